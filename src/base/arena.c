@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { ALIGN = 16, FIRST_CHUNK = 1024, LARGEST_STEP = 1 << 20 };
+
+struct peg__chunk {
+    struct peg__chunk *older;
+    size_t size; /* of bytes */
+    size_t used;
+    alignas(ALIGN) unsigned char bytes[];
+};
+
+static struct peg__chunk *add_chunk(struct peg__arena *arena, size_t at_least)
+{
+    size_t size = arena->chunk ? arena->chunk->size * 2 : FIRST_CHUNK;
+    struct peg__chunk *chunk;
+
+    if (size > LARGEST_STEP)
+        size = LARGEST_STEP;
+    if (size < at_least)
+        size = at_least;
+    chunk = peg__alloc(sizeof(*chunk) + size);
+    if (!chunk)
+        return NULL;
+
+    *chunk = (struct peg__chunk){.older = arena->chunk, .size = size};
+    arena->chunk = chunk;
+    arena->held += sizeof(*chunk) + size;
+    return chunk;
+}
+
+void *peg__arena_alloc(struct peg__arena *arena, size_t size)
+{
+    struct peg__chunk *chunk = arena->chunk;
+    void *memory;
+
+    if (size > SIZE_MAX / 4)
+        return NULL;
+    size = (size + ALIGN - 1) / ALIGN * ALIGN;
+    if (!chunk || chunk->size - chunk->used < size)
+        chunk = add_chunk(arena, size);
+    if (!chunk)
+        return NULL;
+
+    memory = chunk->bytes + chunk->used;
+    chunk->used += size;
+    return memory;
+}
+
+void *peg__arena_alloc_zero(struct peg__arena *arena, size_t size)
+{
+    void *memory = peg__arena_alloc(arena, size);
+
+    return memory ? memset(memory, 0, size) : NULL;
+}
+
+char *peg__arena_copy(struct peg__arena *arena, peg_str s)
+{
+    char *copy = peg__arena_alloc(arena, s.len + 1);
+
+    if (!copy)
+        return NULL;
+    if (s.len)
+        memcpy(copy, s.ptr, s.len);
+    copy[s.len] = '\0';
+    return copy;
+}
+
+void peg__arena_reset(struct peg__arena *arena)
+{
+    struct peg__chunk *kept = arena->chunk;
+    struct peg__chunk *chunk;
+
+    for (chunk = arena->chunk; chunk; chunk = chunk->older)
+        if (chunk->size > kept->size)
+            kept = chunk;
+
+    chunk = arena->chunk;
+    while (chunk) {
+        struct peg__chunk *older = chunk->older;
+
+        if (chunk != kept)
+            peg__free(chunk);
+        chunk = older;
+    }
+    arena->chunk = kept;
+    arena->held = 0;
+    if (kept) {
+        kept->older = NULL;
+        kept->used = 0;
+        arena->held = sizeof(*kept) + kept->size;
+    }
+}
+
+void peg__arena_free(struct peg__arena *arena)
+{
+    struct peg__chunk *chunk = arena->chunk;
+
+    while (chunk) {
+        struct peg__chunk *older = chunk->older;
+
+        peg__free(chunk);
+        chunk = older;
+    }
+    *arena = (struct peg__arena){0};
+}

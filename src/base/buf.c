@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+char *peg__buf_reserve(struct peg__buf *buf, size_t n)
+{
+    if (buf->status)
+        return NULL;
+    if (n > buf->max - buf->len) {
+        buf->status = PEG_ELIMIT;
+        return NULL;
+    }
+    if (buf->len + n + 1 > buf->capacity) {
+        char *grown = peg__grow(buf->ptr, 1, buf->len + n + 1, &buf->capacity);
+
+        if (!grown) {
+            buf->status = PEG_ENOMEM;
+            return NULL;
+        }
+        buf->ptr = grown;
+    }
+    return buf->ptr + buf->len;
+}
+
+void peg__buf_add(struct peg__buf *buf, const void *bytes, size_t n)
+{
+    char *to = peg__buf_reserve(buf, n);
+
+    if (!to)
+        return;
+    if (n)
+        memcpy(to, bytes, n);
+    buf->len += n;
+    buf->ptr[buf->len] = '\0';
+}
+
+void peg__buf_str(struct peg__buf *buf, peg_str s)
+{
+    peg__buf_add(buf, s.ptr, s.len);
+}
+
+void peg__buf_puts(struct peg__buf *buf, const char *s)
+{
+    peg__buf_add(buf, s, strlen(s));
+}
+
+void peg__buf_putc(struct peg__buf *buf, char c)
+{
+    peg__buf_add(buf, &c, 1);
+}
+
+void peg__buf_repeat(struct peg__buf *buf, char c, size_t n)
+{
+    char *to = peg__buf_reserve(buf, n);
+
+    if (!to)
+        return;
+    memset(to, c, n);
+    buf->len += n;
+    buf->ptr[buf->len] = '\0';
+}
+
+void peg__buf_printf(struct peg__buf *buf, const char *fmt, ...)
+{
+    va_list args;
+    char *to;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    to = n < 0 ? NULL : peg__buf_reserve(buf, (size_t)n);
+    if (!to)
+        return;
+    va_start(args, fmt);
+    vsnprintf(to, (size_t)n + 1, fmt, args);
+    va_end(args);
+    buf->len += (size_t)n;
+}
+
+void peg__buf_clear(struct peg__buf *buf)
+{
+    buf->len = 0;
+    buf->status = PEG_OK;
+}
+
+void peg__buf_free(struct peg__buf *buf)
+{
+    peg__free(buf->ptr);
+    *buf = (struct peg__buf){.max = buf->max};
+}
+
+peg_status peg__buf_take(struct peg__buf *buf, char **ret_text, size_t *ret_len, peg_error *reterr)
+{
+    const peg_status status = buf->status;
+
+    if (status == PEG_OK && !buf->ptr)
+        peg__buf_add(buf, "", 0);
+    if (buf->status == PEG_OK) {
+        *ret_text = buf->ptr;
+        if (ret_len)
+            *ret_len = buf->len;
+        *buf = (struct peg__buf){.max = buf->max};
+        return PEG_OK;
+    }
+    if (buf->status == PEG_ELIMIT)
+        peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
+                  "the text would be longer than %zu bytes; write a smaller value", buf->max);
+    else
+        peg__fail_nomem(reterr);
+    peg__buf_free(buf);
+    return status ? status : PEG_ENOMEM;
+}

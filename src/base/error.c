@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where a text has to be cut so that no UTF-8 character is split. */
+static size_t cut(const char *text, size_t len)
+{
+    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80)
+        len--;
+    return len;
+}
+
+peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, const char *fmt, ...)
+{
+    va_list args;
+    int len;
+
+    if (!reterr)
+        return status;
+    reterr->status = status;
+    reterr->code = code;
+    reterr->offset = 0;
+    reterr->line = 0;
+    reterr->column = 0;
+    reterr->where[0] = '\0';
+    va_start(args, fmt);
+    len = vsnprintf(reterr->message, sizeof(reterr->message), fmt, args);
+    va_end(args);
+    if (len >= (int)sizeof(reterr->message)) {
+        char *tail = reterr->message + cut(reterr->message, sizeof(reterr->message) - 4);
+
+        memcpy(tail, "...", 4);
+    }
+    return status;
+}
+
+peg_status peg__fail_nomem(peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_ENOMEM, "E_OUT_OF_MEMORY",
+                     "out of memory; nothing was changed, try again with a smaller input");
+}
+
+void peg__error_at(peg_error *reterr, peg_str text, size_t offset)
+{
+    size_t line_start = 0;
+
+    if (!reterr)
+        return;
+    reterr->offset = offset;
+    reterr->line = 1;
+    for (size_t i = 0; i < offset && i < text.len; i++) {
+        if (text.ptr[i] != '\n')
+            continue;
+        reterr->line++;
+        line_start = i + 1;
+    }
+    reterr->column = (unsigned)(offset - line_start + 1);
+}
+
+void peg__error_where(peg_error *reterr, peg_str pointer)
+{
+    size_t len = pointer.len;
+
+    if (!reterr)
+        return;
+    if (len >= sizeof(reterr->where))
+        len = cut(pointer.ptr, sizeof(reterr->where) - 1);
+    if (len)
+        memcpy(reterr->where, pointer.ptr, len);
+    reterr->where[len] = '\0';
+}
+
+const char *peg_status_name(peg_status status)
+{
+    switch (status) {
+    case PEG_OK:
+        return "ok";
+    case PEG_EINVAL:
+        return "invalid use";
+    case PEG_ENOMEM:
+        return "out of memory";
+    case PEG_EEXISTS:
+        return "exists";
+    case PEG_ENOTFOUND:
+        return "not found";
+    case PEG_EPARSE:
+        return "malformed";
+    case PEG_ESCHEMA:
+        return "schema";
+    case PEG_ELIMIT:
+        return "limit";
+    }
+    return "unknown";
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BASE_ERROR_H
+#define PEG_BASE_ERROR_H
+
+#include "pegboard/common.h"
+
+/* Fills *reterr if it is not NULL (no place, no pointer) and returns status:
+ *   return peg__fail(reterr, PEG_EINVAL, "E_X", "the name '%s' is taken: ...", name); */
+peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, const char *fmt, ...)
+    PEG_PRINTF(4, 5);
+
+/* The same for PEG_ENOMEM, whose words are always the same. */
+peg_status peg__fail_nomem(peg_error *reterr);
+
+/* Adds the place in a text: offset, and line and column counted from it. */
+void peg__error_at(peg_error *reterr, peg_str text, size_t offset);
+
+/* Sets `where`, cut at a character if it is too long. */
+void peg__error_where(peg_error *reterr, peg_str pointer);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BASE_LIMITS_H
+#define PEG_BASE_LIMITS_H
+
+/*
+ * Every limit of the library, with its reason. Exceeding one is an error that
+ * names it. What an options struct can change has its default here.
+ */
+
+enum {
+    /* A whole model response is below 1 MiB; artifacts and turns may be larger. */
+    PEG_LIMIT_JSON_BYTES = 64 << 20,
+    /* Lengths and offsets of a document are 32 bits wide. */
+    PEG_LIMIT_JSON_BYTES_MAX = 0x7FFFFFFF,
+    /* Real documents stay below 30. A frame of the parser's stack is 16 bytes. */
+    PEG_LIMIT_JSON_DEPTH = 256,
+    PEG_LIMIT_JSON_DEPTH_MAX = 4096,
+    /* Exact arithmetic is quadratic in the digits: 1,000 of them cost microseconds. */
+    PEG_LIMIT_NUMBER_DIGITS = 1000,
+    PEG_LIMIT_NUMBER_EXPONENT = 10000,
+    /* Written text: a canonical form or a YAML may be larger than the JSON it came from. */
+    PEG_LIMIT_TEXT_BYTES = 256 << 20,
+
+    /* Generous: the largest schemas in public stores are around 1 MiB. */
+    PEG_LIMIT_SCHEMA_BYTES = 1 << 20,
+    PEG_LIMIT_SCHEMA_DEPTH = 128,
+    PEG_LIMIT_SCHEMA_SUBSCHEMAS = 20000,
+    PEG_LIMIT_PATTERN_BYTES = 4096,
+    /* Bytes of compiled pattern: bounds {n,m} blow-ups such as (a{1000}){1000}. */
+    PEG_LIMIT_PATTERN_COMPILED = 256 << 10,
+    PEG_LIMIT_PATTERN_NESTING = 100,
+
+    /* A frame of the checker takes some 200 bytes of stack. */
+    PEG_LIMIT_CHECK_DEPTH = 1000,
+    PEG_LIMIT_CHECK_STEPS = 1000000,
+    PEG_LIMIT_CHECK_STEPS_PER_VALUE = 64,
+    /* Per start position; what honest patterns need is below 1,000. */
+    PEG_LIMIT_MATCH = 10000,
+
+    PEG_LIMIT_PATH_BYTES = 4096,
+    PEG_LIMIT_PATH_NESTING = 32,
+    PEG_LIMIT_PATH_NODES = 10000,
+    PEG_LIMIT_PATH_STEPS = 1000000,
+};
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "pegboard/common.h"
+
+/* Counts down to the allocation that fails. 0: none; 1: this one and all after it. */
+static _Thread_local unsigned fail_in;
+
+/* A relaxed counter: it is read only by tests, when nothing else runs. */
+static atomic_size_t n_live;
+
+static bool must_fail(void)
+{
+    if (fail_in == 0)
+        return false;
+    if (fail_in == 1)
+        return true;
+    fail_in--;
+    return false;
+}
+
+static void *count(void *memory)
+{
+    if (memory)
+        atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
+    return memory;
+}
+
+void *peg__alloc(size_t size)
+{
+    return must_fail() ? NULL : count(malloc(size ? size : 1));
+}
+
+void *peg__alloc_zero(size_t n, size_t size)
+{
+    return must_fail() ? NULL : count(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *peg__realloc(void *memory, size_t size)
+{
+    if (!memory)
+        return peg__alloc(size);
+    return must_fail() ? NULL : realloc(memory, size ? size : 1);
+}
+
+void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
+{
+    size_t capacity = *n ? *n : 8;
+    void *grown;
+
+    while (capacity < want) {
+        if (capacity > SIZE_MAX / 2)
+            return NULL;
+        capacity *= 2;
+    }
+    if (capacity > SIZE_MAX / item_size)
+        return NULL;
+    grown = peg__realloc(items, capacity * item_size);
+    if (grown)
+        *n = capacity;
+    return grown;
+}
+
+void peg__free(void *memory)
+{
+    if (memory)
+        atomic_fetch_sub_explicit(&n_live, 1, memory_order_relaxed);
+    free(memory);
+}
+
+void peg__freep(void *pointer_to_pointer)
+{
+    peg__free(*(void **)pointer_to_pointer);
+}
+
+void *peg_free(void *memory)
+{
+    peg__free(memory);
+    return NULL;
+}
+
+void peg__mem_fail_at(unsigned nth)
+{
+    fail_in = nth;
+}
+
+size_t peg__mem_live(void)
+{
+    return atomic_load_explicit(&n_live, memory_order_relaxed);
+}

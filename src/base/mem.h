@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BASE_MEM_H
+#define PEG_BASE_MEM_H
+
+/*
+ * All memory of the library comes from here, so that a test can make the n-th
+ * allocation fail and count what is still held.
+ */
+
+#include <stddef.h>
+
+void *peg__alloc(size_t size) __attribute__((malloc, warn_unused_result));
+void *peg__alloc_zero(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+/* Grows an array of n items to at least `want` items, doubling; NULL leaves it as it was. */
+void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
+    __attribute__((warn_unused_result));
+void *peg__realloc(void *memory, size_t size) __attribute__((warn_unused_result));
+void peg__free(void *memory);
+
+/* Scope cleanup: PEG_CLEANUP(peg__freep) char *text = NULL; */
+#define PEG_CLEANUP(fn) __attribute__((cleanup(fn)))
+void peg__freep(void *pointer_to_pointer);
+
+/* Defines fn##p for PEG_CLEANUP, from a fn that accepts NULL. */
+#define PEG_DEFINE_CLEANUP(type, fn)                                                               \
+    static inline void fn##p(type **p)                                                             \
+    {                                                                                              \
+        fn(*p);                                                                                    \
+    }
+
+/* Tests: the n-th allocation of this thread from now fails, and all after it; 0 means none. */
+void peg__mem_fail_at(unsigned nth);
+/* Tests: blocks allocated and not yet freed, over all threads. */
+size_t peg__mem_live(void);
+
+#endif

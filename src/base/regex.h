@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BASE_REGEX_H
+#define PEG_BASE_REGEX_H
+
+/* A thin face on PCRE2: only regex.c knows it. Patterns and subjects are UTF-8. */
+
+#include "pegboard/common.h"
+
+/* Shared immutable, any thread; compiled with JIT where the machine has it. */
+struct peg__regex;
+/* Scratch for matching: one thread at a time, any regex. */
+struct peg__matcher;
+
+enum peg__match {
+    PEG__MATCH_NO,
+    PEG__MATCH_YES,
+    PEG__MATCH_LIMIT, /* the match limit was reached: nobody knows */
+    PEG__MATCH_NOMEM,
+};
+
+/* `pattern` is in PCRE2's own syntax and valid UTF-8. PEG_EPARSE (E_PATTERN_SYNTAX) with
+ * offset, PEG_ELIMIT (E_PATTERN_TOO_LARGE), PEG_ENOMEM. */
+peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **ret_regex,
+                          peg_error *reterr);
+struct peg__regex *peg__regex_free(struct peg__regex *regex);
+size_t peg__regex_bytes(const struct peg__regex *regex);
+
+/* match_limit is per start position: it is scaled by the subject's length within. */
+struct peg__matcher *peg__matcher_new(uint32_t match_limit);
+struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher);
+
+/* Does it match anywhere in the subject? */
+enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__matcher *matcher,
+                                 peg_str subject);
+
+#endif

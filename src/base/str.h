@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BASE_STR_H
+#define PEG_BASE_STR_H
+
+#include <string.h>
+
+#include "pegboard/common.h"
+
+/* A string literal as a peg_str, usable in static initialisers. */
+#define PEG_LIT(literal)                                                                           \
+    {                                                                                              \
+        (literal), sizeof(literal) - 1                                                             \
+    }
+
+/* For printf("%.*s", PEG_ARG(s)). */
+#define PEG_ARG(s) (int)(s).len, (s).ptr
+
+static inline peg_str peg__str(const char *s)
+{
+    return (peg_str){s, strlen(s)};
+}
+
+static inline peg_str peg__strn(const char *ptr, size_t len)
+{
+    return (peg_str){ptr, len};
+}
+
+static inline bool peg__str_eq(peg_str a, peg_str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool peg__str_is(peg_str a, const char *b)
+{
+    return peg__str_eq(a, peg__str(b));
+}
+
+static inline bool peg__str_starts(peg_str s, peg_str prefix)
+{
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
+}
+
+/* From `start` to the end. Requires start <= s.len. */
+static inline peg_str peg__str_from(peg_str s, size_t start)
+{
+    return (peg_str){s.ptr + start, s.len - start};
+}
+
+#endif

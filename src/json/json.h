@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_JSON_JSON_H
+#define PEG_JSON_JSON_H
+
+/* The face of json/ inside the library: what the public header does not offer. */
+
+#include "base/buf.h"
+#include "pegboard/json.h"
+
+/* One string as JSON, quoted and escaped; all other control characters as \u00XX. */
+void peg__json_write_string(peg_str utf8, struct peg__buf *out);
+void peg__json_write(const peg_json *value, peg_json_style style, struct peg__buf *out);
+void peg__json_canonical(const peg_json *value, struct peg__buf *out);
+
+/* Appends the pointer from root to value, as peg_json_pointer_to() tells it. */
+void peg__json_pointer_to(const peg_json *root, const peg_json *value, struct peg__buf *out);
+/* Appends "/" and one token, escaped. */
+void peg__json_pointer_push(peg_str token, struct peg__buf *out);
+
+/* Valid UTF-8 without surrogates and overlong forms? */
+bool peg__utf8_is_valid(peg_str s);
+/* Characters (code points) of valid UTF-8. */
+size_t peg__utf8_length(peg_str s);
+
+#endif

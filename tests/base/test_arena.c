@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/arena.h"
+
+#include <stdint.h>
+
+#include "../t.h"
+#include "base/str.h"
+
+TEST(arena_hands_out_aligned_memory)
+{
+    struct peg__arena arena = {0};
+
+    for (size_t size = 0; size < 100; size++)
+        CHECK_INT((uintptr_t)peg__arena_alloc(&arena, size) % 16, 0);
+    peg__arena_free(&arena);
+}
+
+TEST(arena_copies_strings_with_a_nul)
+{
+    struct peg__arena arena = {0};
+    const char *copy = peg__arena_copy(&arena, peg__strn("hello world", 5));
+
+    CHECK_STR(peg__str(copy), "hello");
+    peg__arena_free(&arena);
+}
+
+TEST(arena_keeps_its_largest_chunk_on_reset)
+{
+    struct peg__arena arena = {0};
+
+    CHECK(peg__arena_alloc(&arena, 10));
+    CHECK(peg__arena_alloc(&arena, 100000));
+    peg__arena_reset(&arena);
+
+    CHECK(arena.held >= 100000);
+    CHECK(arena.held < 110000);
+    peg__arena_free(&arena);
+    CHECK_INT(arena.held, 0);
+}
+
+TEST(arena_refuses_absurd_sizes)
+{
+    struct peg__arena arena = {0};
+
+    CHECK(!peg__arena_alloc(&arena, SIZE_MAX));
+    CHECK(!peg__arena_alloc(&arena, SIZE_MAX / 2));
+    peg__arena_free(&arena);
+}
+
+TORTURE(arena_survives_any_allocation_failure)
+{
+    struct peg__arena arena = {0};
+    peg_status status = PEG_OK;
+
+    for (size_t i = 0; i < 40 && status == PEG_OK; i++)
+        if (!peg__arena_alloc(&arena, 500))
+            status = PEG_ENOMEM;
+    peg__arena_free(&arena);
+    return status;
+}
