@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_JSON_HASH_H
+#define PEG_JSON_HASH_H
+
+/*
+ * Hashes that a stranger cannot choose: everything is folded with keys that come from the
+ * seed, so that no input collides for every seed.
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#include "pegboard/common.h"
+
+/* Both halves of a 128-bit product: every bit of the result depends on every bit given. */
+static inline uint64_t peg__hash_fold(uint64_t a, uint64_t b)
+{
+    const unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* A bijection that spreads every bit. */
+static inline uint64_t peg__hash_finish(uint64_t h)
+{
+    h ^= h >> 32;
+    h *= 0xD6E8FEB86659FD93u;
+    h ^= h >> 29;
+    h *= 0xA24BAED4963EE407u;
+    return h ^ (h >> 32);
+}
+
+static inline uint64_t peg__hash_two(uint64_t a, uint64_t b, uint64_t seed)
+{
+    const uint64_t key = seed * 0x9E3779B97F4A7C15u + 0x8EBC6AF09C88C6E3u;
+
+    return peg__hash_finish(peg__hash_fold(a ^ key, b ^ ~seed) + (a ^ (b << 1)));
+}
+
+static inline uint64_t peg__hash_bytes(peg_str bytes, uint64_t seed)
+{
+    const uint64_t key = peg__hash_finish(seed + 0x9E3779B97F4A7C15u);
+    uint64_t h = seed ^ bytes.len;
+    size_t i = 0;
+
+    for (; bytes.len - i >= 8; i += 8) {
+        uint64_t word;
+
+        memcpy(&word, bytes.ptr + i, 8);
+        h = peg__hash_fold(h ^ word, key) + word;
+    }
+    if (i < bytes.len) {
+        uint64_t word = 0;
+
+        memcpy(&word, bytes.ptr + i, bytes.len - i);
+        h = peg__hash_fold(h ^ word, key) + word;
+    }
+    return peg__hash_finish(h ^ key);
+}
+
+#endif
