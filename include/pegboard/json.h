@@ -51,7 +51,7 @@ typedef struct peg_json {
     uint8_t kind;     /* peg_json_kind */
     uint8_t form;     /* decimals: PEG_JSON_FORM_...; else 0 */
     int16_t exponent; /* decimals of form SCALED */
-    uint32_t len;     /* strings: bytes; decimals of form TEXT: bytes; containers: items or members */
+    uint32_t len; /* strings: bytes; decimals of form TEXT: bytes; containers: items or members */
     union {
         int64_t number;  /* integers; decimals of form SCALED: value = number * 10^exponent */
         uint64_t truth;  /* booleans: 0 or 1 */
@@ -224,8 +224,8 @@ PEG_API void peg_json_add_key(peg_json_builder *b, peg_str name);
 PEG_API void peg_json_add_end(peg_json_builder *b);
 PEG_API void peg_json_add_copy(peg_json_builder *b, const peg_json *value);
 /* Ends building and frees the builder, in either case. */
-PEG_API PEG_MUST_USE peg_status peg_json_builder_finish(peg_json_builder *b,
-                                                        peg_json_doc **ret_doc, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_json_builder_finish(peg_json_builder *b, peg_json_doc **ret_doc,
+                                                        peg_error *reterr);
 PEG_API peg_json_builder *peg_json_builder_free(peg_json_builder *b);
 
 /* A NUL-terminated string as a peg_str. */
@@ -241,8 +241,7 @@ typedef enum peg_json_style {
 /* Writes text that parses back to an equal value. The text is NUL-terminated;
  * free it with peg_free(). ret_len may be NULL. */
 PEG_API PEG_MUST_USE peg_status peg_json_write(const peg_json *value, peg_json_style style,
-                                               char **ret_text, size_t *ret_len,
-                                               peg_error *reterr);
+                                               char **ret_text, size_t *ret_len, peg_error *reterr);
 
 /*
  * The canonical form of RFC 8785: members sorted by UTF-16 code units, numbers

@@ -50,15 +50,15 @@ PEG_API PEG_MUST_USE peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_s
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_schema_options {
-    const peg_schema_docs *docs;  /* may be NULL; only used during the call */
-    peg_dialect dialect;          /* of schemas without $schema [2020-12] */
-    peg_format_mode format;       /* whether `format` is checked */
-    const char *base_uri;         /* of the schema [none]; its own $id comes first */
-    bool check_defaults;          /* refuse a `default` that its own schema refuses */
-    size_t max_bytes;             /* of schema text [1 MiB] */
-    unsigned max_depth;           /* of schema nesting [128] */
-    unsigned max_subschemas;      /* compiled, over all documents [20,000] */
-    unsigned max_pattern_bytes;   /* of one regular expression [4 KiB] */
+    const peg_schema_docs *docs; /* may be NULL; only used during the call */
+    peg_dialect dialect;         /* of schemas without $schema [2020-12] */
+    peg_format_mode format;      /* whether `format` is checked */
+    const char *base_uri;        /* of the schema [none]; its own $id comes first */
+    bool check_defaults;         /* refuse a `default` that its own schema refuses */
+    size_t max_bytes;            /* of schema text [1 MiB] */
+    unsigned max_depth;          /* of schema nesting [128] */
+    unsigned max_subschemas;     /* compiled, over all documents [20,000] */
+    unsigned max_pattern_bytes;  /* of one regular expression [4 KiB] */
 } peg_schema_options;
 
 typedef struct peg_schema peg_schema;
@@ -94,9 +94,9 @@ typedef struct peg_checker peg_checker;
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_checker_options {
-    unsigned max_depth;      /* nested subschema applications [1,000] */
-    uint64_t max_steps;      /* subschema applications of one check [1,000,000 + 64 a value] */
-    uint32_t match_limit;    /* of one pattern match, per start position [10,000] */
+    unsigned max_depth;   /* nested subschema applications [1,000] */
+    uint64_t max_steps;   /* subschema applications of one check [1,000,000 + 64 a value] */
+    uint32_t match_limit; /* of one pattern match, per start position [10,000] */
 } peg_checker_options;
 
 /* options may be NULL. Any schema may be checked with any checker. */

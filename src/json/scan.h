@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_JSON_SCAN_H
+#define PEG_JSON_SCAN_H
+
+/*
+ * Finding the end of a run of bytes, 16 at a time where the machine can. Both functions may
+ * read up to 16 bytes past what they look at: texts and strings are padded for that.
+ */
+
+#include <stdint.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#if defined(__SSE2__)
+
+/* One bit a byte: those that are no plain part of a JSON string. */
+static inline unsigned peg__scan_special(const char *at)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    const __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    const __m128i slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+    /* Signed: catches control characters and everything from 0x80 on in one comparison. */
+    const __m128i other = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20));
+
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), other));
+}
+
+/* The first byte that is a quote, a backslash, a control character or not ASCII. */
+static inline const char *peg__scan_plain(const char *at)
+{
+    unsigned special;
+
+    while (!(special = peg__scan_special(at)))
+        at += 16;
+    return at + __builtin_ctz(special);
+}
+
+/* The first byte that is not a space. */
+static inline const char *peg__scan_spaces(const char *at)
+{
+    unsigned other;
+
+    for (;;) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+
+        other = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '))) ^ 0xFFFFU;
+        if (other)
+            return at + __builtin_ctz(other);
+        at += 16;
+    }
+}
+
+#elif defined(__ARM_NEON)
+
+/* NEON has no movemask: narrowing by 4 bits gives 4 bits a byte. */
+static inline uint64_t peg__scan_bits(uint8x16_t mask)
+{
+    const uint8x8_t narrow = vshrn_n_u16(vreinterpretq_u16_u8(mask), 4);
+
+    return vget_lane_u64(vreinterpret_u64_u8(narrow), 0);
+}
+
+static inline const char *peg__scan_plain(const char *at)
+{
+    for (;; at += 16) {
+        const uint8x16_t bytes = vld1q_u8((const uint8_t *)at);
+        const uint8x16_t quote = vceqq_u8(bytes, vdupq_n_u8('"'));
+        const uint8x16_t slash = vceqq_u8(bytes, vdupq_n_u8('\\'));
+        const uint8x16_t other = vcltq_s8(vreinterpretq_s8_u8(bytes), vdupq_n_s8(0x20));
+        const uint64_t special = peg__scan_bits(vorrq_u8(vorrq_u8(quote, slash), other));
+
+        if (special)
+            return at + __builtin_ctzll(special) / 4;
+    }
+}
+
+static inline const char *peg__scan_spaces(const char *at)
+{
+    for (;; at += 16) {
+        const uint8x16_t bytes = vld1q_u8((const uint8_t *)at);
+        const uint64_t other = ~peg__scan_bits(vceqq_u8(bytes, vdupq_n_u8(' ')));
+
+        if (other)
+            return at + __builtin_ctzll(other) / 4;
+    }
+}
+
+#else
+
+static inline const char *peg__scan_plain(const char *at)
+{
+    while ((signed char)*at >= 0x20 && *at != '"' && *at != '\\')
+        at++;
+    return at;
+}
+
+static inline const char *peg__scan_spaces(const char *at)
+{
+    while (*at == ' ')
+        at++;
+    return at;
+}
+
+#endif
+#endif
