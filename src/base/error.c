@@ -6,13 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where a text has to be cut so that no UTF-8 character is split. */
-static size_t cut(const char *text, size_t len)
-{
-    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80)
-        len--;
-    return len;
-}
+#include "base/str.h"
 
 peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, const char *fmt, ...)
 {
@@ -31,7 +25,7 @@ peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, con
     len = vsnprintf(reterr->message, sizeof(reterr->message), fmt, args);
     va_end(args);
     if (len >= (int)sizeof(reterr->message)) {
-        char *tail = reterr->message + cut(reterr->message, sizeof(reterr->message) - 4);
+        char *tail = reterr->message + peg__utf8_cut(reterr->message, sizeof(reterr->message) - 4);
 
         memcpy(tail, "...", 4);
     }
@@ -68,7 +62,7 @@ void peg__error_where(peg_error *reterr, peg_str pointer)
     if (!reterr)
         return;
     if (len >= sizeof(reterr->where))
-        len = cut(pointer.ptr, sizeof(reterr->where) - 1);
+        len = peg__utf8_cut(pointer.ptr, sizeof(reterr->where) - 1);
     if (len)
         memcpy(reterr->where, pointer.ptr, len);
     reterr->where[len] = '\0';

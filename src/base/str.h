@@ -46,4 +46,13 @@ static inline peg_str peg__str_from(peg_str s, size_t start)
     return (peg_str){s.ptr + start, s.len - start};
 }
 
+/* Where a text has to be cut, at `len` or before, so that no UTF-8 character is split. Reads
+ * text[len]. */
+static inline size_t peg__utf8_cut(const char *text, size_t len)
+{
+    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80)
+        len--;
+    return len;
+}
+
 #endif
