@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/digest.h"
+
+#include "../t.h"
+#include "base/str.h"
+
+static peg_str hex_digest(peg_str bytes, char hex[PEG_SHA256_HEX])
+{
+    unsigned char digest[PEG_SHA256_BYTES];
+
+    CHECK(peg__sha256(bytes, digest));
+    peg__hex(digest, sizeof(digest), hex);
+    return peg__str(hex);
+}
+
+/* The examples that NIST publishes with FIPS 180-4. */
+TEST(sha256_gives_the_published_digests)
+{
+    char hex[PEG_SHA256_HEX];
+
+    CHECK_STR(hex_digest(peg__str(""), hex),
+              "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    CHECK_STR(hex_digest(peg__str("abc"), hex),
+              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK_STR(hex_digest(peg__str("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"), hex),
+              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+TEST(sha256_of_nothing_needs_no_pointer)
+{
+    char hex[PEG_SHA256_HEX];
+
+    CHECK_STR(hex_digest(peg__strn(NULL, 0), hex),
+              "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(hex_is_lowercase_and_ends_with_a_nul)
+{
+    static const unsigned char bytes[] = {0x00, 0x09, 0xaf, 0xff};
+    char hex[2 * sizeof(bytes) + 1];
+
+    memset(hex, 'x', sizeof(hex));
+    peg__hex(bytes, sizeof(bytes), hex);
+    CHECK_STR(peg__str(hex), "0009afff");
+
+    peg__hex(bytes, 0, hex);
+    CHECK_STR(peg__str(hex), "");
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/id.h"
+
+#include <pthread.h>
+
+#include "../t.h"
+#include "base/str.h"
+
+/* ---- fixture ---------------------------------------------------------------- */
+
+/* 2022-02-22T19:22:22Z, the example of RFC 9562 appendix A.6: 017F22E2-79B0-7... */
+enum { N_THREADS = 4, IDS_PER_THREAD = 2000 };
+static const int64_t rfc_example_ms = INT64_C(1645557742000);
+
+static bool is_hex(peg_str s)
+{
+    return s.len && strspn(s.ptr, "0123456789abcdef") >= s.len;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* ---- random ids ------------------------------------------------------------- */
+
+TEST(random_fills_every_byte_of_a_large_request)
+{
+    static unsigned char bytes[100000];
+    size_t seen[256] = {0};
+
+    CHECK(peg__random(bytes, sizeof(bytes)));
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        seen[bytes[i]]++;
+    /* 390 of each value are expected: a stretch left at zero would show. */
+    for (int value = 0; value < 256; value++)
+        CHECK(seen[value] > 200 && seen[value] < 600);
+}
+
+TEST(hex_ids_are_32_hex_digits_and_differ)
+{
+    char a[PEG_ID_HEX_TEXT];
+    char b[PEG_ID_HEX_TEXT];
+
+    CHECK(peg__id_hex(a) && peg__id_hex(b));
+
+    CHECK_INT(strlen(a), 32);
+    CHECK(is_hex(peg__str(a)));
+    CHECK(strcmp(a, b) != 0);
+}
+
+/* ---- UUIDs ------------------------------------------------------------------ */
+
+TEST(uuid7_has_the_fields_of_the_rfc)
+{
+    _Atomic uint64_t last = 0;
+    struct peg__test_clock test;
+    char text[PEG_UUID_TEXT];
+
+    peg__test_clock_init(&test, rfc_example_ms);
+    CHECK(peg__uuid7_after(&last, &test.clock, text));
+
+    CHECK_INT(strlen(text), 36);
+    CHECK_STR(peg__strn(text, 15), "017f22e2-79b0-7");
+    CHECK(is_hex(peg__strn(text + 15, 3)));
+    CHECK(text[18] == '-' && text[23] == '-');
+    CHECK(strchr("89ab", text[19]) != NULL);
+    CHECK(is_hex(peg__strn(text + 20, 3)));
+    CHECK(is_hex(peg__strn(text + 24, 12)));
+}
+
+TEST(uuid7_of_a_clock_before_1970_starts_at_zero)
+{
+    _Atomic uint64_t last = 0;
+    struct peg__test_clock test;
+    char text[PEG_UUID_TEXT];
+
+    peg__test_clock_init(&test, -1);
+    CHECK(peg__uuid7_after(&last, &test.clock, text));
+
+    CHECK_STR(peg__strn(text, 15), "00000000-0000-7");
+}
+
+TEST(uuid7_grows_within_a_millisecond_also_when_the_counter_overflows)
+{
+    _Atomic uint64_t last = 0;
+    struct peg__test_clock test;
+    char previous[PEG_UUID_TEXT];
+    char text[PEG_UUID_TEXT];
+
+    peg__test_clock_init(&test, rfc_example_ms);
+    CHECK(peg__uuid7_after(&last, &test.clock, previous));
+    for (int i = 0; i < 10000; i++) {
+        CHECK(peg__uuid7_after(&last, &test.clock, text));
+        CHECK(strcmp(previous, text) < 0);
+        CHECK_INT(text[14], '7');
+        memcpy(previous, text, sizeof(text));
+    }
+    /* 10,000 ids are more than two counters of 4,096: the carry went into the milliseconds. */
+    CHECK(strcmp(text, "017f22e2-79b1") > 0);
+}
+
+TEST(uuid7_grows_when_the_clock_is_set_back)
+{
+    _Atomic uint64_t last = 0;
+    struct peg__test_clock test;
+    char before[PEG_UUID_TEXT];
+    char after[PEG_UUID_TEXT];
+
+    peg__test_clock_init(&test, rfc_example_ms);
+    CHECK(peg__uuid7_after(&last, &test.clock, before));
+
+    peg__test_clock_set_wall_ms(&test, rfc_example_ms - 3600 * 1000);
+    CHECK(peg__uuid7_after(&last, &test.clock, after));
+
+    CHECK(strcmp(before, after) < 0);
+    CHECK_STR(peg__strn(after, 13), "017f22e2-79b0");
+}
+
+TEST(uuid7_follows_the_clock_when_it_moves_on)
+{
+    _Atomic uint64_t last = 0;
+    struct peg__test_clock test;
+    char text[PEG_UUID_TEXT];
+
+    peg__test_clock_init(&test, rfc_example_ms);
+    CHECK(peg__uuid7_after(&last, &test.clock, text));
+
+    peg__test_clock_advance_ns(&test, 5 * PEG_NS_PER_MS);
+    CHECK(peg__uuid7_after(&last, &test.clock, text));
+
+    CHECK_STR(peg__strn(text, 13), "017f22e2-79b5");
+}
+
+/* ---- threads ---------------------------------------------------------------- */
+
+struct maker {
+    pthread_t thread;
+    char ids[IDS_PER_THREAD][PEG_UUID_TEXT];
+    bool ok;
+};
+
+static void *make_ids(void *arg)
+{
+    struct maker *maker = arg;
+
+    maker->ok = true;
+    for (int i = 0; i < IDS_PER_THREAD; i++) {
+        if (!peg__uuid7(peg__clock_real(), maker->ids[i]) ||
+            (i > 0 && strcmp(maker->ids[i - 1], maker->ids[i]) >= 0))
+            maker->ok = false;
+    }
+    return NULL;
+}
+
+TEST(uuid7_is_unique_over_threads_and_grows_in_each)
+{
+    static struct maker makers[N_THREADS];
+    static char all[N_THREADS * IDS_PER_THREAD][PEG_UUID_TEXT];
+
+    for (int i = 0; i < N_THREADS; i++)
+        CHECK_INT(pthread_create(&makers[i].thread, NULL, make_ids, &makers[i]), 0);
+    for (int i = 0; i < N_THREADS; i++)
+        CHECK_INT(pthread_join(makers[i].thread, NULL), 0);
+
+    for (int i = 0; i < N_THREADS; i++) {
+        CHECK(makers[i].ok);
+        memcpy(all[(size_t)i * IDS_PER_THREAD], makers[i].ids, sizeof(makers[i].ids));
+    }
+    /* Milliseconds, version and counter alone must differ: the order may not rest on luck. */
+    qsort(all, N_THREADS * IDS_PER_THREAD, sizeof(all[0]), compare_texts);
+    for (int i = 1; i < N_THREADS * IDS_PER_THREAD; i++)
+        CHECK(memcmp(all[i - 1], all[i], 18) != 0);
+}
