@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion of pegboard(1) for fish.
+
+set -l commands validate help
+set -l validate '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from help'
+
+complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a validate -d 'Check JSON, YAML or JSON lines against a JSON Schema'
+complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a help -d 'Explain a command'
+complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -l version -d 'Tell the version'
+complete -c pegboard -n '__fish_seen_subcommand_from help' -f -a validate
+complete -c pegboard -s h -l help -d 'Show the help'
+
+complete -c pegboard -n $validate -s q -l quiet -d 'Print no verdicts, only set the exit status'
+complete -c pegboard -n $validate -l json -d 'Print one JSON object a line for each instance'
+complete -c pegboard -n $validate -l jsonl -d 'Read every FILE as JSON lines'
+complete -c pegboard -n $validate -l yaml -d 'Read every FILE as YAML'
+complete -c pegboard -n $validate -x -l draft -a '4 6 7 2019-09 2020-12 v1' -d 'Dialect of a schema without $schema'
+complete -c pegboard -n $validate -l assert-format -d 'Check format'
+complete -c pegboard -n $validate -l no-assert-format -d 'Never check format'
+complete -c pegboard -n $validate -r -F -l ref -d 'A document that $ref may lead to'
+complete -c pegboard -n $validate -x -l max-bytes -d 'Largest instance'
+complete -c pegboard -n $validate -x -l max-depth -d 'Deepest nesting of an instance'
+complete -c pegboard -n $validate -x -l color -a 'auto always never' -d 'When to use colour'
+complete -c pegboard -n $validate -l benchmark -d 'Measure instead of reporting'
+complete -c pegboard -n $validate -x -l loop -d 'Benchmark with N rounds over all instances'
