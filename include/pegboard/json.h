@@ -282,7 +282,7 @@ PEG_API PEG_MUST_USE peg_status peg_json_path_new(peg_str expression, peg_json_p
 PEG_API peg_json_path *peg_json_path_free(peg_json_path *path);
 
 typedef struct peg_json_nodes {
-    const peg_json **items; /* in document order; borrowed from the queried document */
+    const peg_json **items; /* in the order of RFC 9535; borrowed from the queried document */
     size_t len;
 } peg_json_nodes;
 
