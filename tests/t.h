@@ -116,8 +116,7 @@ static void t_run_torture(const struct t_test *test)
         if (status != PEG_OK && status != PEG_ENOMEM)
             T_FAIL("allocation %u failing gave status %d", nth, (int)status);
         if (peg__mem_live() != live)
-            T_FAIL("allocation %u failing left %zd blocks", nth,
-                   (ssize_t)(peg__mem_live() - live));
+            T_FAIL("allocation %u failing left %zd blocks", nth, (ssize_t)(peg__mem_live() - live));
     }
 }
 

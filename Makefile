@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A thin front door: meson and ninja do the building, tools/ and .ci/run the rest.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+
+.PHONY: build test demo bench fuzz check ci format install clean help setup
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja: | setup
+	@meson setup $(BUILD) --prefix=$(PREFIX)
+
+setup:
+	@tools/setup
+
+test: build
+	@tools/run-tests -C $(BUILD)
+
+demo: setup
+	@tools/demo
+
+bench:
+	@tools/setup --bench
+	@bench/run
+
+fuzz:
+	@tools/setup --check
+	@tools/fuzz
+
+check:
+	@.ci/run format tidy shell layers headers
+
+ci:
+	@.ci/run
+
+format:
+	@tools/setup --check
+	@tools/check-format --fix
+
+install: build
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	@rm -rf build build-*
+
+help:
+	@echo 'make            build into $(BUILD)/ (on a fresh Debian 12 it installs what is needed first)'
+	@echo 'make test       build and run every test; the last line counts them'
+	@echo 'make demo       show a schema rejecting a bad tool call'
+	@echo 'make bench      measure beside other parsers and validators'
+	@echo 'make fuzz       run the fuzz targets, FUZZ_SECONDS=60 each'
+	@echo 'make check      format, clang-tidy, shellcheck, layers, public headers'
+	@echo 'make format     format the C files'
+	@echo 'make ci         everything that CI runs'
+	@echo 'make install    install into PREFIX=$(PREFIX)'
+	@echo 'make clean      remove what was built'
