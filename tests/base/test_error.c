@@ -115,3 +115,15 @@ TEST(status_names_are_known_for_each_status)
     CHECK_STR(peg__str(peg_status_name(PEG_ELIMIT)), "limit");
     CHECK_STR(peg__str(peg_status_name((peg_status)99)), "unknown");
 }
+
+TEST(error_shows_what_it_quotes_as_one_line_of_text)
+{
+    peg_error error;
+
+    peg__fail(&error, PEG_EPARSE, "E_X", "%s",
+              "a\nb\x7f \xff \xc3\xa9 \xe2\x82 \xed\xa0\x80 \xf0\x9f\x98\x80");
+    CHECK_STR(peg__str(error.message), "a?b? ? \xc3\xa9 ?? ??? \xf0\x9f\x98\x80");
+
+    peg__fail(&error, PEG_EPARSE, "E_X", "cut: %.3s", "ab\xc3\xa9");
+    CHECK_STR(peg__str(error.message), "cut: ab?");
+}
