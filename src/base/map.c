@@ -170,8 +170,7 @@ peg_status peg__map_put(struct peg__map *map, peg_str name, void *value, void **
 
 static void free_name(struct peg__map_entry *entry)
 {
-    /* The copy is ours: const only towards those who read the map. */
-    peg__free((void *)(uintptr_t)entry->name.ptr);
+    peg__free(peg__unconst(entry->name.ptr));
     entry->name = (peg_str){NULL, 0};
 }
 

@@ -17,6 +17,17 @@ void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
 void *peg__realloc(void *memory, size_t size) __attribute__((warn_unused_result));
 void peg__free(void *memory);
 
+/* For an owner that hands its memory out as const, and frees or fills it itself. */
+static inline void *peg__unconst(const void *memory)
+{
+    union {
+        const void *theirs;
+        void *ours;
+    } pointer = {memory};
+
+    return pointer.ours;
+}
+
 /* Scope cleanup: PEG_CLEANUP(peg__freep) char *text = NULL; */
 #define PEG_CLEANUP(fn) __attribute__((cleanup(fn)))
 void peg__freep(void *pointer_to_pointer);
