@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: what the documents show is true. Every command in README.md, ARCHITECTURE.md,
+CONTRIBUTING.md and docs/ is run, every output shown is compared, and the C program of the README is
+the file in examples/, compiled with pkg-config against an installation.
+
+    test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
+
+In a ```console block, `$ ` starts a command and the lines behind it are what it prints; a line `...`
+stands for any lines. In a ```sh block every line is a command. Commands must succeed, unless the
+next one is `echo $?`. They run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
+`pkg-config` as after an installation. What would start these tests again, or reach beyond this
+machine, is looked at but not run (see `stand_in`).
+"""
+
+import glob
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+from scenario import ROOT, TIMEOUT_S, World, check, main, scenario
+
+BUILD, SANITIZE, COMPILER = sys.argv[2], sys.argv[3], sys.argv[4:]
+DOCUMENTS = [path for path in (
+    [os.path.join(ROOT, name) for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)))
+    if os.path.exists(path)]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+MARK = "-- end of command --"
+
+
+@dataclass
+class Command:
+    place: str
+    text: str
+    output: list = field(default_factory=list)
+    is_compared: bool = False
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def blocks(path, language):
+    text = read(path)
+    for fence in FENCE.finditer(text):
+        if fence[1] == language:
+            yield text.count("\n", 0, fence.start()) + 2, fence[2]
+
+
+def commands_of(path, line, block, is_console):
+    """The commands of one block, lines that end in a backslash joined to the next."""
+    found = []
+    goes_on = False
+    for n, text in enumerate(block.splitlines(), line):
+        if goes_on:
+            found[-1].text += "\n" + text
+        elif not is_console and text.strip() and not text.startswith("#"):
+            found.append(Command(f"{os.path.relpath(path, ROOT)}:{n}", text))
+        elif is_console and text.startswith("$ "):
+            found.append(Command(f"{os.path.relpath(path, ROOT)}:{n}", text[2:], [], True))
+        elif is_console:
+            check(found, f"{path}:{n}: output without a command")
+            found[-1].output.append(text)
+            continue
+        goes_on = bool(found) and found[-1].text.endswith("\\")
+    return found
+
+
+def stand_in(text):
+    """What to run in place of a command; None for those that only make sense outside."""
+    words = shlex.split(text, comments=True)
+    if words[:1] == ["sudo"]:
+        words = words[1:]
+    if words[:1] == ["make"]:  # the target exists
+        return shlex.join(["make", "--no-print-directory", "-n", "-C", ROOT, *words[1:]]) + " >/dev/null"
+    if words[:2] == ["git", "clone"] or words[:1] == ["cd"] or words[:1] == ["meson"]:
+        return None
+    if words[:1] in (["tools/demo"], [".ci/run"], ["tools/setup"], ["bench/run"], ["tools/run-tests"],
+                     ["tools/fuzz"], ["ninja"]):
+        return shlex.join(["test", "-e", words[0]]) if "/" in words[0] else None
+    return text
+
+
+# ---- an installation in a temporary folder ------------------------------------------
+
+
+class Installed(World):
+    _root = None
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        if not Installed._root:
+            Installed._root = tempfile.TemporaryDirectory()
+            subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir",
+                            self._root.name], check=True, stdout=subprocess.DEVNULL)
+        for name in ("examples", "include", "docs", "tools", "tests", "bench", ".ci", "README.md"):
+            source = os.path.join(ROOT, name)
+            if name == "examples":
+                shutil.copytree(source, self.path(name))
+            elif os.path.exists(source):
+                os.symlink(source, self.path(name))
+
+    def find(self, name):
+        (found,) = glob.glob(os.path.join(self._root.name, "**", name), recursive=True)
+        return found
+
+    def environment(self):
+        bin_dir = os.path.join(self._root.name, "test-bin")
+        os.makedirs(bin_dir, exist_ok=True)
+        for name in ("cc", "gcc"):  # the compiler of this build, with its sanitizer
+            shim = os.path.join(bin_dir, name)
+            with open(shim, "w", encoding="utf-8") as file:
+                file.write(f'#!/bin/sh\nexec {shlex.join(COMPILER)} {SANITIZE} "$@"\n')
+            os.chmod(shim, 0o755)
+        return {**os.environ,
+                "PATH": os.pathsep.join([bin_dir, os.path.dirname(self.find("bin/pegboard")),
+                                         os.environ["PATH"]]),
+                "PKG_CONFIG_PATH": os.path.dirname(self.find("libpegboard.pc")),
+                "PKG_CONFIG_SYSROOT_DIR": self._root.name,
+                "LD_LIBRARY_PATH": os.path.dirname(self.find("libpegboard.so")),
+                "NO_COLOR": "1"}
+
+    def run_block(self, commands):
+        """Runs a block in one shell; returns for each command its status and what it printed."""
+        script = ""
+        for command in commands:
+            text = stand_in(command.text)
+            if text is not None:
+                script += f"(exit $status)\n{text}\n"
+            # $? survives the marker, so that a later `echo $?` tells the truth.
+            script += f'status=$?; printf "%s %d\\n" "{MARK}" $status\n'
+        done = subprocess.run(["sh", "-c", "status=0\n" + script], cwd=self.directory, text=True,
+                              env=self.environment(), check=False, timeout=TIMEOUT_S,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        parts = re.split(f"^{re.escape(MARK)} (\\d+)\n", done.stdout, flags=re.M)
+        check(len(parts) == 2 * len(commands) + 1, "the shell stopped early:", done.stdout)
+        return [(int(parts[2 * i + 1]), parts[2 * i]) for i in range(len(commands))]
+
+
+def fits(shown, printed):
+    """Are these the lines shown, with `...` for any lines?"""
+    pattern = "".join("(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in shown)
+    return re.fullmatch(pattern, printed)
+
+
+def check_block(w, commands):
+    results = w.run_block(commands)
+    for i, (command, (status, printed)) in enumerate(zip(commands, results)):
+        may_fail = i + 1 < len(commands) and commands[i + 1].text == "echo $?"
+        check(status == 0 or may_fail, f"{command.place}: {command.text}: exit status {status}:\n"
+              + printed)
+        if command.is_compared and stand_in(command.text) == command.text:
+            shown = "\n".join(command.output)
+            check(fits(command.output, printed),
+                  f"{command.place}: {command.text}\nshown:\n{shown}\nprinted:\n{printed}")
+
+
+# ---- scenarios ------------------------------------------------------------------------
+
+
+def add_document(path):
+    def run(w):
+        n = 0
+        for language in ("console", "sh"):
+            for line, block in blocks(path, language):
+                commands = commands_of(path, line, block, language == "console")
+                with tempfile.TemporaryDirectory() as directory:
+                    check_block(Installed(directory), commands)
+                n += len(commands)
+        print(f"# {os.path.relpath(path, ROOT)}: {n} commands")
+
+    run.__name__ = f"the_commands_in_{os.path.relpath(path, ROOT)}_do_what_they_show"
+    scenario(run)
+
+
+for document in DOCUMENTS:
+    add_document(document)
+
+
+@scenario
+def the_readme_shows_a_program_compiles_it_and_runs_it(w):
+    readme = os.path.join(ROOT, "README.md")
+    shown = [block for _, block in blocks(readme, "c")]
+    check(shown == [read(os.path.join(ROOT, "examples", "first_check.c"))],
+          "the C block of README.md is not examples/first_check.c")
+    text = read(readme)
+    check("pkg-config --cflags --libs libpegboard" in text, "it is not compiled with pkg-config")
+    check("$ ./first_check" in text, "it is not run")
+
+
+@scenario
+def links_between_the_documents_lead_somewhere(w):
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", read(path)):
+            if "://" not in target:
+                check(os.path.exists(os.path.join(os.path.dirname(path), target)),
+                      os.path.relpath(path, ROOT), "links to", target)
+
+
+@scenario
+def what_the_command_needs_is_installed(w):
+    installed = Installed(w.directory)
+    for name in ("bin/pegboard", "man1/pegboard.1", "man1/pegboard-validate.1", "_pegboard",
+                 "completions/pegboard", "pegboard.fish", "pegboard/schema.h"):
+        check(os.path.getsize(installed.find(name)) > 0, name)
+
+
+@scenario
+def the_demo_shows_what_it_promises(w):
+    done = subprocess.run([os.path.join(ROOT, "tools", "demo"), w.executable], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=w.directory)
+    check(done.returncode == 0, done.stdout)
+    for part in ("good_call.json: valid\n(exit status 0)", "bad_call.json: invalid\n",
+                 "(exit status 1)", "/properties/days/type", "/properties/unit/enum"):
+        check(part in done.stdout, f"expected {part!r} in\n{done.stdout}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: the command leaks nothing and reads nothing unset, on the good paths and on the bad ones."""
+
+import shutil
+import subprocess
+
+from scenario import Skip, check, main, scenario
+
+VALGRIND = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full",
+            "--errors-for-leak-kinds=definite,indirect,possible"]
+
+
+def under_valgrind(w, status, *arguments):
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    with open(w.executable, "rb") as file:
+        if b"__asan_init" in file.read():
+            raise Skip("the address sanitizer does not go with valgrind")
+    done = subprocess.run([*VALGRIND, w.executable, *arguments], cwd=w.directory, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    check(done.returncode == status, arguments, "exit status", done.returncode, done.stderr)
+
+
+def with_files(w):
+    w.write("schema.yaml", "$ref: https://example.com/a\nproperties: {x: {maximum: 3}}\n")
+    w.write("a.json", {"$id": "https://example.com/a", "type": "object"})
+    w.write("value.yaml", "x: 3\n")
+    w.write("values.jsonl", '{"x":1}\n{"x":5}\n[]\n{oops\n')
+
+
+@scenario
+def checking_and_reporting_is_clean(w):
+    with_files(w)
+    under_valgrind(w, 0, "validate", "--ref", "a.json", "schema.yaml", "value.yaml")
+    for option in ("--quiet", "--json", "--color=always"):
+        under_valgrind(w, 2, "validate", option, "--ref", "a.json", "schema.yaml", "values.jsonl",
+                       "missing.json")
+
+
+@scenario
+def giving_up_is_clean(w):
+    with_files(w)
+    under_valgrind(w, 2, "validate", "schema.yaml", "value.yaml")
+    under_valgrind(w, 2, "validate", "--ref", "value.yaml", "schema.yaml", "value.yaml")
+    under_valgrind(w, 2, "validate", "--no-such-option", "schema.yaml", "value.yaml")
+
+
+@scenario
+def measuring_is_clean(w):
+    with_files(w)
+    under_valgrind(w, 2, "validate", "--benchmark", "--loop", "2", "--ref", "a.json", "schema.yaml",
+                   "values.jsonl", "value.yaml")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: what `pegboard validate` prints fits its reader: a program, a terminal, a pipe, nobody."""
+
+import os
+import pty
+import subprocess
+import threading
+
+from scenario import check, main, scenario
+
+MEMBERS = ["instance", "schema", "keyword", "expected", "got", "message"]
+
+
+def with_files(w):
+    w.write("schema.json", {"properties": {"days": {"maximum": 14}}})
+    w.write("good.json", {"days": 3})
+    w.write("bad.json", {"days": 30})
+    w.write("calls.jsonl", '{"days":3}\n\n{"days":30}\n{"days":')
+
+
+def on_terminal(w, *arguments, env=None, stdin=subprocess.DEVNULL, on_output=lambda shown: None):
+    """Runs with stdout and stderr on one terminal; returns status and what it showed."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([w.executable, *arguments], cwd=w.directory, stdin=stdin,
+                               stdout=slave, stderr=slave,
+                               env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **(env or {})})
+    os.close(slave)
+    shown = ""
+    while True:
+        try:
+            some = os.read(master, 65536)
+        except OSError:  # Linux says EIO when the other side is closed
+            break
+        if not some:
+            break
+        shown += some.decode(errors="replace")
+        on_output(shown)
+    os.close(master)
+    return process.wait(), shown
+
+
+# ---- for programs --------------------------------------------------------------
+
+
+@scenario
+def json_output_is_one_object_an_instance(w):
+    with_files(w)
+    ran = w.pegboard("validate", "--json", "schema.json", "good.json", "bad.json").exits(1)
+    good, bad = ran.objects()
+    check(good == {"file": "good.json", "line": None, "verdict": "valid", "valid": True,
+                   "failures": [], "more": 0}, good)
+    check(list(bad) == ["file", "line", "verdict", "valid", "failures", "more"], bad)
+    check((bad["verdict"], bad["valid"], bad["more"]) == ("invalid", False, 0), bad)
+    (failure,) = bad["failures"]
+    check(list(failure) == MEMBERS, failure)
+    check(failure["instance"] == "/days" and failure["keyword"] == "maximum", failure)
+    check(failure["schema"] == "/properties/days/maximum" and failure["got"] == "30", failure)
+    check("14" in failure["expected"] and "14" in failure["message"], failure)
+
+
+@scenario
+def json_output_tells_lines_and_what_was_unusable(w):
+    with_files(w)
+    ran = w.pegboard("validate", "--json", "schema.json", "calls.jsonl", "none.json").exits(2)
+    seen = [(o["file"], o["line"], o["verdict"]) for o in ran.objects()]
+    check(seen == [("calls.jsonl", 1, "valid"), ("calls.jsonl", 3, "invalid"),
+                   ("calls.jsonl", 4, "unusable"), ("none.json", None, "unusable")], seen)
+    error = ran.objects()[2]["error"]
+    check(list(error) == ["code", "line", "column", "where", "message"], error)
+    check((error["code"], error["line"], error["column"]) == ("E_JSON_SYNTAX", 4, 9), error)
+    ran.complains("calls.jsonl:4:9: ", "none.json: ")
+
+
+@scenario
+def json_output_tells_an_unusable_schema(w):
+    with_files(w)
+    w.write("schema.json", {"properties": {"days": {"maximum": "14"}}})
+    (told,) = w.pegboard("validate", "--json", "schema.json", "good.json").exits(2).objects()
+    check(told["file"] == "schema.json" and told["verdict"] == "unusable", told)
+    check(told["error"]["where"].startswith("/properties/days"), told)
+
+
+@scenario
+def a_file_name_that_is_no_utf8_still_gives_json(w):
+    with_files(w)
+    name = b"b\xff\nd.json"
+    with open(os.path.join(os.fsencode(w.directory), name), "wb") as file:
+        file.write(b'{"days":30}')
+    (told,) = w.pegboard("validate", "--json", "schema.json", os.fsdecode(name)).exits(1).objects()
+    check(told["file"] == "b\ufffd\nd.json", told)
+
+
+@scenario
+def quiet_prints_no_verdict_but_still_complains(w):
+    with_files(w)
+    w.pegboard("validate", "-q", "schema.json", "good.json").exits(0).says("").is_silent()
+    w.pegboard("validate", "--quiet", "schema.json", "bad.json").exits(1).says("").is_silent()
+    ran = w.pegboard("validate", "-q", "--json", "schema.json", "none.json").exits(2).says("")
+    ran.complains("none.json: unusable: ")
+
+
+# ---- for people -----------------------------------------------------------------
+
+
+@scenario
+def a_pipe_gets_no_colour_and_a_terminal_does(w):
+    with_files(w)
+    ran = w.pegboard("validate", "schema.json", "bad.json").exits(1)
+    check("\033" not in ran.stdout, ran)
+    status, shown = on_terminal(w, "validate", "schema.json", "bad.json")
+    check(status == 1 and "\033[31minvalid\033[0m" in shown, shown)
+    check("\033[2mrule: /properties/days/maximum\033[0m" in shown, shown)
+
+
+@scenario
+def no_color_dumb_terminals_and_the_option_are_respected(w):
+    with_files(w)
+    for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        status, shown = on_terminal(w, "validate", "schema.json", "bad.json", env=env)
+        check(status == 1 and "\033" not in shown, shown)
+    status, shown = on_terminal(w, "validate", "--color=never", "schema.json", "bad.json")
+    check("\033" not in shown, shown)
+    ran = w.pegboard("validate", "--color", "always", "schema.json", "bad.json",
+                     env={"NO_COLOR": "1"})
+    ran.exits(1).mentions("\033[31minvalid\033[0m")
+
+
+@scenario
+def text_from_outside_cannot_steer_the_terminal(w):
+    w.write("schema.json", {"additionalProperties": False})
+    w.write("bad.json", {"\033]0;owned\007\u009b31m\nfake.json: valid": 1})
+    name = "\033[2Jx.json"
+    w.write(name, {"a": 1})
+    ran = w.pegboard("validate", "schema.json", "bad.json", name, "\007none.json").exits(2)
+    check(not any(c in ran.stdout + ran.stderr for c in "\033\007\u009b"), ran)
+    check("\nfake.json: valid" not in ran.stdout, ran)
+    ran.mentions("\\x1B[2Jx.json: invalid\n").complains("\\x07none.json: unusable")
+
+
+@scenario
+def a_long_file_shows_progress_on_a_terminal_and_leaves_no_trace(w):
+    with_files(w)
+    read_end, write_end = os.pipe()
+    seen = threading.Event()
+
+    def feed():  # for as long as there is nothing to see
+        with open(write_end, "w", encoding="ascii") as lines:
+            while not seen.is_set():
+                lines.write('{"days":3}\n' * 64)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    status, shown = on_terminal(w, "validate", "--jsonl", "schema.json", "-", stdin=read_end,
+                                on_output=lambda shown: " checked, " in shown and seen.set())
+    seen.set()
+    os.close(read_end)
+    feeder.join()
+    check(status == 0 and " checked, 0 invalid\033[K" in shown, shown)
+    last = shown.split("\r\033[K")[-1]
+    check(" valid" in last and "checked" not in last, shown)
+
+
+@scenario
+def a_full_disk_is_not_taken_for_an_answer(w):
+    with_files(w)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ran = w.pegboard("validate", "schema.json", "good.json", stdout=full).exits(2)
+    ran.complains("could not be written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: the command explains itself, refuses wrong use in one sentence, and its help, its man page
+and its completions know the same options."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from scenario import ROOT, Skip, check, main, scenario
+
+COMPLETIONS = os.path.join(ROOT, "src", "cli", "completions")
+MAN = os.path.join(ROOT, "man")
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+def options_of_help(w):
+    text = w.pegboard("validate", "--help").exits(0).stdout
+    return set(re.findall(r"^  (?:-\w,|   ) --([a-z-]+)", text, re.M))
+
+
+@scenario
+def the_overview_is_shown_without_a_command(w):
+    overview = w.pegboard().exits(0).mentions("usage: pegboard COMMAND", "  validate ").stdout
+    w.pegboard("help").exits(0).says(overview)
+    w.pegboard("--help").exits(0).says(overview)
+
+
+@scenario
+def a_command_is_explained_in_three_ways_alike(w):
+    text = w.pegboard("help", "validate").exits(0).stdout
+    w.pegboard("validate", "--help").exits(0).says(text)
+    w.pegboard("validate", "nothing", "-h", "--nonsense").exits(0).says(text)
+    check("exit status:" in text and "examples:" in text, text)
+    check(max(map(len, text.splitlines())) <= 84, "the help is too wide")
+
+
+@scenario
+def the_version_is_told(w):
+    version = re.search(r"version: '([^']+)'", read(ROOT, "meson.build"))[1]
+    w.pegboard("--version").exits(0).says(f"pegboard {version}\n")
+
+
+@scenario
+def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
+    for arguments, words in (
+        (["frobnicate"], "there is no command 'frobnicate'"),
+        (["help", "frobnicate"], "there is no command 'frobnicate'"),
+        (["validate"], "a schema and at least one file are needed"),
+        (["validate", "a"], "a schema and at least one file are needed"),
+        (["validate", "--frob", "a", "b"], "there is no option --frob"),
+        (["validate", "--frob=1", "a", "b"], "there is no option --frob"),
+        (["validate", "-x", "a", "b"], "there is no option -x"),
+        (["validate", "-qx", "a", "b"], "there is no option -qx"),
+        (["validate", "a", "b", "--loop"], "--loop needs a value"),
+        (["validate", "--quiet=yes", "a", "b"], "--quiet takes no value"),
+        (["validate", "--draft", "5", "a", "b"], "--draft is '5', but should be 4, 6, 7,"),
+        (["validate", "--color", "red", "a", "b"], "--color is 'red', but should be auto,"),
+        (["validate", "--loop", "0", "a", "b"], "--loop is '0', but should be a number"),
+        (["validate", "--loop", "-1", "a", "b"], "--loop is '-1', but should be a number"),
+        (["validate", "--max-bytes", "4G", "a", "b"], "--max-bytes is '4G', but should be"),
+        (["validate", "--max-bytes", "1x", "a", "b"], "--max-bytes is '1x', but should be"),
+        (["validate", "--max-bytes", "99999999999999999999999", "a", "b"], "should be a size"),
+        (["validate", "--max-depth", "5000", "a", "b"], "--max-depth is '5000', but should be"),
+    ):
+        ran = w.pegboard(*arguments).exits(2).says("").complains(words, "`pegboard ")
+        check(ran.stderr.count("\n") == 1, ran)
+
+
+@scenario
+def options_may_stand_anywhere_and_two_dashes_end_them(w):
+    w.write("s.json", {})
+    w.write("--quiet", "1")
+    w.pegboard("validate", "s.json", "s.json", "--quiet").exits(0).says("")
+    w.pegboard("validate", "s.json", "--", "--quiet").exits(0).says("--quiet: valid\n")
+    w.pegboard("validate", "--max-bytes=1K", "s.json", "s.json").exits(0)
+
+
+# ---- what must not drift apart -------------------------------------------------------
+
+
+@scenario
+def the_man_page_knows_exactly_the_options_of_the_help(w):
+    page = read(MAN, "pegboard-validate.1")
+    body = page[page.index("The options:"):page.index(".Sh JSON OUTPUT")]
+    found = set(re.findall(r"^\.It (?:Fl \w , )?Fl -([a-z-]+)", body, re.M))
+    check(found == options_of_help(w), "man page and help differ in", found ^ options_of_help(w))
+
+
+@scenario
+def the_completions_know_exactly_the_options_of_the_help(w):
+    wanted = options_of_help(w)
+    bash = set(re.findall(r"--([a-z-]+)", re.search(r"words '(--quiet[^']*)'", read(
+        COMPLETIONS, "pegboard.bash"))[1]))
+    zsh = read(COMPLETIONS, "_pegboard")
+    zsh = set(re.findall(r"--([a-z-]+)(?:=?\[|\}'\[)", zsh[:zsh.index("_pegboard() {")]))
+    fish = set(re.findall(r"^complete .* -l ([a-z-]+)", read(COMPLETIONS, "pegboard.fish"), re.M))
+    fish -= {"version"}
+    for name, found in (("bash", bash), ("zsh", zsh), ("fish", fish)):
+        check(found == wanted, name, "differs from the help in", found ^ wanted)
+
+
+@scenario
+def bash_completes_commands_options_and_values(w):
+    def complete(*words):
+        script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pegboard; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", os.path.join(COMPLETIONS, "pegboard.bash"), *words],
+            stdout=subprocess.PIPE, text=True, check=True, cwd=w.directory)
+        return done.stdout.split()
+
+    w.write("schema.json", "{}")
+    check(complete("pegboard", "va") == ["validate"], "the command")
+    check(complete("pegboard", "validate", "--assert") == ["--assert-format"], "an option")
+    check(complete("pegboard", "validate", "--draft", "20") == ["2019-09", "2020-12"], "a value")
+    check(complete("pegboard", "validate", "--color", "=", "n") == ["never"], "a value behind =")
+    check(complete("pegboard", "validate", "sch") == ["schema.json"], "a file")
+    check(complete("pegboard", "help", "") == ["validate"], "a command to explain")
+
+
+@scenario
+def the_other_shells_can_read_their_completions(w):
+    ran = 0
+    for command, file in ((["zsh", "-n"], "_pegboard"), (["fish", "--no-execute"], "pegboard.fish")):
+        if shutil.which(command[0]):
+            subprocess.run([*command, os.path.join(COMPLETIONS, file)], check=True,
+                           env={**os.environ, "HOME": w.directory})
+            ran += 1
+    if not ran:
+        raise Skip("neither zsh nor fish is installed")
+
+
+@scenario
+def the_man_pages_are_clean(w):
+    if not shutil.which("mandoc"):
+        raise Skip("mandoc is not installed")
+    pages = [os.path.join(MAN, name) for name in sorted(os.listdir(MAN)) if name.endswith(".1")]
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          cwd=w.directory)
+    check(len(pages) >= 2 and done.returncode == 0 and not done.stdout, done.stdout)
+
+
+if __name__ == "__main__":
+    main()
