@@ -161,7 +161,7 @@ typedef enum peg_json_duplicates {
 typedef struct peg_json_options {
     size_t max_bytes;           /* of text [64 MiB]; never more than 4 GiB - 1 */
     unsigned max_depth;         /* of nesting [256]; never more than 4096 */
-    unsigned max_number_digits; /* significant digits of one number [1000] */
+    unsigned max_number_digits; /* significant digits of one number [1000]; never more */
     unsigned max_exponent;      /* decimal exponent of one number, either sign [10000] */
     peg_json_duplicates duplicates;
 } peg_json_options;

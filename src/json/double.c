@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "json/decimal.h"
 
@@ -105,11 +104,9 @@ static struct peg__shortest round_to(double value, int n)
 static bool reads_back(struct peg__shortest s, double value)
 {
     char text[48];
-    double back;
 
     snprintf(text, sizeof(text), "%llue%d", (unsigned long long)s.mantissa, s.exponent);
-    back = read_double(text);
-    return memcmp(&back, &value, sizeof(value)) == 0;
+    return read_double(text) == value;
 }
 
 static struct peg__shortest without_zeros(struct peg__shortest s)

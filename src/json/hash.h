@@ -32,15 +32,18 @@ static inline uint64_t peg__hash_finish(uint64_t h)
 
 static inline uint64_t peg__hash_two(uint64_t a, uint64_t b, uint64_t seed)
 {
-    const uint64_t key = seed * 0x9E3779B97F4A7C15u + 0x8EBC6AF09C88C6E3u;
+    /* Both keys have bits everywhere, also for a small seed: a product with a factor near 0
+     * or near 2^64 would hardly mix. */
+    const uint64_t key = peg__hash_finish(seed + 0x9E3779B97F4A7C15u);
+    const uint64_t other_key = key * 0x8EBC6AF09C88C6E3u;
 
-    return peg__hash_finish(peg__hash_fold(a ^ key, b ^ ~seed) + (a ^ (b << 1)));
+    return peg__hash_finish(peg__hash_fold(a ^ key, b ^ other_key) ^ a);
 }
 
 static inline uint64_t peg__hash_bytes(peg_str bytes, uint64_t seed)
 {
     const uint64_t key = peg__hash_finish(seed + 0x9E3779B97F4A7C15u);
-    uint64_t h = seed ^ bytes.len;
+    uint64_t h = key ^ bytes.len;
     size_t i = 0;
 
     for (; bytes.len - i >= 8; i += 8) {

@@ -84,7 +84,9 @@ static int16_t clamp_exponent(int64_t exponent)
 {
     if (exponent > INT16_MAX)
         return INT16_MAX;
-    return exponent < INT16_MIN ? INT16_MIN : (int16_t)exponent;
+    if (exponent < INT16_MIN)
+        return INT16_MIN;
+    return (int16_t)exponent;
 }
 
 static peg_json make_zero(bool negative, bool is_integer, int64_t exponent)

@@ -93,10 +93,11 @@ static char *put_escaped(char *p, unsigned char c)
     } else if (short_escapes[c]) {
         *p++ = short_escapes[c];
     } else {
-        memcpy(p, "u00", 3);
-        p[3] = hex[c >> 4];
-        p[4] = hex[c & 15];
-        p += 5;
+        *p++ = 'u';
+        *p++ = '0';
+        *p++ = '0';
+        *p++ = hex[c >> 4];
+        *p++ = hex[c & 15];
     }
     return p;
 }
