@@ -151,10 +151,11 @@ enum peg__number_text peg__number_read(peg_str text, unsigned max_digits, unsign
     exponent = written_exponent - (int64_t)fraction_len;
     if (max_digits > PEG_LIMIT_NUMBER_DIGITS)
         max_digits = PEG_LIMIT_NUMBER_DIGITS; /* the arithmetic has fixed room */
-    if (s.n_digits > max_digits || text.len > UINT32_MAX ||
-        !is_within(written_exponent, max_exponent))
+    if (s.n_digits > max_digits || text.len > UINT32_MAX)
         return PEG__NUMBER_LIMIT;
-    if (s.n_digits && !is_within((int64_t)s.n_digits - 1 + exponent, max_exponent))
+    /* Of the first digit, so that the same number is within the limit however it is written. */
+    if (!is_within(s.n_digits ? (int64_t)s.n_digits - 1 + exponent : written_exponent,
+                   max_exponent))
         return PEG__NUMBER_LIMIT;
     *ret_value = make_number(&s, text, whole_end == s.end, exponent);
     return PEG__NUMBER_OK;

@@ -135,7 +135,7 @@ TEST(read_limits_digits_that_count)
               PEG__NUMBER_LIMIT);
 }
 
-TEST(read_limits_the_exponent_as_written_and_as_it_counts)
+TEST(read_limits_the_exponent_of_the_first_digit_however_it_is_written)
 {
     peg_json value;
 
@@ -145,6 +145,9 @@ TEST(read_limits_the_exponent_as_written_and_as_it_counts)
     CHECK_INT(try_read("1e-10001", &value), PEG__NUMBER_LIMIT);
     CHECK_INT(try_read("10e10000", &value), PEG__NUMBER_LIMIT);
     CHECK_INT(try_read("0.1e-10000", &value), PEG__NUMBER_LIMIT);
+    CHECK_INT(try_read("0.1e10001", &value), PEG__NUMBER_OK);
+    CHECK_INT(try_read("4.0e-10000", &value), PEG__NUMBER_OK);
+    CHECK_INT(try_read("40e-10001", &value), PEG__NUMBER_OK); /* how 4.0e-10000 is written */
     CHECK_INT(try_read("0e10001", &value), PEG__NUMBER_LIMIT);
     CHECK_INT(try_read("1e99999999999999999999999999", &value), PEG__NUMBER_LIMIT);
     CHECK_INT(peg__number_read(peg__str("1e40000"), 1000, 50000, &value), PEG__NUMBER_OK);
