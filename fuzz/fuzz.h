@@ -8,6 +8,7 @@
  * otherwise with replay.c, which runs the corpus as an ordinary test.
  */
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +22,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+__attribute__((noreturn))
+PEG_PRINTF(4, 5) static inline void fuzz_fail(const char *file, int line, const char *condition,
+                                              const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "%s:%d: %s does not hold: ", file, line, condition);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    abort();
+}
+
 #define REQUIRE(condition, ...)                                                                    \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s does not hold: ", __FILE__, __LINE__, #condition);          \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fprintf(stderr, "\n");                                                                 \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
+    ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition, __VA_ARGS__))
 
 /* ---- input ------------------------------------------------------------------------ */
 
