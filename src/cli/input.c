@@ -111,8 +111,8 @@ static peg_status read_all(int fd, struct peg__buf *text, peg_error *reterr)
 peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr)
 {
     peg_status status;
-    uint64_t size;
-    int fd;
+    uint64_t size = 0;
+    int fd = -1;
 
     peg__buf_clear(text);
     status = open_file(path, &fd, &size, reterr);

@@ -82,6 +82,8 @@ def stand_in(text):
         return shlex.join(["make", "--no-print-directory", "-n", "-C", ROOT, *words[1:]]) + " >/dev/null"
     if words[:2] == ["git", "clone"] or words[:1] == ["cd"] or words[:1] == ["meson"]:
         return None
+    if words and words[0].startswith("build/"):
+        return shlex.join(["test", "-x", os.path.join(BUILD, words[0][len("build/"):])])
     if words[:1] in (["tools/demo"], [".ci/run"], ["tools/setup"], ["bench/run"], ["tools/run-tests"],
                      ["tools/fuzz"], ["ninja"]):
         return shlex.join(["test", "-e", words[0]]) if "/" in words[0] else None
