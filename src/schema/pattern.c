@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A pattern is matched by hand where that is exact, else by PCRE2.
+ */
+
+#include "schema/pattern.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "schema/pattern_internal.h"
+
+/* Either simple or regex. */
+struct peg__pattern {
+    struct peg__simple *simple;
+    struct peg__regex *regex;
+};
+
+PEG_DEFINE_CLEANUP(struct peg__pattern, peg__pattern_free)
+
+static size_t translated_max(peg_str ecma)
+{
+    return 64 * ecma.len + 1024;
+}
+
+/* What PCRE2 10.42 can count to. */
+enum { MAX_REPEAT = 65535 };
+
+static peg_status refuse_count(const struct peg__pattern_reader *reader, uint32_t count, size_t at,
+                               peg_error *reterr)
+{
+    peg__fail(reterr, PEG_ELIMIT, "E_PATTERN_TOO_LARGE",
+              "a quantifier counts to %u, more than %d; write a smaller bound, or use maxLength",
+              count, MAX_REPEAT);
+    peg__pattern_refuse_at(reader, at);
+    return PEG_ELIMIT;
+}
+
+/* Is the token one that PCRE2 can't do? Returns PEG_OK if it is not to blame. */
+static peg_status explain_token(const struct peg__pattern_reader *reader,
+                                const struct peg__token *token, peg_error *reterr)
+{
+    const uint32_t count = token->max == PEG__REPEAT_FOREVER ? token->min : token->max;
+
+    if (token->kind == PEG__TOKEN_REPEAT && count > MAX_REPEAT)
+        return refuse_count(reader, count, token->at, reterr);
+    if (token->kind == PEG__TOKEN_BACKREF && token->in_lookbehind)
+        return PEG__PATTERN_REFUSE(reader, token->at,
+                                   "a backreference inside a lookbehind is not supported; write "
+                                   "out what it refers to");
+    if (token->kind == PEG__TOKEN_PROPERTY && token->name_len && token->name[0] == 'C' &&
+        (peg__str_is((peg_str){token->name, token->name_len}, "Changes_When_NFKC_Casefolded") ||
+         peg__str_is((peg_str){token->name, token->name_len}, "CWKCF")))
+        return PEG__PATTERN_REFUSE(reader, token->at,
+                                   "the property %.*s is not supported; list its characters",
+                                   (int)token->name_len, token->name);
+    return PEG_OK;
+}
+
+/* The reader found no fault, so PCRE2 refuses what it can't do. Finds out what that is; words
+ * already in *reterr stay if it is none of what we know. */
+static peg_status explain_refusal(peg_str ecma, peg_error *reterr)
+{
+    struct peg__pattern_reader reader;
+    struct peg__token token;
+
+    peg__pattern_reader_init(&reader, ecma, reterr);
+    do {
+        peg_status status = peg__pattern_next(&reader, &token);
+
+        if (status == PEG_OK)
+            status = explain_token(&reader, &token, reterr);
+        if (status)
+            return status;
+    } while (token.kind != PEG__TOKEN_END);
+    if (reader.has_lookbehind)
+        return PEG__PATTERN_REFUSE(&reader, reader.lookbehind_at,
+                                   "a lookbehind whose alternatives vary in length is not "
+                                   "supported; write (?<=a|bb) with one for each length");
+    peg__error_at(reterr, ecma, 0);
+    return PEG_EPARSE;
+}
+
+static peg_status compile(peg_str ecma, struct peg__regex **ret_regex, peg_error *reterr)
+{
+    struct peg__buf translated = PEG__BUF(translated_max(ecma));
+    peg_status status = peg__pattern_translate(ecma, &translated, reterr);
+
+    if (status == PEG_OK) {
+        status = peg__regex_new(peg__buf_view(&translated), false, ret_regex, reterr);
+        if (status == PEG_EPARSE)
+            status = explain_refusal(ecma, reterr);
+    }
+    peg__buf_free(&translated);
+    return status;
+}
+
+static peg_status choose(struct peg__pattern *pattern, peg_str ecma, peg_error *reterr)
+{
+    struct peg__plan plan;
+    bool simple;
+    peg_status status = peg__pattern_plan(ecma, &plan, &simple, reterr);
+
+    if (status)
+        return status;
+    if (!simple)
+        return compile(ecma, &pattern->regex, reterr);
+    pattern->simple = peg__simple_new(&plan);
+    return pattern->simple ? PEG_OK : peg__fail_nomem(reterr);
+}
+
+peg_status peg__pattern_new(peg_str ecma, size_t max_bytes, struct peg__pattern **ret_pattern,
+                            peg_error *reterr)
+{
+    PEG_CLEANUP(peg__pattern_freep) struct peg__pattern *pattern = NULL;
+    peg_status status;
+
+    if (ecma.len > max_bytes)
+        return peg__fail(reterr, PEG_ELIMIT, "E_PATTERN_TOO_LARGE",
+                         "the pattern has %zu bytes, more than %zu; write a shorter one", ecma.len,
+                         max_bytes);
+    pattern = peg__alloc_zero(1, sizeof(*pattern));
+    if (!pattern)
+        return peg__fail_nomem(reterr);
+    status = choose(pattern, ecma, reterr);
+    if (status)
+        return status;
+    *ret_pattern = pattern;
+    pattern = NULL;
+    return PEG_OK;
+}
+
+struct peg__pattern *peg__pattern_free(struct peg__pattern *pattern)
+{
+    if (pattern) {
+        peg__simple_free(pattern->simple);
+        peg__regex_free(pattern->regex);
+    }
+    peg__free(pattern);
+    return NULL;
+}
+
+size_t peg__pattern_bytes(const struct peg__pattern *pattern)
+{
+    return sizeof(*pattern) + (pattern->simple ? peg__simple_bytes(pattern->simple)
+                                               : peg__regex_bytes(pattern->regex));
+}
+
+enum peg__match peg__pattern_match(const struct peg__pattern *pattern, struct peg__matcher *matcher,
+                                   peg_str subject)
+{
+    if (!pattern->simple)
+        return peg__regex_match(pattern->regex, matcher, subject);
+    return peg__simple_match(pattern->simple, subject) ? PEG__MATCH_YES : PEG__MATCH_NO;
+}
