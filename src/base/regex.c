@@ -1,6 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * PCRE2 behind a small face. Three things are decided here:
+ *
+ * JIT comes late. Compiling takes 1-5 us a pattern, compiling to machine code another 6-17 us,
+ * and a match 40-250 ns in the interpreter against 20-50 ns in machine code (PCRE2 10.42, x86-64,
+ * patterns of 10-80 bytes). Most schemas check a handful of values, so machine code is made at the
+ * JIT_AFTER-th match, into a copy, by the one thread that counted to it; other threads go on with
+ * the interpreter until the pointer to the copy appears.
+ *
+ * Match limits. PCRE2 counts backtracking points (JIT: entries of groups and of alternatives, up
+ * to a third more than the interpreter) and starts anew at every start position; the first
+ * position that reaches the limit ends the search. 10,000 take about 20 us in machine code and
+ * 200-300 us in the interpreter. So a search may cost limit * length, and worse: [a-z]+\s over a
+ * megabyte of letters counts nothing and takes minutes, because each start runs to the end.
+ * Long subjects are therefore searched in windows of start positions, with a look at the thread's
+ * CPU clock between them.
+ *
+ * Memory. All of PCRE2's goes through base/mem.h but for machine code and its stack. A matcher
+ * keeps what it needed once.
+ */
+
 #include "base/regex.h"
+
+#include <stdatomic.h>
+#include <time.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -9,14 +33,43 @@
 #include "base/limits.h"
 #include "base/mem.h"
 
+enum {
+    JIT_AFTER = 16,
+    /* Of the interpreter and of machine code, for backtracking: a group repeated over some
+     * 100 KB of subject. */
+    STACK_BYTES = 8 << 20,
+    JIT_STACK_BYTES_FIRST = 64 << 10,
+    /* Start positions searched before looking at the clock. */
+    FIRST_WINDOW = 256,
+    /* Honest searches take 1-20 ns a byte; under valgrind some 50 times that. */
+    BUDGET_NS = 50000000,
+    BUDGET_NS_PER_BYTE = 400,
+    MAX_MATCH_LIMIT = 10000000,
+};
+
+/* Changed by matching, so apart from the immutable rest. */
+struct warmth {
+    _Atomic(pcre2_code *) fast; /* a copy of code with machine code, once there */
+    atomic_uint n_matches;      /* until JIT_AFTER */
+};
+
 struct peg__regex {
     pcre2_code *code;
     size_t bytes;
+    bool is_anchored;
+    struct warmth *warmth; /* in the same block */
+};
+
+struct regex_block {
+    struct peg__regex regex;
+    struct warmth warmth;
 };
 
 struct peg__matcher {
+    pcre2_general_context *general;
     pcre2_match_context *context;
     pcre2_match_data *data;
+    pcre2_jit_stack *stack; /* once the 32 KiB on the thread's own stack were too small */
     uint32_t limit;
 };
 
@@ -32,16 +85,19 @@ static void release(void *memory, void *unused)
     peg__free(memory);
 }
 
+/* ---- compiling ------------------------------------------------------------------ */
+
 static peg_status fail_compile(int number, size_t offset, peg_error *reterr)
 {
     PCRE2_UCHAR words[160];
 
-    if (number == PCRE2_ERROR_HEAP_FAILED || number == 121 /* failed to allocate */)
+    if (number == PCRE2_ERROR_HEAP_FAILED)
         return peg__fail_nomem(reterr);
-    if (number == PCRE2_ERROR_PATTERN_TOO_LARGE || number == 188)
+    if (number == PCRE2_ERROR_PATTERN_TOO_LARGE || number == PCRE2_ERROR_PATTERN_TOO_COMPLICATED ||
+        number == PCRE2_ERROR_PATTERN_STRING_TOO_LONG)
         return peg__fail(reterr, PEG_ELIMIT, "E_PATTERN_TOO_LARGE",
-                         "the compiled pattern is larger than %d bytes; repeat less",
-                         PEG_LIMIT_PATTERN_COMPILED);
+                         "the pattern is too large once its repetitions are written out; repeat "
+                         "less");
     if (pcre2_get_error_message(number, words, sizeof(words)) < 0)
         words[0] = '\0';
     peg__fail(reterr, PEG_EPARSE, "E_PATTERN_SYNTAX", "%s", (const char *)words);
@@ -58,7 +114,8 @@ static pcre2_code *compile(peg_str pattern, uint32_t options, int *ret_number, s
 
     *ret_number = PCRE2_ERROR_HEAP_FAILED;
     if (context) {
-        pcre2_set_parens_nest_limit(context, PEG_LIMIT_PATTERN_NESTING);
+        /* The translation may add one level. */
+        pcre2_set_parens_nest_limit(context, PEG_LIMIT_PATTERN_NESTING + 1);
         code = pcre2_compile((PCRE2_SPTR)pattern.ptr, pattern.len, options, ret_number, ret_offset,
                              context);
     }
@@ -71,37 +128,41 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
                           peg_error *reterr)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_DOLLAR_ENDONLY |
-                             PCRE2_MATCH_UNSET_BACKREF | (caseless ? PCRE2_CASELESS : 0U);
-    struct peg__regex *regex = peg__alloc(sizeof(*regex));
+                             PCRE2_MATCH_UNSET_BACKREF | PCRE2_USE_OFFSET_LIMIT |
+                             (caseless ? PCRE2_CASELESS : 0U);
+    struct regex_block *block = peg__alloc_zero(1, sizeof(*block));
+    struct peg__regex *regex;
+    uint32_t all_options = 0;
+    size_t size = 0;
     int number;
     size_t offset = 0;
-    size_t jit = 0;
 
-    if (!regex)
+    if (!block)
         return peg__fail_nomem(reterr);
-    *regex = (struct peg__regex){.code = compile(pattern, options, &number, &offset)};
-    if (!regex->code) {
-        peg__free(regex);
-        return fail_compile(number, offset, reterr);
-    }
-    pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &regex->bytes);
-    if (regex->bytes > PEG_LIMIT_PATTERN_COMPILED) {
+    regex = &block->regex;
+    regex->warmth = &block->warmth;
+    regex->code = compile(pattern, options, &number, &offset);
+    if (regex->code)
+        pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &size);
+    if (!regex->code || size > PEG_LIMIT_PATTERN_COMPILED) {
         peg__regex_free(regex);
-        return fail_compile(PCRE2_ERROR_PATTERN_TOO_LARGE, 0, reterr);
+        return fail_compile(size ? PCRE2_ERROR_PATTERN_TOO_LARGE : number, offset, reterr);
     }
-    /* Without JIT, or without memory for it, the interpreter matches: slower, equally right. */
-    (void)pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
-    pcre2_pattern_info(regex->code, PCRE2_INFO_JITSIZE, &jit);
-    regex->bytes += sizeof(*regex) + jit;
+    pcre2_pattern_info(regex->code, PCRE2_INFO_ALLOPTIONS, &all_options);
+    regex->is_anchored = all_options & PCRE2_ANCHORED;
+    /* As if machine code were there already: 2-6 times the size, and the copy. */
+    regex->bytes = sizeof(*block) + 6 * size + 512;
     *ret_regex = regex;
     return PEG_OK;
 }
 
 struct peg__regex *peg__regex_free(struct peg__regex *regex)
 {
-    if (regex)
+    if (regex) {
+        pcre2_code_free(atomic_load_explicit(&regex->warmth->fast, memory_order_acquire));
         pcre2_code_free(regex->code);
-    peg__free(regex);
+    }
+    peg__free(regex); /* the first member of its block */
     return NULL;
 }
 
@@ -110,53 +171,170 @@ size_t peg__regex_bytes(const struct peg__regex *regex)
     return regex->bytes;
 }
 
+/* Without JIT, or without memory for it, the interpreter goes on: slower, equally right. */
+static void make_fast(const struct peg__regex *regex)
+{
+    pcre2_code *fast = pcre2_code_copy(regex->code);
+
+    if (fast && pcre2_jit_compile(fast, PCRE2_JIT_COMPLETE) == 0)
+        atomic_store_explicit(&regex->warmth->fast, fast, memory_order_release);
+    else
+        pcre2_code_free(fast);
+}
+
+/* ---- matching --------------------------------------------------------------------- */
+
 struct peg__matcher *peg__matcher_new(uint32_t match_limit)
 {
     struct peg__matcher *matcher = peg__alloc_zero(1, sizeof(*matcher));
-    pcre2_general_context *general = pcre2_general_context_create(allocate, release, NULL);
 
-    if (matcher && general) {
-        matcher->limit = match_limit;
-        matcher->context = pcre2_match_context_create(general);
-        matcher->data = pcre2_match_data_create(1, general);
+    if (!matcher)
+        return NULL;
+    matcher->limit = match_limit;
+    matcher->general = pcre2_general_context_create(allocate, release, NULL);
+    if (matcher->general) {
+        matcher->context = pcre2_match_context_create(matcher->general);
+        matcher->data = pcre2_match_data_create(1, matcher->general);
     }
-    pcre2_general_context_free(general);
-    if (!matcher || !matcher->context || !matcher->data)
+    if (!matcher->context || !matcher->data)
         return peg__matcher_free(matcher);
-    pcre2_set_heap_limit(matcher->context, 8192); /* KiB, for the interpreter */
+    pcre2_set_heap_limit(matcher->context, STACK_BYTES >> 10);
     return matcher;
 }
 
 struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher)
 {
     if (matcher) {
+        pcre2_jit_stack_free(matcher->stack);
         pcre2_match_data_free(matcher->data);
         pcre2_match_context_free(matcher->context);
+        pcre2_general_context_free(matcher->general);
     }
     peg__free(matcher);
     return NULL;
 }
 
-/* PCRE2 counts backtracks over the whole call in JIT code but per start in words of its manual;
- * either way a subject twice as long may honestly need twice as many. */
-static uint32_t scaled_limit(uint32_t limit, size_t len)
-{
-    const uint64_t scaled = (uint64_t)limit + (uint64_t)limit * (len / 64);
+/* One search by PCRE2. `fast` may be NULL. */
+struct search {
+    const pcre2_code *code;
+    const pcre2_code *fast;
+    struct peg__matcher *matcher;
+    peg_str subject;
+};
 
-    return scaled > 10000000 ? 10000000 : (uint32_t)scaled;
+static int run(const struct search *s, size_t start)
+{
+    const PCRE2_SPTR text = (PCRE2_SPTR)s->subject.ptr;
+
+    if (s->fast)
+        return pcre2_jit_match(s->fast, text, s->subject.len, start, PCRE2_NO_UTF_CHECK,
+                               s->matcher->data, s->matcher->context);
+    return pcre2_match(s->code, text, s->subject.len, start, PCRE2_NO_UTF_CHECK, s->matcher->data,
+                       s->matcher->context);
 }
 
-enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__matcher *matcher,
-                                 peg_str subject)
+static bool add_stack(struct peg__matcher *matcher)
+{
+    matcher->stack = pcre2_jit_stack_create(JIT_STACK_BYTES_FIRST, STACK_BYTES, matcher->general);
+    if (matcher->stack)
+        pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
+    return matcher->stack != NULL;
+}
+
+/* Do matches start at `start` or up to `last`? */
+static enum peg__match search_from(const struct search *s, size_t start, size_t last,
+                                   uint32_t limit)
 {
     int result;
 
-    pcre2_set_match_limit(matcher->context, scaled_limit(matcher->limit, subject.len));
-    result = pcre2_match(regex->code, (PCRE2_SPTR)subject.ptr, subject.len, 0, PCRE2_NO_UTF_CHECK,
-                         matcher->data, matcher->context);
+    pcre2_set_match_limit(s->matcher->context, limit);
+    pcre2_set_offset_limit(s->matcher->context, last);
+    result = run(s, start);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT && !s->matcher->stack) {
+        if (!add_stack(s->matcher))
+            return PEG__MATCH_NOMEM;
+        result = run(s, start);
+    }
     if (result >= 0)
         return PEG__MATCH_YES;
     if (result == PCRE2_ERROR_NOMATCH)
         return PEG__MATCH_NO;
     return result == PCRE2_ERROR_NOMEMORY ? PEG__MATCH_NOMEM : PEG__MATCH_LIMIT;
+}
+
+/* What one start position may count: a group repeated over the whole subject is honest. */
+static uint32_t long_limit(uint32_t limit, size_t len)
+{
+    const uint64_t scaled = (uint64_t)limit + 4 * (uint64_t)len;
+    const uint32_t most = limit > MAX_MATCH_LIMIT ? limit : MAX_MATCH_LIMIT;
+
+    return scaled > most ? most : (uint32_t)scaled;
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static size_t next_char(peg_str subject, size_t at)
+{
+    while (at < subject.len && ((unsigned char)subject.ptr[at] & 0xC0) == 0x80)
+        at++;
+    return at;
+}
+
+/* Windows grow while all goes well. One that reaches the limit is halved, down to the position
+ * that is to blame, which then gets a second chance with what its subject's length allows. */
+static enum peg__match search_windows(const struct search *s)
+{
+    const size_t len = s->subject.len;
+    const size_t max_window = len / 64 > FIRST_WINDOW ? len / 64 : FIRST_WINDOW;
+    const int64_t deadline = cpu_ns() + BUDGET_NS + (int64_t)len * BUDGET_NS_PER_BYTE;
+    size_t window = FIRST_WINDOW;
+    size_t start = 0;
+
+    while (start <= len) {
+        enum peg__match result = search_from(s, start, start + window - 1, s->matcher->limit);
+
+        if (result == PEG__MATCH_LIMIT && window > 1) {
+            window /= 2;
+        } else {
+            if (result == PEG__MATCH_LIMIT)
+                result = search_from(s, start, start, long_limit(s->matcher->limit, len));
+            if (result != PEG__MATCH_NO)
+                return result;
+            start = next_char(s->subject, start + window);
+            window = window * 2 < max_window ? window * 2 : max_window;
+        }
+        if (cpu_ns() > deadline)
+            return PEG__MATCH_LIMIT;
+    }
+    return PEG__MATCH_NO;
+}
+
+/* Counts the matches of a regex that has no machine code yet. */
+static bool is_time_for_jit(struct warmth *warmth)
+{
+    if (atomic_load_explicit(&warmth->n_matches, memory_order_relaxed) >= JIT_AFTER)
+        return false;
+    return atomic_fetch_add_explicit(&warmth->n_matches, 1, memory_order_relaxed) + 1 == JIT_AFTER;
+}
+
+enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__matcher *matcher,
+                                 peg_str subject)
+{
+    const peg_str text = {subject.len ? subject.ptr : "", subject.len};
+    struct search s = {.code = regex->code, .matcher = matcher, .subject = text};
+
+    s.fast = atomic_load_explicit(&regex->warmth->fast, memory_order_acquire);
+    if (!s.fast && is_time_for_jit(regex->warmth)) {
+        make_fast(regex);
+        s.fast = atomic_load_explicit(&regex->warmth->fast, memory_order_acquire);
+    }
+    if (regex->is_anchored || text.len <= FIRST_WINDOW)
+        return search_from(&s, 0, PCRE2_UNSET, long_limit(matcher->limit, text.len));
+    return search_windows(&s);
 }
