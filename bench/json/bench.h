@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BENCH_JSON_BENCH_H
+#define BENCH_JSON_BENCH_H
+
+/*
+ * The parser bench: every contestant parses a text and visits every value of it.
+ *
+ *   docs.c      makes the texts, the same on every machine
+ *   parser_*.c  one contestant a file, each behind struct bench_parser
+ *   main.c      interleaves them, checks that they agree, prints the table
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a walk found. Equal for every parser, or the run fails. */
+struct bench_tally {
+    uint64_t values;       /* keys not counted */
+    uint64_t string_bytes; /* of strings and keys, unescaped */
+    uint64_t truths;
+    double numbers; /* sum in document order, each number as its nearest double */
+};
+
+struct bench_parser {
+    const char *name;
+    /* State kept from text to text; may be NULL where the library has none. */
+    void *(*open)(void);
+    /* Adds to the tally. False if the text was refused. At least 64 readable bytes follow. */
+    bool (*run)(void *state, const char *text, size_t len, struct bench_tally *tally);
+    void (*close)(void *state);
+};
+
+extern const struct bench_parser bench_pegboard_reused;
+extern const struct bench_parser bench_pegboard_fresh;
+extern const struct bench_parser bench_jansson;
+extern const struct bench_parser bench_cjson;
+extern const struct bench_parser bench_yajl;
+extern const struct bench_parser bench_simdjson_dom;
+extern const struct bench_parser bench_simdjson_ondemand;
+extern const struct bench_parser bench_simdjson_ondemand_native;
+
+/* Texts of about one size. */
+struct bench_docs {
+    const char *label;
+    size_t n;
+    size_t bytes; /* of all of them */
+    struct bench_doc {
+        char *text;
+        size_t len;
+    } docs[64];
+};
+
+enum { BENCH_PADDING = 64 }; /* readable bytes after a text; simdjson reads ahead */
+
+/* `n` texts of about `size` bytes each; false if memory ran out. */
+bool bench_docs_make(struct bench_docs *docs, const char *label, size_t n, size_t size);
+void bench_docs_done(struct bench_docs *docs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns results into text and Markdown."""
+
+import math
+
+HEADS = ["case", "schema", "inst.", "bytes", "valid", "pegboard ns", "Blaze ns", "ratio", "AJV ns", "ratio", "MB/s", "compile µs"]
+
+
+def figure(results, name, key, form="{:.0f}"):
+    value = results.get(name, {}).get(key)
+    return "–" if value is None else form.format(value)
+
+
+def ratio(results, name):
+    """How many times longer than ours; None where either is missing."""
+    ours, theirs = results.get("pegboard", {}).get("ns"), results.get(name, {}).get("ns")
+    return theirs / ours if ours and theirs else None
+
+
+def ratio_text(value):
+    return "–" if value is None else f"{value:.2f}×"
+
+
+def cells(row):
+    results = row["results"]
+    valid = next((str(r["valid"]) for r in results.values() if "valid" in r), "–")
+    return [row["case"], str(row["schema_bytes"]), str(row["instances"]), str(row["mean_bytes"]), valid,
+            figure(results, "pegboard", "ns"), figure(results, "Blaze", "ns"), ratio_text(ratio(results, "Blaze")),
+            figure(results, "AJV", "ns"), ratio_text(ratio(results, "AJV")), figure(results, "pegboard", "mb_per_s"),
+            figure(results, "pegboard", "compile_us", "{:.1f}")]
+
+
+def progress(row):
+    figures = ", ".join(f"{name} {r['ns']:.0f} ns" if "ns" in r else f"{name}: {r['error']}"
+                        for name, r in row["results"].items())
+    return f"{row['case']}: {figures}" + "".join(f"\n  DISAGREE: {d}" for d in row["disagree"])
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def summary(rows):
+    lines = []
+    for name in ("Blaze", "AJV"):
+        ratios = {row["case"]: ratio(row["results"], name) for row in rows}
+        ratios = {case: value for case, value in ratios.items() if value}
+        if ratios:
+            worst = min(ratios, key=ratios.get)
+            lines.append(f"{name} takes {geometric_mean(ratios.values()):.2f} times as long as pegboard (geometric mean of "
+                         f"{len(ratios)} cases); worst case {worst}: {ratios[worst]:.2f}.")
+    small = [row["results"]["pegboard"]["compile_us"] for row in rows
+             if 1000 <= row["schema_bytes"] <= 5120 and "compile_us" in row["results"].get("pegboard", {})]
+    if small:
+        lines.append(f"Schemas of 1 to 5 KB compile in {min(small):.0f} to {max(small):.0f} µs.")
+    near_kb = {row["case"]: row["results"]["pegboard"]["mb_per_s"] for row in rows
+               if 700 <= row["mean_bytes"] <= 1400 and "mb_per_s" in row["results"].get("pegboard", {})}
+    if near_kb:
+        told = ", ".join(f"{case} {value:.0f}" for case, value in near_kb.items())
+        lines.append(f"Bytes to verdict on arguments of about 1 KB, MB/s: {told}.")
+    lines += [f"DISAGREE in {row['case']}: {d}" for row in rows for d in row["disagree"]]
+    return lines
+
+
+def schema_text(rows):
+    lines = [HEADS] + [cells(row) for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS))]
+    text = ["  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths))) for line in lines]
+    return "\n".join(text + [""] + summary(rows))
+
+
+def machine(m):
+    busy = f" (load average {m['load']:.1f} at the start: figures suffer)" if m["load"] > 0.5 else ""
+    return f"{m['cpu']}, {m['cores']} cores, {m['kernel']}, {m['compiler']}{busy}"
+
+
+def markdown_table(heads, lines):
+    rule = ["---"] + ["---:"] * (len(heads) - 1)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [heads, rule] + lines) + "\n"
+
+
+def json_markdown(rows):
+    heads = ["parse and walk", "size", "ns (best)", "ns (median)", "MB/s", "ratio to pegboard"]
+    return markdown_table(heads, [[r["parser"], r["size"], f"{r['best_ns']:.0f}", f"{r['median_ns']:.0f}",
+                                   f"{r['mb_per_s']:.0f}", f"{r['ratio']:.2f}"] for r in rows])
+
+
+def markdown(results):
+    parts = [machine(results["machine"]) + (" — quick run, rough figures" if results["quick"] else "") + "\n"]
+    if "json" in results:
+        parts.append(json_markdown(results["json"]))
+    if "schema" in results:
+        parts.append(markdown_table(HEADS, [cells(row) for row in results["schema"]]))
+        parts.append("\n".join("- " + line for line in summary(results["schema"])) + "\n")
+    return "\n".join(parts)
