@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The interpreter. run() goes through the instructions for one value; what looks at a single
+ * value is here, what goes through branches, items or members is in check_logic.c,
+ * check_array.c and check_object.c, which come back to run() for each of them.
+ */
+
+#include "schema/check.h"
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "schema/report.h"
+#include "json/json.h"
+#include "json/number.h"
+
+bool peg__halt(struct peg_checker *ck, const char *limit)
+{
+    if (!ck->halted)
+        ck->halted = limit;
+    return false;
+}
+
+bool peg__fail_rule(struct peg_checker *ck, const peg_json *rule, const peg_json *value,
+                    const peg_json *detail)
+{
+    switch (ck->mode) {
+    case MODE_VERDICT:
+        return false;
+    case MODE_REPORT:
+        peg__report_add(ck, rule, value, detail);
+        return true;
+    case MODE_SCORE:
+        peg__report_score(ck, rule, value);
+        return true;
+    }
+    return false;
+}
+
+size_t peg__scratch(struct peg_checker *ck, size_t n)
+{
+    const size_t offset = ck->n_words;
+
+    if (offset + n > ck->words_capacity) {
+        uint64_t *grown = peg__grow(ck->words, sizeof(*grown), offset + n, &ck->words_capacity);
+
+        if (!grown) {
+            peg__halt(ck, "memory");
+            return SIZE_MAX;
+        }
+        ck->words = grown;
+    }
+    memset(ck->words + offset, 0, n * sizeof(*ck->words));
+    ck->n_words = offset + n;
+    return offset;
+}
+
+/* ---- strings ---------------------------------------------------------------- */
+
+/* A character takes one to four bytes: most lengths are decided without counting. */
+static bool is_long_enough(const peg_json *string, uint32_t min)
+{
+    if (string->len < min)
+        return false;
+    return string->len / 4 >= min || peg__utf8_length(peg_json_str(string)) >= min;
+}
+
+static bool is_short_enough(const peg_json *string, uint32_t max)
+{
+    return string->len <= max || peg__utf8_length(peg_json_str(string)) <= max;
+}
+
+bool peg__check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    switch (peg__pattern_match(ck->schema->patterns[insn->a], ck->matcher, peg_json_str(v))) {
+    case PEG__MATCH_YES:
+        return true;
+    case PEG__MATCH_NO:
+        return peg__fail_insn(ck, insn, v);
+    case PEG__MATCH_LIMIT:
+        return peg__halt(ck, "match_limit");
+    case PEG__MATCH_NOMEM:
+        break;
+    }
+    return peg__halt(ck, "memory");
+}
+
+/* ---- numbers ---------------------------------------------------------------- */
+
+static bool is_written_whole(const peg_json *number)
+{
+    if (number->form != PEG_JSON_FORM_TEXT)
+        return number->form == PEG_JSON_FORM_MINUS0 && number->exponent == 0;
+    for (uint32_t i = 0; i < number->len; i++)
+        if (number->u.ptr[i] == '.' || (number->u.ptr[i] | 0x20) == 'e')
+            return false;
+    return true;
+}
+
+static bool is_within(enum peg__op op, const peg_json *number, const peg_json *bound)
+{
+    const int order = peg_json_compare_numbers(number, bound);
+
+    switch (op) {
+    case OP_MIN:
+        return order >= 0;
+    case OP_MAX:
+        return order <= 0;
+    case OP_ABOVE:
+        return order > 0;
+    default:
+        return order < 0;
+    }
+}
+
+static bool check_number(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    const peg_json *bound = peg__rule(ck, insn) + 1;
+    bool fits;
+
+    switch (insn->op) {
+    case OP_WHOLE:
+        fits = peg_json_is_whole(v);
+        break;
+    case OP_WRITTEN_WHOLE:
+        fits = is_written_whole(v);
+        break;
+    case OP_MULTIPLE:
+        fits = peg__number_is_multiple(v, bound);
+        break;
+    default:
+        fits = is_within((enum peg__op)insn->op, v, bound);
+    }
+    return fits || peg__fail_insn(ck, insn, v);
+}
+
+/* ---- the loop --------------------------------------------------------------- */
+
+/* Instructions that look at this value only; all others are applied by apply_others(). */
+static inline bool fits_here(const struct peg_checker *ck, const struct peg__insn *insn,
+                             const peg_json *v, bool *ret_known)
+{
+    *ret_known = true;
+    switch (insn->op) {
+    case OP_FAIL:
+        return false;
+    case OP_TRUTH:
+        return v->u.truth == insn->a;
+    case OP_ENUM_STRING:
+        return peg__names_find(&ck->schema->enums[insn->a], v) != NULL;
+    case OP_LENGTH_MIN:
+        return is_long_enough(v, insn->a);
+    case OP_LENGTH_MAX:
+        return is_short_enough(v, insn->a);
+    case OP_FORMAT:
+        return ck->schema->formats[insn->a](peg_json_str(v));
+    case OP_INT_MIN:
+        return v->u.number >= peg__immediate(insn);
+    case OP_INT_MAX:
+        return v->u.number <= peg__immediate(insn);
+    case OP_INT_MULTIPLE:
+        return v->u.number % peg__immediate(insn) == 0;
+    case OP_INT_EQUAL:
+        return v->u.number == peg__immediate(insn);
+    case OP_ITEMS_MIN:
+    case OP_MEMBERS_MIN:
+        return v->len >= insn->a;
+    case OP_ITEMS_MAX:
+    case OP_MEMBERS_MAX:
+        return v->len <= insn->a;
+    default:
+        *ret_known = false;
+        return true;
+    }
+}
+
+static bool apply_others(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    switch (insn->op) {
+    case OP_ANY_OF:
+        return peg__check_any_of(ck, insn, v);
+    case OP_ONE_OF:
+        return peg__check_one_of(ck, insn, v);
+    case OP_NOT:
+        return peg__check_not(ck, insn, v);
+    case OP_IF:
+        return peg__check_if(ck, insn, v);
+    case OP_TRACK:
+        return peg__check_track(ck, insn, v);
+    case OP_ENUM:
+    case OP_ENUM_HASH:
+    case OP_CONST:
+        return peg__check_enum(ck, insn, v);
+    case OP_PATTERN:
+        return peg__check_pattern(ck, insn, v);
+    case OP_CONTENT:
+        return peg__check_content(ck, insn, v);
+    case OP_TUPLE:
+        return peg__check_tuple(ck, insn, v);
+    case OP_CONTAINS:
+        return peg__check_contains(ck, insn, v);
+    case OP_UNIQUE:
+        return peg__check_unique(ck, insn, v);
+    case OP_REQUIRED:
+        return peg__check_required(ck, insn, v);
+    case OP_MEMBER_NAMES:
+        return peg__check_member_names(ck, insn, v);
+    case OP_DEPENDENT_REQUIRED:
+        return peg__check_dependent_required(ck, insn, v);
+    case OP_DEPENDENT_SCHEMA:
+        return peg__check_dependent_schema(ck, insn, v);
+    case OP_DEPENDENT_VALUE:
+        return peg__check_dependent_value(ck, insn, v);
+    default:
+        return check_number(ck, insn, v);
+    }
+}
+
+static inline bool step(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    bool known;
+
+    /* The two that nearly every document spends its time in. */
+    if (insn->op == OP_MEMBERS)
+        return peg__check_members(ck, insn, v);
+    if (insn->op == OP_ITEMS)
+        return peg__check_items(ck, insn, v);
+    if (insn->op == OP_CALL)
+        return peg__apply(ck, insn->a, v);
+    if (!fits_here(ck, insn, v, &known))
+        return peg__fail_insn(ck, insn, v);
+    return known || apply_others(ck, insn, v);
+}
+
+/* Bounded by depth_left, which every nesting of values and of references uses up. */
+bool peg__run(struct peg_checker *ck, uint32_t pc,
+              const peg_json *v) /* NOLINT(misc-no-recursion) */
+{
+    const struct peg__insn *insn = &ck->schema->code[pc];
+    bool goes_on = true;
+
+    if (__builtin_expect(ck->steps_left == 0, 0))
+        return peg__halt(ck, "max_steps");
+    if (__builtin_expect(ck->depth_left == 0, 0))
+        return peg__halt(ck, "max_depth");
+    ck->steps_left--;
+    ck->depth_left--;
+    while (goes_on && insn->op != OP_END)
+        goes_on = step(ck, insn++, v);
+    ck->depth_left++;
+    return goes_on;
+}
+
+/* ---- a whole check ------------------------------------------------------------ */
+
+static uint64_t step_budget(const struct peg_checker *ck, const peg_json *value)
+{
+    if (ck->options.max_steps)
+        return ck->options.max_steps;
+    return PEG_LIMIT_CHECK_STEPS +
+           PEG_LIMIT_CHECK_STEPS_PER_VALUE * (uint64_t)peg_json_extent(value);
+}
+
+peg_verdict peg__check(const peg_schema *schema, struct peg_checker *ck, const peg_json *value,
+                       enum peg__mode mode)
+{
+    bool fits;
+
+    ck->schema = schema;
+    ck->steps_left = step_budget(ck, value);
+    ck->depth_left = ck->options.max_depth;
+    ck->mode = mode;
+    ck->halted = NULL;
+    ck->track = NULL;
+    ck->n_words = 0;
+    ck->root = value;
+    fits = peg__apply(ck, schema->root, value);
+    if (fits)
+        return PEG_VALID;
+    return ck->halted ? PEG_UNDECIDED : PEG_INVALID;
+}
+
+peg_verdict peg_schema_check(const peg_schema *schema, peg_checker *checker, const peg_json *value)
+{
+    return peg__check(schema, checker, value, MODE_VERDICT);
+}
+
+const char *peg_checker_reason(const peg_checker *checker)
+{
+    return checker->halted ? checker->halted : "";
+}
+
+peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret_checker,
+                           peg_error *reterr)
+{
+    peg_checker *ck = peg__alloc_zero(1, sizeof(*ck));
+
+    if (!ck)
+        return peg__fail_nomem(reterr);
+    if (options)
+        ck->options = *options;
+    if (!ck->options.max_depth)
+        ck->options.max_depth = PEG_LIMIT_CHECK_DEPTH;
+    if (!ck->options.match_limit)
+        ck->options.match_limit = PEG_LIMIT_MATCH;
+    ck->seed = (uintptr_t)ck * 0x9E3779B97F4A7C15ULL;
+    ck->matcher = peg__matcher_new(ck->options.match_limit);
+    if (!ck->matcher) {
+        peg_checker_free(ck);
+        return peg__fail_nomem(reterr);
+    }
+    *ret_checker = ck;
+    return PEG_OK;
+}
+
+peg_checker *peg_checker_free(peg_checker *checker)
+{
+    if (checker) {
+        peg__matcher_free(checker->matcher);
+        peg_json_doc_free(checker->content);
+        peg__free(checker->words);
+    }
+    peg__free(checker);
+    return NULL;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_SCHEMA_CHECK_H
+#define PEG_SCHEMA_CHECK_H
+
+/*
+ * Executing a compiled schema on a value.
+ *
+ * Every function returns whether to go on. In verdict mode the first failure returns false and
+ * everything unwinds. In report mode fail() writes the failure down and returns true, so that
+ * the same code goes on and finds the next one; false then only means that a limit was reached.
+ * Branches of anyOf, oneOf, not, if and contains are always tried silently, in verdict mode.
+ */
+
+#include "schema/program.h"
+
+enum peg__mode {
+    MODE_VERDICT, /* stop at the first failure */
+    MODE_REPORT,  /* write every failure down */
+    MODE_SCORE,   /* only add up how badly a branch fits */
+};
+
+/* The members or items of one value that were evaluated so far: a set of bits. */
+struct peg__track {
+    const peg_json *value;
+    size_t words; /* offset into the checker's scratch */
+    size_t n_words;
+};
+
+/* Owned; one thread at a time. */
+struct peg_checker {
+    const struct peg_schema *schema; /* while a check runs */
+    uint64_t steps_left;
+    unsigned depth_left;
+    enum peg__mode mode;
+    const char *halted; /* the limit that was reached, or NULL */
+    struct peg__track *track;
+    struct peg__matcher *matcher;
+    /* scratch, a stack of words */
+    uint64_t *words;
+    size_t n_words;
+    size_t words_capacity;
+    /* report */
+    struct peg_report *report;
+    const peg_json *root;
+    uint64_t score;
+    const peg_json *branch; /* the value that branches are being scored for */
+    peg_json_doc *content;  /* for contentMediaType; made when first needed */
+    peg_checker_options options;
+    uint64_t seed; /* of hashes: strangers cannot make them collide */
+};
+
+/* One whole check. In report mode ck->report is set. */
+peg_verdict peg__check(const peg_schema *schema, struct peg_checker *ck, const peg_json *value,
+                       enum peg__mode mode);
+
+/* Runs the instructions from pc on. */
+bool peg__run(struct peg_checker *ck, uint32_t pc, const peg_json *value);
+
+static inline bool peg__apply(struct peg_checker *ck, uint32_t node, const peg_json *value)
+{
+    const uint32_t pc = ck->schema->nodes[node].entry[value->kind];
+
+    return pc == 0 || peg__run(ck, pc, value);
+}
+
+/* Would the node accept? Nothing is reported. Look at ck->halted after false. */
+static inline bool peg__try(struct peg_checker *ck, uint32_t node, const peg_json *value)
+{
+    const uint32_t pc = ck->schema->nodes[node].entry[value->kind];
+    const enum peg__mode mode = ck->mode;
+    bool fits;
+
+    if (pc == 0)
+        return true;
+    ck->mode = MODE_VERDICT;
+    fits = peg__run(ck, pc, value);
+    ck->mode = mode;
+    return fits;
+}
+
+/* A failure of a rule: returns whether to go on. `detail` is what the rule is about: the key
+ * that is too much, the name that is missing, an item; may be NULL. */
+bool peg__fail_rule(struct peg_checker *ck, const peg_json *rule, const peg_json *value,
+                    const peg_json *detail) __attribute__((cold, noinline));
+
+/* A limit was reached: always false. */
+bool peg__halt(struct peg_checker *ck, const char *limit) __attribute__((cold, noinline));
+
+static inline const peg_json *peg__rule(const struct peg_checker *ck, const struct peg__insn *insn)
+{
+    return ck->schema->rules[insn - ck->schema->code];
+}
+
+static inline bool peg__fail_insn(struct peg_checker *ck, const struct peg__insn *insn,
+                                  const peg_json *value)
+{
+    return peg__fail_rule(ck, peg__rule(ck, insn), value, NULL);
+}
+
+/* n words of scratch, cleared; their offset, or SIZE_MAX after a halt. Give them back in
+ * reverse order by setting n_words to the offset. */
+size_t peg__scratch(struct peg_checker *ck, size_t n);
+
+/* ---- instructions, by what they look at ---------------------------------------- */
+
+bool peg__check_any_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_not(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_if(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_enum(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+
+bool peg__check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_content(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+
+bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_unique(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+
+bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_member_names(struct peg_checker *ck, const struct peg__insn *insn,
+                             const peg_json *v);
+bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__insn *insn,
+                                   const peg_json *v);
+bool peg__check_dependent_schema(struct peg_checker *ck, const struct peg__insn *insn,
+                                 const peg_json *v);
+bool peg__check_dependent_value(struct peg_checker *ck, const struct peg__insn *insn,
+                                const peg_json *v);
+
+/* ---- what was evaluated ----------------------------------------------------------- */
+
+static inline void peg__mark(struct peg_checker *ck, const struct peg__insn *insn, size_t i)
+{
+    if (insn->flags & FLAG_TRACKED)
+        ck->words[ck->track->words + i / 64] |= 1ULL << (i % 64);
+}
+
+/* Every member or item from the first on. */
+void peg__mark_all(struct peg_checker *ck, const struct peg__insn *insn);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Objects: properties, required and additionalProperties in one loop over the members. */
+
+#include "schema/check.h"
+
+/* ---- a loop over the members ----------------------------------------------------- */
+
+static const peg_json *find_member(const peg_json *object, const peg_json *name)
+{
+    PEG_JSON_EACH_MEMBER (object, key)
+        if (key->len == name->len && memcmp(key->u.ptr, name->u.ptr, name->len) == 0)
+            return key + 1;
+    return NULL;
+}
+
+/* Says for each required name that is missing. */
+static bool fail_missing(struct peg_checker *ck, const struct peg__members *m, const peg_json *v)
+{
+    if (ck->mode == MODE_VERDICT)
+        return false;
+    PEG_JSON_EACH_ITEM (m->required_rule + 1, name)
+        if (!find_member(v, name) && !peg__fail_rule(ck, m->required_rule, v, name))
+            return false;
+    return true;
+}
+
+static bool apply_additional(struct peg_checker *ck, const struct peg__members *m,
+                             const peg_json *v, const peg_json *key)
+{
+    if (m->is_closed)
+        return peg__fail_rule(ck, m->additional_rule, v, key);
+    return peg__apply(ck, m->additional, key + 1);
+}
+
+/* Applies every patternProperties that matches. False after a failure or a halt. */
+static bool apply_patterns(struct peg_checker *ck, const struct peg__members *m,
+                           const peg_json *key, bool *matched)
+{
+    for (uint32_t i = 0; i < m->n_patterns; i++) {
+        switch (peg__pattern_match(m->patterns[i].pattern, ck->matcher, peg_json_str(key))) {
+        case PEG__MATCH_YES:
+            *matched = true;
+            if (!peg__apply(ck, m->patterns[i].node, key + 1))
+                return false;
+            break;
+        case PEG__MATCH_NO:
+            break;
+        case PEG__MATCH_LIMIT:
+            return peg__halt(ck, "match_limit");
+        case PEG__MATCH_NOMEM:
+            return peg__halt(ck, "memory");
+        }
+    }
+    return true;
+}
+
+/* The general loop: patterns, additional members, marks. */
+static bool check_all_members(struct peg_checker *ck, const struct peg__insn *insn,
+                              const peg_json *v, const struct peg__members *m)
+{
+    uint32_t missing = m->n_required;
+    size_t i = 0;
+
+    PEG_JSON_EACH_MEMBER (v, key) {
+        const struct peg__slot *slot = peg__names_find(&m->names, key);
+        bool matched = slot && (slot->flags & MEMBER_DECLARED);
+
+        missing -= slot ? slot->flags & MEMBER_REQUIRED : 0;
+        if (matched && !peg__apply(ck, slot->node, key + 1))
+            return false;
+        if (!apply_patterns(ck, m, key, &matched))
+            return false;
+        if (!matched && !apply_additional(ck, m, v, key))
+            return false;
+        if (matched || m->has_additional)
+            peg__mark(ck, insn, i);
+        i++;
+    }
+    return missing == 0 || fail_missing(ck, m, v);
+}
+
+bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    const struct peg__members *m = &ck->schema->members[insn->a];
+    const struct peg__node *nodes = ck->schema->nodes;
+    uint32_t missing = m->n_required;
+
+    if (m->n_patterns || (insn->flags & FLAG_TRACKED))
+        return check_all_members(ck, insn, v, m);
+    PEG_JSON_EACH_MEMBER (v, key) {
+        const struct peg__slot *slot = peg__names_find(&m->names, key);
+
+        if (slot && (slot->flags & MEMBER_DECLARED)) {
+            const uint32_t pc = nodes[slot->node].entry[key[1].kind];
+
+            missing -= slot->flags & MEMBER_REQUIRED;
+            if (pc != 0 && !peg__run(ck, pc, key + 1))
+                return false;
+            continue;
+        }
+        missing -= slot ? slot->flags & MEMBER_REQUIRED : 0;
+        if (!apply_additional(ck, m, v, key))
+            return false;
+    }
+    return missing == 0 || fail_missing(ck, m, v);
+}
+
+/* ---- other keywords ------------------------------------------------------------- */
+
+bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    for (uint32_t i = 0; i < insn->b; i++) {
+        const peg_json *name = ck->schema->words[insn->a + i];
+
+        if (!find_member(v, name) && !peg__fail_rule(ck, peg__rule(ck, insn), v, name))
+            return false;
+    }
+    return true;
+}
+
+bool peg__check_member_names(struct peg_checker *ck, const struct peg__insn *insn,
+                             const peg_json *v)
+{
+    PEG_JSON_EACH_MEMBER (v, key)
+        if (!peg__apply(ck, insn->a, key))
+            return false;
+    return true;
+}
+
+bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__insn *insn,
+                                   const peg_json *v)
+{
+    const peg_json *name = ck->schema->words[insn->a];
+
+    if (!find_member(v, name))
+        return true;
+    PEG_JSON_EACH_ITEM (name + 1, needed)
+        if (!find_member(v, needed) && !peg__fail_rule(ck, peg__rule(ck, insn), v, needed))
+            return false;
+    return true;
+}
+
+bool peg__check_dependent_schema(struct peg_checker *ck, const struct peg__insn *insn,
+                                 const peg_json *v)
+{
+    return !find_member(v, ck->schema->words[insn->b]) || peg__apply(ck, insn->a, v);
+}
+
+bool peg__check_dependent_value(struct peg_checker *ck, const struct peg__insn *insn,
+                                const peg_json *v)
+{
+    const peg_json *member = find_member(v, ck->schema->words[insn->b]);
+    const peg_json *wanted = ck->schema->words[insn->c];
+
+    if (!member || member->kind != PEG_JSON_STRING || !peg_json_equal(member, wanted))
+        return true;
+    return peg__apply(ck, insn->a, v);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_SCHEMA_INDEX_H
+#define PEG_SCHEMA_INDEX_H
+
+/*
+ * What a $ref can lead to: every resource ($id) and anchor of the documents that a compile has
+ * looked at so far. Documents are added when something first refers to them. It lives as long
+ * as one compile; what it found stays in the documents.
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "schema/document.h"
+#include "schema/keyword.h"
+
+/* A schema with a URI of its own, or the root of a document. In the index's arena. */
+struct peg__resource {
+    peg_str uri;
+    const peg_json *root;
+    struct peg__dialect dialect;
+    struct peg__anchor *dynamic; /* its dynamic anchors, a list */
+    bool is_recursive;           /* $recursiveAnchor: true */
+    unsigned number;
+};
+
+/* A named place. In the index's arena. */
+struct peg__anchor {
+    peg_str name;
+    const peg_json *target;
+    struct peg__resource *resource;
+    struct peg__anchor *next_dynamic;
+    bool is_dynamic;
+};
+
+/* Where a reference leads: a schema, and the resource it is read in. */
+struct peg__place {
+    const peg_json *schema;
+    struct peg__resource *resource;
+    struct peg__anchor *anchor; /* if it was found by one, else NULL */
+};
+
+struct peg__index {
+    const peg_schema_docs *docs;
+    struct peg__dialect dialect; /* of documents without $schema */
+    struct peg__arena arena;
+    struct peg__map resources;        /* URI to struct peg__resource */
+    struct peg__map anchors;          /* "number#name" to struct peg__anchor */
+    struct peg__map roots;            /* bytes of a value's address to struct peg__resource */
+    struct peg__document **documents; /* one reference each, in the order of adding */
+    size_t n_documents;
+    size_t documents_capacity;
+    unsigned n_resources;
+    unsigned max_depth;
+    bool has_all_docs; /* every registered document was added */
+};
+
+/* Adds a document with its own reference; *ret_root is the resource of its root. */
+peg_status peg__index_add(struct peg__index *index, struct peg__document *document, peg_str uri,
+                          struct peg__resource **ret_root, peg_error *reterr);
+void peg__index_free(struct peg__index *index);
+
+/* The resource that starts at this schema, or NULL. */
+struct peg__resource *peg__index_resource_at(const struct peg__index *index,
+                                             const peg_json *schema);
+
+/* Follows a reference from within a resource. PEG_ESCHEMA (E_SCHEMA_REF) if it leads nowhere. */
+peg_status peg__index_resolve(struct peg__index *index, const struct peg__resource *from,
+                              peg_str reference, struct peg__place *ret_place, peg_error *reterr);
+
+/* An anchor of a resource, or NULL. */
+struct peg__anchor *peg__index_anchor(const struct peg__index *index,
+                                      const struct peg__resource *resource, peg_str name);
+
+/* Appends the pointer of a value, after the URI of its document if that has one. */
+void peg__index_locate(const struct peg__index *index, const peg_json *value, struct peg__buf *out);
+
+#endif

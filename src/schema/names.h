@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_SCHEMA_NAMES_H
+#define PEG_SCHEMA_NAMES_H
+
+/*
+ * A fixed set of strings, found in one probe almost always: property names, string enums.
+ * The hash reads the first and last eight bytes and the length, whatever the length is; a seed
+ * is chosen when the set is made so that (nearly) no two names share a slot.
+ *
+ * Strings that are looked up come from JSON documents, which pad them, so that eight bytes can
+ * be read from the start of any of them.
+ */
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "pegboard/json.h"
+
+struct peg__slot {
+    uint64_t head;   /* first eight bytes, the missing ones 0 */
+    uint64_t tail;   /* last eight bytes; the head again if there are not more than eight */
+    const char *ptr; /* NULL: the slot is empty */
+    uint32_t len;
+    uint32_t node; /* what the compiler attached to the name */
+    uint32_t flags;
+};
+
+struct peg__names {
+    struct peg__slot *slots; /* in an arena; NULL if there are none */
+    uint64_t seed;
+    uint32_t mask;
+    uint32_t shift;
+    uint32_t n;
+};
+
+/* What is to become a slot: filled by the compiler. */
+struct peg__name {
+    peg_str text; /* padded, as the strings of a document are */
+    uint32_t node;
+    uint32_t flags;
+};
+
+/* Makes the set. Names must be distinct. False when out of memory. */
+bool peg__names_init(struct peg__names *names, const struct peg__name *list, uint32_t n,
+                     struct peg__arena *arena);
+
+static inline uint64_t peg__load8(const char *at)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+static inline uint64_t peg__name_head(const char *ptr, uint32_t len)
+{
+    const uint64_t word = peg__load8(ptr);
+
+    return len >= 8 ? word : word & ((1ULL << (len * 8)) - 1);
+}
+
+static inline uint32_t peg__name_slot(const struct peg__names *names, uint64_t head, uint64_t tail,
+                                      uint32_t len)
+{
+    const uint64_t mixed = (head ^ (tail << 29 | tail >> 35)) + len;
+
+    return (uint32_t)((mixed * names->seed) >> names->shift);
+}
+
+static inline bool peg__slot_is(const struct peg__slot *slot, uint64_t head, uint64_t tail,
+                                const peg_json *string)
+{
+    return slot->head == head && slot->len == string->len && slot->tail == tail &&
+           (string->len <= 16 || memcmp(slot->ptr + 8, string->u.ptr + 8, string->len - 16) == 0);
+}
+
+/* The slot of a string, or NULL. */
+static inline const struct peg__slot *peg__names_find(const struct peg__names *names,
+                                                      const peg_json *string)
+{
+    const uint64_t head = peg__name_head(string->u.ptr, string->len);
+    const uint64_t tail = string->len > 8 ? peg__load8(string->u.ptr + string->len - 8) : head;
+    uint32_t at;
+
+    if (!names->slots)
+        return NULL;
+    at = peg__name_slot(names, head, tail, string->len);
+    while (names->slots[at].ptr) {
+        if (peg__slot_is(&names->slots[at], head, tail, string))
+            return &names->slots[at];
+        at = (at + 1) & names->mask;
+    }
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Making the plan: a worklist of schemas, each planned once, so that recursive schemas end.
+ * Plans below which there is no default are then marked as useless, and a schema without any
+ * useful plan has none: filling such a value in costs nothing.
+ */
+
+#include "schema/plan.h"
+
+#include "base/mem.h"
+#include "schema/compile.h"
+
+enum { MAX_PLANS = 100000 };
+
+struct planner {
+    struct peg__compiler *c;
+    struct peg__map by_schema; /* bytes of the schema's address to plan */
+    struct todo {
+        struct peg__task task;
+        struct peg__fill_plan *plan;
+    } * todo;
+    struct peg__counts todos;
+    size_t done;
+};
+
+static void *allocate(struct planner *p, size_t n, size_t size)
+{
+    void *memory = peg__arena_alloc_zero(&p->c->out->arena, n * size);
+
+    if (!memory)
+        peg__compile_nomem(p->c);
+    return memory;
+}
+
+/* The plan of a schema, to be worked out later if it is new. Booleans have none. */
+static bool plan_for(struct planner *p, const struct peg__task *task,
+                     struct peg__fill_plan **ret_plan)
+{
+    const peg_str key = {(const char *)&task->schema, sizeof(task->schema)};
+    struct peg__resource *own;
+    struct todo *todo;
+
+    *ret_plan = NULL;
+    if (task->schema->kind != PEG_JSON_OBJECT)
+        return true;
+    *ret_plan = peg__map_get(&p->by_schema, key);
+    if (*ret_plan)
+        return true;
+    *ret_plan = allocate(p, 1, sizeof(**ret_plan));
+    if (!*ret_plan)
+        return false;
+    todo = peg__add_items(p->c, &p->todo, &p->todos, sizeof(*todo), 1);
+    if (!todo || peg__map_add(&p->by_schema, key, *ret_plan))
+        return peg__compile_nomem(p->c);
+    *todo = (struct todo){*task, *ret_plan};
+    own = peg__index_resource_at(&p->c->index, task->schema);
+    if (own)
+        todo->task.resource = own;
+    return true;
+}
+
+static bool plan_below(struct planner *p, const struct peg__task *from, const peg_json *schema,
+                       struct peg__fill_plan **ret_plan)
+{
+    const struct peg__task task = {.schema = schema, .resource = from->resource};
+
+    return plan_for(p, &task, ret_plan);
+}
+
+static bool plan_members(struct planner *p, const struct todo *now, const peg_json *properties)
+{
+    struct peg__fill_plan *plan = now->plan;
+    const uint32_t n = properties->len;
+    struct peg__name *names = peg__alloc_zero(n, sizeof(*names));
+    bool planned = true;
+    uint32_t i = 0;
+
+    plan->members = allocate(p, n, sizeof(*plan->members));
+    plan->keys = allocate(p, n, sizeof(*plan->keys));
+    if (!names || !plan->members || !plan->keys) {
+        peg__free(names);
+        return peg__compile_nomem(p->c);
+    }
+    PEG_JSON_EACH_MEMBER (properties, key) {
+        names[i] = (struct peg__name){.text = peg_json_str(key), .node = i};
+        plan->keys[i] = key;
+        planned = planned && plan_below(p, &now->task, key + 1, &plan->members[i]);
+        i++;
+    }
+    plan->n_members = n;
+    planned = planned && peg__add_names(p->c, &plan->names, names, n);
+    peg__free(names);
+    return planned;
+}
+
+static bool plan_list(struct planner *p, const struct todo *now, const peg_json *schemas,
+                      struct peg__fill_plan **list)
+{
+    uint32_t i = 0;
+
+    PEG_JSON_EACH_ITEM (schemas, schema)
+        if (!plan_below(p, &now->task, schema, &list[i++]))
+            return false;
+    return true;
+}
+
+static bool plan_items(struct planner *p, const struct todo *now, const struct peg__subschema *sub)
+{
+    const bool has_array =
+        peg__has(sub, KW_ITEMS) && peg__value_of(sub, KW_ITEMS)->kind == PEG_JSON_ARRAY;
+    const enum peg__keyword keyword = has_array ? KW_ITEMS : KW_PREFIX_ITEMS;
+
+    if (peg__has(sub, keyword)) {
+        const peg_json *schemas = peg__value_of(sub, keyword);
+
+        now->plan->prefix = allocate(p, schemas->len, sizeof(*now->plan->prefix));
+        if (!now->plan->prefix || !plan_list(p, now, schemas, now->plan->prefix))
+            return false;
+        now->plan->n_prefix = schemas->len;
+    }
+    return !peg__has(sub, KW_ITEMS) || has_array ||
+           plan_below(p, &now->task, peg__value_of(sub, KW_ITEMS), &now->plan->items);
+}
+
+static bool plan_in_place(struct planner *p, const struct todo *now,
+                          const struct peg__subschema *sub)
+{
+    const bool has_ref = peg__has(sub, KW_REF);
+    const peg_json *all = peg__has(sub, KW_ALL_OF) ? peg__value_of(sub, KW_ALL_OF) : NULL;
+    const uint32_t n = (all ? all->len : 0) + has_ref;
+    struct peg__task target;
+
+    now->plan->also = allocate(p, n, sizeof(*now->plan->also));
+    if (!now->plan->also || (all && !plan_list(p, now, all, now->plan->also)))
+        return false;
+    now->plan->n_also = n;
+    return !has_ref || (peg__follow_ref(p->c, &now->task, sub, KW_REF, &target) &&
+                        plan_for(p, &target, &now->plan->also[n - 1]));
+}
+
+static bool plan_schema(struct planner *p, const struct todo *now)
+{
+    struct peg__subschema sub;
+
+    peg__subschema_read(now->task.schema, &now->task.resource->dialect, &sub);
+    if (peg__has(&sub, KW_DEFAULT))
+        now->plan->value = peg__value_of(&sub, KW_DEFAULT);
+    now->plan->is_useful = now->plan->value != NULL;
+    return (!peg__has(&sub, KW_PROPERTIES) ||
+            plan_members(p, now, peg__value_of(&sub, KW_PROPERTIES))) &&
+           plan_items(p, now, &sub) && plan_in_place(p, now, &sub);
+}
+
+static bool any_useful(struct peg__fill_plan *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] && list[i]->is_useful)
+            return true;
+    return false;
+}
+
+/* Usefulness spreads upwards; children were mostly planned after their parents. */
+static void mark_useful(struct planner *p)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (size_t i = p->todos.n; i-- > 0;) {
+            struct peg__fill_plan *plan = p->todo[i].plan;
+
+            if (plan->is_useful ||
+                !(any_useful(plan->members, plan->n_members) ||
+                  any_useful(plan->prefix, plan->n_prefix) ||
+                  any_useful(plan->also, plan->n_also) || any_useful(&plan->items, 1)))
+                continue;
+            plan->is_useful = true;
+            changed = true;
+        }
+    }
+}
+
+bool peg__compile_plan(struct peg__compiler *c, const struct peg__task *root)
+{
+    struct planner p = {.c = c, .by_schema = PEG__MAP(MAX_PLANS)};
+    struct peg__fill_plan *plan;
+    bool planned;
+
+    if (!c->has_default)
+        return true;
+    planned = plan_for(&p, root, &plan);
+    while (planned && p.done < p.todos.n) {
+        const struct todo now = p.todo[p.done++];
+
+        planned = plan_schema(&p, &now);
+    }
+    if (planned) {
+        mark_useful(&p);
+        c->out->plan = plan && plan->is_useful ? plan : NULL;
+    }
+    peg__map_free(&p.by_schema);
+    peg__free(p.todo);
+    return planned;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_SCHEMA_PLAN_H
+#define PEG_SCHEMA_PLAN_H
+
+/*
+ * What is to be filled in, and where: one plan for each schema that properties, items,
+ * prefixItems, $ref and allOf lead to from the root. In the schema's arena.
+ */
+
+#include "schema/names.h"
+
+struct peg__fill_plan {
+    const peg_json *value;   /* the schema's own `default`, or NULL */
+    struct peg__names names; /* of properties; `node` is the index of its plan in members */
+    struct peg__fill_plan **members;
+    const peg_json **keys; /* of properties, in the order of the schema */
+    uint32_t n_members;
+    struct peg__fill_plan **prefix;
+    uint32_t n_prefix;
+    struct peg__fill_plan *items; /* for items after the prefix, or NULL */
+    struct peg__fill_plan **also; /* $ref and allOf: for the same value */
+    uint32_t n_also;
+    bool is_useful; /* there is a default somewhere below or beside */
+};
+
+#endif
