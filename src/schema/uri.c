@@ -56,7 +56,7 @@ static struct parts split(peg_str uri)
 struct peg__reference peg__uri_split(peg_str reference)
 {
     const size_t hash = find(reference, 0, "#");
-    struct peg__reference split = {.uri = peg__strn(reference.ptr, hash)};
+    struct peg__reference split = {.uri = peg__strn(reference.ptr, hash), .fragment = {"", 0}};
 
     if (hash < reference.len) {
         split.fragment = peg__str_from(reference, hash + 1);
