@@ -3,9 +3,10 @@
 #define PEG_SCHEMA_COMPILE_H
 
 /*
- * From schema to program. compile.c drives: it gives each schema, in each dynamic scope it is
- * met in, a node, has the keywords write a draft of its instructions, and links the draft into
- * one list for each kind of value. compile_*.c translate keywords, by what they look at.
+ * From schema to program. compile.c drives; node.c gives each schema, in each dynamic scope it
+ * is met in, a node; compile_node.c has the keywords write a draft of its instructions; link.c
+ * makes the draft into one list for each kind of value. compile_scalar.c, _array.c, _object.c
+ * and _logic.c translate keywords, by what they look at.
  *
  * Functions return whether to go on; the error is in the compiler.
  */
@@ -95,7 +96,17 @@ struct peg__compiler {
 /* Compiles a document into c->out. c->options, c->index.docs, .dialect and .max_depth are set. */
 bool peg__compile(struct peg__compiler *c, struct peg__document *document);
 
-/* ---- compile.c: what keywords use ------------------------------------------------- */
+/* ---- what compile.c, node.c, compile_node.c and link.c share ------------------------- */
+
+/* Gives a node its instructions. */
+bool peg__compile_node(struct peg__compiler *c, const struct peg__task *task, uint32_t node);
+/* Remembers the default of a schema, to be checked against its node at the end. */
+bool peg__note_default(struct peg__compiler *c, const struct peg__subschema *sub, uint32_t node);
+bool peg__link(struct peg__compiler *c, const struct peg__draft *d, uint32_t node);
+bool peg__put_insn(struct peg__compiler *c, struct peg__insn insn, const peg_json *rule);
+bool peg__fail_too_many(struct peg__compiler *c);
+
+/* ---- what keywords use ------------------------------------------------- */
 
 /* The node of a schema; it may have no instructions yet. */
 bool peg__node_for(struct peg__compiler *c, const struct peg__task *task, uint32_t *ret_node);

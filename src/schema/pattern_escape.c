@@ -41,6 +41,11 @@ static bool is_letter(unsigned char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+static bool is_one_of(char letter, const char *letters)
+{
+    return letter && strchr(letters, letter);
+}
+
 static unsigned char byte_at(peg_str text, size_t at)
 {
     return at < text.len ? (unsigned char)text.ptr[at] : 0;
@@ -406,7 +411,7 @@ static peg_status read_letter(struct peg__pattern_reader *reader, char letter,
         token->lo = control_of(letter);
         return PEG_OK;
     }
-    if (memchr("dDwWsS", letter, 6)) {
+    if (is_one_of(letter, "dDwWsS")) {
         token->kind = PEG__TOKEN_SET;
         return PEG_OK;
     }
@@ -417,7 +422,7 @@ static peg_status read_letter(struct peg__pattern_reader *reader, char letter,
     }
     if (letter == 'p' || letter == 'P')
         return read_property(reader, token);
-    if (memchr("xuc", letter, 3))
+    if (is_one_of(letter, "xuc"))
         return read_code(reader, letter, token);
     if (reader->in_class)
         return refuse_foreign(reader, letter, token->at);

@@ -129,7 +129,7 @@ enum peg__beyond {
 };
 
 struct peg__charset {
-    uint64_t ascii[2];
+    uint64_t ascii[4]; /* a bit for each byte; those above ASCII are 0 */
     enum peg__beyond beyond;
 };
 
@@ -193,9 +193,9 @@ static inline bool peg__is_surrogate(uint32_t c)
     return c >= 0xD800 && c <= 0xDFFF;
 }
 
-static inline bool peg__in_ascii(const struct peg__charset *set, unsigned c)
+static inline bool peg__in_ascii(const struct peg__charset *set, unsigned char c)
 {
-    return c < 128 && (set->ascii[c >> 6] >> (c & 63) & 1);
+    return set->ascii[c >> 6] >> (c & 63) & 1;
 }
 
 /* Does \s match this character above ASCII? */

@@ -46,7 +46,7 @@ static struct peg__charset complement(struct peg__charset set)
 
 static struct peg__charset escape_set(char letter)
 {
-    struct peg__charset set = {{0, 0}, PEG__BEYOND_NONE};
+    struct peg__charset set = {{0}, PEG__BEYOND_NONE};
 
     switch (letter | 0x20) {
     case 'd':
@@ -186,7 +186,7 @@ static void repeat_last(struct planner *p, const struct peg__token *token)
 
 static peg_status read_class(struct planner *p, bool negated)
 {
-    struct peg__charset set = {{0, 0}, PEG__BEYOND_NONE};
+    struct peg__charset set = {{0}, PEG__BEYOND_NONE};
     struct peg__token token;
 
     for (;;) {
@@ -231,7 +231,7 @@ static void close_group(struct planner *p)
 
 static peg_status take_token(struct planner *p, const struct peg__token *token)
 {
-    struct peg__charset dot = {{0, 0}, PEG__BEYOND_NONE};
+    struct peg__charset dot = {{0}, PEG__BEYOND_NONE};
 
     switch (token->kind) {
     case PEG__TOKEN_CHAR:
@@ -365,7 +365,7 @@ static void trim_start(struct peg__plan *plan)
 /* The characters with which a match can go on from step i. */
 static struct peg__charset next_chars(const struct peg__plan *plan, uint32_t i)
 {
-    struct peg__charset chars = {{0, 0}, PEG__BEYOND_NONE};
+    struct peg__charset chars = {{0}, PEG__BEYOND_NONE};
 
     while (i < plan->n_steps) {
         const struct peg__step *step = &plan->steps[i];

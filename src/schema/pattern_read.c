@@ -91,7 +91,7 @@ static bool is_half_open(const struct peg__pattern_reader *reader)
 
 static peg_status refuse_repeat(struct peg__pattern_reader *reader, size_t at)
 {
-    const char before = at ? reader->text.ptr[at - 1] : 0;
+    const char before = at ? reader->text.ptr[at - 1] : '\0';
     const char here = reader->text.ptr[at];
 
     if (here == '+' && before && strchr("*+?}", before))

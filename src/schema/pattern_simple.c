@@ -103,23 +103,26 @@ static const unsigned char *take_wide(const struct peg__charset *set, const unsi
 static const unsigned char *take_set(const struct peg__step *step, const unsigned char *at,
                                      const unsigned char *end)
 {
-    uint32_t n = 0;
+    uint32_t left = step->max;
 
-    while (n < step->max && at < end) {
-        const unsigned char *next = at + 1;
+    while (left > 0) {
+        const unsigned char *start = at;
+        const unsigned char *stop = (size_t)(end - at) < left ? end : at + left;
 
-        if (*at < 128) {
-            if (!peg__in_ascii(&step->set, *at))
-                break;
-        } else {
-            next = take_wide(&step->set, at);
-            if (!next)
-                break;
+        while (at < stop && peg__in_ascii(&step->set, *at))
+            at++;
+        left -= (uint32_t)(at - start);
+        if (at == stop || *at < 128)
+            break;
+        start = at;
+        at = take_wide(&step->set, at);
+        if (!at) {
+            at = start;
+            break;
         }
-        at = next;
-        n++;
+        left--;
     }
-    return n >= step->min ? at : NULL;
+    return step->max - left >= step->min ? at : NULL;
 }
 
 static const unsigned char *take_literal(const struct peg__simple *simple,
@@ -143,13 +146,25 @@ static bool starts_group(const struct peg__step *first, const unsigned char *at,
     return take_wide(&first->set, at) != NULL;
 }
 
+/* At the start of a round of the group: the step to go on with. */
+static uint32_t next_round(const struct peg__step *open, uint32_t body, bool starts,
+                           uint32_t *n_rounds)
+{
+    if (*n_rounds < open->min || (*n_rounds < open->max && starts)) {
+        (*n_rounds)++;
+        return body;
+    }
+    *n_rounds = 0;
+    return open->other + 1;
+}
+
 static bool match_steps(const struct peg__simple *simple, const unsigned char *at,
                         const unsigned char *end)
 {
     uint32_t n_rounds = 0; /* of the group we are in: groups don't nest */
     uint32_t i = 0;
 
-    while (i < simple->n_steps) {
+    while (at && i < simple->n_steps) {
         const struct peg__step *step = &simple->steps[i++];
 
         switch (step->kind) {
@@ -160,21 +175,14 @@ static bool match_steps(const struct peg__simple *simple, const unsigned char *a
             at = take_literal(simple, step, at, end);
             break;
         case PEG__STEP_OPEN:
-            if (n_rounds < step->min || (n_rounds < step->max && starts_group(step + 1, at, end))) {
-                n_rounds++;
-            } else {
-                n_rounds = 0;
-                i = step->other + 1;
-            }
+            i = next_round(step, i, starts_group(step + 1, at, end), &n_rounds);
             break;
         case PEG__STEP_CLOSE:
             i = step->other;
             break;
         }
-        if (!at)
-            return false;
     }
-    return !simple->to_end || at == end;
+    return at && (!simple->to_end || at == end);
 }
 
 static bool match_literal(const struct peg__simple *simple, const struct peg__step *step,
@@ -215,7 +223,7 @@ static bool match_run(const struct peg__step *step, const unsigned char *at,
         bool is_in;
 
         if (c < 128) {
-            is_in = peg__in_ascii(&step->set, c);
+            is_in = peg__in_ascii(&step->set, *at);
         } else {
             next = decode(at, &c);
             is_in = is_in_beyond(step->set.beyond, c);

@@ -265,6 +265,16 @@ static void put_token(struct translation *t, const struct peg__token *token)
     }
 }
 
+/* PCRE2 10.42 makes \P{Lu}+ in \P{Lu}+\P{Lm} possessive as if the two shared nothing. */
+static bool may_have_property(peg_str ecma)
+{
+    for (size_t i = 0; i + 1 < ecma.len; i++) {
+        if (ecma.ptr[i] == '\\' && (ecma.ptr[i + 1] | 0x20) == 'p')
+            return true;
+    }
+    return false;
+}
+
 static peg_status fail_output(peg_status status, peg_error *reterr)
 {
     if (status == PEG_ENOMEM)
@@ -279,6 +289,8 @@ peg_status peg__pattern_translate(peg_str ecma, struct peg__buf *out, peg_error 
     struct peg__token token;
 
     peg__pattern_reader_init(&t.reader, ecma, reterr);
+    if (may_have_property(ecma))
+        peg__buf_puts(out, "(*NO_AUTO_POSSESS)");
     do {
         const bool in_class = t.reader.in_class;
         const peg_status status = peg__pattern_next(&t.reader, &token);
