@@ -3,10 +3,15 @@
 #define PEGBOARD_YAML_H
 
 /*
- * YAML as a way to write JSON: one document, string keys, plain scalars read by
- * the YAML 1.2 core schema (1.1's `yes`, `on` and sexagesimals stay strings,
- * but a `%YAML 1.1` document reads them as 1.1 says). Anchors and aliases are
- * followed within bounds, `<<` merges only in 1.1, tags beyond the core refused.
+ * YAML as a way to write JSON: one document, plain scalars read by the YAML 1.2
+ * core schema (1.1's `yes`, `on` and 0777 are strings and decimal there, but a
+ * `%YAML 1.1` document reads them as 1.1 says). Anchors and aliases are followed
+ * within bounds, `<<` merges only in 1.1, tags beyond the core refused.
+ *
+ * JSON's names are strings: a scalar as key stands for its text, so that
+ * {12: a} is {"12": "a"}. A text without a document reads as null. In 1.1 `y` and
+ * `n` alone stay strings, as in the readers in use, and numbers to base 60
+ * (1:30) are refused, as are .inf and .nan in both.
  */
 
 #include <pegboard/json.h>
@@ -15,9 +20,12 @@
 extern "C" {
 #endif
 
-/* options as for peg_json_parse. The expansion of aliases counts as bytes and
- * values towards max_bytes. Errors: PEG_EPARSE (E_YAML_SYNTAX, E_YAML_KEY, E_YAML_TAG,
- * E_YAML_ANCHOR, E_YAML_DOCUMENTS), PEG_ELIMIT, PEG_ENOMEM; line and column are set. */
+/* options as for peg_json_parse. What aliases and merges expand to is counted as it
+ * is held in memory (16 bytes a value and its text) and bounded by max_bytes too.
+ * Errors: PEG_EPARSE (E_YAML_SYNTAX, E_YAML_KEY, E_YAML_DUPLICATE_KEY, E_YAML_TAG,
+ * E_YAML_NUMBER, E_YAML_ANCHOR, E_YAML_MERGE, E_YAML_DOCUMENTS) with offset, line and
+ * column; PEG_ELIMIT (E_YAML_TOO_LARGE, E_YAML_TOO_DEEP, E_YAML_NUMBER,
+ * E_YAML_ANCHOR); PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_yaml_parse(peg_str text, const peg_json_options *options,
                                                peg_json_doc **ret_doc, peg_error *reterr);
 

@@ -41,6 +41,11 @@ enum {
     PEG_LIMIT_PATH_NESTING = 32,
     PEG_LIMIT_PATH_NODES = 10000,
     PEG_LIMIT_PATH_STEPS = 1000000,
+
+    /* Real documents have dozens. */
+    PEG_LIMIT_YAML_ANCHORS = 10000,
+    /* Real documents have none or one; libyaml takes quadratic time. */
+    PEG_LIMIT_YAML_TAG_DIRECTIVES = 100,
 };
 
 #endif
