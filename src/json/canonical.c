@@ -103,6 +103,9 @@ static void write_head(struct canonical *c, const peg_json *value)
         if (!push_level(c, value))
             c->out->status = PEG_ENOMEM;
         break;
+    case PEG_JSON_STRING:
+        peg__json_write_doc_string(value, c->out);
+        break;
     default:
         peg__json_write(value, PEG_JSON_COMPACT, c->out);
     }
@@ -135,7 +138,7 @@ static void step(struct canonical *c)
         peg__buf_putc(c->out, ',');
     value = take_next(c, level);
     if (level->is_object) {
-        peg__json_write_string(peg_json_str(value++), c->out);
+        peg__json_write_doc_string(value++, c->out);
         peg__buf_putc(c->out, ':');
     }
     write_head(c, value);

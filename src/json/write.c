@@ -26,7 +26,8 @@ static bool needs_escape(unsigned char c)
 
 enum { BLOCK = 16 };
 
-static bool block_is_plain(const char *p)
+/* One bit for each byte that needs an escape. */
+static uint64_t find_special(const char *p)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
     const __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
@@ -34,7 +35,12 @@ static bool block_is_plain(const char *p)
     /* Unsigned c <= 0x1F. */
     const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
 
-    return _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), control)) == 0;
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), control));
+}
+
+static size_t first_special(uint64_t special)
+{
+    return (size_t)__builtin_ctzll(special);
 }
 
 #else
@@ -49,26 +55,42 @@ static uint64_t zero_bytes(uint64_t word)
     return ~(((word & low) + low) | word | low);
 }
 
-static bool block_is_plain(const char *p)
+/* The highest bit of each byte that needs an escape. */
+static uint64_t find_special(const char *p)
 {
     const uint64_t ones = 0x0101010101010101u;
     uint64_t word;
 
     memcpy(&word, p, sizeof(word));
     /* A control character has none of its three highest bits. */
-    return (zero_bytes(word & ones * 0xE0) | zero_bytes(word ^ ones * '"') |
-            zero_bytes(word ^ ones * '\\')) == 0;
+    return zero_bytes(word & ones * 0xE0) | zero_bytes(word ^ ones * '"') |
+           zero_bytes(word ^ ones * '\\');
+}
+
+static size_t first_special(uint64_t special)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (size_t)__builtin_ctzll(special) / 8;
+#else
+    return (size_t)__builtin_clzll(special) / 8;
+#endif
 }
 
 #endif
 
-/* How many bytes from the start stand for themselves. */
-static size_t plain_len(peg_str s)
+/* How many bytes from the start stand for themselves. A string of a document may be read beyond
+ * its end, which saves the loop over the last bytes. */
+static size_t plain_len(peg_str s, bool is_padded)
 {
     size_t i = 0;
 
-    while (s.len - i >= BLOCK && block_is_plain(s.ptr + i))
-        i += BLOCK;
+    while (s.len - i >= BLOCK || (is_padded && i < s.len)) {
+        const uint64_t special = find_special(s.ptr + i);
+
+        i += special ? first_special(special) : BLOCK;
+        if (special || i >= s.len)
+            return i < s.len ? i : s.len;
+    }
     while (i < s.len && !needs_escape((unsigned char)s.ptr[i]))
         i++;
     return i;
@@ -102,12 +124,12 @@ static char *put_escaped(char *p, unsigned char c)
     return p;
 }
 
-static size_t json_len(peg_str s)
+static size_t json_len(peg_str s, bool is_padded)
 {
     size_t len = 2;
 
     while (s.len) {
-        const size_t n = plain_len(s);
+        const size_t n = plain_len(s, is_padded);
 
         len += n;
         s = peg__str_from(s, n);
@@ -119,7 +141,7 @@ static size_t json_len(peg_str s)
     return len;
 }
 
-static char *put_string(char *p, peg_str s, size_t n_plain)
+static char *put_string(char *p, peg_str s, size_t n_plain, bool is_padded)
 {
     for (;;) {
         memcpy(p, s.ptr, n_plain);
@@ -129,25 +151,35 @@ static char *put_string(char *p, peg_str s, size_t n_plain)
             return p;
         p = put_escaped(p, (unsigned char)s.ptr[0]);
         s = peg__str_from(s, 1);
-        n_plain = plain_len(s);
+        n_plain = plain_len(s, is_padded);
     }
 }
 
 /* The exact length is known before room is asked for: once, and never too much. */
-void peg__json_write_string(peg_str utf8, struct peg__buf *out)
+static void write_string(peg_str s, bool is_padded, struct peg__buf *out)
 {
-    const size_t n_plain = plain_len(utf8);
-    const size_t len = n_plain == utf8.len ? n_plain + 2 : json_len(utf8);
+    const size_t n_plain = plain_len(s, is_padded);
+    const size_t len = n_plain == s.len ? n_plain + 2 : json_len(s, is_padded);
     char *p = peg__buf_reserve(out, len);
 
     if (!p)
         return;
     out->len += len;
     *p++ = '"';
-    if (utf8.len)
-        p = put_string(p, utf8, n_plain);
+    if (s.len)
+        p = put_string(p, s, n_plain, is_padded);
     *p++ = '"';
     *p = '\0';
+}
+
+void peg__json_write_string(peg_str utf8, struct peg__buf *out)
+{
+    write_string(utf8, false, out);
+}
+
+void peg__json_write_doc_string(const peg_json *string, struct peg__buf *out)
+{
+    write_string(peg_json_str(string), true, out);
 }
 
 /* ---- values --------------------------------------------------------------------------- */
@@ -167,6 +199,17 @@ struct writer {
     struct open_container *open; /* `few`, or allocated for deep documents */
     struct open_container few[INLINE_DEPTH];
 };
+
+/* Most of what is written between strings is one character with room for it. */
+static inline void put_char(struct peg__buf *out, char c)
+{
+    if (out->status || out->len + 1 >= out->capacity || out->len >= out->max) {
+        peg__buf_putc(out, c);
+        return;
+    }
+    out->ptr[out->len++] = c;
+    out->ptr[out->len] = '\0';
+}
 
 static void break_line(struct writer *w)
 {
@@ -212,7 +255,7 @@ static void open_container(struct writer *w, const peg_json *value)
     if (w->depth == w->capacity && !grow_stack(w))
         return;
     w->open[w->depth++] = (struct open_container){peg_json_next(value), is_object};
-    peg__buf_putc(w->out, is_object ? '{' : '[');
+    put_char(w->out, is_object ? '{' : '[');
     break_line(w);
 }
 
@@ -230,7 +273,7 @@ static void write_head(struct writer *w, const peg_json *value)
         peg__number_write(value, w->out);
         break;
     case PEG_JSON_STRING:
-        peg__json_write_string(peg_json_str(value), w->out);
+        write_string(peg_json_str(value), true, w->out);
         break;
     case PEG_JSON_ARRAY:
     case PEG_JSON_OBJECT:
@@ -246,10 +289,10 @@ static void close_and_separate(struct writer *w, const peg_json *next)
         const bool is_object = w->open[--w->depth].is_object;
 
         break_line(w);
-        peg__buf_putc(w->out, is_object ? '}' : ']');
+        put_char(w->out, is_object ? '}' : ']');
     }
     if (w->depth) {
-        peg__buf_putc(w->out, ',');
+        put_char(w->out, ',');
         break_line(w);
     }
 }
@@ -262,8 +305,10 @@ void peg__json_write(const peg_json *value, peg_json_style style, struct peg__bu
     w.open = w.few;
     for (const peg_json *at = value; at < end && !out->status; at++) {
         if (w.depth && w.open[w.depth - 1].is_object) {
-            peg__json_write_string(peg_json_str(at++), out);
-            peg__buf_add(out, ": ", w.is_pretty ? 2 : 1);
+            write_string(peg_json_str(at++), true, out);
+            put_char(out, ':');
+            if (w.is_pretty)
+                put_char(out, ' ');
         }
         write_head(&w, at);
         /* A container that was just opened has its first value next, and no comma. */

@@ -100,7 +100,8 @@ TEST(builder_lays_out_as_the_parser_does)
     y = peg_json_root(doc);
     for (size_t i = 0; i < peg_json_extent(peg_json_root(expected)); i++) {
         CHECK_INT(y[i].kind, x[i].kind);
-        CHECK_INT(y[i].len, x[i].len);
+        if (x[i].kind >= PEG_JSON_STRING)
+            CHECK_INT(y[i].len, x[i].len);
         CHECK_INT(peg_json_extent(&y[i]), peg_json_extent(&x[i]));
     }
     peg_json_doc_free(doc);

@@ -154,6 +154,30 @@ TEST(write_string_finds_each_byte_at_each_place)
         }
 }
 
+TEST(write_escapes_strings_of_a_document_the_same_way)
+{
+    for (size_t len = 0; len < 40; len++)
+        for (size_t at = 0; at < len; at++) {
+            char text[40];
+            peg_json_builder *b = peg_json_builder_new();
+            struct peg__buf out = PEG__BUF(1 << 10);
+            struct peg__buf expected = PEG__BUF(1 << 10);
+            peg_json_doc *doc = NULL;
+
+            memset(text, 'x', sizeof(text));
+            text[at] = '"';
+            text[len - 1 - at / 2] = '\x01';
+            peg_json_add_string(b, peg__strn(text, len));
+            CHECK_INT(peg_json_builder_finish(b, &doc, NULL), PEG_OK);
+            peg__json_write(peg_json_root(doc), PEG_JSON_COMPACT, &out);
+            peg__json_write_string(peg__strn(text, len), &expected);
+            CHECK_STR(peg__buf_view(&out), expected.ptr);
+            peg__buf_free(&out);
+            peg__buf_free(&expected);
+            peg_json_doc_free(doc);
+        }
+}
+
 /* ---- limits ----------------------------------------------------------------------------- */
 
 TEST(write_stops_at_the_maximum_of_the_buffer)
