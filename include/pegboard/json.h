@@ -205,6 +205,11 @@ PEG_API size_t peg_json_doc_bytes(const peg_json_doc *doc);
  *   status = peg_json_builder_finish(b, &doc, &error);
  *
  * All of them accept NULL for the builder: finish then says out of memory.
+ *
+ * Errors: PEG_EINVAL (E_JSON_BUILD_NO_KEY, _KEY, _KEY_WITHOUT_VALUE, _UNBALANCED,
+ * _SECOND_ROOT, _EMPTY, _UTF8, _NUMBER, _NOT_FINITE); PEG_EEXISTS
+ * (E_JSON_BUILD_DUPLICATE_KEY); PEG_ELIMIT (E_JSON_BUILD_TOO_DEEP, _TOO_LARGE,
+ * E_JSON_NUMBER_TOO_LONG); PEG_ENOMEM.
  */
 typedef struct peg_json_builder peg_json_builder;
 
