@@ -9,6 +9,7 @@
  * for something else; the rule is narrow on purpose.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -22,8 +23,6 @@ enum {
     INDENT = 2,
     /* A reader gives up on "key:" after 1,024 characters; longer keys are written "? key". */
     LONGEST_SIMPLE_KEY = 1000,
-    /* Up to here a number with exponent is rewritten for readers of 1.1. */
-    LONGEST_PORTABLE_MANTISSA = 20,
 };
 
 /* ---- what a string is made of -------------------------------------------------------- */
@@ -250,27 +249,61 @@ static void write_block(peg_str s, size_t indent, struct peg__buf *out)
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-/* 1e3 as 1.0e+3: a reader of 1.1 takes it for a string without point and sign. */
+/* The digits of a JSON number with exponent, e.g. -12.5e300. */
+struct scientific {
+    bool is_negative;
+    size_t n;         /* significant digits */
+    int64_t exponent; /* of the first of them */
+};
+
+/* Packs the significant digits to the front of the text. False if there are none. */
+static bool take_apart(char *text, const char *e, struct scientific *ret)
+{
+    struct scientific s = {.is_negative = *text == '-', .exponent = -1};
+    bool is_fraction = false;
+
+    for (const char *p = text + s.is_negative; p < e; p++) {
+        if (*p == '.') {
+            is_fraction = true;
+            continue;
+        }
+        if (!is_fraction && (s.n || *p != '0'))
+            s.exponent++;
+        else if (is_fraction && s.n == 0 && *p == '0')
+            s.exponent--;
+        if (s.n || *p != '0')
+            text[s.n++] = *p;
+    }
+    s.exponent += strtoll(e + 1, NULL, 10);
+    *ret = s;
+    return s.n;
+}
+
+/*
+ * A number with exponent gets point and sign, 1.0e+400 instead of 1e400, because a reader of
+ * 1.1 takes it for a string without them. One digit before the point: then the text is the same
+ * when it was read and is written again.
+ */
 static void write_number(const peg_json *number, struct peg__buf *out)
 {
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_JSON_BYTES_MAX);
     const size_t start = out->len;
-    char exponent[32];
-    const char *e;
-    size_t n;
+    struct scientific s;
 
     peg__number_write(number, out);
-    e = out->status ? NULL : strpbrk(out->ptr + start, "eE");
-    if (!e || (size_t)(e - out->ptr) - start > LONGEST_PORTABLE_MANTISSA)
+    if (out->status || !strpbrk(out->ptr + start, "eE"))
         return;
-    n = out->len - (size_t)(e + 1 - out->ptr);
-    if (n >= sizeof(exponent))
-        return;
-    memcpy(exponent, e + 1, n + 1);
-    out->len = (size_t)(e - out->ptr);
-    if (!memchr(out->ptr + start, '.', out->len - start))
-        peg__buf_puts(out, ".0");
-    peg__buf_puts(out, exponent[0] == '-' || exponent[0] == '+' ? "e" : "e+");
-    peg__buf_puts(out, exponent);
+    peg__buf_add(&text, out->ptr + start, out->len - start);
+    out->len = start;
+    if (text.status)
+        out->status = text.status;
+    else if (take_apart(text.ptr, strpbrk(text.ptr, "eE"), &s))
+        peg__buf_printf(out, "%s%c.%.*se%+lld", s.is_negative ? "-" : "", text.ptr[0],
+                        s.n > 1 ? (int)s.n - 1 : 1, s.n > 1 ? text.ptr + 1 : "0",
+                        (long long)s.exponent);
+    else
+        peg__buf_puts(out, s.is_negative ? "-0.0" : "0.0");
+    peg__buf_free(&text);
 }
 
 /* With the line end. `indent` is where the lines of a block begin. */
