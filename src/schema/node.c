@@ -5,6 +5,7 @@
  * already, and whether it is only a reference to another one.
  */
 
+#include "base/error.h"
 #include "base/mem.h"
 #include "schema/compile.h"
 
