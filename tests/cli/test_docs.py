@@ -25,7 +25,9 @@ from dataclasses import dataclass, field
 
 from scenario import ROOT, TIMEOUT_S, World, check, main, scenario
 
-BUILD, SANITIZE, COMPILER = sys.argv[2], sys.argv[3], sys.argv[4:]
+BUILD, SANITIZE = sys.argv[2:4]
+# By its path: a shim of the same name will come first.
+COMPILER = [shutil.which(sys.argv[4]), *sys.argv[5:]]
 DOCUMENTS = [path for path in (
     [os.path.join(ROOT, name) for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)))

@@ -33,7 +33,7 @@ def with_files(w):
 def checking_and_reporting_is_clean(w):
     with_files(w)
     under_valgrind(w, 0, "validate", "--ref", "a.json", "schema.yaml", "value.yaml")
-    for option in ("--quiet", "--json", "--color=always"):
+    for option in ("--json", "--color=always"):
         under_valgrind(w, 2, "validate", option, "--ref", "a.json", "schema.yaml", "values.jsonl",
                        "missing.json")
 
