@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "schema/compile.h"
 
 enum {
@@ -23,14 +24,34 @@ struct peg__known_node {
 
 /* ---- scopes --------------------------------------------------------------------------------- */
 
+static bool has_dynamic(const struct peg__resource *resource, peg_str name)
+{
+    for (const struct peg__anchor *anchor = resource->dynamic; anchor;
+         anchor = anchor->next_dynamic)
+        if (peg__str_eq(anchor->name, name))
+            return true;
+    return false;
+}
+
+static bool is_in_scope(const struct peg__scope *scope, peg_str name)
+{
+    for (; scope; scope = scope->outer)
+        if (has_dynamic(scope->resource, name))
+            return true;
+    return false;
+}
+
+/* The outermost resource decides, so one that only repeats what is outside changes nothing. The
+ * vocabularies of a meta-schema all do: without this, every order of visiting them is a scope. */
 static bool adds_to_scope(const struct peg__scope *scope, const struct peg__resource *resource)
 {
-    if (!resource->dynamic && !resource->is_recursive)
-        return false;
-    for (; scope; scope = scope->outer)
-        if (scope->resource == resource)
-            return false;
-    return true;
+    bool adds = resource->is_recursive;
+
+    for (const struct peg__scope *s = scope; s && adds; s = s->outer)
+        adds = !s->resource->is_recursive;
+    for (const struct peg__anchor *a = resource->dynamic; a && !adds; a = a->next_dynamic)
+        adds = !is_in_scope(scope, a->name);
+    return adds;
 }
 
 static bool enter_scope(struct peg__compiler *c, struct peg__task *task)
