@@ -81,8 +81,7 @@ static ssize_t read_some(int fd, char *into, size_t n)
 static peg_status fail_too_large(size_t max, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_FILE_TOO_LARGE",
-                     "is larger than max-bytes = %zu; raise it with --max-bytes or split the file",
-                     max);
+                     "the file is larger than max-bytes = %zu; raise it with --max-bytes", max);
 }
 
 static peg_status read_all(int fd, struct peg__buf *text, peg_error *reterr)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goal: `pegboard validate` answers right, by its exit status and in words, for every kind of input."""
 
+import os
 import re
 
 from scenario import check, main, scenario
@@ -68,12 +69,34 @@ def every_file_is_checked_and_unusable_wins_over_invalid(w):
 
 @scenario
 def a_limit_that_is_reached_makes_an_instance_undecided(w):
-    w.write("schema.json", {"pattern": "^(a+)+$"})
-    w.write("bomb.json", '"' + "a" * 60 + '!"')
-    ran = w.pegboard("validate", "schema.json", "bomb.json")
-    if ran.status == 1:  # a matcher that decides it within the limit is as right
-        return
-    ran.exits(2).complains("bomb.json: undecided: the limit ", "(E_CHECK_UNDECIDED)")
+    w.write("schema.json", {"allOf": [{"$ref": "#"}]})
+    w.write("value.json", 1)
+    ran = w.pegboard("validate", "schema.json", "value.json").exits(2)
+    ran.complains("value.json: undecided: the limit max_depth was reached", "(E_CHECK_UNDECIDED)")
+    (told,) = w.pegboard("validate", "--json", "schema.json", "value.json").exits(2).objects()
+    check((told["verdict"], told["valid"], told["limit"]) == ("undecided", False, "max_depth"), told)
+
+
+@scenario
+def bombs_are_refused_or_bounded_with_a_named_error(w):
+    twice = {f"a{i}": {"allOf": 2 * [{"$ref": f"#/$defs/a{i + 1}"}]} for i in range(100)}
+    w.write("fine.json", {"type": "string"})
+    w.write("value.json", '"%s!"' % ("a" * 1000))
+    w.write("deep.json", '{"not":' * 10000 + "{}" + "}" * 10000)
+    w.write("many.json", {"anyOf": [{"minLength": i} for i in range(30000)]})
+    w.write("pattern.json", {"pattern": "^(([a-z])+.)+[A-Z]([a-z])+$"})
+    w.write("wide.json", {"pattern": "((a{1000}){1000}){1000}"})
+    w.write("twice.json", {"$defs": {**twice, "a100": {"not": {}}}, "anyOf": [{"$ref": "#/$defs/a0"}]})
+    w.write("large.json", b"")
+    os.truncate(w.path("large.json"), 100 << 20)
+    w.pegboard("validate", "deep.json", "value.json").exits(2).complains("(E_")
+    w.pegboard("validate", "many.json", "value.json").exits(2).complains("(E_SCHEMA_TOO_MANY)")
+    w.pegboard("validate", "wide.json", "value.json").exits(2).complains("(E_SCHEMA_PATTERN")
+    w.pegboard("validate", "pattern.json", "value.json").exits(2).complains("the limit match_limit")
+    w.pegboard("validate", "fine.json", "large.json").exits(2).complains("(E_FILE_TOO_LARGE)")
+    w.pegboard("validate", "large.json", "value.json").exits(2).complains("(E_FILE_TOO_LARGE)")
+    ran = w.pegboard("validate", "twice.json", "value.json")
+    check(ran.status in (1, 2), ran)  # it ends, which is the point
 
 
 # ---- schemas -----------------------------------------------------------------
