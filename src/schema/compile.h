@@ -101,7 +101,8 @@ bool peg__compile(struct peg__compiler *c, struct peg__document *document);
 /* Gives a node its instructions. */
 bool peg__compile_node(struct peg__compiler *c, const struct peg__task *task, uint32_t node);
 /* Remembers the default of a schema, to be checked against its node at the end. */
-bool peg__note_default(struct peg__compiler *c, const struct peg__subschema *sub, uint32_t node);
+bool peg__note_default(struct peg__compiler *c, const struct peg__task *task,
+                       const struct peg__subschema *sub, uint32_t node);
 bool peg__link(struct peg__compiler *c, const struct peg__draft *d, uint32_t node);
 bool peg__put_insn(struct peg__compiler *c, struct peg__insn insn, const peg_json *rule);
 bool peg__fail_too_many(struct peg__compiler *c);

@@ -139,7 +139,8 @@ static bool compile_keywords(struct peg__compiler *c, struct peg__draft *d)
            peg__compile_refs(c, d) && peg__compile_logic(c, d);
 }
 
-bool peg__note_default(struct peg__compiler *c, const struct peg__subschema *sub, uint32_t node)
+bool peg__note_default(struct peg__compiler *c, const struct peg__task *task,
+                       const struct peg__subschema *sub, uint32_t node)
 {
     struct peg__default_use *use;
 
@@ -148,6 +149,13 @@ bool peg__note_default(struct peg__compiler *c, const struct peg__subschema *sub
     c->has_default = true;
     if (!c->options.check_defaults)
         return true;
+    /* A tracked node cannot be checked by itself; its untracked twin says the same. */
+    if (task->is_tracked) {
+        struct peg__task twin = *task;
+
+        twin.is_tracked = false;
+        return peg__node_for(c, &twin, &node);
+    }
     use = peg__add_items(c, &c->defaults, &c->n_defaults, sizeof(*use), 1);
     if (!use)
         return false;
@@ -164,8 +172,8 @@ bool peg__compile_node(struct peg__compiler *c, const struct peg__task *task, ui
         return compile_false(c, task->schema, node);
     peg__subschema_read(task->schema, &task->resource->dialect, &d.sub);
     c->depth++;
-    done = (task->is_inner || peg__note_default(c, &d.sub, node)) && compile_keywords(c, &d) &&
-           peg__link(c, &d, node);
+    done = (task->is_inner || peg__note_default(c, task, &d.sub, node)) &&
+           compile_keywords(c, &d) && peg__link(c, &d, node);
     c->depth--;
     peg__free(d.insns);
     return done;

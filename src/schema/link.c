@@ -63,13 +63,16 @@ static bool put_list(struct peg__compiler *c, const struct peg__draft *d, unsign
         if (((d->insns[i].kinds >> kind) & 1) && d->insns[i].insn.op == OP_FAIL)
             return peg__put_insn(c, fail, d->insns[i].rule);
     for (size_t i = 0; i < d->n; i++) {
-        const struct peg__draft_insn *insn = &d->insns[i];
+        struct peg__draft_insn insn = d->insns[i];
         bool put;
 
-        if (!((insn->kinds >> kind) & 1))
+        if (!((insn.kinds >> kind) & 1))
             continue;
-        put = insn->insn.op == OP_CALL ? put_call(c, insn, kind)
-                                       : peg__put_insn(c, insn->insn, insn->rule);
+        /* Only arrays and objects are tracked: there is nothing to mark in anything else. */
+        if (kind < PEG_JSON_ARRAY)
+            insn.insn.flags &= (uint8_t)~FLAG_TRACKED;
+        put = insn.insn.op == OP_CALL ? put_call(c, &insn, kind)
+                                      : peg__put_insn(c, insn.insn, insn.rule);
         if (!put)
             return false;
     }

@@ -203,15 +203,23 @@ static bool skip_refs(struct peg__compiler *c, struct peg__task *task, unsigned 
 }
 
 /* The defaults of the references that were skipped belong to the node they lead to. */
-static bool note_skipped_default(struct peg__compiler *c, const struct peg__task *task,
-                                 uint32_t node)
+static bool note_skipped_defaults(struct peg__compiler *c, struct peg__task task, unsigned hops,
+                                  uint32_t node)
 {
     struct peg__subschema sub;
+    enum peg__keyword keyword;
 
-    if (task->schema->kind != PEG_JSON_OBJECT)
-        return true;
-    peg__subschema_read(task->schema, &task->resource->dialect, &sub);
-    return peg__note_default(c, &sub, node);
+    for (; hops > 0; hops--) {
+        if (!enter_resource(c, &task))
+            return false;
+        peg__subschema_read(task.schema, &task.resource->dialect, &sub);
+        if (!peg__note_default(c, &task, &sub, node))
+            return false;
+        if (hops > 1 &&
+            !(is_only_ref(&sub, &keyword) && peg__follow_ref(c, &task, &sub, keyword, &task)))
+            return false;
+    }
+    return true;
 }
 
 static bool known_or_new(struct peg__compiler *c, const struct peg__task *task, uint32_t *ret_node)
@@ -235,18 +243,16 @@ bool peg__node_for(struct peg__compiler *c, const struct peg__task *task, uint32
 
     if (!skip_refs(c, &target, &hops))
         return false;
-    if (target.schema->kind == PEG_JSON_BOOL) {
-        if (target.schema->u.truth) {
-            *ret_node = NODE_TRUE;
-            return true;
-        }
-    } else if (target.schema->kind != PEG_JSON_OBJECT) {
+    if (target.schema->kind == PEG_JSON_BOOL && target.schema->u.truth) {
+        *ret_node = NODE_TRUE;
+    } else if (target.schema->kind != PEG_JSON_OBJECT && target.schema->kind != PEG_JSON_BOOL) {
         c->status = peg__fail(c->reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD",
                               "a schema must be an object, true or false");
         return peg__fail_compile(c, target.schema);
+    } else if (!known_or_new(c, &target, ret_node)) {
+        return false;
     }
-    return known_or_new(c, &target, ret_node) &&
-           (hops == 0 || note_skipped_default(c, task, *ret_node));
+    return note_skipped_defaults(c, *task, hops, *ret_node);
 }
 
 static bool node_of(struct peg__compiler *c, const struct peg__draft *d, const peg_json *schema,
