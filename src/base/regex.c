@@ -6,14 +6,14 @@
  * JIT comes late. Compiling takes 1-5 us a pattern, compiling to machine code another 6-17 us,
  * and a match 40-250 ns in the interpreter against 20-50 ns in machine code (PCRE2 10.42, x86-64,
  * patterns of 10-80 bytes). Most schemas check a handful of values, so machine code is made at the
- * JIT_AFTER-th match, into a copy, by the one thread that counted to it; other threads go on with
- * the interpreter until the pointer to the copy appears.
+ * JIT_AFTER-th match, or at the first long subject, into a copy, by the thread that got there;
+ * other threads go on with the interpreter until the pointer to the copy appears.
  *
  * Match limits. PCRE2 counts backtracking points (JIT: entries of groups and of alternatives, up
  * to a third more than the interpreter) and starts anew at every start position; the first
  * position that reaches the limit ends the search. 10,000 take about 20 us in machine code and
- * 200-300 us in the interpreter. So a search may cost limit * length, and worse: [a-z]+\s over a
- * megabyte of letters counts nothing and takes minutes, because each start runs to the end.
+ * 200-300 us in the interpreter. So a search may cost limit * length, and worse: \s+$ over a
+ * megabyte of blanks counts little and takes minutes, because each start runs to the end.
  * Long subjects are therefore searched in windows of start positions, with a look at the thread's
  * CPU clock between them.
  *
@@ -35,10 +35,13 @@
 
 enum {
     JIT_AFTER = 16,
-    /* Of the interpreter and of machine code, for backtracking: a group repeated over some
-     * 100 KB of subject. */
-    STACK_BYTES = 8 << 20,
+    /* For backtracking. Machine code needs some 32 bytes for each repetition of a group, so this
+     * is one repeated for each byte of a megabyte; only what is touched takes memory, and a stack
+     * that served a long subject is given back. */
+    JIT_STACK_BYTES = 64 << 20,
     JIT_STACK_BYTES_FIRST = 64 << 10,
+    KEEP_STACK_BELOW = 64 << 10,
+    INTERPRETER_STACK_KIB = 8 << 10,
     /* Start positions searched before looking at the clock. */
     FIRST_WINDOW = 256,
     /* Honest searches take 1-20 ns a byte; under valgrind some 50 times that. */
@@ -198,7 +201,7 @@ struct peg__matcher *peg__matcher_new(uint32_t match_limit)
     }
     if (!matcher->context || !matcher->data)
         return peg__matcher_free(matcher);
-    pcre2_set_heap_limit(matcher->context, STACK_BYTES >> 10);
+    pcre2_set_heap_limit(matcher->context, INTERPRETER_STACK_KIB);
     return matcher;
 }
 
@@ -235,10 +238,20 @@ static int run(const struct search *s, size_t start)
 
 static bool add_stack(struct peg__matcher *matcher)
 {
-    matcher->stack = pcre2_jit_stack_create(JIT_STACK_BYTES_FIRST, STACK_BYTES, matcher->general);
+    matcher->stack =
+        pcre2_jit_stack_create(JIT_STACK_BYTES_FIRST, JIT_STACK_BYTES, matcher->general);
     if (matcher->stack)
         pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
     return matcher->stack != NULL;
+}
+
+static void drop_stack(struct peg__matcher *matcher)
+{
+    if (!matcher->stack)
+        return;
+    pcre2_jit_stack_assign(matcher->context, NULL, NULL);
+    pcre2_jit_stack_free(matcher->stack);
+    matcher->stack = NULL;
 }
 
 /* Do matches start at `start` or up to `last`? */
@@ -315,12 +328,17 @@ static enum peg__match search_windows(const struct search *s)
     return PEG__MATCH_NO;
 }
 
-/* Counts the matches of a regex that has no machine code yet. */
-static bool is_time_for_jit(struct warmth *warmth)
+/* Counts the matches of a regex that has no machine code yet. A long subject counts for many:
+ * the interpreter would reach its limits long before machine code does. */
+static bool is_time_for_jit(struct warmth *warmth, size_t len)
 {
-    if (atomic_load_explicit(&warmth->n_matches, memory_order_relaxed) >= JIT_AFTER)
+    const unsigned weight = len > FIRST_WINDOW ? JIT_AFTER : 1;
+    unsigned before = atomic_load_explicit(&warmth->n_matches, memory_order_relaxed);
+
+    if (before >= JIT_AFTER)
         return false;
-    return atomic_fetch_add_explicit(&warmth->n_matches, 1, memory_order_relaxed) + 1 == JIT_AFTER;
+    before = atomic_fetch_add_explicit(&warmth->n_matches, weight, memory_order_relaxed);
+    return before < JIT_AFTER && before + weight >= JIT_AFTER;
 }
 
 enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__matcher *matcher,
@@ -328,13 +346,18 @@ enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__mat
 {
     const peg_str text = {subject.len ? subject.ptr : "", subject.len};
     struct search s = {.code = regex->code, .matcher = matcher, .subject = text};
+    enum peg__match result;
 
     s.fast = atomic_load_explicit(&regex->warmth->fast, memory_order_acquire);
-    if (!s.fast && is_time_for_jit(regex->warmth)) {
+    if (!s.fast && is_time_for_jit(regex->warmth, text.len)) {
         make_fast(regex);
         s.fast = atomic_load_explicit(&regex->warmth->fast, memory_order_acquire);
     }
     if (regex->is_anchored || text.len <= FIRST_WINDOW)
-        return search_from(&s, 0, PCRE2_UNSET, long_limit(matcher->limit, text.len));
-    return search_windows(&s);
+        result = search_from(&s, 0, PCRE2_UNSET, long_limit(matcher->limit, text.len));
+    else
+        result = search_windows(&s);
+    if (text.len > KEEP_STACK_BELOW)
+        drop_stack(matcher);
+    return result;
 }

@@ -6,7 +6,7 @@
 
 #include "pegboard/common.h"
 
-/* Shared immutable, any thread; compiled with JIT where the machine has it. */
+/* Shared immutable, any thread; machine code is made once it is matched often. */
 struct peg__regex;
 /* Scratch for matching: one thread at a time, any regex. */
 struct peg__matcher;
@@ -25,7 +25,8 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
 struct peg__regex *peg__regex_free(struct peg__regex *regex);
 size_t peg__regex_bytes(const struct peg__regex *regex);
 
-/* match_limit is per start position: it is scaled by the subject's length within. */
+/* match_limit is per start position and grows with the subject's length within. A search of a
+ * subject above 256 bytes also ends, as PEG__MATCH_LIMIT, after 50 ms + 400 ns a byte of CPU. */
 struct peg__matcher *peg__matcher_new(uint32_t match_limit);
 struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher);
 

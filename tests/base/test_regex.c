@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/regex.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "../t.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+enum { ENOUGH_FOR_JIT = 40 };
+
+/* ---- fixture: a regex, a matcher and a long subject -------------------------- */
+
+struct world {
+    struct peg__regex *regex;
+    struct peg__matcher *matcher;
+    char *text;
+    size_t len;
+};
+
+static struct world world_new(const char *pattern)
+{
+    struct world w = {0};
+    peg_error error;
+
+    CHECK_STATUS(peg__regex_new(peg__str(pattern), false, &w.regex, &error), PEG_OK, error);
+    w.matcher = peg__matcher_new(PEG_LIMIT_MATCH);
+    CHECK(w.matcher);
+    return w;
+}
+
+/* A subject of len bytes: `unit` again and again. */
+static void world_fill(struct world *w, const char *unit, size_t len)
+{
+    peg__free(w->text);
+    w->text = peg__alloc(len);
+    CHECK(w->text);
+    w->len = len;
+    for (size_t i = 0; i < len; i++)
+        w->text[i] = unit[i % strlen(unit)];
+}
+
+static enum peg__match world_match(const struct world *w)
+{
+    return peg__regex_match(w->regex, w->matcher, (peg_str){w->text, w->len});
+}
+
+static enum peg__match match(const struct world *w, const char *subject)
+{
+    return peg__regex_match(w->regex, w->matcher, peg__str(subject));
+}
+
+static void warm_up(const struct world *w)
+{
+    for (int i = 0; i < ENOUGH_FOR_JIT; i++)
+        match(w, "");
+}
+
+static void world_done(struct world *w)
+{
+    peg__regex_free(w->regex);
+    peg__matcher_free(w->matcher);
+    peg__free(w->text);
+}
+
+static int64_t cpu_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- compiling ------------------------------------------------------------------ */
+
+TEST(regex_tells_where_a_pattern_is_wrong)
+{
+    struct peg__regex *regex = NULL;
+    peg_error error;
+
+    CHECK_INT(peg__regex_new(peg__str("ab(c"), false, &regex, &error), PEG_EPARSE);
+
+    CHECK_STR(peg__str(error.code), "E_PATTERN_SYNTAX");
+    CHECK_INT(error.offset, 4);
+    CHECK(error.message[0]);
+    CHECK(!regex);
+    CHECK_INT(peg__regex_new(peg__str("("), false, &regex, NULL), PEG_EPARSE);
+}
+
+TEST(regex_refuses_what_grows_too_large)
+{
+    struct peg__regex *regex = NULL;
+    peg_error error;
+    const int64_t start = cpu_ms();
+
+    CHECK_INT(peg__regex_new(peg__str("((a{100}){100}){100}"), false, &regex, &error), PEG_ELIMIT);
+
+    CHECK_STR(peg__str(error.code), "E_PATTERN_TOO_LARGE");
+    CHECK(cpu_ms() - start < 100);
+}
+
+TEST(regex_ignores_case_if_asked_to)
+{
+    struct world w = world_new("x");
+
+    peg__regex_free(w.regex);
+    CHECK_INT(peg__regex_new(peg__str("straße"), true, &w.regex, NULL), PEG_OK);
+
+    CHECK_INT(match(&w, "STRAßE"), PEG__MATCH_YES);
+    CHECK_INT(match(&w, "STRASSE"), PEG__MATCH_NO);
+    world_done(&w);
+}
+
+TEST(regex_accepts_nothing_to_free)
+{
+    CHECK(!peg__regex_free(NULL));
+    CHECK(!peg__matcher_free(NULL));
+}
+
+/* ---- matching -------------------------------------------------------------------- */
+
+TEST(match_finds_a_match_anywhere)
+{
+    struct world w = world_new("b+c");
+
+    CHECK_INT(match(&w, "aabbc"), PEG__MATCH_YES);
+    CHECK_INT(match(&w, "aabb"), PEG__MATCH_NO);
+    CHECK(peg__regex_bytes(w.regex) > 100);
+    world_done(&w);
+}
+
+TEST(match_takes_an_empty_subject_without_a_pointer)
+{
+    struct world w = world_new("^$");
+
+    for (int i = 0; i < ENOUGH_FOR_JIT; i++)
+        CHECK_INT(peg__regex_match(w.regex, w.matcher, (peg_str){NULL, 0}), PEG__MATCH_YES);
+    world_done(&w);
+}
+
+TEST(match_says_the_same_before_and_after_machine_code)
+{
+    struct world w = world_new("^(?:[a-z]+-)*[a-z]+$");
+
+    for (int i = 0; i < ENOUGH_FOR_JIT; i++) {
+        CHECK_INT(match(&w, "a-slug-of-words"), PEG__MATCH_YES);
+        CHECK_INT(match(&w, "not-a slug"), PEG__MATCH_NO);
+    }
+    world_done(&w);
+}
+
+TEST(match_finds_the_only_match_wherever_it_is_in_a_long_subject)
+{
+    struct world w = world_new("x(?=y)");
+
+    world_fill(&w, "é", 4000);
+    for (size_t at = 0; at + 2 <= w.len; at += 2) {
+        memcpy(w.text + at, "xy", 2);
+        CHECK_INT(world_match(&w), PEG__MATCH_YES);
+        memcpy(w.text + at, "é", 2);
+    }
+    CHECK_INT(world_match(&w), PEG__MATCH_NO);
+    world_done(&w);
+}
+
+TEST(match_finds_an_empty_match_at_the_end_of_a_long_subject)
+{
+    struct world w = world_new("(?<=!)$");
+
+    world_fill(&w, "a", 5000);
+    CHECK_INT(world_match(&w), PEG__MATCH_NO);
+    w.text[w.len - 1] = '!';
+    CHECK_INT(world_match(&w), PEG__MATCH_YES);
+    world_done(&w);
+}
+
+TEST(match_ends_a_catastrophic_search)
+{
+    struct world w = world_new("^(?:a+)+$");
+    const char *subject = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
+    int64_t start = cpu_ms();
+
+    CHECK_INT(match(&w, subject), PEG__MATCH_LIMIT);
+    warm_up(&w);
+    CHECK_INT(match(&w, subject), PEG__MATCH_LIMIT);
+    CHECK(cpu_ms() - start < 50);
+    world_done(&w);
+
+    w = world_new("(?:a+)+$");
+    start = cpu_ms();
+    CHECK_INT(match(&w, subject), PEG__MATCH_LIMIT);
+    CHECK(cpu_ms() - start < 50);
+    world_done(&w);
+}
+
+TEST(match_ends_a_search_that_starts_anew_at_each_of_many_letters)
+{
+    struct world w = world_new("\\p{L}+\\d");
+    const int64_t start = cpu_ms();
+
+    world_fill(&w, "é", 256 << 10);
+    CHECK_INT(world_match(&w), PEG__MATCH_LIMIT);
+    CHECK(cpu_ms() - start < 3000);
+    world_done(&w);
+}
+
+TEST(match_finishes_honest_searches_of_a_megabyte)
+{
+    static const struct {
+        const char *pattern;
+        enum peg__match expected;
+    } cases[] = {
+        {"[a-z]+\\s$", PEG__MATCH_NO},         {"[a-z]+\\s", PEG__MATCH_YES},
+        {"^(?:[a-z]+\\s?)*$", PEG__MATCH_YES}, {"^(?:[a-z]|\\s)*$", PEG__MATCH_YES},
+        {"foo.*bar", PEG__MATCH_NO},           {"\\w+@\\w+\\.com", PEG__MATCH_NO},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct world w = world_new(cases[i].pattern);
+
+        world_fill(&w, "hello world ", 1 << 20);
+        w.text[w.len - 1] = 'x';
+        CHECK_INT(world_match(&w), cases[i].expected);
+        CHECK_INT(world_match(&w), cases[i].expected);
+        world_done(&w);
+    }
+}
+
+TEST(match_allocates_nothing_once_warm)
+{
+    struct world w = world_new("^(?:[a-z]|\\s)*$");
+
+    world_fill(&w, "hello world ", 32 << 10);
+    CHECK_INT(world_match(&w), PEG__MATCH_YES); /* takes a larger stack */
+    peg__mem_fail_at(1);
+    CHECK_INT(world_match(&w), PEG__MATCH_YES);
+    CHECK_INT(match(&w, "short"), PEG__MATCH_YES);
+    peg__mem_fail_at(0);
+    world_done(&w);
+}
+
+/* ---- threads --------------------------------------------------------------------- */
+
+static void *match_often(void *user)
+{
+    const struct peg__regex *regex = user;
+    struct peg__matcher *matcher = peg__matcher_new(PEG_LIMIT_MATCH);
+    size_t n_right = 0;
+
+    for (int i = 0; matcher && i < 1000; i++)
+        n_right += peg__regex_match(regex, matcher, peg__str("some-slug")) == PEG__MATCH_YES;
+    peg__matcher_free(matcher);
+    return n_right == 1000 ? user : NULL;
+}
+
+TEST(regex_is_matched_by_many_threads_while_machine_code_appears)
+{
+    for (int round = 0; round < 20; round++) {
+        struct world w = world_new("^(?:[a-z]+-?)+$");
+        pthread_t threads[4];
+        void *result;
+
+        for (int i = 0; i < 4; i++)
+            CHECK_INT(pthread_create(&threads[i], NULL, match_often, w.regex), 0);
+        for (int i = 0; i < 4; i++) {
+            CHECK_INT(pthread_join(threads[i], &result), 0);
+            CHECK(result == w.regex);
+        }
+        world_done(&w);
+    }
+}
+
+/* ---- out of memory ------------------------------------------------------------------ */
+
+TORTURE(regex_survives_any_allocation_failure)
+{
+    struct peg__regex *regex = NULL;
+    struct peg__matcher *matcher = NULL;
+    peg_status status = peg__regex_new(peg__str("^(?:[a-z]|-)*$"), false, &regex, NULL);
+    enum peg__match result = PEG__MATCH_YES;
+
+    if (status == PEG_OK)
+        matcher = peg__matcher_new(PEG_LIMIT_MATCH);
+    if (status == PEG_OK && !matcher)
+        status = PEG_ENOMEM;
+    for (int i = 0; status == PEG_OK && i < ENOUGH_FOR_JIT && result == PEG__MATCH_YES; i++)
+        result = peg__regex_match(regex, matcher, peg__str("a-b-c"));
+    if (result == PEG__MATCH_NOMEM)
+        status = PEG_ENOMEM;
+    else if (result != PEG__MATCH_YES)
+        status = PEG_EINVAL;
+    peg__regex_free(regex);
+    peg__matcher_free(matcher);
+    return status;
+}
