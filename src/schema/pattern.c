@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A pattern is matched by hand where that is exact, else by PCRE2.
+ * A pattern is matched by hand where that is exact, else by PCRE2. Best of five in CPU time
+ * (x86-64, gcc 12 -O2), PCRE2 in machine code:
+ *
+ *                                        create    match
+ *   .*                           hand     80 ns     3 ns
+ *   ^(get|set|list|delete)$      hand    290 ns     8 ns
+ *   ^[a-z][a-z0-9_]*$            hand    220 ns    22 ns   (18 bytes)
+ *   ^\d{4}-\d{2}-\d{2}$          hand    190 ns    23 ns
+ *   ^[a-z0-9]+(?:-[a-z0-9]+)*$   hand    300 ns    50 ns   (20 bytes)
+ *   ^(?!foo).*bar$               PCRE2   1.2 us    35 ns
+ *   ^[^@\s]+@[^@\s]+\.[^@\s]+$   PCRE2   2.6 us    58 ns
  */
 
 #include "schema/pattern.h"

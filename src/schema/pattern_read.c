@@ -91,14 +91,14 @@ static bool is_half_open(const struct peg__pattern_reader *reader)
 
 static peg_status refuse_repeat(struct peg__pattern_reader *reader, size_t at)
 {
-    const char before = at ? reader->text.ptr[at - 1] : '\0';
+    const char before = reader->text.ptr[at ? at - 1 : 0];
     const char here = reader->text.ptr[at];
 
-    if (here == '+' && before && strchr("*+?}", before))
+    if (here == '+' && at && before && strchr("*+?}", before))
         return PEG__PATTERN_REFUSE(reader, at,
                                    "possessive quantifiers are not ECMA-262; write one of * + ? "
                                    "{n,m}, or \\+ for the character");
-    if (here == '*' && before == '(')
+    if (here == '*' && at && before == '(')
         return PEG__PATTERN_REFUSE(reader, at,
                                    "(* is not ECMA-262; write \\( and \\* for the characters");
     return PEG__PATTERN_REFUSE(reader, at,
