@@ -210,6 +210,26 @@ def links_between_the_documents_lead_somewhere(w):
 
 
 @scenario
+def files_and_functions_that_the_documents_name_exist(w):
+    sources = {os.path.relpath(path, os.path.join(ROOT, "src")): read(path)
+               for path in glob.glob(os.path.join(ROOT, "src", "**", "*.[ch]"), recursive=True)}
+    headers = [read(path) for path in glob.glob(os.path.join(ROOT, "include", "pegboard", "*.h"))]
+    for path in DOCUMENTS:
+        module = os.path.splitext(os.path.basename(path))[0]  # docs/modules/json.md is about json/
+        if os.path.basename(path) != "ARCHITECTURE.md" and "modules" not in path:
+            continue
+        for name, function in re.findall(r"`([\w/]+\.[ch])(?:: (\w+))?`", read(path)):
+            found = [f for f in sources if f == name or f == f"{module}/{name}" or f.endswith("/" + name)]
+            found = found or glob.glob(os.path.join(ROOT, "**", name), recursive=True)
+            check(found, os.path.relpath(path, ROOT), "names", name, "which does not exist")
+            check(not function or any(re.search(rf"\b{function}\(", sources[f]) for f in found),
+                  os.path.relpath(path, ROOT), "names", function, "which is not in", name)
+        for name in re.findall(r"`((?:peg_|PEG_|[a-z]+_)\w+)(?:\(\))?`", read(path)):
+            check(any(re.search(rf"\b{name}\b", text) for text in (*sources.values(), *headers)),
+                  os.path.relpath(path, ROOT), "names", name, "which does not exist")
+
+
+@scenario
 def what_the_command_needs_is_installed(w):
     installed = Installed(w.directory)
     for name in ("bin/pegboard", "man1/pegboard.1", "man1/pegboard-validate.1", "_pegboard",
