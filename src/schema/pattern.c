@@ -37,6 +37,11 @@ static size_t translated_max(peg_str ecma)
 /* What PCRE2 10.42 can count to. */
 enum { MAX_REPEAT = 65535 };
 
+static uint32_t largest_count(const struct peg__token *repeat)
+{
+    return repeat->max == PEG__REPEAT_FOREVER ? repeat->min : repeat->max;
+}
+
 static peg_status refuse_count(const struct peg__pattern_reader *reader, uint32_t count, size_t at,
                                peg_error *reterr)
 {
@@ -51,10 +56,8 @@ static peg_status refuse_count(const struct peg__pattern_reader *reader, uint32_
 static peg_status explain_token(const struct peg__pattern_reader *reader,
                                 const struct peg__token *token, peg_error *reterr)
 {
-    const uint32_t count = token->max == PEG__REPEAT_FOREVER ? token->min : token->max;
-
-    if (token->kind == PEG__TOKEN_REPEAT && count > MAX_REPEAT)
-        return refuse_count(reader, count, token->at, reterr);
+    if (token->kind == PEG__TOKEN_REPEAT && largest_count(token) > MAX_REPEAT)
+        return refuse_count(reader, largest_count(token), token->at, reterr);
     if (token->kind == PEG__TOKEN_BACKREF && token->in_lookbehind)
         return PEG__PATTERN_REFUSE(reader, token->at,
                                    "a backreference inside a lookbehind is not supported; write "
