@@ -70,8 +70,15 @@ def schema_text(rows):
 
 
 def machine(m):
-    busy = f" (load average {m['load']:.1f} at the start: figures suffer)" if m["load"] > 0.5 else ""
-    return f"{m['cpu']}, {m['cores']} cores, {m['kernel']}, {m['compiler']}{busy}"
+    return f"{m['cpu']}, {m['cores']} cores, {m['kernel']}, {m['compiler']}"
+
+
+def warning(m):
+    """Others at work while we measured: peers are timed by means, which suffer more than ours."""
+    if m["load"] <= 0.5:
+        return ""
+    return (f"NOT IDLE: load average {m['load']:.1f} before the run. Slices of time that others took are in the figures, "
+            "and not evenly: don't quote these ratios.")
 
 
 def markdown_table(heads, lines):
@@ -87,6 +94,8 @@ def json_markdown(rows):
 
 def markdown(results):
     parts = [machine(results["machine"]) + (" — quick run, rough figures" if results["quick"] else "") + "\n"]
+    if warning(results["machine"]):
+        parts.append(warning(results["machine"]) + "\n")
     if "json" in results:
         parts.append(json_markdown(results["json"]))
     if "schema" in results:
