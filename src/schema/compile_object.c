@@ -57,13 +57,13 @@ static void add_required(const struct peg__draft *d, struct peg__name *list, uin
         list[(*n)++] = (struct peg__name){.text = peg_json_str(name), .flags = MEMBER_REQUIRED};
 }
 
-static uint32_t count_required(const struct peg__names *names)
+static uint32_t count_required(const struct peg__name *list, uint32_t n)
 {
-    uint32_t n = 0;
+    uint32_t n_required = 0;
 
-    for (uint32_t i = 0; names->slots && i <= names->mask; i++)
-        n += names->slots[i].ptr && (names->slots[i].flags & MEMBER_REQUIRED);
-    return n;
+    for (uint32_t i = 0; i < n; i++)
+        n_required += list[i].flags & MEMBER_REQUIRED;
+    return n_required;
 }
 
 static bool read_names(struct peg__compiler *c, const struct peg__draft *d,
@@ -84,8 +84,9 @@ static bool read_names(struct peg__compiler *c, const struct peg__draft *d,
     if (read && has_required)
         add_required(d, list, &n);
     read = read && peg__add_names(c, &members->names, list, n);
+    /* What is left of the list has every name once. */
+    members->n_required = read ? count_required(list, members->names.n) : 0;
     peg__free(list);
-    members->n_required = count_required(&members->names);
     return read;
 }
 

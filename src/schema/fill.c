@@ -12,7 +12,12 @@
 #include "schema/plan.h"
 #include "schema/program.h"
 
-enum { MAX_TOGETHER = 24, MAX_FILL_DEPTH = 600 };
+enum {
+    MAX_TOGETHER = 24,
+    MAX_FILL_DEPTH = 600,
+    /* Defaults that contain what has defaults again can double at every level. */
+    MAX_FILL_VALUES = 100000,
+};
 
 /* The plans that one value is under. */
 struct plans {
@@ -23,6 +28,7 @@ struct plans {
 struct filling {
     peg_json_builder *b; /* NULL while looking */
     unsigned depth;
+    size_t n_added;    /* values that came from defaults */
     bool is_missing;   /* looking: something is */
     const char *limit; /* that was reached, or NULL */
 };
@@ -71,6 +77,16 @@ static const peg_json *default_of(const struct plans *plans)
 }
 
 static void fill_value(struct filling *f, const peg_json *value, const struct plans *plans);
+
+/* A default in place of what is missing. */
+static void fill_default(struct filling *f, const peg_json *value,
+                         const struct plans *plans) /* NOLINT(misc-no-recursion) */
+{
+    f->n_added += peg_json_extent(value);
+    if (f->n_added > MAX_FILL_VALUES)
+        f->limit = "values";
+    fill_value(f, value, plans);
+}
 
 /* ---- objects ------------------------------------------------------------------------------ */
 
@@ -122,7 +138,7 @@ static void fill_missing(struct filling *f, const peg_json *object, const struct
         if (!f->b)
             return;
         peg_json_add_key(f->b, peg_json_str(key));
-        fill_value(f, value, &below);
+        fill_default(f, value, &below);
     }
 }
 
@@ -185,7 +201,7 @@ static void fill_tail(struct filling *f, const peg_json *array,
         f->is_missing = true;
         if (!f->b)
             return;
-        fill_value(f, value, &below);
+        fill_default(f, value, &below);
     }
 }
 

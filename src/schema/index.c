@@ -19,7 +19,14 @@
 #include "schema/uri.h"
 #include "json/json.h"
 
-enum { MAX_NAMES = 200000, MAX_DIALECT_HOPS = 8 };
+enum {
+    MAX_NAMES = 200000,
+    MAX_DIALECT_HOPS = 8,
+    MAX_DYNAMIC_ANCHORS = 32,
+    /* Every relative $id and $ref is joined to its base: the base's length counts each time. */
+    MAX_URI_BYTES = 4096,
+    MAX_ALL_URI_BYTES = 16 << 20,
+};
 
 /* ---- the walk ---------------------------------------------------------------- */
 
@@ -133,12 +140,27 @@ static peg_status fail_map(peg_status status, peg_error *reterr)
     return peg__fail_nomem(reterr);
 }
 
+static peg_status fail_uri(peg_str uri, peg_error *reterr)
+{
+    if (uri.len > MAX_URI_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_URI_TOO_LONG",
+                         "the URI '%.*s...' has more than %d bytes; shorten it", 40, uri.ptr,
+                         MAX_URI_BYTES);
+    return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+                     "the schemas' URIs have more than %d bytes together; shorten them",
+                     MAX_ALL_URI_BYTES);
+}
+
 static peg_status add_resource(struct peg__index *index, peg_str uri, const peg_json *root,
                                struct peg__resource **ret_resource, peg_error *reterr)
 {
-    struct peg__resource *resource = peg__arena_alloc_zero(&index->arena, sizeof(*resource));
+    struct peg__resource *resource;
     peg_status status;
 
+    index->uri_bytes += uri.len;
+    if (uri.len > MAX_URI_BYTES || index->uri_bytes > MAX_ALL_URI_BYTES)
+        return fail_uri(uri, reterr);
+    resource = peg__arena_alloc_zero(&index->arena, sizeof(*resource));
     if (!resource)
         return peg__fail_nomem(reterr);
     *resource = (struct peg__resource){.uri = uri, .root = root, .number = index->n_resources++};
@@ -187,6 +209,10 @@ static peg_status add_anchor(struct walk *w, peg_str name, bool is_dynamic)
     if (status)
         return fail_map(status, w->reterr);
     if (is_dynamic) {
+        if (resource->n_dynamic++ == MAX_DYNAMIC_ANCHORS)
+            return peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+                             "one resource has more than %d dynamic anchors; use $anchor",
+                             MAX_DYNAMIC_ANCHORS);
         anchor->next_dynamic = resource->dynamic;
         resource->dynamic = anchor;
     }
@@ -258,16 +284,24 @@ static peg_status read_dialect(const struct peg__index *index, const peg_json *s
                                peg_error *reterr)
 {
     const peg_json *uri = schema->kind == PEG_JSON_OBJECT ? peg_json_get(schema, "$schema") : NULL;
+    peg_status status = PEG_OK;
 
     if (!uri) {
         *ret_dialect = *outer;
         return PEG_OK;
     }
     if (uri->kind != PEG_JSON_STRING)
-        return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD", "'$schema' must be a string");
-    if (peg__dialect_by_uri(peg_json_str(uri), ret_dialect))
-        return PEG_OK;
-    return custom_dialect(index, peg_json_str(uri), ret_dialect, reterr);
+        status = peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD", "'$schema' must be a string");
+    else if (!peg__dialect_by_uri(peg_json_str(uri), ret_dialect))
+        status = custom_dialect(index, peg_json_str(uri), ret_dialect, reterr);
+    if (status && reterr) {
+        struct peg__buf where = PEG__BUF(MAX_URI_BYTES);
+
+        peg__index_locate(index, uri, &where);
+        peg__error_where(reterr, peg__buf_view(&where));
+        peg__buf_free(&where);
+    }
+    return status;
 }
 
 /* ---- one schema of the walk ----------------------------------------------------- */
@@ -383,11 +417,11 @@ peg_status peg__index_add(struct peg__index *index, struct peg__document *docume
     peg_status status;
 
     index->resources.max = index->anchors.max = index->roots.max = MAX_NAMES;
+    if (keep(index, document))
+        return peg__fail_nomem(reterr);
     status = read_dialect(index, root, &index->dialect, &dialect, reterr);
     if (status)
         return status;
-    if (keep(index, document))
-        return peg__fail_nomem(reterr);
     own = root_uri(index, &dialect, root, uri);
     if (!own.ptr)
         return peg__fail_nomem(reterr);
@@ -413,6 +447,8 @@ void peg__index_free(struct peg__index *index)
     peg__map_free(&index->resources);
     peg__map_free(&index->anchors);
     peg__map_free(&index->roots);
+    peg__map_free(&index->tables);
+    peg__arena_free(&index->scratch);
     peg__arena_free(&index->arena);
 }
 
@@ -479,37 +515,42 @@ static peg_status fail_ref(peg_str reference, const char *why, peg_error *reterr
 }
 
 /* Walks a pointer, noting the resources on the way: what it leads to is read in the innermost. */
-static bool follow_pointer(const struct peg__index *index, peg_str pointer,
-                           struct peg__place *place)
+static peg_status follow_pointer(struct peg__index *index, peg_str pointer,
+                                 struct peg__place *place)
 {
     while (pointer.len > 0) {
         size_t end = 1;
         const peg_json *next;
+        peg_status status;
 
         while (end < pointer.len && pointer.ptr[end] != '/')
             end++;
-        if (peg_json_pointer(place->schema, peg__strn(pointer.ptr, end), &next, NULL))
-            return false;
+        status = peg__index_step(index, place->schema, peg__strn(pointer.ptr, end), &next);
+        if (status)
+            return status;
         place->schema = next;
         if (peg__index_resource_at(index, next))
             place->resource = peg__index_resource_at(index, next);
         pointer = peg__str_from(pointer, end);
     }
-    return true;
+    return PEG_OK;
 }
 
 static peg_status follow_fragment(struct peg__index *index, peg_str reference, peg_str fragment,
                                   struct peg__place *place, peg_error *reterr)
 {
-    fragment = peg__uri_decode(&index->arena, fragment);
+    fragment = peg__uri_decode(&index->scratch, fragment);
     if (!fragment.ptr)
         return peg__fail_nomem(reterr);
     if (fragment.len == 0)
         return PEG_OK;
     if (fragment.ptr[0] == '/') {
-        if (!follow_pointer(index, fragment, place))
-            return fail_ref(reference, "there is no such place in that document", reterr);
-        return PEG_OK;
+        const peg_status status = follow_pointer(index, fragment, place);
+
+        if (status == PEG_ENOMEM)
+            return peg__fail_nomem(reterr);
+        return status ? fail_ref(reference, "there is no such place in that document", reterr)
+                      : PEG_OK;
     }
     place->anchor = peg__index_anchor(index, place->resource, fragment);
     if (!place->anchor)
@@ -522,10 +563,14 @@ peg_status peg__index_resolve(struct peg__index *index, const struct peg__resour
                               peg_str reference, struct peg__place *ret_place, peg_error *reterr)
 {
     const struct peg__reference split = peg__uri_split(reference);
-    const peg_str uri = peg__uri_resolve(&index->arena, from->uri, split.uri);
     struct peg__place place = {0};
     peg_status status;
+    peg_str uri;
 
+    if (split.uri.len > MAX_URI_BYTES)
+        return fail_uri(split.uri, reterr);
+    peg__arena_reset(&index->scratch);
+    uri = peg__uri_resolve(&index->scratch, from->uri, split.uri);
     if (!uri.ptr)
         return peg__fail_nomem(reterr);
     if (split.uri.len == 0) {

@@ -20,7 +20,8 @@ struct peg__resource {
     const peg_json *root;
     struct peg__dialect dialect;
     struct peg__anchor *dynamic; /* its dynamic anchors, a list */
-    bool is_recursive;           /* $recursiveAnchor: true */
+    unsigned n_dynamic;
+    bool is_recursive; /* $recursiveAnchor: true */
     unsigned number;
 };
 
@@ -47,9 +48,12 @@ struct peg__index {
     struct peg__map resources;        /* URI to struct peg__resource */
     struct peg__map anchors;          /* "number#name" to struct peg__anchor */
     struct peg__map roots;            /* bytes of a value's address to struct peg__resource */
+    struct peg__map tables;           /* bytes of an object's address to struct peg__names */
     struct peg__document **documents; /* one reference each, in the order of adding */
     size_t n_documents;
     size_t documents_capacity;
+    struct peg__arena scratch; /* for one resolving */
+    size_t uri_bytes;          /* of all resources */
     unsigned n_resources;
     unsigned max_depth;
     bool has_all_docs; /* every registered document was added */
@@ -67,6 +71,11 @@ struct peg__resource *peg__index_resource_at(const struct peg__index *index,
 /* Follows a reference from within a resource. PEG_ESCHEMA (E_SCHEMA_REF) if it leads nowhere. */
 peg_status peg__index_resolve(struct peg__index *index, const struct peg__resource *from,
                               peg_str reference, struct peg__place *ret_place, peg_error *reterr);
+
+/* One step of a JSON Pointer: `token` starts with '/'. PEG_ENOMEM, or another status where there
+ * is no such place. */
+peg_status peg__index_step(struct peg__index *index, const peg_json *value, peg_str token,
+                           const peg_json **ret_value);
 
 /* An anchor of a resource, or NULL. */
 struct peg__anchor *peg__index_anchor(const struct peg__index *index,

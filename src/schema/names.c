@@ -2,7 +2,22 @@
 
 #include "schema/names.h"
 
-enum { SEEDS_TRIED = 24, FEW = 64 };
+#include "base/hash.h"
+#include "base/str.h"
+
+enum {
+    SEEDS_TRIED = 24,
+    SEEDS_TRIED_FOR_MANY = 3, /* none gives every name its own slot anyway */
+    FEW = 64,
+    MANY = 1000,
+    PROBES_PER_NAME = 4, /* an honest set takes about one */
+};
+
+struct peg__hashed_names {
+    struct peg__hash_key key;
+    uint32_t mask;
+    struct peg__slot slots[];
+};
 
 /* Odd multipliers, from a fixed sequence: the same schema gives the same table always. */
 static uint64_t next_seed(uint64_t seed)
@@ -28,12 +43,14 @@ static uint64_t tail_of(peg_str text)
                         : peg__name_head(text.ptr, (uint32_t)text.len);
 }
 
-/* Puts every name into its slot; returns how many did not get their first choice. */
+/* Puts every name into its slot; returns how many did not get their first choice, or UINT32_MAX
+ * if they are all in each other's way. */
 static uint32_t fill(struct peg__names *names, const struct peg__name *list, uint32_t n)
 {
+    uint64_t probes_left = (uint64_t)n * PROBES_PER_NAME + FEW;
     uint32_t displaced = 0;
 
-    memset(names->slots, 0, (names->mask + 1) * sizeof(*names->slots));
+    memset(names->slots, 0, ((size_t)names->mask + 1) * sizeof(*names->slots));
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t len = (uint32_t)list[i].text.len;
         const uint64_t head = peg__name_head(list[i].text.ptr, len);
@@ -41,8 +58,9 @@ static uint32_t fill(struct peg__names *names, const struct peg__name *list, uin
         uint32_t at = peg__name_slot(names, head, tail, len);
 
         displaced += names->slots[at].ptr != NULL;
-        while (names->slots[at].ptr)
-            at = (at + 1) & names->mask;
+        for (; names->slots[at].ptr; at = (at + 1) & names->mask)
+            if (probes_left-- == 0)
+                return UINT32_MAX;
         names->slots[at] = (struct peg__slot){.head = head,
                                               .tail = tail,
                                               .ptr = list[i].text.ptr,
@@ -53,11 +71,52 @@ static uint32_t fill(struct peg__names *names, const struct peg__name *list, uin
     return displaced;
 }
 
+/* ---- sets that collide ------------------------------------------------------------- */
+
+static struct peg__slot *find_hashed(struct peg__hashed_names *hashed, peg_str text)
+{
+    uint32_t at = (uint32_t)peg__hash(hashed->key, text) & hashed->mask;
+
+    while (hashed->slots[at].ptr &&
+           !peg__str_eq(peg__strn(hashed->slots[at].ptr, hashed->slots[at].len), text))
+        at = (at + 1) & hashed->mask;
+    return &hashed->slots[at];
+}
+
+const struct peg__slot *peg__names_find_hashed(const struct peg__names *names,
+                                               const peg_json *string)
+{
+    const struct peg__slot *slot = find_hashed(names->hashed, peg_json_str(string));
+
+    return slot->ptr ? slot : NULL;
+}
+
+static bool use_hash(struct peg__names *names, const struct peg__name *list,
+                     struct peg__arena *arena)
+{
+    struct peg__hashed_names *hashed = peg__arena_alloc_zero(
+        arena, sizeof(*hashed) + ((size_t)names->mask + 1) * sizeof(*hashed->slots));
+
+    if (!hashed)
+        return false;
+    hashed->key = peg__hash_key_new();
+    hashed->mask = names->mask;
+    for (uint32_t i = 0; i < names->n; i++)
+        *find_hashed(hashed, list[i].text) = (struct peg__slot){.ptr = list[i].text.ptr,
+                                                                .len = (uint32_t)list[i].text.len,
+                                                                .node = list[i].node,
+                                                                .flags = list[i].flags};
+    names->slots = NULL;
+    names->hashed = hashed;
+    return true;
+}
+
 bool peg__names_init(struct peg__names *names, const struct peg__name *list, uint32_t n,
                      struct peg__arena *arena)
 {
     /* Twice the names, or a little less: memory counts when there are 10,000 tools. */
     const uint32_t bits = log2_above(n < FEW ? n * 2 : n + n / 2);
+    const int n_seeds = n < MANY ? SEEDS_TRIED : SEEDS_TRIED_FOR_MANY;
     uint64_t seed = 0x9E3779B97F4A7C15ULL;
     uint64_t best = seed;
     uint32_t least = UINT32_MAX;
@@ -71,7 +130,7 @@ bool peg__names_init(struct peg__names *names, const struct peg__name *list, uin
     if (!names->slots)
         return false;
 
-    for (int i = 0; i < SEEDS_TRIED && least > 0; i++) {
+    for (int i = 0; i < n_seeds && least > 0; i++) {
         uint32_t displaced;
 
         names->seed = seed;
@@ -82,6 +141,8 @@ bool peg__names_init(struct peg__names *names, const struct peg__name *list, uin
         }
         seed = next_seed(seed) | 1;
     }
+    if (least == UINT32_MAX)
+        return use_hash(names, list, arena);
     if (names->seed != best) {
         names->seed = best;
         fill(names, list, n);

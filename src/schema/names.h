@@ -5,7 +5,8 @@
 /*
  * A fixed set of strings, found in one probe almost always: property names, string enums.
  * The hash reads the first and last eight bytes and the length, whatever the length is; a seed
- * is chosen when the set is made so that (nearly) no two names share a slot.
+ * is chosen when the set is made so that (nearly) no two names share a slot. Sets that somebody
+ * has made to collide whatever the seed are found by a hash of all bytes with a secret key.
  *
  * Strings that are looked up come from JSON documents, which pad them, so that eight bytes can
  * be read from the start of any of them.
@@ -25,8 +26,11 @@ struct peg__slot {
     uint32_t flags;
 };
 
+struct peg__hashed_names;
+
 struct peg__names {
-    struct peg__slot *slots; /* in an arena; NULL if there are none */
+    struct peg__slot *slots;          /* in an arena; NULL if there are none, or `hashed` */
+    struct peg__hashed_names *hashed; /* in an arena; NULL but for hostile sets */
     uint64_t seed;
     uint32_t mask;
     uint32_t shift;
@@ -43,6 +47,10 @@ struct peg__name {
 /* Makes the set. Names must be distinct. False when out of memory. */
 bool peg__names_init(struct peg__names *names, const struct peg__name *list, uint32_t n,
                      struct peg__arena *arena);
+
+/* The slot of a string among names->hashed. */
+const struct peg__slot *peg__names_find_hashed(const struct peg__names *names,
+                                               const peg_json *string);
 
 static inline uint64_t peg__load8(const char *at)
 {
@@ -83,7 +91,7 @@ static inline const struct peg__slot *peg__names_find(const struct peg__names *n
     uint32_t at;
 
     if (!names->slots)
-        return NULL;
+        return names->hashed ? peg__names_find_hashed(names, string) : NULL;
     at = peg__name_slot(names, head, tail, string->len);
     while (names->slots[at].ptr) {
         if (peg__slot_is(&names->slots[at], head, tail, string))

@@ -12,8 +12,9 @@
 
 enum {
     MAX_COMPILE_DEPTH = 64, /* nodes compiled inside each other; deeper ones wait their turn */
-    MAX_HOPS = 64,          /* schemas that are only a $ref, in a row */
+    MAX_HOPS = 8,           /* schemas that are only a $ref, in a row */
     MAX_SCOPES = 1000,
+    MAX_SCOPE_DEPTH = 16, /* resources inside each other, each with a new dynamic anchor */
 };
 
 struct peg__known_node {
@@ -47,11 +48,32 @@ static bool adds_to_scope(const struct peg__scope *scope, const struct peg__reso
 {
     bool adds = resource->is_recursive;
 
+    for (const struct peg__scope *s = scope; s; s = s->outer)
+        if (s->resource == resource)
+            return false;
     for (const struct peg__scope *s = scope; s && adds; s = s->outer)
         adds = !s->resource->is_recursive;
     for (const struct peg__anchor *a = resource->dynamic; a && !adds; a = a->next_dynamic)
         adds = !is_in_scope(scope, a->name);
     return adds;
+}
+
+static unsigned scope_depth(const struct peg__scope *scope)
+{
+    unsigned depth = 0;
+
+    for (; scope; scope = scope->outer)
+        depth++;
+    return depth;
+}
+
+static bool fail_scopes(struct peg__compiler *c)
+{
+    c->status = peg__fail(c->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+                          "dynamic anchors are met in more than %d scopes, or more than %d deep; "
+                          "use $ref in place of $dynamicRef",
+                          MAX_SCOPES, MAX_SCOPE_DEPTH);
+    return false;
 }
 
 static bool enter_scope(struct peg__compiler *c, struct peg__task *task)
@@ -65,8 +87,8 @@ static bool enter_scope(struct peg__compiler *c, struct peg__task *task)
             task->scope = s;
             return true;
         }
-    if (c->n_scopes++ == MAX_SCOPES)
-        return peg__fail_too_many(c);
+    if (scope_depth(task->scope) == MAX_SCOPE_DEPTH || c->n_scopes++ == MAX_SCOPES)
+        return fail_scopes(c);
     scope = peg__arena_alloc(&c->index.arena, sizeof(*scope));
     if (!scope)
         return peg__compile_nomem(c);

@@ -11,7 +11,10 @@
 #include "base/mem.h"
 #include "schema/compile.h"
 
-enum { MAX_PLANS = 100000 };
+enum {
+    MAX_PLANS = 100000,
+    MAX_PASSES = 16, /* of marking; in order or nearly so, two or three do */
+};
 
 struct planner {
     struct peg__compiler *c;
@@ -160,17 +163,20 @@ static bool any_useful(struct peg__fill_plan *const *list, uint32_t n)
     return false;
 }
 
-/* Usefulness spreads upwards; children were mostly planned after their parents. */
+/* Usefulness spreads upwards; children were mostly planned after their parents. Where it does
+ * not come to an end soon, every plan counts as useful: that only costs time later. */
 static void mark_useful(struct planner *p)
 {
     bool changed = true;
 
-    while (changed) {
+    for (int pass = 0; changed; pass++) {
         changed = false;
         for (size_t i = p->todos.n; i-- > 0;) {
             struct peg__fill_plan *plan = p->todo[i].plan;
 
-            if (plan->is_useful ||
+            if (plan->is_useful)
+                continue;
+            if (pass < MAX_PASSES &&
                 !(any_useful(plan->members, plan->n_members) ||
                   any_useful(plan->prefix, plan->n_prefix) ||
                   any_useful(plan->also, plan->n_also) || any_useful(&plan->items, 1)))

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "json/json.h"
 
-enum { MAX_FIELD_BYTES = 4096, MAX_REPORT_BYTES = 256 << 10 };
+enum { MAX_FIELD_BYTES = 4096, MAX_REPORT_BYTES = 256 << 10, MAX_CHILDREN = 64 };
 
 struct peg_report {
     struct peg__arena arena; /* every string of the failures */
@@ -133,7 +133,14 @@ void peg__report_add(struct peg_checker *ck, const peg_json *rule, const peg_jso
                      const peg_json *detail)
 {
     struct peg_report *report = ck->report;
-    const struct peg__finding finding = {
+    struct peg__finding finding;
+    peg_failure *failure;
+
+    if (report->n == PEG_REPORT_MAX_FAILURES) {
+        report->more++;
+        return;
+    }
+    finding = (struct peg__finding){
         .keyword = keyword_of(rule),
         .rule = rule->kind == PEG_JSON_STRING ? rule + 1 : rule,
         .value = value,
@@ -141,12 +148,6 @@ void peg__report_add(struct peg_checker *ck, const peg_json *rule, const peg_jso
         .schema = ck->schema,
         .is_name = value->kind == PEG_JSON_STRING && is_key(ck->root, value),
     };
-    peg_failure *failure;
-
-    if (report->n == PEG_REPORT_MAX_FAILURES) {
-        report->more++;
-        return;
-    }
     failure = &report->failures[report->n++];
     peg__json_pointer_to(ck->root, value, &report->field);
     failure->instance = take_field(report);
@@ -187,14 +188,16 @@ enum {
     WEIGHT_DEEPER = 1,
 };
 
+/* Only the first children are looked at: the members that tell branches apart are few. */
 static bool is_child(const peg_json *parent, const peg_json *value)
 {
     const bool is_object = parent->kind == PEG_JSON_OBJECT;
     const peg_json *end = peg_json_next(parent);
+    const peg_json *at = parent + 1;
 
     if (parent->kind < PEG_JSON_ARRAY || value <= parent || value >= end)
         return false;
-    for (const peg_json *at = parent + 1; at < end;) {
+    for (int i = 0; at < end && i < MAX_CHILDREN; i++) {
         const peg_json *child = at + is_object;
 
         if (child == value)
