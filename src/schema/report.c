@@ -272,8 +272,11 @@ static void write_text(struct peg_report *report)
     for (size_t i = 0; i < report->n; i++) {
         const peg_failure *failure = &report->failures[i];
 
-        if (failure->instance.len)
-            peg__buf_printf(&report->text, "at %.*s: ", PEG_ARG(failure->instance));
+        if (failure->instance.len) {
+            peg__buf_puts(&report->text, "at ");
+            peg__write_line(failure->instance, &report->text);
+            peg__buf_puts(&report->text, ": ");
+        }
         peg__buf_str(&report->text, failure->message);
         peg__buf_putc(&report->text, '\n');
     }

@@ -33,6 +33,8 @@ struct peg__finding {
     bool is_name; /* the value is a member's name */
 };
 
+/* Text that came from outside, its control characters as \u00XX: a failure is one line. */
+void peg__write_line(peg_str text, struct peg__buf *out);
 void peg__write_expected(const struct peg__finding *finding, struct peg__buf *out);
 void peg__write_got(const struct peg__finding *finding, struct peg__buf *out);
 void peg__write_sentence(const struct peg__finding *finding, struct peg__buf *out);

@@ -12,23 +12,41 @@
 #include "schema/report.h"
 #include "json/json.h"
 
-enum { MAX_SHOWN = 64, MAX_CHOICES = 12, MAX_RULE_SHOWN = 200, MAX_TYPO_LEN = 48 };
+enum {
+    MAX_SHOWN = 64,
+    MAX_CHOICES = 12,
+    MAX_RULE_SHOWN = 200,
+    MAX_TYPO_LEN = 48,
+    MAX_TYPO_NAMES = 256, /* properties that an unknown name is compared with */
+};
 
 /* ---- showing values --------------------------------------------------------------- */
+
+void peg__write_line(peg_str text, struct peg__buf *out)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+
+        if (c >= 0x20 && c != 0x7F)
+            continue;
+        peg__buf_add(out, text.ptr + done, i - done);
+        peg__buf_printf(out, "\\u%04x", c);
+        done = i + 1;
+    }
+    peg__buf_add(out, text.ptr + done, text.len - done);
+}
 
 /* The first `max` bytes of a text, cut between characters. */
 static void write_cut(peg_str text, size_t max, struct peg__buf *out)
 {
-    if (text.len > max) {
-        size_t len = max - 3;
-
-        while (len > 0 && ((unsigned char)text.ptr[len] & 0xC0) == 0x80)
-            len--;
-        peg__buf_add(out, text.ptr, len);
-        peg__buf_puts(out, "...");
+    if (text.len <= max) {
+        peg__write_line(text, out);
         return;
     }
-    peg__buf_str(out, text);
+    peg__write_line(peg__strn(text.ptr, peg__utf8_cut(text.ptr, max - 3)), out);
+    peg__buf_puts(out, "...");
 }
 
 /* A value as short JSON. Large containers are only described. */
@@ -45,6 +63,8 @@ static void show(const peg_json *value, size_t max, struct peg__buf *out)
     } else {
         peg__json_write(value, PEG_JSON_COMPACT, &text);
         write_cut(peg__buf_view(&text), max, out);
+        if (text.status == PEG_ELIMIT && text.len <= max)
+            peg__buf_puts(out, "...");
     }
     if (text.status == PEG_ENOMEM)
         out->status = PEG_ENOMEM;
@@ -79,19 +99,30 @@ static const char *kind_word(const peg_json *value)
     return "a value";
 }
 
-/* "string", "string or null" */
+static void write_type(const peg_json *name, struct peg__buf *out)
+{
+    const char first = *name->u.ptr;
+
+    if (first == 'i' || first == 'a' || first == 'o')
+        peg__buf_puts(out, "an ");
+    else if (!peg__str_is(peg_json_str(name), "null"))
+        peg__buf_puts(out, "a ");
+    peg__buf_str(out, peg_json_str(name));
+}
+
+/* "a string", "a string or null" */
 static void write_types(const peg_json *type, struct peg__buf *out)
 {
     size_t i = 0;
 
     if (type->kind == PEG_JSON_STRING) {
-        peg__buf_str(out, peg_json_str(type));
+        write_type(type, out);
         return;
     }
     PEG_JSON_EACH_ITEM (type, name) {
         if (i++ > 0)
             peg__buf_puts(out, i == type->len ? " or " : ", ");
-        peg__buf_str(out, peg_json_str(name));
+        write_type(name, out);
     }
 }
 
@@ -135,19 +166,24 @@ static unsigned distance(peg_str a, peg_str b)
     return row[b.len];
 }
 
-/* The property of `object_schema` whose name is closest to an unknown one, or NULL. */
-static const peg_json *closest_name(const peg_json *properties, const peg_json *unknown)
+/* The property whose name is closest to an unknown one, if the object has not got it; or NULL.
+ * In very short names only the case may differ: any two are a few edits apart. */
+static const peg_json *closest_name(const peg_json *properties, const peg_json *object,
+                                    const peg_json *unknown)
 {
     const peg_str name = peg_json_str(unknown);
-    unsigned best = (unsigned)name.len / 3 + 2;
+    unsigned best = name.len < 3 ? 1 : (unsigned)name.len / 3 + (name.len > 3) + 1;
     const peg_json *closest = NULL;
+    int i = 0;
 
     if (name.len > MAX_TYPO_LEN)
         return NULL;
     PEG_JSON_EACH_MEMBER (properties, key) {
         unsigned edits;
 
-        if (key->len > MAX_TYPO_LEN)
+        if (i++ == MAX_TYPO_NAMES)
+            break;
+        if (key->len > MAX_TYPO_LEN || peg_json_get_str(object, peg_json_str(key)))
             continue;
         edits = distance(name, peg_json_str(key));
         if (edits < best) {
@@ -188,7 +224,7 @@ static void write_known_names(const struct peg__finding *f, struct peg__buf *out
 
     if (!properties || properties->kind != PEG_JSON_OBJECT || properties->len == 0)
         return;
-    meant = closest_name(properties, f->detail);
+    meant = closest_name(properties, f->value, f->detail);
     if (meant) {
         peg__buf_puts(out, "; did you mean ");
         show_name(meant, out);
@@ -246,14 +282,12 @@ static void write_format(const peg_json *format, struct peg__buf *out)
 
 /* ---- what a rule wants ------------------------------------------------------------------ */
 
-enum manner { PLAIN, COUNT_OF, BOUND };
-
 /* Keywords whose value completes a phrase. */
 static const struct phrase {
     const char *keyword;
     const char *before;
-    const char *after;
-    bool counts; /* what stands there is told as a count */
+    const char *unit; /* of a count: gets an s unless that is 1 */
+    bool counts;      /* what stands there is told as a count */
 } phrases[] = {
     {"minimum", "at least ", "", false},
     {"maximum", "at most ", "", false},
@@ -261,14 +295,14 @@ static const struct phrase {
     {"exclusiveMaximum", "less than ", "", false},
     {"multipleOf", "a multiple of ", "", false},
     {"const", "", "", false},
-    {"minLength", "at least ", " characters", true},
-    {"maxLength", "at most ", " characters", true},
-    {"minItems", "at least ", " items", true},
-    {"maxItems", "at most ", " items", true},
-    {"minProperties", "at least ", " members", true},
-    {"maxProperties", "at most ", " members", true},
-    {"minContains", "at least ", " items that fit `contains`", false},
-    {"maxContains", "at most ", " items that fit `contains`", false},
+    {"minLength", "at least ", " character", true},
+    {"maxLength", "at most ", " character", true},
+    {"minItems", "at least ", " item", true},
+    {"maxItems", "at most ", " item", true},
+    {"minProperties", "at least ", " member", true},
+    {"maxProperties", "at most ", " member", true},
+    {"minContains", "at least ", " item", false},
+    {"maxContains", "at most ", " item", false},
     {"contentEncoding", "text encoded as ", "", false},
     {"contentMediaType", "content of type ", "", false},
 };
@@ -296,6 +330,30 @@ static bool is_about_unknown(const struct peg__finding *f)
     return f->detail && (is(f, "additionalProperties") || is(f, "unevaluatedProperties"));
 }
 
+static bool is_about_contained(const struct peg__finding *f)
+{
+    return is(f, "contains") || is(f, "minContains") || is(f, "maxContains");
+}
+
+static bool is_one(const peg_json *count)
+{
+    int64_t number;
+
+    return peg_json_int64(count, &number) && number == 1;
+}
+
+/* The schema that items are to fit stands beside minContains and maxContains. */
+static void write_contained(const struct peg__finding *f, struct peg__buf *out)
+{
+    const peg_json *schema = is(f, "contains") ? f->rule : NULL;
+
+    if (!schema && enclosing_schema(f))
+        schema = peg_json_get(enclosing_schema(f), "contains");
+    peg__buf_puts(out, " that fit ");
+    if (schema)
+        show(schema, MAX_RULE_SHOWN, out);
+}
+
 static void write_wanted_pattern(const struct peg__finding *f, struct peg__buf *out)
 {
     peg__buf_puts(out, "text that matches the pattern ");
@@ -310,7 +368,11 @@ void peg__write_expected(const struct peg__finding *f, struct peg__buf *out)
         /* draft-04 has booleans beside minimum and maximum */
         peg__buf_puts(out, phrase->before);
         show(f->rule, MAX_RULE_SHOWN, out);
-        peg__buf_puts(out, phrase->after);
+        peg__buf_puts(out, phrase->unit);
+        if (*phrase->unit && !is_one(f->rule))
+            peg__buf_putc(out, 's');
+        if (is_about_contained(f))
+            write_contained(f, out);
     } else if (is(f, "type")) {
         write_types(f->rule, out);
     } else if (is(f, "enum")) {
@@ -332,7 +394,8 @@ void peg__write_expected(const struct peg__finding *f, struct peg__buf *out)
     } else if (is(f, "uniqueItems")) {
         peg__buf_puts(out, "items that all differ");
     } else if (is(f, "contains")) {
-        peg__buf_puts(out, "at least one item that fits `contains`");
+        peg__buf_puts(out, "items");
+        write_contained(f, out);
     } else {
         peg__buf_printf(out, "what `%s` allows", f->keyword);
     }
@@ -414,14 +477,19 @@ static bool write_special(const struct peg__finding *f, struct peg__buf *out)
     } else if (is_about_unknown(f)) {
         write_unknown(f, out);
     } else if (is(f, "false")) {
-        peg__buf_puts(out, "nothing is allowed here; remove it");
+        peg__buf_puts(out, f->is_name ? "is not allowed; remove the member"
+                                      : "nothing is allowed here; remove it");
     } else if (is(f, "not")) {
-        peg__buf_puts(out, "fits a schema that it must not fit; change the value");
+        peg__buf_puts(out, "must not fit ");
+        show(f->rule, MAX_RULE_SHOWN, out);
+        peg__buf_puts(out, ", but does; change it");
     } else if (is(f, "uniqueItems")) {
-        peg__buf_puts(out, "must have no two equal items, but has twice: ");
+        peg__buf_puts(out, "must not have equal items, but has this one twice: ");
         show(f->detail ? f->detail : f->value, MAX_SHOWN, out);
     } else if (is(f, "contains")) {
-        peg__buf_puts(out, "must contain an item that fits the schema of `contains`, but has none");
+        peg__buf_puts(out, "must have at least 1 item that fits ");
+        show(f->rule, MAX_RULE_SHOWN, out);
+        peg__buf_puts(out, ", but has none");
     } else if (is(f, "unevaluatedItems") && f->detail) {
         peg__buf_puts(out, "has an item that is not allowed; remove it: ");
         show(f->detail, MAX_SHOWN, out);
@@ -439,9 +507,9 @@ void peg__write_sentence(const struct peg__finding *f, struct peg__buf *out)
         peg__buf_puts(out, "the name of this member ");
     if (write_special(f, out))
         return;
-    peg__buf_puts(out, phrase && (phrase->counts || strstr(f->keyword, "Contains")) ? "must have "
-                                                                                    : "must be ");
+    peg__buf_puts(out,
+                  phrase && (phrase->counts || is_about_contained(f)) ? "must have " : "must be ");
     peg__write_expected(f, out);
-    if (!strstr(f->keyword, "Contains"))
+    if (!is_about_contained(f))
         write_but(f, out);
 }
