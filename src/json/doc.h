@@ -8,7 +8,7 @@
 #include "pegboard/json.h"
 
 /* Readable bytes behind every string of a document, its NUL included. */
-enum { PEG_JSON_PADDING = 32 };
+enum { PEG_JSON_PADDING = 48 };
 
 /* Owned. values[0] is the root. */
 struct peg_json_doc {

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What rarely happens while parsing: mistakes, limits, escapes, long numbers, equal keys. */
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "json/duplicates.h"
+#include "json/number.h"
+#include "json/parse_state.h"
+#include "json/scan.h"
+#include "json/unescape.h"
+
+char *peg__parse_fail(struct peg__parser *p, peg_status status, const char *code, const char *at,
+                      const char *message)
+{
+    p->status = status;
+    p->code = code;
+    p->failed_at = at;
+    p->message = message;
+    return NULL;
+}
+
+char *peg__parse_fail_syntax(struct peg__parser *p, const char *at, const char *message)
+{
+    if (at == p->end)
+        message = "the text ends in the middle of a value";
+    return peg__parse_fail(p, PEG_EPARSE, "E_JSON_SYNTAX", at, message);
+}
+
+char *peg__parse_fail_depth(struct peg__parser *p, const char *at)
+{
+    return peg__parse_fail(p, PEG_ELIMIT, "E_JSON_TOO_DEEP", at,
+                           "the text nests deeper than max_depth; flatten it or raise the limit");
+}
+
+char *peg__parse_fail_after(struct peg__parser *p, const struct peg__frame *top, const char *at)
+{
+    return peg__parse_fail_syntax(p, at,
+                                  top->closer == '}' ? "expected ',' or '}' after a member"
+                                                     : "expected ',' or ']' after an item");
+}
+
+static char *fail_nomem(struct peg__parser *p)
+{
+    return peg__parse_fail(p, PEG_ENOMEM, "E_OUT_OF_MEMORY", p->end, "out of memory");
+}
+
+peg_json *peg__parse_grow(struct peg__parser *p, peg_json *next, peg_json **ret_limit)
+{
+    peg_json_doc *doc = p->doc;
+    const size_t used = (size_t)(next - doc->values);
+    peg_json *grown = peg__grow(doc->values, sizeof(*grown), doc->capacity + 1, &doc->capacity);
+
+    if (!grown) {
+        fail_nomem(p);
+        return NULL;
+    }
+    doc->values = grown;
+    *ret_limit = grown + doc->capacity;
+    return grown + used;
+}
+
+char *peg__parse_space(char *at)
+{
+    for (;;) {
+        switch (*at) {
+        case '\n':
+        case ' ':
+            at = (char *)(uintptr_t)peg__scan_spaces(at + 1);
+            break;
+        case '\t':
+        case '\r':
+            at++;
+            break;
+        default:
+            return at;
+        }
+    }
+}
+
+char *peg__parse_hard_string(struct peg__parser *p, char *start, char *stop, peg_json *value)
+{
+    struct peg__unescaped text = {.at = stop, .end = start};
+
+    if (!peg__json_unescape(start, &text)) {
+        if (text.at == p->end)
+            return peg__parse_fail_syntax(p, text.at, "");
+        return peg__parse_fail(p, PEG_EPARSE, text.is_utf8 ? "E_JSON_UTF8" : "E_JSON_SYNTAX",
+                               text.at, text.problem);
+    }
+    *value =
+        (peg_json){.kind = PEG_JSON_STRING, .len = (uint32_t)(text.end - start), .u.ptr = start};
+    *text.end = '\0';
+    return text.at + 1;
+}
+
+char *peg__parse_hard_number(struct peg__parser *p, char *start, peg_json *value)
+{
+    char *end = start;
+
+    while ((*end >= '0' && *end <= '9') || *end == '-' || *end == '+' || *end == '.' ||
+           *end == 'e' || *end == 'E')
+        end++;
+    switch (peg__number_read(peg__strn(start, (size_t)(end - start)), p->max_digits,
+                             p->max_exponent, value)) {
+    case PEG__NUMBER_OK:
+        return end;
+    case PEG__NUMBER_LIMIT:
+        return peg__parse_fail(p, PEG_ELIMIT, "E_JSON_NUMBER_TOO_LONG", start,
+                               "this number has more digits than max_number_digits or a larger "
+                               "exponent than max_exponent; shorten it or send it as a string");
+    case PEG__NUMBER_SYNTAX:
+        break;
+    }
+    if (end == start)
+        return peg__parse_fail_syntax(p, start,
+                                      "expected a value: one of { [ \" t f n, a digit or '-'");
+    return peg__parse_fail_syntax(p, end, "this is not a JSON number");
+}
+
+static char *note_duplicate(struct peg__parser *p, const peg_json *key, char *at)
+{
+    if (p->duplicates == PEG_JSON_REFUSE)
+        return peg__parse_fail(p, PEG_EPARSE, "E_JSON_DUPLICATE_KEY", key->u.ptr - 1,
+                               "this object has a member of that name already; keep one of them");
+    p->has_duplicates = true;
+    return at;
+}
+
+char *peg__parse_check_key(struct peg__parser *p, const struct peg__frame *top, const peg_json *key,
+                           char *at)
+{
+    if (top->n > PEG_JSON_FEW_MEMBERS || /* looked at when the object is complete */
+        !peg__json_has_key_before(&p->doc->values[top->index], key))
+        return at;
+    return note_duplicate(p, key, at);
+}
+
+char *peg__parse_check_keys(struct peg__parser *p, const peg_json *object, char *at)
+{
+    const peg_json *key;
+
+    if (!peg__json_find_duplicate(object, &key))
+        return fail_nomem(p);
+    return key ? note_duplicate(p, key, at) : at;
+}
