@@ -60,19 +60,19 @@ size_t peg__scratch(struct peg_checker *ck, size_t n)
 /* ---- strings ---------------------------------------------------------------- */
 
 /* A character takes one to four bytes: most lengths are decided without counting. */
-static bool is_long_enough(const peg_json *string, uint32_t min)
+static inline bool is_long_enough(const peg_json *string, uint32_t min)
 {
     if (string->len < min)
         return false;
     return string->len / 4 >= min || peg__utf8_length(peg_json_str(string)) >= min;
 }
 
-static bool is_short_enough(const peg_json *string, uint32_t max)
+static inline bool is_short_enough(const peg_json *string, uint32_t max)
 {
     return string->len <= max || peg__utf8_length(peg_json_str(string)) <= max;
 }
 
-bool peg__check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+static bool check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
     switch (peg__pattern_match(ck->schema->patterns[insn->a], ck->matcher, peg_json_str(v))) {
     case PEG__MATCH_YES:
@@ -99,102 +99,48 @@ static bool is_written_whole(const peg_json *number)
     return true;
 }
 
-static bool is_within(enum peg__op op, const peg_json *number, const peg_json *bound)
+/* A decimal against a whole bound: exact in 128 bits for all that have a few decimal places. */
+static inline int compare_to_whole(const peg_json *decimal, int64_t bound)
 {
-    const int order = peg_json_compare_numbers(number, bound);
+    static const int64_t powers[] = {1,       10,       100,       1000,       10000,      100000,
+                                     1000000, 10000000, 100000000, 1000000000, 10000000000};
+    const int places = -decimal->exponent;
 
-    switch (op) {
-    case OP_MIN:
-        return order >= 0;
-    case OP_MAX:
-        return order <= 0;
-    case OP_ABOVE:
-        return order > 0;
-    default:
-        return order < 0;
+    if (__builtin_expect(decimal->form == PEG_JSON_FORM_SCALED && places >= 0 && places <= 10, 1)) {
+        const __int128 scaled = (__int128)bound * powers[places];
+
+        return (decimal->u.number > scaled) - (decimal->u.number < scaled);
     }
+    return peg_json_compare_numbers(decimal,
+                                    &(peg_json){.kind = PEG_JSON_INTEGER, .u.number = bound});
 }
 
-static bool check_number(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+static int compare_to_rule(const struct peg_checker *ck, const struct peg__insn *insn,
+                           const peg_json *v)
 {
-    const peg_json *bound = peg__rule(ck, insn) + 1;
-    bool fits;
-
-    switch (insn->op) {
-    case OP_WHOLE:
-        fits = peg_json_is_whole(v);
-        break;
-    case OP_WRITTEN_WHOLE:
-        fits = is_written_whole(v);
-        break;
-    case OP_MULTIPLE:
-        fits = peg__number_is_multiple(v, bound);
-        break;
-    default:
-        fits = is_within((enum peg__op)insn->op, v, bound);
-    }
-    return fits || peg__fail_insn(ck, insn, v);
+    return peg_json_compare_numbers(v, peg__rule(ck, insn) + 1);
 }
 
 /* ---- the loop --------------------------------------------------------------- */
 
-/* Instructions that look at this value only; all others are applied by apply_others(). */
-static inline bool fits_here(const struct peg_checker *ck, const struct peg__insn *insn,
-                             const peg_json *v, bool *ret_known)
-{
-    *ret_known = true;
-    switch (insn->op) {
-    case OP_FAIL:
-        return false;
-    case OP_TRUTH:
-        return v->u.truth == insn->a;
-    case OP_ENUM_STRING:
-        return peg__names_find(&ck->schema->enums[insn->a], v) != NULL;
-    case OP_LENGTH_MIN:
-        return is_long_enough(v, insn->a);
-    case OP_LENGTH_MAX:
-        return is_short_enough(v, insn->a);
-    case OP_FORMAT:
-        return ck->schema->formats[insn->a](peg_json_str(v));
-    case OP_INT_MIN:
-        return v->u.number >= peg__immediate(insn);
-    case OP_INT_MAX:
-        return v->u.number <= peg__immediate(insn);
-    case OP_INT_MULTIPLE:
-        return v->u.number % peg__immediate(insn) == 0;
-    case OP_INT_EQUAL:
-        return v->u.number == peg__immediate(insn);
-    case OP_ITEMS_MIN:
-    case OP_MEMBERS_MIN:
-        return v->len >= insn->a;
-    case OP_ITEMS_MAX:
-    case OP_MEMBERS_MAX:
-        return v->len <= insn->a;
-    default:
-        *ret_known = false;
-        return true;
-    }
-}
-
-static bool apply_others(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+/* Instructions that apply schemas, or do not fit a line of run(). */
+static bool apply(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
     switch (insn->op) {
+    case OP_CALL:
+        return peg__check_call(ck, insn, v);
     case OP_ANY_OF:
         return peg__check_any_of(ck, insn, v);
     case OP_ONE_OF:
         return peg__check_one_of(ck, insn, v);
+    case OP_SWITCH:
+        return peg__check_switch(ck, insn, v);
     case OP_NOT:
         return peg__check_not(ck, insn, v);
     case OP_IF:
         return peg__check_if(ck, insn, v);
     case OP_TRACK:
         return peg__check_track(ck, insn, v);
-    case OP_ENUM:
-    case OP_ENUM_HASH:
-    case OP_CONST:
-        return peg__check_enum(ck, insn, v);
-    case OP_PATTERN:
-        return peg__check_pattern(ck, insn, v);
     case OP_CONTENT:
         return peg__check_content(ck, insn, v);
     case OP_TUPLE:
@@ -214,44 +160,129 @@ static bool apply_others(struct peg_checker *ck, const struct peg__insn *insn, c
     case OP_DEPENDENT_VALUE:
         return peg__check_dependent_value(ck, insn, v);
     default:
-        return check_number(ck, insn, v);
+        return peg__check_enum(ck, insn, v);
     }
 }
 
-static inline bool step(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+/*
+ * The one dispatch of the interpreter: long, and flat. Each case continues with the next
+ * instruction, returns what a function decided, or breaks: then the rule has failed.
+ * Recursion is bounded by depth_left, which every function that applies a schema uses up.
+ * NOLINTBEGIN(misc-no-recursion,readability-function-size,readability-function-cognitive-complexity)
+ */
+bool peg__run(struct peg_checker *ck, uint32_t pc, const peg_json *v)
 {
-    bool known;
-
-    /* The two that nearly every document spends its time in. */
-    if (insn->op == OP_MEMBERS)
-        return peg__check_members(ck, insn, v);
-    if (insn->op == OP_ITEMS)
-        return peg__check_items(ck, insn, v);
-    if (insn->op == OP_CALL)
-        return peg__apply(ck, insn->a, v);
-    if (!fits_here(ck, insn, v, &known))
-        return peg__fail_insn(ck, insn, v);
-    return known || apply_others(ck, insn, v);
+    for (const struct peg__insn *insn = &ck->schema->code[pc];; insn++) {
+        switch ((enum peg__op)insn->op) {
+        case OP_END:
+            return true;
+        case OP_FAIL:
+            return peg__fail_insn(ck, insn, v);
+        case OP_MEMBERS:
+            if (peg__check_members(ck, insn, v))
+                continue;
+            return false;
+        case OP_ITEMS:
+            if (peg__check_items(ck, insn, v))
+                continue;
+            return false;
+        case OP_ENUM_STRING:
+            if (peg__names_find(&ck->schema->enums[insn->a], v))
+                continue;
+            break;
+        case OP_LENGTH_MIN:
+            if (is_long_enough(v, insn->a))
+                continue;
+            break;
+        case OP_LENGTH_MAX:
+            if (is_short_enough(v, insn->a))
+                continue;
+            break;
+        case OP_PATTERN:
+            if (check_pattern(ck, insn, v))
+                continue;
+            return false;
+        case OP_FORMAT:
+            if (ck->schema->formats[insn->a](peg_json_str(v)))
+                continue;
+            break;
+        case OP_INT_MIN:
+            if (v->u.number >= peg__immediate(insn))
+                continue;
+            break;
+        case OP_INT_MAX:
+            if (v->u.number <= peg__immediate(insn))
+                continue;
+            break;
+        case OP_INT_MULTIPLE:
+            if (v->u.number % peg__immediate(insn) == 0)
+                continue;
+            break;
+        case OP_INT_EQUAL:
+            if (v->u.number == peg__immediate(insn))
+                continue;
+            break;
+        case OP_DECIMAL_MIN:
+            if (compare_to_whole(v, peg__immediate(insn)) >= 0)
+                continue;
+            break;
+        case OP_DECIMAL_MAX:
+            if (compare_to_whole(v, peg__immediate(insn)) <= 0)
+                continue;
+            break;
+        case OP_WHOLE:
+            if (peg_json_is_whole(v))
+                continue;
+            break;
+        case OP_WRITTEN_WHOLE:
+            if (is_written_whole(v))
+                continue;
+            break;
+        case OP_MIN:
+            if (compare_to_rule(ck, insn, v) >= 0)
+                continue;
+            break;
+        case OP_MAX:
+            if (compare_to_rule(ck, insn, v) <= 0)
+                continue;
+            break;
+        case OP_ABOVE:
+            if (compare_to_rule(ck, insn, v) > 0)
+                continue;
+            break;
+        case OP_BELOW:
+            if (compare_to_rule(ck, insn, v) < 0)
+                continue;
+            break;
+        case OP_MULTIPLE:
+            if (peg__number_is_multiple(v, peg__rule(ck, insn) + 1))
+                continue;
+            break;
+        case OP_TRUTH:
+            if (v->u.truth == insn->a)
+                continue;
+            break;
+        case OP_ITEMS_MIN:
+        case OP_MEMBERS_MIN:
+            if (v->len >= insn->a)
+                continue;
+            break;
+        case OP_ITEMS_MAX:
+        case OP_MEMBERS_MAX:
+            if (v->len <= insn->a)
+                continue;
+            break;
+        default:
+            if (apply(ck, insn, v))
+                continue;
+            return false;
+        }
+        if (!peg__fail_insn(ck, insn, v))
+            return false;
+    }
 }
-
-/* Bounded by depth_left, which every nesting of values and of references uses up. */
-bool peg__run(struct peg_checker *ck, uint32_t pc,
-              const peg_json *v) /* NOLINT(misc-no-recursion) */
-{
-    const struct peg__insn *insn = &ck->schema->code[pc];
-    bool goes_on = true;
-
-    if (__builtin_expect(ck->steps_left == 0, 0))
-        return peg__halt(ck, "max_steps");
-    if (__builtin_expect(ck->depth_left == 0, 0))
-        return peg__halt(ck, "max_depth");
-    ck->steps_left--;
-    ck->depth_left--;
-    while (goes_on && insn->op != OP_END)
-        goes_on = step(ck, insn++, v);
-    ck->depth_left++;
-    return goes_on;
-}
+/* NOLINTEND(misc-no-recursion,readability-function-size,readability-function-cognitive-complexity)
+ */
 
 /* ---- a whole check ------------------------------------------------------------ */
 

@@ -68,6 +68,7 @@ static inline bool peg__try(struct peg_checker *ck, uint32_t node, const peg_jso
 {
     const uint32_t pc = ck->schema->nodes[node].entry[value->kind];
     const enum peg__mode mode = ck->mode;
+    const unsigned depth_left = ck->depth_left;
     bool fits;
 
     if (pc == 0)
@@ -75,6 +76,7 @@ static inline bool peg__try(struct peg_checker *ck, uint32_t node, const peg_jso
     ck->mode = MODE_VERDICT;
     fits = peg__run(ck, pc, value);
     ck->mode = mode;
+    ck->depth_left = depth_left; /* who fails does not leave */
     return fits;
 }
 
@@ -97,12 +99,33 @@ static inline bool peg__fail_insn(struct peg_checker *ck, const struct peg__insn
     return peg__fail_rule(ck, peg__rule(ck, insn), value, NULL);
 }
 
+/* Around everything that applies a schema: depth and steps are counted here. Who returns false
+ * need not leave. */
+static inline bool peg__enter(struct peg_checker *ck)
+{
+    if (__builtin_expect(ck->steps_left == 0, 0))
+        return peg__halt(ck, "max_steps");
+    if (__builtin_expect(ck->depth_left == 0, 0))
+        return peg__halt(ck, "max_depth");
+    ck->steps_left--;
+    ck->depth_left--;
+    return true;
+}
+
+static inline bool peg__leave(struct peg_checker *ck)
+{
+    ck->depth_left++;
+    return true;
+}
+
 /* n words of scratch, cleared; their offset, or SIZE_MAX after a halt. Give them back in
  * reverse order by setting n_words to the offset. */
 size_t peg__scratch(struct peg_checker *ck, size_t n);
 
 /* ---- instructions, by what they look at ---------------------------------------- */
 
+bool peg__check_call(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_switch(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_any_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_not(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
@@ -110,7 +133,6 @@ bool peg__check_if(struct peg_checker *ck, const struct peg__insn *insn, const p
 bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_enum(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 
-bool peg__check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_content(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 
 bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);

@@ -10,6 +10,8 @@ bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, cons
 {
     const struct peg__node *node = &ck->schema->nodes[insn->a];
 
+    if (!peg__enter(ck))
+        return false;
     PEG_JSON_EACH_ITEM (v, item) {
         const uint32_t pc = node->entry[item->kind];
 
@@ -17,7 +19,7 @@ bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, cons
             return false;
     }
     peg__mark_all(ck, insn);
-    return true;
+    return peg__leave(ck);
 }
 
 bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
@@ -25,6 +27,8 @@ bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, cons
     const uint32_t *prefix = &ck->schema->lists[insn->a];
     uint32_t i = 0;
 
+    if (!peg__enter(ck))
+        return false;
     PEG_JSON_EACH_ITEM (v, item) {
         if (!peg__apply(ck, i < insn->b ? prefix[i] : insn->c, item))
             return false;
@@ -34,7 +38,7 @@ bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, cons
     }
     if (insn->has_rest)
         peg__mark_all(ck, insn);
-    return true;
+    return peg__leave(ck);
 }
 
 bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
@@ -44,6 +48,8 @@ bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, c
     uint32_t n = 0;
     size_t i = 0;
 
+    if (!peg__enter(ck))
+        return false;
     PEG_JSON_EACH_ITEM (v, item) {
         if (peg__try(ck, contains->node, item)) {
             n++;
@@ -54,8 +60,9 @@ bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, c
         }
         i++;
         if (n >= contains->min && contains->max == UINT32_MAX && !marks)
-            return true;
+            break;
     }
+    peg__leave(ck);
     if (n < contains->min && !peg__fail_rule(ck, contains->min_rule, v, NULL))
         return false;
     return n <= contains->max || peg__fail_rule(ck, contains->max_rule, v, NULL);

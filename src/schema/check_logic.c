@@ -52,6 +52,13 @@ static inline bool try_branch(struct peg_checker *ck, const struct peg__insn *in
     return insn->flags & FLAG_TRACKED ? try_tracked(ck, node, v) : peg__try(ck, node, v);
 }
 
+/* ---- calls ------------------------------------------------------------------ */
+
+bool peg__check_call(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    return peg__enter(ck) && peg__apply(ck, insn->a, v) && peg__leave(ck);
+}
+
 /* ---- branches --------------------------------------------------------------- */
 
 bool peg__check_any_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
@@ -59,12 +66,15 @@ bool peg__check_any_of(struct peg_checker *ck, const struct peg__insn *insn, con
     const uint32_t *branches = &ck->schema->lists[insn->a];
     bool fits = false;
 
+    if (!peg__enter(ck))
+        return false;
     for (uint32_t i = 0; i < insn->b && (!fits || (insn->flags & FLAG_TRACKED)); i++) {
         if (try_branch(ck, insn, branches[i], v))
             fits = true;
         else if (ck->halted)
             return false;
     }
+    peg__leave(ck);
     if (fits)
         return true;
     return peg__fail_insn(ck, insn, v) && peg__report_best_branch(ck, insn, v);
@@ -75,12 +85,15 @@ bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, con
     const uint32_t *branches = &ck->schema->lists[insn->a];
     unsigned n_fit = 0;
 
+    if (!peg__enter(ck))
+        return false;
     for (uint32_t i = 0; i < insn->b && n_fit < 2; i++) {
         if (try_branch(ck, insn, branches[i], v))
             n_fit++;
         else if (ck->halted)
             return false;
     }
+    peg__leave(ck);
     if (n_fit == 1)
         return true;
     if (n_fit == 0)
@@ -91,18 +104,27 @@ bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, con
 
 bool peg__check_not(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
-    if (peg__try(ck, insn->a, v))
+    bool fits;
+
+    if (!peg__enter(ck))
+        return false;
+    fits = peg__try(ck, insn->a, v);
+    peg__leave(ck);
+    if (fits)
         return peg__fail_insn(ck, insn, v);
     return !ck->halted;
 }
 
 bool peg__check_if(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
-    const bool holds = try_branch(ck, insn, insn->a, v);
+    bool holds;
 
+    if (!peg__enter(ck))
+        return false;
+    holds = try_branch(ck, insn, insn->a, v);
     if (ck->halted)
         return false;
-    return peg__apply(ck, holds ? insn->b : insn->c, v);
+    return peg__apply(ck, holds ? insn->b : insn->c, v) && peg__leave(ck);
 }
 
 /* ---- unevaluatedProperties, unevaluatedItems ----------------------------------- */
@@ -153,7 +175,7 @@ bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, cons
     const size_t failures = peg__report_count(ck);
     bool goes_on;
 
-    track.words = peg__scratch(ck, n_words);
+    track.words = peg__enter(ck) ? peg__scratch(ck, n_words) : SIZE_MAX;
     if (track.words == SIZE_MAX)
         return false;
     ck->track = &track;
@@ -167,7 +189,7 @@ bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, cons
         merge_marks(ck, &track, outer);
     }
     ck->n_words = track.words;
-    return goes_on;
+    return goes_on && peg__leave(ck);
 }
 
 /* ---- enum, const ----------------------------------------------------------------- */

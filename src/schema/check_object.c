@@ -62,6 +62,8 @@ static bool check_all_members(struct peg_checker *ck, const struct peg__insn *in
     uint32_t missing = m->n_required;
     size_t i = 0;
 
+    if (!peg__enter(ck))
+        return false;
     PEG_JSON_EACH_MEMBER (v, key) {
         const struct peg__slot *slot = peg__names_find(&m->names, key);
         bool matched = slot && (slot->flags & MEMBER_DECLARED);
@@ -77,6 +79,7 @@ static bool check_all_members(struct peg_checker *ck, const struct peg__insn *in
             peg__mark(ck, insn, i);
         i++;
     }
+    peg__leave(ck);
     return missing == 0 || fail_missing(ck, m, v);
 }
 
@@ -88,6 +91,8 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
 
     if (m->n_patterns || (insn->flags & FLAG_TRACKED))
         return check_all_members(ck, insn, v, m);
+    if (!peg__enter(ck))
+        return false;
     PEG_JSON_EACH_MEMBER (v, key) {
         const struct peg__slot *slot = peg__names_find(&m->names, key);
 
@@ -103,7 +108,26 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
         if (!apply_additional(ck, m, v, key))
             return false;
     }
+    peg__leave(ck);
     return missing == 0 || fail_missing(ck, m, v);
+}
+
+/* The member that tells the branches of anyOf or oneOf apart decides alone. */
+bool peg__check_switch(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    const struct peg__switch *branches = &ck->schema->switches[insn->a];
+    const peg_json *member = find_member(v, branches->name);
+    const struct peg__slot *slot = member && member->kind == PEG_JSON_STRING
+                                       ? peg__names_find(&branches->cases, member)
+                                       : NULL;
+    bool goes_on;
+
+    if (!slot)
+        return peg__fail_rule(ck, peg__rule(ck, insn), v, branches->name);
+    if (!peg__enter(ck))
+        return false;
+    goes_on = peg__apply(ck, slot->node, v);
+    return goes_on && peg__leave(ck);
 }
 
 /* ---- other keywords ------------------------------------------------------------- */
@@ -122,10 +146,12 @@ bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, c
 bool peg__check_member_names(struct peg_checker *ck, const struct peg__insn *insn,
                              const peg_json *v)
 {
+    if (!peg__enter(ck))
+        return false;
     PEG_JSON_EACH_MEMBER (v, key)
         if (!peg__apply(ck, insn->a, key))
             return false;
-    return true;
+    return peg__leave(ck);
 }
 
 bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__insn *insn,
@@ -144,7 +170,7 @@ bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__ins
 bool peg__check_dependent_schema(struct peg_checker *ck, const struct peg__insn *insn,
                                  const peg_json *v)
 {
-    return !find_member(v, ck->schema->words[insn->b]) || peg__apply(ck, insn->a, v);
+    return !find_member(v, ck->schema->words[insn->b]) || peg__check_call(ck, insn, v);
 }
 
 bool peg__check_dependent_value(struct peg_checker *ck, const struct peg__insn *insn,
@@ -155,5 +181,5 @@ bool peg__check_dependent_value(struct peg_checker *ck, const struct peg__insn *
 
     if (!member || member->kind != PEG_JSON_STRING || !peg_json_equal(member, wanted))
         return true;
-    return peg__apply(ck, insn->a, v);
+    return peg__check_call(ck, insn, v);
 }

@@ -90,6 +90,7 @@ static size_t count_bytes(const struct peg__compiler *c)
     bytes += c->nodes.capacity * sizeof(*s->nodes) + c->lists.capacity * sizeof(*s->lists);
     bytes += c->members.capacity * sizeof(*s->members) + c->words.capacity * sizeof(*s->words);
     bytes += c->contains.capacity * sizeof(*s->contains) + c->enums.capacity * sizeof(*s->enums);
+    bytes += c->switches.capacity * sizeof(*s->switches);
     bytes += c->formats.capacity * sizeof(*s->formats) + c->values.capacity * sizeof(*s->values);
     for (size_t i = 0; i < c->patterns.n; i++)
         bytes += peg__pattern_bytes(s->patterns[i]);
@@ -103,6 +104,7 @@ bool peg__compile(struct peg__compiler *c, struct peg__document *document)
     bool fine = compile_document(c, document);
 
     c->out->n_patterns = c->patterns.n;
+    c->out->n_switches = c->switches.n;
     if (fine) {
         c->out->documents = c->index.documents;
         c->out->n_documents = c->index.n_documents;

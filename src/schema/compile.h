@@ -75,8 +75,8 @@ struct peg__counts {
 struct peg__compiler {
     struct peg__index index;
     peg_schema *out;
-    struct peg__counts code, rules, nodes, lists, members, contains, enums, patterns, formats,
-        values, words;
+    struct peg__counts code, rules, nodes, lists, members, contains, switches, enums, patterns,
+        formats, values, words;
     struct peg__known_node *known; /* nodes by task */
     size_t n_known;
     size_t known_slots;
@@ -117,6 +117,9 @@ bool peg__node_in_place(struct peg__compiler *c, const struct peg__draft *d, con
                         uint32_t *ret_node);
 bool peg__node_below(struct peg__compiler *c, const struct peg__draft *d, const peg_json *schema,
                      uint32_t *ret_node);
+
+/* Goes on to what a schema that is only a reference leads to. */
+bool peg__skip_refs(struct peg__compiler *c, struct peg__task *task, unsigned *ret_hops);
 
 /* Adds an instruction to the draft, tracked as the draft is. */
 bool peg__emit(struct peg__compiler *c, struct peg__draft *d, unsigned kinds,
@@ -160,6 +163,11 @@ bool peg__compile_array(struct peg__compiler *c, struct peg__draft *d);
 bool peg__compile_object(struct peg__compiler *c, struct peg__draft *d);
 bool peg__compile_logic(struct peg__compiler *c, struct peg__draft *d);
 bool peg__compile_refs(struct peg__compiler *c, struct peg__draft *d);
+
+/* compile_switch.c: a member that tells the branches of anyOf or oneOf apart, whose nodes are in
+ * the lists from `start` on. *ret_made tells whether there is one. */
+bool peg__compile_switch(struct peg__compiler *c, struct peg__draft *d, enum peg__keyword keyword,
+                         uint32_t start, bool *ret_made);
 
 /* Where $ref, $dynamicRef or $recursiveRef of a schema leads. */
 bool peg__follow_ref(struct peg__compiler *c, const struct peg__task *from,

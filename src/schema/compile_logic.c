@@ -160,6 +160,7 @@ static bool compile_branches(struct peg__compiler *c, struct peg__draft *d,
                              enum peg__keyword keyword, enum peg__op op)
 {
     struct peg__insn insn = {.op = (uint8_t)op};
+    bool is_switch;
 
     if (!peg__has(&d->sub, keyword))
         return true;
@@ -167,7 +168,8 @@ static bool compile_branches(struct peg__compiler *c, struct peg__draft *d,
         return false;
     insn.b = (uint32_t)peg__value_of(&d->sub, keyword)->len;
     return peg__add_list(c, d, peg__value_of(&d->sub, keyword), true, &insn.a) &&
-           peg__emit(c, d, KINDS_ALL, keyword, insn);
+           peg__compile_switch(c, d, keyword, insn.a, &is_switch) &&
+           peg__emit(c, d, is_switch ? KINDS_ALL & ~KINDS_OBJECT : KINDS_ALL, keyword, insn);
 }
 
 static bool compile_if(struct peg__compiler *c, struct peg__draft *d)

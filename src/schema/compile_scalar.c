@@ -244,6 +244,7 @@ static bool emit_bound(struct peg__compiler *c, struct peg__draft *d, enum peg__
                        enum peg__op op)
 {
     const struct peg__insn exact = {.op = (uint8_t)op};
+    struct peg__insn decimal = exact;
     const bool is_lower = op == OP_MIN || op == OP_ABOVE;
     int64_t bound;
 
@@ -252,13 +253,15 @@ static bool emit_bound(struct peg__compiler *c, struct peg__draft *d, enum peg__
     if (!peg_json_int64(peg__value_of(&d->sub, keyword), &bound) || bound == INT64_MAX ||
         bound == INT64_MIN)
         return peg__emit(c, d, KINDS_NUMBER, keyword, exact);
+    if (op == OP_MIN || op == OP_MAX)
+        decimal = with_immediate(is_lower ? OP_DECIMAL_MIN : OP_DECIMAL_MAX, bound);
     if (op == OP_ABOVE)
         bound++;
     if (op == OP_BELOW)
         bound--;
     return peg__emit(c, d, 1U << PEG_JSON_INTEGER, keyword,
                      with_immediate(is_lower ? OP_INT_MIN : OP_INT_MAX, bound)) &&
-           peg__emit(c, d, 1U << PEG_JSON_DECIMAL, keyword, exact);
+           peg__emit(c, d, 1U << PEG_JSON_DECIMAL, keyword, decimal);
 }
 
 /* In draft-04 `exclusiveMinimum` is a boolean beside `minimum`. */

@@ -53,6 +53,93 @@ static bool put_call(struct peg__compiler *c, const struct peg__draft_insn *d, u
     return true;
 }
 
+/* ---- branches: those that this kind decides are decided here ------------------------- */
+
+static bool is_refused(const peg_schema *out, uint32_t node, unsigned kind)
+{
+    const struct peg__node *n = &out->nodes[node];
+
+    return n->is_done && n->entry[kind] != 0 && out->code[n->entry[kind]].op == OP_FAIL;
+}
+
+static bool is_accepted(const peg_schema *out, uint32_t node, unsigned kind)
+{
+    return out->nodes[node].is_done && out->nodes[node].entry[kind] == 0;
+}
+
+struct branches {
+    uint32_t n_open; /* neither refused nor accepted for certain, or accepted */
+    uint32_t n_accepted;
+    uint32_t last_open;
+};
+
+static struct branches count_branches(const peg_schema *out, const struct peg__insn *insn,
+                                      unsigned kind)
+{
+    struct branches count = {0};
+
+    for (uint32_t i = 0; i < insn->b; i++) {
+        const uint32_t node = out->lists[insn->a + i];
+
+        if (is_refused(out, node, kind))
+            continue;
+        count.n_open++;
+        count.n_accepted += is_accepted(out, node, kind);
+        count.last_open = node;
+    }
+    return count;
+}
+
+/* A list of only the branches that are open for this kind. */
+static bool narrow_list(struct peg__compiler *c, struct peg__insn *insn, unsigned kind,
+                        uint32_t n_open)
+{
+    const uint32_t start = (uint32_t)c->lists.n;
+    uint32_t n = 0;
+
+    if (n_open == insn->b)
+        return true;
+    if (!PEG__ADD(c, lists, lists, n_open))
+        return false;
+    for (uint32_t i = 0; i < insn->b; i++)
+        if (!is_refused(c->out, c->out->lists[insn->a + i], kind))
+            c->out->lists[start + n++] = c->out->lists[insn->a + i];
+    insn->a = start;
+    insn->b = n;
+    return true;
+}
+
+static bool put_branches(struct peg__compiler *c, const struct peg__draft_insn *d, unsigned kind)
+{
+    const struct branches count = count_branches(c->out, &d->insn, kind);
+    const bool is_tracked = d->insn.flags & FLAG_TRACKED;
+    struct peg__draft_insn only = *d;
+
+    if (count.n_open == 0)
+        return peg__put_insn(c, (struct peg__insn){.op = OP_FAIL}, d->rule);
+    if (count.n_open == 1) {
+        only.insn.op = OP_CALL;
+        only.insn.a = count.last_open;
+        return put_call(c, &only, kind);
+    }
+    if (!is_tracked && d->insn.op == OP_ANY_OF && count.n_accepted > 0)
+        return true;
+    return narrow_list(c, &only.insn, kind, count.n_open) && peg__put_insn(c, only.insn, d->rule);
+}
+
+static bool put_draft(struct peg__compiler *c, const struct peg__draft_insn *d, unsigned kind)
+{
+    switch (d->insn.op) {
+    case OP_CALL:
+        return put_call(c, d, kind);
+    case OP_ANY_OF:
+    case OP_ONE_OF:
+        return put_branches(c, d, kind);
+    default:
+        return peg__put_insn(c, d->insn, d->rule);
+    }
+}
+
 static bool put_list(struct peg__compiler *c, const struct peg__draft *d, unsigned kind)
 {
     const struct peg__insn fail = {.op = OP_FAIL};
@@ -64,16 +151,13 @@ static bool put_list(struct peg__compiler *c, const struct peg__draft *d, unsign
             return peg__put_insn(c, fail, d->insns[i].rule);
     for (size_t i = 0; i < d->n; i++) {
         struct peg__draft_insn insn = d->insns[i];
-        bool put;
 
         if (!((insn.kinds >> kind) & 1))
             continue;
         /* Only arrays and objects are tracked: there is nothing to mark in anything else. */
         if (kind < PEG_JSON_ARRAY)
             insn.insn.flags &= (uint8_t)~FLAG_TRACKED;
-        put = insn.insn.op == OP_CALL ? put_call(c, &insn, kind)
-                                      : peg__put_insn(c, insn.insn, insn.rule);
-        if (!put)
+        if (!put_draft(c, &insn, kind))
             return false;
     }
     return true;

@@ -205,7 +205,7 @@ static bool is_only_ref(const struct peg__subschema *sub, enum peg__keyword *ret
 
 /* Follows schemas that are only a $ref, so that they need no node. A circle of them keeps one:
  * checking it then reaches the depth limit, which is the truth about it. */
-static bool skip_refs(struct peg__compiler *c, struct peg__task *task, unsigned *ret_hops)
+bool peg__skip_refs(struct peg__compiler *c, struct peg__task *task, unsigned *ret_hops)
 {
     struct peg__subschema sub;
     enum peg__keyword keyword;
@@ -263,7 +263,7 @@ bool peg__node_for(struct peg__compiler *c, const struct peg__task *task, uint32
     struct peg__task target = *task;
     unsigned hops;
 
-    if (!skip_refs(c, &target, &hops))
+    if (!peg__skip_refs(c, &target, &hops))
         return false;
     if (target.schema->kind == PEG_JSON_BOOL && target.schema->u.truth) {
         *ret_node = NODE_TRUE;

@@ -34,6 +34,7 @@ enum peg__op {
     OP_CALL,      /* a */
     OP_ANY_OF,    /* list */
     OP_ONE_OF,    /* list */
+    OP_SWITCH,    /* switches a: anyOf or oneOf whose branches a member tells apart */
     OP_NOT,       /* a */
     OP_IF,        /* a, then b, else c */
     OP_TRACK,     /* a, then b for what it did not evaluate; c: entry of b if that is false */
@@ -53,6 +54,8 @@ enum peg__op {
     OP_INT_MAX,
     OP_INT_MULTIPLE,
     OP_INT_EQUAL,
+    OP_DECIMAL_MIN, /* the same for decimals */
+    OP_DECIMAL_MAX,
     /* any number: against the rule's value */
     OP_WHOLE,         /* 3 and 3.0 */
     OP_WRITTEN_WHOLE, /* 3, not 3.0: draft-04 */
@@ -122,6 +125,13 @@ struct peg__members {
     const peg_json *additional_rule;
 };
 
+/* Branches that a member with a constant string tells apart. */
+struct peg__switch {
+    const peg_json *name;    /* of the member */
+    peg_str values;          /* in words, for reports */
+    struct peg__names cases; /* its values; `node` is the branch */
+};
+
 struct peg__contains {
     uint32_t node;
     uint32_t min;
@@ -151,6 +161,8 @@ struct peg_schema {
     uint32_t *lists; /* of nodes */
     struct peg__members *members;
     struct peg__contains *contains;
+    struct peg__switch *switches;
+    size_t n_switches;
     struct peg__names *enums;
     struct peg__pattern **patterns; /* owned */
     size_t n_patterns;

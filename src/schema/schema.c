@@ -41,6 +41,7 @@ static void free_schema(peg_schema *schema)
     peg__free(schema->lists);
     peg__free(schema->members);
     peg__free(schema->contains);
+    peg__free(schema->switches);
     peg__free(schema->enums);
     peg__free(schema->formats);
     peg__free(schema->values);

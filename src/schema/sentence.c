@@ -453,8 +453,27 @@ static void write_but(const struct peg__finding *f, struct peg__buf *out)
     peg__write_got(f, out);
 }
 
+/* Alternatives that a member tells apart: which values it may have. */
+static bool write_switch(const struct peg__finding *f, struct peg__buf *out)
+{
+    for (size_t i = 0; i < f->schema->n_switches; i++) {
+        const struct peg__switch *branches = &f->schema->switches[i];
+
+        if (branches->name != f->detail)
+            continue;
+        peg__buf_puts(out, "must have a member ");
+        show_name(branches->name, out);
+        peg__buf_puts(out, " that is one of ");
+        peg__buf_str(out, branches->values);
+        return true;
+    }
+    return false;
+}
+
 static bool write_branches(const struct peg__finding *f, struct peg__buf *out)
 {
+    if (f->detail && (is(f, "anyOf") || is(f, "oneOf")) && write_switch(f, out))
+        return true;
     if (is(f, "oneOf") && f->detail) {
         peg__buf_printf(out,
                         "must fit exactly one of %zu alternatives, but fits several; remove "
