@@ -40,6 +40,27 @@ static inline uint64_t peg__hash_two(uint64_t a, uint64_t b, uint64_t seed)
     return peg__hash_finish(peg__hash_fold(a ^ key, b ^ other_key) ^ a);
 }
 
+/* The last bytes, fewer than eight, by loads that may overlap: a call to memcpy costs more. */
+static inline uint64_t peg__hash_tail(peg_str bytes, size_t start)
+{
+    const unsigned char *at = (const unsigned char *)bytes.ptr + start;
+    const size_t n = bytes.len - start;
+    uint64_t word;
+    uint32_t first;
+    uint32_t last;
+
+    if (bytes.len >= 8) {
+        memcpy(&word, bytes.ptr + bytes.len - 8, 8);
+        return word;
+    }
+    if (n >= 4) {
+        memcpy(&first, at, 4);
+        memcpy(&last, at + n - 4, 4);
+        return (uint64_t)last << 32 | first;
+    }
+    return at[0] | (uint64_t)at[n / 2] << 8 | (uint64_t)at[n - 1] << 16;
+}
+
 static inline uint64_t peg__hash_bytes(peg_str bytes, uint64_t seed)
 {
     const uint64_t key = peg__hash_finish(seed + 0x9E3779B97F4A7C15u);
@@ -53,9 +74,8 @@ static inline uint64_t peg__hash_bytes(peg_str bytes, uint64_t seed)
         h = peg__hash_fold(h ^ word, key) + word;
     }
     if (i < bytes.len) {
-        uint64_t word = 0;
+        const uint64_t word = peg__hash_tail(bytes, i);
 
-        memcpy(&word, bytes.ptr + i, bytes.len - i);
         h = peg__hash_fold(h ^ word, key) + word;
     }
     return peg__hash_finish(h ^ key);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The interpreter. run() goes through the instructions for one value; what looks at a single
- * value is here, what goes through branches, items or members is in check_logic.c,
- * check_array.c and check_object.c, which come back to run() for each of them.
+ * A whole check. The loop over the instructions for one value is in check_run.h; what goes
+ * through branches, items or members is in check_logic.c, check_array.c and check_object.c,
+ * which come back to that loop for each of them.
  */
 
-#include "schema/check.h"
+#include "schema/check_run.h"
 
 #include "base/error.h"
 #include "base/id.h"
@@ -57,20 +57,7 @@ size_t peg__scratch(struct peg_checker *ck, size_t n)
     return offset;
 }
 
-/* ---- strings ---------------------------------------------------------------- */
-
-/* A character takes one to four bytes: most lengths are decided without counting. */
-static inline bool is_long_enough(const peg_json *string, uint32_t min)
-{
-    if (string->len < min)
-        return false;
-    return string->len / 4 >= min || peg__utf8_length(peg_json_str(string)) >= min;
-}
-
-static inline bool is_short_enough(const peg_json *string, uint32_t max)
-{
-    return string->len <= max || peg__utf8_length(peg_json_str(string)) <= max;
-}
+/* ---- longer instructions -------------------------------------------------------- */
 
 static bool check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
@@ -87,8 +74,6 @@ static bool check_pattern(struct peg_checker *ck, const struct peg__insn *insn, 
     return peg__halt(ck, "memory");
 }
 
-/* ---- numbers ---------------------------------------------------------------- */
-
 static bool is_written_whole(const peg_json *number)
 {
     if (number->form != PEG_JSON_FORM_TEXT)
@@ -99,32 +84,30 @@ static bool is_written_whole(const peg_json *number)
     return true;
 }
 
-/* A decimal against a whole bound: exact in 128 bits for all that have a few decimal places. */
-static inline int compare_to_whole(const peg_json *decimal, int64_t bound)
+static bool fits_number(const struct peg_checker *ck, const struct peg__insn *insn,
+                        const peg_json *v)
 {
-    static const int64_t powers[] = {1,       10,       100,       1000,       10000,      100000,
-                                     1000000, 10000000, 100000000, 1000000000, 10000000000};
-    const int places = -decimal->exponent;
+    const peg_json *bound = peg__rule(ck, insn) + 1;
 
-    if (__builtin_expect(decimal->form == PEG_JSON_FORM_SCALED && places >= 0 && places <= 10, 1)) {
-        const __int128 scaled = (__int128)bound * powers[places];
-
-        return (decimal->u.number > scaled) - (decimal->u.number < scaled);
+    switch (insn->op) {
+    case OP_MIN:
+        return peg_json_compare_numbers(v, bound) >= 0;
+    case OP_MAX:
+        return peg_json_compare_numbers(v, bound) <= 0;
+    case OP_ABOVE:
+        return peg_json_compare_numbers(v, bound) > 0;
+    case OP_BELOW:
+        return peg_json_compare_numbers(v, bound) < 0;
+    case OP_MULTIPLE:
+        return peg__number_is_multiple(v, bound);
+    case OP_WHOLE:
+        return peg_json_is_whole(v);
+    default:
+        return is_written_whole(v);
     }
-    return peg_json_compare_numbers(decimal,
-                                    &(peg_json){.kind = PEG_JSON_INTEGER, .u.number = bound});
 }
 
-static int compare_to_rule(const struct peg_checker *ck, const struct peg__insn *insn,
-                           const peg_json *v)
-{
-    return peg_json_compare_numbers(v, peg__rule(ck, insn) + 1);
-}
-
-/* ---- the loop --------------------------------------------------------------- */
-
-/* Instructions that apply schemas, or do not fit a line of run(). */
-static bool apply(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+bool peg__run_long(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
     switch (insn->op) {
     case OP_CALL:
@@ -141,6 +124,8 @@ static bool apply(struct peg_checker *ck, const struct peg__insn *insn, const pe
         return peg__check_if(ck, insn, v);
     case OP_TRACK:
         return peg__check_track(ck, insn, v);
+    case OP_PATTERN:
+        return check_pattern(ck, insn, v);
     case OP_CONTENT:
         return peg__check_content(ck, insn, v);
     case OP_TUPLE:
@@ -159,130 +144,21 @@ static bool apply(struct peg_checker *ck, const struct peg__insn *insn, const pe
         return peg__check_dependent_schema(ck, insn, v);
     case OP_DEPENDENT_VALUE:
         return peg__check_dependent_value(ck, insn, v);
-    default:
+    case OP_ENUM:
+    case OP_ENUM_HASH:
+    case OP_CONST:
         return peg__check_enum(ck, insn, v);
+    default:
+        return fits_number(ck, insn, v) || peg__fail_insn(ck, insn, v);
     }
 }
 
-/*
- * The one dispatch of the interpreter: long, and flat. Each case continues with the next
- * instruction, returns what a function decided, or breaks: then the rule has failed.
- * Recursion is bounded by depth_left, which every function that applies a schema uses up.
- * NOLINTBEGIN(misc-no-recursion,readability-function-size,readability-function-cognitive-complexity)
- */
-bool peg__run(struct peg_checker *ck, uint32_t pc, const peg_json *v)
+/* Recursion is bounded by depth_left, which every function that applies a schema uses up. */
+bool peg__run(struct peg_checker *ck, uint32_t pc,
+              const peg_json *v) /* NOLINT(misc-no-recursion) */
 {
-    for (const struct peg__insn *insn = &ck->schema->code[pc];; insn++) {
-        switch ((enum peg__op)insn->op) {
-        case OP_END:
-            return true;
-        case OP_FAIL:
-            return peg__fail_insn(ck, insn, v);
-        case OP_MEMBERS:
-            if (peg__check_members(ck, insn, v))
-                continue;
-            return false;
-        case OP_ITEMS:
-            if (peg__check_items(ck, insn, v))
-                continue;
-            return false;
-        case OP_ENUM_STRING:
-            if (peg__names_find(&ck->schema->enums[insn->a], v))
-                continue;
-            break;
-        case OP_LENGTH_MIN:
-            if (is_long_enough(v, insn->a))
-                continue;
-            break;
-        case OP_LENGTH_MAX:
-            if (is_short_enough(v, insn->a))
-                continue;
-            break;
-        case OP_PATTERN:
-            if (check_pattern(ck, insn, v))
-                continue;
-            return false;
-        case OP_FORMAT:
-            if (ck->schema->formats[insn->a](peg_json_str(v)))
-                continue;
-            break;
-        case OP_INT_MIN:
-            if (v->u.number >= peg__immediate(insn))
-                continue;
-            break;
-        case OP_INT_MAX:
-            if (v->u.number <= peg__immediate(insn))
-                continue;
-            break;
-        case OP_INT_MULTIPLE:
-            if (v->u.number % peg__immediate(insn) == 0)
-                continue;
-            break;
-        case OP_INT_EQUAL:
-            if (v->u.number == peg__immediate(insn))
-                continue;
-            break;
-        case OP_DECIMAL_MIN:
-            if (compare_to_whole(v, peg__immediate(insn)) >= 0)
-                continue;
-            break;
-        case OP_DECIMAL_MAX:
-            if (compare_to_whole(v, peg__immediate(insn)) <= 0)
-                continue;
-            break;
-        case OP_WHOLE:
-            if (peg_json_is_whole(v))
-                continue;
-            break;
-        case OP_WRITTEN_WHOLE:
-            if (is_written_whole(v))
-                continue;
-            break;
-        case OP_MIN:
-            if (compare_to_rule(ck, insn, v) >= 0)
-                continue;
-            break;
-        case OP_MAX:
-            if (compare_to_rule(ck, insn, v) <= 0)
-                continue;
-            break;
-        case OP_ABOVE:
-            if (compare_to_rule(ck, insn, v) > 0)
-                continue;
-            break;
-        case OP_BELOW:
-            if (compare_to_rule(ck, insn, v) < 0)
-                continue;
-            break;
-        case OP_MULTIPLE:
-            if (peg__number_is_multiple(v, peg__rule(ck, insn) + 1))
-                continue;
-            break;
-        case OP_TRUTH:
-            if (v->u.truth == insn->a)
-                continue;
-            break;
-        case OP_ITEMS_MIN:
-        case OP_MEMBERS_MIN:
-            if (v->len >= insn->a)
-                continue;
-            break;
-        case OP_ITEMS_MAX:
-        case OP_MEMBERS_MAX:
-            if (v->len <= insn->a)
-                continue;
-            break;
-        default:
-            if (apply(ck, insn, v))
-                continue;
-            return false;
-        }
-        if (!peg__fail_insn(ck, insn, v))
-            return false;
-    }
+    return peg__run_inline(ck, pc, v);
 }
-/* NOLINTEND(misc-no-recursion,readability-function-size,readability-function-cognitive-complexity)
- */
 
 /* ---- a whole check ------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
 
 /* Arrays: items, prefixItems, contains, uniqueItems. */
 
-#include "schema/check.h"
+#include "schema/check_run.h"
 
 enum { FEW_ITEMS = 12 };
 
@@ -15,7 +15,7 @@ bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, cons
     PEG_JSON_EACH_ITEM (v, item) {
         const uint32_t pc = node->entry[item->kind];
 
-        if (pc != 0 && !peg__run(ck, pc, item))
+        if (pc != 0 && !peg__run_inline(ck, pc, item))
             return false;
     }
     peg__mark_all(ck, insn);

@@ -2,7 +2,7 @@
 
 /* Objects: properties, required and additionalProperties in one loop over the members. */
 
-#include "schema/check.h"
+#include "schema/check_run.h"
 
 /* ---- a loop over the members ----------------------------------------------------- */
 
@@ -87,6 +87,7 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
 {
     const struct peg__members *m = &ck->schema->members[insn->a];
     const struct peg__node *nodes = ck->schema->nodes;
+    const struct peg__slot *guess = peg__names_guess(&m->names);
     uint32_t missing = m->n_required;
 
     if (m->n_patterns || (insn->flags & FLAG_TRACKED))
@@ -94,13 +95,13 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
     if (!peg__enter(ck))
         return false;
     PEG_JSON_EACH_MEMBER (v, key) {
-        const struct peg__slot *slot = peg__names_find(&m->names, key);
+        const struct peg__slot *slot = peg__names_find_next(&m->names, &guess, key);
 
         if (slot && (slot->flags & MEMBER_DECLARED)) {
             const uint32_t pc = nodes[slot->node].entry[key[1].kind];
 
             missing -= slot->flags & MEMBER_REQUIRED;
-            if (pc != 0 && !peg__run(ck, pc, key + 1))
+            if (pc != 0 && !peg__run_inline(ck, pc, key + 1))
                 return false;
             continue;
         }

@@ -42,9 +42,11 @@ static bool add_properties(struct peg__compiler *c, const struct peg__draft *d,
     const peg_json *properties = peg__value_of(&d->sub, KW_PROPERTIES);
 
     PEG_JSON_EACH_MEMBER (properties, key) {
-        struct peg__name *name = &list[(*n)++];
+        struct peg__name *name = &list[*n];
 
-        *name = (struct peg__name){.text = peg_json_str(key), .flags = MEMBER_DECLARED};
+        *name =
+            (struct peg__name){.text = peg_json_str(key), .flags = MEMBER_DECLARED, .order = *n};
+        ++*n;
         if (!peg__node_below(c, d, key + 1, &name->node))
             return false;
     }
@@ -53,8 +55,11 @@ static bool add_properties(struct peg__compiler *c, const struct peg__draft *d,
 
 static void add_required(const struct peg__draft *d, struct peg__name *list, uint32_t *n)
 {
-    PEG_JSON_EACH_ITEM (peg__value_of(&d->sub, KW_REQUIRED), name)
-        list[(*n)++] = (struct peg__name){.text = peg_json_str(name), .flags = MEMBER_REQUIRED};
+    PEG_JSON_EACH_ITEM (peg__value_of(&d->sub, KW_REQUIRED), name) {
+        list[*n] =
+            (struct peg__name){.text = peg_json_str(name), .flags = MEMBER_REQUIRED, .order = *n};
+        ++*n;
+    }
 }
 
 static uint32_t count_required(const struct peg__name *list, uint32_t n)

@@ -144,6 +144,8 @@ bool peg__add_names(struct peg__compiler *c, struct peg__names *names, struct pe
 
         if (last && compare_names(last, &list[i]) == 0) {
             last->flags |= list[i].flags;
+            if (list[i].order < last->order)
+                last->order = list[i].order;
             last->node |= list[i].node; /* a required name has none, a property has one */
         } else {
             list[n_distinct++] = list[i];

@@ -2,7 +2,10 @@
 
 #include "schema/names.h"
 
+#include <stdlib.h>
+
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 enum {
@@ -66,7 +69,8 @@ static uint32_t fill(struct peg__names *names, const struct peg__name *list, uin
                                               .ptr = list[i].text.ptr,
                                               .len = len,
                                               .node = list[i].node,
-                                              .flags = list[i].flags};
+                                              .flags = list[i].flags,
+                                              .next = list[i].order};
     }
     return displaced;
 }
@@ -111,6 +115,35 @@ static bool use_hash(struct peg__names *names, const struct peg__name *list,
     return true;
 }
 
+/* ---- the order in which names are given --------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Makes `next`, which holds the order so far, the slot of the name given after it. */
+static bool link_in_order(struct peg__names *names)
+{
+    uint64_t *places = peg__alloc(names->n * sizeof(*places));
+    uint32_t n = 0;
+
+    if (!places)
+        return false;
+    for (uint32_t at = 0; at <= names->mask; at++)
+        if (names->slots[at].ptr)
+            places[n++] = (uint64_t)names->slots[at].next << 32 | at;
+    qsort(places, n, sizeof(*places), compare_places);
+    names->first = (uint32_t)places[0];
+    for (uint32_t i = 0; i < n; i++)
+        names->slots[(uint32_t)places[i]].next = (uint32_t)places[(i + 1) % n];
+    peg__free(places);
+    return true;
+}
+
 bool peg__names_init(struct peg__names *names, const struct peg__name *list, uint32_t n,
                      struct peg__arena *arena)
 {
@@ -147,5 +180,5 @@ bool peg__names_init(struct peg__names *names, const struct peg__name *list, uin
         names->seed = best;
         fill(names, list, n);
     }
-    return true;
+    return link_in_order(names);
 }

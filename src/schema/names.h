@@ -24,6 +24,7 @@ struct peg__slot {
     uint32_t len;
     uint32_t node; /* what the compiler attached to the name */
     uint32_t flags;
+    uint32_t next; /* the slot of the name that was given after this one */
 };
 
 struct peg__hashed_names;
@@ -35,6 +36,7 @@ struct peg__names {
     uint32_t mask;
     uint32_t shift;
     uint32_t n;
+    uint32_t first; /* the slot of the name that was given first */
 };
 
 /* What is to become a slot: filled by the compiler. */
@@ -42,6 +44,7 @@ struct peg__name {
     peg_str text; /* padded, as the strings of a document are */
     uint32_t node;
     uint32_t flags;
+    uint32_t order; /* in which the schema gives them */
 };
 
 /* Makes the set. Names must be distinct. False when out of memory. */
@@ -82,6 +85,12 @@ static inline bool peg__slot_is(const struct peg__slot *slot, uint64_t head, uin
            (string->len <= 16 || memcmp(slot->ptr + 8, string->u.ptr + 8, string->len - 16) == 0);
 }
 
+/* Where peg__names_find_next() starts. */
+static inline const struct peg__slot *peg__names_guess(const struct peg__names *names)
+{
+    return names->slots ? &names->slots[names->first] : NULL;
+}
+
 /* The slot of a string, or NULL. */
 static inline const struct peg__slot *peg__names_find(const struct peg__names *names,
                                                       const peg_json *string)
@@ -99,6 +108,23 @@ static inline const struct peg__slot *peg__names_find(const struct peg__names *n
         at = (at + 1) & names->mask;
     }
     return NULL;
+}
+
+/* The same for the members of one object, which mostly come in the order of the schema: the slot
+ * after the last one is looked at first. */
+static inline const struct peg__slot *peg__names_find_next(const struct peg__names *names,
+                                                           const struct peg__slot **guess,
+                                                           const peg_json *string)
+{
+    const struct peg__slot *slot = *guess;
+
+    if (!slot || slot->len != string->len ||
+        slot->head != peg__name_head(string->u.ptr, string->len) ||
+        (string->len > 8 && memcmp(slot->ptr + 8, string->u.ptr + 8, string->len - 8) != 0))
+        slot = peg__names_find(names, string);
+    if (slot && names->slots)
+        *guess = &names->slots[slot->next];
+    return slot;
 }
 
 #endif
