@@ -128,12 +128,12 @@ bool peg__run_long(struct peg_checker *ck, const struct peg__insn *insn, const p
         return check_pattern(ck, insn, v);
     case OP_CONTENT:
         return peg__check_content(ck, insn, v);
-    case OP_TUPLE:
-        return peg__check_tuple(ck, insn, v);
     case OP_CONTAINS:
         return peg__check_contains(ck, insn, v);
     case OP_UNIQUE:
         return peg__check_unique(ck, insn, v);
+    case OP_FEW_MEMBERS:
+        return peg__check_few_members(ck, insn, v);
     case OP_REQUIRED:
         return peg__check_required(ck, insn, v);
     case OP_MEMBER_NAMES:

@@ -141,6 +141,8 @@ bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, c
 bool peg__check_unique(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 
 bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_few_members(struct peg_checker *ck, const struct peg__insn *insn,
+                            const peg_json *v);
 bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_member_names(struct peg_checker *ck, const struct peg__insn *insn,
                              const peg_json *v);
@@ -159,7 +161,7 @@ static inline void peg__mark(struct peg_checker *ck, const struct peg__insn *ins
         ck->words[ck->track->words + i / 64] |= 1ULL << (i % 64);
 }
 
-/* Every member or item from the first on. */
-void peg__mark_all(struct peg_checker *ck, const struct peg__insn *insn);
+/* Every member or item of the value that is tracked. */
+void peg__mark_all(struct peg_checker *ck);
 
 #endif

@@ -18,7 +18,8 @@ bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, cons
         if (pc != 0 && !peg__run_inline(ck, pc, item))
             return false;
     }
-    peg__mark_all(ck, insn);
+    if (insn->flags & FLAG_TRACKED)
+        peg__mark_all(ck);
     return peg__leave(ck);
 }
 
@@ -30,14 +31,18 @@ bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, cons
     if (!peg__enter(ck))
         return false;
     PEG_JSON_EACH_ITEM (v, item) {
-        if (!peg__apply(ck, i < insn->b ? prefix[i] : insn->c, item))
+        const uint32_t node = i < insn->b ? prefix[i] : insn->c;
+        const uint32_t pc = ck->schema->nodes[node].entry[item->kind];
+
+        if (pc != 0 && !peg__run_inline(ck, pc, item))
             return false;
         if (i < insn->b)
             peg__mark(ck, insn, i);
         i++;
     }
     if (insn->has_rest)
-        peg__mark_all(ck, insn);
+        if (insn->flags & FLAG_TRACKED)
+            peg__mark_all(ck);
     return peg__leave(ck);
 }
 

@@ -23,10 +23,9 @@ static void mark_up_to(struct peg_checker *ck, const struct peg__track *track, s
         words[n / 64] |= (1ULL << (n % 64)) - 1;
 }
 
-void peg__mark_all(struct peg_checker *ck, const struct peg__insn *insn)
+void peg__mark_all(struct peg_checker *ck)
 {
-    if (insn->flags & FLAG_TRACKED)
-        mark_up_to(ck, ck->track, ck->track->value->len);
+    mark_up_to(ck, ck->track, ck->track->value->len);
 }
 
 /* Tries a branch; its marks stay only if it fits. */

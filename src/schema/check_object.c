@@ -6,12 +6,23 @@
 
 /* ---- a loop over the members ----------------------------------------------------- */
 
+/* The key of a member, or NULL. Length and first bytes tell nearly all others apart. */
+static inline const peg_json *find_key(const peg_json *object, peg_str name)
+{
+    const uint64_t head = peg__name_head(name.ptr, (uint32_t)name.len);
+
+    PEG_JSON_EACH_MEMBER (object, key)
+        if (key->len == name.len && peg__name_head(key->u.ptr, key->len) == head &&
+            (name.len <= 8 || memcmp(key->u.ptr + 8, name.ptr + 8, name.len - 8) == 0))
+            return key;
+    return NULL;
+}
+
 static const peg_json *find_member(const peg_json *object, const peg_json *name)
 {
-    PEG_JSON_EACH_MEMBER (object, key)
-        if (key->len == name->len && memcmp(key->u.ptr, name->u.ptr, name->len) == 0)
-            return key + 1;
-    return NULL;
+    const peg_json *key = find_key(object, peg_json_str(name));
+
+    return key ? key + 1 : NULL;
 }
 
 /* Says for each required name that is missing. */
@@ -78,6 +89,30 @@ static bool check_all_members(struct peg_checker *ck, const struct peg__insn *in
         if (matched || m->has_additional)
             peg__mark(ck, insn, i);
         i++;
+    }
+    peg__leave(ck);
+    return missing == 0 || fail_missing(ck, m, v);
+}
+
+/* Few properties of an open object: each is looked for among the members. */
+bool peg__check_few_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    const struct peg__members *m = &ck->schema->members[insn->a];
+    const struct peg__slot *slot = peg__names_guess(&m->names);
+    uint32_t missing = m->n_required;
+
+    if (!peg__enter(ck))
+        return false;
+    for (uint32_t i = 0; i < m->names.n; i++, slot = &m->names.slots[slot->next]) {
+        const peg_json *key = find_key(v, (peg_str){slot->ptr, slot->len});
+        uint32_t pc;
+
+        if (!key)
+            continue;
+        missing -= slot->flags & MEMBER_REQUIRED;
+        pc = ck->schema->nodes[slot->node].entry[key[1].kind];
+        if (pc != 0 && !peg__run_inline(ck, pc, key + 1))
+            return false;
     }
     peg__leave(ck);
     return missing == 0 || fail_missing(ck, m, v);

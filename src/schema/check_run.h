@@ -32,20 +32,37 @@ static inline bool peg__is_short_enough(const peg_json *string, uint32_t max)
 
 /* ---- numbers ---------------------------------------------------------------- */
 
-/* A decimal against a whole bound: exact in 128 bits for all that have a few decimal places. */
-static inline int peg__compare_to_whole(const peg_json *decimal, int64_t bound)
+/* A decimal against a whole bound of at most PEG_WHOLE_BOUND: in 64 bits for all that have a few
+ * decimal places. */
+static inline bool peg__is_scaled(const peg_json *decimal)
 {
-    static const int64_t powers[] = {1,       10,       100,       1000,       10000,      100000,
-                                     1000000, 10000000, 100000000, 1000000000, 10000000000};
-    const int places = -decimal->exponent;
+    return __builtin_expect(decimal->form == PEG_JSON_FORM_SCALED && decimal->exponent <= 0 &&
+                                decimal->exponent >= -9,
+                            1);
+}
 
-    if (__builtin_expect(decimal->form == PEG_JSON_FORM_SCALED && places >= 0 && places <= 10, 1)) {
-        const __int128 scaled = (__int128)bound * powers[places];
+static inline int64_t peg__scale(int64_t bound, const peg_json *decimal)
+{
+    static const int64_t powers[] = {1,      10,      100,      1000,      10000,
+                                     100000, 1000000, 10000000, 100000000, 1000000000};
 
-        return (decimal->u.number > scaled) - (decimal->u.number < scaled);
-    }
+    return bound * powers[-decimal->exponent];
+}
+
+static inline bool peg__is_at_least(const peg_json *decimal, int64_t bound)
+{
+    if (peg__is_scaled(decimal))
+        return decimal->u.number >= peg__scale(bound, decimal);
     return peg_json_compare_numbers(decimal,
-                                    &(peg_json){.kind = PEG_JSON_INTEGER, .u.number = bound});
+                                    &(peg_json){.kind = PEG_JSON_INTEGER, .u.number = bound}) >= 0;
+}
+
+static inline bool peg__is_at_most(const peg_json *decimal, int64_t bound)
+{
+    if (peg__is_scaled(decimal))
+        return decimal->u.number <= peg__scale(bound, decimal);
+    return peg_json_compare_numbers(decimal,
+                                    &(peg_json){.kind = PEG_JSON_INTEGER, .u.number = bound}) <= 0;
 }
 
 /* ---- the loop --------------------------------------------------------------- */
@@ -56,7 +73,8 @@ static inline int peg__compare_to_whole(const peg_json *decimal, int64_t bound)
  * Recursion is bounded by depth_left, which every function that applies a schema uses up.
  * NOLINTBEGIN(misc-no-recursion,readability-function-size,readability-function-cognitive-complexity)
  */
-static inline bool peg__run_inline(struct peg_checker *ck, uint32_t pc, const peg_json *v)
+static inline __attribute__((always_inline)) bool peg__run_inline(struct peg_checker *ck,
+                                                                  uint32_t pc, const peg_json *v)
 {
     for (const struct peg__insn *insn = &ck->schema->code[pc];; insn++) {
         switch ((enum peg__op)insn->op) {
@@ -70,6 +88,10 @@ static inline bool peg__run_inline(struct peg_checker *ck, uint32_t pc, const pe
             return false;
         case OP_ITEMS:
             if (peg__check_items(ck, insn, v))
+                continue;
+            return false;
+        case OP_TUPLE:
+            if (peg__check_tuple(ck, insn, v))
                 continue;
             return false;
         case OP_ENUM_STRING:
@@ -105,11 +127,11 @@ static inline bool peg__run_inline(struct peg_checker *ck, uint32_t pc, const pe
                 continue;
             break;
         case OP_DECIMAL_MIN:
-            if (peg__compare_to_whole(v, peg__immediate(insn)) >= 0)
+            if (peg__is_at_least(v, peg__immediate(insn)))
                 continue;
             break;
         case OP_DECIMAL_MAX:
-            if (peg__compare_to_whole(v, peg__immediate(insn)) <= 0)
+            if (peg__is_at_most(v, peg__immediate(insn)))
                 continue;
             break;
         case OP_TRUTH:
@@ -126,10 +148,38 @@ static inline bool peg__run_inline(struct peg_checker *ck, uint32_t pc, const pe
             if (v->len <= insn->a)
                 continue;
             break;
-        default:
+        case OP_CALL:
+        case OP_ANY_OF:
+        case OP_ONE_OF:
+        case OP_SWITCH:
+        case OP_NOT:
+        case OP_IF:
+        case OP_TRACK:
+        case OP_ENUM:
+        case OP_ENUM_HASH:
+        case OP_CONST:
+        case OP_PATTERN:
+        case OP_CONTENT:
+        case OP_WHOLE:
+        case OP_WRITTEN_WHOLE:
+        case OP_MIN:
+        case OP_MAX:
+        case OP_ABOVE:
+        case OP_BELOW:
+        case OP_MULTIPLE:
+        case OP_CONTAINS:
+        case OP_UNIQUE:
+        case OP_FEW_MEMBERS:
+        case OP_REQUIRED:
+        case OP_MEMBER_NAMES:
+        case OP_DEPENDENT_REQUIRED:
+        case OP_DEPENDENT_SCHEMA:
+        case OP_DEPENDENT_VALUE:
             if (peg__run_long(ck, insn, v))
                 continue;
             return false;
+        default:
+            __builtin_unreachable(); /* the compiler need not check that the operation is one */
         }
         if (!peg__fail_insn(ck, insn, v))
             return false;

@@ -106,6 +106,8 @@ bool peg__note_default(struct peg__compiler *c, const struct peg__task *task,
 bool peg__link(struct peg__compiler *c, const struct peg__draft *d, uint32_t node);
 bool peg__put_insn(struct peg__compiler *c, struct peg__insn insn, const peg_json *rule);
 bool peg__fail_too_many(struct peg__compiler *c);
+/* Is it known already that the node accepts no object at all? */
+bool peg__refuses_objects(const struct peg__compiler *c, uint32_t node);
 
 /* ---- what keywords use ------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "schema/compile.h"
 
-enum { FEW_REQUIRED = 4 };
+enum { FEW_REQUIRED = 4, FEW_PROPERTIES = 1 };
 
 static bool compile_counts(struct peg__compiler *c, struct peg__draft *d)
 {
@@ -171,6 +171,7 @@ static bool compile_members(struct peg__compiler *c, struct peg__draft *d)
     const struct peg__subschema *sub = &d->sub;
     struct peg__members members = {.additional = NODE_TRUE};
     struct peg__members *slot;
+    bool is_few;
 
     if (!need_shapes(c, sub))
         return false;
@@ -183,8 +184,11 @@ static bool compile_members(struct peg__compiler *c, struct peg__draft *d)
     if (!slot)
         return false;
     *slot = members;
+    is_few = members.names.slots && members.names.n <= FEW_PROPERTIES && !members.n_patterns &&
+             !members.has_additional && !d->task.is_tracked;
     return peg__emit(c, d, KINDS_OBJECT, KW_PROPERTIES,
-                     (struct peg__insn){.op = OP_MEMBERS, .a = (uint32_t)(slot - c->out->members)});
+                     (struct peg__insn){.op = is_few ? OP_FEW_MEMBERS : OP_MEMBERS,
+                                        .a = (uint32_t)(slot - c->out->members)});
 }
 
 /* ---- dependencies -------------------------------------------------------------------------- */

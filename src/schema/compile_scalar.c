@@ -253,7 +253,7 @@ static bool emit_bound(struct peg__compiler *c, struct peg__draft *d, enum peg__
     if (!peg_json_int64(peg__value_of(&d->sub, keyword), &bound) || bound == INT64_MAX ||
         bound == INT64_MIN)
         return peg__emit(c, d, KINDS_NUMBER, keyword, exact);
-    if (op == OP_MIN || op == OP_MAX)
+    if ((op == OP_MIN || op == OP_MAX) && bound <= PEG_WHOLE_BOUND && bound >= -PEG_WHOLE_BOUND)
         decimal = with_immediate(is_lower ? OP_DECIMAL_MIN : OP_DECIMAL_MAX, bound);
     if (op == OP_ABOVE)
         bound++;

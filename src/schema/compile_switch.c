@@ -3,7 +3,8 @@
 /*
  * anyOf and oneOf whose branches are objects that one member tells apart, by a constant string
  * in each: {"kind": "circle", ...} or {"kind": "square", ...}. With the member required in every
- * branch, only the branch of its value can fit, so it is looked up and the others are not tried.
+ * branch, or beside them, only the branch of its value can fit: it is looked up, and the others
+ * are not tried. Branches that refuse every object are left out.
  */
 
 #include "base/mem.h"
@@ -33,16 +34,17 @@ static bool read_branch(struct peg__compiler *c, const struct peg__draft *d, con
     if (branch->task.schema->kind != PEG_JSON_OBJECT)
         return true;
     peg__subschema_read(branch->task.schema, &branch->task.resource->dialect, &branch->sub);
-    if (peg__has(&branch->sub, KW_PROPERTIES) && peg__has(&branch->sub, KW_REQUIRED) &&
-        peg__value_of(&branch->sub, KW_PROPERTIES)->kind == PEG_JSON_OBJECT &&
-        peg__value_of(&branch->sub, KW_REQUIRED)->kind == PEG_JSON_ARRAY)
+    if (peg__has(&branch->sub, KW_PROPERTIES) &&
+        peg__value_of(&branch->sub, KW_PROPERTIES)->kind == PEG_JSON_OBJECT)
         branch->properties = peg__value_of(&branch->sub, KW_PROPERTIES);
     return true;
 }
 
-static bool is_required(const struct branch *branch, const peg_json *name)
+static bool is_required(const struct peg__subschema *sub, const peg_json *name)
 {
-    PEG_JSON_EACH_ITEM (peg__value_of(&branch->sub, KW_REQUIRED), item)
+    if (!peg__has(sub, KW_REQUIRED) || peg__value_of(sub, KW_REQUIRED)->kind != PEG_JSON_ARRAY)
+        return false;
+    PEG_JSON_EACH_ITEM (peg__value_of(sub, KW_REQUIRED), item)
         if (item->kind == PEG_JSON_STRING && peg__str_eq(peg_json_str(item), peg_json_str(name)))
             return true;
     return false;
@@ -72,13 +74,13 @@ static const peg_json *constants_of(const struct branch *branch, const peg_json 
 }
 
 /* The constants of one branch for a member's name, or NULL. */
-static const peg_json *branch_constants(const struct branch *branch, const peg_json *name,
-                                        const peg_json **ret_end)
+static const peg_json *branch_constants(const struct peg__draft *d, const struct branch *branch,
+                                        const peg_json *name, const peg_json **ret_end)
 {
     const peg_json *property =
         branch->properties ? peg_json_get_str(branch->properties, peg_json_str(name)) : NULL;
 
-    if (!property || !is_required(branch, name))
+    if (!property || (!is_required(&branch->sub, name) && !is_required(&d->sub, name)))
         return NULL;
     return constants_of(branch, property, ret_end);
 }
@@ -116,7 +118,11 @@ static bool collect(struct peg__compiler *c, const struct peg__draft *d, const p
 
         if (!read_branch(c, d, schema, &branch))
             return false;
-        first = branch_constants(&branch, name, &end);
+        if (peg__refuses_objects(c, c->out->lists[start + i])) {
+            i++;
+            continue;
+        }
+        first = branch_constants(d, &branch, name, &end);
         if (!first) {
             *ret_fits = false;
             return true;
@@ -170,6 +176,17 @@ static bool are_distinct(struct cases *cases)
 
 enum { FEWEST_BRANCHES = 2, MOST_CASES = 500 };
 
+/* The first that does not refuse every object, if there is one. */
+static bool first_branch(struct peg__compiler *c, const struct peg__draft *d,
+                         const peg_json *schemas, uint32_t start, struct branch *ret_branch)
+{
+    ret_branch->properties = NULL;
+    PEG_JSON_EACH_ITEM (schemas, schema)
+        if (!peg__refuses_objects(c, c->out->lists[start++]))
+            return read_branch(c, d, schema, ret_branch);
+    return true;
+}
+
 bool peg__compile_switch(struct peg__compiler *c, struct peg__draft *d, enum peg__keyword keyword,
                          uint32_t start, bool *ret_made)
 {
@@ -181,14 +198,14 @@ bool peg__compile_switch(struct peg__compiler *c, struct peg__draft *d, enum peg
     *ret_made = false;
     if (schemas->len < FEWEST_BRANCHES || schemas->len > MOST_CASES)
         return true;
-    fine = read_branch(c, d, schemas + 1, &first);
+    fine = first_branch(c, d, schemas, start, &first);
     if (!fine || !first.properties)
         return fine;
     PEG_JSON_EACH_MEMBER (first.properties, name) {
         const peg_json *end;
         bool fits = false;
 
-        if (!branch_constants(&first, name, &end))
+        if (!branch_constants(d, &first, name, &end))
             continue;
         cases.count.n = 0;
         fine = collect(c, d, schemas, start, name, &cases, &fits);

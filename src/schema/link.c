@@ -62,6 +62,11 @@ static bool is_refused(const peg_schema *out, uint32_t node, unsigned kind)
     return n->is_done && n->entry[kind] != 0 && out->code[n->entry[kind]].op == OP_FAIL;
 }
 
+bool peg__refuses_objects(const struct peg__compiler *c, uint32_t node)
+{
+    return is_refused(c->out, node, PEG_JSON_OBJECT);
+}
+
 static bool is_accepted(const peg_schema *out, uint32_t node, unsigned kind)
 {
     return out->nodes[node].is_done && out->nodes[node].entry[kind] == 0;

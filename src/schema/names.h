@@ -91,6 +91,19 @@ static inline const struct peg__slot *peg__names_guess(const struct peg__names *
     return names->slots ? &names->slots[names->first] : NULL;
 }
 
+/* The same when nothing of the string is at hand yet: the length decides mostly. */
+static inline bool peg__slot_is_string(const struct peg__slot *slot, const peg_json *string)
+{
+    const uint32_t len = string->len;
+
+    if (slot->len != len || slot->head != peg__name_head(string->u.ptr, len))
+        return false;
+    if (len <= 8)
+        return true;
+    return slot->tail == peg__load8(string->u.ptr + len - 8) &&
+           (len <= 16 || memcmp(slot->ptr + 8, string->u.ptr + 8, len - 16) == 0);
+}
+
 /* The slot of a string, or NULL. */
 static inline const struct peg__slot *peg__names_find(const struct peg__names *names,
                                                       const peg_json *string)
@@ -118,9 +131,7 @@ static inline const struct peg__slot *peg__names_find_next(const struct peg__nam
 {
     const struct peg__slot *slot = *guess;
 
-    if (!slot || slot->len != string->len ||
-        slot->head != peg__name_head(string->u.ptr, string->len) ||
-        (string->len > 8 && memcmp(slot->ptr + 8, string->u.ptr + 8, string->len - 8) != 0))
+    if (!slot || !peg__slot_is_string(slot, string))
         slot = peg__names_find(names, string);
     if (slot && names->slots)
         *guess = &names->slots[slot->next];

@@ -76,6 +76,7 @@ enum peg__op {
     OP_MEMBERS_MAX,        /* a */
     OP_REQUIRED,           /* b names from words[a] */
     OP_MEMBERS,            /* members a: properties, required, additionalProperties */
+    OP_FEW_MEMBERS,        /* members a: the same for few properties of an open object */
     OP_MEMBER_NAMES,       /* every name: node a */
     OP_DEPENDENT_REQUIRED, /* if it has the member words[a]: the names behind that key */
     OP_DEPENDENT_SCHEMA,   /* if it has the member words[b]: node a */
@@ -98,6 +99,9 @@ static inline int64_t peg__immediate(const struct peg__insn *insn)
 {
     return (int64_t)((uint64_t)insn->c << 32 | insn->b);
 }
+
+/* Bounds up to this can be scaled by 10^9 in 64 bits. */
+#define PEG_WHOLE_BOUND 4000000000LL
 
 /* Where the instructions for each kind start; 0 accepts. */
 struct peg__node {
