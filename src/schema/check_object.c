@@ -94,6 +94,9 @@ static bool check_all_members(struct peg_checker *ck, const struct peg__insn *in
     return missing == 0 || fail_missing(ck, m, v);
 }
 
+/* Members may be objects again: the recursion is bounded by depth_left.
+ * NOLINTBEGIN(misc-no-recursion) */
+
 /* Few properties of an open object: each is looked for among the members. */
 bool peg__check_few_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
@@ -147,6 +150,8 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
     peg__leave(ck);
     return missing == 0 || fail_missing(ck, m, v);
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 /* The member that tells the branches of anyOf or oneOf apart decides alone. */
 bool peg__check_switch(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)

@@ -88,6 +88,8 @@ static const peg_json *branch_constants(const struct peg__draft *d, const struct
 /* ---- making the switch ------------------------------------------------------------------ */
 
 struct cases {
+    const peg_json *schemas; /* the branches */
+    uint32_t start;          /* of their nodes in the lists */
     struct peg__name *list;
     struct peg__counts count;
 };
@@ -106,19 +108,20 @@ static bool add_cases(struct peg__compiler *c, struct cases *cases, const peg_js
 }
 
 /* Collects the cases of every branch; *ret_fits is false if one has none. */
-static bool collect(struct peg__compiler *c, const struct peg__draft *d, const peg_json *schemas,
-                    const uint32_t start, const peg_json *name, struct cases *cases, bool *ret_fits)
+static bool collect(struct peg__compiler *c, const struct peg__draft *d, struct cases *cases,
+                    const peg_json *name, bool *ret_fits)
 {
     uint32_t i = 0;
 
-    PEG_JSON_EACH_ITEM (schemas, schema) {
+    cases->count.n = 0;
+    PEG_JSON_EACH_ITEM (cases->schemas, schema) {
         struct branch branch;
         const peg_json *first;
         const peg_json *end;
 
         if (!read_branch(c, d, schema, &branch))
             return false;
-        if (peg__refuses_objects(c, c->out->lists[start + i])) {
+        if (peg__refuses_objects(c, c->out->lists[cases->start + i])) {
             i++;
             continue;
         }
@@ -127,7 +130,7 @@ static bool collect(struct peg__compiler *c, const struct peg__draft *d, const p
             *ret_fits = false;
             return true;
         }
-        if (!add_cases(c, cases, first, end, c->out->lists[start + i++]))
+        if (!add_cases(c, cases, first, end, c->out->lists[cases->start + i++]))
             return false;
     }
     *ret_fits = true;
@@ -191,7 +194,7 @@ bool peg__compile_switch(struct peg__compiler *c, struct peg__draft *d, enum peg
                          uint32_t start, bool *ret_made)
 {
     const peg_json *schemas = peg__value_of(&d->sub, keyword);
-    struct cases cases = {0};
+    struct cases cases = {.schemas = schemas, .start = start};
     struct branch first;
     bool fine;
 
@@ -207,8 +210,7 @@ bool peg__compile_switch(struct peg__compiler *c, struct peg__draft *d, enum peg
 
         if (!branch_constants(d, &first, name, &end))
             continue;
-        cases.count.n = 0;
-        fine = collect(c, d, schemas, start, name, &cases, &fits);
+        fine = collect(c, d, &cases, name, &fits);
         if (!fine)
             break;
         if (fits && cases.count.n <= MOST_CASES && are_distinct(&cases)) {

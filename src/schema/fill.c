@@ -41,31 +41,25 @@ static bool has(const struct plans *plans, const struct peg__fill_plan *plan)
     return false;
 }
 
+static void add_one(struct filling *f, struct plans *plans, const struct peg__fill_plan *plan)
+{
+    if (!plan || !plan->is_useful || has(plans, plan))
+        return;
+    if (plans->n == MAX_TOGETHER)
+        f->limit = "allOf and $ref at one place";
+    else
+        plans->list[plans->n++] = plan;
+}
+
 /* Adds a plan and those for the same value. The list itself is the queue. */
 static void add_plan(struct filling *f, struct plans *plans, const struct peg__fill_plan *plan)
 {
     unsigned next = plans->n;
 
-    if (!plan || !plan->is_useful || has(plans, plan))
-        return;
-    if (plans->n == MAX_TOGETHER) {
-        f->limit = "allOf and $ref at one place";
-        return;
-    }
-    plans->list[plans->n++] = plan;
-    for (; next < plans->n; next++) {
-        const struct peg__fill_plan *now = plans->list[next];
-
-        for (uint32_t i = 0; i < now->n_also; i++) {
-            if (!now->also[i] || !now->also[i]->is_useful || has(plans, now->also[i]))
-                continue;
-            if (plans->n == MAX_TOGETHER) {
-                f->limit = "allOf and $ref at one place";
-                return;
-            }
-            plans->list[plans->n++] = now->also[i];
-        }
-    }
+    add_one(f, plans, plan);
+    for (; next < plans->n; next++)
+        for (uint32_t i = 0; i < plans->list[next]->n_also; i++)
+            add_one(f, plans, plans->list[next]->also[i]);
 }
 
 static const peg_json *default_of(const struct plans *plans)
@@ -76,11 +70,13 @@ static const peg_json *default_of(const struct plans *plans)
     return NULL;
 }
 
+/* Values hold values: the recursion is bounded by MAX_FILL_DEPTH, in fill_value().
+ * NOLINTBEGIN(misc-no-recursion) */
+
 static void fill_value(struct filling *f, const peg_json *value, const struct plans *plans);
 
 /* A default in place of what is missing. */
-static void fill_default(struct filling *f, const peg_json *value,
-                         const struct plans *plans) /* NOLINT(misc-no-recursion) */
+static void fill_default(struct filling *f, const peg_json *value, const struct plans *plans)
 {
     f->n_added += peg_json_extent(value);
     if (f->n_added > MAX_FILL_VALUES)
@@ -119,7 +115,7 @@ static bool is_known_before(const struct plans *plans, unsigned n, const peg_jso
 }
 
 static void fill_missing(struct filling *f, const peg_json *object, const struct plans *plans,
-                         unsigned which) /* NOLINT(misc-no-recursion): by fill_value's depth */
+                         unsigned which)
 {
     const struct peg__fill_plan *plan = plans->list[which];
 
@@ -142,8 +138,7 @@ static void fill_missing(struct filling *f, const peg_json *object, const struct
     }
 }
 
-static void fill_object(struct filling *f, const peg_json *object,
-                        const struct plans *plans) /* NOLINT(misc-no-recursion) */
+static void fill_object(struct filling *f, const peg_json *object, const struct plans *plans)
 {
     if (f->b)
         peg_json_add_object(f->b);
@@ -187,8 +182,7 @@ static size_t longest_prefix(const struct plans *plans)
 }
 
 /* Items of the prefix that are missing, up to the first that has no default. */
-static void fill_tail(struct filling *f, const peg_json *array,
-                      const struct plans *plans) /* NOLINT(misc-no-recursion) */
+static void fill_tail(struct filling *f, const peg_json *array, const struct plans *plans)
 {
     const size_t end = longest_prefix(plans);
 
@@ -205,8 +199,7 @@ static void fill_tail(struct filling *f, const peg_json *array,
     }
 }
 
-static void fill_array(struct filling *f, const peg_json *array,
-                       const struct plans *plans) /* NOLINT(misc-no-recursion) */
+static void fill_array(struct filling *f, const peg_json *array, const struct plans *plans)
 {
     size_t i = 0;
 
@@ -225,8 +218,7 @@ static void fill_array(struct filling *f, const peg_json *array,
 }
 
 /* Bounded by MAX_FILL_DEPTH: a default may contain what has a default again. */
-static void fill_value(struct filling *f, const peg_json *value,
-                       const struct plans *plans) /* NOLINT(misc-no-recursion) */
+static void fill_value(struct filling *f, const peg_json *value, const struct plans *plans)
 {
     if (f->depth == MAX_FILL_DEPTH)
         f->limit = "nesting";
@@ -241,6 +233,8 @@ static void fill_value(struct filling *f, const peg_json *value,
         peg_json_add_copy(f->b, value);
     f->depth--;
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 /* ---- a whole value ----------------------------------------------------------------------------
  */

@@ -411,7 +411,7 @@ peg_status peg__index_add(struct peg__index *index, struct peg__document *docume
                           struct peg__resource **ret_root, peg_error *reterr)
 {
     const peg_json *root = peg__document_root(document);
-    struct peg__resource *resource;
+    struct peg__resource *resource = NULL;
     struct peg__dialect dialect;
     peg_str own;
     peg_status status;
@@ -426,7 +426,7 @@ peg_status peg__index_add(struct peg__index *index, struct peg__document *docume
     if (!own.ptr)
         return peg__fail_nomem(reterr);
     status = add_resource(index, own, root, &resource, reterr);
-    if (status)
+    if (status || !resource) /* one implies the other, but the analyzer cannot know */
         return status;
     resource->dialect = dialect;
     /* Where it was found is a name for it too. */

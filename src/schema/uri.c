@@ -15,7 +15,7 @@ struct parts {
 
 static size_t find(peg_str s, size_t start, const char *stops)
 {
-    while (start < s.len && !memchr(stops, s.ptr[start], strlen(stops)))
+    while (start < s.len && (s.ptr[start] == '\0' || !strchr(stops, s.ptr[start])))
         start++;
     return start;
 }
