@@ -90,37 +90,44 @@ static void simplify(struct peg__draft *d)
 }
 
 /* The inner schema tracked, then the keyword on what is left over. */
-static bool compile_track(struct peg__compiler *c, struct peg__draft *d)
+static bool emit_track(struct peg__compiler *c, struct peg__draft *d, enum peg__keyword keyword,
+                       unsigned kinds)
 {
-    static const struct {
-        enum peg__keyword keyword;
-        unsigned kind;
-    } uses[] = {{KW_UNEVALUATED_PROPERTIES, PEG_JSON_OBJECT},
-                {KW_UNEVALUATED_ITEMS, PEG_JSON_ARRAY}};
+    const peg_json *schema = peg__value_of(&d->sub, keyword);
     struct peg__task inner = d->task;
-    struct peg__insn insn = {.op = OP_CALL};
+    struct peg__insn insn = {.op = OP_TRACK};
 
     inner.is_inner = true;
     inner.is_tracked = true;
-    if (!peg__node_for(c, &inner, &insn.a) ||
-        !peg__emit(c, d, KINDS_ALL & ~(KINDS_ARRAY | KINDS_OBJECT), KW_UNEVALUATED_PROPERTIES,
-                   insn))
+    if (!peg__node_for(c, &inner, &insn.a) || !peg__node_below(c, d, schema, &insn.b))
         return false;
-    insn.op = OP_TRACK;
-    for (int i = 0; i < 2; i++) {
-        const bool has = peg__has(&d->sub, uses[i].keyword);
-        const peg_json *schema = has ? peg__value_of(&d->sub, uses[i].keyword) : NULL;
+    if (schema->kind == PEG_JSON_BOOL && !schema->u.truth)
+        insn.c = c->out->nodes[insn.b].entry[0];
+    return peg__emit(c, d, kinds, keyword, insn);
+}
 
-        insn.b = NODE_TRUE;
-        if (has && !peg__node_below(c, d, schema, &insn.b))
-            return false;
-        insn.c = has && schema->kind == PEG_JSON_BOOL && !schema->u.truth
-                     ? c->out->nodes[insn.b].entry[0]
-                     : 0;
-        if (!peg__emit(c, d, 1U << uses[i].kind, uses[i].keyword, insn))
+/* A kind of value that no keyword here is about is not tracked here: what is outside may track it,
+ * and must not take it for evaluated. */
+static bool compile_track(struct peg__compiler *c, struct peg__draft *d)
+{
+    struct peg__task inner = d->task;
+    struct peg__insn insn = {.op = OP_CALL};
+    unsigned rest = KINDS_ALL;
+
+    if (peg__has(&d->sub, KW_UNEVALUATED_PROPERTIES)) {
+        rest &= ~(unsigned)KINDS_OBJECT;
+        if (!emit_track(c, d, KW_UNEVALUATED_PROPERTIES, KINDS_OBJECT))
             return false;
     }
-    return true;
+    if (peg__has(&d->sub, KW_UNEVALUATED_ITEMS)) {
+        rest &= ~(unsigned)KINDS_ARRAY;
+        if (!emit_track(c, d, KW_UNEVALUATED_ITEMS, KINDS_ARRAY))
+            return false;
+    }
+    inner.is_inner = true;
+    inner.is_tracked |= !(rest & (KINDS_ARRAY | KINDS_OBJECT)); /* then the same node serves */
+    return peg__node_for(c, &inner, &insn.a) &&
+           peg__emit(c, d, rest, KW_UNEVALUATED_PROPERTIES, insn);
 }
 
 static bool compile_keywords(struct peg__compiler *c, struct peg__draft *d)
