@@ -19,7 +19,8 @@ struct peg__chunk {
 
 static struct peg__chunk *add_chunk(struct peg__arena *arena, size_t at_least)
 {
-    size_t size = arena->chunk ? arena->chunk->size * 2 : FIRST_CHUNK;
+    /* Half of what there is: at most a third is ever unused. */
+    size_t size = arena->held / 2 > FIRST_CHUNK ? arena->held / 2 : FIRST_CHUNK;
     struct peg__chunk *chunk;
 
     if (size > LARGEST_STEP)

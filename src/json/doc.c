@@ -3,6 +3,7 @@
 #include "json/doc.h"
 
 #include "base/mem.h"
+#include "json/json.h"
 
 /* The root of a document that holds nothing yet, or whose parse failed. */
 static const peg_json null_value;
@@ -10,6 +11,18 @@ static const peg_json null_value;
 peg_json_doc *peg__json_doc_new(void)
 {
     return peg__alloc_zero(1, sizeof(peg_json_doc));
+}
+
+void peg__json_doc_trim(peg_json_doc *doc)
+{
+    const size_t used = doc->values ? peg_json_extent(doc->values) : 0;
+    peg_json *trimmed =
+        used < doc->capacity ? peg__realloc(doc->values, used * sizeof(*trimmed)) : NULL;
+
+    if (!trimmed)
+        return; /* larger than need be, and as good */
+    doc->values = trimmed;
+    doc->capacity = used;
 }
 
 peg_json_doc *peg_json_doc_free(peg_json_doc *doc)

@@ -19,6 +19,10 @@ void peg__json_pointer_to(const peg_json *root, const peg_json *value, struct pe
 /* Appends "/" and one token, escaped. */
 void peg__json_pointer_push(peg_str token, struct peg__buf *out);
 
+/* Gives back the room for values that parsing reserved and did not need: for documents that
+ * stay. Its values move. */
+void peg__json_doc_trim(peg_json_doc *doc);
+
 /* Valid UTF-8 without surrogates and overlong forms? */
 bool peg__utf8_is_valid(peg_str s);
 /* Characters (code points) of valid UTF-8. */

@@ -81,17 +81,28 @@ static bool compile_document(struct peg__compiler *c, struct peg__document *docu
            peg__compile_plan(c, &task);
 }
 
-static size_t count_bytes(const struct peg__compiler *c)
+/* Gives back what an array has room for and does not hold; returns the bytes that stay. */
+static size_t trim(void *array_pointer, const struct peg__counts *counts, size_t item_size)
+{
+    void **array = array_pointer;
+    void *trimmed = counts->n ? peg__realloc(*array, counts->n * item_size) : NULL;
+
+    if (trimmed)
+        *array = trimmed;
+    return counts->n * item_size;
+}
+
+#define TRIM(c, array, counts) trim(&(c)->out->array, &(c)->counts, sizeof(*(c)->out->array))
+
+static size_t finish_arrays(struct peg__compiler *c)
 {
     const peg_schema *s = c->out;
     size_t bytes = sizeof(*s) + s->arena.held;
 
-    bytes += c->code.capacity * sizeof(*s->code) + c->rules.capacity * sizeof(*s->rules);
-    bytes += c->nodes.capacity * sizeof(*s->nodes) + c->lists.capacity * sizeof(*s->lists);
-    bytes += c->members.capacity * sizeof(*s->members) + c->words.capacity * sizeof(*s->words);
-    bytes += c->contains.capacity * sizeof(*s->contains) + c->enums.capacity * sizeof(*s->enums);
-    bytes += c->switches.capacity * sizeof(*s->switches);
-    bytes += c->formats.capacity * sizeof(*s->formats) + c->values.capacity * sizeof(*s->values);
+    bytes += TRIM(c, code, code) + TRIM(c, rules, rules) + TRIM(c, nodes, nodes);
+    bytes += TRIM(c, lists, lists) + TRIM(c, members, members) + TRIM(c, words, words);
+    bytes += TRIM(c, contains, contains) + TRIM(c, enums, enums) + TRIM(c, switches, switches);
+    bytes += TRIM(c, formats, formats) + TRIM(c, values, values) + TRIM(c, patterns, patterns);
     for (size_t i = 0; i < c->patterns.n; i++)
         bytes += peg__pattern_bytes(s->patterns[i]);
     for (size_t i = 0; i < s->n_documents; i++)
@@ -108,7 +119,7 @@ bool peg__compile(struct peg__compiler *c, struct peg__document *document)
     if (fine) {
         c->out->documents = c->index.documents;
         c->out->n_documents = c->index.n_documents;
-        c->out->bytes = count_bytes(c);
+        c->out->bytes = finish_arrays(c);
         fine = check_defaults(c);
     }
     /* The documents that were looked at are the schema's from now on, or nobody's. */

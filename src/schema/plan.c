@@ -36,7 +36,21 @@ static void *allocate(struct planner *p, size_t n, size_t size)
     return memory;
 }
 
-/* The plan of a schema, to be worked out later if it is new. Booleans have none. */
+/* Can there be a default in a schema, or below it? Most schemas are leaves without one. */
+static bool can_matter(const struct peg__task *task)
+{
+    static const peg__keywords telling = 1ULL << KW_DEFAULT | 1ULL << KW_PROPERTIES |
+                                         1ULL << KW_ITEMS | 1ULL << KW_PREFIX_ITEMS |
+                                         1ULL << KW_REF | 1ULL << KW_ALL_OF;
+    struct peg__subschema sub;
+
+    if (task->schema->kind != PEG_JSON_OBJECT)
+        return false;
+    peg__subschema_read(task->schema, &task->resource->dialect, &sub);
+    return (sub.present & telling) != 0;
+}
+
+/* The plan of a schema, to be worked out later if it is new. Leaves without a default have none. */
 static bool plan_for(struct planner *p, const struct peg__task *task,
                      struct peg__fill_plan **ret_plan)
 {
@@ -45,7 +59,7 @@ static bool plan_for(struct planner *p, const struct peg__task *task,
     struct todo *todo;
 
     *ret_plan = NULL;
-    if (task->schema->kind != PEG_JSON_OBJECT)
+    if (!can_matter(task))
         return true;
     *ret_plan = peg__map_get(&p->by_schema, key);
     if (*ret_plan)
@@ -134,6 +148,8 @@ static bool plan_in_place(struct planner *p, const struct todo *now,
     const uint32_t n = (all ? all->len : 0) + has_ref;
     struct peg__task target;
 
+    if (n == 0)
+        return true;
     now->plan->also = allocate(p, n, sizeof(*now->plan->also));
     if (!now->plan->also || (all && !plan_list(p, now, all, now->plan->also)))
         return false;

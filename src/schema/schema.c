@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "schema/compile.h"
+#include "json/json.h"
 
 static peg_schema_options with_defaults(const peg_schema_options *options)
 {
@@ -119,6 +120,7 @@ peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
             rename_limit(reterr, &o);
         return status;
     }
+    peg__json_doc_trim(json);
     return compile_json(json, &o, ret_schema, reterr);
 }
 
