@@ -107,8 +107,22 @@ static bool fits_number(const struct peg_checker *ck, const struct peg__insn *in
     }
 }
 
+/* Those that look at everything that the value contains, and those that look at its first level. */
+static inline uint64_t cost_of(const struct peg__insn *insn, const peg_json *v)
+{
+    if (insn->op == OP_UNIQUE)
+        return peg_json_extent(v) / 2;
+    if (insn->op == OP_CONST || insn->op == OP_ENUM || insn->op == OP_ENUM_HASH)
+        return peg_json_extent(v) / 16;
+    if (insn->op == OP_PATTERN)
+        return v->len / 256;
+    return peg__size_in_steps(v);
+}
+
 bool peg__run_long(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
+    if (!peg__charge(ck, cost_of(insn, v)))
+        return false;
     switch (insn->op) {
     case OP_CALL:
         return peg__check_call(ck, insn, v);

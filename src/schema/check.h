@@ -99,15 +99,32 @@ static inline bool peg__fail_insn(struct peg_checker *ck, const struct peg__insn
     return peg__fail_rule(ck, peg__rule(ck, insn), value, NULL);
 }
 
+/*
+ * Work that grows with the value takes steps for it: else a schema that applies itself a million
+ * times would be within max_steps on a value of a million items. Four items or members, or a
+ * thousand bytes of a string, are one step more.
+ */
+static inline uint64_t peg__size_in_steps(const peg_json *v)
+{
+    return v->len >> (v->kind == PEG_JSON_STRING ? 10 : 2);
+}
+
+static inline bool peg__charge(struct peg_checker *ck, uint64_t n_steps)
+{
+    if (__builtin_expect(ck->steps_left < n_steps, 0))
+        return peg__halt(ck, "max_steps");
+    ck->steps_left -= n_steps;
+    return true;
+}
+
 /* Around everything that applies a schema: depth and steps are counted here. Who returns false
  * need not leave. */
-static inline bool peg__enter(struct peg_checker *ck)
+static inline bool peg__enter(struct peg_checker *ck, const peg_json *v)
 {
-    if (__builtin_expect(ck->steps_left == 0, 0))
-        return peg__halt(ck, "max_steps");
     if (__builtin_expect(ck->depth_left == 0, 0))
         return peg__halt(ck, "max_depth");
-    ck->steps_left--;
+    if (!peg__charge(ck, 1 + peg__size_in_steps(v)))
+        return false;
     ck->depth_left--;
     return true;
 }

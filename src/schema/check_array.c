@@ -12,7 +12,7 @@ bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, cons
 {
     const struct peg__node *node = &ck->schema->nodes[insn->a];
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     PEG_JSON_EACH_ITEM (v, item) {
         const uint32_t pc = node->entry[item->kind];
@@ -30,7 +30,7 @@ bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, cons
     const uint32_t *prefix = &ck->schema->lists[insn->a];
     uint32_t i = 0;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     PEG_JSON_EACH_ITEM (v, item) {
         const uint32_t node = i < insn->b ? prefix[i] : insn->c;
@@ -57,7 +57,7 @@ bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, c
     uint32_t n = 0;
     size_t i = 0;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     PEG_JSON_EACH_ITEM (v, item) {
         if (peg__try(ck, contains->node, item)) {

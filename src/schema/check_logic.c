@@ -55,7 +55,7 @@ static inline bool try_branch(struct peg_checker *ck, const struct peg__insn *in
 
 bool peg__check_call(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
-    return peg__enter(ck) && peg__apply(ck, insn->a, v) && peg__leave(ck);
+    return peg__enter(ck, v) && peg__apply(ck, insn->a, v) && peg__leave(ck);
 }
 
 /* ---- branches --------------------------------------------------------------- */
@@ -65,7 +65,7 @@ bool peg__check_any_of(struct peg_checker *ck, const struct peg__insn *insn, con
     const uint32_t *branches = &ck->schema->lists[insn->a];
     bool fits = false;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     for (uint32_t i = 0; i < insn->b && (!fits || (insn->flags & FLAG_TRACKED)); i++) {
         if (try_branch(ck, insn, branches[i], v))
@@ -84,7 +84,7 @@ bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, con
     const uint32_t *branches = &ck->schema->lists[insn->a];
     unsigned n_fit = 0;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     for (uint32_t i = 0; i < insn->b && n_fit < 2; i++) {
         if (try_branch(ck, insn, branches[i], v))
@@ -105,7 +105,7 @@ bool peg__check_not(struct peg_checker *ck, const struct peg__insn *insn, const 
 {
     bool fits;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     fits = peg__try(ck, insn->a, v);
     peg__leave(ck);
@@ -118,7 +118,7 @@ bool peg__check_if(struct peg_checker *ck, const struct peg__insn *insn, const p
 {
     bool holds;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     holds = try_branch(ck, insn, insn->a, v);
     if (ck->halted)
@@ -174,7 +174,7 @@ bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, cons
     const size_t failures = peg__report_count(ck);
     bool goes_on;
 
-    track.words = peg__enter(ck) ? peg__scratch(ck, n_words) : SIZE_MAX;
+    track.words = peg__enter(ck, v) ? peg__scratch(ck, n_words) : SIZE_MAX;
     if (track.words == SIZE_MAX)
         return false;
     ck->track = &track;

@@ -25,14 +25,41 @@ static const peg_json *find_member(const peg_json *object, const peg_json *name)
     return key ? key + 1 : NULL;
 }
 
-/* Says for each required name that is missing. */
+static void set_bit(uint64_t *words, uint32_t i)
+{
+    words[i / 64] |= 1ULL << (i % 64);
+}
+
+static bool has_bit(const uint64_t *words, uint32_t i)
+{
+    return (words[i / 64] >> (i % 64)) & 1;
+}
+
+/* Says for each required name that is missing. The names that are there are marked first: there
+ * may be as many of them as members. */
 static bool fail_missing(struct peg_checker *ck, const struct peg__members *m, const peg_json *v)
 {
+    size_t seen;
+
     if (ck->mode == MODE_VERDICT)
         return false;
-    PEG_JSON_EACH_ITEM (m->required_rule + 1, name)
-        if (!find_member(v, name) && !peg__fail_rule(ck, m->required_rule, v, name))
+    seen = peg__scratch(ck, m->names.mask / 64 + 1);
+    if (seen == SIZE_MAX)
+        return false;
+    PEG_JSON_EACH_MEMBER (v, key) {
+        const struct peg__slot *slot = peg__names_find(&m->names, key);
+
+        if (slot)
+            set_bit(ck->words + seen, peg__names_number(&m->names, slot));
+    }
+    PEG_JSON_EACH_ITEM (m->required_rule + 1, name) {
+        const struct peg__slot *slot = peg__names_find(&m->names, name);
+
+        if (!has_bit(ck->words + seen, peg__names_number(&m->names, slot)) &&
+            !peg__fail_rule(ck, m->required_rule, v, name))
             return false;
+    }
+    ck->n_words = seen;
     return true;
 }
 
@@ -73,7 +100,7 @@ static bool check_all_members(struct peg_checker *ck, const struct peg__insn *in
     uint32_t missing = m->n_required;
     size_t i = 0;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v) || !peg__charge(ck, (uint64_t)v->len * m->n_patterns / 4))
         return false;
     PEG_JSON_EACH_MEMBER (v, key) {
         const struct peg__slot *slot = peg__names_find(&m->names, key);
@@ -104,7 +131,7 @@ bool peg__check_few_members(struct peg_checker *ck, const struct peg__insn *insn
     const struct peg__slot *slot = peg__names_guess(&m->names);
     uint32_t missing = m->n_required;
 
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     for (uint32_t i = 0; i < m->names.n; i++, slot = &m->names.slots[slot->next]) {
         const peg_json *key = find_key(v, (peg_str){slot->ptr, slot->len});
@@ -130,7 +157,7 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
 
     if (m->n_patterns || (insn->flags & FLAG_TRACKED))
         return check_all_members(ck, insn, v, m);
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     PEG_JSON_EACH_MEMBER (v, key) {
         const struct peg__slot *slot = peg__names_find_next(&m->names, &guess, key);
@@ -165,7 +192,7 @@ bool peg__check_switch(struct peg_checker *ck, const struct peg__insn *insn, con
 
     if (!slot)
         return peg__fail_rule(ck, peg__rule(ck, insn), v, branches->name);
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     goes_on = peg__apply(ck, slot->node, v);
     return goes_on && peg__leave(ck);
@@ -187,7 +214,7 @@ bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, c
 bool peg__check_member_names(struct peg_checker *ck, const struct peg__insn *insn,
                              const peg_json *v)
 {
-    if (!peg__enter(ck))
+    if (!peg__enter(ck, v))
         return false;
     PEG_JSON_EACH_MEMBER (v, key)
         if (!peg__apply(ck, insn->a, key))
@@ -203,7 +230,8 @@ bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__ins
     if (!find_member(v, name))
         return true;
     PEG_JSON_EACH_ITEM (name + 1, needed)
-        if (!find_member(v, needed) && !peg__fail_rule(ck, peg__rule(ck, insn), v, needed))
+        if (!peg__charge(ck, peg__size_in_steps(v)) ||
+            (!find_member(v, needed) && !peg__fail_rule(ck, peg__rule(ck, insn), v, needed)))
             return false;
     return true;
 }

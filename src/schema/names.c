@@ -95,6 +95,11 @@ const struct peg__slot *peg__names_find_hashed(const struct peg__names *names,
     return slot->ptr ? slot : NULL;
 }
 
+uint32_t peg__names_number(const struct peg__names *names, const struct peg__slot *slot)
+{
+    return (uint32_t)(slot - (names->slots ? names->slots : names->hashed->slots));
+}
+
 static bool use_hash(struct peg__names *names, const struct peg__name *list,
                      struct peg__arena *arena)
 {
@@ -147,8 +152,8 @@ static bool link_in_order(struct peg__names *names)
 bool peg__names_init(struct peg__names *names, const struct peg__name *list, uint32_t n,
                      struct peg__arena *arena)
 {
-    /* Twice the names, or a little less: memory counts when there are 10,000 tools. */
-    const uint32_t bits = log2_above(n < FEW ? n * 2 : n + n / 2);
+    /* A third more than the names, up to a power of two: memory counts with 10,000 tools. */
+    const uint32_t bits = log2_above(n + n / 3 + 1);
     const int n_seeds = n < MANY ? SEEDS_TRIED : SEEDS_TRIED_FOR_MANY;
     uint64_t seed = 0x9E3779B97F4A7C15ULL;
     uint64_t best = seed;

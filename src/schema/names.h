@@ -55,6 +55,9 @@ bool peg__names_init(struct peg__names *names, const struct peg__name *list, uin
 const struct peg__slot *peg__names_find_hashed(const struct peg__names *names,
                                                const peg_json *string);
 
+/* A number below names->mask + 1 for a slot of the set. */
+uint32_t peg__names_number(const struct peg__names *names, const struct peg__slot *slot);
+
 static inline uint64_t peg__load8(const char *at)
 {
     uint64_t word;
