@@ -18,8 +18,8 @@ peg_status peg__pattern_new(peg_str ecma, size_t max_bytes, struct peg__pattern 
                             peg_error *reterr);
 struct peg__pattern *peg__pattern_free(struct peg__pattern *pattern);
 size_t peg__pattern_bytes(const struct peg__pattern *pattern);
-enum peg__match peg__pattern_match(const struct peg__pattern *pattern,
-                                   struct peg__matcher *matcher, peg_str subject);
+enum peg__match peg__pattern_match(const struct peg__pattern *pattern, struct peg__matcher *matcher,
+                                   peg_str subject);
 
 /* Writes the PCRE2 form of an ECMA-262 pattern. Never longer than 64 times the pattern + 1 KiB. */
 peg_status peg__pattern_translate(peg_str ecma, struct peg__buf *out, peg_error *reterr);
