@@ -12,6 +12,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -161,9 +162,11 @@ peg_status peg_schema_cache_compile(peg_schema_cache *cache, peg_str text,
     peg_schema *known;
     peg_status status;
 
-    if (o->docs)
+    if (o->docs || text.len > (o->max_bytes ? o->max_bytes : PEG_LIMIT_SCHEMA_BYTES))
         return peg_schema_compile(text, options, ret_schema, reterr);
     status = peg_json_parse(text, NULL, &json, reterr);
+    if (status == PEG_ELIMIT) /* the limits of a schema are others, with other names */
+        return peg_schema_compile(text, options, ret_schema, reterr);
     if (status)
         return status;
     status = make_key(peg_json_root(json), o, key, reterr);
