@@ -254,6 +254,8 @@ bool peg__report_best_branch(struct peg_checker *ck, const struct peg__insn *ins
 
     if (ck->mode != MODE_REPORT)
         return true;
+    if (!peg__enter(ck, value)) /* a branch may lead back here */
+        return false;
     for (uint32_t i = 0; i < insn->b && !ck->halted; i++) {
         const uint64_t score = score_branch(ck, branches[i], value);
 
@@ -262,7 +264,7 @@ bool peg__report_best_branch(struct peg_checker *ck, const struct peg__insn *ins
             best = i;
         }
     }
-    return !ck->halted && peg__apply(ck, branches[best], value);
+    return !ck->halted && peg__apply(ck, branches[best], value) && peg__leave(ck);
 }
 
 /* ---- a whole report ------------------------------------------------------------------- */
