@@ -9,6 +9,7 @@
 #include "schema/check_run.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -226,7 +227,7 @@ peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret
         ck->options.max_depth = PEG_LIMIT_CHECK_DEPTH;
     if (!ck->options.match_limit)
         ck->options.match_limit = PEG_LIMIT_MATCH;
-    ck->seed = (uintptr_t)ck * 0x9E3779B97F4A7C15ULL;
+    ck->seed = peg__hash_key_new().k0;
     ck->matcher = peg__matcher_new(ck->options.match_limit);
     if (!ck->matcher) {
         peg_checker_free(ck);

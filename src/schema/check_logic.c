@@ -203,7 +203,7 @@ static bool is_among(const peg_json *list, const peg_json *v)
 
 static bool is_in_set(const struct peg__values *set, const peg_json *v)
 {
-    uint32_t at = (uint32_t)peg_json_hash(v, PEG_VALUES_SEED) & set->mask;
+    uint32_t at = (uint32_t)peg_json_hash(v, set->seed) & set->mask;
 
     while (set->slots[at]) {
         if (peg_json_equal(set->slots[at], v))

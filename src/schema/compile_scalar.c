@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "schema/compile.h"
@@ -163,11 +164,12 @@ static bool add_value_set(struct peg__compiler *c, const struct choice *choice, 
     while (n_slots < choice->n * 2)
         n_slots *= 2;
     set->mask = n_slots - 1;
+    set->seed = peg__hash_key_new().k0;
     set->slots = peg__arena_alloc_zero(&c->out->arena, n_slots * sizeof(*set->slots));
     if (!set->slots)
         return peg__compile_nomem(c);
     for (const peg_json *v = choice->first; v < choice->end; v = peg_json_next(v)) {
-        uint32_t at = (uint32_t)peg_json_hash(v, PEG_VALUES_SEED) & set->mask;
+        uint32_t at = (uint32_t)peg_json_hash(v, set->seed) & set->mask;
 
         while (set->slots[at])
             at = (at + 1) & set->mask;

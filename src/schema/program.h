@@ -149,9 +149,8 @@ struct peg__contains {
 struct peg__values {
     const peg_json **slots; /* in the arena; NULL where there is none */
     uint32_t mask;
+    uint64_t seed; /* random: an enum cannot be made to collide */
 };
-
-enum { PEG_VALUES_SEED = 0x5EED };
 
 struct peg__fill_plan;
 
