@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Making the plan: a worklist of schemas, each planned once, so that recursive schemas end.
- * Plans below which there is no default are then marked as useless, and a schema without any
- * useful plan has none: filling such a value in costs nothing.
+ * Making the plan: a worklist of schemas, each planned once, so that recursive schemas end. Then
+ * the plans below which there is a default are marked, and only these are kept. A schema without
+ * any has no plan: filling such a value in costs nothing.
  */
 
 #include "schema/plan.h"
@@ -27,9 +27,10 @@ struct planner {
     size_t done;
 };
 
+/* For as long as the compile lasts. */
 static void *allocate(struct planner *p, size_t n, size_t size)
 {
-    void *memory = peg__arena_alloc_zero(&p->c->out->arena, n * size);
+    void *memory = peg__arena_alloc_zero(&p->c->index.arena, n * size);
 
     if (!memory)
         peg__compile_nomem(p->c);
@@ -88,27 +89,19 @@ static bool plan_below(struct planner *p, const struct peg__task *from, const pe
 static bool plan_members(struct planner *p, const struct todo *now, const peg_json *properties)
 {
     struct peg__fill_plan *plan = now->plan;
-    const uint32_t n = properties->len;
-    struct peg__name *names = peg__alloc_zero(n, sizeof(*names));
-    bool planned = true;
     uint32_t i = 0;
 
-    plan->members = allocate(p, n, sizeof(*plan->members));
-    plan->keys = allocate(p, n, sizeof(*plan->keys));
-    if (!names || !plan->members || !plan->keys) {
-        peg__free(names);
-        return peg__compile_nomem(p->c);
-    }
+    plan->members = allocate(p, properties->len, sizeof(*plan->members));
+    plan->keys = allocate(p, properties->len, sizeof(*plan->keys));
+    if (!plan->members || !plan->keys)
+        return false;
+    plan->n_members = properties->len;
     PEG_JSON_EACH_MEMBER (properties, key) {
-        names[i] = (struct peg__name){.text = peg_json_str(key), .node = i};
         plan->keys[i] = key;
-        planned = planned && plan_below(p, &now->task, key + 1, &plan->members[i]);
-        i++;
+        if (!plan_below(p, &now->task, key + 1, &plan->members[i++]))
+            return false;
     }
-    plan->n_members = n;
-    planned = planned && peg__add_names(p->c, &plan->names, names, n);
-    peg__free(names);
-    return planned;
+    return true;
 }
 
 static bool plan_list(struct planner *p, const struct todo *now, const peg_json *schemas,
@@ -203,6 +196,109 @@ static void mark_useful(struct planner *p)
     }
 }
 
+/* ---- keeping ------------------------------------------------------------------------- */
+
+static void *allocate_kept(struct planner *p, size_t n, size_t size)
+{
+    void *memory = peg__arena_alloc_zero(&p->c->out->arena, n * size);
+
+    if (!memory)
+        peg__compile_nomem(p->c);
+    return memory;
+}
+
+static struct peg__fill_plan *kept(const struct peg__fill_plan *plan)
+{
+    return plan ? plan->kept : NULL;
+}
+
+static uint32_t count_kept(struct peg__fill_plan *const *list, uint32_t n)
+{
+    uint32_t n_kept = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        n_kept += kept(list[i]) != NULL;
+    return n_kept;
+}
+
+/* Only the properties that have a plan: most have none. */
+static bool keep_members(struct planner *p, const struct peg__fill_plan *plan)
+{
+    struct peg__fill_plan *to = plan->kept;
+    const uint32_t n = count_kept(plan->members, plan->n_members);
+    struct peg__name *names;
+    bool fine;
+
+    to->n_members = 0;
+    if (n == 0)
+        return true;
+    names = peg__alloc_zero(n, sizeof(*names));
+    to->members = allocate_kept(p, n, sizeof(*to->members));
+    to->keys = allocate_kept(p, n, sizeof(*to->keys));
+    if (!names || !to->members || !to->keys) {
+        peg__free(names);
+        return peg__compile_nomem(p->c);
+    }
+    for (uint32_t i = 0; i < plan->n_members; i++) {
+        const uint32_t at = to->n_members;
+
+        if (!kept(plan->members[i]))
+            continue;
+        names[at] =
+            (struct peg__name){.text = peg_json_str(plan->keys[i]), .node = at, .order = at};
+        to->members[at] = kept(plan->members[i]);
+        to->keys[at] = plan->keys[i];
+        to->n_members++;
+    }
+    fine = peg__add_names(p->c, &to->names, names, n);
+    peg__free(names);
+    return fine;
+}
+
+static bool keep_list(struct planner *p, struct peg__fill_plan *const *list, uint32_t n,
+                      struct peg__fill_plan ***ret_list)
+{
+    struct peg__fill_plan **to = n ? allocate_kept(p, n, sizeof(*to)) : NULL;
+
+    if (n && !to)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = kept(list[i]);
+    *ret_list = to;
+    return true;
+}
+
+/* The prefix keeps its length: items are found by their index. */
+static bool keep_lists(struct planner *p, const struct peg__fill_plan *plan)
+{
+    plan->kept->items = kept(plan->items);
+    return keep_list(p, plan->prefix, plan->n_prefix, &plan->kept->prefix) &&
+           keep_list(p, plan->also, plan->n_also, &plan->kept->also);
+}
+
+static bool keep_useful(struct planner *p)
+{
+    for (size_t i = 0; i < p->todos.n; i++) {
+        struct peg__fill_plan *plan = p->todo[i].plan;
+
+        if (!plan->is_useful)
+            continue;
+        plan->kept = allocate_kept(p, 1, sizeof(*plan->kept));
+        if (!plan->kept)
+            return false;
+    }
+    for (size_t i = 0; i < p->todos.n; i++) {
+        const struct peg__fill_plan *plan = p->todo[i].plan;
+
+        if (!plan->kept)
+            continue;
+        *plan->kept = *plan;
+        if (!keep_members(p, plan) || !keep_lists(p, plan))
+            return false;
+    }
+    return true;
+}
+
 bool peg__compile_plan(struct peg__compiler *c, const struct peg__task *root)
 {
     struct planner p = {.c = c, .by_schema = PEG__MAP(MAX_PLANS)};
@@ -219,8 +315,10 @@ bool peg__compile_plan(struct peg__compiler *c, const struct peg__task *root)
     }
     if (planned) {
         mark_useful(&p);
-        c->out->plan = plan && plan->is_useful ? plan : NULL;
+        planned = keep_useful(&p);
     }
+    if (planned)
+        c->out->plan = kept(plan);
     peg__map_free(&p.by_schema);
     peg__free(p.todo);
     return planned;

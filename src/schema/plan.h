@@ -4,14 +4,15 @@
 
 /*
  * What is to be filled in, and where: one plan for each schema that properties, items,
- * prefixItems, $ref and allOf lead to from the root. In the schema's arena.
+ * prefixItems, $ref and allOf lead to from the root and that has a default, or leads to one.
+ * In the schema's arena.
  */
 
 #include "schema/names.h"
 
 struct peg__fill_plan {
     const peg_json *value;   /* the schema's own `default`, or NULL */
-    struct peg__names names; /* of properties; `node` is the index of its plan in members */
+    struct peg__names names; /* of properties with a plan; `node` is its index in members */
     struct peg__fill_plan **members;
     const peg_json **keys; /* of properties, in the order of the schema */
     uint32_t n_members;
@@ -20,7 +21,8 @@ struct peg__fill_plan {
     struct peg__fill_plan *items; /* for items after the prefix, or NULL */
     struct peg__fill_plan **also; /* $ref and allOf: for the same value */
     uint32_t n_also;
-    bool is_useful; /* there is a default somewhere below or beside */
+    struct peg__fill_plan *kept; /* while compiling: this one, if it is worth keeping */
+    bool is_useful;              /* there is a default somewhere below or beside */
 };
 
 #endif

@@ -58,6 +58,15 @@ TEST(missing_members_are_filled_in_the_order_of_the_schema_after_those_that_are_
                "{'x':0,'c':'mine'}", "{'x':0,'c':'mine','a':1,'d':null}");
 }
 
+TEST(a_default_counts_wherever_in_all_of_the_member_is_described)
+{
+    check_fill("{'allOf':[{'properties':{'a':{}}},{'properties':{'a':{'default':1}}}]}", "{}",
+               "{'a':1}");
+    check_fill(
+        "{'properties':{'a':{'type':'integer'}},'allOf':[{'properties':{'a':{'default':1}}}]}",
+        "{}", "{'a':1}");
+}
+
 TEST(members_of_members_and_of_items_are_filled_in)
 {
     check_fill("{'properties':{'o':{'properties':{'p':{'default':1}}}}}", "{'o':{}}",
