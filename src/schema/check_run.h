@@ -126,6 +126,16 @@ static inline __attribute__((always_inline)) bool peg__run_inline(struct peg_che
             if (v->u.number == peg__immediate(insn))
                 continue;
             break;
+        case OP_INT_RANGE:
+            /* On failure the two that follow find out which bound it is. */
+            if (v->u.number >= (int32_t)insn->b && v->u.number <= (int32_t)insn->c)
+                insn += 2;
+            continue;
+        case OP_DECIMAL_RANGE:
+            if (peg__is_scaled(v) && v->u.number >= peg__scale((int32_t)insn->b, v) &&
+                v->u.number <= peg__scale((int32_t)insn->c, v))
+                insn += 2;
+            continue;
         case OP_DECIMAL_MIN:
             if (peg__is_at_least(v, peg__immediate(insn)))
                 continue;

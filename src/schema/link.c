@@ -145,6 +145,42 @@ static bool put_draft(struct peg__compiler *c, const struct peg__draft_insn *d, 
     }
 }
 
+/* ---- ranges: a lower and an upper bound in one ------------------------------------------ */
+
+/* The instruction for this kind that comes after the i-th, or NULL. */
+static const struct peg__insn *next_of_kind(const struct peg__draft *d, size_t i, unsigned kind)
+{
+    while (++i < d->n)
+        if ((d->insns[i].kinds >> kind) & 1)
+            return &d->insns[i].insn;
+    return NULL;
+}
+
+static bool is_short(const struct peg__insn *insn)
+{
+    return peg__immediate(insn) == (int32_t)peg__immediate(insn);
+}
+
+/* Puts a range before a lower bound that an upper one follows. */
+static bool put_range(struct peg__compiler *c, const struct peg__draft *d, size_t i, unsigned kind)
+{
+    const struct peg__insn *low = &d->insns[i].insn;
+    const bool is_decimal = low->op == OP_DECIMAL_MIN;
+    const struct peg__insn *high;
+
+    if (low->op != OP_INT_MIN && !is_decimal)
+        return true;
+    high = next_of_kind(d, i, kind);
+    if (!high || high->op != (is_decimal ? OP_DECIMAL_MAX : OP_INT_MAX) || !is_short(low) ||
+        !is_short(high))
+        return true;
+    return peg__put_insn(c,
+                         (struct peg__insn){.op = is_decimal ? OP_DECIMAL_RANGE : OP_INT_RANGE,
+                                            .b = low->b,
+                                            .c = high->b},
+                         d->insns[i].rule);
+}
+
 static bool put_list(struct peg__compiler *c, const struct peg__draft *d, unsigned kind)
 {
     const struct peg__insn fail = {.op = OP_FAIL};
@@ -162,7 +198,7 @@ static bool put_list(struct peg__compiler *c, const struct peg__draft *d, unsign
         /* Only arrays and objects are tracked: there is nothing to mark in anything else. */
         if (kind < PEG_JSON_ARRAY)
             insn.insn.flags &= (uint8_t)~FLAG_TRACKED;
-        if (!put_draft(c, &insn, kind))
+        if (!put_range(c, d, i, kind) || !put_draft(c, &insn, kind))
             return false;
     }
     return true;

@@ -54,8 +54,11 @@ enum peg__op {
     OP_INT_MAX,
     OP_INT_MULTIPLE,
     OP_INT_EQUAL,
+    OP_INT_RANGE,   /* from b to c, both 32 bits: then skip the two that follow, which say it singly
+                     */
     OP_DECIMAL_MIN, /* the same for decimals */
     OP_DECIMAL_MAX,
+    OP_DECIMAL_RANGE,
     /* any number: against the rule's value */
     OP_WHOLE,         /* 3 and 3.0 */
     OP_WRITTEN_WHOLE, /* 3, not 3.0: draft-04 */
