@@ -157,9 +157,9 @@ typedef enum peg_json_duplicates {
     PEG_JSON_REFUSE, /* E_JSON_DUPLICATE_KEY */
 } peg_json_duplicates;
 
-/* Zero means the default of base/limits.h, told here in brackets. */
+/* Zero means the default, told here in brackets. */
 typedef struct peg_json_options {
-    size_t max_bytes;           /* of text [64 MiB]; never more than 4 GiB - 1 */
+    size_t max_bytes;           /* of text [64 MiB]; never more than 2 GiB - 1 */
     unsigned max_depth;         /* of nesting [256]; never more than 4096 */
     unsigned max_number_digits; /* significant digits of one number [1000]; never more */
     unsigned max_exponent;      /* decimal exponent of one number, either sign [10000] */
@@ -256,7 +256,8 @@ PEG_API PEG_MUST_USE peg_status peg_json_write(const peg_json *value, peg_json_s
 PEG_API PEG_MUST_USE peg_status peg_json_canonical(const peg_json *value, char **ret_text,
                                                    size_t *ret_len, peg_error *reterr);
 
-/* Lowercase hex SHA-256 of the canonical form, NUL-terminated. */
+/* Lowercase hex SHA-256 of the canonical form, NUL-terminated. Numbers that differ only beyond
+ * what a double holds, such as 0.1 and 0.10000000000000001, have one canonical form. */
 PEG_API PEG_MUST_USE peg_status peg_json_digest(const peg_json *value, char ret_hex[65],
                                                 peg_error *reterr);
 

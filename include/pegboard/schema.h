@@ -44,7 +44,8 @@ typedef struct peg_schema_docs peg_schema_docs;
 PEG_API peg_schema_docs *peg_schema_docs_new(void);
 PEG_API peg_schema_docs *peg_schema_docs_free(peg_schema_docs *docs);
 /* Copies the document. `uri` is absolute, without fragment; embedded resources are
- * found by their $id. PEG_EEXISTS if the URI is taken, the set is as before. */
+ * found by their $id. PEG_EINVAL (E_SCHEMA_URI), PEG_EEXISTS (E_SCHEMA_URI_TAKEN), PEG_ELIMIT
+ * (E_SCHEMA_DOCUMENTS), PEG_ENOMEM; the set is then as before. */
 PEG_API PEG_MUST_USE peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_str uri,
                                                     const peg_json *schema, peg_error *reterr);
 
@@ -66,9 +67,10 @@ typedef struct peg_schema peg_schema;
 /*
  * Compiles a schema. The text or value is copied as far as needed. options may
  * be NULL. Errors: PEG_ESCHEMA (E_SCHEMA_KEYWORD, E_SCHEMA_REF, E_SCHEMA_DIALECT,
- * E_SCHEMA_PATTERN, E_SCHEMA_DEFAULT, ...) with `where` pointing into the schema,
- * PEG_EPARSE for text that is not JSON, PEG_ELIMIT (E_SCHEMA_TOO_LARGE,
- * E_SCHEMA_TOO_DEEP, E_SCHEMA_TOO_MANY, E_SCHEMA_PATTERN_TOO_LARGE), PEG_ENOMEM.
+ * E_SCHEMA_ID_TAKEN, E_SCHEMA_PATTERN, E_SCHEMA_DEFAULT) with `where` pointing into the
+ * schema, PEG_EPARSE for text that is not JSON or names a member twice, PEG_ELIMIT
+ * (E_SCHEMA_TOO_LARGE, E_SCHEMA_TOO_DEEP, E_SCHEMA_TOO_MANY, E_SCHEMA_URI_TOO_LONG,
+ * E_SCHEMA_PATTERN_TOO_LARGE), PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
                                                    peg_schema **ret_schema, peg_error *reterr);
@@ -94,8 +96,9 @@ typedef struct peg_checker peg_checker;
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_checker_options {
-    unsigned max_depth;   /* nested subschema applications [1,000] */
-    uint64_t max_steps;   /* subschema applications of one check [1,000,000 + 64 a value] */
+    unsigned max_depth;   /* nested subschema applications [1,000]; never more than 10,000.
+                           * One takes some 300 bytes of stack */
+    uint64_t max_steps;   /* subschema applications of one check [200,000 + 64 a value] */
     uint32_t match_limit; /* of one pattern match, per start position [10,000] */
 } peg_checker_options;
 
@@ -146,7 +149,10 @@ PEG_API peg_str peg_report_text(const peg_report *report);
 /*
  * Fills in what `default` says for members and items that are missing, reached
  * through properties, items, prefixItems, $ref and allOf. *ret_doc is a new document,
- * or NULL if nothing was missing; value is never changed.
+ * or NULL if nothing was missing; value is never changed. A default that leaves out
+ * what has a default itself is filled in too. PEG_ELIMIT (E_SCHEMA_FILL_LIMIT): more than
+ * 32 schemas describe one place, or there is no end to what is to be filled in
+ * (256 levels, 100,000 values); PEG_ENOMEM. Takes up to 128 KiB of stack.
  */
 PEG_API PEG_MUST_USE peg_status peg_schema_fill(const peg_schema *schema, const peg_json *value,
                                                 peg_json_doc **ret_doc, peg_error *reterr);
@@ -154,8 +160,8 @@ PEG_API PEG_MUST_USE peg_status peg_schema_fill(const peg_schema *schema, const 
 /* ---- sharing compiled schemas ------------------------------------------------- */
 
 /*
- * Compiled schemas by digest of their canonical form and of the options: equal
- * schemas are compiled once. Bounded in bytes; the least recently used go first
+ * Compiled schemas by digest of their text without its spaces, and of the options: a
+ * schema that comes again is compiled once. Bounded in bytes; the least recently used go first
  * (whoever holds a reference keeps the schema). Any thread. Schemas compiled with
  * `docs` are not shared.
  */

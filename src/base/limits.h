@@ -30,12 +30,20 @@ enum {
     PEG_LIMIT_PATTERN_COMPILED = 256 << 10,
     PEG_LIMIT_PATTERN_NESTING = 100,
 
-    /* A frame of the checker takes some 200 bytes of stack. */
+    /* A level of the checker takes some 300 bytes of stack. */
     PEG_LIMIT_CHECK_DEPTH = 1000,
-    PEG_LIMIT_CHECK_STEPS = 1000000,
+    PEG_LIMIT_CHECK_DEPTH_MAX = 10000,
+    /* Some tens of milliseconds, whatever the schema; honest checks take steps by their values. */
+    PEG_LIMIT_CHECK_STEPS = 200000,
     PEG_LIMIT_CHECK_STEPS_PER_VALUE = 64,
     /* Per start position; what honest patterns need is below 1,000. */
     PEG_LIMIT_MATCH = 10000,
+
+    /* Filling defaults in: schemas that describe one place, levels (some 400 bytes of stack
+     * each), and values that come from defaults. */
+    PEG_LIMIT_FILL_TOGETHER = 32,
+    PEG_LIMIT_FILL_DEPTH = 256,
+    PEG_LIMIT_FILL_VALUES = 100000,
 
     PEG_LIMIT_PATH_BYTES = 4096,
     PEG_LIMIT_PATH_NESTING = 32,

@@ -44,9 +44,9 @@ enum {
     INTERPRETER_STACK_KIB = 8 << 10,
     /* Start positions searched before looking at the clock. */
     FIRST_WINDOW = 256,
-    /* Honest searches take 1-20 ns a byte; under valgrind some 50 times that. */
-    BUDGET_NS = 50000000,
-    BUDGET_NS_PER_BYTE = 400,
+    /* Honest searches take 1-20 ns a byte. */
+    BUDGET_NS = 20000000,
+    BUDGET_NS_PER_BYTE = 60,
     MAX_MATCH_LIMIT = 10000000,
 };
 

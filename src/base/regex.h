@@ -26,7 +26,7 @@ struct peg__regex *peg__regex_free(struct peg__regex *regex);
 size_t peg__regex_bytes(const struct peg__regex *regex);
 
 /* match_limit is per start position and grows with the subject's length within. A search of a
- * subject above 256 bytes also ends, as PEG__MATCH_LIMIT, after 50 ms + 400 ns a byte of CPU. */
+ * subject above 256 bytes also ends, as PEG__MATCH_LIMIT, after 20 ms + 60 ns a byte of CPU. */
 struct peg__matcher *peg__matcher_new(uint32_t match_limit);
 struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher);
 

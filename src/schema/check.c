@@ -225,6 +225,8 @@ peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret
         ck->options = *options;
     if (!ck->options.max_depth)
         ck->options.max_depth = PEG_LIMIT_CHECK_DEPTH;
+    if (ck->options.max_depth > PEG_LIMIT_CHECK_DEPTH_MAX)
+        ck->options.max_depth = PEG_LIMIT_CHECK_DEPTH_MAX;
     if (!ck->options.match_limit)
         ck->options.match_limit = PEG_LIMIT_MATCH;
     ck->seed = peg__hash_key_new().k0;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "schema/compile.h"
+#include "schema/plan.h"
 
 /* Code 0 is an empty list and node 0 accepts everything. */
 static bool compile_constants(struct peg__compiler *c)
@@ -31,24 +32,50 @@ static bool compile_pending(struct peg__compiler *c)
     return true;
 }
 
+static bool fail_default(struct peg__compiler *c, const struct peg__default_use *use,
+                         const char *why)
+{
+    c->status = peg__fail(c->reterr, PEG_ESCHEMA, "E_SCHEMA_DEFAULT",
+                          "this default is refused by its own schema: %s", why);
+    return peg__fail_compile(c, use->key);
+}
+
+/* The default as it will be filled in: what it leaves out may have a default again. */
+static bool fill_default(struct peg__compiler *c, const struct peg__default_use *use,
+                         peg_json_doc **ret_filled)
+{
+    peg_error error;
+
+    switch (peg__fill(use->plan, use->key + 1, ret_filled, &error)) {
+    case PEG_OK:
+        return true;
+    case PEG_ENOMEM:
+        return peg__compile_nomem(c);
+    default:
+        return fail_default(c, use, error.message);
+    }
+}
+
 static bool check_default(struct peg__compiler *c, peg_checker *ck, peg_report *report,
                           const struct peg__default_use *use)
 {
     const uint32_t root = c->out->root;
+    peg_json_doc *filled = NULL;
     peg_verdict verdict;
 
+    if (!fill_default(c, use, &filled))
+        return false;
     c->out->root = use->node;
-    verdict = peg_schema_report(c->out, ck, use->key + 1, report);
+    verdict = peg_schema_report(c->out, ck, filled ? peg_json_root(filled) : use->key + 1, report);
     c->out->root = root;
+    peg_json_doc_free(filled);
     if (verdict == PEG_VALID)
         return true;
     if (verdict == PEG_UNDECIDED && !strcmp(peg_checker_reason(ck), "memory"))
         return peg__compile_nomem(c);
-    c->status = peg__fail(c->reterr, PEG_ESCHEMA, "E_SCHEMA_DEFAULT",
-                          "this default is refused by its own schema: %s",
-                          peg_report_len(report) ? peg_report_at(report, 0)->message.ptr
-                                                 : "a limit was reached while checking it");
-    return peg__fail_compile(c, use->key);
+    return fail_default(c, use,
+                        peg_report_len(report) ? peg_report_at(report, 0)->message.ptr
+                                               : "a limit was reached while checking it");
 }
 
 static bool check_defaults(struct peg__compiler *c)

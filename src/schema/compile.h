@@ -58,6 +58,8 @@ enum {
 /* A default to be checked against the node it belongs to. */
 struct peg__default_use {
     const peg_json *key;
+    const peg_json *schema;            /* that has it */
+    const struct peg__fill_plan *plan; /* of that schema: a default may leave things out too */
     uint32_t node;
 };
 

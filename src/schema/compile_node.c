@@ -166,7 +166,8 @@ bool peg__note_default(struct peg__compiler *c, const struct peg__task *task,
     use = peg__add_items(c, &c->defaults, &c->n_defaults, sizeof(*use), 1);
     if (!use)
         return false;
-    *use = (struct peg__default_use){.key = sub->key[KW_DEFAULT], .node = node};
+    *use = (struct peg__default_use){
+        .key = sub->key[KW_DEFAULT], .schema = task->schema, .node = node};
     return true;
 }
 

@@ -124,7 +124,12 @@ peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_str uri, const peg_jso
     struct peg__document *document;
     peg_status status;
 
-    uri = peg__uri_split(uri).uri;
+    if (!peg__uri_is_absolute(uri))
+        return peg__fail(reterr, PEG_EINVAL, "E_SCHEMA_URI",
+                         "'%.*s' is no absolute URI without fragment, such as "
+                         "https://example.com/address.json",
+                         PEG_ARG(uri));
+    uri = peg__uri_split(uri).uri; /* an empty fragment names the same */
     status = peg__json_copy(schema, &json, reterr);
     if (status)
         return status;

@@ -9,19 +9,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "schema/plan.h"
 #include "schema/program.h"
 
-enum {
-    MAX_TOGETHER = 24,
-    MAX_FILL_DEPTH = 600,
-    /* Defaults that contain what has defaults again can double at every level. */
-    MAX_FILL_VALUES = 100000,
-};
-
 /* The plans that one value is under. */
 struct plans {
-    const struct peg__fill_plan *list[MAX_TOGETHER];
+    const struct peg__fill_plan *list[PEG_LIMIT_FILL_TOGETHER];
     unsigned n;
 };
 
@@ -45,7 +39,7 @@ static void add_one(struct filling *f, struct plans *plans, const struct peg__fi
 {
     if (!plan || !plan->is_useful || has(plans, plan))
         return;
-    if (plans->n == MAX_TOGETHER)
+    if (plans->n == PEG_LIMIT_FILL_TOGETHER)
         f->limit = "allOf and $ref at one place";
     else
         plans->list[plans->n++] = plan;
@@ -70,7 +64,7 @@ static const peg_json *default_of(const struct plans *plans)
     return NULL;
 }
 
-/* Values hold values: the recursion is bounded by MAX_FILL_DEPTH, in fill_value().
+/* Values hold values: the recursion is bounded by PEG_LIMIT_FILL_DEPTH, in fill_value().
  * NOLINTBEGIN(misc-no-recursion) */
 
 static void fill_value(struct filling *f, const peg_json *value, const struct plans *plans);
@@ -79,7 +73,7 @@ static void fill_value(struct filling *f, const peg_json *value, const struct pl
 static void fill_default(struct filling *f, const peg_json *value, const struct plans *plans)
 {
     f->n_added += peg_json_extent(value);
-    if (f->n_added > MAX_FILL_VALUES)
+    if (f->n_added > PEG_LIMIT_FILL_VALUES)
         f->limit = "values";
     fill_value(f, value, plans);
 }
@@ -217,10 +211,10 @@ static void fill_array(struct filling *f, const peg_json *array, const struct pl
         peg_json_add_end(f->b);
 }
 
-/* Bounded by MAX_FILL_DEPTH: a default may contain what has a default again. */
+/* Bounded by PEG_LIMIT_FILL_DEPTH: a default may contain what has a default again. */
 static void fill_value(struct filling *f, const peg_json *value, const struct plans *plans)
 {
-    if (f->depth == MAX_FILL_DEPTH)
+    if (f->depth == PEG_LIMIT_FILL_DEPTH)
         f->limit = "nesting";
     if (f->limit)
         return;
@@ -246,13 +240,13 @@ static peg_status fail_limit(const struct filling *f, peg_error *reterr)
                      f->limit);
 }
 
-peg_status peg_schema_fill(const peg_schema *schema, const peg_json *value, peg_json_doc **ret_doc,
-                           peg_error *reterr)
+peg_status peg__fill(const struct peg__fill_plan *plan, const peg_json *value,
+                     peg_json_doc **ret_doc, peg_error *reterr)
 {
     struct filling f = {0};
     struct plans plans = {.n = 0};
 
-    add_plan(&f, &plans, schema->plan);
+    add_plan(&f, &plans, plan);
     fill_value(&f, value, &plans);
     if (f.limit)
         return fail_limit(&f, reterr);
@@ -269,4 +263,10 @@ peg_status peg_schema_fill(const peg_schema *schema, const peg_json *value, peg_
         return fail_limit(&f, reterr);
     }
     return peg_json_builder_finish(f.b, ret_doc, reterr);
+}
+
+peg_status peg_schema_fill(const peg_schema *schema, const peg_json *value, peg_json_doc **ret_doc,
+                           peg_error *reterr)
+{
+    return peg__fill(schema->plan, value, ret_doc, reterr);
 }

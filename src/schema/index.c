@@ -151,6 +151,16 @@ static peg_status fail_uri(peg_str uri, peg_error *reterr)
                      MAX_ALL_URI_BYTES);
 }
 
+/* Does the schema that has this URI stand in the document that is being indexed? */
+static bool is_in_same_document(const struct peg__index *index, peg_str uri, const peg_json *root)
+{
+    const struct peg__resource *taken = peg__map_get(&index->resources, uri);
+    const struct peg__document *document = index->documents[index->n_documents - 1];
+
+    return taken->root != root && peg__document_holds(document, taken->root) &&
+           peg__document_holds(document, root);
+}
+
 static peg_status add_resource(struct peg__index *index, peg_str uri, const peg_json *root,
                                struct peg__resource **ret_resource, peg_error *reterr)
 {
@@ -167,8 +177,12 @@ static peg_status add_resource(struct peg__index *index, peg_str uri, const peg_
     status = peg__map_put(&index->roots, address(&root), resource, NULL);
     if (status)
         return fail_map(status, reterr);
-    /* The first of two with the same URI stays: both are in the author's hands. */
     status = peg__map_add(&index->resources, uri, resource);
+    if (status == PEG_EEXISTS && is_in_same_document(index, uri, root))
+        return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_ID_TAKEN",
+                         "two schemas of the document have the URI '%.*s'; rename one",
+                         PEG_ARG(uri));
+    /* Of two documents the first stays: which is meant is the host's to say. */
     if (status && status != PEG_EEXISTS)
         return fail_map(status, reterr);
     *ret_resource = resource;
@@ -204,6 +218,10 @@ static peg_status add_anchor(struct walk *w, peg_str name, bool is_dynamic)
     *anchor = (struct peg__anchor){
         .name = name, .target = w->now.schema, .resource = resource, .is_dynamic = is_dynamic};
     status = peg__map_add(&index->anchors, anchor_key(resource, name, &key), anchor);
+    if (status == PEG_EEXISTS && peg__index_anchor(index, resource, name)->target != w->now.schema)
+        return peg__fail(w->reterr, PEG_ESCHEMA, "E_SCHEMA_ID_TAKEN",
+                         "two schemas of one resource have the anchor '%.*s'; rename one",
+                         PEG_ARG(name));
     if (status == PEG_EEXISTS)
         return PEG_OK;
     if (status)
@@ -245,7 +263,8 @@ static peg_status fail_dialect(peg_str uri, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_DIALECT",
                      "the dialect '%.*s' is unknown; use https://json-schema.org/draft/2020-12/"
-                     "schema, 2019-09, draft-07, -06 or -04, or register its meta-schema",
+                     "schema or http://json-schema.org/draft-07/schema#, or register its "
+                     "meta-schema",
                      PEG_ARG(uri));
 }
 
@@ -279,6 +298,17 @@ static peg_status custom_dialect(const struct peg__index *index, peg_str uri,
     return fail_dialect(asked, reterr);
 }
 
+static void tell_where(const struct peg__index *index, const peg_json *value, peg_error *reterr)
+{
+    struct peg__buf where = PEG__BUF(MAX_URI_BYTES);
+
+    if (!reterr || reterr->status == PEG_ENOMEM)
+        return;
+    peg__index_locate(index, value, &where);
+    peg__error_where(reterr, peg__buf_view(&where));
+    peg__buf_free(&where);
+}
+
 static peg_status read_dialect(const struct peg__index *index, const peg_json *schema,
                                const struct peg__dialect *outer, struct peg__dialect *ret_dialect,
                                peg_error *reterr)
@@ -294,13 +324,8 @@ static peg_status read_dialect(const struct peg__index *index, const peg_json *s
         status = peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD", "'$schema' must be a string");
     else if (!peg__dialect_by_uri(peg_json_str(uri), ret_dialect))
         status = custom_dialect(index, peg_json_str(uri), ret_dialect, reterr);
-    if (status && reterr) {
-        struct peg__buf where = PEG__BUF(MAX_URI_BYTES);
-
-        peg__index_locate(index, uri, &where);
-        peg__error_where(reterr, peg__buf_view(&where));
-        peg__buf_free(&where);
-    }
+    if (status)
+        tell_where(index, uri, reterr);
     return status;
 }
 
@@ -375,6 +400,8 @@ static peg_status walk(struct peg__index *index, struct peg__resource *root, peg
         w.now = w.stack[--w.n];
         status = visit(&w);
     }
+    if (status && reterr && !reterr->where[0])
+        tell_where(index, w.now.schema ? w.now.schema : root->root, reterr);
     peg__free(w.stack);
     return status;
 }

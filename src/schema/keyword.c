@@ -145,10 +145,15 @@ struct peg__dialect peg__dialect_of(peg_dialect id)
 
 bool peg__dialect_by_uri(peg_str uri, struct peg__dialect *ret_dialect)
 {
+    static const peg_str https_draft = PEG_LIT("https://json-schema.org/draft-0");
+
     if (uri.len > 0 && uri.ptr[uri.len - 1] == '#')
         uri.len--;
     for (size_t i = 0; i < sizeof(dialect_uris) / sizeof(*dialect_uris); i++)
-        if (peg__str_is(uri, dialect_uris[i].uri)) {
+        if (peg__str_is(uri, dialect_uris[i].uri) ||
+            /* The old drafts are named with http; many write https, and nothing else is meant. */
+            (peg__str_starts(uri, https_draft) &&
+             peg__str_is(peg__str_from(uri, 5), dialect_uris[i].uri + 4))) {
             *ret_dialect = peg__dialect_of(dialect_uris[i].dialect);
             return true;
         }

@@ -51,6 +51,11 @@ static bool can_matter(const struct peg__task *task)
     return (sub.present & telling) != 0;
 }
 
+static struct peg__fill_plan *find_plan(const struct planner *p, const peg_json *schema)
+{
+    return peg__map_get(&p->by_schema, (peg_str){(const char *)&schema, sizeof(schema)});
+}
+
 /* The plan of a schema, to be worked out later if it is new. Leaves without a default have none. */
 static bool plan_for(struct planner *p, const struct peg__task *task,
                      struct peg__fill_plan **ret_plan)
@@ -62,7 +67,7 @@ static bool plan_for(struct planner *p, const struct peg__task *task,
     *ret_plan = NULL;
     if (!can_matter(task))
         return true;
-    *ret_plan = peg__map_get(&p->by_schema, key);
+    *ret_plan = find_plan(p, task->schema);
     if (*ret_plan)
         return true;
     *ret_plan = allocate(p, 1, sizeof(**ret_plan));
@@ -317,8 +322,11 @@ bool peg__compile_plan(struct peg__compiler *c, const struct peg__task *root)
         mark_useful(&p);
         planned = keep_useful(&p);
     }
-    if (planned)
+    if (planned) {
         c->out->plan = kept(plan);
+        for (size_t i = 0; i < c->n_defaults.n; i++)
+            c->defaults[i].plan = kept(find_plan(&p, c->defaults[i].schema));
+    }
     peg__map_free(&p.by_schema);
     peg__free(p.todo);
     return planned;

@@ -25,4 +25,8 @@ struct peg__fill_plan {
     bool is_useful;              /* there is a default somewhere below or beside */
 };
 
+/* Fills in what is missing by a plan, which may be NULL; see peg_schema_fill(). */
+peg_status peg__fill(const struct peg__fill_plan *plan, const peg_json *value,
+                     peg_json_doc **ret_doc, peg_error *reterr);
+
 #endif

@@ -75,8 +75,8 @@ static peg_status compile(struct peg__document *document, const peg_schema_optio
 static peg_status compile_json(peg_json_doc *json, const peg_schema_options *options,
                                peg_schema **ret_schema, peg_error *reterr)
 {
-    const peg_str uri = peg__str(options->base_uri ? options->base_uri : "");
-    struct peg__document *document = peg__document_new(uri, json);
+    /* Without a URI of its own: what a report says of the schema itself is a plain pointer. */
+    struct peg__document *document = peg__document_new(peg__str(""), json);
     peg_status status;
 
     if (!document) {
@@ -111,7 +111,8 @@ peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
 {
     const peg_schema_options o = with_defaults(options);
     /* A subschema takes two levels of JSON: {"properties": {"a": ...}}. */
-    const peg_json_options limits = {.max_bytes = o.max_bytes, .max_depth = 2 * o.max_depth + 2};
+    const peg_json_options limits = {
+        .max_bytes = o.max_bytes, .max_depth = 2 * o.max_depth + 2, .duplicates = PEG_JSON_REFUSE};
     peg_json_doc *json;
     peg_status status = peg_json_parse(text, &limits, &json, reterr);
 

@@ -419,12 +419,29 @@ void peg__write_got(const struct peg__finding *f, struct peg__buf *out)
 
 /* ---- whole sentences ---------------------------------------------------------------------- */
 
+/* The member of dependentRequired whose list has the name in it. */
+static const peg_json *who_asks(const struct peg__finding *f)
+{
+    if (f->rule->kind == PEG_JSON_OBJECT)
+        PEG_JSON_EACH_MEMBER (f->rule, key)
+            if (f->detail > key && f->detail < peg_json_next(key + 1))
+                return key;
+    return NULL;
+}
+
 static void write_missing(const struct peg__finding *f, struct peg__buf *out)
 {
+    const peg_json *asks = who_asks(f);
+
     peg__buf_puts(out, "the member ");
     show_name(f->detail, out);
-    peg__buf_puts(out, is(f, "required") ? " is missing; add it"
-                                         : " is missing, which other members here ask for; add it");
+    peg__buf_puts(out, " is missing");
+    if (asks) {
+        peg__buf_puts(out, ", which ");
+        show_name(asks, out);
+        peg__buf_puts(out, " asks for");
+    }
+    peg__buf_puts(out, "; add it");
 }
 
 static void write_unknown(const struct peg__finding *f, struct peg__buf *out)

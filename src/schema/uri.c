@@ -65,6 +65,13 @@ struct peg__reference peg__uri_split(peg_str reference)
     return split;
 }
 
+bool peg__uri_is_absolute(peg_str uri)
+{
+    const struct peg__reference split_uri = peg__uri_split(uri);
+
+    return split_uri.fragment.len == 0 && split(split_uri.uri).scheme.len > 0;
+}
+
 static char *put(char *to, peg_str s)
 {
     if (s.len)
@@ -150,7 +157,8 @@ peg_str peg__uri_resolve(struct peg__arena *arena, peg_str base, peg_str referen
     if (reference.len == 0)
         return base;
     if (r.scheme.len)
-        return reference;
+        return memmem(reference.ptr, reference.len, "/.", 2) ? join(arena, r, directory)
+                                                             : reference;
     r.scheme = b.scheme;
     if (r.authority.len == 0) {
         r.authority = b.authority;

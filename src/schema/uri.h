@@ -15,6 +15,9 @@ struct peg__reference {
 
 struct peg__reference peg__uri_split(peg_str reference);
 
+/* Does it have a scheme, and no fragment but an empty one? */
+bool peg__uri_is_absolute(peg_str uri);
+
 /* Resolves `reference` (without fragment) against `base` (absolute, or empty). The result is in
  * the arena, or one of the two arguments. ptr is NULL when out of memory. */
 peg_str peg__uri_resolve(struct peg__arena *arena, peg_str base, peg_str reference);

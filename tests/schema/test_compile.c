@@ -186,6 +186,8 @@ TEST(a_default_that_its_schema_refuses_is_refused_if_asked)
         {"{'allOf':[{'default':{'a':1},'properties':{'a':{'type':'string'}}}],"
          "'unevaluatedProperties':false}",
          "/allOf/0/default"},
+        /* There is no end to filling it in. */
+        {"{'properties':{'a':{'$ref':'#','default':{}}}}", "/properties/a/default"},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -205,6 +207,55 @@ TEST(a_default_that_its_schema_accepts_is_fine)
                          "'unevaluatedProperties':false}",
                          &options, "{'a':'y','c':2}"),
               PEG_VALID);
+}
+
+TEST(a_default_is_checked_as_it_will_be_filled_in)
+{
+    const peg_schema_options options = {.check_defaults = true};
+
+    peg_schema_unref(compiled_with("{'properties':{'a':{'type':'object','default':{},"
+                                   "'properties':{'b':{'default':1}},'required':['b']}}}",
+                                   &options));
+}
+
+/* ---- names that are taken ---------------------------------------------------------------------
+ */
+
+TEST(two_schemas_of_one_document_cannot_have_one_name)
+{
+    refuse("{'$defs':{'a':{'$id':'http://x/a'},'b':{'$id':'http://x/a'}}}", "E_SCHEMA_ID_TAKEN",
+           "/$defs/a", "two schemas of the document have the URI 'http://x/a'; rename one");
+    refuse("{'$defs':{'a':{'$anchor':'n'},'b':{'$anchor':'n'}}}", "E_SCHEMA_ID_TAKEN", "/$defs/a",
+           "two schemas of one resource have the anchor 'n'; rename one");
+}
+
+TEST(a_member_of_a_schema_that_is_given_twice_is_refused)
+{
+    peg_schema *schema = NULL;
+    peg_error error;
+
+    CHECK_INT(peg_schema_compile(peg__str(json("{'type':'string','type':'integer'}")), NULL,
+                                 &schema, &error),
+              PEG_EPARSE);
+    CHECK_STR(peg__str(error.code), "E_JSON_DUPLICATE_KEY");
+}
+
+TEST(documents_are_registered_by_absolute_uris_only)
+{
+    static const char *const wrong[] = {"", "rel", "/a/b", "http://q/b#x"};
+    peg_schema_docs *docs = peg_schema_docs_new();
+    peg_json_doc *doc = parsed("{}");
+    peg_error error;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        CHECK_INT(peg_schema_docs_add(docs, peg__str(wrong[i]), peg_json_root(doc), &error),
+                  PEG_EINVAL);
+        CHECK_STR(peg__str(error.code), "E_SCHEMA_URI");
+    }
+    CHECK_STATUS(peg_schema_docs_add(docs, peg__str("http://q/z#"), peg_json_root(doc), &error),
+                 PEG_OK, error);
+    peg_json_doc_free(doc);
+    peg_schema_docs_free(docs);
 }
 
 /* ---- recursion ----------------------------------------------------------------------------------

@@ -93,7 +93,9 @@ TEST(dialects_are_found_by_uri_with_or_without_empty_fragment)
     CHECK(peg__dialect_by_uri(peg__str("https://json-schema.org/draft/2020-12/schema"), &d));
     CHECK_INT(d.id, PEG_DIALECT_2020_12);
     CHECK(!d.asserts_format && !d.asserts_content && !d.ref_stands_alone);
-    CHECK(!peg__dialect_by_uri(peg__str("https://json-schema.org/draft-07/schema#"), &d));
+    CHECK(peg__dialect_by_uri(peg__str("https://json-schema.org/draft-07/schema#"), &d));
+    CHECK_INT(d.id, PEG_DIALECT_DRAFT7);
+    CHECK(!peg__dialect_by_uri(peg__str("https://json-schema.org/draft-03/schema#"), &d));
     CHECK(!peg__dialect_by_uri(peg__str(""), &d));
 }
 

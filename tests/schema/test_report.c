@@ -75,7 +75,7 @@ TEST(missing_and_unknown_members_are_named)
                "the member 'wholly_other' is not allowed here; known are 'city', 'unit'\n");
     check_text("{'additionalProperties':false}", "{'a':1}", "the member 'a' is not allowed here\n");
     check_text("{'dependentRequired':{'a':['b']}}", "{'a':1}",
-               "the member 'b' is missing, which other members here ask for; add it\n");
+               "the member 'b' is missing, which 'a' asks for; add it\n");
     check_text("{'allOf':[true],'properties':{'city':true},'unevaluatedProperties':false}",
                "{'City':1}", "the member 'City' is not allowed here; did you mean 'city'?\n");
 }

@@ -69,6 +69,8 @@ TEST(resolve_gives_the_abnormal_examples_of_rfc_3986_section_5_4_2)
     static const struct resolution list[] = {
         {"../../../g", "http://a/g"},
         {"../../../../g", "http://a/g"},
+        {"http://q/x/../z", "http://q/z"},
+        {"http://q/./z?../y", "http://q/z?../y"},
         {"/./g", "http://a/g"},
         {"/../g", "http://a/g"},
         {"g.", "http://a/b/c/g."},
