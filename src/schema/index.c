@@ -21,7 +21,6 @@
 
 enum {
     MAX_NAMES = 200000,
-    MAX_DIALECT_HOPS = 8,
     MAX_DYNAMIC_ANCHORS = 32,
     /* Every relative $id and $ref is joined to its base: the base's length counts each time. */
     MAX_URI_BYTES = 4096,
@@ -255,80 +254,6 @@ static peg_status note_anchors(struct walk *w, const struct peg__subschema *sub,
     return status;
 }
 
-/* ---- which dialect a schema is written in -------------------------------------- */
-
-static struct peg__document *find_document(const struct peg__index *index, peg_str uri);
-
-static peg_status fail_dialect(peg_str uri, peg_error *reterr)
-{
-    return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_DIALECT",
-                     "the dialect '%.*s' is unknown; use https://json-schema.org/draft/2020-12/"
-                     "schema or http://json-schema.org/draft-07/schema#, or register its "
-                     "meta-schema",
-                     PEG_ARG(uri));
-}
-
-/* A meta-schema that the host registered: its own $schema decides, its $vocabulary narrows. */
-static peg_status custom_dialect(const struct peg__index *index, peg_str uri,
-                                 struct peg__dialect *ret_dialect, peg_error *reterr)
-{
-    const peg_json *vocabulary = NULL;
-    const peg_json *unknown;
-    const peg_str asked = uri;
-
-    for (int hops = 0; hops < MAX_DIALECT_HOPS; hops++) {
-        struct peg__document *meta = find_document(index, peg__uri_split(uri).uri);
-        const peg_json *next = meta ? peg_json_get(peg__document_root(meta), "$schema") : NULL;
-        const peg_json *listed =
-            meta ? peg_json_get(peg__document_root(meta), "$vocabulary") : NULL;
-
-        if (!next || next->kind != PEG_JSON_STRING)
-            return fail_dialect(asked, reterr);
-        if (!vocabulary && listed && listed->kind == PEG_JSON_OBJECT)
-            vocabulary = listed;
-        uri = peg_json_str(next);
-        if (!peg__dialect_by_uri(uri, ret_dialect))
-            continue;
-        if (vocabulary && !peg__dialect_narrow(ret_dialect, vocabulary, &unknown))
-            return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_DIALECT",
-                             "the dialect '%.*s' requires the vocabulary '%.*s', which is unknown",
-                             PEG_ARG(asked), PEG_ARG(peg_json_str(unknown)));
-        return PEG_OK;
-    }
-    return fail_dialect(asked, reterr);
-}
-
-static void tell_where(const struct peg__index *index, const peg_json *value, peg_error *reterr)
-{
-    struct peg__buf where = PEG__BUF(MAX_URI_BYTES);
-
-    if (!reterr || reterr->status == PEG_ENOMEM)
-        return;
-    peg__index_locate(index, value, &where);
-    peg__error_where(reterr, peg__buf_view(&where));
-    peg__buf_free(&where);
-}
-
-static peg_status read_dialect(const struct peg__index *index, const peg_json *schema,
-                               const struct peg__dialect *outer, struct peg__dialect *ret_dialect,
-                               peg_error *reterr)
-{
-    const peg_json *uri = schema->kind == PEG_JSON_OBJECT ? peg_json_get(schema, "$schema") : NULL;
-    peg_status status = PEG_OK;
-
-    if (!uri) {
-        *ret_dialect = *outer;
-        return PEG_OK;
-    }
-    if (uri->kind != PEG_JSON_STRING)
-        status = peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD", "'$schema' must be a string");
-    else if (!peg__dialect_by_uri(peg_json_str(uri), ret_dialect))
-        status = custom_dialect(index, peg_json_str(uri), ret_dialect, reterr);
-    if (status)
-        tell_where(index, uri, reterr);
-    return status;
-}
-
 /* ---- one schema of the walk ----------------------------------------------------- */
 
 /* The identifier of a schema, "" if it has none. */
@@ -350,7 +275,7 @@ static peg_status enter_resource(struct walk *w, struct peg__subschema *sub, peg
     peg_status status;
 
     if (w->now.schema != outer->root) {
-        status = read_dialect(w->index, w->now.schema, &outer->dialect, &dialect, w->reterr);
+        status = peg__index_dialect(w->index, w->now.schema, &outer->dialect, &dialect, w->reterr);
         if (status)
             return status;
         if (dialect.id != outer->dialect.id) {
@@ -401,7 +326,7 @@ static peg_status walk(struct peg__index *index, struct peg__resource *root, peg
         status = visit(&w);
     }
     if (status && reterr && !reterr->where[0])
-        tell_where(index, w.now.schema ? w.now.schema : root->root, reterr);
+        peg__index_tell_where(index, w.now.schema ? w.now.schema : root->root, reterr);
     peg__free(w.stack);
     return status;
 }
@@ -446,7 +371,7 @@ peg_status peg__index_add(struct peg__index *index, struct peg__document *docume
     index->resources.max = index->anchors.max = index->roots.max = MAX_NAMES;
     if (keep(index, document))
         return peg__fail_nomem(reterr);
-    status = read_dialect(index, root, &index->dialect, &dialect, reterr);
+    status = peg__index_dialect(index, root, &index->dialect, &dialect, reterr);
     if (status)
         return status;
     own = root_uri(index, &dialect, root, uri);

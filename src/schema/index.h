@@ -81,6 +81,15 @@ peg_status peg__index_step(struct peg__index *index, const peg_json *value, peg_
 struct peg__anchor *peg__index_anchor(const struct peg__index *index,
                                       const struct peg__resource *resource, peg_str name);
 
+/* The dialect of a schema: what its $schema names, or the one around it. PEG_ESCHEMA
+ * (E_SCHEMA_DIALECT, E_SCHEMA_KEYWORD) with its place. */
+peg_status peg__index_dialect(const struct peg__index *index, const peg_json *schema,
+                              const struct peg__dialect *outer, struct peg__dialect *ret_dialect,
+                              peg_error *reterr);
+/* Sets the place of an error. */
+void peg__index_tell_where(const struct peg__index *index, const peg_json *value,
+                           peg_error *reterr);
+
 /* Appends the pointer of a value, after the URI of its document if that has one. */
 void peg__index_locate(const struct peg__index *index, const peg_json *value, struct peg__buf *out);
 

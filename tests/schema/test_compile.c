@@ -139,7 +139,7 @@ TEST(limits_of_the_text_are_told_in_the_words_of_a_schema)
     const peg_schema_options shallow = {.max_depth = 2};
 
     refuse_with("{'type':'string'}", &small, "E_SCHEMA_TOO_LARGE", "", "max_bytes = 10");
-    refuse_with("{'items':{'items':{'items':true}}}", &shallow, "E_SCHEMA_TOO_DEEP", "",
+    refuse_with("{'items':{'items':{'items':true}}}", &shallow, "E_SCHEMA_TOO_DEEP", "/items",
                 "max_depth = 2");
     refuse_with("{'items':{'items':{'items':{'items':{'items':{'items':{}}}}}}}", &shallow,
                 "E_SCHEMA_TOO_DEEP", "", "max_depth = 2");
