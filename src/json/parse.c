@@ -4,7 +4,8 @@
  * Parsing JSON: options, the copy of the text, the choice of the fast path, errors. Read it from
  * the bottom up:
  *
- *   peg_json_parse, peg_json_reparse -> parse -> parse_text -> peg__parse_values
+ *   peg_json_parse, peg_json_reparse -> parse -> parse_text -> peg__parse_values or one of its
+ *   twins for better machines
  */
 
 #include <string.h>
@@ -17,18 +18,50 @@
 
 enum { SMALL_DEPTH = PEG_LIMIT_JSON_DEPTH };
 
-static peg__parse_values_fn *fast_path(void)
+#ifdef PEG_HAVE_AVX2
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("pclmul") &&
+           __builtin_cpu_supports("popcnt");
+}
+
+/* As of Ice Lake and Zen 4. */
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2");
+}
+#endif
+
+static peg__parse_values_fn *best_way(void)
 {
 #ifdef PEG_HAVE_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi"))
+    if (has_avx512())
+        return peg__parse_values_avx512;
+    if (has_avx2())
         return peg__parse_values_avx2;
 #endif
     return peg__parse_values;
 }
 
-static peg_status parse_text(struct peg__parser *p)
+size_t peg__parse_ways(peg__parse_values_fn *ret_ways[PEG__PARSE_WAYS])
 {
-    const char *at = fast_path()(p, peg__parse_space(p->doc->text));
+    size_t n = 0;
+
+    ret_ways[n++] = peg__parse_values;
+#ifdef PEG_HAVE_AVX2
+    if (has_avx2())
+        ret_ways[n++] = peg__parse_values_avx2;
+    if (has_avx512())
+        ret_ways[n++] = peg__parse_values_avx512;
+#endif
+    return n;
+}
+
+static peg_status parse_text(struct peg__parser *p, peg__parse_values_fn *way)
+{
+    const char *at = way(p, peg__parse_space(p->text));
 
     if (at && at != p->end)
         peg__parse_fail_syntax(p, at, "expected nothing after the value; remove what follows");
@@ -44,19 +77,23 @@ static bool load(struct peg__parser *p, peg_str text)
     /* Room for every value of a small text; larger ones start with what is usual and grow. */
     const size_t want = text.len <= 16384 ? text.len / 2 + 6 : text.len / 8 + 6;
 
-    if (doc->text_capacity < text.len + PEG_JSON_PADDING) {
-        char *grown = peg__alloc(text.len + PEG_JSON_PADDING);
+    const size_t held = PEG__TEXT_LEAD + text.len + PEG__TEXT_PADDING;
+
+    if (doc->text_capacity < held) {
+        char *grown = peg__alloc(held);
 
         if (!grown)
             return false;
         peg__free(doc->text);
         doc->text = grown;
-        doc->text_capacity = text.len + PEG_JSON_PADDING;
+        doc->text_capacity = held;
+        memset(grown, 0, PEG__TEXT_LEAD);
     }
+    p->text = doc->text + PEG__TEXT_LEAD;
+    p->end = p->text + text.len;
     if (text.len)
-        memcpy(doc->text, text.ptr, text.len);
-    memset(doc->text + text.len, 0, PEG_JSON_PADDING);
-    p->end = doc->text + text.len;
+        memcpy(p->text, text.ptr, text.len);
+    memset(p->end, 0, PEG__TEXT_PADDING);
 
     if (doc->capacity < want) {
         peg_json *values = peg__alloc(want * sizeof(*values));
@@ -84,6 +121,7 @@ static void take_options(struct peg__parser *p, const peg_json_options *options)
 
     p->max_digits = o->max_number_digits ? o->max_number_digits : PEG_LIMIT_NUMBER_DIGITS;
     p->max_exponent = o->max_exponent ? o->max_exponent : PEG_LIMIT_NUMBER_EXPONENT;
+    p->has_usual_limits = p->max_digits >= 15 && p->max_exponent >= 15;
     p->duplicates = o->duplicates;
 }
 
@@ -94,8 +132,8 @@ static size_t max_bytes(const peg_json_options *options)
     return max < PEG_LIMIT_JSON_BYTES_MAX ? max : PEG_LIMIT_JSON_BYTES_MAX;
 }
 
-static peg_status parse(peg_json_doc *doc, peg_str text, const peg_json_options *options,
-                        peg_error *reterr)
+static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
+                        const peg_json_options *options, peg_error *reterr)
 {
     struct peg__frame small[SMALL_DEPTH + 1];
     struct peg__parser p = {.doc = doc, .frames = small};
@@ -113,7 +151,7 @@ static peg_status parse(peg_json_doc *doc, peg_str text, const peg_json_options 
     } else {
         p.frames[0] = (struct peg__frame){.closer = '\0'};
         p.last = p.frames + max_depth(options);
-        parse_text(&p);
+        parse_text(&p, way);
     }
     if (p.frames != small)
         peg__free(p.frames);
@@ -122,19 +160,25 @@ static peg_status parse(peg_json_doc *doc, peg_str text, const peg_json_options 
     if (p.status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     peg__fail(reterr, p.status, p.code, "%s", p.message);
-    peg__error_at(reterr, text, (size_t)(p.failed_at - doc->text));
+    peg__error_at(reterr, text, (size_t)(p.failed_at - p.text));
     return p.status;
 }
 
-peg_status peg_json_reparse(peg_json_doc *doc, peg_str text, const peg_json_options *options,
-                            peg_error *reterr)
+peg_status peg__json_reparse_by(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
+                                const peg_json_options *options, peg_error *reterr)
 {
-    const peg_status status = parse(doc, text, options, reterr);
+    const peg_status status = parse(way, doc, text, options, reterr);
 
     /* No half-read value is ever handed out. */
     if (status && doc->values)
         doc->values[0] = (peg_json){.kind = PEG_JSON_NULL};
     return status;
+}
+
+peg_status peg_json_reparse(peg_json_doc *doc, peg_str text, const peg_json_options *options,
+                            peg_error *reterr)
+{
+    return peg__json_reparse_by(best_way(), doc, text, options, reterr);
 }
 
 peg_status peg_json_parse(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
@@ -145,7 +189,7 @@ peg_status peg_json_parse(peg_str text, const peg_json_options *options, peg_jso
 
     if (!doc)
         return peg__fail_nomem(reterr);
-    status = parse(doc, text, options, reterr);
+    status = parse(best_way(), doc, text, options, reterr);
     if (status)
         peg_json_doc_free(doc);
     else

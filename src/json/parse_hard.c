@@ -13,6 +13,8 @@
 char *peg__parse_fail(struct peg__parser *p, peg_status status, const char *code, const char *at,
                       const char *message)
 {
+    if (p->status)
+        return NULL; /* the first one counts */
     p->status = status;
     p->code = code;
     p->failed_at = at;
@@ -45,18 +47,20 @@ static char *fail_nomem(struct peg__parser *p)
     return peg__parse_fail(p, PEG_ENOMEM, "E_OUT_OF_MEMORY", p->end, "out of memory");
 }
 
-peg_json *peg__parse_grow(struct peg__parser *p, peg_json *next, peg_json **ret_limit)
+peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_more)
 {
     peg_json_doc *doc = p->doc;
     const size_t used = (size_t)(next - doc->values);
-    peg_json *grown = peg__grow(doc->values, sizeof(*grown), doc->capacity + 1, &doc->capacity);
+    peg_json *grown;
 
+    if (doc->capacity - used >= n_more)
+        return next;
+    grown = peg__grow(doc->values, sizeof(*grown), used + n_more, &doc->capacity);
     if (!grown) {
         fail_nomem(p);
         return NULL;
     }
     doc->values = grown;
-    *ret_limit = grown + doc->capacity;
     return grown + used;
 }
 
@@ -66,7 +70,7 @@ char *peg__parse_space(char *at)
         switch (*at) {
         case '\n':
         case ' ':
-            at = (char *)(uintptr_t)peg__scan_spaces(at + 1);
+            at += peg__scan_spaces(at + 1) - at;
             break;
         case '\t':
         case '\r':
@@ -78,10 +82,25 @@ char *peg__parse_space(char *at)
     }
 }
 
+char *peg__parse_find_name(struct peg__parser *p, char *at)
+{
+    at = peg__parse_space(at);
+    return *at == '"' ? at
+                      : peg__parse_fail_syntax(p, at, "expected a member's name in double quotes");
+}
+
+char *peg__parse_find_colon(struct peg__parser *p, char *at)
+{
+    at = peg__parse_space(at);
+    return *at == ':' ? at : peg__parse_fail_syntax(p, at, "expected ':' after the member's name");
+}
+
 char *peg__parse_hard_string(struct peg__parser *p, char *start, char *stop, peg_json *value)
 {
     struct peg__unescaped text = {.at = stop, .end = start};
 
+    if (stop < start)
+        text.at = start + (peg__scan_plain(start) - start);
     if (!peg__json_unescape(start, &text)) {
         if (text.at == p->end)
             return peg__parse_fail_syntax(p, text.at, "");

@@ -3,9 +3,10 @@
 #define PEG_JSON_PARSE_STATE_H
 
 /*
- * What the files of the parser share: parse.c starts and ends it, parse_values.h is the fast
- * path, compiled once for every machine and once for those with AVX2, parse_hard.c is what
- * rarely happens.
+ * What the files of the parser share: parse.c starts and ends it; parse_values.h is the fast
+ * path, with the index of parse_index.h and parse_block.h, compiled once for every machine and
+ * again for those with AVX2 and with AVX-512; parse_hard.c and parse_number.c are what happens
+ * more rarely.
  *
  * The parser works on a private copy of the text that ends with a NUL and padding, so that no
  * length is checked while reading: a NUL is no part of any token, and whoever stops at one asks
@@ -15,9 +16,13 @@
 
 #include "json/doc.h"
 
+/* Readable bytes around the text: words are read that end in it, blocks that start in it. Those
+ * behind it are 0. */
+enum { PEG__TEXT_LEAD = 16, PEG__TEXT_PADDING = 80 };
+
 /* An open container. */
 struct peg__frame {
-    uint64_t seen[4]; /* objects: one bit of a hash for each key so far */
+    uint64_t seen[4]; /* objects: a filter of the keys so far */
     uint32_t index;   /* of the container's value */
     uint32_t n;       /* items or members begun */
     char closer;      /* '}' or ']'; NUL for the frame below all containers */
@@ -27,10 +32,12 @@ struct peg__parser {
     peg_json_doc *doc;
     struct peg__frame *frames; /* the first is below all containers */
     struct peg__frame *last;   /* the deepest that is allowed */
-    char *end;                 /* of the text: its NUL */
+    char *text;
+    char *end; /* of the text: its NUL */
     bool has_duplicates;
     unsigned max_digits;
     unsigned max_exponent;
+    bool has_usual_limits; /* no number of up to 15 digits reaches one */
     peg_json_duplicates duplicates;
     peg_status status;
     const char *code;
@@ -40,14 +47,25 @@ struct peg__parser {
 
 /* ---- the fast path ------------------------------------------------------------------ */
 
+/* Reads the value at `at` and all it contains. The place behind it and behind space, or NULL. */
 typedef char *peg__parse_values_fn(struct peg__parser *p, char *at);
 
 peg__parse_values_fn peg__parse_values;
 #ifdef PEG_HAVE_AVX2
 peg__parse_values_fn peg__parse_values_avx2;
+peg__parse_values_fn peg__parse_values_avx512;
 #endif
 
-/* ---- failures: all return NULL -------------------------------------------------------- */
+/* The ways that this machine has, the best one last; for tests. */
+enum { PEG__PARSE_WAYS = 3 };
+size_t peg__parse_ways(peg__parse_values_fn *ret_ways[PEG__PARSE_WAYS]);
+
+/* peg_json_reparse by one of them. */
+peg_status peg__json_reparse_by(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
+                                const peg_json_options *options, peg_error *reterr);
+
+/* ---- failures: all return NULL; the first one is kept
+ * -------------------------------------------------------- */
 
 char *peg__parse_fail(struct peg__parser *p, peg_status status, const char *code, const char *at,
                       const char *message);
@@ -58,11 +76,17 @@ char *peg__parse_fail_after(struct peg__parser *p, const struct peg__frame *top,
 
 /* ---- what rarely happens ---------------------------------------------------------------- */
 
-/* Room for more values: the place of `next` after growing, or NULL. */
-peg_json *peg__parse_grow(struct peg__parser *p, peg_json *next, peg_json **ret_limit);
+/* Room for so many more values: the place of `next`, which may have changed, or NULL. */
+peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_more);
 char *peg__parse_space(char *at);
-/* A string with escapes, bytes beyond ASCII or a mistake; plain from `start` up to `stop`. */
+/* Where the name of a member starts, or its colon is, behind space. */
+char *peg__parse_find_name(struct peg__parser *p, char *at);
+char *peg__parse_find_colon(struct peg__parser *p, char *at);
+/* A string with escapes, bytes beyond ASCII or a mistake; plain from `start` up to `stop`, which
+ * is before it if nobody knows. */
 char *peg__parse_hard_string(struct peg__parser *p, char *start, char *stop, peg_json *value);
+/* A number that is longer than usual, and whatever else stands where a value should. */
+char *peg__parse_number(struct peg__parser *p, char *start, peg_json *value);
 /* A number that does not fit mantissa and exponent, or what is no number. */
 char *peg__parse_hard_number(struct peg__parser *p, char *start, peg_json *value);
 /* The key's bit was set before: is there a key like it? */

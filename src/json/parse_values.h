@@ -1,215 +1,260 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The fast path of the parser: one pass over the text, values written one after the other in
- * its order. Included by the files that compile it for a kind of machine, which define
- * PARSE_VALUES as the name of the function. Read it from the bottom up.
+ * The fast path of the parser, in two stages. The first (parse_index.h) lists where in the next
+ * 8192 bytes of the text tokens start and strings end, without understanding them. The second,
+ * here, reads token after token and writes values in the order of the text.
  *
- * Everything here is inlined into one function, and where it stands is in a local struct whose
- * address never leaves it, so that the compiler keeps it in registers. The slow paths of
- * parse_hard.c take and return values.
+ * Where a token ends is only known when it was read, so a parser in one stage waits for each
+ * before it can begin with the next. With the index the end of a string is known from the start,
+ * and the processor works on several tokens at a time.
+ *
+ * `at` is the truth: the place behind everything that was read, where the next byte has to be
+ * what the grammar wants. `entry` goes through the index in step with it: whatever may start a
+ * value has an entry, and a mistake in the text is found by `at` before the two part. When the
+ * entries are at their end (a 0), the index is made again for what starts at `at`. Strings may
+ * reach beyond a window: those are read without the index.
+ *
+ * Included by the files that compile it for a kind of machine, which define PARSE_VALUES as the
+ * name of the function. Read it from the bottom up. Everything here is inlined into one function,
+ * and where it stands is in a local struct whose address never leaves it, nor that of a field, so
+ * that the compiler keeps it in registers. The slow paths of parse_hard.c take and return values.
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "json/duplicates.h"
+#include "json/parse_digits.h"
+#include "json/parse_index.h"
 #include "json/parse_state.h"
-#include "json/scan.h"
 
 #define HOT static inline __attribute__((always_inline))
 #define RARELY(condition) __builtin_expect((condition), 0)
 
-enum { MAX_SCALED_DIGITS = 18, MAX_SCALED_EXPONENT = 9999 };
-
 /* Where the parser stands. */
 struct cursor {
-    char *at;        /* in the text; NULL after a failure */
-    peg_json *next;  /* where the next value goes */
-    peg_json *limit; /* behind the last one that has room */
+    char *at;              /* in the text; NULL after a failure */
+    const uint16_t *entry; /* of the index: the next token */
+    char *base;            /* what the index counts from: the byte before its window */
+    peg_json *next;        /* where the next value goes */
     struct peg__frame *top;
+    uint16_t *index;
 };
+
+/* ---- the index ------------------------------------------------------------------------ */
+
+__attribute__((noinline)) static size_t make_index(uint16_t *index, const char *at, const char *end)
+{
+    return peg__index_make(index, at, end);
+}
+
+/* Makes an index from here on, and room for a value for each of its entries. */
+HOT void enter_window(struct peg__parser *p, struct cursor *c)
+{
+    const size_t n = make_index(c->index, c->at, p->end);
+    peg_json *next = peg__parse_reserve(p, c->next, n + 2);
+
+    c->entry = c->index;
+    c->base = c->at - 1;
+    if (next)
+        c->next = next;
+    else
+        c->at = p->end; /* no token is there, and the failure told first is the one that counts */
+}
+
+/* Reads a string that has entries between its quotes or reaches beyond the window, and skips its
+ * entries. At least one, so that there is never a value that has none and no room. */
+HOT void read_hard_string(struct peg__parser *p, struct cursor *c, peg_json *value)
+{
+    c->at = peg__parse_hard_string(p, c->at + 1, c->base + c->entry[1], value);
+    if (!c->at || !*c->entry)
+        return;
+    do
+        c->entry++;
+    while (*c->entry && c->base + *c->entry < c->at);
+}
 
 /* ---- scalars ------------------------------------------------------------------------ */
 
-HOT char *skip_space(char *at)
+/* Field by field: the compiler makes two stores of it, and of a whole value five. */
+HOT void set_head(peg_json *value, peg_json_kind kind, uint32_t len)
 {
-    return RARELY((unsigned char)*at <= ' ') ? peg__parse_space(at) : at;
+    value->kind = (uint8_t)kind;
+    value->form = 0;
+    value->exponent = 0;
+    value->len = len;
 }
 
-/* At the opening quote. The closing one becomes a NUL, behind which nothing is read again. */
-HOT char *read_string(struct peg__parser *p, char *at, peg_json *value)
+/* Writes the value of a string without escapes, and a NUL over its closing quote: nothing up to
+ * there is read again. */
+HOT void set_plain_string(peg_json *value, char *start, char *stop)
 {
-    char *start = at + 1;
-    char *stop = (char *)(uintptr_t)peg__scan_plain(start);
-
-    if (RARELY(*stop != '"'))
-        return peg__parse_hard_string(p, start, stop, value);
-    *value = (peg_json){.kind = PEG_JSON_STRING, .len = (uint32_t)(stop - start), .u.ptr = start};
+    set_head(value, PEG_JSON_STRING, (uint32_t)(stop - start));
+    value->u.ptr = start;
     *stop = '\0';
-    return stop + 1;
 }
 
-struct digits {
-    uint64_t value;
-    int n;
-};
-
-HOT uint64_t to_little_endian(uint64_t word)
+/* At the opening quote. */
+HOT void read_string(struct peg__parser *p, struct cursor *c, peg_json *value)
 {
-    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+    char *stop = c->base + c->entry[1];
+
+    if (RARELY(*stop != '"')) {
+        read_hard_string(p, c, value);
+        return;
+    }
+    set_plain_string(value, c->at + 1, stop);
+    c->at = stop + 1;
+    c->entry += 2;
+}
+
+HOT void set_number(peg_json *value, int64_t number, bool negative)
+{
+    value->u.number = negative ? -number : number;
+}
+
+/* A whole number of 8 to 15 digits, as times are; else NULL. */
+HOT char *read_long_integer(char *at, struct peg__digits first, int64_t *ret_number)
+{
+    const struct peg__digits last = peg__digits_find(at + 8);
+    uint64_t number = peg__digits_value(first);
+
+    if (last.n == 8)
+        return NULL;
+    at += 8 + last.n;
+    if (*at == '.' || (*at | 0x20) == 'e')
+        return NULL;
+    if (last.n)
+        number = number * peg__digits_power(last.n) + peg__digits_value(last);
+    *ret_number = (int64_t)number;
+    return at;
 }
 
 /*
- * Digits, eight at a time: how many there are is then a shift and not a branch that nobody can
- * foresee. Numbers that are too long wrap around; their count tells.
+ * A number of up to 15 digits, or 7 and up to 7 more behind a point. Not inlined, as the registers
+ * that it needs would be taken from the loop.
  */
-HOT char *read_digits(char *at, struct digits *digits)
-{
-    static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
-                                      100000, 1000000, 10000000, 100000000};
-    unsigned n;
-
-    do {
-        uint64_t word;
-        uint64_t others;
-
-        memcpy(&word, at, 8);
-        word = to_little_endian(word) ^ 0x3030303030303030ULL;
-        /* A byte is a digit if it is below 10: no high nibble, also after adding 6. */
-        others = (word | (word + 0x0606060606060606ULL)) & 0xF0F0F0F0F0F0F0F0ULL;
-        n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
-        if (n == 0)
-            break;
-        word <<= 64 - 8 * n; /* leading zeros */
-        word = word * 10 + (word >> 8);
-        word = ((word & 0x000000FF000000FFULL) * 0x000F424000000064ULL +
-                ((word >> 16) & 0x000000FF000000FFULL) * 0x0000271000000001ULL) >>
-               32;
-        digits->value = digits->value * powers[n] + (uint32_t)word;
-        digits->n += (int)n;
-        at += n;
-    } while (RARELY(n == 8));
-    return at;
-}
-
-/* The exponent of a number, at the `e`. NULL leaves the case to the hard path. */
-HOT char *read_exponent(char *at, int *exponent)
-{
-    struct digits digits = {0};
-    const bool negative = at[1] == '-';
-
-    at += 1 + (at[1] == '-' || at[1] == '+');
-    at = read_digits(at, &digits);
-    if (digits.n == 0 || digits.n > 4)
-        return NULL;
-    *exponent += negative ? -(int)digits.value : (int)digits.value;
-    return at;
-}
-
-/* The part of a number behind its whole digits. */
-HOT char *read_decimal(char *at, struct digits *digits, int *exponent)
-{
-    if (*at == '.') {
-        const int whole = digits->n;
-
-        at = read_digits(at + 1, digits);
-        if (digits->n == whole)
-            return NULL;
-        *exponent = whole - digits->n;
-    }
-    return RARELY((*at | 0x20) == 'e') ? read_exponent(at, exponent) : at;
-}
-
-HOT char *read_number(struct peg__parser *p, char *start, peg_json *value)
+__attribute__((noinline)) static char *read_number(struct peg__parser *p, char *start,
+                                                   peg_json *value)
 {
     const bool negative = *start == '-';
-    struct digits digits = {0};
-    int exponent = 0;
-    char *const whole = start + negative;
-    char *at = read_digits(whole, &digits);
+    char *at = start + negative;
+    const struct peg__digits whole = peg__digits_find(at);
+    struct peg__digits fraction;
+    int64_t number;
 
-    /* No digit, a leading zero before another digit, or too many for 64 bits. */
-    if (RARELY(digits.n == 0 || (*whole == '0' && digits.n > 1) || digits.n > MAX_SCALED_DIGITS))
-        return peg__parse_hard_number(p, start, value);
-    if (*at != '.' && (*at | 0x20) != 'e' && (digits.value || !negative)) {
-        *value = (peg_json){.kind = PEG_JSON_INTEGER,
-                            .u.number = negative ? -(int64_t)digits.value : (int64_t)digits.value};
+    if (RARELY(!p->has_usual_limits || whole.n == 0 || (*at == '0' && whole.n > 1)))
+        return peg__parse_number(p, start, value);
+    if (whole.n == 8) {
+        at = read_long_integer(at, whole, &number);
+        if (!at)
+            return peg__parse_number(p, start, value);
+    } else {
+        at += whole.n;
+        number = (int64_t)peg__digits_value(whole);
+    }
+    if (*at != '.') {
+        if (RARELY((*at | 0x20) == 'e' || number < negative)) /* -0 is no integer */
+            return peg__parse_number(p, start, value);
+        set_head(value, PEG_JSON_INTEGER, 0);
+        set_number(value, number, negative);
         return at;
     }
-    at = read_decimal(at, &digits, &exponent);
-    if (RARELY(!at || digits.n > MAX_SCALED_DIGITS || abs(exponent) > MAX_SCALED_EXPONENT ||
-               (unsigned)abs(exponent) + MAX_SCALED_DIGITS > p->max_exponent))
-        return peg__parse_hard_number(p, start, value);
-    *value =
-        (peg_json){.kind = PEG_JSON_DECIMAL,
-                   .form = digits.value || !negative ? PEG_JSON_FORM_SCALED : PEG_JSON_FORM_MINUS0,
-                   .exponent = (int16_t)exponent,
-                   .u.number = negative ? -(int64_t)digits.value : (int64_t)digits.value};
+    fraction = peg__digits_find(at + 1);
+    at += 1 + fraction.n;
+    if (RARELY(fraction.n - 1 > 6 || (*at | 0x20) == 'e'))
+        return peg__parse_number(p, start, value);
+    number = number * (int64_t)peg__digits_power(fraction.n) + (int64_t)peg__digits_value(fraction);
+    if (RARELY(number < negative))
+        return peg__parse_number(p, start, value);
+    set_head(value, PEG_JSON_DECIMAL, 0);
+    value->form = PEG_JSON_FORM_SCALED;
+    value->exponent = (int16_t)(0 - (int)fraction.n);
+    set_number(value, number, negative);
     return at;
 }
 
+/* Which of the three words it is nobody can foresee, so that is no branch. */
 HOT char *read_word(struct peg__parser *p, char *at, peg_json *value)
 {
-    if (memcmp(at, "true", 4) == 0) {
-        *value = (peg_json){.kind = PEG_JSON_BOOL, .u.truth = 1};
-        return at + 4;
-    }
-    if (memcmp(at, "null", 4) == 0) {
-        *value = (peg_json){.kind = PEG_JSON_NULL};
-        return at + 4;
-    }
-    if (memcmp(at, "false", 5) == 0) {
-        *value = (peg_json){.kind = PEG_JSON_BOOL};
-        return at + 5;
-    }
-    return peg__parse_fail_syntax(p, at, "expected true, false or null; other words need quotes");
+    const bool is_true = memcmp(at, "true", 4) == 0;
+    const bool is_null = memcmp(at, "null", 4) == 0;
+    const bool is_false = memcmp(at, "false", 5) == 0;
+
+    if (RARELY(!(is_true | is_null | is_false)))
+        return peg__parse_fail_syntax(p, at,
+                                      "expected true, false or null; other words need quotes");
+    set_head(value, is_null ? PEG_JSON_NULL : PEG_JSON_BOOL, 0);
+    value->u.truth = is_true;
+    return at + 4 + is_false;
 }
 
 /* ---- members ------------------------------------------------------------------------- */
 
-/* Which bit of the filter a key sets, from its first bytes and its length. */
-HOT unsigned key_place(uint64_t head, uint32_t len)
+/* Of a word of text, the first n bytes, at most 8. */
+HOT uint64_t first_bytes(uint64_t word, size_t n)
 {
-    static const uint64_t masks[] = {0,
-                                     0xFF,
-                                     0xFFFF,
-                                     0xFFFFFF,
-                                     0xFFFFFFFF,
-                                     0xFFFFFFFFFF,
-                                     0xFFFFFFFFFFFF,
-                                     0xFFFFFFFFFFFFFF,
-                                     0xFFFFFFFFFFFFFFFF};
-
-    head = to_little_endian(head) & masks[len < 8 ? len : 8];
-    return (unsigned)(((head ^ len) * 0x9E3779B97F4A7C15ULL) >> 56);
+#ifdef __BMI2__
+    return _bzhi_u64(word, (unsigned)(8 * n));
+#else
+    return n < 8 ? word & ((1ULL << 8 * n) - 1) : word;
+#endif
 }
 
-/* The key of the next member, its colon and the space behind it. NULL after a failure. */
-HOT char *read_key(struct peg__parser *p, struct peg__frame *top, char *at, peg_json *key)
+/* A hash of the first 8 bytes and the last 8. */
+HOT uint64_t hash_key(const char *start, const char *stop)
 {
+    const size_t len = (size_t)(stop - start);
     uint64_t head;
-    unsigned place;
+    uint64_t tail;
 
-    if (RARELY(*at != '"'))
-        return peg__parse_fail_syntax(p, at, "expected a member's name in double quotes");
-    /* Read before the NUL is written into it: the processor would have to wait for that. */
-    memcpy(&head, at + 1, 8);
-    at = read_string(p, at, key);
-    if (RARELY(!at))
-        return NULL;
-    if (RARELY(at - key->u.ptr != (ptrdiff_t)key->len + 1))
-        memcpy(&head, key->u.ptr, 8); /* it had escapes */
-    place = key_place(head, key->len);
-    if (RARELY(top->seen[place / 64] >> (place % 64) & 1) &&
-        !(at = peg__parse_check_key(p, top, key, at)))
-        return NULL;
-    top->seen[place / 64] |= 1ULL << (place % 64);
+    memcpy(&head, start, 8);
+    if (len <= 8) {
+        head = first_bytes(peg__little_endian(head), len);
+    } else {
+        memcpy(&tail, stop - 8, 8);
+        head = peg__little_endian(head) ^ (peg__little_endian(tail) * 5 + len);
+    }
+    return head * 0x9E3779B97F4A7C15ULL;
+}
 
-    at = skip_space(at);
-    if (RARELY(*at != ':'))
-        return peg__parse_fail_syntax(p, at, "expected ':' after the member's name");
-    return skip_space(at + 1);
+/* Adds a key to the filter of its object. True if there may have been the same key before: two
+ * bits of one of four words are rarely both set by others. */
+HOT bool note_key(struct peg__frame *top, uint64_t hash)
+{
+    uint64_t *word = &top->seen[hash >> 62];
+    const uint64_t bits = 1ULL << (hash >> 56 & 63) | 1ULL << (hash >> 50 & 63);
+    const uint64_t before = *word;
+
+    *word = before | bits;
+    return (before & bits) == bits;
+}
+
+/* At the quote before the name of a member: reads it and its colon. */
+HOT void read_name(struct peg__parser *p, struct cursor *c, peg_json *key)
+{
+    char *start = c->at + 1;
+    char *stop = c->base + c->entry[1];
+    uint64_t hash;
+
+    if (RARELY(*stop != '"')) {
+        read_hard_string(p, c, key);
+        if (!c->at)
+            return;
+        hash = hash_key(start, start + key->len);
+    } else {
+        /* Before the NUL is written into it: the processor would have to wait for that. */
+        hash = hash_key(start, stop);
+        set_plain_string(key, start, stop);
+        c->at = stop + 1;
+        c->entry += 2;
+    }
+    if (RARELY(note_key(c->top, hash)) && !(c->at = peg__parse_check_key(p, c->top, key, c->at)))
+        return;
+    if (RARELY(*c->at != ':'))
+        c->at = peg__parse_find_colon(p, c->at);
+    if (c->at)
+        c->at++;
 }
 
 /* ---- containers ------------------------------------------------------------------------ */
@@ -223,8 +268,11 @@ HOT void open_container(const struct peg__parser *p, struct cursor *c, peg_json 
     top->index = (uint32_t)(value - p->doc->values);
     top->n = 0;
     top->closer = is_object ? '}' : ']';
-    *value = (peg_json){.kind = is_object ? PEG_JSON_OBJECT : PEG_JSON_ARRAY};
-    c->at = skip_space(c->at + 1);
+    set_head(value, is_object ? PEG_JSON_OBJECT : PEG_JSON_ARRAY, 0);
+    c->entry++;
+    c->at++;
+    if (RARELY((unsigned char)*c->at <= ' '))
+        c->at = peg__parse_space(c->at);
 }
 
 HOT void close_container(struct peg__parser *p, struct cursor *c)
@@ -241,24 +289,24 @@ HOT void close_container(struct peg__parser *p, struct cursor *c)
 
 /* ---- the loop ---------------------------------------------------------------------------- */
 
-HOT bool has_room(struct peg__parser *p, struct cursor *c)
-{
-    /* A key and its value. */
-    if (RARELY(c->limit - c->next < 2))
-        c->next = peg__parse_grow(p, c->next, &c->limit);
-    return c->next != NULL;
-}
-
 enum step { SCALAR, OPENED, FAILED };
 
-/* Reads a scalar, or opens a container and stands at what it contains. */
+/*
+ * Reads a scalar, or opens a container and stands at what it contains. What starts a value is in
+ * the index, so that the next entry is about it, unless the window ended.
+ */
 HOT enum step read_value(struct peg__parser *p, struct cursor *c)
 {
-    peg_json *value = c->next++;
+    peg_json *value;
 
+    if (RARELY((unsigned char)*c->at <= ' '))
+        c->at = peg__parse_space(c->at);
+    if (RARELY(!*c->entry))
+        enter_window(p, c);
+    value = c->next++;
     switch (*c->at) {
     case '"':
-        c->at = read_string(p, c->at, value);
+        read_string(p, c, value);
         break;
     case '{':
     case '[':
@@ -271,9 +319,11 @@ HOT enum step read_value(struct peg__parser *p, struct cursor *c)
     case 't':
     case 'f':
     case 'n':
+        c->entry++;
         c->at = read_word(p, c->at, value);
         break;
     default:
+        c->entry++;
         c->at = read_number(p, c->at, value);
     }
     return RARELY(!c->at) ? FAILED : SCALAR;
@@ -283,59 +333,88 @@ HOT enum step read_value(struct peg__parser *p, struct cursor *c)
 HOT enum step read_member(struct peg__parser *p, struct cursor *c)
 {
     c->top->n++;
-    if (RARELY(!has_room(p, c)))
+    if (RARELY(!*c->entry))
+        enter_window(p, c);
+    if (RARELY(*c->at != '"') && !(c->at = peg__parse_find_name(p, c->at)))
         return FAILED;
-    c->at = read_key(p, c->top, c->at, c->next++);
+    read_name(p, c, c->next++);
     return RARELY(!c->at) ? FAILED : read_value(p, c);
 }
 
 HOT enum step read_item(struct peg__parser *p, struct cursor *c)
 {
     c->top->n++;
-    return RARELY(!has_room(p, c)) ? FAILED : read_value(p, c);
+    return read_value(p, c);
+}
+
+/* Behind a value: is there another one in its container? */
+HOT bool take_comma(struct cursor *c)
+{
+    if (*c->at != ',' && (unsigned char)*c->at <= ' ')
+        c->at = peg__parse_space(c->at);
+    if (*c->at != ',')
+        return false;
+    c->at++;
+    return true;
+}
+
+/* At what a container contains, or at its end. */
+HOT enum step read_first(struct peg__parser *p, struct cursor *c)
+{
+    if (*c->at == c->top->closer)
+        return SCALAR;
+    return c->top->closer == '}' ? read_member(p, c) : read_item(p, c);
 }
 
 /*
  * Objects and arrays have loops of their own, not for tidiness but for the branch predictor:
  * what follows a member and what follows an item are different habits.
  */
+HOT enum step read_others(struct peg__parser *p, struct cursor *c)
+{
+    enum step step = SCALAR;
+
+    if (c->top->closer == '}') {
+        while (step == SCALAR && take_comma(c))
+            step = read_member(p, c);
+    } else {
+        while (step == SCALAR && take_comma(c))
+            step = read_item(p, c);
+    }
+    return step;
+}
+
+/* Behind a value: on in the container, and out of it, until another one is opened. */
+HOT enum step go_on(struct peg__parser *p, struct cursor *c)
+{
+    while (c->top != p->frames) {
+        const enum step step = read_others(p, c);
+
+        if (step != SCALAR)
+            return step;
+        if (RARELY(*c->at != c->top->closer)) {
+            peg__parse_fail_after(p, c->top, c->at);
+            return FAILED;
+        }
+        close_container(p, c);
+        if (RARELY(!c->at))
+            return FAILED;
+    }
+    return SCALAR;
+}
+
 char *PARSE_VALUES(struct peg__parser *p, char *at)
 {
-    struct cursor c = {.at = at,
-                       .next = p->doc->values,
-                       .limit = p->doc->values + p->doc->capacity,
-                       .top = p->frames};
-    enum step step = read_value(p, &c);
+    uint16_t index[PEG__INDEX_SIZE];
+    struct cursor c = {.at = at, .next = p->doc->values, .top = p->frames, .index = index};
+    enum step step;
 
+    enter_window(p, &c);
+    step = read_value(p, &c);
     while (step == OPENED) {
-        if (*c.at == c.top->closer) {
-            step = SCALAR; /* nothing inside */
-        } else {
-            step = c.top->closer == '}' ? read_member(p, &c) : read_item(p, &c);
-            if (step == OPENED)
-                continue;
-        }
-        /* Behind a value: on in the container, or out of it. */
-        while (step == SCALAR && c.top != p->frames) {
-            if (c.top->closer == '}') {
-                while (step == SCALAR && *(c.at = skip_space(c.at)) == ',') {
-                    c.at = skip_space(c.at + 1);
-                    step = read_member(p, &c);
-                }
-            } else {
-                while (step == SCALAR && *(c.at = skip_space(c.at)) == ',') {
-                    c.at = skip_space(c.at + 1);
-                    step = read_item(p, &c);
-                }
-            }
-            if (step != SCALAR)
-                break;
-            if (RARELY(*c.at != c.top->closer))
-                return peg__parse_fail_after(p, c.top, c.at);
-            close_container(p, &c);
-            if (RARELY(!c.at))
-                return NULL;
-        }
+        step = read_first(p, &c);
+        if (step == SCALAR)
+            step = go_on(p, &c);
     }
     return step == FAILED ? NULL : peg__parse_space(c.at);
 }

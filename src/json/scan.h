@@ -7,7 +7,9 @@
  * may read up to 32 bytes past what they look at: texts are padded for that.
  */
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -57,6 +59,43 @@ static inline const char *peg__scan_plain(const char *at)
     while (!(special = peg__scan_special(at)))
         at += 32;
     return at + __builtin_ctz(special);
+}
+
+/* Copies the first n of 32 bytes; the others stay as they are. */
+static inline void peg__scan_blend(char *to, const char *from, unsigned n)
+{
+    static const int8_t masks[64] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                     -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                     -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    __m128i mixed[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        const __m128i mask =
+            _mm_loadu_si128((const __m128i *)(const void *)(masks + 32 - n + 16 * i));
+        const __m128i new = _mm_loadu_si128((const __m128i *)(const void *)(from + 16 * i));
+        const __m128i old = _mm_loadu_si128((const __m128i *)(const void *)(to + 16 * i));
+
+        mixed[i] = _mm_or_si128(_mm_and_si128(mask, new), _mm_andnot_si128(mask, old));
+    }
+    memcpy(to, mixed, 32);
+}
+
+/*
+ * Moves plain bytes towards the start of the text. Tells where in `from` they end. Behind the
+ * last one bytes are written again as they are: that costs less than a branch on how many there
+ * are.
+ */
+static inline const char *peg__scan_move_plain(char *to, const char *from)
+{
+    unsigned special;
+
+    while (!(special = peg__scan_special(from))) {
+        memmove(to, from, 32);
+        to += 32;
+        from += 32;
+    }
+    peg__scan_blend(to, from, (unsigned)__builtin_ctz(special));
+    return from + __builtin_ctz(special);
 }
 
 /* The first byte that is not a space. */
@@ -123,6 +162,18 @@ static inline const char *peg__scan_spaces(const char *at)
     while (*at == ' ')
         at++;
     return at;
+}
+
+#endif
+
+#if !defined(__SSE2__)
+
+static inline const char *peg__scan_move_plain(char *to, const char *from)
+{
+    const char *stop = peg__scan_plain(from);
+
+    memmove(to, from, (size_t)(stop - from));
+    return stop;
 }
 
 #endif

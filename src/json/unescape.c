@@ -2,8 +2,6 @@
 
 #include "json/unescape.h"
 
-#include <string.h>
-
 #include "json/scan.h"
 
 static bool fail(struct peg__unescaped *text, const char *problem)
@@ -108,16 +106,16 @@ static bool unescape_unicode(struct peg__unescaped *text)
 
 static bool unescape_one(struct peg__unescaped *text)
 {
-    static const char from[] = "\"\\/bfnrt";
-    static const char to[] = "\"\\/\b\f\n\r\t";
-    const char *found;
+    static const char meanings[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                       ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+    const char meaning = meanings[(unsigned char)text->at[1]];
 
-    if (text->at[1] == 'u')
-        return unescape_unicode(text);
-    found = text->at[1] ? strchr(from, text->at[1]) : NULL;
-    if (!found)
+    if (!meaning) {
+        if (text->at[1] == 'u')
+            return unescape_unicode(text);
         return fail(text, "unknown escape; JSON has \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX");
-    *text->end++ = to[found - from];
+    }
+    *text->end++ = meaning;
     text->at += 2;
     return true;
 }
@@ -131,7 +129,8 @@ static bool copy_character(struct peg__unescaped *text)
         text->is_utf8 = true;
         return false;
     }
-    memmove(text->end, text->at, size);
+    for (size_t i = 0; i < size; i++)
+        text->end[i] = text->at[i];
     text->end += size;
     text->at += size;
     return true;
@@ -139,13 +138,11 @@ static bool copy_character(struct peg__unescaped *text)
 
 static void copy_plain(struct peg__unescaped *text)
 {
-    char *stop = (char *)(uintptr_t)peg__scan_plain(text->at);
-    const size_t n = (size_t)(stop - text->at);
+    const char *stop = text->end == text->at ? peg__scan_plain(text->at)
+                                             : peg__scan_move_plain(text->end, text->at);
 
-    if (text->end != text->at)
-        memmove(text->end, text->at, n);
-    text->end += n;
-    text->at = stop;
+    text->end += stop - text->at;
+    text->at += stop - text->at;
 }
 
 bool peg__json_unescape(char *start, struct peg__unescaped *text)
