@@ -121,7 +121,7 @@ static void take_options(struct peg__parser *p, const peg_json_options *options)
 
     p->max_digits = o->max_number_digits ? o->max_number_digits : PEG_LIMIT_NUMBER_DIGITS;
     p->max_exponent = o->max_exponent ? o->max_exponent : PEG_LIMIT_NUMBER_EXPONENT;
-    p->has_usual_limits = p->max_digits >= 15 && p->max_exponent >= 15;
+    p->has_usual_limits = p->max_digits >= 18 && p->max_exponent >= 18;
     p->duplicates = o->duplicates;
 }
 

@@ -37,7 +37,7 @@ struct peg__parser {
     bool has_duplicates;
     unsigned max_digits;
     unsigned max_exponent;
-    bool has_usual_limits; /* no number of up to 15 digits reaches one */
+    bool has_usual_limits; /* no number of up to 18 digits reaches one */
     peg_json_duplicates duplicates;
     peg_status status;
     const char *code;

@@ -130,9 +130,31 @@ HOT char *read_long_integer(char *at, struct peg__digits first, int64_t *ret_num
     return at;
 }
 
+/* The digits behind a point: the place behind them, NULL if there are none or very many. */
+HOT char *read_fraction(char *at, int64_t *number, unsigned *ret_n)
+{
+    struct peg__digits digits = peg__digits_find(at);
+    uint64_t value = (uint64_t)*number; /* may wrap around: whoever counts them does not use it */
+    unsigned n = 0;
+
+    while (RARELY(digits.n == 8 && n < 16)) {
+        value = value * peg__digits_power(8) + peg__digits_value(digits);
+        n += 8;
+        digits = peg__digits_find(at + n);
+    }
+    if (digits.n)
+        value = value * peg__digits_power(digits.n) + peg__digits_value(digits);
+    n += digits.n;
+    if (RARELY(n == 0 || n == 24))
+        return NULL;
+    *number = (int64_t)value;
+    *ret_n = n;
+    return at + n;
+}
+
 /*
- * A number of up to 15 digits, or 7 and up to 7 more behind a point. Not inlined, as the registers
- * that it needs would be taken from the loop.
+ * A number in a usual form: up to 15 digits, or up to 7 and a fraction, together 18. Not inlined,
+ * as the registers that it needs would be taken from the loop.
  */
 __attribute__((noinline)) static char *read_number(struct peg__parser *p, char *start,
                                                    peg_json *value)
@@ -140,7 +162,7 @@ __attribute__((noinline)) static char *read_number(struct peg__parser *p, char *
     const bool negative = *start == '-';
     char *at = start + negative;
     const struct peg__digits whole = peg__digits_find(at);
-    struct peg__digits fraction;
+    unsigned n_fraction;
     int64_t number;
 
     if (RARELY(!p->has_usual_limits || whole.n == 0 || (*at == '0' && whole.n > 1)))
@@ -160,16 +182,12 @@ __attribute__((noinline)) static char *read_number(struct peg__parser *p, char *
         set_number(value, number, negative);
         return at;
     }
-    fraction = peg__digits_find(at + 1);
-    at += 1 + fraction.n;
-    if (RARELY(fraction.n - 1 > 6 || (*at | 0x20) == 'e'))
-        return peg__parse_number(p, start, value);
-    number = number * (int64_t)peg__digits_power(fraction.n) + (int64_t)peg__digits_value(fraction);
-    if (RARELY(number < negative))
+    at = read_fraction(at + 1, &number, &n_fraction);
+    if (RARELY(!at || (*at | 0x20) == 'e' || whole.n + n_fraction > 18 || number < negative))
         return peg__parse_number(p, start, value);
     set_head(value, PEG_JSON_DECIMAL, 0);
     value->form = PEG_JSON_FORM_SCALED;
-    value->exponent = (int16_t)(0 - (int)fraction.n);
+    value->exponent = (int16_t)(0 - (int)n_fraction);
     set_number(value, number, negative);
     return at;
 }

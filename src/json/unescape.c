@@ -120,19 +120,22 @@ static bool unescape_one(struct peg__unescaped *text)
     return true;
 }
 
-static bool copy_character(struct peg__unescaped *text)
+/* A run of characters beyond ASCII. */
+static bool copy_characters(struct peg__unescaped *text)
 {
-    const size_t size = utf8_size(text->at);
+    do {
+        const size_t size = utf8_size(text->at);
 
-    if (size == 0) {
-        fail(text, "these bytes are not UTF-8");
-        text->is_utf8 = true;
-        return false;
-    }
-    for (size_t i = 0; i < size; i++)
-        text->end[i] = text->at[i];
-    text->end += size;
-    text->at += size;
+        if (size == 0) {
+            fail(text, "these bytes are not UTF-8");
+            text->is_utf8 = true;
+            return false;
+        }
+        for (size_t i = 0; i < size; i++)
+            text->end[i] = text->at[i];
+        text->end += size;
+        text->at += size;
+    } while ((unsigned char)*text->at >= 0x80);
     return true;
 }
 
@@ -153,7 +156,7 @@ bool peg__json_unescape(char *start, struct peg__unescaped *text)
             if (!unescape_one(text))
                 return false;
         } else if ((unsigned char)*text->at >= 0x80) {
-            if (!copy_character(text))
+            if (!copy_characters(text))
                 return false;
         } else if ((unsigned char)*text->at < 0x20) {
             return fail(text, "control characters in a string must be escaped");
