@@ -98,7 +98,8 @@ static peg_status missing(const peg_json *value, peg_str found, peg_str token, p
                   more, peg_json_len(value));
     else
         peg__fail(reterr, PEG_ENOTFOUND, "E_JSON_POINTER_MISSING",
-                  "there is nothing at '%.*s%s' inside of a %s", shown, token.ptr, more,
+                  "there is nothing at '%.*s%s' inside of %s %s", shown, token.ptr, more,
+                  peg_json_kind_of(value) == PEG_JSON_INTEGER ? "an" : "a",
                   peg_json_kind_name(peg_json_kind_of(value)));
     peg__error_where(reterr, found);
     return PEG_ENOTFOUND;

@@ -84,6 +84,29 @@ TEST(pointer_tells_how_far_it_came)
     peg_json_doc_free(w.doc);
 }
 
+TEST(pointer_into_a_scalar_is_told_with_the_right_article)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"1", "there is nothing at 'x' inside of an integer"},
+        {"\"1\"", "there is nothing at 'x' inside of a string"},
+        {"null", "there is nothing at 'x' inside of a null"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct world w = {0};
+
+        CHECK_STATUS(peg_json_parse(peg__str(cases[i].text), NULL, &w.doc, &w.error), PEG_OK,
+                     w.error);
+        w.root = peg_json_root(w.doc);
+        CHECK_STATUS(follow(&w, "/x"), PEG_ENOTFOUND, w.error);
+        CHECK_STR(peg__str(w.error.message), cases[i].message);
+        peg_json_doc_free(w.doc);
+    }
+}
+
 TEST(pointer_refuses_what_is_no_pointer)
 {
     static const struct {
