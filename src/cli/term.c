@@ -41,7 +41,19 @@ const struct cli_style *cli_style_for(enum cli_color color, int fd)
     return &plain;
 }
 
-/* C0, DEL, and C1 in its UTF-8 form: returns how many bytes to write out, or 0. */
+/* U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: they make text look like other text. Reads
+ * three bytes. */
+static bool turns_text_around(const char *text)
+{
+    const unsigned char last = (unsigned char)text[2];
+
+    if (memcmp(text, "\xE2\x80", 2) == 0)
+        return last == 0x8E || last == 0x8F || (last >= 0xAA && last <= 0xAE);
+    return memcmp(text, "\xE2\x81", 2) == 0 && last >= 0xA6 && last <= 0xA9;
+}
+
+/* C0, DEL, and in their UTF-8 form C1 and what controls the direction of writing: returns how many
+ * bytes to write out, or 0. */
 static size_t control_at(peg_str text, size_t i)
 {
     const unsigned char c = (unsigned char)text.ptr[i];
@@ -50,6 +62,8 @@ static size_t control_at(peg_str text, size_t i)
         return 1;
     if (c == 0xC2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xA0)
         return 2;
+    if (c == 0xE2 && i + 2 < text.len && turns_text_around(text.ptr + i))
+        return 3;
     return 0;
 }
 

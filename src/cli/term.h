@@ -22,8 +22,9 @@ bool cli_color_read(const char *text, enum cli_color *ret_color);
 /* AUTO means: fd is a terminal, NO_COLOR is unset or empty, TERM is not "dumb". */
 const struct cli_style *cli_style_for(enum cli_color color, int fd);
 
-/* Appends text from outside, control characters written as \x1B, so that a file
- * name or an instance cannot steer the terminal or fake a line. */
+/* Appends text from outside, control characters and those that turn the direction of writing
+ * around written as \x1B, so that a file name or an instance cannot steer the terminal, fake a
+ * line or look like another. */
 void cli_put_safe(struct peg__buf *out, peg_str text);
 
 /* Monotonic; for progress and benchmarks. */

@@ -35,6 +35,18 @@ TEST(the_second_block_of_control_characters_too)
     check_safe("\xC2", 1, "\xC2");         /* cut short: nothing behind it is read */
 }
 
+TEST(what_turns_the_direction_of_writing_around_becomes_visible)
+{
+    check_safe("\xE2\x80\x8E\xE2\x80\x8F", 6, "\\xE2\\x80\\x8E\\xE2\\x80\\x8F");
+    check_safe("\xE2\x80\xAA\xE2\x80\xAE", 6, "\\xE2\\x80\\xAA\\xE2\\x80\\xAE");
+    check_safe("\xE2\x81\xA6\xE2\x81\xA9", 6, "\\xE2\\x81\\xA6\\xE2\\x81\\xA9");
+    /* Their neighbours are text, and nothing behind one that is cut short is read. */
+    check_safe("\xE2\x80\x8D\xE2\x80\x90", 6, "\xE2\x80\x8D\xE2\x80\x90");
+    check_safe("\xE2\x80\xA9\xE2\x80\xAF", 6, "\xE2\x80\xA9\xE2\x80\xAF");
+    check_safe("\xE2\x81\xA5\xE2\x81\xAA", 6, "\xE2\x81\xA5\xE2\x81\xAA");
+    check_safe("\xE2\x80", 2, "\xE2\x80");
+}
+
 TEST(colour_is_read_by_name)
 {
     enum cli_color color = CLI_COLOR_AUTO;
