@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,14 +15,14 @@
 
 enum { READ_BYTES = 64 << 10 };
 
-static bool is_stdin(const char *path)
+bool cli_is_stdin(const char *path)
 {
     return strcmp(path, "-") == 0;
 }
 
 const char *cli_file_label(const char *path)
 {
-    return is_stdin(path) ? "<stdin>" : path;
+    return cli_is_stdin(path) ? "<stdin>" : path;
 }
 
 enum cli_syntax cli_syntax_of(const char *path)
@@ -48,7 +49,7 @@ static peg_status fail_read(peg_error *reterr)
 static peg_status open_file(const char *path, int *ret_fd, uint64_t *ret_size, peg_error *reterr)
 {
     struct stat st;
-    const int fd = is_stdin(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = cli_is_stdin(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE_OPEN",
@@ -121,6 +122,34 @@ peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *ret
     status = size > text->max ? fail_too_large(text->max, reterr) : read_all(fd, text, reterr);
     close_file(fd);
     return status;
+}
+
+/* ---- hints ------------------------------------------------------------------ */
+
+/* JSON is nearly always an object or an array; only a hint hangs on it. */
+static bool looks_like_json(peg_str text)
+{
+    size_t i = 0;
+
+    while (i < text.len && strchr(" \t\r\n", text.ptr[i]) && text.ptr[i])
+        i++;
+    return i == text.len || text.ptr[i] == '{' || text.ptr[i] == '[';
+}
+
+void cli_hint(peg_str text, bool may_be_yaml, peg_error *error)
+{
+    static const peg_str mark = PEG_LIT("\xEF\xBB\xBF");
+    const size_t len = strlen(error->message);
+    const char *hint = NULL;
+
+    if (strcmp(error->code, "E_JSON_SYNTAX") != 0)
+        return;
+    if (peg__str_starts(text, mark))
+        hint = "the text starts with a byte order mark: remove it";
+    else if (may_be_yaml && !looks_like_json(text))
+        hint = "if this is YAML, try --yaml";
+    if (hint)
+        snprintf(error->message + len, sizeof(error->message) - len, "; %s", hint);
 }
 
 /* ---- lines ------------------------------------------------------------------ */

@@ -16,6 +16,8 @@ enum cli_syntax {
 /* .yaml and .yml, .jsonl and .ndjson; anything else, "-" too, is JSON. */
 enum cli_syntax cli_syntax_of(const char *path);
 
+/* Is it "-"? */
+bool cli_is_stdin(const char *path);
 /* "<stdin>" for "-": what a message calls the file. */
 const char *cli_file_label(const char *path);
 
@@ -24,6 +26,12 @@ const char *cli_file_label(const char *path);
  * again. Errors: E_FILE_OPEN, E_FILE_READ, E_FILE_TOO_LARGE, E_OUT_OF_MEMORY.
  */
 peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr);
+
+/*
+ * Adds to an E_JSON_SYNTAX what may have gone wrong with the text as a whole: it starts with a byte
+ * order mark, or it may be YAML and looks so. Leaves other errors alone.
+ */
+void cli_hint(peg_str text, bool may_be_yaml, peg_error *error);
 
 /* ---- lines ------------------------------------------------------------------ */
 

@@ -34,11 +34,13 @@ static const struct cli_option option_table[] = {
     {OPT_JSONL, 0, "jsonl", NULL, "read every FILE as JSON lines: one instance a line"},
     {OPT_YAML, 0, "yaml", NULL, "read every FILE as YAML"},
     {OPT_DRAFT, 0, "draft", "DRAFT",
-     "dialect of a schema without $schema: 4, 6, 7, 2019-09,\n2020-12 (default) or v1"},
+     "dialect of a schema without $schema: 4, 6, 7, 2019-09,\n2020-12 (default) or v1; draft7 and "
+     "draft-07 are 7, too"},
     {OPT_ASSERT_FORMAT, 0, "assert-format", NULL, "check `format` (default: only up to draft 7)"},
     {OPT_NO_ASSERT_FORMAT, 0, "no-assert-format", NULL, "never check `format`"},
     {OPT_REF, 0, "ref", "[URI=]FILE",
-     "a document that $ref may lead to, known by its $id or by\nURI; may be given many times"},
+     "a document that $ref may lead to, known by its $id and by\nwhere it stands, or by URI; may "
+     "be given many times"},
     {OPT_MAX_BYTES, 0, "max-bytes", "N",
      "largest instance: a file, or a line of a .jsonl file;\n64M by default, K, M and G are "
      "understood"},
@@ -53,8 +55,12 @@ static const struct {
     const char *name;
     peg_dialect dialect;
 } drafts[] = {
-    {"4", PEG_DIALECT_DRAFT4},        {"6", PEG_DIALECT_DRAFT6},        {"7", PEG_DIALECT_DRAFT7},
-    {"2019-09", PEG_DIALECT_2019_09}, {"2020-12", PEG_DIALECT_2020_12}, {"v1", PEG_DIALECT_V1},
+    {"4", PEG_DIALECT_DRAFT4},        {"draft4", PEG_DIALECT_DRAFT4},
+    {"draft-04", PEG_DIALECT_DRAFT4}, {"6", PEG_DIALECT_DRAFT6},
+    {"draft6", PEG_DIALECT_DRAFT6},   {"draft-06", PEG_DIALECT_DRAFT6},
+    {"7", PEG_DIALECT_DRAFT7},        {"draft7", PEG_DIALECT_DRAFT7},
+    {"draft-07", PEG_DIALECT_DRAFT7}, {"2019-09", PEG_DIALECT_2019_09},
+    {"2020-12", PEG_DIALECT_2020_12}, {"v1", PEG_DIALECT_V1},
 };
 
 static bool read_draft(const char *text, peg_dialect *ret_dialect)
@@ -222,6 +228,7 @@ static int run_with(const struct validate_options *o)
     peg_checker_free(v.checker);
     peg_schema_unref(v.schema);
     peg_schema_docs_free(v.docs);
+    peg__arena_free(&v.uris);
     peg__buf_free(&v.schema_text);
     peg__buf_free(&v.text);
     peg__buf_free(&v.out);

@@ -12,6 +12,7 @@
  *   validate_bench.c   --benchmark
  */
 
+#include "base/arena.h"
 #include "cli/input.h"
 #include "cli/term.h"
 #include "pegboard/schema.h"
@@ -38,6 +39,7 @@ struct validate_options {
 struct validate {
     const struct validate_options *options;
     struct peg__buf schema_text; /* as JSON, also when it was YAML */
+    struct peg__arena uris;      /* of the schema and of what --ref names */
     peg_schema_docs *docs;       /* what --ref registered */
     peg_schema_options schema_options;
     peg_schema *schema;
@@ -78,9 +80,13 @@ void validate_each(struct validate *v, const char *path, validate_fn *fn, void *
 
 /* A validate_fn: check, count, print. */
 void validate_check(struct validate *v, const struct validate_instance *instance, void *user);
-/* Tells on stderr (and with --json on stdout) why something cannot be used, and counts it. */
+/* Tells why an instance cannot be used, and counts it: on stderr, or with --json on stdout. */
 void validate_unusable(struct validate *v, const struct validate_place *place,
                        const peg_error *error);
+/* The same for the schema or a document of --ref; as no instance can tell it then, it is always
+ * told on stderr, and with --json on stdout too. */
+void validate_unusable_schema(struct validate *v, const struct validate_place *place,
+                              const peg_error *error);
 /* After the last line of a .jsonl file: how many were valid. */
 void validate_print_lines(struct validate *v, const char *path, uint64_t n, uint64_t n_valid);
 

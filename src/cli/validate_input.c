@@ -14,6 +14,7 @@ static void each_json(struct validate *v, const char *path, validate_fn *fn, voi
 
     if (cli_read_file(path, &v->text, &error) ||
         peg_json_reparse(v->doc, peg__buf_view(&v->text), &v->options->json, &error)) {
+        cli_hint(peg__buf_view(&v->text), cli_is_stdin(path), &error);
         validate_unusable(v, &instance.place, &error);
         return;
     }
@@ -62,6 +63,8 @@ static void one_line(struct validate *v, const struct validate_place *place, peg
         return;
     }
     error.line = (unsigned)place->line;
+    if (place->line == 1)
+        cli_hint(line, false, &error);
     validate_unusable(v, place, &error);
 }
 

@@ -115,20 +115,26 @@ static void put_invalid_object(struct validate *v, const struct validate_place *
     peg__buf_printf(&v->out, "],\"more\":%zu}\n", peg_report_more(v->report));
 }
 
+/* A JSON Pointer, or the URI of another document with one. */
+static void put_pointer(struct peg__buf *out, peg_str pointer)
+{
+    if (pointer.len)
+        cli_put_safe(out, pointer);
+    else
+        peg__buf_puts(out, "(root)");
+}
+
 /* Two lines: where and what; then, dimmed, the rule. */
 static void put_failure_text(struct validate *v, const peg_failure *failure)
 {
     const struct cli_style *style = v->style;
 
     peg__buf_printf(&v->out, "  %s", style->bold);
-    if (failure->instance.len)
-        cli_put_safe(&v->out, failure->instance);
-    else
-        peg__buf_puts(&v->out, "(root)");
+    put_pointer(&v->out, failure->instance);
     peg__buf_printf(&v->out, "%s: ", style->off);
     cli_put_safe(&v->out, failure->message);
     peg__buf_printf(&v->out, "\n      %srule: ", style->dim);
-    cli_put_safe(&v->out, failure->schema);
+    put_pointer(&v->out, failure->schema);
     peg__buf_printf(&v->out, "%s\n", style->off);
 }
 
@@ -207,14 +213,11 @@ static void put_error_object(struct validate *v, const struct validate_place *pl
     flush_out(v, stdout);
 }
 
-static void tell_error(struct validate *v, const struct validate_place *place, const char *verdict,
-                       const peg_error *error)
+static void put_error_text(struct validate *v, const struct validate_place *place,
+                           const char *verdict, const peg_error *error)
 {
     const struct cli_style *style = v->err_style;
 
-    v->n_unusable++;
-    if (v->options->as_json && !v->options->quiet)
-        put_error_object(v, place, verdict, error);
     fflush(stdout); /* in a shared terminal or log, the order tells the story */
     put_place(&v->out, place, error->line, error->column);
     peg__buf_printf(&v->out, ": %s%s%s: ", style->bad, verdict, style->off);
@@ -226,6 +229,24 @@ static void tell_error(struct validate *v, const struct validate_place *place, c
     cli_put_safe(&v->out, peg__str(error->message));
     peg__buf_printf(&v->out, " %s(%s)%s\n", style->dim, error->code, style->off);
     flush_out(v, stderr);
+}
+
+static void tell_error(struct validate *v, const struct validate_place *place, const char *verdict,
+                       const peg_error *error)
+{
+    v->n_unusable++;
+    if (v->options->as_json && !v->options->quiet)
+        put_error_object(v, place, verdict, error);
+    else
+        put_error_text(v, place, verdict, error);
+}
+
+void validate_unusable_schema(struct validate *v, const struct validate_place *place,
+                              const peg_error *error)
+{
+    tell_error(v, place, "unusable", error);
+    if (v->options->as_json && !v->options->quiet)
+        put_error_text(v, place, "unusable", error);
 }
 
 void validate_unusable(struct validate *v, const struct validate_place *place,

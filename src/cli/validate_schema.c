@@ -4,20 +4,29 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/file_uri.h"
 #include "cli/validate.h"
 #include "pegboard/yaml.h"
+#include "schema/uri.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 static peg_status parse(const char *path, peg_str text, peg_json_doc **ret_doc, peg_error *reterr)
 {
-    return cli_syntax_of(path) == CLI_SYNTAX_YAML ? peg_yaml_parse(text, NULL, ret_doc, reterr)
-                                                  : peg_json_parse(text, NULL, ret_doc, reterr);
+    peg_status status;
+
+    if (cli_syntax_of(path) == CLI_SYNTAX_YAML)
+        return peg_yaml_parse(text, NULL, ret_doc, reterr);
+    status = peg_json_parse(text, NULL, ret_doc, reterr);
+    if (status)
+        cli_hint(text, false, reterr);
+    return status;
 }
 
 /* Replaces YAML text by the JSON it says. */
@@ -35,53 +44,86 @@ static peg_status to_json(struct peg__buf *text, peg_error *reterr)
 
 /* ---- documents of --ref --------------------------------------------------------- */
 
-/* Splits URI=FILE. What does not start with a scheme and a colon is all file name; a URI may have
- * = in its query, so the last one counts. */
-static peg_str split_uri(const char *ref, const char **ret_path)
+/* What one --ref says. */
+struct document {
+    const char *path;
+    peg_str uri; /* as given, may be relative; empty if the document names itself */
+};
+
+static bool has_scheme(const char *ref)
 {
     const char *colon = ref;
-    const char *equals = strrchr(ref, '=');
 
     while (isalnum((unsigned char)*colon) || (*colon && strchr("+-.", *colon)))
         colon++;
-    if (*colon == ':' && colon > ref && equals && equals > colon) {
-        *ret_path = equals + 1;
-        return (peg_str){ref, (size_t)(equals - ref)};
-    }
-    *ret_path = ref;
-    return (peg_str){"", 0};
+    return *colon == ':' && colon > ref;
 }
 
-/* $id, or draft 4's id; without an empty fragment. Empty if there is none. */
+/* Splits URI=FILE. A URI may have = in its query, so the last one counts; a file name may have one
+ * too, so what names a file as it stands is no pair, unless it starts as only a URI does. */
+static struct document split_ref(const char *ref)
+{
+    const char *equals = strrchr(ref, '=');
+
+    if (!equals || equals == ref || (!has_scheme(ref) && access(ref, F_OK) == 0))
+        return (struct document){ref, {"", 0}};
+    return (struct document){equals + 1, {ref, (size_t)(equals - ref)}};
+}
+
+/* $id, or draft 4's id. Empty if there is none. */
 static peg_str own_uri(const peg_json *document)
 {
     const peg_json *id = peg_json_get(document, "$id");
-    peg_str uri = {"", 0};
 
     if (!id)
         id = peg_json_get(document, "id");
-    if (id && peg_json_kind_of(id) == PEG_JSON_STRING)
-        uri = peg_json_str(id);
-    if (uri.len && uri.ptr[uri.len - 1] == '#')
-        uri.len--;
-    return uri;
+    if (!id || peg_json_kind_of(id) != PEG_JSON_STRING)
+        return (peg_str){"", 0};
+    return peg_json_str(id);
 }
 
-static peg_status add_document(struct validate *v, const char *path, peg_str uri, peg_error *reterr)
+static peg_status add_as(struct validate *v, peg_str base, peg_str reference, const peg_json *root,
+                         peg_error *reterr)
+{
+    const peg_str uri = peg__uri_resolve(&v->uris, base, peg__uri_split(reference).uri);
+
+    if (!uri.ptr)
+        return peg__fail_nomem(reterr);
+    return peg_schema_docs_add(v->docs, uri, root, reterr);
+}
+
+/* A document that names itself is known by that name, and in any case by where it stands, so that
+ * files may refer to their neighbours. */
+static peg_status add_by_itself(struct validate *v, const char *path, const peg_json *root,
+                                peg_error *reterr)
+{
+    const peg_str own = own_uri(root);
+    peg_status status;
+    peg_str place;
+
+    status = cli_file_uri(&v->uris, path, &place, reterr);
+    if (!status)
+        status = add_as(v, place, own, root, reterr);
+    if (status || own.len == 0)
+        return status;
+    status = peg_schema_docs_add(v->docs, place, root, reterr);
+    return status == PEG_EEXISTS ? PEG_OK : status; /* by its own name, or by another --ref */
+}
+
+static peg_status add_document(struct validate *v, const struct document *document,
+                               peg_error *reterr)
 {
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
-    peg_status status = cli_read_file(path, &v->schema_text, reterr);
+    peg_status status = cli_read_file(document->path, &v->schema_text, reterr);
 
     if (!status)
-        status = parse(path, peg__buf_view(&v->schema_text), &doc, reterr);
+        status = parse(document->path, peg__buf_view(&v->schema_text), &doc, reterr);
     if (status)
         return status;
-    if (!uri.len)
-        uri = own_uri(peg_json_root(doc));
-    if (!uri.len)
-        return peg__fail(reterr, PEG_EINVAL, "E_REF_UNNAMED",
-                         "has no $id, so no $ref can lead to it; name it with --ref URI=%s", path);
-    return peg_schema_docs_add(v->docs, uri, peg_json_root(doc), reterr);
+    if (!document->uri.len)
+        return add_by_itself(v, document->path, peg_json_root(doc), reterr);
+    return add_as(v, peg__str(v->schema_options.base_uri), document->uri, peg_json_root(doc),
+                  reterr);
 }
 
 static peg_status add_documents(struct validate *v)
@@ -89,13 +131,13 @@ static peg_status add_documents(struct validate *v)
     const struct validate_options *o = v->options;
 
     for (size_t i = 0; i < o->n_refs; i++) {
-        struct validate_place place = {0};
-        const peg_str uri = split_uri(o->refs[i], &place.path);
+        const struct document document = split_ref(o->refs[i]);
+        const struct validate_place place = {document.path, 0};
         peg_error error;
-        peg_status status = add_document(v, place.path, uri, &error);
+        peg_status status = add_document(v, &document, &error);
 
         if (status) {
-            validate_unusable(v, &place, &error);
+            validate_unusable_schema(v, &place, &error);
             return status;
         }
     }
@@ -113,29 +155,43 @@ static peg_status compile(struct validate *v, peg_error *reterr)
         status = to_json(&v->schema_text, reterr);
     if (status)
         return status;
-    return peg_schema_compile(peg__buf_view(&v->schema_text), &v->schema_options, &v->schema,
-                              reterr);
+    status =
+        peg_schema_compile(peg__buf_view(&v->schema_text), &v->schema_options, &v->schema, reterr);
+    if (status)
+        cli_hint(peg__buf_view(&v->schema_text), false, reterr);
+    return status;
+}
+
+static peg_status prepare(struct validate *v, peg_error *reterr)
+{
+    peg_str base;
+    peg_status status = cli_file_uri(&v->uris, v->options->schema_path, &base, reterr);
+
+    if (status)
+        return status;
+    v->docs = peg_schema_docs_new();
+    if (!v->docs)
+        return peg__fail_nomem(reterr);
+    v->schema_options = (peg_schema_options){.docs = v->docs,
+                                             .dialect = v->options->dialect,
+                                             .format = v->options->format,
+                                             .base_uri = base.ptr};
+    return PEG_OK;
 }
 
 peg_status validate_load_schema(struct validate *v)
 {
     const struct validate_place place = {v->options->schema_path, 0};
     peg_error error;
-    peg_status status;
+    peg_status status = prepare(v, &error);
 
-    v->docs = peg_schema_docs_new();
-    if (!v->docs) {
-        peg__fail_nomem(&error);
-        validate_unusable(v, &place, &error);
-        return PEG_ENOMEM;
+    if (!status) {
+        status = add_documents(v);
+        if (status)
+            return status; /* told */
+        status = compile(v, &error);
     }
-    status = add_documents(v);
     if (status)
-        return status;
-    v->schema_options = (peg_schema_options){
-        .docs = v->docs, .dialect = v->options->dialect, .format = v->options->format};
-    status = compile(v, &error);
-    if (status)
-        validate_unusable(v, &place, &error);
+        validate_unusable_schema(v, &place, &error);
     return status;
 }

@@ -146,6 +146,28 @@ def the_draft_option_is_the_dialect_of_schemas_without_one(w):
 
 
 @scenario
+def the_old_drafts_have_their_long_names_too(w):
+    w.write("schema.json", {"exclusiveMinimum": True, "minimum": 3})  # draft 4 only
+    w.write("value.json", 3)
+    for draft in ("4", "draft4", "draft-04"):
+        w.pegboard("validate", "--draft", draft, "schema.json", "value.json").exits(1)
+    for draft in ("draft6", "draft-06", "draft7", "draft-07"):
+        ran = w.pegboard("validate", "--draft", draft, "schema.json", "value.json").exits(2)
+        ran.complains("schema.json: unusable: at /exclusiveMinimum")
+    w.write("schema.json", {"if": {}, "then": False})  # since draft 7
+    w.pegboard("validate", "--draft", "draft-06", "schema.json", "value.json").exits(0)
+    w.pegboard("validate", "--draft", "draft-07", "schema.json", "value.json").exits(1)
+    w.pegboard("validate", "--draft", "draft-7", "schema.json", "value.json").exits(2)
+
+
+@scenario
+def a_false_schema_is_a_rule_at_the_root(w):
+    w.write("schema.json", "false")
+    w.write("value.json", 1)
+    w.pegboard("validate", "schema.json", "value.json").exits(1).mentions("rule: (root)\n")
+
+
+@scenario
 def format_is_asserted_up_to_draft_7_or_on_request(w):
     w.write("schema.json", {"format": "ipv4"})
     w.write("value.json", '"1.2.3.456"')
@@ -188,11 +210,55 @@ def a_document_is_registered_by_a_name_and_may_be_yaml(w):
 
 
 @scenario
-def a_document_without_a_name_is_refused_with_advice(w):
-    w.write("schema.json", {})
+def files_refer_to_each_other_by_where_they_stand(w):
+    os.makedirs(w.path("a/sub dir"))
+    w.write("a/schema.json", {"properties": {"x": {"$ref": "sub%20dir/x.yaml"}, "n": {"maximum": 1}}})
+    w.write("a/sub dir/x.yaml", "$ref: ../y.json#/$defs/unit\n")
+    w.write("a/y.json", {"$defs": {"unit": {"enum": ["C", "F"]}, "all": {"$ref": "schema.json"}}})
+    w.write("bad.json", {"x": "K", "n": 2})
+    for schema, refs in (("a/schema.json", ["a/sub dir/x.yaml", "a/sub dir/..//./y.json"]),
+                         (w.path("a/schema.json"), ["./a/sub dir/x.yaml", w.path("a//y.json")])):
+        refs = [f"--ref={ref}" for ref in refs]
+        ran = w.pegboard("validate", *refs, schema, "bad.json").exits(1)
+        ran.mentions("rule: /properties/n/maximum\n", "/a/y.json#/$defs/unit/enum\n")
+        w.pegboard("validate", *refs[:1], schema, "bad.json").exits(2).complains("(E_SCHEMA_REF)")
+    w.write("a/schema.json", {"$ref": "y.json#/$defs/all", "type": "array"})
+    ran = w.pegboard("validate", "--ref", "a/y.json", "a/schema.json", "bad.json").exits(1)
+    ran.mentions("rule: /type\n")
+
+
+@scenario
+def a_document_with_an_id_is_known_by_where_it_stands_too(w):
+    w.write("unit.json", {"$id": "https://example.com/unit", "enum": ["C", "F"]})
+    w.write("near.json", {"$id": "other.json", "enum": ["C", "F"]})
+    w.write("value.json", '"K"')
+    for reference in ("https://example.com/unit", "unit.json", "other.json", "near.json"):
+        w.write("schema.json", {"$ref": reference})
+        w.pegboard("validate", "--ref", "unit.json", "--ref", "near.json", "schema.json",
+                   "value.json").exits(1)
+    w.write("near.json", {"$id": "https://example.com/unit"})
+    ran = w.pegboard("validate", "--ref", "unit.json", "--ref", "near.json", "schema.json",
+                     "value.json").exits(2)
+    ran.complains("near.json: unusable: ", "(E_SCHEMA_URI_TAKEN)")
+
+
+@scenario
+def a_relative_name_of_a_document_is_resolved_against_the_schema(w):
+    os.mkdir(w.path("a"))
+    w.write("a/schema.json", {"$ref": "lib/unit.json"})
     w.write("unit.json", {"enum": ["C", "F"]})
-    ran = w.pegboard("validate", "--ref", "unit.json", "schema.json", "unit.json").exits(2)
-    ran.complains("unit.json: unusable: has no $id", "--ref URI=unit.json", "(E_REF_UNNAMED)")
+    w.write("value.json", '"K"')
+    ran = w.pegboard("validate", "--ref", "lib/unit.json=unit.json", "a/schema.json", "value.json")
+    ran.exits(1).mentions("/a/lib/unit.json#/enum\n")
+    w.pegboard("validate", "--ref", "unit.json=unit.json", "a/schema.json", "value.json").exits(2)
+
+
+@scenario
+def a_schema_on_standard_input_stands_in_the_current_directory(w):
+    w.write("unit.json", {"enum": ["C", "F"]})
+    w.write("value.json", '"K"')
+    ran = w.pegboard("validate", "--ref", "unit.json", "-", "value.json", stdin='{"$ref":"unit.json"}')
+    ran.exits(1).mentions("/unit.json#/enum\n")
 
 
 # ---- instances -----------------------------------------------------------------
@@ -224,6 +290,32 @@ def standard_input_is_json(w):
     ran = w.pegboard("validate", "schema.json", "-", stdin='{"city":"Oslo","days":3}')
     ran.exits(0).says("<stdin>: valid\n")
     w.pegboard("validate", "schema.json", "-", stdin="").exits(2).complains("<stdin>:1:1: unusable: ")
+
+
+@scenario
+def yaml_that_is_read_as_json_is_told_with_a_hint(w):
+    with_schema(w)
+    for text in ("city: Oslo\ndays: 3\n", "---\ncity: Oslo\n", "- 1\n"):
+        ran = w.pegboard("validate", "schema.json", "-", stdin=text).exits(2)
+        ran.complains("; if this is YAML, try --yaml (E_JSON_SYNTAX)")
+    for text in ("", '{"city": "Oslo",}'):
+        ran = w.pegboard("validate", "schema.json", "-", stdin=text).exits(2)
+        check("--yaml" not in ran.stderr, ran)
+    ran = w.pegboard("validate", "--jsonl", "schema.json", "-", stdin="city: Oslo").exits(2)
+    check("--yaml" not in ran.stderr, ran)
+
+
+@scenario
+def a_byte_order_mark_is_told_with_a_hint(w):
+    with_schema(w)
+    for name in ("mark.json", "mark.jsonl"):
+        w.write(name, b"\xef\xbb\xbf{}")
+    hint = "; the text starts with a byte order mark: remove it (E_JSON_SYNTAX)"
+    w.pegboard("validate", "schema.json", "mark.json").exits(2).complains("mark.json:1:1: ", hint)
+    w.pegboard("validate", "schema.json", "mark.jsonl").exits(2).complains("mark.jsonl:1:1: ", hint)
+    w.pegboard("validate", "mark.json", "good.json").exits(2).complains("mark.json:1:1: ", hint)
+    ran = w.pegboard("validate", "--ref", "mark.json", "schema.json", "good.json").exits(2)
+    ran.complains("mark.json:1:1: ", hint)
 
 
 @scenario
