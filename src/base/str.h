@@ -40,6 +40,15 @@ static inline bool peg__str_starts(peg_str s, peg_str prefix)
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
 }
 
+/* What a hexadecimal digit stands for, or -1. */
+static inline int peg__hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* From `start` to the end. Requires start <= s.len. */
 static inline peg_str peg__str_from(peg_str s, size_t start)
 {

@@ -154,9 +154,10 @@ static void compact(peg_json_doc *doc, struct open_container *open)
     }
 }
 
-static size_t deepest(const peg_json_doc *doc)
+/* One entry for each is more than the deepest nesting needs, and documents that need it are rare.
+ */
+static size_t count_containers(const peg_json_doc *doc)
 {
-    /* One entry for each container is more than enough, and the document is rare. */
     size_t n = 0;
 
     for (size_t i = 0, end = peg_json_extent(doc->values); i < end; i++)
@@ -166,7 +167,7 @@ static size_t deepest(const peg_json_doc *doc)
 
 bool peg__json_drop_duplicates(peg_json_doc *doc, peg_json_duplicates policy)
 {
-    struct open_container *open = peg__alloc_zero(deepest(doc) + 1, sizeof(*open));
+    struct open_container *open = peg__alloc_zero(count_containers(doc) + 1, sizeof(*open));
 
     if (!open)
         return false;

@@ -72,21 +72,13 @@ peg_str peg__path_read_name(struct peg__path_reader *r)
     return peg__strn(r->text.ptr + start, r->at - start);
 }
 
-static int hex_digit(unsigned char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The four hex digits behind \u, or -1. */
 static int read_unit(struct peg__path_reader *r)
 {
     int unit = 0;
 
     for (int i = 0; i < 4; i++) {
-        const int digit = hex_digit(peg__path_peek(r));
+        const int digit = peg__hex_value((char)peg__path_peek(r));
 
         if (digit < 0)
             return -1;

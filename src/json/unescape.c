@@ -2,6 +2,7 @@
 
 #include "json/unescape.h"
 
+#include "base/str.h"
 #include "json/scan.h"
 
 static bool fail(struct peg__unescaped *text, const char *problem)
@@ -36,24 +37,13 @@ static size_t utf8_size(const char *at)
     return 4;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* Four hexadecimal digits, or -1. */
 static long read_hex4(const char *at)
 {
     long value = 0;
 
     for (int i = 0; i < 4; i++) {
-        const int digit = hex_value(at[i]);
+        const int digit = peg__hex_value(at[i]);
 
         if (digit < 0)
             return -1;

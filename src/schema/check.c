@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "schema/report.h"

@@ -2,8 +2,6 @@
 
 /* Keywords that apply schemas to the same value: references and combinations. */
 
-#include "base/error.h"
-#include "base/str.h"
 #include "schema/compile.h"
 #include "schema/uri.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "schema/compile.h"
@@ -15,13 +14,7 @@
 
 bool peg__fail_compile(struct peg__compiler *c, const peg_json *place)
 {
-    struct peg__buf where = PEG__BUF(sizeof(((peg_error *)0)->where) * 4);
-
-    if (c->reterr && c->reterr->status != PEG_ENOMEM) {
-        peg__index_locate(&c->index, place, &where);
-        peg__error_where(c->reterr, peg__buf_view(&where));
-    }
-    peg__buf_free(&where);
+    peg__index_tell_where(&c->index, place, c->reterr);
     return false;
 }
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "json/json.h"

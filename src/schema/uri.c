@@ -170,14 +170,6 @@ peg_str peg__uri_resolve(struct peg__arena *arena, peg_str base, peg_str referen
     return join(arena, r, directory);
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 peg_str peg__uri_decode(struct peg__arena *arena, peg_str fragment)
 {
     char *text;
@@ -190,10 +182,12 @@ peg_str peg__uri_decode(struct peg__arena *arena, peg_str fragment)
         return (peg_str){NULL, 0};
     for (size_t i = 0; i < fragment.len; i++) {
         const bool escaped = fragment.ptr[i] == '%' && i + 2 < fragment.len &&
-                             hex(fragment.ptr[i + 1]) >= 0 && hex(fragment.ptr[i + 2]) >= 0;
+                             peg__hex_value(fragment.ptr[i + 1]) >= 0 &&
+                             peg__hex_value(fragment.ptr[i + 2]) >= 0;
 
         if (escaped) {
-            text[n++] = (char)(hex(fragment.ptr[i + 1]) * 16 + hex(fragment.ptr[i + 2]));
+            text[n++] = (char)(peg__hex_value(fragment.ptr[i + 1]) * 16 +
+                               peg__hex_value(fragment.ptr[i + 2]));
             i += 2;
         } else {
             text[n++] = fragment.ptr[i];
