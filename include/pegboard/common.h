@@ -13,8 +13,10 @@
  *     accept NULL and return NULL, so `p = peg_x_free(p)` is always right.
  *   - A peg_str or const pointer handed out is borrowed; the comment says from
  *     whom, and it is valid until that owner is freed or changed.
- *   - The library never writes to a file or terminal, never reads one, and
- *     never starts a thread.
+ *   - A tool that fails is a successful call with a failed result. peg_status
+ *     reports only what went wrong with pegboard itself.
+ *   - The library writes to no terminal, touches no file and starts no thread or
+ *     process that the host did not ask for (a file store, a pool, a command).
  */
 
 #include <stdbool.h>
@@ -31,19 +33,26 @@ extern "C" {
 
 typedef enum peg_status {
     PEG_OK = 0,
-    PEG_EINVAL,    /* a documented precondition was broken by the caller */
-    PEG_ENOMEM,    /* allocation failed; every object is as it was before */
-    PEG_EEXISTS,   /* the name is taken */
-    PEG_ENOTFOUND, /* there is no such thing */
-    PEG_EPARSE,    /* text that is not what it should be: JSON, YAML, a path */
-    PEG_ESCHEMA,   /* a schema does not compile, or a value violates one */
-    PEG_ELIMIT,    /* a limit was reached; the message names it */
+    PEG_EINVAL,       /* a documented precondition was broken by the caller */
+    PEG_ENOMEM,       /* allocation failed; every object is as it was before */
+    PEG_EEXISTS,      /* the name is taken */
+    PEG_ENOTFOUND,    /* there is no such thing */
+    PEG_EPARSE,       /* text that is not what it should be: JSON, YAML, a path */
+    PEG_ESCHEMA,      /* a schema does not compile, or a value violates one */
+    PEG_ELIMIT,       /* a limit was reached; the message names it */
+    PEG_ECANCELED,    /* the host asked to stop */
+    PEG_ETIMEOUT,     /* a deadline passed */
+    PEG_ESTATE,       /* right call, wrong moment: already signalled, already settled */
+    PEG_EIO,          /* the system refused: a file, a process, randomness */
+    PEG_EHOST,        /* a callback of the host failed: a middleware, an executor, a store */
+    PEG_EUNSUPPORTED, /* the host has not provided what this needs */
 } peg_status;
 
 /* Why a call failed. Plain data: lives on the stack, never freed. */
 typedef struct peg_error {
     peg_status status;
     const char *code;  /* stable name such as "E_JSON_SYNTAX"; static, never NULL */
+    const char *cause; /* code of the error behind it, "" if none; its words end the message */
     size_t offset;     /* parse errors: byte offset of the place, else 0 */
     unsigned line;     /* parse errors: from 1; 0 where no text is involved */
     unsigned column;   /* parse errors: from 1, in bytes */
@@ -56,6 +65,9 @@ typedef struct peg_str {
     const char *ptr;
     size_t len;
 } peg_str;
+
+/* A NUL-terminated string as a peg_str; NULL gives the empty one. */
+PEG_API peg_str peg_cstr(const char *s);
 
 /* A short English name of a status, such as "limit"; static. */
 PEG_API const char *peg_status_name(peg_status status);

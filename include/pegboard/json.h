@@ -233,9 +233,6 @@ PEG_API PEG_MUST_USE peg_status peg_json_builder_finish(peg_json_builder *b, peg
                                                         peg_error *reterr);
 PEG_API peg_json_builder *peg_json_builder_free(peg_json_builder *b);
 
-/* A NUL-terminated string as a peg_str. */
-PEG_API peg_str peg_cstr(const char *s);
-
 /* ---- writing -------------------------------------------------------------- */
 
 typedef enum peg_json_style {

@@ -47,28 +47,70 @@ static void make_showable(char *message)
     }
 }
 
-peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, const char *fmt, ...)
+/* Appends ": " and as much of the other sentence as there is room for. */
+static void join(char *message, size_t size, const char *more)
 {
-    va_list args;
-    int len;
+    const size_t len = strlen(message);
+    const int want = snprintf(message + len, size - len, ": %s", more);
 
-    if (!reterr)
-        return status;
-    reterr->status = status;
-    reterr->code = code;
-    reterr->offset = 0;
-    reterr->line = 0;
-    reterr->column = 0;
-    reterr->where[0] = '\0';
-    va_start(args, fmt);
-    len = vsnprintf(reterr->message, sizeof(reterr->message), fmt, args);
-    va_end(args);
-    if (len >= (int)sizeof(reterr->message)) {
-        char *tail = reterr->message + peg__utf8_cut(reterr->message, sizeof(reterr->message) - 4);
+    if (want >= 0 && (size_t)want >= size - len) {
+        char *tail = message + peg__utf8_cut(message, size - 4);
 
         memcpy(tail, "...", 4);
     }
-    make_showable(reterr->message);
+}
+
+static void put_message(peg_error *error, const char *fmt, va_list args) PEG_PRINTF(2, 0);
+static void put_message(peg_error *error, const char *fmt, va_list args)
+{
+    const int len = vsnprintf(error->message, sizeof(error->message), fmt, args);
+
+    if (len >= (int)sizeof(error->message)) {
+        char *tail = error->message + peg__utf8_cut(error->message, sizeof(error->message) - 4);
+
+        memcpy(tail, "...", 4);
+    }
+    make_showable(error->message);
+}
+
+static void clear(peg_error *error, peg_status status, const char *code)
+{
+    error->status = status;
+    error->code = code;
+    error->cause = "";
+    error->offset = 0;
+    error->line = 0;
+    error->column = 0;
+    error->where[0] = '\0';
+}
+
+peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, const char *fmt, ...)
+{
+    va_list args;
+
+    if (!reterr)
+        return status;
+    clear(reterr, status, code);
+    va_start(args, fmt);
+    put_message(reterr, fmt, args);
+    va_end(args);
+    return status;
+}
+
+peg_status peg__fail_because(peg_error *reterr, peg_status status, const char *code,
+                             const peg_error *cause, const char *fmt, ...)
+{
+    const peg_error behind = *cause; /* it may be *reterr */
+    va_list args;
+
+    if (!reterr)
+        return status;
+    clear(reterr, status, code);
+    reterr->cause = behind.code;
+    va_start(args, fmt);
+    put_message(reterr, fmt, args);
+    va_end(args);
+    join(reterr->message, sizeof(reterr->message), behind.message);
     return status;
 }
 
@@ -127,6 +169,18 @@ const char *peg_status_name(peg_status status)
         return "schema";
     case PEG_ELIMIT:
         return "limit";
+    case PEG_ECANCELED:
+        return "canceled";
+    case PEG_ETIMEOUT:
+        return "timeout";
+    case PEG_ESTATE:
+        return "wrong moment";
+    case PEG_EIO:
+        return "system";
+    case PEG_EHOST:
+        return "host";
+    case PEG_EUNSUPPORTED:
+        return "unsupported";
     }
     return "unknown";
 }

@@ -12,6 +12,11 @@ peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, con
 /* The same for PEG_ENOMEM, whose words are always the same. */
 peg_status peg__fail_nomem(peg_error *reterr);
 
+/* The same with the error behind it: its code becomes `cause`, its words end the message. The
+ * cause may be *reterr itself. */
+peg_status peg__fail_because(peg_error *reterr, peg_status status, const char *code,
+                             const peg_error *cause, const char *fmt, ...) PEG_PRINTF(5, 6);
+
 /* Adds the place in a text: offset, and line and column counted from it. */
 void peg__error_at(peg_error *reterr, peg_str text, size_t offset);
 

@@ -54,6 +54,39 @@ enum {
     PEG_LIMIT_YAML_ANCHORS = 10000,
     /* Real documents have none or one; libyaml takes quadratic time. */
     PEG_LIMIT_YAML_TAG_DIRECTIVES = 100,
+
+    /* Names of toolsets and tools; the longest a provider takes is 128. */
+    PEG_LIMIT_NAME_BYTES = 256,
+    PEG_LIMIT_DESCRIPTION_BYTES = 64 << 10,
+    PEG_LIMIT_TAGS = 64,
+    PEG_LIMIT_META_BYTES = 256 << 10,
+    PEG_LIMIT_REGISTRY_TOOLS = 100000,
+    PEG_LIMIT_TURN_BLOCKS = 100000,
+
+    /* Defaults of peg_run_options and peg_loop; what each is for stands there. */
+    PEG_LIMIT_TOOL_MS = 30000,
+    PEG_LIMIT_RESULT_BYTES = 8 << 20,
+    PEG_LIMIT_ARGS_BYTES = 4 << 20,
+    PEG_LIMIT_ATTEMPTS = 10,
+    PEG_LIMIT_ITERATIONS = 20,
+    PEG_LIMIT_CALLS = 64,
+    PEG_LIMIT_SERVER_DATA_BYTES = 1 << 20,
+
+    /* A handler that watches its token returns within this; one that does not is abandoned. */
+    PEG_LIMIT_CANCEL_GRACE_MS = 1000,
+    PEG_LIMIT_POOL_THREADS = 4,
+    PEG_LIMIT_POOL_THREADS_MAX = 256,
+    PEG_LIMIT_POOL_ABANDONED = 4,
+    PEG_LIMIT_POOL_QUEUED = 1024,
+
+    /* An artifact that is read whole: eight times what a result may have by default. */
+    PEG_LIMIT_ARTIFACT_BYTES = 64 << 20,
+    PEG_LIMIT_SPOOL_KEY_BYTES = 256,
+    PEG_LIMIT_SPOOL_BYTES = 256 << 20,
+    /* What a query may answer: more would not fit a prompt either. */
+    PEG_LIMIT_QUERY_BYTES = 1 << 20,
+    PEG_LIMIT_MEDIA_NOTES = 64,
+    PEG_LIMIT_TOKEN_ENCODINGS = 64,
 };
 
 #endif

@@ -10,5 +10,5 @@ const char *peg_version(void)
 
 peg_str peg_cstr(const char *s)
 {
-    return peg__str(s);
+    return peg__str(s ? s : "");
 }

@@ -127,3 +127,16 @@ TEST(error_shows_what_it_quotes_as_one_line_of_text)
     peg__fail(&error, PEG_EPARSE, "E_X", "cut: %.3s", "ab\xc3\xa9");
     CHECK_STR(peg__str(error.message), "cut: ab?");
 }
+
+TEST(fail_because_names_the_cause_and_ends_with_its_words)
+{
+    peg_error error;
+
+    peg__fail(&error, PEG_EHOST, "E_INNER", "the disk is full");
+    CHECK_INT(peg__fail_because(&error, PEG_EINVAL, "E_OUTER", &error, "cannot store '%s'", "x"),
+              PEG_EINVAL);
+
+    CHECK_STR(peg__str(error.code), "E_OUTER");
+    CHECK_STR(peg__str(error.cause), "E_INNER");
+    CHECK_STR(peg__str(error.message), "cannot store 'x': the disk is full");
+}

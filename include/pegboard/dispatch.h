@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_DISPATCH_H
+#define PEGBOARD_DISPATCH_H
+
+/*
+ * A dispatch: model and tools alternate until somebody says that it is enough.
+ *
+ *   iteration = forge artifact queries -> input pipeline -> executor -> output pipeline -> flush
+ *
+ * The standard executor asks an engine (the model) to add blocks, then runs the calls among them;
+ * a host's own executor replaces both. ack ends it well, nack badly, abort at the host's wish.
+ * Everything an iteration stored is mirrored to the turn at its end, all or nothing.
+ *
+ * A peg_dispatch is used by the thread that runs it, except where told otherwise.
+ */
+
+#include <pegboard/registry.h>
+#include <pegboard/run.h>
+#include <pegboard/storage.h>
+#include <pegboard/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what runs in it ------------------------------------------------------------- */
+
+/* The model: adds assistant, reasoning and call blocks to peg_dispatch_turn(). */
+typedef peg_status (*peg_engine_fn)(peg_dispatch *dispatch, void *user, peg_error *reterr);
+
+/* The rest of a pipeline. A middleware runs it once, between what it does before and after; not
+ * running it is an error (E_PIPELINE_SHORT_CIRCUITED), running it twice too
+ * (E_PIPELINE_NEXT_TWICE). */
+typedef struct peg_next peg_next;
+PEG_API PEG_MUST_USE peg_status peg_next_run(peg_next *next, peg_error *reterr);
+
+typedef struct peg_dispatch_middleware {
+    peg_status (*run)(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr);
+    void *user;
+} peg_dispatch_middleware;
+
+typedef enum peg_auto_ack {
+    PEG_AUTO_ACK_DEFAULT = 0, /* on with an engine, off with a host's executor */
+    PEG_AUTO_ACK_ON,          /* ack when an iteration leaves no call to look at */
+    PEG_AUTO_ACK_OFF,
+} peg_auto_ack;
+
+/* How a dispatch goes. Exactly one of engine and executor. Zero means the default, told in
+ * brackets; a negative number means no limit. Arrays are copied by peg_runner_new(). */
+typedef struct peg_loop {
+    peg_engine_fn engine;
+    peg_engine_fn executor;
+    void *user; /* of either */
+    const peg_dispatch_middleware *input;
+    size_t n_input;
+    const peg_dispatch_middleware *output;
+    size_t n_output;
+    peg_run_options call;  /* how each call runs; [spool: memory, one per dispatch] */
+    int max_iterations;    /* [20] E_LIMIT_ITERATIONS */
+    int max_calls;         /* of one response [64] E_LIMIT_CALLS for those beyond */
+    unsigned max_parallel; /* calls at once [1]; more needs call.pool */
+    peg_auto_ack auto_ack;
+    const peg_storage *storage; /* [none]; outlives the run */
+} peg_loop;
+
+/* What became of a turn or dispatch. */
+typedef struct peg_outcome {
+    peg_end end;
+    unsigned iterations; /* that began */
+    peg_error error;     /* of a PEG_END_NACK; else its status is PEG_OK */
+} peg_outcome;
+
+/* ---- standalone: for sub-agents ----------------------------------------------------- */
+
+/* Exactly one of source and turn: PEG_EINVAL (E_INVALID_LLM_DISPATCH_INPUT) otherwise. */
+typedef struct peg_dispatch_input {
+    peg_turn_scope *source; /* a turn that is running: its blocks, registry and cancellation */
+    peg_turn *turn;         /* blocks of one's own; gets what the dispatch adds */
+    peg_registry *registry; /* with turn: what may be called [the context's] */
+} peg_dispatch_input;
+
+/* Runs a dispatch below a context. Returns PEG_OK however it ends, *ret_outcome (may be NULL)
+ * tells; an error means that it did not start. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop,
+                                                 const peg_dispatch_input *input,
+                                                 peg_outcome *ret_outcome, peg_error *reterr);
+
+/* ---- from inside: what it is; borrowed from the dispatch ------------------------------ */
+
+PEG_API peg_ctx *peg_dispatch_ctx(const peg_dispatch *dispatch);
+PEG_API peg_registry *peg_dispatch_registry(const peg_dispatch *dispatch); /* its own */
+PEG_API peg_turn *peg_dispatch_turn(const peg_dispatch *dispatch);         /* its own until flush */
+PEG_API const char *peg_dispatch_id(const peg_dispatch *dispatch);
+PEG_API unsigned peg_dispatch_iteration(const peg_dispatch *dispatch); /* from 0 */
+
+/* ---- from inside: signals --------------------------------------------------------------- */
+
+/* Done. What runs now still finishes, and the iteration with it. Every ephemeral tool is gone when
+ * this returns. PEG_ESTATE (E_LLM_EXECUTION_ALREADY_SIGNALLED) after a first signal. */
+PEG_API peg_status peg_dispatch_ack(peg_dispatch *dispatch, peg_error *reterr);
+/* Failed. error may be NULL. What this iteration stored does not reach the turn. */
+PEG_API peg_status peg_dispatch_nack(peg_dispatch *dispatch, const peg_error *error,
+                                     peg_error *reterr);
+/* Cancels the dispatch, not its turn. Any thread. */
+PEG_API void peg_dispatch_abort(peg_dispatch *dispatch, const char *reason);
+PEG_API bool peg_dispatch_is_signalled(const peg_dispatch *dispatch);
+PEG_API bool peg_dispatch_is_acked(const peg_dispatch *dispatch);
+PEG_API const peg_error *peg_dispatch_nack_error(const peg_dispatch *dispatch); /* or NULL */
+
+/* Calls fn inside ack, in the order of subscription; one that fails is logged, the others still
+ * run. The subscription dies with the dispatch. */
+typedef struct peg_subscription peg_subscription;
+PEG_API PEG_MUST_USE peg_status peg_dispatch_on_ack(peg_dispatch *dispatch,
+                                                    peg_status (*fn)(void *user), void *user,
+                                                    peg_subscription **ret_subscription,
+                                                    peg_error *reterr);
+/* Ends it early. Harmless after the ack and when called twice, while the dispatch lives. */
+PEG_API void peg_subscription_end(peg_subscription *subscription);
+
+/* Prunes a registry's ephemeral tools when the dispatch is acked, before ack returns; not on nack
+ * or abort. The dispatch does this for its own registry. Takes a reference. */
+PEG_API PEG_MUST_USE peg_status peg_registry_bind(peg_registry *registry, peg_dispatch *dispatch,
+                                                  peg_subscription **ret_subscription,
+                                                  peg_error *reterr);
+
+/* ---- from inside: doing -------------------------------------------------------------------- */
+
+/* Runs the calls of the turn that have no result yet and adds their results, in call order: what
+ * the standard executor does after the engine. ret_n (may be NULL): how many ran. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n,
+                                                       peg_error *reterr);
+/* What the storage kept, as a turn of the caller's; the dispatch's own is not changed. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_fetch(peg_dispatch *dispatch, unsigned kinds,
+                                                   peg_turn **ret_turn, peg_error *reterr);
+/* what is "media" or "retrieved". */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_store_bytes(peg_dispatch *dispatch, const char *what,
+                                                         peg_str id, peg_str bytes,
+                                                         peg_reader **ret_reader,
+                                                         peg_error *reterr);
+
+/* ---- from inside: telling. These emit events and store nothing --------------------------------
+ */
+
+/* Adds to the message or thought of that id, over all iterations. PEG_ESTATE (E_STREAM_COMPLETE)
+ * after it was completed. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_report_message(peg_dispatch *dispatch, peg_str id,
+                                                            peg_str delta, bool is_complete,
+                                                            peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_dispatch_report_thought(peg_dispatch *dispatch, peg_str id,
+                                                            peg_str delta, bool is_complete,
+                                                            peg_error *reterr);
+/* For executors that run tools in their own way: announce with record NULL, complete with it. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_report_tool_call(peg_dispatch *dispatch,
+                                                              peg_str call_id, peg_str tool,
+                                                              peg_str args,
+                                                              const peg_record *record,
+                                                              peg_error *reterr);
+/* level is "trace", "debug", "info", "warn" or "error"; payload may be NULL. */
+PEG_API void peg_dispatch_log(peg_dispatch *dispatch, const char *level, const char *kind,
+                              const char *message, const peg_json *payload);
+PEG_API void peg_dispatch_report_stats(peg_dispatch *dispatch, const peg_json *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

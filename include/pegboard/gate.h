@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_GATE_H
+#define PEGBOARD_GATE_H
+
+/*
+ * A gate: a handler asks somebody, usually a person, and waits for the answer. It belongs inside
+ * the handler, before the side effect.
+ *
+ *   handler's thread     peg_gate_wait() ... blocks ... value or error
+ *   the host's listener  gets the live gate; it, or any thread that kept a reference, settles it
+ *
+ * A gate settles exactly once. It waits on the context's clock and cancellation; the time spent
+ * waiting does not count against the tool's timeout. Shared, reference counted; any thread.
+ */
+
+#include <pegboard/ctx.h>
+#include <pegboard/schema.h>
+#include <pegboard/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct peg_gate_def {
+    const char *id;          /* NULL: a fresh UUID */
+    const char *reason;      /* what is asked, for whoever answers; required */
+    const peg_json *payload; /* what it is about; required, copied */
+    peg_schema *schema;      /* of the answer; NULL: any value */
+    int64_t timeout_ms;      /* 0: none; at least 1 */
+} peg_gate_def;
+
+/*
+ * Opens a gate on a context and waits. PEG_OK: *ret_value is the answer, the caller's; ret_value
+ * may be NULL. Errors:
+ *   PEG_EINVAL        E_INVALID_INITIAL_TURN_GATE_VALUE, before anybody is told
+ *   PEG_EUNSUPPORTED  E_LLM_EXECUTION_GATE_NOT_SUPPORTED: the context has no listener
+ *   PEG_ECANCELED     E_TURN_GATE_ABORTED: the gate or what it belongs to was canceled
+ *   PEG_ETIMEOUT      E_TURN_GATE_TIMEOUT
+ *   PEG_EHOST         E_TURN_GATE_REJECTED, the rejecter's code as cause, its words in the message
+ *   PEG_ENOMEM
+ */
+PEG_API PEG_MUST_USE peg_status peg_gate_wait(peg_ctx *ctx, const peg_gate_def *def,
+                                              peg_json_doc **ret_value, peg_error *reterr);
+
+/* ---- for whoever answers ------------------------------------------------------------- */
+
+PEG_API peg_gate *peg_gate_ref(peg_gate *gate);
+PEG_API peg_gate *peg_gate_unref(peg_gate *gate);
+
+/* The value is copied. PEG_ESCHEMA (E_INVALID_TURN_GATE_RESOLUTION): it does not fit the gate's
+ * schema; the gate stays open and another answer may come. PEG_OK too if the gate was settled
+ * before, which then changes nothing: ask peg_gate_is_settled(). */
+PEG_API peg_status peg_gate_resolve(peg_gate *gate, const peg_json *value, peg_error *reterr);
+PEG_API void peg_gate_reject(peg_gate *gate, const char *code, const char *fmt, ...)
+    PEG_PRINTF(3, 4);
+/* Cancels this gate, not its turn. */
+PEG_API void peg_gate_abort(peg_gate *gate);
+
+PEG_API const char *peg_gate_id(const peg_gate *gate); /* all borrowed from the gate */
+PEG_API const char *peg_gate_reason(const peg_gate *gate);
+PEG_API const peg_json *peg_gate_payload(const peg_gate *gate);
+PEG_API const peg_ids *peg_gate_ids(const peg_gate *gate); /* of turn and dispatch */
+PEG_API int64_t peg_gate_created_ms(const peg_gate *gate);
+PEG_API bool peg_gate_is_settled(const peg_gate *gate);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_H
+#define PEGBOARD_H
+
+/*
+ * Everything, for programs that would rather not choose:
+ *
+ *   peg_tool      a named function with a JSON Schema for its arguments     tool.h, call.h
+ *   peg_registry  the tools a model may call                                registry.h
+ *   peg_call_run  look up, check, run, record                               run.h, record.h
+ *   peg_artifact  a result too large for a prompt                           artifact.h, spool.h
+ *   peg_media     an image, sound, video or document                        media.h
+ *   peg_gate      a question to a person in the middle of a handler         gate.h
+ *   peg_turn      a conversation: text, tool calls and their results        turn.h
+ *   peg_runner    alternates model and tools, safely                        runner.h, dispatch.h
+ */
+
+#include <pegboard/artifact.h>
+#include <pegboard/call.h>
+#include <pegboard/command.h>
+#include <pegboard/ctx.h>
+#include <pegboard/dispatch.h>
+#include <pegboard/envelope.h>
+#include <pegboard/gate.h>
+#include <pegboard/json.h>
+#include <pegboard/log.h>
+#include <pegboard/media.h>
+#include <pegboard/pool.h>
+#include <pegboard/registry.h>
+#include <pegboard/run.h>
+#include <pegboard/runner.h>
+#include <pegboard/schema.h>
+#include <pegboard/storage.h>
+#include <pegboard/turn.h>
+#include <pegboard/yaml.h>
+
+#endif

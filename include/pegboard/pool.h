@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_POOL_H
+#define PEGBOARD_POOL_H
+
+/*
+ * Threads for handlers, so that a deadline can be enforced: at the deadline the caller goes on and
+ * the thread is abandoned with its call still referenced; what it answers later is dropped. An
+ * abandoned thread is replaced, and given back when its handler returns after all. With
+ * max_abandoned of them the pool refuses calls (E_POOL_ABANDONED).
+ *
+ * Shared, reference counted; any thread.
+ */
+
+#include <pegboard/common.h>
+#include <pegboard/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero means the default, told here in brackets. */
+typedef struct peg_pool_options {
+    unsigned n_threads;     /* running handlers at once [4]; at most 256 */
+    unsigned max_abandoned; /* threads whose handler did not return [4]; at most 256 */
+    unsigned max_queued;    /* calls waiting for a thread [1,024] */
+} peg_pool_options;
+
+/* options may be NULL. PEG_EINVAL (E_POOL_OPTIONS), PEG_EIO (E_POOL_THREAD), PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_pool_new(const peg_pool_options *options, peg_pool **ret_pool,
+                                             peg_error *reterr);
+PEG_API peg_pool *peg_pool_ref(peg_pool *pool);
+/* The last one waits for threads that run; abandoned threads it leaves behind, with a warning in
+ * the log that says how many (E_POOL_ABANDONED). Not from one of the pool's own threads. */
+PEG_API peg_pool *peg_pool_unref(peg_pool *pool);
+
+typedef struct peg_pool_state {
+    unsigned n_threads; /* alive, abandoned ones not counted */
+    unsigned n_running;
+    unsigned n_queued;
+    unsigned n_abandoned;     /* now */
+    uint64_t total_abandoned; /* ever */
+} peg_pool_state;
+
+PEG_API peg_pool_state peg_pool_look(peg_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

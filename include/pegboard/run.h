@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_RUN_H
+#define PEGBOARD_RUN_H
+
+/*
+ * Running one call, the same way for every engine and transport:
+ *
+ *   look up -> parse and validate -> hooks -> start event -> handler, under deadline and
+ *   cancellation -> validate the result -> end event -> wrap -> record
+ *
+ * Whatever goes wrong with the call itself becomes a failed record with a code and a sentence the
+ * model can use. peg_status reports only what went wrong with pegboard: memory, a spool store.
+ */
+
+#include <pegboard/pool.h>
+#include <pegboard/record.h>
+#include <pegboard/spool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a model asks for. */
+typedef struct peg_request {
+    peg_str call_id; /* the provider's; "" gets one of ours */
+    peg_str tool;    /* as the model wrote it, perhaps empty or unknown */
+    peg_str args;    /* JSON text as the model wrote it; "" means {} */
+    peg_str handle;  /* see peg_record_handle(); "" means the call id */
+    peg_str key;     /* see peg_record_key(); "" gets a new one */
+} peg_request;
+
+/* What a host may put between model and handler. Each may be NULL. Called on the thread of
+ * peg_call_run(), in this order. */
+typedef struct peg_run_hooks {
+    /* False: the call is refused (E_TOOL_NOT_ALLOWED), with the sentence of peg_call_fail() if the
+     * hook said one. No event is emitted. */
+    bool (*is_allowed)(peg_call *call, const peg_json *args, void *user);
+    /* What events show instead of the arguments; *ret_masked is taken over. The record keeps the
+     * arguments as sent: mask what you store of it yourself. Failing refuses the call. */
+    peg_status (*mask_arguments)(const peg_call *call, const peg_json *args,
+                                 peg_json_doc **ret_masked, void *user, peg_error *reterr);
+    /* Last word before the handler: *ret_args, if set, replaces the arguments (credentials put in;
+     * the schema is not asked again) and is taken over. Failing refuses the call (E_TOOL_REFUSED).
+     */
+    peg_status (*pre_execute)(peg_call *call, const peg_json *args, peg_json_doc **ret_args,
+                              void *user, peg_error *reterr);
+    void (*on_start)(const peg_call *call, void *user);
+    /* A failed attempt: true runs the handler again after *ret_delay_ms. attempt counts from 1. */
+    bool (*should_retry)(const peg_call *call, const peg_error *failure, unsigned attempt,
+                         int64_t *ret_delay_ms, void *user);
+    void (*on_end)(const peg_record *record, void *user);
+    void *user;
+} peg_run_hooks;
+
+/* Zero means the default, told here in brackets; a negative number means no limit. */
+typedef struct peg_run_options {
+    int64_t timeout_ms;         /* per attempt, unless the tool has its own [30,000] */
+    int64_t max_result_bytes;   /* of text, bytes or JSON [8 MiB] */
+    int64_t max_args_bytes;     /* of arguments [4 MiB] */
+    unsigned max_attempts;      /* whatever should_retry says [10] */
+    peg_spool_store *spool;     /* where text results go [memory, one per call] */
+    peg_pool *pool;             /* where handlers run [inline] */
+    const peg_run_hooks *hooks; /* [none] */
+} peg_run_options;
+
+/*
+ * Runs a call on the context's registry and gives its record. options may be NULL. Errors:
+ * PEG_ENOMEM, PEG_EIO (a spool store that fails, a system without randomness). The handler has
+ * then perhaps run.
+ */
+PEG_API PEG_MUST_USE peg_status peg_call_run(peg_ctx *ctx, const peg_request *request,
+                                             const peg_run_options *options,
+                                             peg_record **ret_record, peg_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

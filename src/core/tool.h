@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_CORE_TOOL_H
+#define PEG_CORE_TOOL_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "pegboard/tool.h"
+
+struct peg__scratch;
+
+/* Shared immutable, but for the idle scratch, which is a cache. */
+struct peg_tool {
+    atomic_uint n_refs;
+    struct peg__arena arena; /* strings and tags */
+    peg_str name;
+    peg_str description;
+    peg_str version;
+    const char *const *tags;
+    peg_schema *input;
+    peg_schema *output;     /* NULL if none */
+    peg_json_doc *examples; /* NULL if none */
+    peg_json_doc *meta;
+    const char *owner; /* who forged it, or NULL; static. See peg__registry_drop_owned() */
+    peg_tool_def def;  /* flags, run, user; its strings point into the arena */
+    bool is_artifact_tool;
+    bool has_defaults; /* something in the input schema can be filled in */
+    _Atomic(struct peg__scratch *) idle;
+};
+
+/* As peg_tool_new() with the two things that only we set. */
+peg_status peg__tool_new(const peg_tool_def *def, bool is_artifact_tool, const char *owner,
+                         peg_tool **ret_tool, peg_error *reterr);
+
+/* What checking needs: a checker and a report. One thread at a time. */
+struct peg__scratch {
+    peg_checker *checker;
+    peg_report *report; /* made when first needed */
+};
+
+/* Takes the tool's idle one or makes one; NULL when out of memory. */
+struct peg__scratch *peg__scratch_take(peg_tool *tool);
+void peg__scratch_give(peg_tool *tool, struct peg__scratch *scratch);
+
+/*
+ * The one place that rejects bad arguments. PEG_OK: *ret_filled is a new document with defaults, or
+ * NULL if nothing was missing. PEG_ESCHEMA (E_INVALID_TOOL_ARGS): `sentence` (may be NULL) gets
+ * every failure, for the model. An undecided check is PEG_ELIMIT (E_TOOL_ARGS_UNDECIDED).
+ */
+peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scratch,
+                                const peg_json *args, peg_json_doc **ret_filled,
+                                struct peg__buf *sentence, peg_error *reterr);
+/* The same for a result: PEG_ESCHEMA (E_TOOL_OUTPUT_INVALID). Requires an output schema. */
+peg_status peg__tool_check_output(const peg_tool *tool, struct peg__scratch *scratch,
+                                  const peg_json *result, struct peg__buf *sentence,
+                                  peg_error *reterr);
+
+#endif
