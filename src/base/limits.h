@@ -63,6 +63,26 @@ enum {
     PEG_LIMIT_REGISTRY_TOOLS = 100000,
     PEG_LIMIT_TURN_BLOCKS = 100000,
 
+    /* Strings of one block; what is larger belongs into an artifact. */
+    PEG_LIMIT_BLOCK_BYTES = 64 << 20,
+    /* A call block's id is the key of its result, and keys of a spool store have 256 bytes. */
+    PEG_LIMIT_BLOCK_ID_BYTES = 256,
+    /* Some providers seal state into their call ids: some 400 bytes. */
+    PEG_LIMIT_CALL_ID_BYTES = 1024,
+    /* The most that a provider takes in one request is 600. */
+    PEG_LIMIT_BLOCK_MEDIA = 1000,
+    /* A middleware takes some 700 bytes of our stack, and what it takes itself. */
+    PEG_LIMIT_MIDDLEWARES = 64,
+    /* Messages, thoughts and calls that one dispatch tells about, and bytes of those that are not
+     * complete. */
+    PEG_LIMIT_STREAMS = 100000,
+    PEG_LIMIT_STREAM_BYTES = 64 << 20,
+    /* A storage in memory, over all runs: ten of the longest turns. */
+    PEG_LIMIT_STORAGE_BLOCKS = 1000000,
+    PEG_LIMIT_STORAGE_RUNS = 100000,
+    PEG_LIMIT_STORAGE_FILES = 100000,
+    PEG_LIMIT_STORAGE_BYTES = 256 << 20,
+
     /* Defaults of peg_run_options and peg_loop; what each is for stands there. */
     PEG_LIMIT_TOOL_MS = 30000,
     PEG_LIMIT_RESULT_BYTES = 8 << 20,
@@ -71,6 +91,8 @@ enum {
     PEG_LIMIT_ITERATIONS = 20,
     PEG_LIMIT_CALLS = 64,
     PEG_LIMIT_SERVER_DATA_BYTES = 1 << 20,
+    /* The sentence of a failure goes into a prompt. */
+    PEG_LIMIT_FAILURE_BYTES = 16 << 10,
 
     /* A handler that watches its token returns within this; one that does not is abandoned. */
     PEG_LIMIT_CANCEL_GRACE_MS = 1000,
@@ -78,6 +100,13 @@ enum {
     PEG_LIMIT_POOL_THREADS_MAX = 256,
     PEG_LIMIT_POOL_ABANDONED = 4,
     PEG_LIMIT_POOL_QUEUED = 1024,
+    PEG_LIMIT_POOL_QUEUED_MAX = 1000000,
+    /* The checker at its default depth takes 300 KiB of it; untouched pages cost nothing. */
+    PEG_LIMIT_POOL_STACK_BYTES = 1 << 20,
+    PEG_LIMIT_POOL_STACK_MIN = 64 << 10,
+    /* Handlers that wait for calls of their own: each keeps a thread. Agents that call themselves
+     * without an end stop here. */
+    PEG_LIMIT_POOL_NESTED = 256,
 
     /* An artifact that is read whole: eight times what a result may have by default. */
     PEG_LIMIT_ARTIFACT_BYTES = 64 << 20,
@@ -85,7 +114,23 @@ enum {
     PEG_LIMIT_SPOOL_BYTES = 256 << 20,
     /* What a query may answer: more would not fit a prompt either. */
     PEG_LIMIT_QUERY_BYTES = 1 << 20,
+    /* Values in one answer: each takes at least five bytes of it. */
+    PEG_LIMIT_QUERY_VALUES = 200000,
+    /* Visits of one path: some 64 MiB of small values, half a second. */
+    PEG_LIMIT_QUERY_STEPS = 20000000,
+    /* CPU time of one query: searching 64 MiB takes one or two seconds. */
+    PEG_LIMIT_QUERY_MS = 5000,
+    /* More would not fit a prompt: every query of a kind lists all of its artifacts. */
+    PEG_LIMIT_FORGED_ARTIFACTS = 10000,
     PEG_LIMIT_MEDIA_NOTES = 64,
+    /* Names and notes of one media together: as much as a result may have by default. */
+    PEG_LIMIT_MEDIA_TEXT_BYTES = 8 << 20,
+    /* An empty value takes some 200 bytes too. */
+    PEG_LIMIT_SPOOL_KEYS = 1000000,
+    /* Of artifact kinds: real ones have one base and a dozen queries. */
+    PEG_LIMIT_KIND_DEPTH = 16,
+    PEG_LIMIT_KIND_QUERIES = 64,
+    PEG_LIMIT_KIND_NAME_BYTES = 64,
     PEG_LIMIT_TOKEN_ENCODINGS = 64,
 };
 
