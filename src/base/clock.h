@@ -5,39 +5,40 @@
 /*
  * Time comes from a clock that the caller hands down, so that a test can own it:
  *
- *   const struct peg__clock *clock = peg__clock_real();
- *   int64_t deadline_ns = clock->mono_ns(clock) + 30 * PEG_NS_PER_S;
+ *   int64_t deadline_ns = peg__clock_in_ms(clock, 30000);
+ *   while (!is_done && peg_clock_mono_ns(clock) < deadline_ns)
+ *       peg__clock_wait(clock, &changed, &lock, deadline_ns);
  */
 
-#include <stdatomic.h>
+#include <pthread.h>
 
-#include "pegboard/common.h"
+#include "pegboard/clock.h"
 
 #define PEG_NS_PER_MS INT64_C(1000000)
 #define PEG_NS_PER_S INT64_C(1000000000)
 
 /* Any thread. */
-struct peg__clock {
-    /* Milliseconds since 1970, for people and records: may jump either way. */
-    int64_t (*now_ms)(const struct peg__clock *clock);
-    /* Nanoseconds since some moment, for deadlines and durations: never goes back. */
-    int64_t (*mono_ns)(const struct peg__clock *clock);
+struct peg_clock {
+    int64_t (*now_ms)(const peg_clock *clock);
+    int64_t (*mono_ns)(const peg_clock *clock);
+    void (*wait)(const peg_clock *clock, pthread_cond_t *changed, pthread_mutex_t *lock,
+                 int64_t until_ns);
 };
 
-/* The clock of the system; static. */
-const struct peg__clock *peg__clock_real(void);
+/* The moment in so many milliseconds; INT64_MAX, which means never, if it is too far away. */
+int64_t peg__clock_in_ms(const peg_clock *clock, int64_t ms);
 
-/* A clock that stands still until a test moves it. A value; may be moved while others read. */
-struct peg__test_clock {
-    struct peg__clock clock;      /* first: a pointer to it is a pointer to the whole */
-    _Atomic int64_t wall_base_ms; /* what the wall showed when nothing had elapsed */
-    _Atomic int64_t elapsed_ns;
-};
+/* A condition that the wait below can be used with. */
+void peg__clock_cond_init(pthread_cond_t *ret_cond);
 
-void peg__test_clock_init(struct peg__test_clock *test, int64_t wall_ms);
-/* Time passes: both clocks move. */
-void peg__test_clock_advance_ns(struct peg__test_clock *test, int64_t ns);
+/* Waits with the lock held, which is given up meanwhile: until somebody signals `changed`, until
+ * the moment has come (INT64_MAX: never), or for no reason. */
+void peg__clock_wait(const peg_clock *clock, pthread_cond_t *changed, pthread_mutex_t *lock,
+                     int64_t until_ns);
+
+/* As peg_clock_manual_advance(), by less than a millisecond. */
+void peg__clock_manual_advance_ns(peg_clock *clock, int64_t ns);
 /* Somebody sets the clock on the wall, perhaps back; the other does not notice. */
-void peg__test_clock_set_wall_ms(struct peg__test_clock *test, int64_t wall_ms);
+void peg__clock_manual_set_wall_ms(peg_clock *clock, int64_t wall_ms);
 
 #endif

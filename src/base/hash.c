@@ -70,7 +70,7 @@ uint64_t peg__hash(struct peg__hash_key key, peg_str bytes)
 
 struct peg__hash_key peg__hash_key_new(void)
 {
-    const struct peg__clock *clock = peg__clock_real();
+    const peg_clock *clock = peg_clock_system();
     struct peg__hash_key key;
 
     if (!peg__random(&key, sizeof(key)))

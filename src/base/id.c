@@ -81,8 +81,7 @@ static void write_uuid(const unsigned char bytes[16], char *ret_text)
     ret_text[-1] = '\0';
 }
 
-bool peg__uuid7_after(_Atomic uint64_t *last, const struct peg__clock *clock,
-                      char ret_text[PEG_UUID_TEXT])
+bool peg__uuid7_after(_Atomic uint64_t *last, const peg_clock *clock, char ret_text[PEG_UUID_TEXT])
 {
     unsigned char bytes[16];
     uint64_t random[2];
@@ -97,7 +96,7 @@ bool peg__uuid7_after(_Atomic uint64_t *last, const struct peg__clock *clock,
     return true;
 }
 
-bool peg__uuid7(const struct peg__clock *clock, char ret_text[PEG_UUID_TEXT])
+bool peg__uuid7(const peg_clock *clock, char ret_text[PEG_UUID_TEXT])
 {
     return peg__uuid7_after(&last_uuid7, clock, ret_text);
 }

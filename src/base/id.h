@@ -9,6 +9,8 @@
  * fallback.
  */
 
+#include <stdatomic.h>
+
 #include "base/clock.h"
 #include "pegboard/common.h"
 
@@ -25,10 +27,10 @@ bool peg__id_hex(char ret_text[PEG_ID_HEX_TEXT]) PEG_MUST_USE;
 /* A UUID of version 7 (RFC 9562): sorts by time, as bytes and as text. Each one that a process
  * makes is greater than all it made before, also when several fall into one millisecond
  * or the clock is set back. */
-bool peg__uuid7(const struct peg__clock *clock, char ret_text[PEG_UUID_TEXT]) PEG_MUST_USE;
+bool peg__uuid7(const peg_clock *clock, char ret_text[PEG_UUID_TEXT]) PEG_MUST_USE;
 
 /* What peg__uuid7 does, with its memory in the caller's hands; *last starts at 0. */
-bool peg__uuid7_after(_Atomic uint64_t *last, const struct peg__clock *clock,
+bool peg__uuid7_after(_Atomic uint64_t *last, const peg_clock *clock,
                       char ret_text[PEG_UUID_TEXT]) PEG_MUST_USE;
 
 #endif

@@ -88,7 +88,7 @@ void cli_put_safe(struct peg__buf *out, peg_str text)
 
 int64_t cli_now_ns(void)
 {
-    const struct peg__clock *clock = peg__clock_real();
+    const peg_clock *clock = peg_clock_system();
 
     return clock->mono_ns(clock);
 }

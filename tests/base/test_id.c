@@ -13,6 +13,14 @@
 enum { N_THREADS = 4, IDS_PER_THREAD = 2000 };
 static const int64_t rfc_example_ms = INT64_C(1645557742000);
 
+static peg_clock *clock_at(int64_t now_ms)
+{
+    peg_clock *clock = NULL;
+
+    CHECK(peg_clock_manual_new(now_ms, &clock, NULL) == PEG_OK);
+    return clock;
+}
+
 static bool is_hex(peg_str s)
 {
     return s.len && strspn(s.ptr, "0123456789abcdef") >= s.len;
@@ -56,11 +64,10 @@ TEST(hex_ids_are_32_hex_digits_and_differ)
 TEST(uuid7_has_the_fields_of_the_rfc)
 {
     _Atomic uint64_t last = 0;
-    struct peg__test_clock test;
+    peg_clock *clock = clock_at(rfc_example_ms);
     char text[PEG_UUID_TEXT];
 
-    peg__test_clock_init(&test, rfc_example_ms);
-    CHECK(peg__uuid7_after(&last, &test.clock, text));
+    CHECK(peg__uuid7_after(&last, clock, text));
 
     CHECK_INT(strlen(text), 36);
     CHECK_STR(peg__strn(text, 15), "017f22e2-79b0-7");
@@ -69,69 +76,70 @@ TEST(uuid7_has_the_fields_of_the_rfc)
     CHECK(strchr("89ab", text[19]) != NULL);
     CHECK(is_hex(peg__strn(text + 20, 3)));
     CHECK(is_hex(peg__strn(text + 24, 12)));
+    peg_clock_manual_free(clock);
 }
 
 TEST(uuid7_of_a_clock_before_1970_starts_at_zero)
 {
     _Atomic uint64_t last = 0;
-    struct peg__test_clock test;
+    peg_clock *clock = clock_at(-1);
     char text[PEG_UUID_TEXT];
 
-    peg__test_clock_init(&test, -1);
-    CHECK(peg__uuid7_after(&last, &test.clock, text));
+    CHECK(peg__uuid7_after(&last, clock, text));
 
     CHECK_STR(peg__strn(text, 15), "00000000-0000-7");
+    peg_clock_manual_free(clock);
 }
 
 TEST(uuid7_grows_within_a_millisecond_also_when_the_counter_overflows)
 {
     _Atomic uint64_t last = 0;
-    struct peg__test_clock test;
+    peg_clock *clock = clock_at(rfc_example_ms);
     char previous[PEG_UUID_TEXT];
     char text[PEG_UUID_TEXT];
 
-    peg__test_clock_init(&test, rfc_example_ms);
-    CHECK(peg__uuid7_after(&last, &test.clock, previous));
+    CHECK(peg__uuid7_after(&last, clock, previous));
     for (int i = 0; i < 10000; i++) {
-        CHECK(peg__uuid7_after(&last, &test.clock, text));
+        CHECK(peg__uuid7_after(&last, clock, text));
         CHECK(strcmp(previous, text) < 0);
         CHECK_INT(text[14], '7');
         memcpy(previous, text, sizeof(text));
     }
     /* 10,000 ids are more than two counters of 4,096: the carry went into the milliseconds. */
     CHECK(strcmp(text, "017f22e2-79b1") > 0);
+    peg_clock_manual_free(clock);
 }
 
 TEST(uuid7_grows_when_the_clock_is_set_back)
 {
     _Atomic uint64_t last = 0;
-    struct peg__test_clock test;
+    peg_clock *clock = clock_at(rfc_example_ms);
     char before[PEG_UUID_TEXT];
     char after[PEG_UUID_TEXT];
 
-    peg__test_clock_init(&test, rfc_example_ms);
-    CHECK(peg__uuid7_after(&last, &test.clock, before));
+    CHECK(peg__uuid7_after(&last, clock, before));
 
-    peg__test_clock_set_wall_ms(&test, rfc_example_ms - 3600 * 1000);
-    CHECK(peg__uuid7_after(&last, &test.clock, after));
+    peg__clock_manual_set_wall_ms(clock, rfc_example_ms - 3600 * 1000);
+    CHECK(peg__uuid7_after(&last, clock, after));
 
     CHECK(strcmp(before, after) < 0);
     CHECK_STR(peg__strn(after, 13), "017f22e2-79b0");
+    peg_clock_manual_free(clock);
 }
 
 TEST(uuid7_follows_the_clock_when_it_moves_on)
 {
     _Atomic uint64_t last = 0;
-    struct peg__test_clock test;
+    peg_clock *clock = clock_at(rfc_example_ms);
     char text[PEG_UUID_TEXT];
 
-    peg__test_clock_init(&test, rfc_example_ms);
-    CHECK(peg__uuid7_after(&last, &test.clock, text));
+    CHECK(peg__uuid7_after(&last, clock, text));
 
-    peg__test_clock_advance_ns(&test, 5 * PEG_NS_PER_MS);
-    CHECK(peg__uuid7_after(&last, &test.clock, text));
+    peg_clock_manual_advance(clock, 5);
+    CHECK(peg__uuid7_after(&last, clock, text));
 
     CHECK_STR(peg__strn(text, 13), "017f22e2-79b5");
+    peg_clock_manual_free(clock);
 }
 
 /* ---- threads ---------------------------------------------------------------- */
@@ -148,7 +156,7 @@ static void *make_ids(void *arg)
 
     maker->ok = true;
     for (int i = 0; i < IDS_PER_THREAD; i++) {
-        if (!peg__uuid7(peg__clock_real(), maker->ids[i]) ||
+        if (!peg__uuid7(peg_clock_system(), maker->ids[i]) ||
             (i > 0 && strcmp(maker->ids[i - 1], maker->ids[i]) >= 0))
             maker->ok = false;
     }
