@@ -95,13 +95,15 @@ static peg_status explain_refusal(peg_str ecma, peg_error *reterr)
     return PEG_EPARSE;
 }
 
-static peg_status compile(peg_str ecma, struct peg__regex **ret_regex, peg_error *reterr)
+static peg_status compile(peg_str ecma, unsigned flags, struct peg__regex **ret_regex,
+                          peg_error *reterr)
 {
     struct peg__buf translated = PEG__BUF(translated_max(ecma));
-    peg_status status = peg__pattern_translate(ecma, &translated, reterr);
+    peg_status status = peg__pattern_translate_with_flags(ecma, flags, &translated, reterr);
 
     if (status == PEG_OK) {
-        status = peg__regex_new(peg__buf_view(&translated), false, ret_regex, reterr);
+        status = peg__regex_new(peg__buf_view(&translated), flags & PEG__PATTERN_CASELESS,
+                                ret_regex, reterr);
         if (status == PEG_EPARSE)
             status = explain_refusal(ecma, reterr);
     }
@@ -109,22 +111,29 @@ static peg_status compile(peg_str ecma, struct peg__regex **ret_regex, peg_error
     return status;
 }
 
-static peg_status choose(struct peg__pattern *pattern, peg_str ecma, peg_error *reterr)
+static peg_status choose(struct peg__pattern *pattern, peg_str ecma, unsigned flags,
+                         peg_error *reterr)
 {
     struct peg__plan plan;
-    bool simple;
-    peg_status status = peg__pattern_plan(ecma, &plan, &simple, reterr);
+    bool simple = false;
+    peg_status status = flags ? PEG_OK : peg__pattern_plan(ecma, &plan, &simple, reterr);
 
     if (status)
         return status;
     if (!simple)
-        return compile(ecma, &pattern->regex, reterr);
+        return compile(ecma, flags, &pattern->regex, reterr);
     pattern->simple = peg__simple_new(&plan);
     return pattern->simple ? PEG_OK : peg__fail_nomem(reterr);
 }
 
 peg_status peg__pattern_new(peg_str ecma, size_t max_bytes, struct peg__pattern **ret_pattern,
                             peg_error *reterr)
+{
+    return peg__pattern_new_with_flags(ecma, 0, max_bytes, ret_pattern, reterr);
+}
+
+peg_status peg__pattern_new_with_flags(peg_str ecma, unsigned flags, size_t max_bytes,
+                                       struct peg__pattern **ret_pattern, peg_error *reterr)
 {
     PEG_CLEANUP(peg__pattern_freep) struct peg__pattern *pattern = NULL;
     peg_status status;
@@ -136,7 +145,7 @@ peg_status peg__pattern_new(peg_str ecma, size_t max_bytes, struct peg__pattern 
     pattern = peg__alloc_zero(1, sizeof(*pattern));
     if (!pattern)
         return peg__fail_nomem(reterr);
-    status = choose(pattern, ecma, reterr);
+    status = choose(pattern, ecma, flags, reterr);
     if (status)
         return status;
     *ret_pattern = pattern;

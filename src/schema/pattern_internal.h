@@ -114,6 +114,10 @@ peg_status peg__pattern_refuse_at(const struct peg__pattern_reader *reader, size
 /* Can a backreference occur? May say yes where there is none. */
 bool peg__pattern_may_refer_back(peg_str text);
 
+/* peg__pattern_translate() with flags; what it writes for CASELESS is for a caseless regex. */
+peg_status peg__pattern_translate_with_flags(peg_str ecma, unsigned flags, struct peg__buf *out,
+                                             peg_error *reterr);
+
 /* Puts the PCRE2 spelling of the property into token; false if ECMA-262 has no such name. */
 bool peg__pattern_property(peg_str body, struct peg__token *token);
 

@@ -2,12 +2,14 @@
 
 /*
  * Writes the PCRE2 form of an ECMA-262 pattern, one token after the other. What is written means
- * the same under any PCRE2 option but UTF (set) and UCP, EXTENDED, CASELESS (not set): every
- * character that could be special is escaped, and nothing of PCRE2's own syntax can get through.
+ * the same under any PCRE2 option but UTF (set), UCP, EXTENDED (not set) and CASELESS (set for the
+ * flag i): every character that could be special is escaped, and nothing of PCRE2's own syntax can
+ * get through. Flags other than i are written out.
  *
  * Every valid pattern is translated; PCRE2 refuses a few of them, which pattern.c explains.
  *
- * Known difference: ECMA-262 unsets the captures in a repeated group at each repetition, PCRE2
+ * Known differences. With the flag i, \p{Lu} has no small letters, and \b takes U+017F and U+212A
+ * for no letters. ECMA-262 unsets the captures in a repeated group at each repetition, PCRE2
  * keeps the last. It shows only where a backreference behind the group refers to an alternative
  * that the last repetition did not take, as in ^(?:(a)|b)*\1$.
  */
@@ -16,7 +18,7 @@
 
 static const char never[] = "[^\\x00-\\x{10ffff}]";
 static const char always[] = "\\p{Any}";
-static const char not_line_end[] = "[^\\n\\r\xE2\x80\xA8\xE2\x80\xA9]";
+#define NOT_LINE_END "[^\\n\\r\xE2\x80\xA8\xE2\x80\xA9]"
 
 /* The items of a class that is \s, and those of \S; ASCII escaped, the rest as UTF-8. */
 static const char space_items[] = "\\t-\\r\\x20\xC2\xA0\xE1\x9A\x80\xE2\x80\x80-\xE2\x80\x8A"
@@ -27,9 +29,17 @@ static const char not_space_items[] =
     "\xE2\x80\x8B-\xE2\x80\xA7\xE2\x80\xAA-\xE2\x80\xAE\xE2\x80\xB0-\xE2\x81\x9E"
     "\xE2\x81\xA0-\xE2\xBF\xBF\xE3\x80\x81-\xEF\xBB\xBE\xEF\xBC\x80-\xF4\x8F\xBF\xBF";
 
+/* What \w and \W are with the flag i: U+017F is a form of s and U+212A one of k. */
+static const char caseless_word[] = "[\\w\xC5\xBF\xE2\x84\xAA]";
+static const char caseless_not_word[] = "[^\\w\xC5\xBF\xE2\x84\xAA]";
+static const char not_word_items[] = "\\x00-\\/\\:-\\@\\[-\\^\\`\\{-\xF4\x8F\xBF\xBF";
+static const char caseless_not_word_items[] =
+    "\\x00-\\/\\:-\\@\\[-\\^\\`\\{-\xC5\xBE\xC6\x80-\xE2\x84\xA9\xE2\x84\xAB-\xF4\x8F\xBF\xBF";
+
 struct translation {
     struct peg__pattern_reader reader;
     struct peg__buf *out;
+    unsigned flags;
     size_t class_at; /* in out, of the class being written */
     unsigned n_class_items;
     bool class_negated;
@@ -77,14 +87,14 @@ static void put_char(struct peg__buf *out, uint32_t c)
 
 /* Without UCP, \d and \w are ASCII in PCRE2 as they are here. The negated ones are spelt out
  * inside a class: PCRE2 10.42 forgets what is above U+00FF in [^\W\p{L}]. */
-static void put_set_in_class(struct peg__buf *out, char letter)
+static void put_set_in_class(struct peg__buf *out, char letter, bool caseless)
 {
     switch (letter) {
     case 'd':
         peg__buf_puts(out, "\\d");
         break;
     case 'w':
-        peg__buf_puts(out, "\\w");
+        peg__buf_puts(out, caseless ? "\\w\xC5\xBF\xE2\x84\xAA" : "\\w");
         break;
     case 's':
         peg__buf_puts(out, space_items);
@@ -93,7 +103,7 @@ static void put_set_in_class(struct peg__buf *out, char letter)
         peg__buf_puts(out, "\\x00-\\/\\:-\xF4\x8F\xBF\xBF");
         break;
     case 'W':
-        peg__buf_puts(out, "\\x00-\\/\\:-\\@\\[-\\^\\`\\{-\xF4\x8F\xBF\xBF");
+        peg__buf_puts(out, caseless ? caseless_not_word_items : not_word_items);
         break;
     default: /* S */
         peg__buf_puts(out, not_space_items);
@@ -101,10 +111,14 @@ static void put_set_in_class(struct peg__buf *out, char letter)
     }
 }
 
-static void put_set(struct peg__buf *out, char letter)
+static void put_set(struct peg__buf *out, char letter, bool caseless)
 {
     const char escape[] = {'\\', letter};
 
+    if (caseless && (letter == 'w' || letter == 'W')) {
+        peg__buf_puts(out, letter == 'w' ? caseless_word : caseless_not_word);
+        return;
+    }
     if (letter != 's' && letter != 'S') {
         peg__buf_add(out, escape, sizeof(escape));
         return;
@@ -210,7 +224,7 @@ static void put_in_class(struct translation *t, const struct peg__token *token)
     } else {
         t->n_class_items++;
         if (token->kind == PEG__TOKEN_SET)
-            put_set_in_class(t->out, token->letter);
+            put_set_in_class(t->out, token->letter, t->flags & PEG__PATTERN_CASELESS);
         else
             put_property(t->out, token);
     }
@@ -223,19 +237,19 @@ static void put_token(struct translation *t, const struct peg__token *token)
         put_text(t->out, token->lo);
         break;
     case PEG__TOKEN_ANY:
-        peg__buf_puts(t->out, not_line_end);
+        peg__buf_puts(t->out, t->flags & PEG__PATTERN_DOTALL ? always : NOT_LINE_END);
         break;
     case PEG__TOKEN_SET:
-        put_set(t->out, token->letter);
+        put_set(t->out, token->letter, t->flags & PEG__PATTERN_CASELESS);
         break;
     case PEG__TOKEN_PROPERTY:
         put_property(t->out, token);
         break;
     case PEG__TOKEN_START:
-        peg__buf_putc(t->out, '^');
+        peg__buf_puts(t->out, t->flags & PEG__PATTERN_MULTILINE ? "(?<!" NOT_LINE_END ")" : "^");
         break;
     case PEG__TOKEN_FINISH:
-        peg__buf_puts(t->out, "\\z");
+        peg__buf_puts(t->out, t->flags & PEG__PATTERN_MULTILINE ? "(?!" NOT_LINE_END ")" : "\\z");
         break;
     case PEG__TOKEN_BOUNDARY:
         peg__buf_puts(t->out, token->negated ? "\\B" : "\\b");
@@ -285,7 +299,14 @@ static peg_status fail_output(peg_status status, peg_error *reterr)
 
 peg_status peg__pattern_translate(peg_str ecma, struct peg__buf *out, peg_error *reterr)
 {
-    struct translation t = {.out = out, .keep_captures = peg__pattern_may_refer_back(ecma)};
+    return peg__pattern_translate_with_flags(ecma, 0, out, reterr);
+}
+
+peg_status peg__pattern_translate_with_flags(peg_str ecma, unsigned flags, struct peg__buf *out,
+                                             peg_error *reterr)
+{
+    struct translation t = {
+        .out = out, .flags = flags, .keep_captures = peg__pattern_may_refer_back(ecma)};
     struct peg__token token;
 
     peg__pattern_reader_init(&t.reader, ecma, reterr);
