@@ -132,6 +132,9 @@ enum {
     PEG_LIMIT_KIND_QUERIES = 64,
     PEG_LIMIT_KIND_NAME_BYTES = 64,
     PEG_LIMIT_TOKEN_ENCODINGS = 64,
+
+    /* Of runs, turns, dispatches and gates: a UUID has 36, hosts put their own there. */
+    PEG_LIMIT_ID_BYTES = 256,
 };
 
 #endif
