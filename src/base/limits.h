@@ -123,6 +123,10 @@ enum {
     /* More would not fit a prompt: every query of a kind lists all of its artifacts. */
     PEG_LIMIT_FORGED_ARTIFACTS = 10000,
     PEG_LIMIT_MEDIA_NOTES = 64,
+    /* A name to show, cut without an error; file systems stop at 255. */
+    PEG_LIMIT_FILENAME_BYTES = 256,
+    /* Artifacts of fewer bytes are shown whole: a handle and two queries cost more. */
+    PEG_LIMIT_INLINE_BELOW = 4096,
     /* Names and notes of one media together: as much as a result may have by default. */
     PEG_LIMIT_MEDIA_TEXT_BYTES = 8 << 20,
     /* An empty value takes some 200 bytes too. */

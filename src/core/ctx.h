@@ -18,6 +18,9 @@ peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_
 void peg__ctx_pause_budget(peg_ctx *ctx);
 void peg__ctx_resume_budget(peg_ctx *ctx);
 
+/* The budget that holds for ctx, or NULL; borrowed. */
+struct peg__budget *peg__ctx_budget(const peg_ctx *ctx);
+
 /* The earliest of deadline and budget, on the context's clock; INT64_MAX if there is none or the
  * budget stands still. */
 int64_t peg__ctx_stop_ns(const peg_ctx *ctx);
