@@ -29,8 +29,12 @@ typedef struct peg_envelope {
     const char *modality; /* "inert", "extractable", "opaque"; NULL: none */
 } peg_envelope;
 
-/* Wraps a body. Attribute values are escaped; closing sequences of any envelope, and tags of
- * system_instructions, are neutralised inside the body. PEG_EINVAL (E_ENVELOPE), PEG_ENOMEM. */
+/*
+ * Wraps a body. Attribute values are escaped. Inside the body the '<' of anything that could be
+ * taken for a tag of an envelope or of system_instructions becomes "&lt;", and bytes that are no
+ * UTF-8 become U+FFFD; all else stays as it is. PEG_EINVAL (E_ENVELOPE) with the field as `where`,
+ * PEG_EIO (E_NO_RANDOMNESS), PEG_ELIMIT beyond 256 MiB, PEG_ENOMEM.
+ */
 PEG_API PEG_MUST_USE peg_status peg_envelope_wrap(const peg_envelope *envelope, peg_str body,
                                                   char **ret_text, size_t *ret_len,
                                                   peg_error *reterr);
@@ -44,25 +48,34 @@ typedef struct peg_render_options {
 } peg_render_options;
 
 /*
- * The text of a record's result for a model. Text: enveloped whole. An artifact: whole if the
- * record or options say inline, else a handle, which is always untrusted: call id, kind, sizes,
- * and every query with its description. Media: a marker and a fallback for each, see
- * peg_render_media(). options may be NULL. PEG_ENOMEM, PEG_EIO.
+ * The text of a record's result for a model, the same each time. Text: enveloped whole. An
+ * artifact: whole if the record says inline or it is small enough, else a handle, which is always
+ * untrusted: call id, kind, sizes, and every query with its description. Media: for each a marker
+ * and a fallback, see peg_render_media().
+ *
+ * Text and whole artifacts, of failed calls too, are trusted if the tool was when the call ran, if
+ * it is not gone and, where options name it, if it still is. That a tool is gone which was trusted
+ * is logged (E_RENDER_TOOL_GONE). Media has its own trust, but none where the tool is gone.
+ *
+ * options may be NULL. PEG_EIO, PEG_ELIMIT where what has to be shown whole cannot be read,
+ * PEG_ENOTFOUND (E_TOKENS_UNKNOWN), PEG_EINVAL (E_RENDER), PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_render_result(const peg_record *record,
                                                   const peg_render_options *options,
                                                   char **ret_text, size_t *ret_len,
                                                   peg_error *reterr);
 
-/* "[media id=... filename=...]", outside any envelope: comes before the native block. */
+/* [media id="..." filename="..."], outside any envelope: comes before the native block. */
 PEG_API PEG_MUST_USE peg_status peg_render_media_marker(const peg_media *media, char **ret_text,
                                                         size_t *ret_len, peg_error *reterr);
-/* Where a model cannot take the media: its transcript, caption or description, or else a line that
- * says name, type and size; enveloped with the lesser trust of media and note. */
+/* Where a model cannot take the media: its note "text:transcript", "text:caption" or
+ * "text:description", the first there is, or else a line that says name, type and size. Trusted if
+ * the media is first-party, and the note too. A new nonce each time. */
 PEG_API PEG_MUST_USE peg_status peg_render_media(const peg_media *media, char **ret_text,
                                                  size_t *ret_len, peg_error *reterr);
 
-/* A file name without < > and control characters, at most 256 bytes. */
+/* A file name to show or to save as: without < >, controls and other characters that are not seen,
+ * '_' for / and \, cut after 256 bytes; "unnamed" if nothing is left. PEG_EINVAL, PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_safe_filename(peg_str name, char **ret_name, peg_error *reterr);
 /* The type if it is a strict type/subtype, else "application/octet-stream"; borrowed or static. */
 PEG_API const char *peg_safe_mime_type(const char *mime_type);
