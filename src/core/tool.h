@@ -21,9 +21,9 @@ struct peg_tool {
     peg_schema *input;
     peg_schema *output;     /* NULL if none */
     peg_json_doc *examples; /* NULL if none */
-    peg_json_doc *meta;
-    const char *owner; /* who forged it, or NULL; static. See peg__registry_drop_owned() */
-    peg_tool_def def;  /* flags, run, user; its strings point into the arena */
+    peg_json_doc *meta;     /* NULL if none; peg_tool_meta() is never NULL */
+    const char *owner;      /* who forged it, or NULL; static. See core/registry.h */
+    peg_tool_def def;       /* flags, run, user; its strings point into the arena */
     bool is_artifact_tool;
     bool has_defaults; /* something in the input schema can be filled in */
     _Atomic(struct peg__scratch *) idle;
