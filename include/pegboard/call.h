@@ -6,7 +6,8 @@
  * A call as its handler sees it. Valid until the handler returns; used by the thread that the
  * handler runs on.
  *
- * The first answer counts; a second one returns PEG_ESTATE (E_CALL_ANSWERED) and changes nothing.
+ * The first answer counts; a second one returns PEG_ESTATE and changes nothing. PEG_ELIMIT: the
+ * answer is larger than the run's max_result_bytes, and the call fails for that reason.
  * What is handed to a reply is copied, or referenced if it is counted.
  */
 

@@ -63,11 +63,14 @@ PEG_API const peg_json *peg_record_server_data(const peg_record *record);
 
 /* Strings are copied, counted things referenced. */
 typedef struct peg_record_def {
+    peg_str key;     /* empty: a new one */
     peg_str call_id; /* required */
+    peg_str handle;  /* empty: the call id */
     peg_str tool;    /* required */
     peg_str args;    /* JSON text of an object */
     bool is_error;
-    const char *code; /* of a failure; "" or NULL if none */
+    const char *code;  /* of a failure; NULL: E_TOOL_DOWNSTREAM_ERROR */
+    const char *cause; /* the code behind it; may be NULL */
     peg_str text;     /* exactly one of text (ptr not NULL), artifact, media */
     peg_artifact *artifact;
     peg_media *const *media;

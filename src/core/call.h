@@ -3,16 +3,18 @@
 #define PEG_CORE_CALL_H
 
 /*
- * A call while it runs. Counted: an abandoned handler keeps its call, and what it answers later
- * goes nowhere. The handler's thread writes the answer, the runner's reads it after the handler
- * returned.
+ * A call while it runs: one attempt of one handler. Counted: an abandoned handler keeps its
+ * call, and what it answers later goes nowhere. The handler's thread writes the answer; the
+ * runner's reads it after the handler returned, and never if it did not.
  */
 
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
+#include "core/pool.h"
+#include "core/record.h"
 #include "pegboard/call.h"
-#include "pegboard/record.h"
 
 enum peg__answer_kind {
     PEG__ANSWER_NONE,
@@ -21,34 +23,54 @@ enum peg__answer_kind {
     PEG__ANSWER_MEDIA,
     PEG__ANSWER_ARTIFACT,
     PEG__ANSWER_FAILURE,
+    PEG__ANSWER_TOO_LARGE,
 };
 
 struct peg__answer {
     enum peg__answer_kind kind;
     struct peg__buf text; /* TEXT, JSON; FAILURE: the sentence */
-    const char *cause; /* FAILURE: code behind it, "" if none; points into the call or is static */
-    peg_media **media;
+    char *cause;          /* FAILURE: the code behind it; owned, NULL if none */
+    peg_media **media;    /* owned array of references */
     size_t n_media;
     peg_artifact *artifact;
 };
 
-struct peg_call {
+/* What all attempts of a call share. */
+struct peg__task {
     atomic_uint n_refs;
-    peg_ctx *ctx;
     peg_tool *tool;
-    peg_str id; /* NUL-terminated copy */
-    char checksum[65];
-    const peg_json *args;
-    unsigned attempt;
-    struct peg__answer answer;
-    peg_status status;             /* PEG_ENOMEM if an answer could not be kept */
-    struct peg__buf server_data;   /* JSON text of an array being written, without its end */
-    const char *server_data_error; /* why it is malformed, or NULL; static */
-    char cause[64];
+    peg_record *record;     /* its arguments and ids, which do not change any more */
+    peg_json_doc *filled;   /* arguments with defaults; NULL if none was missing */
+    peg_json_doc *replaced; /* what pre_execute put in their place; NULL if nothing */
+    size_t max_result_bytes;
 };
 
-/* Drops what an attempt answered, so that the next starts clean. */
-void peg__call_reset(struct peg_call *call);
-void peg__answer_free(struct peg__answer *answer);
+struct peg_call {
+    atomic_uint n_refs;
+    unsigned attempt;    /* from 1 */
+    struct peg__job job; /* on a pool; its share is one reference */
+    int64_t ended_ns;    /* when the handler returned */
+    struct peg__task *task;
+    peg_ctx *ctx;
+    struct peg__answer answer;
+    bool is_out_of_memory;         /* an answer could not be kept */
+    const char *server_data_wrong; /* what is malformed about it, or NULL; static */
+    struct peg__buf server_data;   /* JSON text of an array without its last bracket; or empty */
+};
+
+/* One reference each; both reference what they are given. NULL when out of memory. */
+struct peg__task *peg__task_new(peg_tool *tool, peg_record *record);
+struct peg__task *peg__task_unref(struct peg__task *task);
+peg_call *peg__call_new(struct peg__task *task, peg_ctx *ctx, unsigned attempt);
+peg_call *peg__call_ref(peg_call *call);
+peg_call *peg__call_unref(peg_call *call);
+
+/* Drops what was answered so far. */
+void peg__call_forget_answer(peg_call *call);
+
+/* What the handler gets: what pre_execute put there, else filled, else as sent. */
+const peg_json *peg__call_args(const peg_call *call);
+
+PEG_DEFINE_CLEANUP(peg_call, peg__call_unref)
 
 #endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Records: what was asked and what came of it. One block of memory holds the record and the
+ * strings it starts with; what the call answers is taken over, not copied.
+ */
+
+#include "core/record.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "pegboard/artifact.h"
+#include "pegboard/media.h"
+#include "json/json.h"
+
+/* ---- the checksum ------------------------------------------------------------- */
+
+static const peg_json empty_object = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
+
+peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65], peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    unsigned char digest[PEG_SHA256_BYTES];
+    peg_status status;
+
+    peg__buf_puts(&text, "{\"args\":");
+    peg__json_canonical(args, &text);
+    peg__buf_puts(&text, ",\"tool\":");
+    peg__json_write_string(tool, &text);
+    peg__buf_putc(&text, '}');
+
+    status = text.status;
+    if (!status && !peg__sha256(peg__buf_view(&text), digest))
+        status = PEG_ENOMEM;
+    peg__buf_free(&text);
+    if (status == PEG_ELIMIT)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
+                         "the canonical form of the arguments is larger than %d bytes",
+                         PEG_LIMIT_TEXT_BYTES);
+    if (status)
+        return peg__fail_nomem(reterr);
+    peg__hex(digest, sizeof(digest), ret_hex);
+    return PEG_OK;
+}
+
+/* ---- making ---------------------------------------------------------------------- */
+
+static peg_str put(char **at, peg_str s)
+{
+    const peg_str copy = {*at, s.len};
+
+    if (s.len)
+        memcpy(*at, s.ptr, s.len);
+    (*at)[s.len] = '\0';
+    *at += s.len + 1;
+    return copy;
+}
+
+static peg_str or_else(peg_str s, peg_str other)
+{
+    return s.len ? s : other;
+}
+
+/* A name that a model made up may be of any length; what it wrote is in the arguments' text. */
+static peg_str bounded_name(peg_str tool)
+{
+    if (tool.len > PEG_LIMIT_NAME_BYTES)
+        tool.len = peg__utf8_cut(tool.ptr, PEG_LIMIT_NAME_BYTES);
+    return or_else(tool, peg__str(PEG__UNNAMED_TOOL));
+}
+
+peg_status peg__record_start(const struct peg__record_start *start, peg_record **ret_record,
+                             peg_error *reterr)
+{
+    const peg_str tool = bounded_name(start->tool);
+    char uuid[PEG_UUID_TEXT] = "";
+    char nonce[PEG_ID_HEX_TEXT];
+    peg_record *record;
+    peg_str key = start->key;
+    peg_str call_id;
+    peg_str handle;
+    char *at;
+
+    if (!peg__id_hex(nonce) || (!key.len && !peg__uuid7(peg_clock_system(), uuid)))
+        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
+                         "the system gives no random bytes; allow getrandom() in the sandbox");
+    key = or_else(key, peg__str(uuid));
+    call_id = or_else(start->call_id, key);
+    handle = or_else(start->handle, call_id);
+
+    record = peg__alloc(sizeof(*record) + key.len + call_id.len + handle.len + tool.len +
+                        start->args.len + 5);
+    if (!record)
+        return peg__fail_nomem(reterr);
+    memset(record, 0, sizeof(*record));
+    atomic_init(&record->n_refs, 1);
+    at = (char *)(record + 1);
+    record->key = put(&at, key);
+    record->call_id = put(&at, call_id);
+    record->handle = put(&at, handle);
+    record->tool = put(&at, tool);
+    record->args_text = put(&at, start->args);
+    record->code = "";
+    record->created_ms = start->now_ms;
+    memcpy(record->nonce, nonce, sizeof(record->nonce));
+    *ret_record = record;
+    return PEG_OK;
+}
+
+peg_record *peg_record_ref(peg_record *record)
+{
+    atomic_fetch_add_explicit(&record->n_refs, 1, memory_order_relaxed);
+    return record;
+}
+
+static void extra_free(struct peg__record_extra *extra);
+
+peg_record *peg_record_unref(peg_record *record)
+{
+    if (!record || atomic_fetch_sub_explicit(&record->n_refs, 1, memory_order_acq_rel) != 1)
+        return NULL;
+    peg_json_doc_free(record->args);
+    peg__free(record->own_code);
+    peg__free(record->cause);
+    peg__free(record->text);
+    peg_artifact_unref(record->artifact);
+    for (size_t i = 0; i < record->n_media; i++)
+        peg_media_unref(record->media[i]);
+    peg__free(record->media);
+    peg_json_doc_free(record->server_data);
+    extra_free(record->extra);
+    peg__free(record);
+    return NULL;
+}
+
+/* ---- made by hand ------------------------------------------------------------------ */
+
+struct peg__record_extra {
+    peg_json_doc *payload; /* NULL if none */
+    char compatibility[];
+};
+
+static void extra_free(struct peg__record_extra *extra)
+{
+    if (!extra)
+        return;
+    peg_json_doc_free(extra->payload);
+    peg__free(extra);
+}
+
+static peg_status refuse(peg_error *reterr, const char *field, const char *why)
+{
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_INITIAL_TOOL_CALL_VALUE", "%s: %s", field, why);
+    peg__error_where(reterr, peg__str(field));
+    return PEG_EINVAL;
+}
+
+static peg_status check_def(const peg_record_def *def, peg_error *reterr)
+{
+    const int n_results = (def->text.ptr != NULL) + (def->artifact != NULL) + (def->n_media > 0);
+
+    if (!def->call_id.len)
+        return refuse(reterr, "/call_id", "give the id that the provider gave the call");
+    if (!def->tool.len)
+        return refuse(reterr, "/tool", "give the tool's name, or a placeholder if it had none");
+    if (def->tool.len > PEG_LIMIT_NAME_BYTES)
+        return refuse(reterr, "/tool", "a name has at most 256 bytes");
+    if (n_results != 1)
+        return refuse(reterr, "/text", "give exactly one of text, artifact and media");
+    if (def->n_media && !def->media)
+        return refuse(reterr, "/media", "n_media is set but media is NULL");
+    for (size_t i = 0; i < def->n_media; i++) {
+        if (!def->media[i])
+            return refuse(reterr, "/media", "an item is NULL");
+    }
+    if (def->payload && (!def->replay_compatibility || !def->replay_compatibility[0]))
+        return refuse(reterr, "/replay_compatibility",
+                      "a payload needs the name of the provider that may get it back");
+    return PEG_OK;
+}
+
+static peg_status take_args(peg_record *record, peg_error *reterr)
+{
+    const peg_status status = peg_json_parse(record->args_text, NULL, &record->args, reterr);
+
+    if (status == PEG_ENOMEM)
+        return status;
+    if (status) {
+        const peg_error why = reterr ? *reterr : (peg_error){.code = "", .cause = ""};
+
+        peg__fail_because(reterr, PEG_EINVAL, "E_INVALID_INITIAL_TOOL_CALL_VALUE", &why,
+                          "/args: give the JSON text of an object");
+        peg__error_where(reterr, peg__str("/args"));
+        return PEG_EINVAL;
+    }
+    if (peg_json_root(record->args)->kind != PEG_JSON_OBJECT)
+        return refuse(reterr, "/args", "give the JSON text of an object");
+    return PEG_OK;
+}
+
+static peg_status take_extra(peg_record *record, const peg_record_def *def, peg_error *reterr)
+{
+    const char *compatibility = def->replay_compatibility ? def->replay_compatibility : "";
+    const size_t len = strlen(compatibility);
+    peg_status status;
+
+    if (!def->payload && !len)
+        return PEG_OK;
+    record->extra = peg__alloc_zero(1, sizeof(*record->extra) + len + 1);
+    if (!record->extra)
+        return peg__fail_nomem(reterr);
+    memcpy(record->extra->compatibility, compatibility, len + 1);
+    if (!def->payload)
+        return PEG_OK;
+    status = peg_json_parse(peg__str(def->payload), NULL, &record->extra->payload, reterr);
+    if (status && status != PEG_ENOMEM)
+        return refuse(reterr, "/payload", "give JSON text");
+    return status;
+}
+
+static peg_status take_result(peg_record *record, const peg_record_def *def, peg_error *reterr)
+{
+    if (def->text.ptr) {
+        record->text = peg__alloc(def->text.len + 1);
+        if (!record->text)
+            return peg__fail_nomem(reterr);
+        memcpy(record->text, def->text.ptr, def->text.len);
+        record->text[def->text.len] = '\0';
+        record->text_len = def->text.len;
+        return PEG_OK;
+    }
+    if (def->artifact) {
+        record->result_kind = PEG_RESULT_ARTIFACT;
+        record->artifact = peg_artifact_ref(def->artifact);
+        return PEG_OK;
+    }
+    record->media = peg__alloc_zero(def->n_media, sizeof(*record->media));
+    if (!record->media)
+        return peg__fail_nomem(reterr);
+    record->result_kind = PEG_RESULT_MEDIA;
+    for (; record->n_media < def->n_media; record->n_media++)
+        record->media[record->n_media] = peg_media_ref(def->media[record->n_media]);
+    return PEG_OK;
+}
+
+static bool copy_code(const char *code, char **ret_copy)
+{
+    const size_t size = strlen(code) + 1;
+    char *copy = peg__alloc(size);
+
+    if (!copy)
+        return false;
+    memcpy(copy, code, size);
+    *ret_copy = copy;
+    return true;
+}
+
+static peg_status take_codes(peg_record *record, const peg_record_def *def, peg_error *reterr)
+{
+    if (!record->is_error)
+        return PEG_OK;
+    record->code = "E_TOOL_DOWNSTREAM_ERROR";
+    if (def->code && def->code[0]) {
+        if (!copy_code(def->code, &record->own_code))
+            return peg__fail_nomem(reterr);
+        record->code = record->own_code;
+    }
+    if (def->cause && def->cause[0] && !copy_code(def->cause, &record->cause))
+        return peg__fail_nomem(reterr);
+    return PEG_OK;
+}
+
+static peg_status fill_in(peg_record *record, const peg_record_def *def, peg_error *reterr)
+{
+    peg_status status;
+
+    record->is_error = def->is_error;
+    record->is_trusted = def->is_trusted;
+    record->is_inline = def->is_inline;
+    record->is_from_artifact_tool = def->is_from_artifact_tool;
+    record->completed_ms = def->completed_ms;
+    if ((status = take_args(record, reterr)) || (status = take_extra(record, def, reterr)) ||
+        (status = take_result(record, def, reterr)) || (status = take_codes(record, def, reterr)))
+        return status;
+    return peg_call_digest(record->tool, peg_record_args(record), record->checksum, reterr);
+}
+
+peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, peg_error *reterr)
+{
+    const peg_str args = def->args.len ? def->args : peg__str("{}");
+    const struct peg__record_start start = {.key = def->key,
+                                            .call_id = def->call_id,
+                                            .handle = def->handle,
+                                            .tool = def->tool,
+                                            .args = args,
+                                            .now_ms = def->created_ms};
+    peg_record *record = NULL;
+    peg_status status = check_def(def, reterr);
+
+    if (!status)
+        status = peg__record_start(&start, &record, reterr);
+    if (!status)
+        status = fill_in(record, def, reterr);
+    if (status) {
+        peg_record_unref(record);
+        return status;
+    }
+    *ret_record = record;
+    return PEG_OK;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+peg_str peg_record_key(const peg_record *record)
+{
+    return record->key;
+}
+
+peg_str peg_record_call_id(const peg_record *record)
+{
+    return record->call_id;
+}
+
+peg_str peg_record_handle(const peg_record *record)
+{
+    return record->handle;
+}
+
+peg_str peg_record_tool(const peg_record *record)
+{
+    return record->tool;
+}
+
+const peg_json *peg_record_args(const peg_record *record)
+{
+    return record->args ? peg_json_root(record->args) : &empty_object;
+}
+
+peg_str peg_record_args_text(const peg_record *record)
+{
+    return record->args_text;
+}
+
+const char *peg_record_checksum(const peg_record *record)
+{
+    return record->checksum;
+}
+
+const char *peg_record_nonce(const peg_record *record)
+{
+    return record->nonce;
+}
+
+bool peg_record_is_error(const peg_record *record)
+{
+    return record->is_error;
+}
+
+const char *peg_record_code(const peg_record *record)
+{
+    return record->code;
+}
+
+const char *peg_record_cause(const peg_record *record)
+{
+    return record->cause ? record->cause : "";
+}
+
+peg_result_kind peg_record_result_kind(const peg_record *record)
+{
+    return record->result_kind;
+}
+
+peg_str peg_record_text(const peg_record *record)
+{
+    return (peg_str){record->text ? record->text : "", record->text_len};
+}
+
+peg_artifact *peg_record_artifact(const peg_record *record)
+{
+    return record->artifact;
+}
+
+size_t peg_record_n_media(const peg_record *record)
+{
+    return record->n_media;
+}
+
+peg_media *peg_record_media(const peg_record *record, size_t i)
+{
+    return i < record->n_media ? record->media[i] : NULL;
+}
+
+bool peg_record_is_trusted(const peg_record *record)
+{
+    return record->is_trusted;
+}
+
+bool peg_record_is_inline(const peg_record *record)
+{
+    return record->is_inline;
+}
+
+bool peg_record_is_from_artifact_tool(const peg_record *record)
+{
+    return record->is_from_artifact_tool;
+}
+
+unsigned peg_record_attempts(const peg_record *record)
+{
+    return record->n_attempts;
+}
+
+int64_t peg_record_created_ms(const peg_record *record)
+{
+    return record->created_ms;
+}
+
+int64_t peg_record_completed_ms(const peg_record *record)
+{
+    return record->completed_ms;
+}
+
+int64_t peg_record_duration_ns(const peg_record *record)
+{
+    return record->duration_ns;
+}
+
+const peg_json *peg_record_server_data(const peg_record *record)
+{
+    return record->server_data ? peg_json_root(record->server_data) : NULL;
+}
+
+const peg_json *peg_record_payload(const peg_record *record)
+{
+    return record->extra && record->extra->payload ? peg_json_root(record->extra->payload) : NULL;
+}
+
+const char *peg_record_replay_compatibility(const peg_record *record)
+{
+    return record->extra ? record->extra->compatibility : "";
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_CORE_RECORD_H
+#define PEG_CORE_RECORD_H
+
+/*
+ * A record while it is made: run.c fills it in, stage by stage, and hands it out when the call is
+ * over. From then on nothing changes it. An abandoned handler keeps the record of its call for the
+ * arguments; it never looks at what is written later.
+ */
+
+#include <stdatomic.h>
+
+#include "pegboard/record.h"
+
+struct peg_record {
+    atomic_uint n_refs;
+    bool is_error;
+    bool is_trusted;
+    bool is_inline;
+    bool is_from_artifact_tool;
+    peg_result_kind result_kind;
+    unsigned n_attempts;
+    peg_str key; /* these five are behind the struct, each NUL-terminated */
+    peg_str call_id;
+    peg_str handle;
+    peg_str tool;
+    peg_str args_text;
+    peg_json_doc *args; /* NULL where what was sent cannot be used: stands for {} */
+    const char *code;   /* "" if it succeeded; static, or own_code */
+    char *own_code;     /* owned; NULL but for records made by hand */
+    char *cause;        /* owned; NULL if none */
+    char *text;         /* owned; TEXT */
+    size_t text_len;
+    peg_artifact *artifact;
+    peg_media **media; /* owned array of references */
+    size_t n_media;
+    peg_json_doc *server_data;       /* NULL if none */
+    struct peg__record_extra *extra; /* what only records made by hand have; NULL if nothing */
+    int64_t created_ms;
+    int64_t completed_ms;
+    int64_t duration_ns;
+    char checksum[65];
+    char nonce[33];
+};
+
+/* What a record starts with; all is copied. Empty strings get what run.h says. */
+struct peg__record_start {
+    peg_str key;
+    peg_str call_id;
+    peg_str handle;
+    peg_str tool;
+    peg_str args;
+    int64_t now_ms;
+};
+
+/* One reference. PEG_ENOMEM, PEG_EIO (E_NO_RANDOMNESS). */
+peg_status peg__record_start(const struct peg__record_start *start, peg_record **ret_record,
+                             peg_error *reterr);
+
+/* The name under which a call without one is recorded. */
+#define PEG__UNNAMED_TOOL "(unnamed tool call)"
+
+#endif
