@@ -82,16 +82,8 @@ void peg__query_list_free(struct peg__query_list *list);
 void peg__query_render_list(const struct peg__query_list *list, const char *instead,
                             struct peg__buf *out);
 
-/* An answer that reached its maximum (status PEG_ELIMIT) is cut so that `room` bytes still fit
- * behind it: at the end of a line if there is one. The status is PEG_OK again. */
-struct peg__query_cut {
-    bool is_within_a_line; /* not even one line is whole */
-    size_t n_lines;        /* that are left */
-};
-struct peg__query_cut peg__query_cut(struct peg__buf *out, size_t room);
-
-/* Ends an answer: if it reached its maximum it is cut, and the last line is "[cut: ...limit... was
- * reached; <instead>]". */
+/* Ends an answer. One that reached its maximum (status PEG_ELIMIT) is cut at the end of a line, or
+ * within its only one, and the last line becomes "[cut: ... was reached; <instead>]". */
 void peg__query_finish(struct peg__buf *out, const char *instead);
 
 /* The name of the limit that ends an answer of this buffer; static. */

@@ -65,35 +65,22 @@ const char *peg__query_limit(const struct peg__buf *out)
     return out->max < PEG_LIMIT_QUERY_BYTES ? "max_result_bytes" : "PEG_LIMIT_QUERY_BYTES";
 }
 
-static size_t count_lines(const char *text, size_t len)
-{
-    size_t n = 1;
-
-    for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + len - at))); at++)
-        n++;
-    return n;
-}
-
-struct peg__query_cut peg__query_cut(struct peg__buf *out, size_t room)
+/* Makes room for so many bytes behind the answer: at the end of a line if there is one. */
+static void cut(struct peg__buf *out, size_t room)
 {
     const size_t most = out->max > room ? out->max - room : 0;
-    struct peg__query_cut cut = {.is_within_a_line = true};
     const char *end;
 
-    if (out->status == PEG_ELIMIT)
-        out->status = PEG_OK;
+    out->status = PEG_OK;
     if (!out->ptr)
-        return cut;
+        return;
     /* A line that ends exactly where the text has to end is whole. */
     end = memrchr(out->ptr, '\n', most < out->len ? most + 1 : out->len);
-    if (end) {
+    if (end)
         out->len = (size_t)(end - out->ptr);
-        cut = (struct peg__query_cut){.n_lines = count_lines(out->ptr, out->len)};
-    } else if (most < out->len) {
+    else if (most < out->len)
         out->len = peg__utf8_cut(out->ptr, most);
-    }
     out->ptr[out->len] = '\0';
-    return cut;
 }
 
 void peg__query_finish(struct peg__buf *out, const char *instead)
@@ -105,7 +92,7 @@ void peg__query_finish(struct peg__buf *out, const char *instead)
         return;
     len = snprintf(note, sizeof(note), "\n[cut: %s (%zu bytes) was reached; %s]",
                    peg__query_limit(out), out->max, instead);
-    peg__query_cut(out, (size_t)len);
+    cut(out, (size_t)len);
     peg__buf_puts(out, note);
 }
 
