@@ -15,8 +15,12 @@ extern "C" {
 #endif
 
 typedef struct peg_storage {
+    /* A block that is new to the turn. Its id may have been stored before, by a dispatch whose
+     * changes did not reach the turn. */
     peg_status (*store)(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr);
+    /* A block in the place of the one with its id. */
     peg_status (*mutate)(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr);
+    /* Only for blocks that the turn has. */
     peg_status (*remove)(void *user, peg_ctx *ctx, peg_str id, peg_error *reterr);
     /* Adds the kept blocks of these kinds to `into`. Only called when a middleware asks. */
     peg_status (*fetch)(void *user, peg_ctx *ctx, unsigned kinds, peg_turn *into,
@@ -27,12 +31,19 @@ typedef struct peg_storage {
     void *user;
 } peg_storage;
 
-/* In memory, shared by any number of runs on any thread; freed after all of them. */
+/*
+ * In memory, shared by any number of runs on any thread; freed after all of them. Contexts with
+ * different run_ids see nothing of each other. PEG_ELIMIT (E_STORAGE_FULL) beyond 1,000,000 blocks,
+ * 100,000 run_ids or 256 MiB of bytes.
+ */
 typedef struct peg_memory_storage peg_memory_storage;
 PEG_API PEG_MUST_USE peg_status peg_memory_storage_new(peg_memory_storage **ret_storage,
                                                        peg_error *reterr);
 PEG_API peg_memory_storage *peg_memory_storage_free(peg_memory_storage *storage);
 PEG_API peg_storage peg_memory_storage_ops(peg_memory_storage *storage);
+/* The bytes that store_bytes kept last under that name: a new reference, or NULL. */
+PEG_API peg_reader *peg_memory_storage_bytes(peg_memory_storage *storage, peg_ctx *ctx,
+                                             const char *what, peg_str id);
 
 #ifdef __cplusplus
 }

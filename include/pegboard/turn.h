@@ -43,8 +43,8 @@ typedef struct peg_block_def {
     peg_block_kind kind;
     peg_str id;              /* unique in its turn; empty: a fresh UUID */
     peg_str type;            /* OTHER: required */
-    peg_str text;            /* SYSTEM, USER, ASSISTANT, REASONING, OTHER */
-    peg_media *const *media; /* USER, ASSISTANT, OTHER: attachments */
+    peg_str text;            /* SYSTEM, REASONING: required; USER, ASSISTANT, OTHER */
+    peg_media *const *media; /* USER, ASSISTANT: required without text; OTHER */
     size_t n_media;
     peg_artifact *artifact; /* OTHER: content kept out of the prompt, queried by its handle */
     peg_trust_tier tier;    /* OTHER: required with text, media or artifact */
@@ -55,7 +55,8 @@ typedef struct peg_block_def {
     int64_t created_ms;     /* 0: now */
 } peg_block_def;
 
-/* PEG_EINVAL (E_INVALID_BLOCK) with the field as `where`; PEG_ENOMEM. */
+/* PEG_EINVAL (E_INVALID_BLOCK) and PEG_ELIMIT (E_BLOCK_TOO_LARGE) with the field as `where`;
+ * PEG_EIO (E_NO_RANDOMNESS), PEG_ENOMEM. Strings are UTF-8, but args may be anything. */
 PEG_API PEG_MUST_USE peg_status peg_block_new(const peg_block_def *def, peg_block **ret_block,
                                               peg_error *reterr);
 PEG_API peg_block *peg_block_ref(peg_block *block);
@@ -66,9 +67,9 @@ PEG_API peg_block_kind peg_block_kind_of(const peg_block *block);
 PEG_API peg_str peg_block_id(const peg_block *block);
 PEG_API peg_str peg_block_type(const peg_block *block);
 PEG_API peg_str peg_block_text(const peg_block *block);
-PEG_API size_t peg_block_n_media(const peg_block *block);
-PEG_API peg_media *peg_block_media(const peg_block *block, size_t i);
-PEG_API peg_artifact *peg_block_artifact(const peg_block *block); /* OTHER's, or the record's */
+PEG_API size_t peg_block_n_media(const peg_block *block);             /* its own, or the record's */
+PEG_API peg_media *peg_block_media(const peg_block *block, size_t i); /* NULL beyond the last */
+PEG_API peg_artifact *peg_block_artifact(const peg_block *block);     /* OTHER's, or the record's */
 PEG_API peg_trust_tier peg_block_tier(const peg_block *block);
 PEG_API peg_str peg_block_call_id(const peg_block *block);    /* CALL and RESULT */
 PEG_API peg_str peg_block_tool(const peg_block *block);       /* CALL and RESULT */
@@ -86,7 +87,7 @@ PEG_API PEG_MUST_USE peg_status peg_turn_copy(const peg_turn *turn, peg_turn **r
 PEG_API peg_turn *peg_turn_free(peg_turn *turn);
 
 PEG_API size_t peg_turn_len(const peg_turn *turn);
-/* Borrowed from the turn until it changes. */
+/* Borrowed from the turn until it changes; NULL beyond the last. */
 PEG_API peg_block *peg_turn_at(const peg_turn *turn, size_t i);
 PEG_API peg_block *peg_turn_find(const peg_turn *turn, peg_str id); /* or NULL */
 /* The first block of these kinds at or after i; peg_turn_len() if there is none. */
@@ -95,10 +96,12 @@ PEG_API size_t peg_turn_count(const peg_turn *turn, unsigned kinds);
 
 /*
  * Changes. The turn of a run or dispatch hands each to the storage first; what that refuses
- * changes nothing. Each takes its own reference.
+ * changes nothing and is returned as it is. Each takes its own reference. PEG_ESTATE (E_TURN_BUSY)
+ * from within a function of the storage.
  */
 /* At the end. PEG_EEXISTS (E_BLOCK_ID_TAKEN), PEG_ELIMIT (E_TURN_TOO_LONG), PEG_ENOMEM;
- * PEG_EEXISTS (E_ARTIFACT_ID_COLLISION): an artifact has that handle. */
+ * PEG_EEXISTS (E_ARTIFACT_ID_COLLISION): an artifact of the turn has that handle, or the artifact's
+ * handle is one of a result. */
 PEG_API PEG_MUST_USE peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr);
 /* In place of the block with its id, at the end if there is none. */
 PEG_API PEG_MUST_USE peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TURN_STREAM_H
+#define PEG_TURN_STREAM_H
+
+/*
+ * What a dispatch tells while it is made: messages and thoughts that grow, tool calls that are
+ * announced once and completed once. Lives for a whole dispatch, over all iterations; emits events
+ * and stores nothing.
+ *
+ * A value: start with PEG__STREAMS. One thread at a time. A sink may tell of other things than the
+ * one that it is being told of.
+ */
+
+#include "base/limits.h"
+#include "base/map.h"
+#include "pegboard/ctx.h"
+#include "pegboard/record.h"
+
+struct peg__streams {
+    struct peg__map messages;
+    struct peg__map thoughts;
+    struct peg__map calls;
+    size_t n_bytes; /* of all that is not complete */
+};
+
+#define PEG__STREAMS                                                                               \
+    {                                                                                              \
+        .messages = PEG__MAP(PEG_LIMIT_STREAMS), .thoughts = PEG__MAP(PEG_LIMIT_STREAMS),          \
+        .calls = PEG__MAP(PEG_LIMIT_STREAMS)                                                       \
+    }
+
+void peg__streams_free(struct peg__streams *streams);
+
+struct peg__stream_part {
+    peg_str id;
+    peg_str delta; /* any bytes, perhaps none */
+    bool is_complete;
+};
+
+/*
+ * Adds to a message (PEG_EVENT_MESSAGE) or thought (PEG_EVENT_THOUGHT) and emits the event. On
+ * failure nothing was added or emitted. PEG_ESTATE (E_STREAM_COMPLETE; E_STREAM_BUSY: from a sink
+ * that hears of this very stream), PEG_EINVAL (E_STREAM_ID), PEG_ELIMIT (E_STREAM_TOO_LARGE),
+ * PEG_ENOMEM.
+ */
+peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_event_kind kind,
+                             const struct peg__stream_part *part, peg_error *reterr);
+
+struct peg__call_part {
+    peg_str key; /* what tells calls apart, such as the id of the call block; "": call_id */
+    peg_str call_id;
+    peg_str tool;         /* "": as announced, the record's, or the name for those without one */
+    peg_str args;         /* to be shown; "": as announced, the record's, or {} */
+    const char *checksum; /* NULL: the record's, or that of tool and args as they stand here */
+    const peg_record *record; /* NULL: it is announced; else it is completed */
+};
+
+/* Announces a call or completes it; what was not announced is announced first, so that there are
+ * always two events. Errors as above, and PEG_ESTATE (E_STREAM_ANNOUNCED). */
+peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
+                                  const struct peg__call_part *part, peg_error *reterr);
+
+#endif

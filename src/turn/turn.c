@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Each change goes through the same four steps: may it be, room, the storage, done. Only the last
+ * can be seen, and it cannot fail.
+ */
+
+#include "turn/turn.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "turn/host.h"
+
+/* As PEG_ARG, but no more than a sentence can bear. */
+#define SHOWN(s) (int)((s).len < 64 ? (s).len : 64), (s).ptr
+
+peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
+{
+    peg_turn *turn = peg__alloc_zero(1, sizeof(*turn));
+
+    if (!turn)
+        return peg__fail_nomem(reterr);
+    *ret_turn = turn;
+    return PEG_OK;
+}
+
+peg_status peg_turn_copy(const peg_turn *turn, peg_turn **ret_turn, peg_error *reterr)
+{
+    peg_turn *copy;
+    const peg_status status = peg_turn_new(&copy, reterr);
+
+    if (status)
+        return status;
+    copy->blocks = peg__blocks_ref(turn->blocks);
+    *ret_turn = copy;
+    return PEG_OK;
+}
+
+peg_turn *peg_turn_free(peg_turn *turn)
+{
+    if (turn)
+        peg__blocks_unref(turn->blocks);
+    peg__free(turn);
+    return NULL;
+}
+
+void peg__turn_attach(peg_turn *turn, const peg_storage *storage, peg_ctx *ctx)
+{
+    turn->storage = storage;
+    turn->ctx = ctx;
+}
+
+void peg__turn_swap_in(peg_turn *turn, const peg_turn *from)
+{
+    struct peg__blocks *old = turn->blocks;
+
+    turn->blocks = peg__blocks_ref(from->blocks);
+    peg__blocks_unref(old);
+}
+
+/* ---- views ------------------------------------------------------------------------- */
+
+size_t peg_turn_len(const peg_turn *turn)
+{
+    return peg__blocks_len(turn->blocks);
+}
+
+peg_block *peg_turn_at(const peg_turn *turn, size_t i)
+{
+    return i < peg_turn_len(turn) ? peg__blocks_at(turn->blocks, i) : NULL;
+}
+
+peg_block *peg_turn_find(const peg_turn *turn, peg_str id)
+{
+    const size_t i = peg__blocks_find(turn->blocks, PEG__NAME_ID, id);
+
+    return i == PEG__NO_BLOCK ? NULL : peg__blocks_at(turn->blocks, i);
+}
+
+size_t peg_turn_next(const peg_turn *turn, unsigned kinds, size_t i)
+{
+    const size_t len = peg_turn_len(turn);
+
+    for (; i < len; i++) {
+        if (kinds & PEG_BLOCKS(peg_block_kind_of(peg__blocks_at(turn->blocks, i))))
+            return i;
+    }
+    return len;
+}
+
+size_t peg_turn_count(const peg_turn *turn, unsigned kinds)
+{
+    const size_t len = peg_turn_len(turn);
+    size_t n = 0;
+
+    for (size_t i = peg_turn_next(turn, kinds, 0); i < len; i = peg_turn_next(turn, kinds, i + 1))
+        n++;
+    return n;
+}
+
+/* ---- may it be ------------------------------------------------------------------------ */
+
+static peg_status check_change(const peg_turn *turn, const peg_block *block, peg_error *reterr)
+{
+    if (!block)
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",
+                         "there is no block: make one with peg_block_new()");
+    if (turn->is_storing)
+        return peg__fail(reterr, PEG_ESTATE, "E_TURN_BUSY",
+                         "the storage is being told of another change: change the turn after "
+                         "its function has returned");
+    return PEG_OK;
+}
+
+static bool is_other(const peg_block *block)
+{
+    return peg_block_kind_of(block) == PEG_BLOCK_OTHER;
+}
+
+/* A handle leads to one artifact. Results without one may share theirs (a provider that repeats its
+ * call ids), but not with an artifact that a host put there: the model would take the one for the
+ * other. `at` is where the block will stand, the block there now does not count. */
+static peg_status check_handle(const peg_turn *turn, const peg_block *block, size_t at,
+                               peg_error *reterr)
+{
+    const peg_str handle = peg__block_name(block, PEG__NAME_HANDLE);
+    const size_t i = peg__blocks_find_other(turn->blocks, PEG__NAME_HANDLE, handle, at);
+    const peg_block *holder;
+
+    if (i == PEG__NO_BLOCK)
+        return PEG_OK;
+    holder = peg__blocks_at(turn->blocks, i);
+    if (!is_other(block) && !is_other(holder) &&
+        !(peg_block_artifact(block) && peg_block_artifact(holder)))
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EEXISTS, "E_ARTIFACT_ID_COLLISION",
+                     "the handle '%.*s' belongs to another block of the turn: give the artifact "
+                     "another id, or the record another handle",
+                     SHOWN(handle));
+}
+
+static peg_status check_new(const peg_turn *turn, const peg_block *block, peg_error *reterr)
+{
+    const peg_str id = peg_block_id(block);
+
+    if (peg_turn_find(turn, id))
+        return peg__fail(reterr, PEG_EEXISTS, "E_BLOCK_ID_TAKEN",
+                         "the turn has a block with id '%.*s': use peg_turn_put() to replace it",
+                         SHOWN(id));
+    if (peg_turn_len(turn) >= PEG_LIMIT_TURN_BLOCKS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
+                         "the turn has %d blocks already (PEG_LIMIT_TURN_BLOCKS): begin another",
+                         PEG_LIMIT_TURN_BLOCKS);
+    return check_handle(turn, block, PEG__NO_BLOCK, reterr);
+}
+
+/* ---- the storage ------------------------------------------------------------------------ */
+
+static peg_status storage_failed(peg_status status, const peg_error *error, peg_error *reterr)
+{
+    if (!status)
+        return PEG_OK;
+    return peg__host_failed(status, error, "E_STORAGE_FAILED", "the storage", reterr);
+}
+
+typedef peg_status (*keep_fn)(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr);
+
+static peg_status tell(peg_turn *turn, bool is_new, peg_block *block, peg_error *reterr)
+{
+    const peg_storage *storage = turn->storage;
+    peg_error error = PEG__HOST_ERROR;
+    peg_status status;
+    keep_fn keep;
+
+    if (!storage)
+        return PEG_OK;
+    keep = is_new ? storage->store : storage->mutate;
+    turn->is_storing = true;
+    status = keep(storage->user, turn->ctx, block, &error);
+    turn->is_storing = false;
+    return storage_failed(status, &error, reterr);
+}
+
+static peg_status tell_removed(peg_turn *turn, peg_str id, peg_error *reterr)
+{
+    const peg_storage *storage = turn->storage;
+    peg_error error = PEG__HOST_ERROR;
+    peg_status status;
+
+    if (!storage)
+        return PEG_OK;
+    turn->is_storing = true;
+    status = storage->remove(storage->user, turn->ctx, id, &error);
+    turn->is_storing = false;
+    return storage_failed(status, &error, reterr);
+}
+
+/* ---- changes ------------------------------------------------------------------------------ */
+
+static peg_status reserve(peg_turn *turn, peg_error *reterr)
+{
+    return peg__blocks_reserve(&turn->blocks) ? peg__fail_nomem(reterr) : PEG_OK;
+}
+
+peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr)
+{
+    peg_status status = check_change(turn, block, reterr);
+
+    if (status || (status = check_new(turn, block, reterr)) || (status = reserve(turn, reterr)) ||
+        (status = tell(turn, true, block, reterr)))
+        return status;
+    peg__blocks_append(turn->blocks, block);
+    return PEG_OK;
+}
+
+peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr)
+{
+    peg_status status = check_change(turn, block, reterr);
+    size_t at;
+
+    if (status)
+        return status;
+    at = peg__blocks_find(turn->blocks, PEG__NAME_ID, peg_block_id(block));
+    if (at == PEG__NO_BLOCK)
+        return peg_turn_add(turn, block, reterr);
+    if ((status = check_handle(turn, block, at, reterr)) || (status = reserve(turn, reterr)) ||
+        (status = tell(turn, false, block, reterr)))
+        return status;
+    peg__blocks_replace(turn->blocks, at, block);
+    return PEG_OK;
+}
+
+peg_status peg_turn_remove(peg_turn *turn, peg_str id, peg_error *reterr)
+{
+    const size_t at = peg__blocks_find(turn->blocks, PEG__NAME_ID, id);
+    peg_status status;
+
+    if (at == PEG__NO_BLOCK)
+        return PEG_OK;
+    if ((status = check_change(turn, peg__blocks_at(turn->blocks, at), reterr)) ||
+        (status = reserve(turn, reterr)) || (status = tell_removed(turn, id, reterr)))
+        return status;
+    peg__blocks_remove(turn->blocks, at);
+    return PEG_OK;
+}
+
+/* ---- short forms ---------------------------------------------------------------------------- */
+
+static peg_status add_def(peg_turn *turn, const peg_block_def *def, peg_error *reterr)
+{
+    peg_block *block;
+    peg_status status = peg_block_new(def, &block, reterr);
+
+    if (status)
+        return status;
+    status = peg_turn_add(turn, block, reterr);
+    peg_block_unref(block);
+    return status;
+}
+
+peg_status peg_turn_add_text(peg_turn *turn, peg_block_kind kind, peg_str text, peg_error *reterr)
+{
+    return add_def(turn, &(const peg_block_def){.kind = kind, .text = text}, reterr);
+}
+
+peg_status peg_turn_add_call(peg_turn *turn, peg_str call_id, peg_str tool, peg_str args,
+                             peg_error *reterr)
+{
+    const peg_block_def def = {
+        .kind = PEG_BLOCK_CALL, .call_id = call_id, .tool = tool, .args = args};
+
+    return add_def(turn, &def, reterr);
+}

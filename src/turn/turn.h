@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TURN_TURN_H
+#define PEG_TURN_TURN_H
+
+/*
+ * What a turn has beyond its public face: the storage of a run, the flush of a dispatch, handles.
+ */
+
+#include "base/map.h"
+#include "pegboard/storage.h"
+#include "pegboard/turn.h"
+#include "turn/blocks.h"
+
+/* Owned; one thread at a time. */
+struct peg_turn {
+    struct peg__blocks *blocks;
+    const peg_storage *storage; /* borrowed; NULL: nobody is told */
+    peg_ctx *ctx;               /* borrowed; what the storage is called with */
+    bool is_storing;            /* the storage is being asked: the turn may not be changed */
+};
+
+/* From now on each change goes to the storage first, which outlives the attachment, as ctx does.
+ * NULL ends it. A copy of a turn is not attached. */
+void peg__turn_attach(peg_turn *turn, const peg_storage *storage, peg_ctx *ctx);
+
+/* Gives turn the blocks of `from`, which keeps them too; the storage is not asked. Cannot fail:
+ * the flush of a dispatch, whose turn was a copy of this one. */
+void peg__turn_swap_in(peg_turn *turn, const peg_turn *from);
+
+/*
+ * A handle for the result of a call: its id if nothing in the turn has that handle, else "id~2",
+ * "id~3", ... also_taken (may be NULL) has handles that were given out and are not in the turn
+ * yet. Freed with peg__free(), NUL-terminated; ret_len may be NULL. PEG_ENOMEM only.
+ */
+peg_status peg__turn_handle(const peg_turn *turn, peg_str call_id,
+                            const struct peg__map *also_taken, char **ret_handle, size_t *ret_len);
+
+/* PEG_EINVAL (E_INVALID_TURN_RUNNER_CONFIG, `where` "/storage") names every function that is
+ * missing. NULL is no storage, which is fine. */
+peg_status peg__storage_check(const peg_storage *storage, peg_error *reterr);
+
+#endif
