@@ -6,7 +6,15 @@
  * Threads for handlers, so that a deadline can be enforced: at the deadline the caller goes on and
  * the thread is abandoned with its call still referenced; what it answers later is dropped. An
  * abandoned thread is replaced, and given back when its handler returns after all. With
- * max_abandoned of them the pool refuses calls (E_POOL_ABANDONED).
+ * max_abandoned of them the pool refuses calls (E_POOL_ABANDONED). There are never more than
+ * n_threads + max_abandoned threads, and those whose handlers wait for calls of their own.
+ *
+ * The first thread is started with the pool, the others when they are needed. They block all
+ * signals but those that a fault of their own raises (SIGSEGV and its kind), so that the host's
+ * handlers run on the host's threads.
+ *
+ * A handler may run calls on the pool that it runs on: while it waits for them it takes nobody's
+ * place, so that agents below agents do not wait for each other for ever.
  *
  * Shared, reference counted; any thread.
  */
@@ -22,20 +30,23 @@ extern "C" {
 typedef struct peg_pool_options {
     unsigned n_threads;     /* running handlers at once [4]; at most 256 */
     unsigned max_abandoned; /* threads whose handler did not return [4]; at most 256 */
-    unsigned max_queued;    /* calls waiting for a thread [1,024] */
+    unsigned max_queued;    /* calls waiting for a thread [1,024]; at most 1,000,000 */
+    size_t stack_bytes;     /* of each thread [1 MiB]; at least 64 KiB */
 } peg_pool_options;
 
-/* options may be NULL. PEG_EINVAL (E_POOL_OPTIONS), PEG_EIO (E_POOL_THREAD), PEG_ENOMEM. */
+/* options may be NULL. PEG_EINVAL (E_POOL_OPTIONS, `where` names the option), PEG_EIO
+ * (E_POOL_THREAD: the system refused the first thread), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_pool_new(const peg_pool_options *options, peg_pool **ret_pool,
                                              peg_error *reterr);
 PEG_API peg_pool *peg_pool_ref(peg_pool *pool);
 /* The last one waits for threads that run; abandoned threads it leaves behind, with a warning in
- * the log that says how many (E_POOL_ABANDONED). Not from one of the pool's own threads. */
+ * the log that says how many (E_POOL_ABANDONED): what they need stays until they are through. From
+ * one of the pool's own threads it waits for nobody, as that would be for itself. */
 PEG_API peg_pool *peg_pool_unref(peg_pool *pool);
 
 typedef struct peg_pool_state {
     unsigned n_threads; /* alive, abandoned ones not counted */
-    unsigned n_running;
+    unsigned n_running; /* handlers that have begun, abandoned ones not counted */
     unsigned n_queued;
     unsigned n_abandoned;     /* now */
     uint64_t total_abandoned; /* ever */
