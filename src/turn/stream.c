@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "core/ctx.h"
 #include "core/record.h"
+#include "json/json.h"
 
 /* A message or thought. */
 struct text {
@@ -340,4 +341,48 @@ peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
     if (!status && part->record)
         complete(streams, ctx, call, part);
     return status;
+}
+
+/* ---- calls that we run ------------------------------------------------------------------------
+ */
+
+static struct peg__call_part part_of(const peg_record *record)
+{
+    return (struct peg__call_part){
+        .key = peg_record_key(record),
+        .call_id = peg_record_call_id(record),
+        .tool = peg_record_tool(record),
+        .args = PEG_LIT("{}"),
+        .checksum = peg_record_checksum(record),
+    };
+}
+
+void peg__streams_announce_call(struct peg__streams *streams, peg_ctx *ctx,
+                                const peg_record *record, const peg_json *args)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_STREAM_BYTES);
+    struct peg__call_part part = part_of(record);
+
+    if (!peg__ctx_has_sink(ctx))
+        return;
+    if (args) {
+        peg__json_write(args, PEG_JSON_COMPACT, &text);
+        part.args = peg__buf_view(&text);
+    }
+    if (!text.status)
+        (void)peg__streams_tell_call(streams, ctx, &part, NULL);
+    peg__buf_free(&text);
+}
+
+peg_status peg__streams_complete_call(struct peg__streams *streams, peg_ctx *ctx,
+                                      const peg_record *record, peg_error *reterr)
+{
+    struct peg__call_part part = part_of(record);
+
+    if (!peg__ctx_has_sink(ctx))
+        return PEG_OK;
+    if (peg__map_find(&streams->calls, part.key))
+        part.args = (peg_str){"", 0}; /* as announced */
+    part.record = record;
+    return peg__streams_tell_call(streams, ctx, &part, reterr);
 }

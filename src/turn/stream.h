@@ -60,4 +60,14 @@ struct peg__call_part {
 peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
                                   const struct peg__call_part *part, peg_error *reterr);
 
+/*
+ * The same for calls that we run, told apart by the record's key. `args` is what may be shown of
+ * the arguments, NULL if nothing may; what the record has of them is never shown. An announcement
+ * that cannot be made for lack of memory is made before the completion.
+ */
+void peg__streams_announce_call(struct peg__streams *streams, peg_ctx *ctx,
+                                const peg_record *record, const peg_json *args);
+peg_status peg__streams_complete_call(struct peg__streams *streams, peg_ctx *ctx,
+                                      const peg_record *record, peg_error *reterr);
+
 #endif
