@@ -35,23 +35,27 @@ struct peg_artifact_kind {
     const peg_artifact_kind *base; /* NULL: text */
     const peg_artifact_query *queries;
     size_t n_queries;
-    /* Makes what peg_artifact_parsed() hands out, once per artifact; may be NULL. */
+    /* Makes what peg_artifact_parsed() hands out, once per artifact, perhaps from its bytes and
+     * lines; NULL: the base's. A kind whose base has one cannot have another, because the base's
+     * queries rely on it. A parse that failed is called again when somebody asks again. */
     peg_status (*parse)(peg_artifact *artifact, void **ret_parsed, peg_error *reterr);
-    void (*parsed_free)(void *parsed);
+    void (*parsed_free)(void *parsed); /* may be NULL; not called for NULL */
 };
 
 PEG_API extern const peg_artifact_kind peg_artifact_text;
 PEG_API extern const peg_artifact_kind peg_artifact_json;
 PEG_API extern const peg_artifact_kind peg_artifact_markdown;
 
-/* PEG_EINVAL (E_INVALID_ARTIFACT_KIND) says which field of a kind cannot work. */
+/* PEG_EINVAL (E_INVALID_ARTIFACT_KIND) for a kind that cannot work, with the field as `where`
+ * ("/queries/2/properties", "/base/name"). Names are [A-Za-z0-9_.-]{1,64}, those of queries a
+ * tool's and each only once, bases included; at most 64 queries, 16 kinds in a chain. */
 PEG_API PEG_MUST_USE peg_status peg_artifact_kind_check(const peg_artifact_kind *kind,
                                                         peg_error *reterr);
 /* True for a kind itself and for every kind it is made from. */
 PEG_API bool peg_artifact_kind_is(const peg_artifact_kind *kind, const peg_artifact_kind *base);
 
-/* References the reader. kind NULL means text. PEG_EINVAL (E_NOT_A_SPOOL_READER,
- * E_INVALID_ARTIFACT_KIND), PEG_ENOMEM. */
+/* References the reader. kind NULL means text; another is checked, but the schemas of its queries
+ * are not compiled. PEG_EINVAL (E_NOT_A_SPOOL_READER, E_INVALID_ARTIFACT_KIND), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_artifact_new(const peg_artifact_kind *kind, peg_reader *reader,
                                                  peg_artifact **ret_artifact, peg_error *reterr);
 PEG_API peg_artifact *peg_artifact_ref(peg_artifact *artifact);
@@ -72,19 +76,21 @@ PEG_API PEG_MUST_USE peg_status peg_artifact_line_count(peg_artifact *artifact, 
 /* The line without its LF, borrowed from the artifact; PEG_OK with ptr NULL beyond the last one. */
 PEG_API PEG_MUST_USE peg_status peg_artifact_line(peg_artifact *artifact, size_t i,
                                                   peg_str *ret_line, peg_error *reterr);
-/* What the kind's parse made of it; borrowed from the artifact. */
+/* What the kind's parse made of it; borrowed from the artifact. Fails as the parse does, and with
+ * PEG_EUNSUPPORTED (E_ARTIFACT_NOT_PARSED) where no kind in the chain has one. */
 PEG_API PEG_MUST_USE peg_status peg_artifact_parsed(peg_artifact *artifact, void **ret_parsed,
                                                     peg_error *reterr);
 
 /* ---- how many tokens ------------------------------------------------------------------ */
 
-/* An estimate: bytes / 4 rounded up, for "claude" bytes / 3.5. */
+/* An estimate: bytes / 4 rounded up, for "claude" bytes / 3.5. SIZE_MAX says that it failed: then
+ * bytes / 4 counts. May be called from several threads. */
 typedef size_t (*peg_token_fn)(peg_str text, void *user);
 
 /* "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "gemini", "llama2",
  * "claude" are there; registering one of them replaces it. Process-wide, any thread; names
  * [a-z0-9_.-]{1,64}, at most 64 of them (E_TOKENS_NAME, E_TOKENS_FULL). fn NULL removes what was
- * registered. user outlives it. */
+ * registered, if anything; an estimate that runs meanwhile may still use it. */
 PEG_API PEG_MUST_USE peg_status peg_tokens_register(const char *encoding, peg_token_fn fn,
                                                     void *user, peg_error *reterr);
 /* PEG_ENOTFOUND (E_TOKENS_UNKNOWN) lists the encodings there are. */

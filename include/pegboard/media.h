@@ -49,7 +49,8 @@ typedef struct peg_media_note {
     bool is_derived; /* from the media itself */
 } peg_media_note;
 
-/* Strings and notes are copied, the reader referenced. */
+/* Strings and notes are copied, the reader referenced. Strings are UTF-8; what is required is not
+ * empty. Type and filename may hold anything else: whoever renders them makes them safe. */
 typedef struct peg_media_def {
     const char *id; /* NULL: a fresh UUID */
     peg_media_kind kind;
@@ -60,10 +61,11 @@ typedef struct peg_media_def {
     peg_media_hazard hazard;
     const char *source; /* where it came from; may be NULL */
     const peg_media_note *notes;
-    size_t n_notes;
+    size_t n_notes; /* 64 at most, each name once */
 } peg_media_def;
 
-/* PEG_EINVAL (E_INVALID_INITIAL_MEDIA_VALUE) with the field as `where`; PEG_ENOMEM. */
+/* PEG_EINVAL (E_INVALID_INITIAL_MEDIA_VALUE) with the field as `where` ("/tier", "/notes/0/name");
+ * PEG_ELIMIT (E_MEDIA_TOO_LARGE) beyond 64 notes or 8 MiB of strings; PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media,
                                               peg_error *reterr);
 /* Tier and hazard as they must be for where the media came from; those of *def are ignored. The
@@ -92,18 +94,21 @@ PEG_API peg_trust_tier peg_media_tier(const peg_media *media);
 PEG_API peg_media_hazard peg_media_hazard_of(const peg_media *media);
 PEG_API peg_reader *peg_media_reader(const peg_media *media);
 PEG_API size_t peg_media_n_notes(const peg_media *media);
+/* NULL if there is none. */
 PEG_API const peg_media_note *peg_media_note_at(const peg_media *media, size_t i);
 PEG_API const peg_media_note *peg_media_note_named(const peg_media *media, const char *name);
 
-/* "first-party", "image", "opaque-perceptual", ...; static. */
+/* "first-party", "image", "opaque-perceptual", ...; "unset" for what is none; static. */
 PEG_API const char *peg_trust_tier_name(peg_trust_tier tier);
 PEG_API const char *peg_media_kind_name(peg_media_kind kind);
 PEG_API const char *peg_media_hazard_name(peg_media_hazard hazard);
 
-/* Metadata only; never touches the reader. */
+/* Metadata only; never touches the reader: id, kind, mimeType, filename, trustTier, modalityHazard,
+ * and source and notes ({name: {text, trustTier, derivedFromMedia}}) where there are any. */
 PEG_API PEG_MUST_USE peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc,
                                                    peg_error *reterr);
-/* All bytes in base 64, freed with peg_free(); at most max bytes of media. */
+/* All bytes in base 64 with padding, NUL-terminated, freed with peg_free(). PEG_ELIMIT
+ * (E_READER_TOO_LARGE) beyond max bytes of media. ret_len may be NULL. */
 PEG_API PEG_MUST_USE peg_status peg_media_base64(const peg_media *media, size_t max,
                                                  char **ret_text, size_t *ret_len,
                                                  peg_error *reterr);

@@ -34,18 +34,22 @@ PEG_API PEG_MUST_USE peg_status peg_reader_new(const peg_reader_ops *ops, void *
 /* Over a copy of the bytes. */
 PEG_API PEG_MUST_USE peg_status peg_reader_from_bytes(peg_str bytes, peg_reader **ret_reader,
                                                       peg_error *reterr);
-/* Over a file as it is now: opened here, read later. PEG_EIO (E_READER_FILE). */
+/* Over a regular file as it is now: opened here, read later, so it may be renamed, replaced or
+ * removed meanwhile. One that got shorter in place fails to be read. PEG_EIO (E_READER_FILE). */
 PEG_API PEG_MUST_USE peg_status peg_reader_from_file(const char *path, peg_reader **ret_reader,
                                                      peg_error *reterr);
 PEG_API peg_reader *peg_reader_ref(peg_reader *reader);
 PEG_API peg_reader *peg_reader_unref(peg_reader *reader);
 
+/* *ret_n is less than n only at the end, 0 beyond it. Fails as the host's function does, and with
+ * PEG_EHOST (E_READER) if that breaks its contract; PEG_EIO (E_READER_FILE) for files. */
 PEG_API PEG_MUST_USE peg_status peg_reader_read_at(peg_reader *reader, uint64_t offset,
                                                    void *buffer, size_t n, size_t *ret_n,
                                                    peg_error *reterr);
 /* -1 if unknown. */
 PEG_API int64_t peg_reader_byte_length(peg_reader *reader);
-/* All of it, NUL-terminated, freed with peg_free(). PEG_ELIMIT (E_READER_TOO_LARGE) beyond max. */
+/* All of it, NUL-terminated, freed with peg_free(). PEG_ELIMIT (E_READER_TOO_LARGE) beyond max.
+ * ret_len may be NULL. */
 PEG_API PEG_MUST_USE peg_status peg_reader_read_all(peg_reader *reader, size_t max,
                                                     char **ret_bytes, size_t *ret_len,
                                                     peg_error *reterr);

@@ -29,11 +29,16 @@ typedef struct peg_spool_ops {
 /* PEG_EINVAL (E_SPOOL_STORE) names every function that is missing. *ops is copied. */
 PEG_API PEG_MUST_USE peg_status peg_spool_store_new(const peg_spool_ops *ops, void *user,
                                                     peg_spool_store **ret_store, peg_error *reterr);
-/* In memory. max_bytes of all keys together, 0 means 256 MiB; more is PEG_ELIMIT (E_SPOOL_FULL). */
+/* In memory. max_bytes of all keys together, 0 means 256 MiB; more, or more than a million keys, is
+ * PEG_ELIMIT (E_SPOOL_FULL) and leaves the key as it was. Bytes that were replaced or removed are
+ * not counted while a reader still holds them. */
 PEG_API PEG_MUST_USE peg_status peg_spool_memory_new(size_t max_bytes, peg_spool_store **ret_store,
                                                      peg_error *reterr);
-/* In files of a directory, which is made if its parent exists. A write is there whole or not at
- * all, also after a crash. Files stay when the store is freed. PEG_EIO (E_SPOOL_FILE). */
+/* In files of a directory, which is made if its parent exists; only its owner may be able to write
+ * into it, and it must be no symbolic link. A write is there whole or not at all, also after a
+ * crash. Files stay when the store is freed, and a store opened on the directory later has them.
+ * max_bytes as above; several stores on one directory count apart. Each reader is an open file.
+ * PEG_EIO (E_SPOOL_FILE). */
 PEG_API PEG_MUST_USE peg_status peg_spool_file_new(const char *directory, size_t max_bytes,
                                                    peg_spool_store **ret_store, peg_error *reterr);
 PEG_API peg_spool_store *peg_spool_store_ref(peg_spool_store *store);

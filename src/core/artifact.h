@@ -8,9 +8,6 @@
 
 PEG_DEFINE_CLEANUP(peg_artifact, peg_artifact_unref)
 
-/* Weak until the file with its queries is there. */
-extern const peg_artifact_kind peg_artifact_text __attribute__((weak));
-
 /* The argument that every query has: which artifact it is asked about. */
 #define PEG__ARTIFACT_ID "callId"
 
