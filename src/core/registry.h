@@ -2,11 +2,26 @@
 #ifndef PEG_CORE_REGISTRY_H
 #define PEG_CORE_REGISTRY_H
 
+#include <pthread.h>
+
+#include "core/registry_layers.h"
 #include "pegboard/registry.h"
 
+/* The lock is held for as long as it takes to look up, list, or change, never while the host is
+ * called: readers share it. */
+struct peg_registry {
+    atomic_uint n_refs;
+    pthread_rwlock_t lock;
+    struct peg__layers layers;
+};
+
+/* What a registry holds at this moment; the caller's. PEG_ENOMEM. */
+peg_status peg__registry_snapshot(peg_registry *registry, struct peg__layers *ret_layers,
+                                  peg_error *reterr);
+
 /* Replaces all tools of an owner (core/tool.h) by these, at once and all or nothing. A name that
- * somebody else's tool has stays that tool's; *ret_n_shadowed (may be NULL) counts them. Hidden
- * marks of names that stay are kept. */
+ * somebody else's tool has stays that tool's; *ret_n_shadowed (may be NULL) counts them. Of two
+ * tools with one name the later counts. Hidden marks and places of names that stay are kept. */
 peg_status peg__registry_replace_owned(peg_registry *registry, const char *owner,
                                        peg_tool *const *tools, size_t n_tools,
                                        size_t *ret_n_shadowed, peg_error *reterr);
