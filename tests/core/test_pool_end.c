@@ -190,10 +190,11 @@ TEST(unref_drops_jobs_that_have_not_begun)
     drop_task(running);
 }
 
+/* Doors are static where nothing tells the test when the last thread has let go of them. */
 TEST(unref_leaves_abandoned_threads_behind_and_says_so)
 {
     const size_t live_before = peg__mem_live();
-    struct door door = CLOSED_DOOR;
+    static struct door door = CLOSED_DOOR;
     struct heard heard = {.n = 0};
     peg_pool *pool = new_pool(2, 0);
     struct task *stuck = submit_new(pool, &door);
@@ -220,7 +221,7 @@ TEST(unref_leaves_abandoned_threads_behind_and_says_so)
 TEST(several_threads_left_behind_free_the_pool_when_the_last_is_through)
 {
     const size_t live_before = peg__mem_live();
-    struct door doors[3] = {CLOSED_DOOR, CLOSED_DOOR, CLOSED_DOOR};
+    static struct door doors[3] = {CLOSED_DOOR, CLOSED_DOOR, CLOSED_DOOR};
     peg_pool *pool = new_pool(3, 3);
     struct world w;
 
@@ -252,7 +253,7 @@ static void drop_pool(struct task *task)
 TEST(the_last_reference_may_be_dropped_by_a_handler)
 {
     const size_t live_before = peg__mem_live();
-    struct door door = CLOSED_DOOR;
+    static struct door door = CLOSED_DOOR;
     peg_pool *pool = new_pool(1, 0);
     struct task *task = new_task(&door);
 
