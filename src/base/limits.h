@@ -108,6 +108,17 @@ enum {
      * without an end stop here. */
     PEG_LIMIT_POOL_NESTED = 256,
 
+    /* Commands: words and bytes of a command line or an environment, within what Linux takes. */
+    PEG_LIMIT_COMMAND_WORDS = 4096,
+    PEG_LIMIT_COMMAND_BYTES = 1 << 20,
+    PEG_LIMIT_COMMAND_OUTPUT = 8 << 20,
+    PEG_LIMIT_COMMAND_GRACE_MS = 2000,
+    PEG_LIMIT_COMMAND_GRACE_MAX_MS = 600000,
+    /* How long what a command started may hold its output when the command itself has exited. */
+    PEG_LIMIT_COMMAND_DRAIN_MS = 200,
+    /* How often a clock that cannot wake us is looked at. */
+    PEG_LIMIT_COMMAND_STEP_MS = 10,
+
     /* An artifact that is read whole: eight times what a result may have by default. */
     PEG_LIMIT_ARTIFACT_BYTES = 64 << 20,
     PEG_LIMIT_SPOOL_KEY_BYTES = 256,
@@ -122,6 +133,7 @@ enum {
     PEG_LIMIT_QUERY_MS = 5000,
     /* More would not fit a prompt: every query of a kind lists all of its artifacts. */
     PEG_LIMIT_FORGED_ARTIFACTS = 10000,
+    PEG_LIMIT_FORGED_BYTES = 4 << 20, /* of the schema of one of them */
     PEG_LIMIT_MEDIA_NOTES = 64,
     /* A name to show, cut without an error; file systems stop at 255. */
     PEG_LIMIT_FILENAME_BYTES = 256,
@@ -139,6 +151,8 @@ enum {
 
     /* Of runs, turns, dispatches and gates: a UUID has 36, hosts put their own there. */
     PEG_LIMIT_ID_BYTES = 256,
+    /* A question to a person; what it is about is the payload. */
+    PEG_LIMIT_GATE_REASON_BYTES = 16 << 10,
 };
 
 #endif

@@ -18,6 +18,7 @@
 #include "core/budget.h"
 #include "core/cancel.h"
 #include "core/wait.h"
+#include "pegboard/registry.h"
 
 struct sink {
     peg_event_fn fn;
@@ -242,6 +243,24 @@ peg_status peg_ctx_with_events(peg_ctx *parent, peg_event_fn sink, void *user, p
         return peg__fail_nomem(reterr);
     ctx->own.sink = (struct sink){sink, user, parent->f.sink};
     ctx->f.sink = &ctx->own.sink;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+static void destroy_registry(peg_ctx *ctx)
+{
+    peg_registry_unref(ctx->f.registry);
+    destroy_plain(ctx);
+}
+
+peg_status peg_ctx_with_registry(peg_ctx *parent, peg_registry *registry, peg_ctx **ret_ctx,
+                                 peg_error *reterr)
+{
+    peg_ctx *ctx = node_new(parent, 0, destroy_registry);
+
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    ctx->f.registry = registry ? peg_registry_ref(registry) : NULL;
     *ret_ctx = ctx;
     return PEG_OK;
 }

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Running one call: the stages in order. Read peg_call_run() first; each stage is in the file
+ * that core/run.h names.
+ */
+
+#include "core/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/ctx.h"
+#include "core/tool.h"
+#include "pegboard/clock.h"
+
+/* ---- failing ---------------------------------------------------------------------- */
+
+peg_status peg__run_refuse_text(struct peg__run *run, const char *code, const char *cause,
+                                struct peg__buf *sentence, peg_error *reterr)
+{
+    peg_record *record = run->record;
+    const size_t size = strlen(cause) + 1;
+    char *text = NULL;
+    size_t len = 0;
+    peg_status status;
+
+    if (size > 1 && !record->cause) {
+        record->cause = peg__alloc(size);
+        if (!record->cause) {
+            peg__buf_free(sentence);
+            return peg__fail_nomem(reterr);
+        }
+        memcpy(record->cause, cause, size);
+    }
+    status = peg__buf_take(sentence, &text, &len, reterr);
+    if (status)
+        return status;
+    peg__free(record->text);
+    record->text = text;
+    record->text_len = len;
+    record->result_kind = PEG_RESULT_TEXT;
+    record->is_error = true;
+    record->code = code;
+    return PEG_OK;
+}
+
+peg_status peg__run_refuse(struct peg__run *run, const char *code, const char *cause,
+                           peg_error *reterr, const char *fmt, ...)
+{
+    struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    char words[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(words, sizeof(words), fmt, args);
+    va_end(args);
+    words[peg__utf8_cut(words, strlen(words))] = '\0';
+    peg__buf_puts(&sentence, words);
+    return peg__run_refuse_text(run, code, cause, &sentence, reterr);
+}
+
+void peg__run_tell_limit(struct peg__run *run, const char *code, const char *limit, int64_t value)
+{
+    peg_event event = {.kind = PEG_EVENT_LIMIT};
+    peg_error error;
+
+    if (!peg__ctx_has_sink(run->ctx))
+        return;
+    peg__fail(&error, PEG_ELIMIT, code, "tool '%.*s' reached %s (%lld)", PEG_ARG(run->record->tool),
+              limit, (long long)value);
+    event.error = &error;
+    peg_ctx_emit(run->ctx, &event);
+}
+
+/* ---- the call ----------------------------------------------------------------------- */
+
+typedef peg_status (*stage_fn)(struct peg__run *run, peg_error *reterr);
+
+static const stage_fn before_handler[] = {
+    peg__run_read_args, /* first, because the record of an unknown tool has arguments too */
+    peg__run_look_up,
+    peg__run_check_args,
+    peg__run_ask_hooks,
+};
+
+static const stage_fn after_handler[] = {
+    peg__run_await_handler,
+    peg__run_check_result,
+};
+
+static peg_status run_stages(struct peg__run *run, const stage_fn *stages, size_t n,
+                             peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    for (size_t i = 0; i < n && !status && !peg__run_is_refused(run); i++)
+        status = stages[i](run, reterr);
+    return status;
+}
+
+static void release(struct peg__run *run)
+{
+    peg__call_unref(run->call);
+    peg__task_unref(run->task);
+    peg_tool_unref(run->tool);
+    peg_record_unref(run->record);
+    peg_json_doc_free(run->masked);
+}
+
+static int64_t or_default(int64_t given, int64_t by_default)
+{
+    if (given < 0)
+        return INT64_MAX;
+    return given ? given : by_default;
+}
+
+static void set_options(struct peg__run *run, const peg_run_options *options)
+{
+    if (options)
+        run->options = *options;
+    /* A timeout stays negative where there is none. */
+    if (!run->options.timeout_ms)
+        run->options.timeout_ms = PEG_LIMIT_TOOL_MS;
+    run->options.max_result_bytes =
+        or_default(run->options.max_result_bytes, PEG_LIMIT_RESULT_BYTES);
+    run->options.max_args_bytes = or_default(run->options.max_args_bytes, PEG_LIMIT_ARGS_BYTES);
+    if (!run->options.max_attempts)
+        run->options.max_attempts = PEG_LIMIT_ATTEMPTS;
+}
+
+static void announce(struct peg__run *run)
+{
+    if (run->tap)
+        run->tap->announce(run->record, peg__run_shown_args(run), run->tap->user);
+}
+
+peg_status peg__run_begin(struct peg__run *run, peg_ctx *ctx, const peg_request *request,
+                          const peg_run_options *options, const struct peg__run_tap *tap,
+                          peg_error *reterr)
+{
+    const struct peg__record_start start = {.key = request->key,
+                                            .call_id = request->call_id,
+                                            .handle = request->handle,
+                                            .tool = request->tool,
+                                            .args = request->args,
+                                            .now_ms = peg_clock_now_ms(peg_ctx_clock(ctx))};
+    peg_status status;
+
+    *run = (struct peg__run){.ctx = ctx, .tap = tap};
+    set_options(run, options);
+    status = peg__record_start(&start, &run->record, reterr);
+    if (status)
+        return status;
+
+    status =
+        run_stages(run, before_handler, sizeof(before_handler) / sizeof(*before_handler), reterr);
+    if (!status)
+        announce(run);
+    if (!status && !peg__run_is_refused(run))
+        status = peg__run_start_handler(run, reterr);
+    if (status) {
+        peg__run_tell_end(run);
+        release(run);
+    }
+    return status;
+}
+
+static peg_status finish(struct peg__run *run, peg_error *reterr)
+{
+    peg_record *record = run->record;
+    peg_status status =
+        run_stages(run, after_handler, sizeof(after_handler) / sizeof(*after_handler), reterr);
+
+    peg__run_tell_end(run);
+    if (!status && !peg__run_is_refused(run))
+        status = peg__run_wrap(run, reterr);
+    record->completed_ms = peg_clock_now_ms(peg_ctx_clock(run->ctx));
+    if (!status && run->options.hooks && run->options.hooks->on_end)
+        run->options.hooks->on_end(record, run->options.hooks->user);
+    return status;
+}
+
+peg_status peg__run_end(struct peg__run *run, peg_record **ret_record, peg_error *reterr)
+{
+    const peg_status status = finish(run, reterr);
+
+    if (!status) {
+        *ret_record = run->record;
+        run->record = NULL;
+    }
+    release(run);
+    return status;
+}
+
+peg_status peg_call_run(peg_ctx *ctx, const peg_request *request, const peg_run_options *options,
+                        peg_record **ret_record, peg_error *reterr)
+{
+    struct peg__run run;
+    const peg_status status = peg__run_begin(&run, ctx, request, options, NULL, reterr);
+
+    return status ? status : peg__run_end(&run, ret_record, reterr);
+}

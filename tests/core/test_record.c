@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Records made by hand, and the checksum of a call. */
+
+#include "../t.h"
+#include "base/str.h"
+#include "pegboard/artifact.h"
+#include "pegboard/media.h"
+#include "pegboard/record.h"
+
+/* ---- fixture -------------------------------------------------------------------- */
+
+static peg_record_def text_def(const char *text)
+{
+    return (peg_record_def){.call_id = peg_cstr("c1"),
+                            .tool = peg_cstr("search"),
+                            .args = peg_cstr("{\"query\":\"hello\"}"),
+                            .text = peg_cstr(text)};
+}
+
+static peg_record *must_make(const peg_record_def *def)
+{
+    peg_record *record = NULL;
+    peg_error error;
+
+    if (peg_record_new(def, &record, &error))
+        T_FAIL("%s", error.message);
+    return record;
+}
+
+static void check_refused(const peg_record_def *def, const char *where)
+{
+    peg_record *record = NULL;
+    peg_error error;
+
+    CHECK_INT(peg_record_new(def, &record, &error), PEG_EINVAL);
+    CHECK(!record);
+    CHECK_STR(peg__str(error.code), "E_INVALID_INITIAL_TOOL_CALL_VALUE");
+    CHECK_STR(peg__str(error.where), where);
+}
+
+static void check_digest(const char *tool, const char *args, const char *expected)
+{
+    peg_json_doc *doc = NULL;
+    char hex[65];
+
+    CHECK_INT(peg_json_parse(peg_cstr(args), NULL, &doc, NULL), PEG_OK);
+    CHECK_INT(peg_call_digest(peg_cstr(tool), peg_json_root(doc), hex, NULL), PEG_OK);
+    peg_json_doc_free(doc);
+    CHECK_STR(peg__str(hex), expected);
+}
+
+/* ---- the checksum --------------------------------------------------------------- */
+
+/* T23, T26 */
+TEST(digest_gives_the_known_answers)
+{
+    check_digest("search", "{\"query\":\"hello\"}",
+                 "e0b6feaa14a993179f474568e2c0a63075752fe3a8bc629bc0cd1442a002448e");
+    check_digest("now", "{}", "e9a14fdf1b5879d09bafa77712943d6979cef52f24929f28035f0c3c6974a489");
+    check_digest("search", "{\"a\":\"1\",\"b\":\"2\"}",
+                 "e3c77b082bd53c359702567ebea280be7cda1092494c1ffcb483692e558f0cb5");
+}
+
+/* T24 */
+TEST(digest_ignores_the_order_of_members)
+{
+    check_digest("search", "{ \"b\": \"2\", \"a\": \"1\" }",
+                 "e3c77b082bd53c359702567ebea280be7cda1092494c1ffcb483692e558f0cb5");
+}
+
+/* T24 */
+TEST(digest_minds_the_order_of_items)
+{
+    peg_record_def a = text_def("x");
+    peg_record_def b = text_def("x");
+    peg_record *first;
+    peg_record *second;
+
+    a.args = peg_cstr("{\"l\":[1,2]}");
+    b.args = peg_cstr("{\"l\":[2,1]}");
+    first = must_make(&a);
+    second = must_make(&b);
+
+    CHECK(strcmp(peg_record_checksum(first), peg_record_checksum(second)) != 0);
+    peg_record_unref(first);
+    peg_record_unref(second);
+}
+
+/* ---- records --------------------------------------------------------------------- */
+
+TEST(record_keeps_what_it_was_given)
+{
+    peg_record_def def = text_def("done");
+    peg_record *record;
+
+    def.is_error = true;
+    def.code = "E_LIMIT_CALLS";
+    def.cause = "E_BEHIND";
+    def.handle = peg_cstr("c1~2");
+    def.payload = "{\"signature\":\"abc\"}";
+    def.replay_compatibility = "gemini";
+    record = must_make(&def);
+
+    CHECK_STR(peg_record_call_id(record), "c1");
+    CHECK_STR(peg_record_handle(record), "c1~2");
+    CHECK_STR(peg_record_tool(record), "search");
+    CHECK_STR(peg_record_text(record), "done");
+    CHECK_STR(peg_record_args_text(record), "{\"query\":\"hello\"}");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_LIMIT_CALLS");
+    CHECK_STR(peg__str(peg_record_cause(record)), "E_BEHIND");
+    CHECK_STR(peg__str(peg_record_replay_compatibility(record)), "gemini");
+    CHECK(peg_json_get(peg_record_payload(record), "signature") != NULL);
+    CHECK_INT(strlen(peg_record_nonce(record)), 32);
+    CHECK_INT(peg_record_key(record).len, 36);
+    peg_record_unref(record);
+}
+
+TEST(records_of_equal_calls_have_keys_and_nonces_of_their_own)
+{
+    const peg_record_def def = text_def("x");
+    peg_record *a = must_make(&def);
+    peg_record *b = must_make(&def);
+
+    CHECK(strcmp(peg_record_checksum(a), peg_record_checksum(b)) == 0);
+    CHECK(strcmp(peg_record_nonce(a), peg_record_nonce(b)) != 0);
+    CHECK(!peg__str_eq(peg_record_key(a), peg_record_key(b)));
+    peg_record_unref(a);
+    peg_record_unref(b);
+}
+
+/* T116 */
+TEST(record_refuses_what_cannot_be_a_call)
+{
+    peg_record_def def = text_def("x");
+    peg_media *nothing = NULL;
+
+    def.tool = peg_cstr("");
+    check_refused(&def, "/tool");
+    def = text_def("x");
+    def.call_id = peg_cstr("");
+    check_refused(&def, "/call_id");
+    def = text_def("x");
+    def.args = peg_cstr("[1]");
+    check_refused(&def, "/args");
+    def.args = peg_cstr("{");
+    check_refused(&def, "/args");
+    def = text_def("x");
+    def.text = (peg_str){NULL, 0};
+    check_refused(&def, "/text");
+    def.media = &nothing;
+    def.n_media = 1;
+    check_refused(&def, "/media");
+    def = text_def("x");
+    def.media = &nothing;
+    def.n_media = 1;
+    check_refused(&def, "/text");
+    def = text_def("x");
+    def.payload = "{}";
+    check_refused(&def, "/replay_compatibility");
+    def.replay_compatibility = "x";
+    def.payload = "{";
+    check_refused(&def, "/payload");
+}
+
+TORTURE(record_survives_any_allocation_failure)
+{
+    peg_record_def def = text_def("x");
+    peg_record *record = NULL;
+    peg_status status;
+
+    def.is_error = true;
+    def.code = "E_X";
+    def.cause = "E_Y";
+    def.payload = "[1,2,3]";
+    def.replay_compatibility = "openai";
+    status = peg_record_new(&def, &record, NULL);
+    peg_record_unref(record);
+    return status;
+}
