@@ -47,10 +47,12 @@ PEG_API PEG_MUST_USE peg_status peg_gate_wait(peg_ctx *ctx, const peg_gate_def *
 PEG_API peg_gate *peg_gate_ref(peg_gate *gate);
 PEG_API peg_gate *peg_gate_unref(peg_gate *gate);
 
-/* The value is copied. PEG_ESCHEMA (E_INVALID_TURN_GATE_RESOLUTION): it does not fit the gate's
- * schema; the gate stays open and another answer may come. PEG_OK too if the gate was settled
- * before, which then changes nothing: ask peg_gate_is_settled(). */
+/* The value is copied, and what the gate's schema has defaults for is filled in. On failure the
+ * gate stays open and another answer may come: PEG_ESCHEMA (E_INVALID_TURN_GATE_RESOLUTION) if it
+ * does not fit the schema, PEG_ELIMIT if a limit came first, PEG_ENOMEM. PEG_OK too if the gate was
+ * settled before, which then changes nothing: ask peg_gate_is_settled(). */
 PEG_API peg_status peg_gate_resolve(peg_gate *gate, const peg_json *value, peg_error *reterr);
+/* `code` is a literal such as "E_DENIED", or NULL; it becomes the cause of the waiter's error. */
 PEG_API void peg_gate_reject(peg_gate *gate, const char *code, const char *fmt, ...)
     PEG_PRINTF(3, 4);
 /* Cancels this gate, not its turn. */

@@ -8,6 +8,7 @@
 #include "../t.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "pegboard/registry.h"
 
 /* ---- fixture: a context on a clock of the test's -------------------------------- */
 
@@ -200,6 +201,30 @@ TEST(gates_are_answered_by_the_nearest_listener_and_by_nobody_below_none)
     CHECK(peg__ctx_gate_listener(deaf, &user) == NULL);
     peg_ctx_unref(deaf);
     peg_ctx_unref(heard);
+    world_free(&w);
+}
+
+TEST(registry_is_kept_by_its_context_and_hidden_by_none)
+{
+    struct world w;
+    peg_registry *registry = NULL;
+    peg_ctx *with = NULL;
+    peg_ctx *below;
+    peg_ctx *without = NULL;
+
+    world_init(&w);
+    CHECK(peg_registry_new(NULL, 0, &registry, NULL) == PEG_OK);
+    CHECK(peg_ctx_with_registry(w.ctx, registry, &with, NULL) == PEG_OK);
+    peg_registry_unref(registry);
+    below = with_deadline(with, 10);
+    CHECK(peg_ctx_with_registry(below, NULL, &without, NULL) == PEG_OK);
+    peg_ctx_unref(with);
+
+    CHECK(peg_ctx_registry(below) == registry);
+    CHECK_INT(peg_registry_len(peg_ctx_registry(below)), 0);
+    CHECK(!peg_ctx_registry(without) && !peg_ctx_registry(w.ctx));
+    peg_ctx_unref(below);
+    peg_ctx_unref(without);
     world_free(&w);
 }
 
@@ -634,20 +659,22 @@ static peg_status grow(peg_ctx **chain, int *freed, peg_error *reterr)
     if (!status)
         status = peg_ctx_with_value(chain[6], &key, freed, count_free, &chain[7], reterr);
     if (!status)
-        status = peg__ctx_for_call(chain[7], 1000, &chain[8], reterr);
+        status = peg_ctx_with_registry(chain[7], NULL, &chain[8], reterr);
+    if (!status)
+        status = peg__ctx_for_call(chain[8], 1000, &chain[9], reterr);
     return status;
 }
 
 TORTURE(contexts_survive_any_allocation_failure)
 {
-    peg_ctx *chain[9] = {NULL};
+    peg_ctx *chain[10] = {NULL};
     peg_error error;
     int freed = 0;
     const peg_status status = grow(chain, &freed, &error);
 
     CHECK(!status || strcmp(error.code, "E_OUT_OF_MEMORY") == 0);
-    CHECK(status || peg_ctx_check(chain[8], NULL) == PEG_OK);
-    for (int i = 0; i < 9; i++)
+    CHECK(status || peg_ctx_check(chain[9], NULL) == PEG_OK);
+    for (int i = 0; i < 10; i++)
         peg_ctx_unref(chain[i]);
     /* A value that could not be kept stays its owner's. */
     CHECK(freed == (chain[7] ? 1 : 0));
