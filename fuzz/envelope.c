@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     peg_str body = fuzz_input(data, size);
     const peg_str name = fuzz_line(&body);
-    char *tool = strndup(name.ptr ? name.ptr : "", name.len);
+    char *tool = calloc(name.len + 1, 1);
     const peg_envelope envelope = {.nonce = "n1", .kind = "tool-result", .tool = tool};
     char *text = NULL;
     size_t len = 0;
@@ -80,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!tool)
         abort();
+    if (name.len)
+        memcpy(tool, name.ptr, name.len);
     REQUIRE(peg_envelope_wrap(&envelope, body, &text, &len, &error) == PEG_OK, "%s", error.message);
     check_tags(peg__strn(text, len));
     check_body(body, inside(peg__strn(text, len)));

@@ -386,7 +386,7 @@ TEST(render_handle_tells_id_and_sizes_and_not_the_body)
     CHECK(has(text, " kind=\"artifact-handle\" tool=\"fetch\">\n"));
     CHECK(has(text, "\ncallId: \"call_7\"\nkind: text\nbytes: 11\nlines: 2\n\n"));
     CHECK(!has(text, "s3cret"));
-    CHECK(!has(text, "tokens:"));
+    CHECK(!has(text, "\ntokens:"));
     CHECK(has(text, "kept out of the prompt"));
     CHECK(has(text, "repeated queries are fine"));
     done(text);
