@@ -149,7 +149,7 @@ size_t peg__blocks_find_other(const struct peg__blocks *list, enum peg__block_na
 {
     size_t found = peg__blocks_find(list, which, name);
 
-    if (found != except)
+    if (found != except || found == PEG__NO_BLOCK)
         return found;
     found = PEG__NO_BLOCK;
     for (size_t i = 0; which != PEG__NAME_ID && i < peg__blocks_len(list); i++) {
