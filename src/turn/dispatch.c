@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The dispatch loop. Read it from the bottom up:
+ *
+ *   peg__dispatch_run -> loop -> iterate -> the pipelines and the executor
+ *
+ * An iteration works on the dispatch's own copy of the blocks. What it stored reaches the turn when
+ * it ends, all at once; a nack, an abort or a failure leaves the turn as the iteration found it.
+ */
+
+#include "turn/dispatch.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/ctx.h"
+#include "turn/pipeline.h"
+#include "turn/storage.h"
+#include "turn/turn.h"
+
+/* ---- events -------------------------------------------------------------------------- */
+
+struct span {
+    int64_t started_ms;
+    int64_t started_ns;
+};
+
+static struct span start_span(peg_ctx *ctx, peg_event_kind kind)
+{
+    const peg_clock *clock = peg_ctx_clock(ctx);
+    const struct span span = {peg_clock_now_ms(clock), peg_clock_mono_ns(clock)};
+    peg_event event = {.kind = kind};
+
+    event.u.span.started_ms = span.started_ms;
+    peg_ctx_emit(ctx, &event);
+    return span;
+}
+
+static void end_span(peg_ctx *ctx, const struct span *span, peg_event *event)
+{
+    const peg_clock *clock = peg_ctx_clock(ctx);
+
+    event->u.span.started_ms = span->started_ms;
+    event->u.span.ended_ms = peg_clock_now_ms(clock);
+    event->u.span.duration_ns = peg_clock_mono_ns(clock) - span->started_ns;
+    peg_ctx_emit(ctx, event);
+}
+
+void peg__dispatch_tell_limit(peg_dispatch *dispatch, const peg_error *error)
+{
+    peg_event event = {.kind = PEG_EVENT_LIMIT, .error = error};
+
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+/* ---- pipelines --------------------------------------------------------------------------- */
+
+struct dispatch_pipeline {
+    peg_dispatch *dispatch;
+    const peg_dispatch_middleware *steps;
+};
+
+static peg_status run_step(void *owner, size_t i, peg_next *next, peg_error *reterr)
+{
+    struct dispatch_pipeline *pipeline = owner;
+    const peg_dispatch_middleware *step = &pipeline->steps[i];
+
+    return step->run(pipeline->dispatch, next, step->user, reterr);
+}
+
+static bool is_pipeline_stopped(void *owner)
+{
+    return peg__dispatch_is_stopped(((struct dispatch_pipeline *)owner)->dispatch);
+}
+
+static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middleware *steps,
+                               size_t n_steps, const char *name, peg_error *reterr)
+{
+    struct dispatch_pipeline owner = {dispatch, steps};
+    const struct peg__pipeline pipeline = {.n_steps = n_steps,
+                                           .run_step = run_step,
+                                           .is_stopped = is_pipeline_stopped,
+                                           .owner = &owner};
+    peg_error why;
+
+    switch (peg__pipeline_run(&pipeline, &why)) {
+    case PEG__PIPELINE_FAILED:
+        return peg__fail_because(reterr, PEG_EHOST, "E_DISPATCH_PIPELINE_ERROR", &why,
+                                 "a middleware of the %s pipeline failed", name);
+    case PEG__PIPELINE_SHORT:
+        /* Whoever ended the dispatch need not run the rest. */
+        return peg_dispatch_is_signalled(dispatch) ? PEG_OK
+                                                   : peg__pipeline_fail_short(reterr, name);
+    default:
+        return PEG_OK;
+    }
+}
+
+/* ---- the executor --------------------------------------------------------------------------- */
+
+static peg_status standard_executor(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_status status = dispatch->loop->engine(dispatch, dispatch->loop->user, reterr);
+
+    if (status || peg__dispatch_is_over(dispatch))
+        return status;
+    return peg_dispatch_run_calls(dispatch, NULL, reterr);
+}
+
+static bool acks_by_itself(const peg_loop *loop)
+{
+    if (loop->auto_ack == PEG_AUTO_ACK_DEFAULT)
+        return loop->engine != NULL;
+    return loop->auto_ack == PEG_AUTO_ACK_ON;
+}
+
+static peg_status execute(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_loop *loop = dispatch->loop;
+    const size_t n_before = peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS);
+    peg_error why = {.code = "", .cause = "", .message = "it gave no reason"};
+    peg_status status;
+
+    status = loop->engine ? standard_executor(dispatch, &why)
+                          : loop->executor(dispatch, loop->user, &why);
+    if (peg__dispatch_is_stopped(dispatch))
+        return PEG_OK; /* whatever it says: it was asked to stop */
+    if (status)
+        return peg__fail_because(reterr, PEG_EHOST, "E_LLM_EXECUTION_EXECUTOR_ERROR", &why,
+                                 "the executor failed in iteration %u", dispatch->iteration);
+    if (!peg_dispatch_is_signalled(dispatch) && acks_by_itself(loop) &&
+        peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS) == n_before)
+        return peg_dispatch_ack(dispatch, reterr);
+    return PEG_OK;
+}
+
+/* ---- an iteration ------------------------------------------------------------------------------
+ */
+
+/* The context of this iteration: the base with the iteration's number. */
+static peg_status enter(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_ids ids = {.iteration = (int)dispatch->iteration};
+    peg_ctx *ctx;
+    const peg_status status = peg_ctx_with_ids(dispatch->base_ctx, &ids, &ctx, reterr);
+
+    if (status)
+        return status;
+    peg_ctx_unref(dispatch->ctx);
+    dispatch->ctx = ctx;
+    peg__turn_attach(dispatch->turn, dispatch->loop->storage, ctx);
+    return PEG_OK;
+}
+
+static bool is_nacked(const peg_dispatch *dispatch)
+{
+    return dispatch->signal == PEG__SIGNAL_NACK;
+}
+
+/* True while the iteration may go on: an ack does not end it, everything else does. */
+static bool goes_on(const peg_dispatch *dispatch, peg_status status)
+{
+    return !status && !is_nacked(dispatch) && !peg__dispatch_is_stopped(dispatch);
+}
+
+static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_loop *loop = dispatch->loop;
+    peg_status status = peg__dispatch_forge(dispatch, reterr);
+
+    if (!status)
+        status = run_pipeline(dispatch, loop->input, loop->n_input, "dispatch-input", reterr);
+    if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
+        status = execute(dispatch, reterr);
+    if (goes_on(dispatch, status))
+        status = run_pipeline(dispatch, loop->output, loop->n_output, "dispatch-output", reterr);
+    return status;
+}
+
+static peg_status iterate(peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_event end = {.kind = PEG_EVENT_ITERATION_END};
+    struct span span;
+    peg_status status = enter(dispatch, reterr);
+
+    if (status)
+        return status;
+    span = start_span(dispatch->ctx, PEG_EVENT_ITERATION_START);
+    status = run_parts(dispatch, reterr);
+    if (!goes_on(dispatch, status))
+        return status;
+    peg__turn_swap_in(dispatch->target, dispatch->turn);
+    end_span(dispatch->ctx, &span, &end);
+    return PEG_OK;
+}
+
+/* ---- the loop
+ * -------------------------------------------------------------------------------------- */
+
+static peg_status refuse_more(peg_dispatch *dispatch, unsigned max, peg_error *reterr)
+{
+    peg__fail(reterr, PEG_ELIMIT, "E_LIMIT_ITERATIONS",
+              "the model wants more than max_iterations (%u); raise the limit, or find out why it "
+              "does not come to an end",
+              max);
+    peg__dispatch_tell_limit(dispatch, reterr);
+    return PEG_ELIMIT;
+}
+
+static peg_status loop(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const int given = dispatch->loop->max_iterations;
+    const unsigned max = given < 0 ? UINT32_MAX : given ? (unsigned)given : PEG_LIMIT_ITERATIONS;
+    peg_status status = PEG_OK;
+
+    while (!status && !peg__dispatch_is_over(dispatch)) {
+        if (dispatch->iteration >= max)
+            return refuse_more(dispatch, max, reterr);
+        status = iterate(dispatch, reterr);
+        dispatch->iteration++;
+    }
+    return status;
+}
+
+static peg_end how_it_ended(const peg_dispatch *dispatch, peg_status status)
+{
+    if (status || is_nacked(dispatch))
+        return PEG_END_NACK;
+    return peg_dispatch_is_acked(dispatch) ? PEG_END_ACK : PEG_END_ABORTED;
+}
+
+static void tell_error(peg_ctx *ctx, const peg_error *error)
+{
+    peg_event event = {.kind = PEG_EVENT_ERROR, .error = error};
+
+    peg_ctx_emit(ctx, &event);
+}
+
+static peg_outcome run_to_the_end(peg_dispatch *dispatch)
+{
+    const struct span span = start_span(dispatch->ctx, PEG_EVENT_DISPATCH_START);
+    peg_event event = {.kind = PEG_EVENT_DISPATCH_END};
+    peg_outcome outcome = {.error = {.code = "", .cause = ""}};
+    peg_error why;
+    const peg_status status = loop(dispatch, &why);
+
+    outcome.end = how_it_ended(dispatch, status);
+    outcome.iterations = dispatch->iteration;
+    if (status)
+        outcome.error = why;
+    else if (is_nacked(dispatch))
+        outcome.error = dispatch->nack_error;
+    event.u.span.iterations = outcome.iterations;
+    event.u.span.end = outcome.end;
+    event.error = outcome.end == PEG_END_NACK ? &outcome.error : NULL;
+    end_span(dispatch->base_ctx, &span, &event);
+    if (outcome.end == PEG_END_NACK)
+        tell_error(dispatch->base_ctx, &outcome.error);
+    return outcome;
+}
+
+/* ---- setting up
+ * ---------------------------------------------------------------------------------------- */
+
+static peg_status make_context(peg_dispatch *dispatch, peg_ctx *ctx, peg_error *reterr)
+{
+    const peg_ids ids = {.dispatch_id = dispatch->id, .iteration = -1};
+    peg_ctx *canceling = NULL;
+    peg_ctx *named = NULL;
+    peg_status status = peg_ctx_with_cancel(ctx, &canceling, &dispatch->cancel, reterr);
+
+    if (!status)
+        status = peg_ctx_with_ids(canceling, &ids, &named, reterr);
+    if (!status)
+        status = peg_ctx_with_registry(named, dispatch->registry, &dispatch->base_ctx, reterr);
+    if (!status)
+        dispatch->ctx = peg_ctx_ref(dispatch->base_ctx);
+    peg_ctx_unref(named);
+    peg_ctx_unref(canceling);
+    return status;
+}
+
+static peg_status set_up(peg_dispatch *dispatch, peg_ctx *ctx, peg_registry *registry,
+                         peg_error *reterr)
+{
+    peg_status status;
+
+    if (!peg__uuid7(peg_ctx_clock(ctx), dispatch->id))
+        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
+                         "the system gives no random bytes; allow getrandom() in the sandbox");
+    dispatch->last_subscription = &dispatch->subscriptions;
+    if ((status = registry ? peg_registry_copy(registry, &dispatch->registry, reterr)
+                           : peg_registry_new(NULL, 0, &dispatch->registry, reterr)) ||
+        (status = peg_turn_copy(dispatch->target, &dispatch->turn, reterr)) ||
+        (status = make_context(dispatch, ctx, reterr)))
+        return status;
+    /* Bound once, here: whenever an ephemeral tool appears, it is gone when ack returns. */
+    return peg_registry_bind(dispatch->registry, dispatch, NULL, reterr);
+}
+
+static void tear_down(peg_dispatch *dispatch)
+{
+    peg__dispatch_end_subscriptions(dispatch);
+    peg__streams_free(&dispatch->streams);
+    peg_turn_free(dispatch->turn);
+    peg_ctx_unref(dispatch->ctx);
+    peg_ctx_unref(dispatch->base_ctx);
+    peg_cancel_unref(dispatch->cancel);
+    peg_registry_unref(dispatch->registry);
+}
+
+peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop_, peg_turn *target,
+                             peg_registry *registry, peg_outcome *ret_outcome, peg_error *reterr)
+{
+    peg_dispatch dispatch = {.loop = loop_, .target = target, .streams = PEG__STREAMS};
+    const peg_status status = set_up(&dispatch, ctx, registry, reterr);
+
+    if (!status) {
+        const peg_outcome outcome = run_to_the_end(&dispatch);
+
+        if (ret_outcome)
+            *ret_outcome = outcome;
+    }
+    tear_down(&dispatch);
+    return status;
+}
+
+/* ---- standalone
+ * ------------------------------------------------------------------------------------------ */
+
+peg_ctx *peg_dispatch_ctx(const peg_dispatch *dispatch)
+{
+    return dispatch->ctx;
+}
+
+peg_registry *peg_dispatch_registry(const peg_dispatch *dispatch)
+{
+    return dispatch->registry;
+}
+
+peg_turn *peg_dispatch_turn(const peg_dispatch *dispatch)
+{
+    return dispatch->turn;
+}
+
+const char *peg_dispatch_id(const peg_dispatch *dispatch)
+{
+    return dispatch->id;
+}
+
+unsigned peg_dispatch_iteration(const peg_dispatch *dispatch)
+{
+    return dispatch->iteration;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TURN_DISPATCH_H
+#define PEG_TURN_DISPATCH_H
+
+/*
+ * A dispatch while it runs.
+ *
+ *   dispatch.c          the loop: iterations, flush, how it ends
+ *   dispatch_forge.c    the queries of the artifacts that there are
+ *   dispatch_calls.c    running the calls a model asked for
+ *   dispatch_signal.c   ack, nack, abort, and who hears of an ack
+ *   dispatch_report.c   what executors tell, and what they ask of the storage
+ */
+
+#include "base/id.h"
+#include "pegboard/dispatch.h"
+#include "turn/stream.h"
+
+enum peg__signal { PEG__SIGNAL_NONE, PEG__SIGNAL_ACK, PEG__SIGNAL_NACK };
+
+/* Arena-like: lives on the stack of peg__dispatch_run(), and so does all it lists. */
+struct peg_dispatch {
+    const peg_loop *loop;
+    peg_ctx *base_ctx; /* token, ids, registry */
+    peg_ctx *ctx;      /* base_ctx with the iteration */
+    peg_cancel *cancel;
+    peg_registry *registry; /* its own */
+    peg_turn *turn;         /* its own; flushed to target at the end of each iteration */
+    peg_turn *target;
+    unsigned iteration;
+    enum peg__signal signal;
+    peg_error nack_error;
+    struct peg_subscription *subscriptions; /* in order */
+    struct peg_subscription **last_subscription;
+    struct peg__streams streams;
+    bool has_warned; /* of queries that are not offered */
+    char id[PEG_UUID_TEXT];
+};
+
+/* Runs a dispatch of these blocks on a copy of the registry; *target gets what each iteration
+ * stored. Emits its start, its end and its error. Fails only before the start event. */
+peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop, peg_turn *target,
+                             peg_registry *registry, peg_outcome *ret_outcome, peg_error *reterr);
+
+/* ---- parts ------------------------------------------------------------------------- */
+
+peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr);
+void peg__dispatch_end_subscriptions(peg_dispatch *dispatch);
+void peg__dispatch_tell_limit(peg_dispatch *dispatch, const peg_error *error);
+
+/* Canceled, past its deadline, or signalled. */
+bool peg__dispatch_is_over(const peg_dispatch *dispatch);
+static inline bool peg__dispatch_is_stopped(const peg_dispatch *dispatch)
+{
+    return peg_ctx_check(dispatch->ctx, NULL) != PEG_OK;
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The calls a model asked for: begun in its order, as many at once as max_parallel says, and ended
+ * in its order, so that results and records stand as if they had run one after the other.
+ *
+ *   peg_dispatch_run_calls -> run_batch -> begin_next ... end_oldest -> keep
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/run.h"
+#include "turn/dispatch.h"
+#include "turn/turn.h"
+
+/* The calls of one response, on the stack of peg_dispatch_run_calls(). */
+struct batch {
+    peg_dispatch *dispatch;
+    peg_run_options options;
+    peg_block **blocks; /* owned array of references, in the order of the turn */
+    size_t n_blocks;
+    size_t max_calls;
+    size_t n_begun;
+    size_t n_ended;
+    struct peg__run *runs; /* a ring of `width`: run i is at i % width */
+    size_t width;
+    struct peg__run_tap tap;
+    struct peg__map handles; /* given out and perhaps not in the turn yet */
+};
+
+/* ---- results ------------------------------------------------------------------------------ */
+
+static peg_status keep(struct batch *batch, peg_record *record, peg_error *reterr)
+{
+    peg_dispatch *dispatch = batch->dispatch;
+    const peg_block_def def = {
+        .kind = PEG_BLOCK_RESULT, .record = record, .created_ms = peg_record_completed_ms(record)};
+    peg_block *block;
+    peg_status status = peg_block_new(&def, &block, reterr);
+
+    if (status)
+        return status;
+    status = peg_turn_add(dispatch->turn, block, reterr);
+    peg_block_unref(block);
+    if (status)
+        return status;
+    return peg__streams_complete_call(&dispatch->streams, dispatch->ctx, record, reterr);
+}
+
+static void announce(const peg_record *record, const peg_json *args, void *user)
+{
+    struct batch *batch = user;
+
+    peg__streams_announce_call(&batch->dispatch->streams, batch->dispatch->ctx, record, args);
+}
+
+/* ---- one call ------------------------------------------------------------------------------- */
+
+static peg_status make_handle(struct batch *batch, peg_str call_id, peg_str *ret_handle,
+                              peg_error *reterr)
+{
+    struct peg__map_entry *entry;
+    char *handle;
+    size_t len;
+    peg_status status =
+        peg__turn_handle(batch->dispatch->turn, call_id, &batch->handles, &handle, &len);
+
+    if (!status) {
+        status = peg__map_add(&batch->handles, peg__strn(handle, len), NULL);
+        entry = status ? NULL : peg__map_find(&batch->handles, peg__strn(handle, len));
+        peg__free(handle);
+        if (entry)
+            *ret_handle = entry->name;
+    }
+    return status ? peg__fail_nomem(reterr) : PEG_OK;
+}
+
+static peg_status begin_next(struct batch *batch, peg_error *reterr)
+{
+    const peg_block *block = batch->blocks[batch->n_begun];
+    peg_request request = {.call_id = peg_block_call_id(block),
+                           .tool = peg_block_tool(block),
+                           .args = peg_block_args(block),
+                           .key = peg_block_id(block)};
+    peg_status status = make_handle(batch, request.call_id, &request.handle, reterr);
+
+    if (!status)
+        status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
+                                &request, &batch->options, &batch->tap, reterr);
+    if (!status)
+        batch->n_begun++;
+    return status;
+}
+
+static peg_status end_oldest(struct batch *batch, peg_error *reterr)
+{
+    struct peg__run *run = &batch->runs[batch->n_ended++ % batch->width];
+    peg_record *record;
+    peg_status status = peg__run_end(run, &record, reterr);
+
+    if (status)
+        return status;
+    status = keep(batch, record, reterr);
+    peg_record_unref(record);
+    return status;
+}
+
+/* ---- too many -------------------------------------------------------------------------------- */
+
+static peg_status refuse_one(struct batch *batch, const peg_block *block, const peg_error *why,
+                             peg_error *reterr)
+{
+    peg_record_def def = {.key = peg_block_id(block),
+                          .call_id = peg_block_call_id(block),
+                          .tool = peg_block_tool(block),
+                          .is_error = true,
+                          .code = why->code,
+                          .text = peg__str(why->message),
+                          .created_ms = peg_block_created_ms(block),
+                          .completed_ms = peg_block_created_ms(block)};
+    peg_record *record;
+    peg_status status = make_handle(batch, def.call_id, &def.handle, reterr);
+
+    if (status)
+        return status;
+    if (!def.tool.len)
+        def.tool = peg__str(PEG__UNNAMED_TOOL);
+    if (def.tool.len > PEG_LIMIT_NAME_BYTES)
+        def.tool.len = peg__utf8_cut(def.tool.ptr, PEG_LIMIT_NAME_BYTES);
+    status = peg_record_new(&def, &record, reterr);
+    if (status)
+        return status;
+    announce(record, NULL, batch);
+    status = keep(batch, record, reterr);
+    peg_record_unref(record);
+    return status;
+}
+
+static peg_status refuse_rest(struct batch *batch, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+    peg_error why;
+
+    peg__fail(&why, PEG_ELIMIT, "E_LIMIT_CALLS",
+              "not run: the response asks for %zu calls, more than max_calls (%zu); ask for fewer "
+              "at a time",
+              batch->n_blocks, batch->max_calls);
+    peg__dispatch_tell_limit(batch->dispatch, &why);
+    for (size_t i = batch->max_calls; i < batch->n_blocks && !status; i++)
+        status = refuse_one(batch, batch->blocks[i], &why, reterr);
+    return status;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool may_begin(const struct batch *batch, size_t n_calls)
+{
+    return batch->n_begun < n_calls && batch->n_begun - batch->n_ended < batch->width &&
+           !peg__dispatch_is_stopped(batch->dispatch);
+}
+
+/* Whatever was begun is ended, also after a failure: its handler may still hold a thread. */
+static peg_status run_batch(struct batch *batch, peg_error *reterr)
+{
+    const size_t n_calls = batch->n_blocks < batch->max_calls ? batch->n_blocks : batch->max_calls;
+    peg_status status = PEG_OK;
+
+    while (!status) {
+        while (!status && may_begin(batch, n_calls))
+            status = begin_next(batch, reterr);
+        if (status || batch->n_ended == batch->n_begun)
+            break;
+        status = end_oldest(batch, reterr);
+    }
+    while (batch->n_ended < batch->n_begun)
+        end_oldest(batch, NULL);
+    if (!status && batch->n_ended == n_calls && n_calls < batch->n_blocks)
+        status = refuse_rest(batch, reterr);
+    return status;
+}
+
+static peg_status collect(struct batch *batch, peg_error *reterr)
+{
+    const peg_turn *turn = batch->dispatch->turn;
+    const size_t len = peg_turn_len(turn);
+    size_t capacity = 0;
+
+    for (size_t i = peg_turn_next_pending(turn, 0); i < len;
+         i = peg_turn_next_pending(turn, i + 1)) {
+        if (batch->n_blocks == capacity) {
+            peg_block **grown =
+                peg__grow(batch->blocks, sizeof(*grown), batch->n_blocks + 1, &capacity);
+
+            if (!grown)
+                return peg__fail_nomem(reterr);
+            batch->blocks = grown;
+        }
+        batch->blocks[batch->n_blocks++] = peg_block_ref(peg_turn_at(turn, i));
+    }
+    return PEG_OK;
+}
+
+/* Results live as long as the dispatch's spool, or longer where somebody holds their artifact. */
+static peg_status set_options(struct batch *batch, peg_error *reterr)
+{
+    const peg_loop *loop = batch->dispatch->loop;
+    const int max_calls = loop->max_calls;
+
+    batch->options = loop->call;
+    batch->max_calls = max_calls < 0 ? SIZE_MAX : max_calls ? (size_t)max_calls : PEG_LIMIT_CALLS;
+    batch->width = loop->max_parallel > 1 ? loop->max_parallel : 1;
+    if (batch->width > batch->n_blocks)
+        batch->width = batch->n_blocks;
+    batch->runs = peg__alloc_zero(batch->width, sizeof(*batch->runs));
+    return batch->runs ? PEG_OK : peg__fail_nomem(reterr);
+}
+
+static void release(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->n_blocks; i++)
+        peg_block_unref(batch->blocks[i]);
+    peg__free(batch->blocks);
+    peg__free(batch->runs);
+    peg__map_free(&batch->handles);
+}
+
+peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
+{
+    struct batch batch = {.dispatch = dispatch,
+                          .tap = {.announce = announce, .user = &batch},
+                          .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
+    peg_status status = collect(&batch, reterr);
+
+    if (!status && batch.n_blocks)
+        status = set_options(&batch, reterr);
+    if (!status && batch.n_blocks)
+        status = run_batch(&batch, reterr);
+    if (!status && ret_n)
+        *ret_n = batch.n_ended;
+    release(&batch);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Before each iteration the artifacts of the turn get their queries; core/forge.h does nothing
+ * where nothing changed since the last time. */
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/forge.h"
+#include "turn/dispatch.h"
+
+/* Answers of queries are text and have none; results of failures are text too. */
+static bool has_artifact(const peg_block *block, struct peg__forge_item *ret_item)
+{
+    const peg_record *record = peg_block_record(block);
+
+    ret_item->artifact = peg_block_artifact(block);
+    ret_item->handle = record ? peg_record_handle(record) : peg_block_id(block);
+    return ret_item->artifact != NULL;
+}
+
+static size_t collect(const peg_turn *turn, struct peg__forge_item *items)
+{
+    const unsigned kinds = PEG_BLOCKS(PEG_BLOCK_RESULT) | PEG_BLOCKS(PEG_BLOCK_OTHER);
+    struct peg__forge_item item;
+    size_t n = 0;
+
+    for (size_t i = peg_turn_next(turn, kinds, 0); i < peg_turn_len(turn);
+         i = peg_turn_next(turn, kinds, i + 1)) {
+        if (!has_artifact(peg_turn_at(turn, i), &item))
+            continue;
+        if (items)
+            items[n] = item;
+        n++;
+    }
+    return n;
+}
+
+static void warn_about_shadowed(peg_dispatch *dispatch, size_t n)
+{
+    peg_error error;
+    peg_event event = {.kind = PEG_EVENT_WARNING, .error = &error};
+
+    peg__fail(&error, PEG_EEXISTS, "E_QUERY_SHADOWED",
+              "%zu queries of artifacts are not offered because tools of the host have their "
+              "names; rename those tools",
+              n);
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const size_t n = collect(dispatch->turn, NULL);
+    struct peg__forge_item *items = NULL;
+    size_t n_shadowed = 0;
+    peg_status status;
+
+    if (n) {
+        items = peg__alloc(n * sizeof(*items));
+        if (!items)
+            return peg__fail_nomem(reterr);
+        collect(dispatch->turn, items);
+    }
+    status = peg__forge(dispatch->registry, items, n, &n_shadowed, reterr);
+    peg__free(items);
+    if (!status && n_shadowed && !dispatch->has_warned) {
+        dispatch->has_warned = true;
+        warn_about_shadowed(dispatch, n_shadowed);
+    }
+    return status;
+}
