@@ -8,9 +8,8 @@
  *              -> peg__registry_replace_owned
  *
  * It happens before every call of the model, mostly with the artifacts of the time before, so it
- * first looks whether the tools in the registry are still the right ones. Making them costs the
- * compiling of their schemas: 7 of them for 1,000 text artifacts take about 1 ms, mostly for the
- * enums, and the look takes 10 us.
+ * first looks whether the tools in the registry are still the right ones. For 1,000 text artifacts
+ * that takes 12 us, and making the seven tools 1.4 ms, nearly all of it for compiling their enums.
  */
 
 #include "core/forge.h"
