@@ -41,7 +41,7 @@ typedef struct peg_dispatch_middleware {
 
 typedef enum peg_auto_ack {
     PEG_AUTO_ACK_DEFAULT = 0, /* on with an engine, off with a host's executor */
-    PEG_AUTO_ACK_ON,          /* ack when an iteration leaves no call to look at */
+    PEG_AUTO_ACK_ON,          /* ack after an iteration in which the model asked for no tool */
     PEG_AUTO_ACK_OFF,
 } peg_auto_ack;
 
@@ -55,7 +55,7 @@ typedef struct peg_loop {
     size_t n_input;
     const peg_dispatch_middleware *output;
     size_t n_output;
-    peg_run_options call;  /* how each call runs; [spool: memory, one per dispatch] */
+    peg_run_options call;  /* how each call runs; [spool: memory, held by the artifact] */
     int max_iterations;    /* [20] E_LIMIT_ITERATIONS */
     int max_calls;         /* of one response [64] E_LIMIT_CALLS for those beyond */
     unsigned max_parallel; /* calls at once [1]; more needs call.pool */

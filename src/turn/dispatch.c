@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/ctx.h"
+#include "turn/host.h"
 #include "turn/pipeline.h"
 #include "turn/storage.h"
 #include "turn/turn.h"
@@ -120,21 +121,16 @@ static bool acks_by_itself(const peg_loop *loop)
 static peg_status execute(peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_loop *loop = dispatch->loop;
-    const size_t n_before = peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS);
-    peg_error why = {.code = "", .cause = "", .message = "it gave no reason"};
+    peg_error why = PEG__HOST_ERROR;
     peg_status status;
 
     status = loop->engine ? standard_executor(dispatch, &why)
                           : loop->executor(dispatch, loop->user, &why);
-    if (peg__dispatch_is_stopped(dispatch))
+    if (!status || peg__dispatch_is_stopped(dispatch))
         return PEG_OK; /* whatever it says: it was asked to stop */
-    if (status)
-        return peg__fail_because(reterr, PEG_EHOST, "E_LLM_EXECUTION_EXECUTOR_ERROR", &why,
-                                 "the executor failed in iteration %u", dispatch->iteration);
-    if (!peg_dispatch_is_signalled(dispatch) && acks_by_itself(loop) &&
-        peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS) == n_before)
-        return peg_dispatch_ack(dispatch, reterr);
-    return PEG_OK;
+    peg__host_failed(status, &why, "E_EXECUTOR", "the executor", &why);
+    return peg__fail_because(reterr, PEG_EHOST, "E_LLM_EXECUTION_EXECUTOR_ERROR", &why,
+                             "the executor failed in iteration %u", dispatch->iteration);
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------
@@ -166,9 +162,19 @@ static bool goes_on(const peg_dispatch *dispatch, peg_status status)
     return !status && !is_nacked(dispatch) && !peg__dispatch_is_stopped(dispatch);
 }
 
+/* After the output pipeline, so that a guard there can still nack what the model said. */
+static peg_status auto_ack(peg_dispatch *dispatch, size_t n_calls_before, peg_error *reterr)
+{
+    if (peg_dispatch_is_signalled(dispatch) || !acks_by_itself(dispatch->loop) ||
+        peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS) != n_calls_before)
+        return PEG_OK;
+    return peg_dispatch_ack(dispatch, reterr);
+}
+
 static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_loop *loop = dispatch->loop;
+    const size_t n_calls = peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS);
     peg_status status = peg__dispatch_forge(dispatch, reterr);
 
     if (!status)
@@ -177,6 +183,8 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
         status = execute(dispatch, reterr);
     if (goes_on(dispatch, status))
         status = run_pipeline(dispatch, loop->output, loop->n_output, "dispatch-output", reterr);
+    if (goes_on(dispatch, status))
+        status = auto_ack(dispatch, n_calls, reterr);
     return status;
 }
 
