@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* ---- making, sharing, copying --------------------------------------------------------------- */
+/* ---- making, sharing, copying ---------------------------------------------------------------- */
 
 static void init_lock(pthread_rwlock_t *lock)
 {
@@ -146,8 +146,7 @@ peg_status peg_registry_copy(peg_registry *registry, peg_registry **ret_registry
     return PEG_OK;
 }
 
-/* ---- one tool -----------------------------------------------------------------------------------
- */
+/* ---- one tool -------------------------------------------------------------------------------- */
 
 /* Puts a tool in the place of the one that has its name. */
 static peg_status overwrite_one(struct peg__layers *layers, peg_tool *tool, struct peg__bin *bin)

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 bool peg__layers_init(struct peg__layers *layers, size_t n)
 {
@@ -184,8 +184,7 @@ bool peg__layers_next(struct peg__walk *walk)
     return false;
 }
 
-/* ---- the bin ----------------------------------------------------------------------------------
- */
+/* ---- the bin --------------------------------------------------------------------------------- */
 
 static peg_status reserve_bin(struct peg__bin *bin, size_t n)
 {
@@ -219,8 +218,7 @@ void peg__bin_empty(struct peg__bin *bin)
     *bin = (struct peg__bin){0};
 }
 
-/* ---- preparing
- * ----------------------------------------------------------------------------------- */
+/* ---- preparing ------------------------------------------------------------------------------- */
 
 static size_t n_added(const struct peg__layers *layers)
 {
@@ -283,8 +281,7 @@ peg_status peg__layers_prepare(struct peg__layers *layers, size_t n_changes, siz
     return reserve_changes(layers, n_changes, n_new);
 }
 
-/* ---- changing, as prepared
- * ------------------------------------------------------------------------ */
+/* ---- changing, as prepared ------------------------------------------------------------------- */
 
 static void add_patch(struct peg__layers *layers, size_t index, peg_tool *tool, bool is_hidden)
 {
@@ -347,8 +344,7 @@ void peg__layers_mark(struct peg__layers *layers, const struct peg__spot *spot, 
         add_patch(layers, spot->index, peg_tool_ref(spot->tool), is_hidden);
 }
 
-/* ---- pruning
- * ------------------------------------------------------------------------------------- */
+/* ---- pruning --------------------------------------------------------------------------------- */
 
 static size_t prune_patches(struct peg__layers *layers, peg_tool **ret_dropped)
 {

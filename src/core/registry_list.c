@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "core/registry.h"
 
-/* ---- lists -------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 enum wanted { ALL, VISIBLE, HIDDEN };
 
@@ -66,8 +66,7 @@ void peg_tool_list_free(peg_tool_list *list)
     *list = (peg_tool_list){0};
 }
 
-/* ---- hidden tools -----------------------------------------------------------------------------
- */
+/* ---- hidden tools ---------------------------------------------------------------------------- */
 
 /* What is to become of the marks: first none if asked for, then these names. */
 struct marks {

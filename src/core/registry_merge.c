@@ -22,8 +22,7 @@ static peg_status fail_full(peg_error *reterr)
                      PEG_LIMIT_REGISTRY_TOOLS);
 }
 
-/* ---- absorbing ---------------------------------------------------------------------------------
- */
+/* ---- absorbing ------------------------------------------------------------------------------- */
 
 /* The incoming tool decides, then whoever merges; the tool that is there is never asked. */
 static peg_collision decide(const peg_tool *incoming, peg_collision policy)
@@ -122,8 +121,7 @@ peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source, peg
     return status;
 }
 
-/* ---- merging ------------------------------------------------------------------------------------
- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 static peg_status check_sources(peg_registry *const *sources, size_t n, peg_error *reterr)
 {
@@ -158,8 +156,7 @@ peg_status peg_registry_merge(peg_registry *const *sources, size_t n_sources, pe
     return PEG_OK;
 }
 
-/* ---- what an owner forged ---------------------------------------------------------------------
- */
+/* ---- what an owner forged -------------------------------------------------------------------- */
 
 struct replacing {
     const char *owner;
@@ -174,11 +171,15 @@ static bool is_owned(const peg_tool *tool, const char *owner)
     return tool->owner && !strcmp(tool->owner, owner);
 }
 
+/* Most registries have none, and need no walk. */
 static bool has_owned(const struct peg__layers *layers)
 {
-    /* Patches are few, and worth a walk. */
-    return layers->base->n_owned > 0 || (layers->added && layers->added->n_owned > 0) ||
-           layers->n_patches > 0;
+    if (layers->base->n_owned > 0 || (layers->added && layers->added->n_owned > 0))
+        return true;
+    for (size_t i = 0; i < layers->n_patches; i++)
+        if (layers->patches[i].tool && layers->patches[i].tool->owner)
+            return true;
+    return false;
 }
 
 static struct peg__table *collect_fresh(peg_tool *const *tools, size_t n)
@@ -202,8 +203,9 @@ static void count_replacing(const struct peg__layers *layers, struct replacing *
     struct peg__walk walk = {.layers = layers};
 
     /* Those that go and those that are replaced are both among the owned. */
-    while (has_owned(layers) && peg__layers_next(&walk))
-        r->n_changes += is_owned(walk.spot.tool, r->owner);
+    if (has_owned(layers))
+        while (peg__layers_next(&walk))
+            r->n_changes += is_owned(walk.spot.tool, r->owner);
     for (size_t i = 0; i < r->fresh->n_entries; i++) {
         const struct peg__entry *entry = &r->fresh->entries[i];
         const struct peg__spot spot = peg__layers_find(layers, entry->tool->name, entry->hash);
@@ -219,7 +221,7 @@ static void drop_stale(struct peg__layers *layers, const struct replacing *r, st
 {
     struct peg__walk walk = {.layers = layers};
 
-    while (has_owned(layers) && peg__layers_next(&walk)) {
+    while (peg__layers_next(&walk)) {
         const peg_tool *tool = walk.spot.tool;
 
         if (is_owned(tool, r->owner) &&
@@ -251,7 +253,8 @@ static peg_status replace_owned(struct peg__layers *layers, struct replacing *r,
         return fail_full(reterr);
     if (peg__layers_prepare(layers, r->n_changes, r->n_new, bin))
         return peg__fail_nomem(reterr);
-    drop_stale(layers, r, bin);
+    if (r->n_changes > 0)
+        drop_stale(layers, r, bin);
     put_fresh(layers, r, bin);
     return PEG_OK;
 }

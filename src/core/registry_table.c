@@ -17,7 +17,7 @@
 
 enum { MIN_CAPACITY = 8 };
 
-/* ---- names ----------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static struct peg__hash_key name_key;
 static pthread_once_t name_key_once = PTHREAD_ONCE_INIT;
@@ -33,7 +33,7 @@ uint64_t peg__name_hash(peg_str name)
     return peg__hash(name_key, name);
 }
 
-/* ---- references ------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 struct peg__table *peg__table_new(size_t n)
 {
@@ -70,7 +70,7 @@ bool peg__table_is_private(struct peg__table *table)
     return atomic_load_explicit(&table->n_refs, memory_order_acquire) == 1;
 }
 
-/* ---- finding ------------------------------------------------------------------------------ */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 ptrdiff_t peg__table_find(const struct peg__table *table, peg_str name, uint64_t hash)
 {
@@ -87,7 +87,7 @@ ptrdiff_t peg__table_find(const struct peg__table *table, peg_str name, uint64_t
     return PEG__NO_INDEX;
 }
 
-/* ---- changing ------------------------------------------------------------------------------- */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 static void point_slot_at(struct peg__table *table, size_t index)
 {

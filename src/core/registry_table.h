@@ -44,7 +44,7 @@ bool peg__table_is_private(struct peg__table *table);
 /* The index of a name, or PEG__NO_INDEX. */
 ptrdiff_t peg__table_find(const struct peg__table *table, peg_str name, uint64_t hash);
 
-/* ---- changing: needs a private one ------------------------------------------------------- */
+/* ---- changing: needs a private one ----------------------------------------------------------- */
 
 /* Room for n tools more. Indexes are only good until then. */
 peg_status peg__table_reserve(struct peg__table *table, size_t n);

@@ -19,11 +19,11 @@
 #include "schema/program.h"
 #include "json/json.h"
 
-/* ---- saying no ------------------------------------------------------------------------ */
+/* ---- saying no ------------------------------------------------------------------------------- */
 
 peg_status peg__tool_refuse(peg_error *reterr, const char *where, const char *message)
 {
-    peg__fail(reterr, PEG_EINVAL, PEG__TOOL_INVALID, "%s: %s", where, message);
+    peg__fail(reterr, PEG_EINVAL, PEG__TOOL_INVALID, "%s%s%s", where, *where ? ": " : "", message);
     if (reterr)
         peg__error_where(reterr, peg__str(where));
     return PEG_EINVAL;
@@ -50,7 +50,7 @@ peg_status peg__tool_refuse_because(peg_error *reterr, const char *field, const 
     return PEG_EINVAL;
 }
 
-/* ---- fields ----------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static bool is_name_char(char c)
 {
@@ -153,7 +153,7 @@ static peg_status check_fields(const peg_tool_def *def, bool is_artifact_tool, p
     return check_kind(def, is_artifact_tool, reterr);
 }
 
-/* ---- steps: each fills a part of a tool that is still nobody else's ------------------------ */
+/* ---- steps: each fills a part of a tool that is still nobody else's -------------------------- */
 
 static peg_status copy_string(peg_tool *tool, const char *s, peg_str *ret_copy, peg_error *reterr)
 {
@@ -229,15 +229,29 @@ static peg_status read_meta(peg_tool *tool, const peg_tool_def *def, peg_error *
     return PEG_OK;
 }
 
+/* A schema whose defaults are beyond the limits even for {} would fail every call. */
+static peg_status try_defaults(const peg_tool *tool, peg_error *reterr)
+{
+    static const peg_json empty = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
+    peg_json_doc *filled = NULL;
+    peg_error why;
+
+    if (peg_schema_fill(tool->input, &empty, &filled, &why))
+        return peg__tool_refuse_because(reterr, "/input_schema", &why);
+    peg_json_doc_free(filled);
+    return PEG_OK;
+}
+
 static peg_status compile_schemas(peg_tool *tool, const peg_tool_def *def, peg_error *reterr)
 {
     peg_status status = peg__tool_compile_input(def, &tool->input, reterr);
 
     if (status == PEG_OK && def->output_schema)
         status = peg__tool_compile_output(def, &tool->output, reterr);
-    if (status == PEG_OK)
-        tool->has_defaults = tool->input->plan != NULL;
-    return status;
+    if (status)
+        return status;
+    tool->has_defaults = tool->input->plan != NULL;
+    return tool->has_defaults ? try_defaults(tool, reterr) : PEG_OK;
 }
 
 static peg_status check_example(peg_tool *tool, struct peg__scratch *scratch, size_t i,
@@ -286,7 +300,7 @@ static peg_status read_examples(peg_tool *tool, const peg_tool_def *def, peg_err
     return check_examples(tool, peg_json_root(tool->examples), reterr);
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void scratch_free(struct peg__scratch *scratch)
 {
@@ -388,8 +402,7 @@ peg_tool *peg_tool_unref(peg_tool *tool)
     return NULL;
 }
 
-/* ---- scratch: one slot, because a tool is mostly called by one thread at a time ---------------
- */
+/* ---- scratch: one slot, because a tool is mostly called by one thread at a time -------------- */
 
 struct peg__scratch *peg__scratch_take(peg_tool *tool)
 {

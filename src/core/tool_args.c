@@ -27,7 +27,7 @@ static const struct subject arguments = {"arguments for", "E_INVALID_TOOL_ARGS",
 static const struct subject result = {"result of", "E_TOOL_OUTPUT_INVALID",
                                       "E_TOOL_OUTPUT_UNDECIDED"};
 
-/* ---- words ---------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* Appends what there is room for: a report may be longer than what a model is to read. */
 static void add_cut(struct peg__buf *out, peg_str text)
@@ -56,7 +56,7 @@ static peg_status write_sentence(const struct subject *subject, const peg_tool *
 }
 
 /* An error is one sentence of 320 bytes: two failures always fit, with the tool's name. */
-enum { MAX_NAME = 64, MAX_FAILURE = 96, MAX_FAILURES = 200 };
+enum { MAX_NAME = 48, MAX_FAILURE = 96, MAX_FAILURES = 212 };
 
 static peg_str cut(peg_str text, size_t max)
 {
@@ -96,7 +96,7 @@ static void write_failures(const peg_report *report, char out[MAX_FAILURES + 64]
                  n - i + peg_report_more(report));
 }
 
-/* ---- verdicts ---------------------------------------------------------------------------- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 static peg_status fail_undecided(const struct subject *subject, const peg_tool *tool,
                                  const peg_checker *checker, peg_error *reterr)
@@ -147,7 +147,7 @@ static peg_status check(const struct subject *subject, const peg_tool *tool,
     return fail_undecided(subject, tool, scratch->checker, reterr);
 }
 
-/* ---- arguments and results ----------------------------------------------------------------- */
+/* ---- arguments and results ------------------------------------------------------------------- */
 
 static peg_status fail_kind(const peg_tool *tool, const peg_json *args, struct peg__buf *sentence,
                             peg_error *reterr)

@@ -97,7 +97,7 @@ bool peg_tool_is_destructive(const peg_tool *tool)
     return tool->def.destructive;
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void add_string(peg_json_builder *b, const char *key, peg_str value)
 {

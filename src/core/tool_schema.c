@@ -49,7 +49,7 @@ struct root {
     bool is_hidden; /* a $ref stands here that hides all beside it */
 };
 
-/* ---- can it be an object? ------------------------------------------------------------------ */
+/* ---- can it be an object? -------------------------------------------------------------------- */
 
 static bool names_object(const peg_json *type)
 {
@@ -148,8 +148,7 @@ static bool may_be_object(const struct root *root, const peg_json *schema, unsig
 }
 /* NOLINTEND(misc-no-recursion) */
 
-/* ---- is it silent?
- * ---------------------------------------------------------------------------------- */
+/* ---- is it silent? --------------------------------------------------------------------------- */
 
 /* `dependencies` holds schemas, or only names of further members. */
 static bool has_dependent_schemas(const struct root *root)
@@ -188,7 +187,7 @@ static enum peg__keyword closer_of(const struct root *root)
     return !root->is_hidden && (root->dialect.keywords & BIT(closer)) ? closer : KW_COUNT;
 }
 
-/* ---- what a root has to be ------------------------------------------------------------------ */
+/* ---- what a root has to be ------------------------------------------------------------------- */
 
 static bool is_only_object(const peg_json *type)
 {
@@ -256,7 +255,7 @@ static peg_status check_root(const struct root *root, bool is_open, peg_error *r
     return lists_all_members(root) ? check_required(root, reterr) : PEG_OK;
 }
 
-/* ---- closing it ----------------------------------------------------------------------------- */
+/* ---- closing it ------------------------------------------------------------------------------ */
 
 static void write_closed(const struct root *root, enum peg__keyword closer, struct peg__buf *out)
 {
@@ -273,8 +272,7 @@ static void write_closed(const struct root *root, enum peg__keyword closer, stru
     peg__buf_putc(out, '}');
 }
 
-/* ---- compiling ----------------------------------------------------------------------------------
- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static peg_status compile(const peg_tool_def *def, peg_str text, bool check_defaults,
                           peg_schema **ret_schema, peg_error *reterr)
