@@ -49,7 +49,7 @@ struct peg_artifact {
     void *parsed;
 };
 
-/* ---- making it ---------------------------------------------------------------------------- */
+/* ---- making it --------------------------------------------------------------------------- */
 
 peg_status peg__artifact_new(const peg_artifact_kind *kind, peg_reader *reader,
                              peg_artifact **ret_artifact, peg_error *reterr)
@@ -130,7 +130,7 @@ peg_reader *peg_artifact_reader(const peg_artifact *artifact)
     return artifact->reader;
 }
 
-/* ---- bytes -------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 static peg_status fail_too_large(peg_error *reterr)
 {
@@ -186,7 +186,7 @@ int64_t peg_artifact_byte_length(peg_artifact *artifact)
     return peg_artifact_bytes(artifact, &bytes, NULL) == PEG_OK ? (int64_t)bytes.len : -1;
 }
 
-/* ---- lines -------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static bool add_mark(struct line_index *index, size_t offset)
 {
@@ -339,7 +339,7 @@ peg_status peg_artifact_line(peg_artifact *artifact, size_t i, peg_str *ret_line
     return PEG_OK;
 }
 
-/* ---- parsed ------------------------------------------------------------------------------- */
+/* ---- parsed ------------------------------------------------------------------------------ */
 
 /* Under parse_lock. A parse that failed is not kept: memory may be there the next time, and a text
  * that is malformed is soon found malformed again. */

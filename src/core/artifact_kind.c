@@ -32,7 +32,7 @@ bool peg_artifact_kind_is(const peg_artifact_kind *kind, const peg_artifact_kind
     return false;
 }
 
-/* ---- which field -------------------------------------------------------------------------- */
+/* ---- which field ------------------------------------------------------------------------- */
 
 /* A kind with all it is made from, itself first, and where the check stands. */
 struct chain {
@@ -80,7 +80,7 @@ static peg_status refuse_because(const struct chain *chain, const char *field,
     return PEG_EINVAL;
 }
 
-/* ---- names -------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static bool is_name(const char *name, size_t max, const char *others)
 {
@@ -107,7 +107,7 @@ static bool has_query(const peg_artifact_kind *kind, size_t n, const char *name)
     return false;
 }
 
-/* ---- arguments ---------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------- */
 
 static peg_status check_properties(const struct chain *chain, const peg_json *properties,
                                    peg_error *reterr)
@@ -202,7 +202,7 @@ static peg_status check_schema(const struct chain *chain, const peg_artifact_que
     return PEG_OK;
 }
 
-/* ---- a kind ------------------------------------------------------------------------------- */
+/* ---- a kind ------------------------------------------------------------------------------ */
 
 static peg_status check_description(const struct chain *chain, const char *description,
                                     peg_error *reterr)

@@ -33,7 +33,7 @@ struct peg_media {
     peg_media_note notes[]; /* then the strings */
 };
 
-/* ---- names ------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------- */
 
 const char *peg_trust_tier_name(peg_trust_tier tier)
 {
@@ -440,7 +440,7 @@ peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc, pe
     return peg_json_builder_finish(b, ret_doc, reterr);
 }
 
-/* ---- base 64 ------------------------------------------------------------------------------ */
+/* ---- base 64 ----------------------------------------------------------------------------- */
 
 static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

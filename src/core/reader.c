@@ -29,7 +29,7 @@ struct peg_reader {
     char bytes[]; /* memory over a copy: the bytes and a NUL */
 };
 
-/* ---- files ------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------- */
 
 struct open_file {
     int fd;
@@ -121,7 +121,7 @@ peg_status peg_reader_from_file(const char *path, peg_reader **ret_reader, peg_e
     return status;
 }
 
-/* ---- memory ----------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 peg_status peg_reader_from_bytes(peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
 {
@@ -171,7 +171,7 @@ static size_t view_read_at(peg_str view, uint64_t offset, void *buffer, size_t n
     return n;
 }
 
-/* ---- every reader ----------------------------------------------------------------------- */
+/* ---- every reader ------------------------------------------------------------------------ */
 
 peg_status peg_reader_new(const peg_reader_ops *ops, void *user, peg_reader **ret_reader,
                           peg_error *reterr)

@@ -136,7 +136,7 @@ peg_status peg_spool_remove(peg_spool_store *store, peg_str key, bool *ret_was_t
     return PEG_OK;
 }
 
-/* ---- bytes that are given away ------------------------------------------------------------- */
+/* ---- bytes that are given away ----------------------------------------------------------- */
 
 /* A buffer grows by doubling: what it did not need is given back where it is worth the call. */
 static void trim(struct peg__buf *buf)

@@ -18,6 +18,10 @@ PEG_DEFINE_CLEANUP(peg_spool_store, peg_spool_store_unref)
 peg_status peg__spool_write_owned(peg_spool_store *store, peg_str key, struct peg__buf *take,
                                   peg_reader **ret_reader, peg_error *reterr) PEG_MUST_USE;
 
+/* As peg_spool_memory_new(), which takes PEG_LIMIT_SPOOL_KEYS. */
+peg_status peg__spool_memory_new(size_t max_bytes, size_t max_keys, peg_spool_store **ret_store,
+                                 peg_error *reterr) PEG_MUST_USE;
+
 /* As peg_spool_ops.write, but the reader is made already: the store references it. */
 typedef peg_status (*peg__spool_keep_fn)(void *user, peg_str key, peg_reader *reader,
                                          peg_error *reterr);

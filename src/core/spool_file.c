@@ -70,7 +70,7 @@ static bool is_hex(const char *s, size_t n)
     return strlen(s) == n && strspn(s, "0123456789abcdef") == n;
 }
 
-/* ---- how full it is ------------------------------------------------------------------------ */
+/* ---- how full it is ---------------------------------------------------------------------- */
 
 /* Bytes of a file, 0 if there is none. */
 static uint64_t bytes_at(const struct file_store *store, const char *name)
@@ -117,7 +117,7 @@ static void give_back(struct file_store *store, uint64_t n)
     pthread_mutex_unlock(&store->lock);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 /* A file that has no key yet. */
 struct new_file {
@@ -243,7 +243,7 @@ static peg_status write_key(void *user, peg_str key, peg_str bytes, peg_reader *
     return PEG_OK;
 }
 
-/* ---- reading and removing ------------------------------------------------------------------ */
+/* ---- reading and removing ---------------------------------------------------------------- */
 
 static peg_status read_key(void *user, peg_str key, peg_reader **ret_reader, peg_error *reterr)
 {
@@ -295,7 +295,7 @@ static peg_status remove_key(void *user, peg_str key, bool *ret_was_there, peg_e
     return *ret_was_there ? sync_directory(store, reterr) : status;
 }
 
-/* ---- opening the directory ------------------------------------------------------------------ */
+/* ---- opening the directory --------------------------------------------------------------- */
 
 static peg_status fail_to_open(const char *path, const char *what, peg_error *reterr)
 {

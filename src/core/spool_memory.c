@@ -59,10 +59,9 @@ static peg_status keep(void *user, peg_str key, peg_reader *reader, peg_error *r
     peg_reader_unref(old);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    if (status && n_keys == PEG_LIMIT_SPOOL_KEYS)
+    if (status && n_keys == store->readers.max)
         return peg__fail(reterr, PEG_ELIMIT, "E_SPOOL_FULL",
-                         "the spool store has %d keys already (spool_keys); remove some",
-                         PEG_LIMIT_SPOOL_KEYS);
+                         "the spool store has %zu keys already (spool_keys); remove some", n_keys);
     if (status)
         return peg__fail(reterr, PEG_ELIMIT, "E_SPOOL_FULL",
                          "%zu bytes more do not fit into the spool store, which takes %zu "
@@ -125,7 +124,8 @@ static void free_store(void *user)
     peg__free(store);
 }
 
-peg_status peg_spool_memory_new(size_t max_bytes, peg_spool_store **ret_store, peg_error *reterr)
+peg_status peg__spool_memory_new(size_t max_bytes, size_t max_keys, peg_spool_store **ret_store,
+                                 peg_error *reterr)
 {
     const peg_spool_ops ops = {
         .write = write_copy, .read = read_key, .remove = remove_key, .free = free_store};
@@ -135,10 +135,15 @@ peg_status peg_spool_memory_new(size_t max_bytes, peg_spool_store **ret_store, p
     if (!store)
         return peg__fail_nomem(reterr);
     *store = (struct memory_store){.lock = PTHREAD_MUTEX_INITIALIZER,
-                                   .readers = PEG__MAP(PEG_LIMIT_SPOOL_KEYS),
+                                   .readers = PEG__MAP(max_keys),
                                    .max_bytes = max_bytes ? max_bytes : PEG_LIMIT_SPOOL_BYTES};
     status = peg__spool_store_new(&ops, keep, store, ret_store, reterr);
     if (status)
         free_store(store);
     return status;
+}
+
+peg_status peg_spool_memory_new(size_t max_bytes, peg_spool_store **ret_store, peg_error *reterr)
+{
+    return peg__spool_memory_new(max_bytes, PEG_LIMIT_SPOOL_KEYS, ret_store, reterr);
 }

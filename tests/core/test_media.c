@@ -8,7 +8,7 @@
 #include "core/reader.h"
 #include "json/json.h"
 
-/* ---- fixture: a definition that is right, over readers that watch or count ------------------- */
+/* ---- fixture: a definition that is right, over readers that watch or count --------------- */
 
 static peg_reader *bytes_reader(peg_str bytes)
 {
@@ -360,8 +360,7 @@ TEST(media_refuses_more_notes_or_text_than_its_limits)
     peg_reader_unref(reader);
 }
 
-/* ---- where it came from
- * -------------------------------------------------------------------------- */
+/* ---- where it came from ------------------------------------------------------------------ */
 
 typedef peg_status (*factory)(const peg_media_def *def, peg_media **ret_media, peg_error *reterr);
 
@@ -424,8 +423,7 @@ TEST(media_names_what_its_enums_stand_for)
     CHECK_STR(peg__str(peg_media_hazard_name(PEG_HAZARD_UNSET)), "unset");
 }
 
-/* ---- metadata
- * -------------------------------------------------------------------------------------- */
+/* ---- metadata ---------------------------------------------------------------------------- */
 
 static void check_described(const peg_media_def *def, const char *expected)
 {
@@ -471,8 +469,7 @@ TEST(media_leaves_out_of_its_description_what_it_does_not_have)
     peg_reader_unref(reader);
 }
 
-/* ---- bytes
- * ------------------------------------------------------------------------------------------ */
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 static void check_base64(peg_reader *reader, const char *expected)
 {
@@ -544,8 +541,7 @@ TEST(media_can_be_read_again_and_again)
     }
 }
 
-/* ---- memory that runs out
- * ----------------------------------------------------------------------------- */
+/* ---- memory that runs out ---------------------------------------------------------------- */
 
 static peg_status use(peg_reader *reader)
 {

@@ -9,7 +9,7 @@
 #include "../t.h"
 #include "base/str.h"
 
-/* ---- fixture: a host's bytes, with all that a host can do wrong ----------------------------- */
+/* ---- fixture: a host's bytes, with all that a host can do wrong -------------------------- */
 
 struct host {
     peg_str bytes;
@@ -91,7 +91,7 @@ static void fill(char *bytes, size_t n)
         bytes[i] = (char)(i * 7 + i / 251);
 }
 
-/* ---- memory -------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 TEST(reader_over_bytes_has_a_copy_of_them)
 {

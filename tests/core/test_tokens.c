@@ -191,8 +191,7 @@ TEST(tokens_list_their_encodings_in_order_of_registration)
     forget("gpt2");
 }
 
-/* ---- threads
- * -------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 static void *register_and_forget(void *user)
 {
