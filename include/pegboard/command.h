@@ -3,12 +3,25 @@
 #define PEGBOARD_COMMAND_H
 
 /*
- * A tool that is a command. Its arguments arrive as one JSON object on standard input; what it
- * writes to standard output is its answer. Exit status 0 is success; else the call fails with the
- * last of what it wrote to standard error.
+ * A tool that is a command. Its arguments arrive as one JSON object and a newline on standard
+ * input; what it writes to standard output is its answer. Exit status 0 is success; else the call
+ * fails with the last of what it wrote to standard error (2 KiB, made printable).
  *
  * At the deadline, or when the call is canceled, the command and what it started (its process
- * group) get SIGTERM and, after a grace, SIGKILL. So it is over, whatever it does.
+ * group) get SIGTERM and, after a grace, SIGKILL. So it is over, whatever it does. Also when it
+ * writes more than max_output, and when something that it started still holds its output 200 ms
+ * after its exit: then what was written so far is the answer.
+ *
+ * It gets no descriptor of the host but its three pipes, no variable that is not given to it, and
+ * signals as they are by default. Hosts that ignore SIGCHLD, or wait for any process, take away its
+ * exit status: the call fails and says so.
+ *
+ * Failures have a code as their cause: E_COMMAND_EXIT, E_COMMAND_SIGNAL, E_COMMAND_SPAWN (not
+ * found, not allowed, no resources), E_COMMAND_OUTPUT, E_COMMAND_JSON, E_COMMAND_TIMEOUT,
+ * E_COMMAND_CANCELED.
+ *
+ * The grace is real time. The deadline is one of the context's clock; a clock that is moved by hand
+ * is looked at every 10 ms.
  */
 
 #include <pegboard/tool.h>
@@ -18,16 +31,19 @@ extern "C" {
 #endif
 
 typedef struct peg_command_def {
-    peg_tool_def tool;       /* run, user and user_free must be NULL */
-    const char *const *argv; /* NULL-terminated; argv[0] is found in PATH; no shell */
-    const char *const *env;  /* NULL-terminated NAME=value; only these, and PATH if not given */
-    const char *directory;   /* to run in; NULL: the host's */
-    int64_t grace_ms;        /* between SIGTERM and SIGKILL; 0 means 2,000 */
-    size_t max_output;       /* bytes of standard output; 0 means 8 MiB */
-    bool answers_json;       /* output is one JSON value */
+    peg_tool_def tool; /* run, user and user_free must be NULL */
+    /* NULL-terminated; no shell. argv[0] is looked up in the absolute folders of its PATH; with a
+     * slash it is a path, from the directory that it runs in. */
+    const char *const *argv;
+    const char *const *env; /* NULL-terminated NAME=value; only these, and PATH if not given */
+    const char *directory;  /* to run in; NULL: the host's */
+    int64_t grace_ms;       /* between SIGTERM and SIGKILL; 0 means 2,000; at most 600,000 */
+    size_t max_output;      /* bytes of standard output; 0 means 8 MiB; at most 256 MiB */
+    bool answers_json;      /* output is one JSON value */
 } peg_command_def;
 
-/* As peg_tool_new(); PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE) with `where` "/argv" and so on. */
+/* As peg_tool_new(); PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE) with `where` "/argv" and so on.
+ * Everything is copied. Whether the program exists is found out when it is called. */
 PEG_API PEG_MUST_USE peg_status peg_command_tool_new(const peg_command_def *def,
                                                      peg_tool **ret_tool, peg_error *reterr);
 

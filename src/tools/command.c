@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A tool whose handler runs a process (tools/process.h) and turns its end into an answer: what it
+ * wrote if it exited with 0, else a sentence with the code of what happened as its cause.
+ */
+
+#include "pegboard/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/call.h"
+#include "pegboard/call.h"
+#include "tools/process.h"
+#include "json/json.h"
+
+/* Owned by its tool; immutable. */
+struct command {
+    struct peg__arena arena; /* all strings */
+    struct peg__program program;
+    size_t max_output;
+    int64_t grace_ms;
+    bool answers_json;
+};
+
+/* ---- failing ------------------------------------------------------------------------- */
+
+static void out_of_memory(peg_call *call)
+{
+    peg__call_forget_answer(call);
+    call->is_out_of_memory = true;
+}
+
+/* A failed answer of any length, with a code behind it. Frees the sentence. */
+static void fail(peg_call *call, const char *code, struct peg__buf *sentence)
+{
+    const size_t size = strlen(code) + 1;
+    char *cause = peg__alloc(size);
+
+    if (!cause || sentence->status || peg_call_fail(call, "%s", sentence->ptr) != PEG_OK) {
+        peg__free(cause);
+        out_of_memory(call);
+    } else {
+        memcpy(cause, code, size);
+        call->answer.cause = cause;
+    }
+    peg__buf_free(sentence);
+}
+
+/* How many bytes the character at the start of `s` has; 0 if it is none. */
+static size_t character(peg_str s)
+{
+    const unsigned char first = (unsigned char)s.ptr[0];
+    const size_t len = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+
+    return len <= s.len && peg__utf8_is_valid(peg__strn(s.ptr, len)) ? len : 0;
+}
+
+static bool is_control(peg_str c)
+{
+    const unsigned char first = (unsigned char)c.ptr[0];
+
+    if (c.len == 2)
+        return first == 0xC2 && (unsigned char)c.ptr[1] < 0xA0;
+    return c.len == 1 && (first < 0x20 || first == 0x7F) && first != '\n' && first != '\t';
+}
+
+/* Any bytes as text: what is no UTF-8 becomes U+FFFD, control characters become "?". */
+static void add_printable(struct peg__buf *out, peg_str bytes)
+{
+    while (bytes.len) {
+        const size_t len = character(bytes);
+        const peg_str c = peg__strn(bytes.ptr, len ? len : 1);
+
+        if (!len)
+            peg__buf_puts(out, "\xEF\xBF\xBD");
+        else if (is_control(c))
+            peg__buf_putc(out, '?');
+        else
+            peg__buf_str(out, c);
+        bytes = peg__str_from(bytes, c.len);
+    }
+}
+
+static bool is_space(char c)
+{
+    return c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == '\0';
+}
+
+static void add_tail(struct peg__buf *out, const struct peg__process_result *result)
+{
+    peg_str tail = peg__strn(result->tail, result->tail_len);
+
+    while (result->is_tail_cut && tail.len && (tail.ptr[0] & 0xC0) == 0x80)
+        tail = peg__str_from(tail, 1);
+    while (tail.len && is_space(tail.ptr[tail.len - 1]))
+        tail.len--;
+    if (!tail.len) {
+        peg__buf_puts(out, "; it wrote nothing to standard error");
+        return;
+    }
+    peg__buf_puts(out, "; the last of its standard error: ");
+    if (result->is_tail_cut)
+        peg__buf_puts(out, "...");
+    add_printable(out, tail);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static void explain_spawn(struct peg__buf *out, const struct command *command, int error)
+{
+    const char *directory = command->program.directory;
+    char words[128];
+    const char *reason = strerror_r(error, words, sizeof(words));
+
+    if (directory && !is_directory(directory))
+        peg__buf_printf(out, "it cannot run in '%.256s', which is no directory", directory);
+    else if (error == ENOENT && !strchr(command->program.argv[0], '/'))
+        peg__buf_puts(out, "it was not found; install it, or check the PATH it is looked up in");
+    else if (error == ENOENT)
+        peg__buf_puts(out, "there is no such file (or no interpreter for it); check the path");
+    else if (error == EACCES)
+        peg__buf_puts(out, "it may not be executed; check its permissions");
+    else
+        peg__buf_printf(out, "the system refused (%s)", reason);
+}
+
+static void fail_exited(peg_call *call, const struct command *command,
+                        const struct peg__process_result *result)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    const char *name = command->program.argv[0];
+    const char *abbreviation;
+
+    if (result->end == PEG__PROCESS_LOST) {
+        peg__buf_printf(&out,
+                        "the command '%.256s' has ended, and how is not known: the host ignores "
+                        "SIGCHLD or waits for processes that are not its own",
+                        name);
+        fail(call, "E_COMMAND_EXIT", &out);
+        return;
+    }
+    if (result->end == PEG__PROCESS_EXITED) {
+        peg__buf_printf(&out, "the command '%.256s' ended with exit status %d", name,
+                        result->number);
+        add_tail(&out, result);
+        fail(call, "E_COMMAND_EXIT", &out);
+        return;
+    }
+    abbreviation = sigabbrev_np(result->number);
+    peg__buf_printf(&out, "the command '%.256s' was ended by signal %d (SIG%s)", name,
+                    result->number, abbreviation ? abbreviation : "?");
+    add_tail(&out, result);
+    fail(call, "E_COMMAND_SIGNAL", &out);
+}
+
+/* What we ended ourselves, or never began. */
+static void fail_ended(peg_call *call, const struct command *command,
+                       const struct peg__process_result *result)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    const char *code = "E_COMMAND_SPAWN";
+    peg_error why;
+
+    peg__buf_printf(&out, "the command '%.256s' ", command->program.argv[0]);
+    if (result->end == PEG__PROCESS_NOT_STARTED) {
+        peg__buf_puts(&out, "could not be started: ");
+        explain_spawn(&out, command, result->number);
+    } else if (result->end == PEG__PROCESS_OUTPUT) {
+        code = "E_COMMAND_OUTPUT";
+        peg__buf_printf(&out,
+                        "was killed because it wrote more than max_output (%zu bytes) to standard "
+                        "output; ask for less",
+                        command->max_output);
+    } else {
+        code = result->end == PEG__PROCESS_TIMEOUT ? "E_COMMAND_TIMEOUT" : "E_COMMAND_CANCELED";
+        peg__buf_puts(&out, "was ended before it was through");
+        if (peg_ctx_check(peg_call_ctx(call), &why))
+            peg__buf_printf(&out, " (%s)", why.message);
+        add_tail(&out, result);
+    }
+    fail(call, code, &out);
+}
+
+/* ---- answering -------------------------------------------------------------------------- */
+
+static void reply_json(peg_call *call, const struct command *command, peg_str output)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    peg_json_doc *doc = NULL;
+    peg_error error;
+    const peg_status status = peg_json_parse(output, NULL, &doc, &error);
+
+    if (status == PEG_OK) {
+        peg_call_reply_json(call, peg_json_root(doc));
+        peg_json_doc_free(doc);
+        return;
+    }
+    if (status == PEG_ENOMEM) {
+        out_of_memory(call);
+        return;
+    }
+    peg__buf_printf(&out, "the command '%.256s' did not write JSON: line %u, column %u: %s",
+                    command->program.argv[0], error.line, error.column, error.message);
+    fail(call, "E_COMMAND_JSON", &out);
+}
+
+static void answer(peg_call *call, const struct command *command,
+                   const struct peg__process_result *result)
+{
+    const peg_str output = peg__buf_view(&result->output);
+
+    switch (result->end) {
+    case PEG__PROCESS_EXITED:
+        if (result->number)
+            fail_exited(call, command, result);
+        else if (command->answers_json)
+            reply_json(call, command, output);
+        else
+            peg_call_reply_bytes(call, output);
+        return;
+    case PEG__PROCESS_SIGNALED:
+    case PEG__PROCESS_LOST:
+        fail_exited(call, command, result);
+        return;
+    case PEG__PROCESS_NOT_STARTED:
+    case PEG__PROCESS_OUTPUT:
+    case PEG__PROCESS_TIMEOUT:
+    case PEG__PROCESS_CANCELED:
+        fail_ended(call, command, result);
+        return;
+    }
+}
+
+static void run_command(peg_call *call, const peg_json *args, void *user)
+{
+    const struct command *command = user;
+    struct peg__process_def def = {.program = command->program,
+                                   .max_output = command->max_output,
+                                   .grace_ms = command->grace_ms};
+    struct peg__buf input = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    struct peg__process_result result;
+
+    peg__json_write(args, PEG_JSON_COMPACT, &input);
+    peg__buf_putc(&input, '\n'); /* for commands that read lines */
+    def.input = peg__buf_view(&input);
+    if (input.status || peg__process_run(&def, peg_call_ctx(call), &result, NULL)) {
+        out_of_memory(call);
+    } else {
+        answer(call, command, &result);
+        peg__buf_free(&result.output);
+    }
+    peg__buf_free(&input);
+}
+
+/* ---- making it ----------------------------------------------------------------------------- */
+
+static peg_status refuse(peg_error *reterr, const char *where, const char *message)
+{
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_INITIAL_TOOL_VALUE", "%s of a command: %s", where,
+              message);
+    peg__error_where(reterr, peg__str(where));
+    return PEG_EINVAL;
+}
+
+static peg_status check_words(const char *const *words, const char *where, peg_error *reterr)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; words[i]; i++) {
+        bytes += strnlen(words[i], PEG_LIMIT_COMMAND_BYTES) + 1;
+        if (i >= PEG_LIMIT_COMMAND_WORDS)
+            return refuse(reterr, where,
+                          "there are more words than PEG_LIMIT_COMMAND_WORDS (4096)");
+        if (bytes > PEG_LIMIT_COMMAND_BYTES)
+            return refuse(reterr, where, "it is longer than PEG_LIMIT_COMMAND_BYTES (1 MiB)");
+    }
+    return PEG_OK;
+}
+
+static peg_status check_env(const char *const *env, peg_error *reterr)
+{
+    const peg_status status = check_words(env, "/env", reterr);
+    char where[32];
+
+    for (size_t i = 0; !status && env[i]; i++) {
+        const char *equals = strchr(env[i], '=');
+
+        if (equals && equals != env[i])
+            continue;
+        snprintf(where, sizeof(where), "/env/%zu", i);
+        return refuse(reterr, where, "it is not written NAME=value");
+    }
+    return status;
+}
+
+static peg_status check_def(const peg_command_def *def, peg_error *reterr)
+{
+    peg_status status;
+
+    if (def->tool.run || def->tool.user || def->tool.user_free)
+        return refuse(reterr, "/tool/run",
+                      "run, user and user_free are the command's own; "
+                      "leave them NULL");
+    if (!def->argv || !def->argv[0] || !def->argv[0][0])
+        return refuse(reterr, "/argv", "there is no program; put its name first");
+    if (def->directory && !def->directory[0])
+        return refuse(reterr, "/directory", "it is empty; NULL means the host's");
+    if (def->grace_ms < 0 || def->grace_ms > PEG_LIMIT_COMMAND_GRACE_MAX_MS)
+        return refuse(reterr, "/grace_ms", "it is between 0 and 600,000");
+    if (def->max_output > PEG_LIMIT_TEXT_BYTES)
+        return refuse(reterr, "/max_output", "it is at most 256 MiB (PEG_LIMIT_TEXT_BYTES)");
+    status = check_words(def->argv, "/argv", reterr);
+    if (!status && def->env)
+        status = check_env(def->env, reterr);
+    return status;
+}
+
+/* NULL when out of memory. Room for one word more. */
+static const char **copy_words(struct peg__arena *arena, const char *const *words, size_t *ret_n)
+{
+    const char **copies;
+    size_t n = 0;
+
+    while (words && words[n])
+        n++;
+    copies = peg__arena_alloc_zero(arena, (n + 2) * sizeof(*copies));
+    for (size_t i = 0; copies && i < n; i++) {
+        copies[i] = peg__arena_copy(arena, peg__str(words[i]));
+        if (!copies[i])
+            return NULL;
+    }
+    *ret_n = n;
+    return copies;
+}
+
+static bool has_path(const char *const *env)
+{
+    for (; *env; env++) {
+        if (!strncmp(*env, "PATH=", 5))
+            return true;
+    }
+    return false;
+}
+
+static const char **copy_env(struct peg__arena *arena, const char *const *env)
+{
+    size_t n;
+    const char **copies = copy_words(arena, env, &n);
+    const char *path;
+    char *entry;
+    size_t size;
+
+    if (!copies || has_path(copies))
+        return copies;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): hosts do not change PATH while they make tools */
+    path = getenv("PATH");
+    if (!path)
+        path = "/usr/local/bin:/usr/bin:/bin";
+    size = strlen(path) + sizeof("PATH=");
+    entry = peg__arena_alloc(arena, size);
+    if (!entry)
+        return NULL;
+    snprintf(entry, size, "PATH=%s", path);
+    copies[n] = entry;
+    return copies;
+}
+
+static void free_command(void *user)
+{
+    struct command *command = user;
+
+    peg__arena_free(&command->arena);
+    peg__free(command);
+}
+
+/* NULL when out of memory. */
+static struct command *copy_command(const peg_command_def *def)
+{
+    struct command *command = peg__alloc_zero(1, sizeof(*command));
+    size_t n;
+
+    if (!command)
+        return NULL;
+    command->max_output = def->max_output ? def->max_output : PEG_LIMIT_COMMAND_OUTPUT;
+    command->grace_ms = def->grace_ms ? def->grace_ms : PEG_LIMIT_COMMAND_GRACE_MS;
+    command->answers_json = def->answers_json;
+    command->program.argv = copy_words(&command->arena, def->argv, &n);
+    command->program.env = copy_env(&command->arena, def->env);
+    if (def->directory)
+        command->program.directory = peg__arena_copy(&command->arena, peg__str(def->directory));
+    if (command->program.argv && command->program.env &&
+        (command->program.directory || !def->directory))
+        return command;
+    free_command(command);
+    return NULL;
+}
+
+peg_status peg_command_tool_new(const peg_command_def *def, peg_tool **ret_tool, peg_error *reterr)
+{
+    peg_tool_def tool;
+    peg_status status;
+
+    if (!def)
+        return refuse(reterr, "", "there is no definition");
+    status = check_def(def, reterr);
+    if (status)
+        return status;
+    tool = def->tool;
+    tool.run = run_command;
+    tool.user_free = free_command;
+    tool.user = copy_command(def);
+    if (!tool.user)
+        return peg__fail_nomem(reterr);
+    status = peg_tool_new(&tool, ret_tool, reterr);
+    if (status)
+        free_command(tool.user);
+    return status;
+}
