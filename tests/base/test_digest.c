@@ -47,3 +47,21 @@ TEST(hex_is_lowercase_and_ends_with_a_nul)
     peg__hex(bytes, 0, hex);
     CHECK_STR(peg__str(hex), "");
 }
+
+TEST(hex_has_two_digits_for_each_byte_wherever_it_stands)
+{
+    for (size_t n = 1; n <= 9; n++) {
+        for (unsigned value = 0; value < 256; value++) {
+            unsigned char bytes[9];
+            char hex[2 * sizeof(bytes) + 1];
+            char expected[2 * sizeof(bytes) + 1];
+
+            for (size_t i = 0; i < n; i++) {
+                bytes[i] = (unsigned char)(value + 37 * i);
+                snprintf(expected + 2 * i, 3, "%02x", bytes[i]);
+            }
+            peg__hex(bytes, n, hex);
+            CHECK_STR(peg__str(hex), expected);
+        }
+    }
+}

@@ -3,6 +3,10 @@
 #include "base/id.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../t.h"
 #include "base/str.h"
@@ -45,6 +49,120 @@ TEST(random_fills_every_byte_of_a_large_request)
     /* 390 of each value are expected: a stretch left at zero would show. */
     for (int value = 0; value < 256; value++)
         CHECK(seen[value] > 200 && seen[value] < 600);
+}
+
+TEST(random_bytes_are_never_handed_out_twice)
+{
+    enum { N = 4096 };
+    static char all[N][17];
+
+    /* Sizes that do not divide a pool, so that its end is met in every way. */
+    for (int i = 0; i < N; i++) {
+        unsigned char odd[61];
+
+        CHECK(peg__random(all[i], 16) && peg__random(odd, (size_t)i % sizeof(odd)));
+        CHECK(peg__random(odd, 0));
+        for (int k = 0; k < 16; k++)
+            all[i][k] = (char)(all[i][k] ? all[i][k] : 1); /* compare_texts() wants text */
+    }
+
+    qsort(all, N, sizeof(all[0]), compare_texts);
+    for (int i = 1; i < N; i++)
+        CHECK(memcmp(all[i - 1], all[i], 12) != 0);
+}
+
+/* ---- processes ---------------------------------------------------------------- */
+
+enum { CHILD_BYTES = 1024 };
+
+/* A child without what pthread_atfork() asked for: a bare clone, as a sandbox makes it. */
+static pid_t bare_fork(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+static bool write_random(int out)
+{
+    unsigned char bytes[CHILD_BYTES];
+
+    for (size_t i = 0; i < sizeof(bytes); i += 16) {
+        if (!peg__random(bytes + i, 16))
+            return false;
+    }
+    return write(out, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes);
+}
+
+/* Writes random bytes of its own, then has a child that does the same. */
+static _Noreturn void be_child(pid_t (*make_child)(void), int out)
+{
+    int status = 0;
+    pid_t pid;
+
+    if (!write_random(out))
+        _exit(1);
+    pid = make_child();
+    if (pid == 0)
+        _exit(!write_random(out));
+    _exit(waitpid(pid, &status, 0) != pid || status != 0);
+}
+
+static void read_all(int in, unsigned char *bytes, size_t n)
+{
+    while (n > 0) {
+        const ssize_t got = read(in, bytes, n);
+
+        CHECK(got > 0);
+        bytes += got;
+        n -= (size_t)got;
+    }
+}
+
+/* No 8 bytes of one are 8 bytes of another at the same place of their pools or any other. */
+static void check_apart(const unsigned char *a, const unsigned char *b)
+{
+    for (size_t i = 0; i + 8 <= CHILD_BYTES; i += 8) {
+        for (size_t k = 0; k + 8 <= CHILD_BYTES; k += 8)
+            CHECK(memcmp(a + i, b + k, 8) != 0);
+    }
+}
+
+static void check_family(pid_t (*make_child)(void))
+{
+    static unsigned char own[CHILD_BYTES];
+    static unsigned char child[CHILD_BYTES];
+    static unsigned char grandchild[CHILD_BYTES];
+    int ends[2];
+    int status = 0;
+    pid_t pid;
+
+    CHECK(peg__random(own, 16)); /* a pool that is full but for this is handed down */
+    CHECK_INT(pipe(ends), 0);
+    fflush(stdout);
+    pid = make_child();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        be_child(make_child, ends[1]);
+    for (size_t i = 0; i < sizeof(own); i += 16)
+        CHECK(peg__random(own + i, 16));
+    read_all(ends[0], child, sizeof(child));
+    read_all(ends[0], grandchild, sizeof(grandchild));
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    close(ends[0]);
+    close(ends[1]);
+
+    check_apart(own, child);
+    check_apart(own, grandchild);
+    check_apart(child, grandchild);
+}
+
+TEST(child_never_gets_the_random_bytes_of_its_parent)
+{
+    check_family(fork);
+}
+
+TEST(child_of_a_bare_clone_never_gets_the_random_bytes_of_its_parent)
+{
+    check_family(bare_fork);
 }
 
 TEST(hex_ids_are_32_hex_digits_and_differ)
