@@ -9,17 +9,11 @@ void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, con
     budget->outermost = outer ? outer->outermost : budget;
     budget->timeout_ms = timeout_ms;
     atomic_init(&budget->end_ns, peg__clock_in_ms(clock, timeout_ms));
-    pthread_mutex_init(&budget->lock, NULL);
+    budget->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     budget->n_pauses = 0;
     budget->is_still = false;
     budget->left_ns = 0;
     budget->resumed = (struct peg__bell)PEG__BELL;
-}
-
-void peg__budget_destroy(struct peg__budget *budget)
-{
-    peg__bell_destroy(&budget->resumed);
-    pthread_mutex_destroy(&budget->lock);
 }
 
 /* With the lock. */

@@ -27,9 +27,9 @@ struct peg__budget {
     struct peg__bell resumed;
 };
 
+/* There is nothing to destroy: see destroy() of cancel.c. */
 void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, const peg_clock *clock,
                       int64_t timeout_ms);
-void peg__budget_destroy(struct peg__budget *budget);
 
 /* All of these accept NULL: no budget. Pausing one that is used up already changes nothing. */
 void peg__budget_pause(struct peg__budget *budget, const peg_clock *clock);

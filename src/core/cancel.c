@@ -12,6 +12,7 @@
 
 #include "core/cancel.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -70,20 +71,13 @@ static void join_parent(peg_cancel *child, peg_cancel *parent)
 
 void peg__cancel_init(peg_cancel *cancel, peg_cancel *parent, void (*release)(void *), void *memory)
 {
+    /* All but the reason's memory, which is not looked at before it is written. */
+    memset(cancel, 0, offsetof(peg_cancel, own_reason));
     atomic_init(&cancel->n_refs, 1);
-    atomic_init(&cancel->fired, false);
-    cancel->is_linked = false;
     cancel->release = release;
     cancel->memory = memory;
-    cancel->parent = NULL;
-    cancel->next = NULL;
-    cancel->prev = NULL;
-    pthread_mutex_init(&cancel->lock, NULL);
-    cancel->children = NULL;
-    cancel->hooks = NULL;
-    cancel->last_hook = NULL;
-    cancel->running = NULL;
-    pthread_cond_init(&cancel->idle, NULL);
+    cancel->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    cancel->idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     cancel->reason = "";
     if (parent)
         join_parent(cancel, parent);
@@ -107,6 +101,8 @@ peg_cancel *peg_cancel_ref(peg_cancel *cancel)
     return cancel;
 }
 
+/* Lock and condition were made without the system and have nothing to give back; whoever uses
+ * them holds a reference. A token is made and dropped for each call, so this counts. */
 static void destroy(peg_cancel *cancel)
 {
     if (cancel->parent) {
@@ -115,8 +111,6 @@ static void destroy(peg_cancel *cancel)
             unlink_child(cancel->parent, cancel);
         pthread_mutex_unlock(&cancel->parent->lock);
     }
-    pthread_cond_destroy(&cancel->idle);
-    pthread_mutex_destroy(&cancel->lock);
     cancel->release(cancel->memory);
 }
 
