@@ -187,7 +187,7 @@ static peg_status check_schema(const struct chain *chain, const peg_artifact_que
 {
     PEG_CLEANUP(peg_schema_unrefp) peg_schema *schema = NULL;
     PEG_CLEANUP(peg__freep) char *text = NULL;
-    struct peg__buf out = PEG__BUF(3 * PEG_LIMIT_SCHEMA_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_JSON_BYTES);
     peg_status status;
     peg_error why;
     size_t len;

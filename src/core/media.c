@@ -240,10 +240,11 @@ static peg_status make(const peg_media_def *def, const char *id, size_t len, peg
 {
     const size_t head = sizeof(peg_media) + def->n_notes * sizeof(peg_media_note);
     peg_media *media = peg__alloc(head + len);
-    char *at = (char *)media + head;
+    char *at;
 
     if (!media)
         return PEG_ENOMEM;
+    at = (char *)media + head;
     *media = (peg_media){.n_refs = 1,
                          .kind = def->kind,
                          .tier = def->tier,
@@ -462,7 +463,7 @@ static void encode64(const unsigned char *in, size_t n, char *out)
 
         *out++ = digits64[three >> 18];
         *out++ = digits64[three >> 12 & 63];
-        *out++ = n - i > 1 ? digits64[three >> 6 & 63] : '=';
+        *out++ = (char)(n - i > 1 ? digits64[three >> 6 & 63] : '=');
         *out++ = '=';
     }
     *out = '\0';

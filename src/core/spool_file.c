@@ -219,7 +219,7 @@ static peg_status write_key(void *user, peg_str key, peg_str bytes, peg_reader *
 {
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
     struct file_store *store = user;
-    struct new_file file;
+    struct new_file file = {.fd = -1};
     char name[KEY_NAME];
     peg_status status;
 
@@ -392,6 +392,7 @@ static peg_status look_around(struct file_store *store, bool is_alone, peg_error
             close(again);
         return status;
     }
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this stream. */
     for (errno = 0; (entry = readdir(entries)); errno = 0)
         look_at(store, entry->d_name, is_alone);
     if (errno != 0)

@@ -168,10 +168,10 @@ TEST(store_keeps_hostile_keys_apart)
         memset(longest_but_one, 'k', sizeof(longest_but_one));
         longest_but_one[255] = 'K';
         for (size_t i = 0; i < N; i++)
-            CHECK_INT(put(w, keys[i], peg__strn("0123456789abcdef" + i, 1)), PEG_OK);
+            CHECK_INT(put(w, keys[i], peg__strn(&"0123456789abcdef"[i], 1)), PEG_OK);
 
         for (size_t i = 0; i < N; i++)
-            check_key(w, keys[i], peg__strn("0123456789abcdef" + i, 1));
+            check_key(w, keys[i], peg__strn(&"0123456789abcdef"[i], 1));
     }
 }
 
