@@ -74,7 +74,7 @@ peg_status peg_artifact_new(const peg_artifact_kind *kind, peg_reader *reader,
         return peg__fail(reterr, PEG_EINVAL, "E_NOT_A_SPOOL_READER",
                          "an artifact needs a reader; make one with peg_reader_from_bytes() or "
                          "take the one that peg_spool_write() gives");
-    if (kind && kind != &peg_artifact_text) {
+    if (kind) {
         const peg_status status = peg__kind_check(kind, false, reterr);
 
         if (status)

@@ -236,6 +236,12 @@ static peg_status check_query(const struct chain *chain, bool compile, peg_error
     return check_schema(chain, query, reterr);
 }
 
+/* Those are checked by tests, and too often met to be checked again. */
+static bool is_ours(const peg_artifact_kind *kind)
+{
+    return kind == &peg_artifact_text || kind == &peg_artifact_json;
+}
+
 /* All that a kind says of itself. */
 static peg_status check_level(struct chain *chain, bool compile, peg_error *reterr)
 {
@@ -298,11 +304,14 @@ peg_status peg__kind_check(const peg_artifact_kind *kind, bool compile, peg_erro
     if (!kind)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARTIFACT_KIND", "the kind is missing");
     status = collect(kind, &chain, reterr);
-    /* Text, always the last, is ours. */
-    for (chain.level = 0; status == PEG_OK && chain.level + 1 < chain.n; chain.level++)
+    for (size_t i = 0; status == PEG_OK && i < chain.n && !is_ours(chain.kinds[i]); i++) {
+        chain.level = i;
         status = check_level(&chain, compile, reterr);
-    for (chain.level = 0; status == PEG_OK && chain.level + 1 < chain.n; chain.level++)
+    }
+    for (size_t i = 0; status == PEG_OK && i < chain.n && !is_ours(chain.kinds[i]); i++) {
+        chain.level = i;
         status = check_against_bases(&chain, reterr);
+    }
     return status;
 }
 

@@ -77,8 +77,32 @@ TEST(kind_that_can_work_is_accepted)
     CHECK_STATUS(peg_artifact_kind_check(&above, &error), PEG_OK, error);
     kind.base = &peg_artifact_json;
     CHECK_STATUS(peg_artifact_kind_check(&kind, &error), PEG_OK, error);
+}
+
+/* Copies, because those at their own place are not looked at. */
+TEST(kinds_that_are_built_in_would_be_accepted_if_they_were_a_hosts)
+{
+    const peg_artifact_kind *const ours[] = {&peg_artifact_json};
+    peg_artifact_query queries[PEG_LIMIT_KIND_QUERIES];
+    char names[PEG_LIMIT_KIND_QUERIES][8];
+    const peg_artifact_kind text = {
+        .name = "copy", .queries = queries, .n_queries = peg_artifact_text.n_queries};
+    peg_error error;
+
+    CHECK_INT(text.n_queries, 7);
+    for (size_t i = 0; i < text.n_queries; i++) {
+        snprintf(names[i], sizeof(names[i]), "q%zu", i); /* text is the base of the copy */
+        queries[i] = peg_artifact_text.queries[i];
+        queries[i].name = names[i];
+    }
+    CHECK_STATUS(peg_artifact_kind_check(&text, &error), PEG_OK, error);
     CHECK_STATUS(peg_artifact_kind_check(&peg_artifact_text, &error), PEG_OK, error);
-    CHECK_STATUS(peg_artifact_kind_check(&peg_artifact_json, &error), PEG_OK, error);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        const peg_artifact_kind copy = *ours[i];
+
+        CHECK_STATUS(peg_artifact_kind_check(&copy, &error), PEG_OK, error);
+        CHECK_STATUS(peg_artifact_kind_check(ours[i], &error), PEG_OK, error);
+    }
 }
 
 TEST(kind_without_a_name_is_refused)
@@ -168,6 +192,13 @@ TEST(kind_that_has_a_query_twice_is_refused)
     check_kind_refused(&above, "/queries/0/name");
     queries[0].name = "artifact_head"; /* text has it */
     check_kind_refused(&kind, "/queries/0/name");
+    queries[0].name = "artifact_json_keys";
+    CHECK_INT(peg_artifact_kind_check(&kind, NULL), PEG_OK);
+    kind.base = &peg_artifact_json;
+    check_kind_refused(&kind, "/queries/0/name");
+    queries[0].name = "artifact_tail";
+    check_kind_refused(&kind, "/queries/0/name");
+    kind.base = NULL;
     above.n_queries = 0;
     check_kind_refused(&above, "/base/queries/0/name");
 }
