@@ -30,7 +30,8 @@ PEG_API PEG_MUST_USE peg_status peg_clock_manual_new(int64_t now_ms, peg_clock *
 PEG_API peg_clock *peg_clock_manual_free(peg_clock *clock);
 /* Time passes: both readings move, and whoever waits for a moment now past wakes up. */
 PEG_API void peg_clock_manual_advance(peg_clock *clock, int64_t ms);
-/* How many threads wait for a moment of this clock: a test awaits that before it advances. */
+/* How many threads wait on this clock, for a moment of it or for something else in a context that
+ * has it: a test awaits that before it advances. */
 PEG_API size_t peg_clock_manual_waiting(const peg_clock *clock);
 
 #ifdef __cplusplus

@@ -162,8 +162,10 @@ static peg_status gate_new(peg_ctx *ctx, const peg_gate_def *def, peg_gate **ret
     peg_gate *gate = peg__alloc_zero(1, sizeof(*gate));
     peg_status status;
 
-    if (!gate)
-        return peg__fail_nomem(reterr);
+    if (!gate) {
+        peg__fail_nomem(reterr);
+        return PEG_ENOMEM;
+    }
     atomic_init(&gate->n_refs, 1);
     gate->ctx = ctx;
     gate->schema = def->schema ? peg_schema_ref(def->schema) : NULL;
