@@ -3,7 +3,7 @@
 /*
  * Forging: from the artifacts of a conversation to the tools that ask about them.
  *
- *   peg__forge -> set_new     what there is: artifacts by handle, and which queries they have
+ *   peg__forge -> set_fill    what there is: artifacts by handle, and which queries they have
  *              -> make_tools  one for each query, all of which share the set
  *              -> peg__registry_replace_owned
  *
@@ -193,23 +193,16 @@ static peg_status set_fill(struct set *set, const struct peg__forge_item *items,
     return set->properties.status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
-static peg_status set_new(const struct peg__forge_item *items, size_t n_items, struct set **ret_set,
-                          peg_error *reterr)
+static struct set *set_new(void)
 {
-    PEG_CLEANUP(set_unrefp) struct set *set = peg__alloc_zero(1, sizeof(*set));
-    peg_status status;
+    struct set *set = peg__alloc_zero(1, sizeof(*set));
 
     if (!set)
-        return peg__fail_nomem(reterr);
+        return NULL;
     atomic_init(&set->n_refs, 1);
     set->artifacts.max = PEG_LIMIT_FORGED_ARTIFACTS;
     set->properties.max = PEG_LIMIT_TEXT_BYTES;
-    status = set_fill(set, items, n_items, reterr);
-    if (status)
-        return status;
-    *ret_set = set;
-    set = NULL;
-    return PEG_OK;
+    return set;
 }
 
 /* ---- tools -------------------------------------------------------------------------------- */
@@ -294,7 +287,7 @@ static void write_schema(const struct entry *entry, const char *properties,
 static peg_status make_tool(struct entry *entry, const char *schema, peg_tool **ret_tool,
                             peg_error *reterr)
 {
-    const peg_schema_options options = {.max_bytes = 2 * PEG_LIMIT_FORGED_BYTES};
+    const peg_schema_options options = {.max_bytes = 2L * PEG_LIMIT_FORGED_BYTES};
     const peg_tool_def def = {
         .name = entry->query->name,
         .description = entry->query->description,
@@ -330,7 +323,7 @@ static void tools_free(struct tools *tools)
 static peg_status make_tools(struct set *set, struct tools *tools, peg_error *reterr)
 {
     struct peg__buf handles = PEG__BUF(PEG_LIMIT_FORGED_BYTES);
-    struct peg__buf schema = PEG__BUF(2 * PEG_LIMIT_FORGED_BYTES);
+    struct peg__buf schema = PEG__BUF(2L * PEG_LIMIT_FORGED_BYTES);
     const char *properties = set->properties.ptr;
     const peg_artifact_kind *kind = NULL;
     peg_status status = PEG_OK;
@@ -456,10 +449,13 @@ static bool is_current(peg_registry *registry, const struct peg__forge_item *ite
 static peg_status forge(peg_registry *registry, const struct peg__forge_item *items, size_t n_items,
                         size_t *ret_n_shadowed, peg_error *reterr)
 {
-    PEG_CLEANUP(set_unrefp) struct set *set = NULL;
+    PEG_CLEANUP(set_unrefp) struct set *set = set_new();
     struct tools tools = {0};
-    peg_status status = set_new(items, n_items, &set, reterr);
+    peg_status status;
 
+    if (!set)
+        return peg__fail_nomem(reterr);
+    status = set_fill(set, items, n_items, reterr);
     if (status)
         return status;
     status = make_tools(set, &tools, reterr);
