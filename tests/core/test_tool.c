@@ -44,7 +44,7 @@ TEST(tool_tells_all_it_was_given)
     def.ephemeral = def.trusted = def.inline_result = true;
     def.read_only = def.idempotent = def.destructive = true;
     def.timeout_ms = -1;
-    def.artifact_kind = &peg_artifact_json;
+    def.artifact_kind = &peg_artifact_markdown;
     def.output_schema = "{\"type\":\"string\"}";
     def.meta = "{\"db\":{\"pool\":3}}";
     def.examples = "[{}]";
@@ -61,7 +61,7 @@ TEST(tool_tells_all_it_was_given)
     CHECK(peg_tool_is_idempotent(tool));
     CHECK(peg_tool_is_destructive(tool));
     CHECK_INT(peg_tool_timeout_ms(tool), -1);
-    CHECK(peg_tool_artifact_kind(tool) == &peg_artifact_json);
+    CHECK(peg_tool_artifact_kind(tool) == &peg_artifact_markdown);
     check_json(peg_tool_output_schema(tool), "{\"type\":\"string\"}");
     check_json(peg_tool_meta(tool), "{\"db\":{\"pool\":3}}");
     check_json(peg_tool_examples(tool), "[{}]");
@@ -192,7 +192,8 @@ TEST(tool_collision_is_one_of_three)
 TEST(tool_takes_the_kinds_there_are_and_a_hosts_own)
 {
     static const peg_artifact_kind table = {.name = "table", .base = &peg_artifact_json};
-    const peg_artifact_kind *const kinds[] = {&peg_artifact_text, &peg_artifact_json, &table};
+    const peg_artifact_kind *const kinds[] = {&peg_artifact_text, &peg_artifact_json,
+                                              &peg_artifact_markdown, &table};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         peg_tool_def def = minimal();
