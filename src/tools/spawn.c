@@ -93,13 +93,13 @@ static const char *path_of(const char *const *env)
     return "";
 }
 
-static int check_program(const char *file)
+static int check_program(int folder, const char *file)
 {
     struct stat about;
 
-    if (stat(file, &about) < 0)
+    if (fstatat(folder, file, &about, 0) < 0)
         return errno;
-    if (!S_ISREG(about.st_mode) || access(file, X_OK) < 0)
+    if (!S_ISREG(about.st_mode) || faccessat(folder, file, X_OK, 0) < 0)
         return EACCES;
     return 0;
 }
@@ -114,7 +114,7 @@ static int find_program(const char *name, const char *path, char ret_file[PATH_M
         const int n = snprintf(ret_file, PATH_MAX, "%.*s/%s", (int)len, path, name);
 
         if (path[0] == '/' && n < PATH_MAX) {
-            const int found = check_program(ret_file);
+            const int found = check_program(AT_FDCWD, ret_file);
 
             if (!found)
                 return 0;
@@ -123,6 +123,25 @@ static int find_program(const char *name, const char *path, char ret_file[PATH_M
         }
         path += len + (path[len] == ':');
     }
+    return error;
+}
+
+/* Beforehand, because not every system under a system (valgrind, some sandboxes) lets
+ * posix_spawn() tell why it failed. What a name without a slash stands for comes to `ret_found`. */
+static int look_up(const struct peg__program *program, char ret_found[PATH_MAX])
+{
+    const char *name = program->argv[0];
+    int folder = AT_FDCWD;
+    int error;
+
+    if (program->directory)
+        folder = open(program->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 && folder != AT_FDCWD)
+        return errno;
+    error = strchr(name, '/') ? check_program(folder, name)
+                              : find_program(name, path_of(program->env), ret_found);
+    if (folder >= 0)
+        close(folder);
     return error;
 }
 
@@ -199,20 +218,16 @@ static int take_end(int *end)
 
 int peg__spawn(const struct peg__program *program, struct peg__child *ret_child)
 {
-    const char *name = program->argv[0];
     struct pipes pipes = no_pipes;
     char found[PATH_MAX];
-    int error = 0;
-    pid_t pid;
+    const char *file = strchr(program->argv[0], '/') ? program->argv[0] : found;
+    int error = look_up(program, found);
+    pid_t pid = -1;
 
-    if (!strchr(name, '/')) {
-        error = find_program(name, path_of(program->env), found);
-        name = found;
-    }
     if (!error)
         error = make_pipes(&pipes);
     if (!error)
-        error = start(program, name, &pipes, &pid);
+        error = start(program, file, &pipes, &pid);
     if (!error)
         *ret_child = (struct peg__child){.pid = pid,
                                          .in = take_end(&pipes.ends[0][WRITE_END]),
