@@ -43,7 +43,7 @@ struct peg__blocks {
     struct peg__hash_key key;
 };
 
-/* ---- names ------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 peg_str peg__block_name(const peg_block *block, enum peg__block_name which)
 {
@@ -189,7 +189,7 @@ static void release_names(struct peg__blocks *list, size_t i)
         release_name(list, i, (enum peg__block_name)which);
 }
 
-/* ---- room ----------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 static void list_free(struct peg__blocks *list)
 {
@@ -255,7 +255,8 @@ static struct peg__blocks *copy_list(const struct peg__blocks *list)
     copy->items = peg__alloc(capacity * sizeof(peg_block *));
     copy->slots = copy->items ? copy_slots(list, &copy->n_slots) : NULL;
     if (!copy->slots) {
-        list_free(copy);
+        peg__free(copy->items);
+        peg__free(copy);
         return NULL;
     }
     copy->capacity = capacity;
@@ -308,7 +309,7 @@ peg_status peg__blocks_reserve(struct peg__blocks **list)
     return PEG_OK;
 }
 
-/* ---- the list ---------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 size_t peg__blocks_len(const struct peg__blocks *list)
 {

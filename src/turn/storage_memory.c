@@ -32,7 +32,7 @@ struct peg_memory_storage {
     uint64_t n_bytes;
 };
 
-/* ---- life --------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 peg_status peg_memory_storage_new(peg_memory_storage **ret_storage, peg_error *reterr)
 {
@@ -71,7 +71,7 @@ peg_memory_storage *peg_memory_storage_free(peg_memory_storage *storage)
     return NULL;
 }
 
-/* ---- what a run keeps, with the lock held --------------------------------------------- */
+/* ---- what a run keeps, with the lock held ---------------------------------------------------- */
 
 static peg_str run_id_of(const peg_ctx *ctx)
 {
@@ -90,38 +90,37 @@ static peg_status full(peg_error *reterr, const char *limit, unsigned max)
                      limit);
 }
 
-static peg_status make_kept(peg_memory_storage *storage, const peg_ctx *ctx, struct kept **ret_kept,
-                            peg_error *reterr)
+/* What the run keeps, made if it kept nothing yet; NULL with *ret_status and the error. */
+static struct kept *make_kept(peg_memory_storage *storage, const peg_ctx *ctx,
+                              peg_status *ret_status, peg_error *reterr)
 {
     struct kept *kept = find_kept(storage, ctx);
     peg_status status;
 
-    if (!kept) {
-        kept = peg__alloc_zero(1, sizeof(*kept));
-        if (!kept)
-            return peg__fail_nomem(reterr);
-        kept->files.max = PEG_LIMIT_STORAGE_FILES;
-        status = peg__map_add(&storage->runs, run_id_of(ctx), kept);
-        if (status) {
-            peg__free(kept);
-            return status == PEG_ELIMIT
-                       ? full(reterr, "PEG_LIMIT_STORAGE_RUNS", PEG_LIMIT_STORAGE_RUNS)
-                       : peg__fail_nomem(reterr);
-        }
+    if (kept)
+        return kept;
+    kept = peg__alloc_zero(1, sizeof(*kept));
+    status = kept ? peg__map_add(&storage->runs, run_id_of(ctx), kept) : PEG_ENOMEM;
+    if (status) {
+        peg__free(kept);
+        *ret_status = status == PEG_ELIMIT
+                          ? full(reterr, "PEG_LIMIT_STORAGE_RUNS", PEG_LIMIT_STORAGE_RUNS)
+                          : peg__fail_nomem(reterr);
+        return NULL;
     }
-    *ret_kept = kept;
-    return PEG_OK;
+    kept->files.max = PEG_LIMIT_STORAGE_FILES;
+    return kept;
 }
 
 /* *ret_old gets a reference to what was replaced, or NULL. */
 static peg_status put_block(peg_memory_storage *storage, const peg_ctx *ctx, peg_block *block,
                             peg_block **ret_old, peg_error *reterr)
 {
-    struct kept *kept;
-    peg_status status = make_kept(storage, ctx, &kept, reterr);
+    peg_status status = PEG_OK;
+    struct kept *kept = make_kept(storage, ctx, &status, reterr);
     size_t at;
 
-    if (status)
+    if (!kept)
         return status;
     at = peg__blocks_find(kept->blocks, PEG__NAME_ID, peg_block_id(block));
     if (at == PEG__NO_BLOCK && storage->n_blocks >= PEG_LIMIT_STORAGE_BLOCKS)
@@ -156,7 +155,7 @@ static peg_status remove_block(peg_memory_storage *storage, const peg_ctx *ctx, 
     return PEG_OK;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static peg_status keep(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr)
 {
@@ -225,7 +224,7 @@ static peg_status fetch(void *user, peg_ctx *ctx, unsigned kinds, peg_turn *into
     return status;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------ */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* "retrieved/" and an id. */
 struct file_name {
@@ -254,13 +253,13 @@ static uint64_t length_of(peg_reader *reader)
 static peg_status put_file(peg_memory_storage *storage, const peg_ctx *ctx, peg_str name,
                            peg_reader *reader, peg_reader **ret_old, peg_error *reterr)
 {
-    struct kept *kept;
-    peg_status status = make_kept(storage, ctx, &kept, reterr);
+    peg_status status = PEG_OK;
+    struct kept *kept = make_kept(storage, ctx, &status, reterr);
     peg_reader *before;
     uint64_t n_bytes;
     void *old;
 
-    if (status)
+    if (!kept)
         return status;
     before = peg__map_get(&kept->files, name);
     n_bytes = storage->n_bytes - length_of(before) + length_of(reader);
@@ -277,6 +276,7 @@ static peg_status put_file(peg_memory_storage *storage, const peg_ctx *ctx, peg_
     return PEG_OK;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its parameters are those of peg_storage
 static peg_status keep_bytes(void *user, peg_ctx *ctx, const char *what, peg_str id, peg_str bytes,
                              peg_reader **ret_reader, peg_error *reterr)
 {

@@ -58,7 +58,7 @@ void peg__streams_free(struct peg__streams *streams)
     streams->n_bytes = 0;
 }
 
-/* ---- what may be told ------------------------------------------------------------------ */
+/* ---- what may be told ------------------------------------------------------------------------ */
 
 static peg_status check_id(peg_str id, peg_error *reterr)
 {
@@ -105,7 +105,7 @@ static int64_t now_ms(const peg_ctx *ctx)
     return peg_clock_now_ms(peg_ctx_clock(ctx));
 }
 
-/* ---- messages and thoughts ---------------------------------------------------------------- */
+/* ---- messages and thoughts ------------------------------------------------------------------- */
 
 static bool append(struct text *text, peg_str delta)
 {
@@ -286,16 +286,19 @@ static void emit_call(peg_ctx *ctx, struct call *call, const struct peg__call_pa
     call->is_telling = false;
 }
 
-static peg_status announce(struct peg__streams *streams, peg_ctx *ctx, peg_str key,
-                           const struct peg__call_part *part, struct call **ret_call,
-                           peg_error *reterr)
+/* The call, or NULL with *ret_status and the error. */
+static struct call *announce(struct peg__streams *streams, peg_ctx *ctx, peg_str key,
+                             const struct peg__call_part *part, peg_status *ret_status,
+                             peg_error *reterr)
 {
     const int64_t now = now_ms(ctx);
     struct call *call = make_call(part, now);
     peg_status status;
 
-    if (!call)
-        return peg__fail_nomem(reterr);
+    if (!call) {
+        *ret_status = peg__fail_nomem(reterr);
+        return NULL;
+    }
     status = check_room(streams, call->tool.len + call->args.len, reterr);
     if (!status)
         status = fill_checksum(call, ctx, part, reterr);
@@ -304,12 +307,12 @@ static peg_status announce(struct peg__streams *streams, peg_ctx *ctx, peg_str k
     if (status) {
         peg__free(call->strings);
         peg__free(call);
-        return status;
+        *ret_status = status;
+        return NULL;
     }
     streams->n_bytes += call->tool.len + call->args.len;
     emit_call(ctx, call, part, NULL, now);
-    *ret_call = call;
-    return PEG_OK;
+    return call;
 }
 
 static void complete(struct peg__streams *streams, peg_ctx *ctx, struct call *call,
@@ -337,14 +340,13 @@ peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
         return peg__fail(reterr, PEG_ESTATE, "E_STREAM_ANNOUNCED",
                          "this call was announced: complete it with its record");
     if (!call)
-        status = announce(streams, ctx, key, part, &call, reterr);
-    if (!status && part->record)
+        call = announce(streams, ctx, key, part, &status, reterr);
+    if (call && part->record)
         complete(streams, ctx, call, part);
     return status;
 }
 
-/* ---- calls that we run ------------------------------------------------------------------------
- */
+/* ---- calls that we run ----------------------------------------------------------------------- */
 
 static struct peg__call_part part_of(const peg_record *record)
 {

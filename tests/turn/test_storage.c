@@ -10,7 +10,7 @@
 #include "pegboard/ctx.h"
 #include "turn/turn.h"
 
-/* ---- fixture: a storage that writes down what it is told, and may refuse ---------------- */
+/* ---- fixture: a storage that writes down what it is told, and may refuse --------------------- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_memory_storage, peg_memory_storage_free)
@@ -249,8 +249,7 @@ TEST(storage_hears_nothing_of_copies_and_flushes)
     CHECK_STR(told(&diary), "");
 }
 
-/* ---- a storage that is not whole ----------------------------------------------------------------
- */
+/* ---- a storage that is not whole ------------------------------------------------------------- */
 
 TEST(storage_may_be_absent)
 {
@@ -283,8 +282,7 @@ TEST(storage_that_is_partly_filled_is_refused_by_every_name)
     CHECK(strstr(error.message, "store, mutate, remove, fetch, store_bytes:") != NULL);
 }
 
-/* ---- in memory
- * ------------------------------------------------------------------------------------ */
+/* ---- in memory ------------------------------------------------------------------------------- */
 
 static peg_memory_storage *storage_new(void)
 {
@@ -529,8 +527,89 @@ TEST(memory_storage_refuses_more_bytes_than_its_limit)
     free(bytes);
 }
 
-/* ---- threads
- * --------------------------------------------------------------------------------------- */
+TEST(memory_storage_refuses_more_blocks_than_its_limit)
+{
+    enum { N = 100000, N_RUNS = PEG_LIMIT_STORAGE_BLOCKS / N };
+    STORAGE storage = storage_new();
+    const peg_storage ops = peg_memory_storage_ops(storage);
+    peg_block *late = block_of(PEG_BLOCK_USER, "late", "x");
+    peg_block *known = block_of(PEG_BLOCK_USER, "7", "changed");
+    peg_ctx *runs[N_RUNS];
+    peg_error error;
+    char id[32];
+
+    for (int r = 0; r < N_RUNS; r++) {
+        snprintf(id, sizeof(id), "run-%d", r);
+        runs[r] = ctx_of_run(id);
+    }
+    for (int i = 0; i < N; i++) {
+        peg_block *block;
+
+        snprintf(id, sizeof(id), "%d", i);
+        block = block_of(PEG_BLOCK_USER, id, "x");
+        for (int r = 0; r < N_RUNS; r++)
+            CHECK_INT(ops.store(ops.user, runs[r], block, NULL), PEG_OK);
+        peg_block_unref(block);
+    }
+
+    CHECK_INT(ops.store(ops.user, runs[0], late, &error), PEG_ELIMIT);
+    CHECK_STR(peg__str(error.code), "E_STORAGE_FULL");
+    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_BLOCKS") != NULL);
+    CHECK_INT(ops.mutate(ops.user, runs[0], known, NULL), PEG_OK);
+    CHECK_INT(ops.remove(ops.user, runs[1], peg__str("8"), NULL), PEG_OK);
+    CHECK_INT(ops.store(ops.user, runs[0], late, NULL), PEG_OK);
+    peg_block_unref(late);
+    peg_block_unref(known);
+    for (int r = 0; r < N_RUNS; r++)
+        peg_ctx_unref(runs[r]);
+}
+
+TEST(memory_storage_refuses_more_runs_than_its_limit)
+{
+    STORAGE storage = storage_new();
+    const peg_storage ops = peg_memory_storage_ops(storage);
+    peg_block *block = block_of(PEG_BLOCK_USER, "a", "x");
+    peg_error error = {.code = ""};
+
+    for (int r = 0; r <= PEG_LIMIT_STORAGE_RUNS; r++) {
+        const bool is_last = r == PEG_LIMIT_STORAGE_RUNS;
+        peg_ctx *ctx;
+        char id[32];
+
+        snprintf(id, sizeof(id), "run-%d", r);
+        ctx = ctx_of_run(id);
+        CHECK_INT(ops.store(ops.user, ctx, block, &error), is_last ? PEG_ELIMIT : PEG_OK);
+        peg_ctx_unref(ctx);
+    }
+
+    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_RUNS") != NULL);
+    peg_block_unref(block);
+}
+
+TEST(memory_storage_refuses_more_names_of_bytes_than_its_limit)
+{
+    STORAGE storage = storage_new();
+    const peg_storage ops = peg_memory_storage_ops(storage);
+    peg_reader *reader = NULL;
+    peg_error error;
+    char id[32];
+
+    for (int i = 0; i < PEG_LIMIT_STORAGE_FILES; i++) {
+        snprintf(id, sizeof(id), "%d", i);
+        CHECK_INT(
+            ops.store_bytes(ops.user, NULL, "media", peg__str(id), peg__str(""), &reader, NULL),
+            PEG_OK);
+        reader = peg_reader_unref(reader);
+    }
+
+    CHECK_INT(
+        ops.store_bytes(ops.user, NULL, "media", peg__str("late"), peg__str(""), &reader, &error),
+        PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_FILES") != NULL);
+    CHECK(!reader);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { N_THREADS = 4, N_BLOCKS = 200 };
 
@@ -597,8 +676,7 @@ TEST(memory_storage_serves_many_threads)
     CHECK_INT(peg_turn_len(kept), N_THREADS * N_BLOCKS / 2);
 }
 
-/* ---- out of memory
- * ------------------------------------------------------------------------------------ */
+/* ---- out of memory --------------------------------------------------------------------------- */
 
 static peg_status use_all(const peg_storage *ops, peg_ctx *ctx, peg_block *block, peg_turn *into)
 {

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 
-/* ---- fixture: turns of blocks whose id is their text, results by key and handle -------- */
+/* ---- fixture: turns of blocks whose id is their text, results by key and handle -------------- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
@@ -164,7 +164,7 @@ static peg_str numbered(char *text, size_t size, size_t i)
     return peg__strn(text, (size_t)snprintf(text, size, "block-%zu", i));
 }
 
-/* ---- adding, finding, looking ------------------------------------------------------------ */
+/* ---- adding, finding, looking ---------------------------------------------------------------- */
 
 TEST(turn_that_is_new_has_no_blocks)
 {
@@ -256,7 +256,7 @@ TEST(turn_short_forms_refuse_what_a_block_refuses)
     CHECK_INT(peg_turn_len(turn), 0);
 }
 
-/* ---- changing ------------------------------------------------------------------------------ */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 /* T97 */
 TEST(turn_put_replaces_a_block_where_it_stands)
@@ -431,8 +431,7 @@ TEST(turn_refuses_more_blocks_than_the_limit)
     CHECK_INT(peg_turn_len(turn), PEG_LIMIT_TURN_BLOCKS);
 }
 
-/* ---- calls and results ------------------------------------------------------------------------
- */
+/* ---- calls and results ----------------------------------------------------------------------- */
 
 static peg_status add_call(peg_turn *turn, const char *id)
 {
@@ -546,8 +545,7 @@ TEST(turn_copy_counts_the_calls_that_were_there_before)
     CHECK_INT(peg_turn_call_count(copy, checksum), 1);
 }
 
-/* ---- handles ------------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /* T130 */
 TEST(turn_refuses_an_artifact_whose_id_is_the_handle_of_a_result)
@@ -657,8 +655,7 @@ TEST(turn_makes_handles_of_ids_with_a_nul)
     peg__free(handle);
 }
 
-/* ---- out of memory
- * -------------------------------------------------------------------------------- */
+/* ---- out of memory --------------------------------------------------------------------------- */
 
 static peg_status change_all(peg_turn *turn, peg_block *const *blocks, size_t n)
 {
