@@ -198,7 +198,8 @@ static void check_refused(struct world *w, peg_gate_def def, const char *where)
     CHECK_STR(peg_cstr(w->error.where), where);
 }
 
-/* T142: a timeout of 0 is none, an id that is missing is made, createdAt is the clock's. */
+/* A timeout of 0 is none, an id that is missing is made, the time of creation is the clock's. */
+/* T142 */
 TEST(gate_that_cannot_work_is_refused_before_anybody_is_told)
 {
     struct world w;
