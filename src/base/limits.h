@@ -149,6 +149,20 @@ enum {
     PEG_LIMIT_KIND_NAME_BYTES = 64,
     PEG_LIMIT_TOKEN_ENCODINGS = 64,
 
+    /* Of a Markdown document: 32 bytes each, some 64 bytes of text on average. */
+    PEG_LIMIT_MARKDOWN_BLOCKS = 1000000,
+    /* Quotes, lists and items inside each other, and links inside links; people stop at five. */
+    PEG_LIMIT_MARKDOWN_DEPTH = 32,
+    /* Links and emphasis are looked for within this many bytes of a paragraph; a longer one is
+     * read in pieces. */
+    PEG_LIMIT_MARKDOWN_INLINE_BYTES = 256 << 10,
+    /* A line of dashes further down closes no front matter. */
+    PEG_LIMIT_FRONTMATTER_LINES = 200,
+    /* Longer front matter is shown as it is, not parsed. */
+    PEG_LIMIT_FRONTMATTER_BYTES = 64 << 10,
+    /* Code that a list of code blocks shows; blocks beyond are listed without theirs. */
+    PEG_LIMIT_MARKDOWN_CODE_BYTES = 256 << 10,
+
     /* Of runs, turns, dispatches and gates: a UUID has 36, hosts put their own there. */
     PEG_LIMIT_ID_BYTES = 256,
     /* A question to a person; what it is about is the payload. */
