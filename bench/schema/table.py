@@ -92,10 +92,18 @@ def json_markdown(rows):
                                    f"{r['mb_per_s']:.0f}", f"{r['ratio']:.2f}"] for r in rows])
 
 
+def core_markdown(rows):
+    return markdown_table(["in-process", "figure", "unit"],
+                          [[r["name"].strip(), f"{r['value']:.2f}" if r["value"] < 100 else f"{r['value']:.0f}", r["unit"]]
+                           for r in rows])
+
+
 def markdown(results):
     parts = [machine(results["machine"]) + (" — quick run, rough figures" if results["quick"] else "") + "\n"]
     if warning(results["machine"]):
         parts.append(warning(results["machine"]) + "\n")
+    if "core" in results:
+        parts.append(core_markdown(results["core"]))
     if "json" in results:
         parts.append(json_markdown(results["json"]))
     if "schema" in results:
