@@ -59,6 +59,26 @@ TEST(forge_makes_seven_more_of_json)
     drop(&s);
 }
 
+/* T124 */
+TEST(forge_makes_eight_more_of_markdown)
+{
+    static const char *const names[] = {"artifact_md_frontmatter", "artifact_md_headings",
+                                        "artifact_md_code_blocks", "artifact_md_sections",
+                                        "artifact_md_links",       "artifact_md_images",
+                                        "artifact_md_text",        "artifact_md_ast"};
+    struct shelf s = {0};
+
+    CHECK_INT(world_open(&s.w), PEG_OK);
+    CHECK_INT(put(&s, &peg_artifact_markdown, "c1", "# Title"), PEG_OK);
+    CHECK_INT(forge(&s), PEG_OK);
+
+    CHECK_INT(peg_registry_len(s.w.registry), 15);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        CHECK(peg_registry_has(s.w.registry, peg__str(names[i])));
+    check_call(&s, "artifact_md_headings", "{\"callId\":\"c1\"}", "Title");
+    drop(&s);
+}
+
 /* T125 */
 TEST(forged_tools_are_ephemeral_untrusted_artifact_tools)
 {
