@@ -239,7 +239,8 @@ static peg_status check_query(const struct chain *chain, bool compile, peg_error
 /* Those are checked by tests, and too often met to be checked again. */
 static bool is_ours(const peg_artifact_kind *kind)
 {
-    return kind == &peg_artifact_text || kind == &peg_artifact_json;
+    return kind == &peg_artifact_text || kind == &peg_artifact_json ||
+           kind == &peg_artifact_markdown;
 }
 
 /* All that a kind says of itself. */

@@ -82,7 +82,7 @@ TEST(kind_that_can_work_is_accepted)
 /* Copies, because those at their own place are not looked at. */
 TEST(kinds_that_are_built_in_would_be_accepted_if_they_were_a_hosts)
 {
-    const peg_artifact_kind *const ours[] = {&peg_artifact_json};
+    const peg_artifact_kind *const ours[] = {&peg_artifact_json, &peg_artifact_markdown};
     peg_artifact_query queries[PEG_LIMIT_KIND_QUERIES];
     char names[PEG_LIMIT_KIND_QUERIES][8];
     const peg_artifact_kind text = {
