@@ -233,6 +233,12 @@ def test_behaviours_refuse_numbers_in_tests_that_do_not_exist():
         "tests/core/test_x.c:a carries T158, which is no behaviour"]
 
 
+def test_behaviours_follow_a_test_that_moved():
+    tree = {"tests/new.c": {"a": {1}, "b": {1}}, "tests/other.c": {"b": {1}, "c": {1}}}
+    assert behaviours.follow("`tests/old.c:a`, `tests/old.c:b`, `tests/other.c:c`", tree) == (
+        "`tests/new.c:a`, `tests/old.c:b`, `tests/other.c:c`")
+
+
 def main():
     tests = [(name[5:], fn) for name, fn in globals().items() if name.startswith("test_")]
     n_failed = 0
