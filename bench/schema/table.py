@@ -93,9 +93,9 @@ def json_markdown(rows):
 
 
 def core_markdown(rows):
-    return markdown_table(["in-process", "figure", "unit"],
-                          [[r["name"].strip(), f"{r['value']:.2f}" if r["value"] < 100 else f"{r['value']:.0f}", r["unit"]]
-                           for r in rows])
+    return markdown_table(["in-process", "figure", "unit", "ratio to pegboard"],
+                          [[r["name"].strip(), f"{r['value']:.2f}" if r["value"] < 100 else f"{r['value']:.0f}", r["unit"],
+                            f"{r['ratio']:.0f}×" if "ratio" in r else ""] for r in rows])
 
 
 def markdown(results):
