@@ -33,8 +33,8 @@ typedef struct peg_storage {
 
 /*
  * In memory, shared by any number of runs on any thread; freed after all of them. Contexts with
- * different run_ids see nothing of each other. PEG_ELIMIT (E_STORAGE_FULL) beyond 1,000,000 blocks,
- * 100,000 run_ids or 256 MiB of bytes.
+ * different run_ids see nothing of each other. PEG_ELIMIT (E_STORAGE_FULL) beyond 200,000 blocks,
+ * 10,000 run_ids, 10,000 names of bytes in a run or 256 MiB of bytes.
  */
 typedef struct peg_memory_storage peg_memory_storage;
 PEG_API PEG_MUST_USE peg_status peg_memory_storage_new(peg_memory_storage **ret_storage,

@@ -77,10 +77,11 @@ enum {
      * complete. */
     PEG_LIMIT_STREAMS = 100000,
     PEG_LIMIT_STREAM_BYTES = 64 << 20,
-    /* A storage in memory, over all runs: ten of the longest turns. */
-    PEG_LIMIT_STORAGE_BLOCKS = 1000000,
-    PEG_LIMIT_STORAGE_RUNS = 100000,
-    PEG_LIMIT_STORAGE_FILES = 100000,
+    /* A storage in memory, over all runs: two of the longest turns. It forgets nothing by itself,
+     * so who keeps more than this wants a disk. */
+    PEG_LIMIT_STORAGE_BLOCKS = 200000,
+    PEG_LIMIT_STORAGE_RUNS = 10000,
+    PEG_LIMIT_STORAGE_FILES = 10000,
     PEG_LIMIT_STORAGE_BYTES = 256 << 20,
 
     /* Defaults of peg_run_options and peg_loop; what each is for stands there. */

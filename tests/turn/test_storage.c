@@ -259,7 +259,8 @@ TEST(storage_that_is_whole_is_taken)
     CHECK_INT(peg__storage_check(&ops, NULL), PEG_OK);
 }
 
-/* T70: for a storage; DESIGN 4.9 has one vtable in place of 27 callbacks. */
+/* One vtable in place of 27 callbacks (DESIGN 4.9). */
+/* T70 */
 TEST(storage_that_is_partly_filled_is_refused_by_every_name)
 {
     struct diary diary = {0};

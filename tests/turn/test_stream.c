@@ -340,7 +340,7 @@ TEST(stream_shows_the_checksum_that_it_is_given)
     CHECK_STR(peg__str(w.checksum), "abc");
 }
 
-/* T100, T115: two calls with one provider id are two pairs of events. */
+/* T100, T115 */
 TEST(stream_keeps_calls_that_we_run_apart_by_their_record)
 {
     WORLD(w);

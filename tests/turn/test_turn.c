@@ -107,7 +107,7 @@ TEST(turn_that_is_new_has_no_blocks)
     CHECK(!peg_turn_free(NULL));
 }
 
-/* T95: what is added is there at once, for whoever looks next. */
+/* T95 */
 TEST(turn_adds_at_the_end_and_finds_by_id)
 {
     TURN turn = turn_of("abc");
@@ -278,7 +278,7 @@ TEST(turn_copy_of_nothing_is_nothing)
     CHECK_INT(peg_turn_len(turn), 0);
 }
 
-/* T95, T97: the flush of a dispatch. */
+/* T95, T97 */
 TEST(turn_swap_in_makes_the_changes_of_a_copy_its_own)
 {
     TURN turn = turn_of("ab");

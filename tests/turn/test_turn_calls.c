@@ -4,8 +4,7 @@
 #include "base/str.h"
 #include "turn/turn.h"
 
-/* ---- fixture: results by key and handle, artifacts of a host ----------------------------------
- */
+/* ---- fixture: results by key and handle, artifacts of a host -------------------------------- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
@@ -172,7 +171,8 @@ TEST(turn_tells_which_calls_have_no_result)
     CHECK(!peg_turn_result_of(turn, peg__str("r2")));
 }
 
-/* T115, T157: equal provider ids are kept apart by the id of the call block. */
+/* Equal provider ids are kept apart by the id of the call block. */
+/* T115, T157 */
 TEST(turn_keeps_calls_with_one_provider_id_apart)
 {
     TURN turn = turn_new();
@@ -240,7 +240,7 @@ TEST(turn_counts_calls_by_checksum)
     CHECK_INT(peg_turn_call_count(turn, NULL), 0);
 }
 
-/* T98: preloaded calls are counted. */
+/* T98 */
 TEST(turn_copy_counts_the_calls_that_were_there_before)
 {
     TURN turn = turn_new();
