@@ -3,12 +3,24 @@
 #include "base/digest.h"
 
 #include <endian.h>
-#include <openssl/sha.h>
+#include <openssl/evp.h>
+#include <pthread.h>
 #include <string.h>
+
+/* Looking the algorithm up by name, as SHA256() does each time, costs more than a short digest.
+ * Never given back: OpenSSL may be cleaned up before anything of ours runs at the end. */
+static EVP_MD *sha256;
+static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
+
+static void fetch_sha256(void)
+{
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
 
 bool peg__sha256(peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES])
 {
-    return SHA256((const unsigned char *)bytes.ptr, bytes.len, ret_digest) != NULL;
+    pthread_once(&sha256_once, fetch_sha256);
+    return sha256 && EVP_Digest(bytes.ptr, bytes.len, ret_digest, NULL, sha256, NULL) == 1;
 }
 
 /* Four bytes at once: each nibble goes into a byte of its own, then all eight become digits. */

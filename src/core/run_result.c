@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/artifact.h"
 #include "core/run.h"
 #include "core/spool.h"
 #include "core/tool.h"
@@ -145,7 +146,7 @@ static peg_status wrap_text(struct peg__run *run, peg_error *reterr)
                                     &reader, reterr);
     if (status)
         return status;
-    status = peg_artifact_new(kind_of(run), reader, &record->artifact, reterr);
+    status = peg__artifact_new(kind_of(run), reader, &record->artifact, reterr);
     peg_reader_unref(reader);
     if (!status)
         record->result_kind = PEG_RESULT_ARTIFACT;
