@@ -45,6 +45,10 @@ PEG_API const char *peg_record_cause(const peg_record *record);
 PEG_API peg_result_kind peg_record_result_kind(const peg_record *record);
 PEG_API peg_str peg_record_text(const peg_record *record);           /* TEXT, else "" */
 PEG_API peg_artifact *peg_record_artifact(const peg_record *record); /* ARTIFACT, else NULL */
+/* What the call answered, for the host's own eyes: the text, or the bytes of the artifact; "" for
+ * media. Fails as peg_artifact_bytes(). What a model may see, peg_render_result() makes of it. */
+PEG_API PEG_MUST_USE peg_status peg_record_answer(const peg_record *record, peg_str *ret_answer,
+                                                  peg_error *reterr);
 PEG_API size_t peg_record_n_media(const peg_record *record);
 PEG_API peg_media *peg_record_media(const peg_record *record, size_t i);
 
@@ -71,7 +75,7 @@ typedef struct peg_record_def {
     bool is_error;
     const char *code;  /* of a failure; NULL: E_TOOL_DOWNSTREAM_ERROR */
     const char *cause; /* the code behind it; may be NULL */
-    peg_str text;     /* exactly one of text (ptr not NULL), artifact, media */
+    peg_str text;      /* exactly one of text (ptr not NULL), artifact, media */
     peg_artifact *artifact;
     peg_media *const *media;
     size_t n_media;

@@ -387,6 +387,14 @@ peg_artifact *peg_record_artifact(const peg_record *record)
     return record->artifact;
 }
 
+peg_status peg_record_answer(const peg_record *record, peg_str *ret_answer, peg_error *reterr)
+{
+    if (record->artifact)
+        return peg_artifact_bytes(record->artifact, ret_answer, reterr);
+    *ret_answer = peg_record_text(record);
+    return PEG_OK;
+}
+
 size_t peg_record_n_media(const peg_record *record)
 {
     return record->n_media;

@@ -163,6 +163,69 @@ TEST(record_refuses_what_cannot_be_a_call)
     check_refused(&def, "/payload");
 }
 
+TEST(record_answers_with_its_text_or_with_the_bytes_of_its_artifact)
+{
+    peg_record_def def = text_def("found it");
+    peg_record *text = must_make(&def);
+    peg_reader *reader = NULL;
+    peg_record *large;
+    peg_str answer;
+
+    CHECK_INT(peg_reader_from_bytes(peg_cstr("line 1\nline 2"), &reader, NULL), PEG_OK);
+    def.text = (peg_str){NULL, 0};
+    CHECK_INT(peg_artifact_new(NULL, reader, &def.artifact, NULL), PEG_OK);
+    large = must_make(&def);
+
+    CHECK_INT(peg_record_answer(text, &answer, NULL), PEG_OK);
+    CHECK_STR(answer, "found it");
+    CHECK_INT(peg_record_answer(large, &answer, NULL), PEG_OK);
+    CHECK_STR(answer, "line 1\nline 2");
+    peg_artifact_unref(def.artifact);
+    peg_reader_unref(reader);
+    peg_record_unref(large);
+    peg_record_unref(text);
+}
+
+static peg_status refuse_read(void *user, uint64_t offset, void *buffer, size_t n, size_t *ret_n,
+                              peg_error *reterr)
+{
+    (void)user;
+    (void)offset;
+    (void)buffer;
+    (void)n;
+    (void)ret_n;
+    *reterr = (peg_error){.status = PEG_EIO, .code = "E_GONE", .cause = "", .message = "gone"};
+    return PEG_EIO;
+}
+
+static int64_t length_of_5(void *user)
+{
+    (void)user;
+    return 5;
+}
+
+TEST(record_tells_why_the_artifact_of_its_answer_cannot_be_read)
+{
+    const peg_reader_ops ops = {.read_at = refuse_read, .byte_length = length_of_5};
+    peg_record_def def = text_def("");
+    peg_str answer = {"untouched", 9};
+    peg_reader *reader = NULL;
+    peg_record *record;
+    peg_error error;
+
+    CHECK_INT(peg_reader_new(&ops, NULL, &reader, NULL), PEG_OK);
+    def.text = (peg_str){NULL, 0};
+    CHECK_INT(peg_artifact_new(NULL, reader, &def.artifact, NULL), PEG_OK);
+    record = must_make(&def);
+
+    CHECK_INT(peg_record_answer(record, &answer, &error), PEG_EIO);
+    CHECK_STR(peg__str(error.code), "E_GONE");
+    CHECK_STR(answer, "untouched");
+    peg_artifact_unref(def.artifact);
+    peg_reader_unref(reader);
+    peg_record_unref(record);
+}
+
 TORTURE(record_survives_any_allocation_failure)
 {
     peg_record_def def = text_def("x");
