@@ -48,7 +48,7 @@ struct reader {
 
 static char byte_at(const struct reader *r, size_t i)
 {
-    return i < r->in->text.len ? r->in->text.ptr[i] : '\0';
+    return (char)(i < r->in->text.len ? r->in->text.ptr[i] : '\0');
 }
 
 /* ---- tokens -------------------------------------------------------------------------------- */
@@ -225,7 +225,8 @@ static void read_emphasis(struct reader *r)
     bool closes;
 
     r->scan.at += n;
-    judge_run(c, start ? byte_at(r, start - 1) : '\0', byte_at(r, start + n), &opens, &closes);
+    /* Before the first byte is what is behind the last one: nothing. */
+    judge_run(c, byte_at(r, start - 1), byte_at(r, start + n), &opens, &closes);
     if ((!opens && !closes) || (kind == TILDE && n > 2))
         return;
     run = add_token(r, EMPHASIS, start, n);

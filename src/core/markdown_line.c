@@ -60,7 +60,7 @@ peg_str peg__md_rest(const struct peg__md_cursor *cursor)
 
 static char at(peg_str s, size_t i)
 {
-    return i < s.len ? s.ptr[i] : '\0';
+    return (char)(i < s.len ? s.ptr[i] : '\0');
 }
 
 /* How often the byte at i comes in a row. */
@@ -105,7 +105,7 @@ char peg__md_underline(peg_str rest)
 {
     const char c = at(rest, 0);
 
-    return (c == '=' || c == '-') && run_len(rest, 0) == rest.len ? c : '\0';
+    return (char)((c == '=' || c == '-') && run_len(rest, 0) == rest.len ? c : '\0');
 }
 
 size_t peg__md_fence(peg_str rest)

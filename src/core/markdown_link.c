@@ -21,7 +21,7 @@ enum {
 
 static char peek(const struct peg__md_scan *s, size_t i)
 {
-    return s->at + i < s->text.len ? s->text.ptr[s->at + i] : '\0';
+    return (char)(s->at + i < s->text.len ? s->text.ptr[s->at + i] : '\0');
 }
 
 static bool is_over(const struct peg__md_scan *s)
