@@ -144,6 +144,7 @@ TEST(pipeline_without_middlewares_is_done_at_once)
     CHECK_INT(run(&onion, 0, NULL), PEG__PIPELINE_DONE);
 }
 
+/* T82 */
 TEST(pipeline_runs_again_from_the_start)
 {
     struct onion onion = {0};
@@ -300,6 +301,7 @@ TEST(pipeline_passes_over_what_has_not_begun_when_it_is_stopped)
     CHECK_STR(trace(&onion), "+A +B -B -A ");
 }
 
+/* T79 */
 TEST(pipeline_that_was_stopped_before_runs_no_middleware)
 {
     struct onion onion = {.is_stopped = true};
