@@ -305,7 +305,7 @@ static peg_status read_examples(peg_tool *tool, const peg_tool_def *def, peg_err
 static void scratch_free(struct peg__scratch *scratch)
 {
     if (scratch) {
-        peg_checker_free(scratch->checker);
+        peg__checker_done(&scratch->checker);
         peg_report_free(scratch->report);
     }
     peg__free(scratch);
@@ -411,10 +411,10 @@ struct peg__scratch *peg__scratch_take(peg_tool *tool)
 
     if (scratch)
         return scratch;
-    scratch = peg__alloc_zero(1, sizeof(*scratch));
-    if (scratch && peg_checker_new(NULL, &scratch->checker, NULL)) {
-        peg__free(scratch);
-        return NULL;
+    scratch = peg__alloc(sizeof(*scratch));
+    if (scratch) {
+        peg__checker_init(&scratch->checker, NULL);
+        scratch->report = NULL;
     }
     return scratch;
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pegboard/tool.h"
+#include "schema/check.h"
 
 struct peg__scratch;
 
@@ -35,7 +36,7 @@ peg_status peg__tool_new(const peg_tool_def *def, bool is_artifact_tool, const c
 
 /* What checking needs: a checker and a report. One thread at a time. */
 struct peg__scratch {
-    peg_checker *checker;
+    struct peg_checker checker;
     peg_report *report; /* made when first needed */
 };
 

@@ -22,10 +22,10 @@ struct subject {
     const char *undecided;
 };
 
-static const struct subject arguments = {"arguments for", "E_INVALID_TOOL_ARGS",
-                                         "E_TOOL_ARGS_UNDECIDED"};
-static const struct subject result = {"result of", "E_TOOL_OUTPUT_INVALID",
-                                      "E_TOOL_OUTPUT_UNDECIDED"};
+static const struct subject for_arguments = {"arguments for", "E_INVALID_TOOL_ARGS",
+                                             "E_TOOL_ARGS_UNDECIDED"};
+static const struct subject for_result = {"result of", "E_TOOL_OUTPUT_INVALID",
+                                          "E_TOOL_OUTPUT_UNDECIDED"};
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -132,19 +132,19 @@ static peg_status check(const struct subject *subject, const peg_tool *tool,
                         struct peg__scratch *scratch, const peg_json *value,
                         struct peg__buf *sentence, peg_error *reterr)
 {
-    const peg_schema *schema = subject == &result ? tool->output : tool->input;
-    peg_verdict verdict = peg_schema_check(schema, scratch->checker, value);
+    const peg_schema *schema = subject == &for_result ? tool->output : tool->input;
+    peg_verdict verdict = peg_schema_check(schema, &scratch->checker, value);
 
     if (verdict == PEG_VALID)
         return PEG_OK;
     if (verdict == PEG_INVALID) {
         if (!scratch->report && peg_report_new(&scratch->report, reterr))
             return PEG_ENOMEM;
-        verdict = peg_schema_report(schema, scratch->checker, value, scratch->report);
+        verdict = peg_schema_report(schema, &scratch->checker, value, scratch->report);
     }
     if (verdict == PEG_INVALID)
         return fail_invalid(subject, tool, scratch->report, sentence, reterr);
-    return fail_undecided(subject, tool, scratch->checker, reterr);
+    return fail_undecided(subject, tool, &scratch->checker, reterr);
 }
 
 /* ---- arguments and results ------------------------------------------------------------------- */
@@ -157,9 +157,9 @@ static peg_status fail_kind(const peg_tool *tool, const peg_json *args, struct p
     snprintf(words, sizeof(words), "arguments are an object by name, but this is %s %s: send {...}",
              args->kind == PEG_JSON_ARRAY || args->kind == PEG_JSON_INTEGER ? "an" : "a",
              peg_json_kind_name(peg_json_kind_of(args)));
-    if (write_sentence(&arguments, tool, peg__str(words), sentence) == PEG_ENOMEM)
+    if (write_sentence(&for_arguments, tool, peg__str(words), sentence) == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, PEG_ESCHEMA, arguments.invalid, "invalid arguments for '%.*s': %s",
+    return peg__fail(reterr, PEG_ESCHEMA, for_arguments.invalid, "invalid arguments for '%.*s': %s",
                      PEG_ARG(cut(tool->name, MAX_NAME)), words);
 }
 
@@ -175,7 +175,7 @@ static peg_status fill(const peg_tool *tool, const peg_json *args, peg_json_doc 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return peg__fail_because(reterr, PEG_ELIMIT, arguments.undecided, &why,
+        return peg__fail_because(reterr, PEG_ELIMIT, for_arguments.undecided, &why,
                                  "the arguments for '%.*s' cannot be completed",
                                  PEG_ARG(cut(tool->name, MAX_NAME)));
     return PEG_OK;
@@ -192,8 +192,8 @@ peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scrat
         return fail_kind(tool, args, sentence, reterr);
     status = fill(tool, args, &filled, reterr);
     if (status == PEG_OK)
-        status = check(&arguments, tool, scratch, filled ? peg_json_root(filled) : args, sentence,
-                       reterr);
+        status = check(&for_arguments, tool, scratch, filled ? peg_json_root(filled) : args,
+                       sentence, reterr);
     if (status)
         return status;
     *ret_filled = filled;
@@ -202,10 +202,10 @@ peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scrat
 }
 
 peg_status peg__tool_check_output(const peg_tool *tool, struct peg__scratch *scratch,
-                                  const peg_json *value, struct peg__buf *sentence,
+                                  const peg_json *result, struct peg__buf *sentence,
                                   peg_error *reterr)
 {
-    return check(&result, tool, scratch, value, sentence, reterr);
+    return check(&for_result, tool, scratch, result, sentence, reterr);
 }
 
 peg_status peg_tool_validate(const peg_tool *tool, const peg_json *args, peg_json_doc **ret_filled,

@@ -61,7 +61,7 @@ size_t peg__scratch(struct peg_checker *ck, size_t n)
 
 static bool check_pattern(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
-    switch (peg__pattern_match(ck->schema->patterns[insn->a], ck->matcher, peg_json_str(v))) {
+    switch (peg__checker_match(ck, ck->schema->patterns[insn->a], peg_json_str(v))) {
     case PEG__MATCH_YES:
         return true;
     case PEG__MATCH_NO:
@@ -213,13 +213,9 @@ const char *peg_checker_reason(const peg_checker *checker)
     return checker->halted ? checker->halted : "";
 }
 
-peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret_checker,
-                           peg_error *reterr)
+void peg__checker_init(struct peg_checker *ck, const peg_checker_options *options)
 {
-    peg_checker *ck = peg__alloc_zero(1, sizeof(*ck));
-
-    if (!ck)
-        return peg__fail_nomem(reterr);
+    *ck = (struct peg_checker){.schema = NULL};
     if (options)
         ck->options = *options;
     if (!ck->options.max_depth)
@@ -228,23 +224,46 @@ peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret
         ck->options.max_depth = PEG_LIMIT_CHECK_DEPTH_MAX;
     if (!ck->options.match_limit)
         ck->options.match_limit = PEG_LIMIT_MATCH;
-    ck->seed = peg__hash_key_new().k0;
-    ck->matcher = peg__matcher_new(ck->options.match_limit);
-    if (!ck->matcher) {
-        peg_checker_free(ck);
+}
+
+void peg__checker_done(struct peg_checker *ck)
+{
+    peg__matcher_free(ck->matcher);
+    peg_json_doc_free(ck->content);
+    peg__free(ck->words);
+}
+
+enum peg__match peg__checker_match(struct peg_checker *ck, const struct peg__pattern *pattern,
+                                   peg_str subject)
+{
+    if (!ck->matcher)
+        ck->matcher = peg__matcher_new(ck->options.match_limit);
+    return ck->matcher ? peg__pattern_match(pattern, ck->matcher, subject) : PEG__MATCH_NOMEM;
+}
+
+uint64_t peg__checker_seed(struct peg_checker *ck)
+{
+    if (!ck->seed)
+        ck->seed = peg__hash_key_new().k0;
+    return ck->seed;
+}
+
+peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret_checker,
+                           peg_error *reterr)
+{
+    peg_checker *ck = peg__alloc(sizeof(*ck));
+
+    if (!ck)
         return peg__fail_nomem(reterr);
-    }
+    peg__checker_init(ck, options);
     *ret_checker = ck;
     return PEG_OK;
 }
 
 peg_checker *peg_checker_free(peg_checker *checker)
 {
-    if (checker) {
-        peg__matcher_free(checker->matcher);
-        peg_json_doc_free(checker->content);
-        peg__free(checker->words);
-    }
+    if (checker)
+        peg__checker_done(checker);
     peg__free(checker);
     return NULL;
 }

@@ -11,6 +11,7 @@
  * Branches of anyOf, oneOf, not, if and contains are always tried silently, in verdict mode.
  */
 
+#include "schema/pattern.h"
 #include "schema/program.h"
 
 enum peg__mode {
@@ -34,7 +35,7 @@ struct peg_checker {
     enum peg__mode mode;
     const char *halted; /* the limit that was reached, or NULL */
     struct peg__track *track;
-    struct peg__matcher *matcher;
+    struct peg__matcher *matcher; /* made when first needed */
     /* scratch, a stack of words */
     uint64_t *words;
     size_t n_words;
@@ -46,8 +47,18 @@ struct peg_checker {
     const peg_json *branch; /* the value that branches are being scored for */
     peg_json_doc *content;  /* for contentMediaType; made when first needed */
     peg_checker_options options;
-    uint64_t seed; /* of hashes: strangers cannot make them collide */
+    uint64_t seed; /* of hashes: strangers cannot make them collide; 0 until first needed */
 };
+
+/* A checker in memory of one's own: nothing is allocated until a check needs it. options may be
+ * NULL. */
+void peg__checker_init(struct peg_checker *ck, const peg_checker_options *options);
+/* Frees what checks have allocated. */
+void peg__checker_done(struct peg_checker *ck);
+
+enum peg__match peg__checker_match(struct peg_checker *ck, const struct peg__pattern *pattern,
+                                   peg_str subject);
+uint64_t peg__checker_seed(struct peg_checker *ck);
 
 /* One whole check. In report mode ck->report is set. */
 peg_verdict peg__check(const peg_schema *schema, struct peg_checker *ck, const peg_json *value,

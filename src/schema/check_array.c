@@ -105,7 +105,8 @@ static bool find_equal_among_many(struct peg_checker *ck, const peg_json *array,
 
     *ret_item = NULL;
     PEG_JSON_EACH_ITEM (array, item) {
-        const uint64_t hash = peg_json_hash(item, ck->seed) | 1; /* 0 is an empty slot */
+        const uint64_t hash =
+            peg_json_hash(item, peg__checker_seed(ck)) | 1; /* 0 is an empty slot */
         size_t at = hash >> 8 & (n_slots - 1);
         uint64_t *slot = &ck->words[table + 2 * at];
 

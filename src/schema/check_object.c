@@ -76,7 +76,7 @@ static bool apply_patterns(struct peg_checker *ck, const struct peg__members *m,
                            const peg_json *key, bool *matched)
 {
     for (uint32_t i = 0; i < m->n_patterns; i++) {
-        switch (peg__pattern_match(m->patterns[i].pattern, ck->matcher, peg_json_str(key))) {
+        switch (peg__checker_match(ck, m->patterns[i].pattern, peg_json_str(key))) {
         case PEG__MATCH_YES:
             *matched = true;
             if (!peg__apply(ck, m->patterns[i].node, key + 1))
