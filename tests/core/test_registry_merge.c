@@ -361,18 +361,14 @@ static peg_status forge_two(peg_registry *registry, const char *one, const char 
 {
     peg_tool *tools[2] = {NULL, NULL};
     size_t n = 0;
-    peg_status status;
+    peg_status status = PEG_ENOMEM;
 
     if (one)
         tools[n++] = forged(one);
     if (two)
         tools[n++] = forged(two);
-    for (size_t i = 0; i < n; i++)
-        if (!tools[i])
-            n = SIZE_MAX;
-    status = n == SIZE_MAX
-                 ? PEG_ENOMEM
-                 : peg__registry_replace_owned(registry, forge, tools, n, ret_n_shadowed, NULL);
+    if ((n < 1 || tools[0]) && (n < 2 || tools[1]))
+        status = peg__registry_replace_owned(registry, forge, tools, n, ret_n_shadowed, NULL);
     peg_tool_unref(tools[0]);
     peg_tool_unref(tools[1]);
     return status;

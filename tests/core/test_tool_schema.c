@@ -80,8 +80,8 @@ TEST(tool_schema_that_does_not_say_what_its_root_is_gets_a_remedy)
         "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}",
         "{\"anyOf\":[false,{\"const\":3}]}",
         "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"enum\":[1,2]}}}",
-        "{\"$schema\":\"http://json-schema.org/draft-07/schema#\","
-        "\"$ref\":\"#/definitions/a\",\"definitions\":{\"a\":{\"type\":\"array\"}}}",
+        ("{\"$schema\":\"http://json-schema.org/draft-07/schema#\","
+         "\"$ref\":\"#/definitions/a\",\"definitions\":{\"a\":{\"type\":\"array\"}}}"),
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
