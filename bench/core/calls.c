@@ -110,7 +110,7 @@ static double measure_parts(const struct bench *bench, struct work *w)
     return parse + check + digest;
 }
 
-/* ---- threads ------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------- */
 
 enum { CALLS_A_BATCH = 1000 };
 

@@ -50,7 +50,7 @@ void report(const struct bench *bench, const char *group, const char *name, doub
                 group, name, value, unit);
 }
 
-/* ---- tools ------------------------------------------------------------------------------ */
+/* ---- tools ---------------------------------------------------------------------- */
 
 const char *const call_args =
     "{\"query\":\"weather in Rome tomorrow\",\"limit\":10,\"tags\":[\"travel\",\"plan\"],"
@@ -103,7 +103,7 @@ void free_tools(peg_tool **tools, size_t n)
     free(tools);
 }
 
-/* ---- main ---------------------------------------------------------------------------------- */
+/* ---- main ----------------------------------------------------------------------- */
 
 static int usage(void)
 {

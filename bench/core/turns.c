@@ -7,7 +7,7 @@
 
 #include "bench.h"
 
-/* ---- a turn whose model says nothing, and one that calls tools ----------------------------- */
+/* ---- a turn whose model says nothing, and one that calls tools ------------------ */
 
 struct turns {
     peg_runner *runner;
@@ -126,8 +126,7 @@ static void measure_turns(const struct bench *bench)
     free_tools(tools, N_TOOLS);
 }
 
-/* ---- forging ------------------------------------------------------------------------------------
- */
+/* ---- forging -------------------------------------------------------------------- */
 
 /* Iterations of a turn that holds many artifacts. The model asks for an unknown tool each time, so
  * that nothing changes, or adds one artifact more. */

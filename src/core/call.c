@@ -18,7 +18,7 @@
 #include "pegboard/media.h"
 #include "json/json.h"
 
-/* ---- lifetime ------------------------------------------------------------------ */
+/* ---- lifetime ------------------------------------------------------------------- */
 
 struct peg__task *peg__task_new(peg_tool *tool, peg_record *record)
 {
@@ -93,7 +93,7 @@ peg_call *peg__call_unref(peg_call *call)
     return NULL;
 }
 
-/* ---- answering -------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------ */
 
 static bool has_answered(const peg_call *call)
 {
@@ -251,7 +251,7 @@ peg_status peg_call_fail_with(peg_call *call, const peg_error *error)
     return peg_call_fail(call, "%s", error->message);
 }
 
-/* ---- server-data -------------------------------------------------------------------- */
+/* ---- server-data ---------------------------------------------------------------- */
 
 static const char *what_is_wrong(const char *kind, const char *audience, const peg_json *data)
 {
@@ -296,7 +296,7 @@ peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char
     return call->server_data.status;
 }
 
-/* ---- looking around -------------------------------------------------------------------- */
+/* ---- looking around ------------------------------------------------------------- */
 
 peg_ctx *peg_call_ctx(const peg_call *call)
 {

@@ -19,7 +19,7 @@
 #include "pegboard/media.h"
 #include "json/json.h"
 
-/* ---- the checksum ------------------------------------------------------------- */
+/* ---- the checksum --------------------------------------------------------------- */
 
 static const peg_json empty_object = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
 
@@ -49,7 +49,7 @@ peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65],
     return PEG_OK;
 }
 
-/* ---- making ---------------------------------------------------------------------- */
+/* ---- making --------------------------------------------------------------------- */
 
 static peg_str put(char **at, peg_str s)
 {
@@ -139,7 +139,7 @@ peg_record *peg_record_unref(peg_record *record)
     return NULL;
 }
 
-/* ---- made by hand ------------------------------------------------------------------ */
+/* ---- made by hand --------------------------------------------------------------- */
 
 struct peg__record_extra {
     peg_json_doc *payload; /* NULL if none */
@@ -315,7 +315,7 @@ peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, pe
     return PEG_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------- */
 
 peg_str peg_record_key(const peg_record *record)
 {

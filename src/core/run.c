@@ -18,7 +18,7 @@
 #include "core/tool.h"
 #include "pegboard/clock.h"
 
-/* ---- failing ---------------------------------------------------------------------- */
+/* ---- failing -------------------------------------------------------------------- */
 
 peg_status peg__run_refuse_text(struct peg__run *run, const char *code, const char *cause,
                                 struct peg__buf *sentence, peg_error *reterr)
@@ -77,7 +77,7 @@ void peg__run_tell_limit(struct peg__run *run, const char *code, const char *lim
     peg_ctx_emit(run->ctx, &event);
 }
 
-/* ---- the call ----------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------- */
 
 typedef peg_status (*stage_fn)(struct peg__run *run, peg_error *reterr);
 

@@ -13,7 +13,7 @@
 #include "core/tool.h"
 #include "pegboard/clock.h"
 
-/* ---- one attempt -------------------------------------------------------------------- */
+/* ---- one attempt ---------------------------------------------------------------- */
 
 static void run_handler(peg_call *call)
 {
@@ -92,7 +92,7 @@ static peg_status start_attempt(struct peg__run *run, peg_error *reterr)
     return PEG_OK;
 }
 
-/* ---- judging it ---------------------------------------------------------------------- */
+/* ---- judging it ----------------------------------------------------------------- */
 
 enum outcome {
     OUTCOME_ANSWERED,
@@ -201,7 +201,7 @@ static peg_status settle(struct peg__run *run, const peg_error *failure, peg_err
     return peg__run_refuse_text(run, failure->code, failure->cause, &sentence, reterr);
 }
 
-/* ---- start and end ---------------------------------------------------------------------- */
+/* ---- start and end -------------------------------------------------------------- */
 
 static void tell_start(struct peg__run *run)
 {
@@ -274,7 +274,7 @@ peg_status peg__run_start_handler(struct peg__run *run, peg_error *reterr)
     return start_attempt(run, reterr);
 }
 
-/* ---- attempt after attempt ------------------------------------------------------------------ */
+/* ---- attempt after attempt ------------------------------------------------------ */
 
 static enum peg__job_end await_attempt(struct peg__run *run)
 {

@@ -16,7 +16,7 @@
 #include "core/tool.h"
 #include "pegboard/artifact.h"
 
-/* ---- checking ------------------------------------------------------------------------- */
+/* ---- checking ------------------------------------------------------------------- */
 
 static peg_status refuse_output(struct peg__run *run, const char *cause, peg_error *reterr,
                                 const char *why)
@@ -122,7 +122,7 @@ peg_status peg__run_check_result(struct peg__run *run, peg_error *reterr)
     return take_server_data(run, reterr);
 }
 
-/* ---- wrapping ----------------------------------------------------------------------------- */
+/* ---- wrapping ------------------------------------------------------------------- */
 
 static const peg_artifact_kind *kind_of(const struct peg__run *run)
 {

@@ -36,7 +36,7 @@ struct peg_block {
     peg_media *media[];
 };
 
-/* ---- what a kind may have -------------------------------------------------------------------- */
+/* ---- what a kind may have ------------------------------------------------------- */
 
 enum {
     HAS_TYPE = 1 << 0,
@@ -204,7 +204,7 @@ static peg_status check(const peg_block_def *def, peg_error *reterr)
     return check_needed(def, reterr);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------- */
 
 /* Writes a copy at *at and moves it behind. */
 static peg_str put(char **at, peg_str s)
@@ -304,7 +304,7 @@ peg_block *peg_block_unref(peg_block *block)
     return NULL;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------- */
 
 peg_block_kind peg_block_kind_of(const peg_block *block)
 {

@@ -43,7 +43,7 @@ struct peg__blocks {
     struct peg__hash_key key;
 };
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------- */
 
 peg_str peg__block_name(const peg_block *block, enum peg__block_name which)
 {
@@ -189,7 +189,7 @@ static void release_names(struct peg__blocks *list, size_t i)
         release_name(list, i, (enum peg__block_name)which);
 }
 
-/* ---- room ------------------------------------------------------------------------------------ */
+/* ---- room ----------------------------------------------------------------------- */
 
 static void list_free(struct peg__blocks *list)
 {
@@ -309,7 +309,7 @@ peg_status peg__blocks_reserve(struct peg__blocks **list)
     return PEG_OK;
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------------- */
 
 size_t peg__blocks_len(const struct peg__blocks *list)
 {

@@ -22,7 +22,7 @@
 #include "turn/storage.h"
 #include "turn/turn.h"
 
-/* ---- events -------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------- */
 
 struct span {
     int64_t started_ms;
@@ -57,7 +57,7 @@ void peg__dispatch_tell_limit(peg_dispatch *dispatch, const peg_error *error)
     peg_ctx_emit(dispatch->ctx, &event);
 }
 
-/* ---- pipelines --------------------------------------------------------------------------- */
+/* ---- pipelines ------------------------------------------------------------------ */
 
 struct dispatch_pipeline {
     peg_dispatch *dispatch;
@@ -100,7 +100,7 @@ static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middle
     }
 }
 
-/* ---- the executor --------------------------------------------------------------------------- */
+/* ---- the executor --------------------------------------------------------------- */
 
 static peg_status standard_executor(peg_dispatch *dispatch, peg_error *reterr)
 {
@@ -133,8 +133,7 @@ static peg_status execute(peg_dispatch *dispatch, peg_error *reterr)
                              "the executor failed in iteration %u", dispatch->iteration);
 }
 
-/* ---- an iteration ------------------------------------------------------------------------------
- */
+/* ---- an iteration --------------------------------------------------------------- */
 
 /* The context of this iteration: the base with the iteration's number. */
 static peg_status enter(peg_dispatch *dispatch, peg_error *reterr)
@@ -205,8 +204,7 @@ static peg_status iterate(peg_dispatch *dispatch, peg_error *reterr)
     return PEG_OK;
 }
 
-/* ---- the loop
- * -------------------------------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------------- */
 
 static peg_status refuse_more(peg_dispatch *dispatch, unsigned max, peg_error *reterr)
 {
@@ -270,8 +268,7 @@ static peg_outcome run_to_the_end(peg_dispatch *dispatch)
     return outcome;
 }
 
-/* ---- setting up
- * ---------------------------------------------------------------------------------------- */
+/* ---- setting up ----------------------------------------------------------------- */
 
 static peg_status make_context(peg_dispatch *dispatch, peg_ctx *ctx, peg_error *reterr)
 {
@@ -336,8 +333,7 @@ peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop_, peg_turn *targ
     return status;
 }
 
-/* ---- standalone
- * ------------------------------------------------------------------------------------------ */
+/* ---- standalone ----------------------------------------------------------------- */
 
 peg_ctx *peg_dispatch_ctx(const peg_dispatch *dispatch)
 {

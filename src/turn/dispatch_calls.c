@@ -31,7 +31,7 @@ struct batch {
     struct peg__map handles; /* given out and perhaps not in the turn yet */
 };
 
-/* ---- results ------------------------------------------------------------------------------ */
+/* ---- results -------------------------------------------------------------------- */
 
 static peg_status keep(struct batch *batch, peg_record *record, peg_error *reterr)
 {
@@ -57,7 +57,7 @@ static void announce(const peg_record *record, const peg_json *args, void *user)
     peg__streams_announce_call(&batch->dispatch->streams, batch->dispatch->ctx, record, args);
 }
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ------------------------------------------------------------------- */
 
 static peg_status make_handle(struct batch *batch, peg_str call_id, peg_str *ret_handle,
                               peg_error *reterr)
@@ -108,7 +108,7 @@ static peg_status end_oldest(struct batch *batch, peg_error *reterr)
     return status;
 }
 
-/* ---- too many -------------------------------------------------------------------------------- */
+/* ---- too many ------------------------------------------------------------------- */
 
 static peg_status refuse_one(struct batch *batch, const peg_block *block, const peg_error *why,
                              peg_error *reterr)
@@ -154,7 +154,7 @@ static peg_status refuse_rest(struct batch *batch, peg_error *reterr)
     return status;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------------- */
 
 static bool may_begin(const struct batch *batch, size_t n_calls)
 {

@@ -14,7 +14,7 @@ struct peg_subscription {
     struct peg_subscription *next;
 };
 
-/* ---- signals ---------------------------------------------------------------------------- */
+/* ---- signals -------------------------------------------------------------------- */
 
 bool peg_dispatch_is_signalled(const peg_dispatch *dispatch)
 {
@@ -83,7 +83,7 @@ void peg_dispatch_abort(peg_dispatch *dispatch, const char *reason)
     peg_cancel_fire(dispatch->cancel, reason);
 }
 
-/* ---- subscriptions ------------------------------------------------------------------------ */
+/* ---- subscriptions -------------------------------------------------------------- */
 
 static peg_status subscribe(peg_dispatch *dispatch, const struct peg_subscription *what,
                             peg_subscription **ret_subscription, peg_error *reterr)

@@ -44,7 +44,7 @@ struct peg_turn_scope {
     char id[PEG_UUID_TEXT];
 };
 
-/* ---- making a runner ---------------------------------------------------------------------- */
+/* ---- making a runner ------------------------------------------------------------ */
 
 static peg_status copy_array(peg_runner *runner, const void *items, size_t size, const void **ret)
 {
@@ -151,8 +151,7 @@ peg_runner *peg_runner_unref(peg_runner *runner)
     return NULL;
 }
 
-/* ---- the pipelines ----------------------------------------------------------------------------
- */
+/* ---- the pipelines -------------------------------------------------------------- */
 
 struct turn_pipeline {
     peg_turn_scope *scope;
@@ -223,8 +222,7 @@ static peg_status run_output(peg_turn_scope *scope, peg_error *reterr)
     return run_pipeline(scope, &def, reterr);
 }
 
-/* ---- a run
- * ----------------------------------------------------------------------------------------- */
+/* ---- a run ---------------------------------------------------------------------- */
 
 static void fail_outcome(peg_turn_scope *scope, peg_outcome *outcome, const peg_error *error)
 {
@@ -286,8 +284,7 @@ static peg_outcome run_turn(peg_turn_scope *scope)
     return outcome;
 }
 
-/* ---- setting up
- * ----------------------------------------------------------------------------------------- */
+/* ---- setting up ----------------------------------------------------------------- */
 
 /* *ctx is ours: it gives way to what was made from it. */
 static peg_status step_to(peg_ctx **ctx, peg_status status, peg_ctx *next)
@@ -380,8 +377,7 @@ peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
     return status;
 }
 
-/* ---- standalone dispatch
- * ------------------------------------------------------------------------------------ */
+/* ---- standalone dispatch -------------------------------------------------------- */
 
 peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispatch_input *input,
                             peg_outcome *ret_outcome, peg_error *reterr)
@@ -405,8 +401,7 @@ peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispat
                              reterr);
 }
 
-/* ---- what a middleware sees
- * --------------------------------------------------------------------------------- */
+/* ---- what a middleware sees ----------------------------------------------------- */
 
 peg_ctx *peg_turn_scope_ctx(const peg_turn_scope *scope)
 {

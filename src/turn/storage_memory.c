@@ -32,7 +32,7 @@ struct peg_memory_storage {
     uint64_t n_bytes;
 };
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------- */
 
 peg_status peg_memory_storage_new(peg_memory_storage **ret_storage, peg_error *reterr)
 {
@@ -71,7 +71,7 @@ peg_memory_storage *peg_memory_storage_free(peg_memory_storage *storage)
     return NULL;
 }
 
-/* ---- what a run keeps, with the lock held ---------------------------------------------------- */
+/* ---- what a run keeps, with the lock held --------------------------------------- */
 
 static peg_str run_id_of(const peg_ctx *ctx)
 {
@@ -155,7 +155,7 @@ static peg_status remove_block(peg_memory_storage *storage, const peg_ctx *ctx, 
     return PEG_OK;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks --------------------------------------------------------------------- */
 
 static peg_status keep(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr)
 {
@@ -224,7 +224,7 @@ static peg_status fetch(void *user, peg_ctx *ctx, unsigned kinds, peg_turn *into
     return status;
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- bytes ---------------------------------------------------------------------- */
 
 /* "retrieved/" and an id. */
 struct file_name {

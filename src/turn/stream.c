@@ -58,7 +58,7 @@ void peg__streams_free(struct peg__streams *streams)
     streams->n_bytes = 0;
 }
 
-/* ---- what may be told ------------------------------------------------------------------------ */
+/* ---- what may be told ----------------------------------------------------------- */
 
 static peg_status check_id(peg_str id, peg_error *reterr)
 {
@@ -105,7 +105,7 @@ static int64_t now_ms(const peg_ctx *ctx)
     return peg_clock_now_ms(peg_ctx_clock(ctx));
 }
 
-/* ---- messages and thoughts ------------------------------------------------------------------- */
+/* ---- messages and thoughts ------------------------------------------------------ */
 
 static bool append(struct text *text, peg_str delta)
 {
@@ -193,7 +193,7 @@ peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_eve
     return PEG_OK;
 }
 
-/* ---- tool calls ------------------------------------------------------------------------------ */
+/* ---- tool calls ----------------------------------------------------------------- */
 
 /* As the record of the call will have it: what is not an object stands for {}. */
 static peg_status digest(peg_str tool, peg_str args, char ret_hex[65], peg_error *reterr)
@@ -346,7 +346,7 @@ peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
     return status;
 }
 
-/* ---- calls that we run ----------------------------------------------------------------------- */
+/* ---- calls that we run ---------------------------------------------------------- */
 
 static struct peg__call_part part_of(const peg_record *record)
 {

@@ -59,7 +59,7 @@ void peg__turn_swap_in(peg_turn *turn, const peg_turn *from)
     peg__blocks_unref(old);
 }
 
-/* ---- views ----------------------------------------------------------------------------------- */
+/* ---- views ---------------------------------------------------------------------- */
 
 size_t peg_turn_len(const peg_turn *turn)
 {
@@ -99,7 +99,7 @@ size_t peg_turn_count(const peg_turn *turn, unsigned kinds)
     return n;
 }
 
-/* ---- may it be ------------------------------------------------------------------------------- */
+/* ---- may it be ------------------------------------------------------------------ */
 
 static peg_status check_change(const peg_turn *turn, const peg_block *block, peg_error *reterr)
 {
@@ -155,7 +155,7 @@ static peg_status check_new(const peg_turn *turn, const peg_block *block, peg_er
     return check_handle(turn, block, PEG__NO_BLOCK, reterr);
 }
 
-/* ---- the storage ----------------------------------------------------------------------------- */
+/* ---- the storage ---------------------------------------------------------------- */
 
 static peg_status storage_failed(peg_status status, const peg_error *error, peg_error *reterr)
 {
@@ -196,7 +196,7 @@ static peg_status tell_removed(peg_turn *turn, peg_str id, peg_error *reterr)
     return storage_failed(status, &error, reterr);
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
+/* ---- changes -------------------------------------------------------------------- */
 
 static peg_status reserve(peg_turn *turn, peg_error *reterr)
 {
@@ -245,7 +245,7 @@ peg_status peg_turn_remove(peg_turn *turn, peg_str id, peg_error *reterr)
     return PEG_OK;
 }
 
-/* ---- short forms ----------------------------------------------------------------------------- */
+/* ---- short forms ---------------------------------------------------------------- */
 
 static peg_status add_def(peg_turn *turn, const peg_block_def *def, peg_error *reterr)
 {

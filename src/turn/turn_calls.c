@@ -42,7 +42,7 @@ size_t peg_turn_call_count(const peg_turn *turn, const char *checksum)
     return n;
 }
 
-/* ---- handles --------------------------------------------------------------------------------- */
+/* ---- handles -------------------------------------------------------------------- */
 
 static bool is_taken(const peg_turn *turn, const struct peg__map *also_taken, peg_str handle)
 {

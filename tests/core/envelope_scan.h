@@ -40,20 +40,25 @@ static inline void scan_name(peg_str text, size_t at, char name[32], bool *ret_i
     name[n] = '\0';
 }
 
+static inline bool scan_begins(const char name[32], const char *with)
+{
+    return memcmp(name, with, strlen(with)) == 0;
+}
+
 static inline struct scan scan_text(peg_str text)
 {
     struct scan found = {.first_opening = SIZE_MAX, .last_closing = SIZE_MAX};
 
     for (size_t at = 0; at < text.len; at++) {
-        char name[32];
+        char name[32] = "";
         bool is_closing;
 
         if (text.ptr[at] != '<')
             continue;
         scan_name(text, at, name, &is_closing);
-        if (strncmp(name, "systeminstructions", 18) == 0)
+        if (scan_begins(name, "systeminstructions"))
             found.n_rules++;
-        if (strncmp(name, "trustedcontent", 14) != 0 && strncmp(name, "untrustedcontent", 16) != 0)
+        if (!scan_begins(name, "trustedcontent") && !scan_begins(name, "untrustedcontent"))
             continue;
         if (is_closing) {
             found.n_closing++;

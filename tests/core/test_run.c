@@ -61,7 +61,7 @@ static struct world *open_with(struct world *w, const char *name, const char *sc
     return w;
 }
 
-/* ---- arguments --------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------ */
 
 /* T13 */
 TEST(run_hands_validated_arguments_with_defaults_to_the_handler)
@@ -169,7 +169,7 @@ TEST(run_refuses_arguments_above_max_args_bytes_and_names_the_limit)
     world_close(&w);
 }
 
-/* ---- the tool ------------------------------------------------------------------------ */
+/* ---- the tool ------------------------------------------------------------------- */
 
 /* T109 */
 TEST(run_answers_an_unknown_name_with_the_visible_names_in_order)
@@ -253,12 +253,13 @@ TEST(run_without_a_registry_is_a_failed_call)
     peg_ctx_unref(ctx);
 }
 
-/* ---- events ----------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------- */
 
 struct watch {
     struct world *w;
     bool saw_start_before;
     char start_checksum[65];
+    char end_checksum[65];
     char start_args[64];
 };
 
@@ -280,6 +281,8 @@ static void hear_start(const peg_event *event, void *user)
     char *text = NULL;
 
     world_hear(event, user);
+    if (event->kind == PEG_EVENT_TOOL_END)
+        snprintf(watch.end_checksum, 65, "%.*s", PEG_ARG(event->u.tool.checksum));
     if (event->kind != PEG_EVENT_TOOL_START)
         return;
     snprintf(watch.start_checksum, 65, "%.*s", PEG_ARG(event->u.tool.checksum));
@@ -308,6 +311,7 @@ TEST(run_tells_the_start_before_the_handler_and_the_end_after_it)
     CHECK_STR(peg__str(watch.start_args), "{\"city\":\"Rome\",\"days\":3}");
     CHECK_INT(strlen(watch.start_checksum), 64);
     CHECK(strcmp(peg_record_checksum(record), watch.start_checksum) == 0);
+    CHECK(strcmp(watch.end_checksum, watch.start_checksum) == 0);
     CHECK_INT(w.last.u.tool.duration_ns, 5000000);
     CHECK(!w.last.u.tool.is_error);
     CHECK_INT(peg_record_duration_ns(record), 5000000);
@@ -317,7 +321,7 @@ TEST(run_tells_the_start_before_the_handler_and_the_end_after_it)
     world_close(&w);
 }
 
-/* ---- failures ----------------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------- */
 
 /* T21, T114 */
 TEST(run_makes_a_failing_handler_one_failed_end_with_its_cause)
@@ -378,7 +382,7 @@ TEST(run_counts_only_the_first_answer)
     world_close(&w);
 }
 
-/* ---- results ------------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------- */
 
 /* T22, T103, T104 */
 TEST(run_keeps_bytes_as_they_are_in_a_text_artifact)
@@ -494,8 +498,7 @@ TEST(run_refuses_a_result_above_max_result_bytes_and_names_the_limit)
     world_close(&w);
 }
 
-/* ---- media and artifacts ----------------------------------------------------------------------
- */
+/* ---- media and artifacts -------------------------------------------------------- */
 
 static peg_media *picture;
 static peg_artifact *prebuilt;
@@ -633,8 +636,7 @@ TEST(run_fails_an_artifact_tool_that_answers_with_media)
     world_close(&w);
 }
 
-/* ---- what a handler sees ------------------------------------------------------------------------
- */
+/* ---- what a handler sees -------------------------------------------------------- */
 
 static void look_around(peg_call *call, const peg_json *args, void *user)
 {
@@ -653,7 +655,7 @@ static void look_around(peg_call *call, const peg_json *args, void *user)
     peg_call_replyf(call, "%s %d", "ok", 1);
 }
 
-/* T12, T27, T28 */
+/* T12, T27 */
 TEST(handler_sees_its_context_its_tool_and_the_meta_by_path)
 {
     struct world w;
@@ -673,8 +675,7 @@ TEST(handler_sees_its_context_its_tool_and_the_meta_by_path)
     world_close(&w);
 }
 
-/* ---- server-data
- * ---------------------------------------------------------------------------------- */
+/* ---- server-data ---------------------------------------------------------------- */
 
 static void add_server_data(peg_call *call, const peg_json *args, void *user)
 {
@@ -717,8 +718,7 @@ TEST(run_voids_a_result_with_malformed_server_data)
     world_close(&w);
 }
 
-/* ---- output schema
- * ----------------------------------------------------------------------------------- */
+/* ---- output schema -------------------------------------------------------------- */
 
 static peg_status call_with_output(struct world *w, const char *args, peg_record **ret_record)
 {
@@ -781,8 +781,7 @@ TEST(run_fails_text_that_is_not_json_where_there_is_an_output_schema)
     world_close(&w);
 }
 
-/* ---- trust
- * ---------------------------------------------------------------------------------------------- */
+/* ---- trust ---------------------------------------------------------------------- */
 
 TEST(run_records_trust_as_it_was_when_the_call_ran)
 {
@@ -809,8 +808,7 @@ TEST(run_records_trust_as_it_was_when_the_call_ran)
     world_close(&w);
 }
 
-/* ---- out of memory
- * ------------------------------------------------------------------------------------- */
+/* ---- out of memory -------------------------------------------------------------- */
 
 static peg_status run_once(const char *tool, const char *args)
 {

@@ -6,7 +6,7 @@
 
 #define OPEN "{\"type\":\"object\",\"additionalProperties\":true}"
 
-/* ---- fixture: one tool, hooks that write down what they saw ------------------------- */
+/* ---- fixture: one tool, hooks that write down what they saw --------------------- */
 
 struct host {
     struct world w;
@@ -164,7 +164,7 @@ static void host_close(struct host *h, peg_record *record)
     world_close(&h->w);
 }
 
-/* ---- tests --------------------------------------------------------------------------- */
+/* ---- tests ---------------------------------------------------------------------- */
 
 TEST(hooks_are_asked_in_order)
 {

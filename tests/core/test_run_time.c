@@ -9,7 +9,7 @@
 #include "fixture.h"
 #include "pegboard/pool.h"
 
-/* ---- fixture ------------------------------------------------------------------------- */
+/* ---- fixture -------------------------------------------------------------------- */
 
 /* Holds handlers that never return by themselves. */
 struct trap {
@@ -144,7 +144,7 @@ static void close_on_pool(struct world *w, peg_pool *pool)
     world_close(w);
 }
 
-/* ---- inline ----------------------------------------------------------------------------- */
+/* ---- inline --------------------------------------------------------------------- */
 
 TEST(a_late_answer_of_an_inline_handler_is_a_timeout_and_dropped)
 {
@@ -235,7 +235,7 @@ TEST(an_answer_that_was_given_in_spite_of_a_cancellation_stands)
     world_close(&w);
 }
 
-/* ---- on a pool ----------------------------------------------------------------------------- */
+/* ---- on a pool ------------------------------------------------------------------ */
 
 TEST(a_handler_on_a_pool_answers_as_it_would_inline)
 {

@@ -54,7 +54,7 @@ static inline void note(struct stage *stage, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- events --------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------- */
 
 static inline void put_event(struct stage *stage, const char *fmt, ...) PEG_PRINTF(2, 3);
 static inline void put_event(struct stage *stage, const char *fmt, ...)
@@ -91,7 +91,7 @@ static inline void stage_hear(const peg_event *event, void *user)
     put_event(stage, " ");
 }
 
-/* ---- the model --------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------ */
 
 /* "call ID TOOL ARGS" or "say TEXT". A name of - is the empty one. */
 static inline peg_status follow_line(peg_turn *turn, const char *line, size_t len,
@@ -147,7 +147,7 @@ static inline peg_status stage_infer(peg_dispatch *dispatch, void *user, peg_err
     return follow(peg_dispatch_turn(dispatch), stage->script[i], reterr);
 }
 
-/* ---- tools -------------------------------------------------------------------------------- */
+/* ---- tools ---------------------------------------------------------------------- */
 
 static inline void echo(peg_call *call, const peg_json *args, void *user)
 {
@@ -182,7 +182,7 @@ static inline peg_tool_def tool_def(const char *name, peg_tool_fn fn, void *user
         .name = name, .description = "a tool", .input_schema = ANY_ARGS, .run = fn, .user = user};
 }
 
-/* ---- runs ----------------------------------------------------------------------------------- */
+/* ---- runs ----------------------------------------------------------------------- */
 
 /* A turn with a question, and a tool `echo`. */
 static inline peg_status stage_open(struct stage *stage)
@@ -250,7 +250,7 @@ static inline void stage_close(struct stage *stage)
     peg_turn_free(stage->turn);
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- looking -------------------------------------------------------------------- */
 
 /* The i-th result of the turn. */
 static inline peg_record *result_at(const peg_turn *turn, size_t i)

@@ -6,7 +6,7 @@
 #include "pegboard/clock.h"
 #include "pegboard/turn.h"
 
-/* ---- fixture: one of each thing that a block can hold ---------------------------------------- */
+/* ---- fixture: one of each thing that a block can hold --------------------------- */
 
 struct things {
     peg_reader *reader;
@@ -88,7 +88,7 @@ static void check_too_large(const peg_block_def *def, const char *where, const c
 
 #define TEXT(literal) ((peg_str)PEG_LIT(literal))
 
-/* ---- what a block holds ---------------------------------------------------------------------- */
+/* ---- what a block holds --------------------------------------------------------- */
 
 TEST(block_holds_a_copy_of_its_text)
 {
@@ -270,7 +270,7 @@ TEST(block_kinds_have_names)
     CHECK_STR(peg__str(peg_block_kind_name((peg_block_kind)99)), "unknown");
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------ */
 
 TEST(block_refuses_a_kind_that_does_not_exist)
 {

@@ -10,7 +10,7 @@ static struct stage *opened(struct stage *stage)
     return stage;
 }
 
-/* ---- middlewares -------------------------------------------------------------------------- */
+/* ---- middlewares ---------------------------------------------------------------- */
 
 static peg_status in(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
 {
@@ -59,7 +59,7 @@ static peg_status fail_quietly(peg_dispatch *dispatch, peg_next *next, void *use
     return PEG_EHOST;
 }
 
-/* ---- iterations ---------------------------------------------------------------------------- */
+/* ---- iterations ----------------------------------------------------------------- */
 
 /* T84, T85, T93 */
 TEST(a_dispatch_goes_on_while_the_model_asks_for_tools)
@@ -161,7 +161,7 @@ TEST(a_second_signal_is_refused_and_the_first_stays)
     stage_close(&s);
 }
 
-/* ---- who hears of an ack ------------------------------------------------------------------- */
+/* ---- who hears of an ack -------------------------------------------------------- */
 
 static peg_status first(void *user)
 {
@@ -224,8 +224,7 @@ TEST(subscribers_do_not_hear_of_a_nack)
     stage_close(&s);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------
- */
+/* ---- failures ------------------------------------------------------------------- */
 
 static peg_status fail_infer(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
@@ -236,7 +235,7 @@ static peg_status fail_infer(struct stage *stage, peg_dispatch *dispatch, peg_er
     return PEG_EHOST;
 }
 
-/* T91 */
+/* T74, T91 */
 TEST(a_failing_executor_is_one_error_that_contains_its_words)
 {
     struct stage s;
@@ -245,6 +244,7 @@ TEST(a_failing_executor_is_one_error_that_contains_its_words)
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_INT(count_of(s.log, "error(E_LLM_EXECUTION_EXECUTOR_ERROR)"), 1);
+    CHECK_INT(count_of(s.log, "turn_end"), 1);
     CHECK_INT(count_of(s.log, "dispatch_end(nack,1)"), 1);
     CHECK_CONTAINS(peg__str(s.outcome.error.message), "the provider said 503");
     CHECK_STR(peg__str(s.outcome.error.cause), "E_HTTP");
@@ -279,8 +279,7 @@ TEST(a_middleware_that_fails_or_forgets_the_rest_ends_the_dispatch)
     }
 }
 
-/* ---- bounds
- * --------------------------------------------------------------------------------------- */
+/* ---- bounds --------------------------------------------------------------------- */
 
 static peg_status always_call(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
@@ -324,8 +323,7 @@ TEST(max_iterations_can_be_set_and_lifted)
     stage_close(&s);
 }
 
-/* ---- the mirror
- * --------------------------------------------------------------------------------------- */
+/* ---- the mirror ----------------------------------------------------------------- */
 
 static peg_status look_at_turn(peg_dispatch *dispatch, peg_next *next, void *user,
                                peg_error *reterr)
@@ -471,8 +469,7 @@ TEST(a_mutated_block_keeps_its_place_in_the_dispatch_and_in_the_turn)
     stage_close(&s);
 }
 
-/* ---- aborting
- * ---------------------------------------------------------------------------------------- */
+/* ---- aborting ------------------------------------------------------------------- */
 
 static peg_status abort_after_first(peg_dispatch *dispatch, peg_next *next, void *user,
                                     peg_error *reterr)
@@ -499,8 +496,7 @@ TEST(an_abort_between_iterations_stops_before_the_model_is_asked_again)
     stage_close(&s);
 }
 
-/* ---- ephemeral tools
- * ------------------------------------------------------------------------------------ */
+/* ---- ephemeral tools ------------------------------------------------------------ */
 
 static peg_status add_ephemeral(peg_registry *registry, const char *name)
 {
@@ -620,8 +616,7 @@ TEST(a_hosts_ephemeral_tool_lives_through_every_iteration_in_spite_of_forging)
     stage_close(&s);
 }
 
-/* ---- artifacts
- * --------------------------------------------------------------------------------------------- */
+/* ---- artifacts ------------------------------------------------------------------ */
 
 static peg_status note_queries(peg_dispatch *dispatch, peg_next *next, void *user,
                                peg_error *reterr)
@@ -754,8 +749,7 @@ TEST(something_retrieved_is_queried_by_the_id_of_its_block)
     stage_close(&s);
 }
 
-/* ---- standalone
- * --------------------------------------------------------------------------------------------- */
+/* ---- standalone ----------------------------------------------------------------- */
 
 /* T92 */
 TEST(a_standalone_dispatch_takes_exactly_one_of_source_and_turn)
@@ -823,9 +817,7 @@ TEST(a_dispatch_of_a_running_turn_uses_its_blocks_and_tools)
     stage_close(&s);
 }
 
-/* ---- telling
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- telling -------------------------------------------------------------------- */
 
 static peg_status tell(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {

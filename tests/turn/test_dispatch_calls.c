@@ -22,8 +22,7 @@ static void run_one(struct stage *s, const char *script)
     CHECK_INT(s->outcome.end, PEG_END_ACK);
 }
 
-/* ---- what a model can get wrong ---------------------------------------------------------------
- */
+/* ---- what a model can get wrong ------------------------------------------------- */
 
 /* T108, T109, T110, T111, T114 */
 TEST(each_wrong_call_becomes_its_own_failed_result_and_the_loop_goes_on)
@@ -83,8 +82,7 @@ TEST(results_stand_in_the_turn_behind_their_calls_by_block_id)
     stage_close(&s);
 }
 
-/* ---- order -------------------------------------------------------------------------------------
- */
+/* ---- order ---------------------------------------------------------------------- */
 
 static void look_back(peg_call *call, const peg_json *args, void *user)
 {
@@ -194,8 +192,7 @@ TEST(announcements_show_masked_arguments_or_none)
     stage_close(&s);
 }
 
-/* ---- bounds
- * ---------------------------------------------------------------------------------------- */
+/* ---- bounds --------------------------------------------------------------------- */
 
 TEST(calls_beyond_max_calls_are_refused_one_by_one_and_the_loop_goes_on)
 {
@@ -228,8 +225,7 @@ TEST(equal_calls_are_counted_by_their_checksum)
     stage_close(&s);
 }
 
-/* ---- in parallel
- * ------------------------------------------------------------------------------------- */
+/* ---- in parallel ---------------------------------------------------------------- */
 
 /* Handlers that wait for each other: they only end if they run at once. */
 struct meeting {
@@ -281,8 +277,7 @@ TEST(calls_in_parallel_run_at_once_and_are_recorded_in_call_order)
     peg_pool_unref(pool);
 }
 
-/* ---- a handler that never returns
- * ---------------------------------------------------------------------- */
+/* ---- a handler that never returns ----------------------------------------------- */
 
 struct trap {
     pthread_mutex_t lock;
@@ -358,8 +353,7 @@ TEST(the_loop_goes_on_when_a_handler_on_a_pool_never_returns)
     peg_clock_manual_free(clock);
 }
 
-/* ---- gates in a turn
- * ------------------------------------------------------------------------------------ */
+/* ---- gates in a turn ------------------------------------------------------------ */
 
 static void ask_first(peg_call *call, const peg_json *args, void *user)
 {
@@ -461,8 +455,7 @@ TEST(an_abort_of_the_dispatch_settles_its_gates)
     stage_close(&s);
 }
 
-/* ---- out of memory
- * ------------------------------------------------------------------------------------------ */
+/* ---- out of memory -------------------------------------------------------------- */
 
 static peg_status torture(const char *script, unsigned max_parallel)
 {

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 
-/* ---- fixture: middlewares that are told what to do, and a trace of what they did ------------- */
+/* ---- fixture: middlewares that are told what to do, and a trace of what they did ---- */
 
 enum act {
     WRAP,           /* before, the rest, after */
@@ -125,7 +125,7 @@ static peg_str trace(const struct onion *onion)
     return peg__strn(onion->trace, onion->len);
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------------- */
 
 /* T83 */
 TEST(pipeline_wraps_each_middleware_around_the_next)
@@ -165,7 +165,7 @@ TEST(pipeline_needs_nobody_who_stops_it)
     CHECK_STR(trace(&onion), "+A -A ");
 }
 
-/* ---- short circuits -------------------------------------------------------------------------- */
+/* ---- short circuits ------------------------------------------------------------- */
 
 /* T75, T76 */
 TEST(pipeline_is_short_when_a_middleware_does_not_run_the_rest)
@@ -206,7 +206,7 @@ TEST(pipeline_runs_the_rest_of_a_middleware_once)
     CHECK_STR(trace(&onion), "+A +B -B -A ");
 }
 
-/* ---- failures -------------------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------- */
 
 /* T77 */
 TEST(pipeline_hands_on_the_error_of_a_middleware)
@@ -289,7 +289,7 @@ TEST(pipeline_is_done_when_a_failure_after_the_end_is_swallowed)
     CHECK_INT(RUN(&onion, NULL, SWALLOW, FAIL_AFTER), PEG__PIPELINE_DONE);
 }
 
-/* ---- stopping -------------------------------------------------------------------------------- */
+/* ---- stopping ------------------------------------------------------------------- */
 
 /* T78 */
 TEST(pipeline_passes_over_what_has_not_begun_when_it_is_stopped)
@@ -337,7 +337,7 @@ TEST(pipeline_fails_when_a_middleware_claims_to_be_canceled)
     CHECK_INT(error.status, PEG_ECANCELED);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------- */
+/* ---- limits --------------------------------------------------------------------- */
 
 TEST(pipeline_takes_as_many_middlewares_as_the_limit_says)
 {

@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-/* ---- middlewares ------------------------------------------------------------------------ */
+/* ---- middlewares ---------------------------------------------------------------- */
 
 static peg_status pass(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
 {
@@ -70,9 +70,9 @@ static struct stage *opened(struct stage *stage)
     return stage;
 }
 
-/* ---- a plain run ---------------------------------------------------------------------------- */
+/* ---- a plain run ---------------------------------------------------------------- */
 
-/* T71, T73 */
+/* T73, T74 */
 TEST(a_run_tells_start_and_end_of_turn_and_dispatch_in_pairs)
 {
     struct stage s;
@@ -128,6 +128,23 @@ TEST(every_event_of_a_turn_has_its_id_and_those_of_its_dispatch_too)
     stage_close(&s);
 }
 
+/* T71 */
+TEST(a_runner_without_tools_and_pipelines_is_fine)
+{
+    struct stage s;
+    peg_runner *bare = NULL;
+
+    opened(&s)->script[0] = "call c1 echo {}";
+    s.config.n_tools = 0;
+    CHECK_INT(peg_runner_new(&s.config, &bare, NULL), PEG_OK);
+    CHECK_INT(peg_runner_run(bare, NULL, s.turn, &s.outcome, NULL), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_CONTAINS(text_of(result_at(s.turn, 0)), "no tools are available");
+    peg_runner_unref(bare);
+    stage_close(&s);
+}
+
 /* T72 */
 TEST(a_turn_without_blocks_is_refused_before_anything_starts)
 {
@@ -147,7 +164,7 @@ TEST(a_turn_without_blocks_is_refused_before_anything_starts)
     stage_close(&s);
 }
 
-/* ---- configuration --------------------------------------------------------------------------- */
+/* ---- configuration -------------------------------------------------------------- */
 
 static void check_config(const peg_runner_config *config, const char *first, const char *second)
 {
@@ -193,8 +210,7 @@ TEST(two_tools_of_one_name_are_refused_when_the_runner_is_made)
     stage_close(&s);
 }
 
-/* ---- pipelines
- * ----------------------------------------------------------------------------------- */
+/* ---- pipelines ------------------------------------------------------------------ */
 
 /* T82, T83 */
 TEST(middlewares_are_an_onion_on_every_run)
@@ -361,8 +377,7 @@ TEST(a_dispatch_that_is_aborted_alone_does_not_abort_its_turn)
     stage_close(&s);
 }
 
-/* ---- the registry of a turn --------------------------------------------------------------------
- */
+/* ---- the registry of a turn ----------------------------------------------------- */
 
 static peg_status swap_tools(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
 {
@@ -509,8 +524,7 @@ TEST(a_runner_takes_a_registry_with_its_hidden_marks)
     stage_close(&s);
 }
 
-/* ---- storage
- * -------------------------------------------------------------------------------------- */
+/* ---- storage -------------------------------------------------------------------- */
 
 static peg_status count_fetch(void *user, peg_ctx *ctx, unsigned kinds, peg_turn *into,
                               peg_error *reterr)
@@ -606,8 +620,7 @@ TEST(a_middleware_can_fetch_and_store_bytes_without_changing_the_turn)
     stage_close(&s);
 }
 
-/* ---- out of memory
- * --------------------------------------------------------------------------------- */
+/* ---- out of memory -------------------------------------------------------------- */
 
 static peg_status torture_run(void)
 {

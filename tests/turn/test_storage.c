@@ -7,7 +7,7 @@
 #include "pegboard/ctx.h"
 #include "turn/turn.h"
 
-/* ---- fixture: a storage that writes down what it is told, and may refuse --------------------- */
+/* ---- fixture: a storage that writes down what it is told, and may refuse -------- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 
@@ -143,7 +143,7 @@ static peg_ctx *ctx_of_run(const char *run_id)
     return ctx;
 }
 
-/* ---- a turn hands its changes to the storage ------------------------------------------------- */
+/* ---- a turn hands its changes to the storage ------------------------------------ */
 
 TEST(storage_hears_of_each_change_in_order)
 {
@@ -244,7 +244,7 @@ TEST(storage_hears_nothing_of_copies_and_flushes)
     CHECK_STR(told(&diary), "");
 }
 
-/* ---- a storage that is not whole ------------------------------------------------------------- */
+/* ---- a storage that is not whole ------------------------------------------------ */
 
 TEST(storage_may_be_absent)
 {

@@ -9,7 +9,7 @@
 #include "pegboard/storage.h"
 #include "turn/turn.h"
 
-/* ---- fixture: blocks whose id is their text, contexts that differ in their run -------------- */
+/* ---- fixture: blocks whose id is their text, contexts that differ in their run ---- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_memory_storage, peg_memory_storage_free)
@@ -405,7 +405,7 @@ TEST(memory_storage_refuses_more_names_of_bytes_than_its_limit)
     CHECK(!reader);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------- */
 
 enum { N_THREADS = 4, N_BLOCKS = 200 };
 
@@ -472,7 +472,7 @@ TEST(memory_storage_serves_many_threads)
     CHECK_INT(peg_turn_len(kept), N_THREADS * N_BLOCKS / 2);
 }
 
-/* ---- out of memory --------------------------------------------------------------------------- */
+/* ---- out of memory -------------------------------------------------------------- */
 
 static peg_status use_all(const peg_storage *ops, peg_ctx *ctx, peg_block *block, peg_turn *into)
 {

@@ -5,7 +5,7 @@
 #include "../t.h"
 #include "base/str.h"
 
-/* ---- fixture: a context whose events are written down, on a clock that we move --------------- */
+/* ---- fixture: a context whose events are written down, on a clock that we move ---- */
 
 struct world {
     peg_clock *clock;
@@ -125,7 +125,7 @@ static peg_status tell_call(struct world *w, struct peg__call_part part, peg_err
 
 #define CALL(...) ((struct peg__call_part){__VA_ARGS__})
 
-/* ---- messages and thoughts ------------------------------------------------------------------- */
+/* ---- messages and thoughts ------------------------------------------------------ */
 
 /* T99 */
 TEST(stream_tells_the_whole_and_what_was_added)
@@ -257,7 +257,7 @@ TEST(stream_lets_a_sink_tell_of_other_things_only)
     CHECK_STR(trace(&w), "message m +a =a; message m +b =ab; message n +more =more; ");
 }
 
-/* ---- tool calls ------------------------------------------------------------------------------ */
+/* ---- tool calls ----------------------------------------------------------------- */
 
 /* T99, T100 */
 TEST(stream_announces_a_call_once_and_completes_it_once)
@@ -396,7 +396,7 @@ TEST(stream_does_nothing_for_our_calls_when_nobody_listens)
     peg_record_unref(record);
 }
 
-/* ---- out of memory --------------------------------------------------------------------------- */
+/* ---- out of memory -------------------------------------------------------------- */
 
 TORTURE(stream_of_a_message_survives_any_allocation_failure)
 {

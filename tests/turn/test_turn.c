@@ -6,8 +6,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 
-/* ---- fixture: turns of blocks whose id is their text --------------------------------------------
- */
+/* ---- fixture: turns of blocks whose id is their text ---------------------------- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
@@ -92,7 +91,7 @@ static peg_str numbered(char *text, size_t size, size_t i)
     return peg__strn(text, (size_t)snprintf(text, size, "block-%zu", i));
 }
 
-/* ---- adding, finding, looking ---------------------------------------------------------------- */
+/* ---- adding, finding, looking --------------------------------------------------- */
 
 TEST(turn_that_is_new_has_no_blocks)
 {
@@ -184,7 +183,7 @@ TEST(turn_short_forms_refuse_what_a_block_refuses)
     CHECK_INT(peg_turn_len(turn), 0);
 }
 
-/* ---- changing -------------------------------------------------------------------------------- */
+/* ---- changing ------------------------------------------------------------------- */
 
 /* T97 */
 TEST(turn_put_replaces_a_block_where_it_stands)
@@ -359,7 +358,7 @@ TEST(turn_refuses_more_blocks_than_the_limit)
     CHECK_INT(peg_turn_len(turn), PEG_LIMIT_TURN_BLOCKS);
 }
 
-/* ---- out of memory --------------------------------------------------------------------------- */
+/* ---- out of memory -------------------------------------------------------------- */
 
 static peg_status change_all(peg_turn *turn, peg_block *const *blocks, size_t n)
 {

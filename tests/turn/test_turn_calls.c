@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "turn/turn.h"
 
-/* ---- fixture: results by key and handle, artifacts of a host -------------------------------- */
+/* ---- fixture: results by key and handle, artifacts of a host -------------------- */
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
@@ -139,7 +139,7 @@ static peg_turn *turn_of(const char *ids)
     return turn;
 }
 
-/* ---- calls and results ----------------------------------------------------------------------- */
+/* ---- calls and results ---------------------------------------------------------- */
 
 static peg_status add_call(peg_turn *turn, const char *id)
 {
@@ -254,7 +254,7 @@ TEST(turn_copy_counts_the_calls_that_were_there_before)
     CHECK_INT(peg_turn_call_count(copy, checksum), 1);
 }
 
-/* ---- handles --------------------------------------------------------------------------------- */
+/* ---- handles -------------------------------------------------------------------- */
 
 /* T130 */
 TEST(turn_refuses_an_artifact_whose_id_is_the_handle_of_a_result)
