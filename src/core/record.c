@@ -21,6 +21,9 @@
 
 /* ---- the checksum --------------------------------------------------------------- */
 
+/* Most arguments fit, so that the text grows once. */
+enum { USUAL_BYTES = 512 };
+
 static const peg_json empty_object = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
 
 peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65], peg_error *reterr)
@@ -29,6 +32,7 @@ peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65],
     unsigned char digest[PEG_SHA256_BYTES];
     peg_status status;
 
+    peg__buf_reserve(&text, USUAL_BYTES);
     peg__buf_puts(&text, "{\"args\":");
     peg__json_canonical(args, &text);
     peg__buf_puts(&text, ",\"tool\":");
