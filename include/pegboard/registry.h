@@ -9,6 +9,9 @@
  *
  * Shared, reference counted. Any number of threads may read while one changes it. A copy costs
  * the same for one tool and for ten thousand, and shares nothing that a change could reach.
+ *
+ * A tool or a source that is NULL, and a policy that does not exist, are PEG_EINVAL
+ * (E_REGISTRY_ARGUMENT).
  */
 
 #include <pegboard/tool.h>

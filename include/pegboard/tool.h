@@ -44,7 +44,7 @@ typedef struct peg_tool_def {
     bool ephemeral;      /* gone when the dispatch is acked */
     bool trusted;        /* its text results are rendered as trusted */
     bool inline_result;  /* render its results whole, whatever their size */
-    bool open_arguments; /* keep a schema that is silent about extra members open */
+    bool open_arguments; /* keep input_schema as it is, open if it is silent about other members */
     bool read_only;      /* hints, for hosts and gateways; nothing here acts on them */
     bool idempotent;
     bool destructive;
@@ -65,6 +65,11 @@ typedef struct peg_tool_def {
  * Makes a tool. PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE) for what cannot work, with the field
  * as `where` ("/name", "/input_schema/properties/x"), the schema's own code as `cause`;
  * PEG_ENOMEM. On failure user_free is not called: user stays the caller's.
+ *
+ * The root of input_schema says "type": "object", or has references or branches that may be one. If
+ * it is silent about other members, it is closed: with additionalProperties, or beside references
+ * and branches with unevaluatedProperties. Drafts before 2019-09 cannot say the latter: then it
+ * stays open, and the log says so (E_TOOL_ARGUMENTS_OPEN).
  */
 PEG_API PEG_MUST_USE peg_status peg_tool_new(const peg_tool_def *def, peg_tool **ret_tool,
                                              peg_error *reterr);

@@ -155,51 +155,52 @@ static peg_status check_fields(const peg_tool_def *def, bool is_artifact_tool, p
 
 /* ---- steps: each fills a part of a tool that is still nobody else's -------------------------- */
 
-static peg_status copy_string(peg_tool *tool, const char *s, peg_str *ret_copy, peg_error *reterr)
+static size_t n_tags(const peg_tool_def *def)
 {
-    const peg_str text = peg_cstr(s);
-    const char *copy = peg__arena_copy(&tool->arena, text);
+    size_t n = 0;
 
-    if (!copy)
-        return peg__fail_nomem(reterr);
-    *ret_copy = peg__strn(copy, text.len);
-    return PEG_OK;
+    while (def->tags && def->tags[n])
+        n++;
+    return n;
 }
 
+/* Copies a string to *at, which moves on behind it. */
+static peg_str put_string(char **at, const char *s)
+{
+    const peg_str text = peg_cstr(s);
+    const peg_str copy = peg__strn(*at, text.len);
+
+    if (text.len)
+        memcpy(*at, text.ptr, text.len);
+    (*at)[text.len] = '\0';
+    *at += text.len + 1;
+    return copy;
+}
+
+/* One block of just the right size: a registry may have thousands of tools. Tags come first, for
+ * their alignment. */
 static peg_status copy_strings(peg_tool *tool, const peg_tool_def *def, peg_error *reterr)
 {
-    peg_status status;
+    const size_t n = n_tags(def);
+    size_t size = (n + 1) * sizeof(*tool->tags) + strlen(def->name) + strlen(def->description) +
+                  peg_cstr(def->version).len + 3;
+    char *at;
 
-    if ((status = copy_string(tool, def->name, &tool->name, reterr)) ||
-        (status = copy_string(tool, def->description, &tool->description, reterr)) ||
-        (status = copy_string(tool, def->version, &tool->version, reterr)))
-        return status;
+    for (size_t i = 0; i < n; i++)
+        size += strlen(def->tags[i]) + 1;
+    tool->tags = peg__alloc(size);
+    if (!tool->tags)
+        return peg__fail_nomem(reterr);
+    at = (char *)(tool->tags + n + 1);
+    tool->name = put_string(&at, def->name);
+    tool->description = put_string(&at, def->description);
+    tool->version = put_string(&at, def->version);
+    for (size_t i = 0; i < n; i++)
+        tool->tags[i] = put_string(&at, def->tags[i]).ptr;
+    tool->tags[n] = NULL;
     tool->def.name = tool->name.ptr;
     tool->def.description = tool->description.ptr;
     tool->def.version = tool->version.ptr;
-    return PEG_OK;
-}
-
-static peg_status copy_tags(peg_tool *tool, const peg_tool_def *def, peg_error *reterr)
-{
-    static const char *const none[] = {NULL};
-    const char **tags;
-    size_t n = 0;
-
-    tool->tags = none;
-    while (def->tags && def->tags[n])
-        n++;
-    if (n == 0)
-        return PEG_OK;
-    tags = peg__arena_alloc_zero(&tool->arena, (n + 1) * sizeof(*tags));
-    if (!tags)
-        return peg__fail_nomem(reterr);
-    for (size_t i = 0; i < n; i++) {
-        tags[i] = peg__arena_copy(&tool->arena, peg__str(def->tags[i]));
-        if (!tags[i])
-            return peg__fail_nomem(reterr);
-    }
-    tool->tags = tags;
     return PEG_OK;
 }
 
@@ -319,7 +320,7 @@ static void free_parts(peg_tool *tool)
     peg_json_doc_free(tool->examples);
     peg_schema_unref(tool->output);
     peg_schema_unref(tool->input);
-    peg__arena_free(&tool->arena);
+    peg__free(tool->tags);
     peg__free(tool);
 }
 
@@ -339,7 +340,10 @@ static peg_status fill_tool(peg_tool *tool, const peg_tool_def *def, peg_error *
 {
     static peg_status (*const steps[])(peg_tool * tool, const peg_tool_def *def,
                                        peg_error *reterr) = {
-        copy_strings, copy_tags, compile_schemas, read_meta, read_examples,
+        copy_strings,
+        compile_schemas,
+        read_meta,
+        read_examples,
     };
     peg_status status = PEG_OK;
 

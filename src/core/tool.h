@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "pegboard/tool.h"
 #include "schema/check.h"
@@ -14,17 +13,16 @@ struct peg__scratch;
 /* Shared immutable, but for the idle scratch, which is a cache. */
 struct peg_tool {
     atomic_uint n_refs;
-    struct peg__arena arena; /* strings and tags */
     peg_str name;
     peg_str description;
     peg_str version;
-    const char *const *tags;
+    const char **tags; /* NULL-terminated; the block also holds the strings */
     peg_schema *input;
     peg_schema *output;     /* NULL if none */
     peg_json_doc *examples; /* NULL if none */
     peg_json_doc *meta;     /* NULL if none; peg_tool_meta() is never NULL */
     const char *owner;      /* who forged it, or NULL; static. See core/registry.h */
-    peg_tool_def def;       /* flags, run, user; its strings point into the arena */
+    peg_tool_def def;       /* flags, run, user; its strings are those above */
     bool is_artifact_tool;
     bool has_defaults; /* something in the input schema can be filled in */
     _Atomic(struct peg__scratch *) idle;

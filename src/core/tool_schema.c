@@ -39,14 +39,16 @@ static const peg__keywords members = BIT(KW_PROPERTIES) | BIT(KW_PATTERN_PROPERT
 /* Without members of its own, a root with one of these is a map from names of the caller's. */
 static const peg__keywords maps = BIT(KW_PROPERTY_NAMES) | BIT(KW_MIN_PROPERTIES);
 
-enum { MAX_HOPS = 8 };
+/* Where looking for an object stops; whoever goes further is believed. */
+enum { MAX_HOPS = 8, MAX_VISITS = 1000, MAX_LOOKUPS = 1 << 20 };
 
 /* A root and how it is read. */
 struct root {
     const peg_json *value; /* an object, or true */
     struct peg__dialect dialect;
     struct peg__subschema sub;
-    bool is_hidden; /* a $ref stands here that hides all beside it */
+    bool is_hidden;  /* a $ref stands here that hides all beside it */
+    unsigned visits; /* schemas that were looked at */
 };
 
 /* ---- can it be an object? -------------------------------------------------------------------- */
@@ -75,7 +77,7 @@ static bool lists_object(const peg_json *values)
     return false;
 }
 
-static bool may_be_object(const struct root *root, const peg_json *schema, unsigned hops);
+static bool may_be_object(struct root *root, const peg_json *schema, unsigned hops);
 
 /* Where a reference within the document leads; NULL if it leads elsewhere or nowhere. */
 static const peg_json *follow(const peg_json *document, const peg_json *ref)
@@ -89,9 +91,9 @@ static const peg_json *follow(const peg_json *document, const peg_json *ref)
     return target;
 }
 
-/* Bounded by hops, as all that calls it.
+/* Bounded by hops and visits, in may_be_object().
  * NOLINTBEGIN(misc-no-recursion) */
-static bool may_one(const struct root *root, const peg_json *branches, unsigned hops)
+static bool may_one(struct root *root, const peg_json *branches, unsigned hops)
 {
     if (branches->kind != PEG_JSON_ARRAY || branches->len == 0)
         return true;
@@ -102,7 +104,7 @@ static bool may_one(const struct root *root, const peg_json *branches, unsigned 
     return false;
 }
 
-static bool may_all(const struct root *root, const peg_json *branches, unsigned hops)
+static bool may_all(struct root *root, const peg_json *branches, unsigned hops)
 {
     if (branches->kind != PEG_JSON_ARRAY)
         return true;
@@ -114,7 +116,7 @@ static bool may_all(const struct root *root, const peg_json *branches, unsigned 
 }
 
 /* Through what stands in other schemas. */
-static bool may_through(const struct root *root, const struct peg__subschema *sub, unsigned hops)
+static bool may_through(struct root *root, const struct peg__subschema *sub, unsigned hops)
 {
     const peg_json *target =
         peg__has(sub, KW_REF) ? follow(root->value, peg__value_of(sub, KW_REF)) : NULL;
@@ -129,15 +131,17 @@ static bool may_through(const struct root *root, const struct peg__subschema *su
 }
 
 /* False for what certainly accepts no object. */
-static bool may_be_object(const struct root *root, const peg_json *schema, unsigned hops)
+static bool may_be_object(struct root *root, const peg_json *schema, unsigned hops)
 {
     struct peg__subschema sub;
 
     if (schema->kind != PEG_JSON_OBJECT)
         return schema->kind != PEG_JSON_BOOL || peg_json_is_true(schema);
-    if (hops == 0)
+    if (hops == 0 || ++root->visits > MAX_VISITS)
         return true;
     peg__subschema_read(schema, &root->dialect, &sub);
+    if (schema != root->value && peg__has(&sub, KW_ID))
+        return true; /* its references start elsewhere */
     if (!may_through(root, &sub, hops - 1))
         return false;
     if (peg__has(&sub, KW_REF) && root->dialect.ref_stands_alone)
@@ -223,7 +227,8 @@ static peg_status check_required(const struct root *root, peg_error *reterr)
     char where[64];
     size_t i = 0;
 
-    if (!required || required->kind != PEG_JSON_ARRAY)
+    if (!required || required->kind != PEG_JSON_ARRAY ||
+        peg_json_len(required) * (properties ? peg_json_len(properties) : 0) > MAX_LOOKUPS)
         return PEG_OK;
     PEG_JSON_EACH_ITEM (required, name) {
         if (name->kind == PEG_JSON_STRING &&
@@ -238,7 +243,7 @@ static peg_status check_required(const struct root *root, peg_error *reterr)
     return PEG_OK;
 }
 
-static peg_status check_root(const struct root *root, bool is_open, peg_error *reterr)
+static peg_status check_root(struct root *root, bool is_open, peg_error *reterr)
 {
     const peg_json *type = peg_json_get(root->value, "type");
 

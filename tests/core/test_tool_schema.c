@@ -91,15 +91,39 @@ TEST(tool_schema_that_does_not_say_what_its_root_is_gets_a_remedy)
     }
 }
 
-TEST(tool_schema_that_refers_to_itself_for_ever_is_still_judged)
+/* Looking through all of it would take a thousand to the fourth steps. */
+TEST(tool_schema_that_refers_to_itself_a_thousand_times_is_judged_quickly)
 {
-    const peg_tool_def def = with_schema("{\"allOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}");
-    peg_tool *tool = NULL;
-    peg_error error;
-    const peg_status status = peg_tool_new(&def, &tool, &error);
+    struct peg__buf schema = PEG__BUF(1 << 20);
+    peg_tool_def def;
 
-    CHECK(status == PEG_OK || status == PEG_EINVAL);
-    peg_tool_unref(tool);
+    peg__buf_puts(&schema, "{\"allOf\":[");
+    for (int i = 0; i < 1000; i++)
+        peg__buf_puts(&schema, "{\"properties\":{\"a\":{}},\"$ref\":\"#\"},");
+    peg__buf_puts(&schema, "{\"properties\":{\"b\":{}}}]}");
+    def = with_schema(schema.ptr);
+
+    peg_tool_unref(make(&def));
+    peg__buf_free(&schema);
+}
+
+TEST(tool_schema_with_long_lists_is_judged_quickly)
+{
+    enum { N = 30000 };
+    struct peg__buf schema = PEG__BUF(4 << 20);
+    peg_tool_def def;
+
+    peg__buf_puts(&schema, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < N / 2; i++)
+        peg__buf_printf(&schema, "%s\"a%d\":{}", i ? "," : "", i);
+    peg__buf_puts(&schema, "},\"required\":[");
+    for (int i = 0; i < N; i++)
+        peg__buf_printf(&schema, "%s\"a%d\"", i ? "," : "", i);
+    peg__buf_puts(&schema, "]}");
+    def = with_schema(schema.ptr);
+
+    peg_tool_unref(make(&def));
+    peg__buf_free(&schema);
 }
 
 TEST(tool_schema_with_a_default_it_would_refuse_is_refused)
