@@ -14,8 +14,8 @@
 
 enum {
     MAX_LABEL = 999,
-    /* Parentheses inside parentheses of a URL: `](` comes once for each. */
-    MAX_PARENTHESES = 32,
+    /* Inside each other in a URL. Looking ahead from each `](` of many ends after as many. */
+    MAX_PARENTHESES = 8,
     MAX_SCHEME = 32,
 };
 
@@ -513,10 +513,12 @@ static const struct {
 
 size_t peg__md_entity(peg_str s, struct peg__buf *out)
 {
-    if (s.len > 1 && s.ptr[1] == '#')
+    if (s.len < 2)
+        return 0;
+    if (s.ptr[1] == '#')
         return numeric_entity(s, out);
     for (size_t i = 0; i < sizeof(entities) / sizeof(entities[0]); i++) {
-        if (!peg__str_starts(s, entities[i].name))
+        if (s.ptr[1] != entities[i].name.ptr[1] || !peg__str_starts(s, entities[i].name))
             continue;
         if (out)
             peg__buf_puts(out, entities[i].text);
