@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,22 +67,80 @@ void peg__buf_repeat(struct peg__buf *buf, char c, size_t n)
     buf->ptr[buf->len] = '\0';
 }
 
+static int formatted_len(const char *fmt, va_list args) PEG_PRINTF(1, 0);
+static int formatted_len(const char *fmt, va_list args)
+{
+    va_list again;
+    int len;
+
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    return len;
+}
+
+/* How much of a text ends with a whole character, if at most one at its end is split. */
+static size_t whole_len(const char *text, size_t len)
+{
+    size_t last = len;
+    size_t n;
+
+    while (last > 0 && len - last < 3 && ((unsigned char)text[last - 1] & 0xC0) == 0x80)
+        last--;
+    if (last == 0)
+        return len;
+    last--;
+    n = (unsigned char)text[last] < 0xC0   ? 1
+        : (unsigned char)text[last] < 0xE0 ? 2
+        : (unsigned char)text[last] < 0xF0 ? 3
+                                           : 4;
+    return len - last < n ? last : len;
+}
+
+static void add_formatted(struct peg__buf *buf, size_t len, const char *fmt, va_list args)
+    PEG_PRINTF(3, 0);
+static void add_formatted(struct peg__buf *buf, size_t len, const char *fmt, va_list args)
+{
+    char *to = peg__buf_reserve(buf, len);
+
+    if (!to)
+        return;
+    vsnprintf(to, len + 1, fmt, args);
+    buf->len += len;
+}
+
+void peg__buf_vprintf(struct peg__buf *buf, const char *fmt, va_list args)
+{
+    const int len = formatted_len(fmt, args);
+
+    if (len >= 0)
+        add_formatted(buf, (size_t)len, fmt, args);
+}
+
+void peg__buf_vprintf_cut(struct peg__buf *buf, const char *fmt, va_list args)
+{
+    const size_t room = buf->max - buf->len;
+    const size_t before = buf->len;
+    const int len = formatted_len(fmt, args);
+
+    if (len < 0 || (size_t)len <= room) {
+        peg__buf_vprintf(buf, fmt, args);
+        return;
+    }
+    add_formatted(buf, room, fmt, args);
+    if (buf->status)
+        return;
+    buf->len = before + whole_len(buf->ptr + before, room);
+    buf->ptr[buf->len] = '\0';
+}
+
 void peg__buf_printf(struct peg__buf *buf, const char *fmt, ...)
 {
     va_list args;
-    char *to;
-    int n;
 
     va_start(args, fmt);
-    n = vsnprintf(NULL, 0, fmt, args);
+    peg__buf_vprintf(buf, fmt, args);
     va_end(args);
-    to = n < 0 ? NULL : peg__buf_reserve(buf, (size_t)n);
-    if (!to)
-        return;
-    va_start(args, fmt);
-    vsnprintf(to, (size_t)n + 1, fmt, args);
-    va_end(args);
-    buf->len += (size_t)n;
 }
 
 void peg__buf_clear(struct peg__buf *buf)

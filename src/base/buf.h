@@ -11,6 +11,8 @@
  *   status = peg__buf_take(&buf, &text, &len, reterr);
  */
 
+#include <stdarg.h>
+
 #include "pegboard/common.h"
 
 struct peg__buf {
@@ -34,6 +36,10 @@ void peg__buf_puts(struct peg__buf *buf, const char *s);
 void peg__buf_putc(struct peg__buf *buf, char c);
 void peg__buf_repeat(struct peg__buf *buf, char c, size_t n);
 void peg__buf_printf(struct peg__buf *buf, const char *fmt, ...) PEG_PRINTF(2, 3);
+void peg__buf_vprintf(struct peg__buf *buf, const char *fmt, va_list args) PEG_PRINTF(2, 0);
+/* The same for words of any length: what the maximum has no room for is left out, whole
+ * characters. */
+void peg__buf_vprintf_cut(struct peg__buf *buf, const char *fmt, va_list args) PEG_PRINTF(2, 0);
 
 /* Forgets the bytes and the failure, keeps the memory. */
 void peg__buf_clear(struct peg__buf *buf);

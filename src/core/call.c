@@ -5,7 +5,6 @@
 #include "core/call.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -100,8 +99,9 @@ static bool has_answered(const peg_call *call)
     return call->answer.kind != PEG__ANSWER_NONE || call->is_out_of_memory;
 }
 
-static peg_status out_of_memory(peg_call *call)
+peg_status peg__call_out_of_memory(peg_call *call)
 {
+    peg__call_forget_answer(call);
     call->is_out_of_memory = true;
     return PEG_ENOMEM;
 }
@@ -117,7 +117,7 @@ static peg_status answer_with_text(peg_call *call, enum peg__answer_kind kind)
     }
     peg__buf_free(&call->answer.text);
     if (status == PEG_ENOMEM)
-        return out_of_memory(call);
+        return peg__call_out_of_memory(call);
     call->answer.kind = PEG__ANSWER_TOO_LARGE;
     return PEG_ELIMIT;
 }
@@ -136,26 +136,6 @@ peg_status peg_call_reply_bytes(peg_call *call, peg_str bytes)
     return answer_with_text(call, PEG__ANSWER_TEXT);
 }
 
-/* Formatted text of any length, at most the maximum of the buffer. */
-static void add_formatted(struct peg__buf *buf, const char *fmt, va_list args) PEG_PRINTF(2, 0);
-static void add_formatted(struct peg__buf *buf, const char *fmt, va_list args)
-{
-    va_list again;
-    char *to;
-    int len;
-
-    va_copy(again, args);
-    len = vsnprintf(NULL, 0, fmt, again);
-    va_end(again);
-    if (len < 0)
-        return;
-    to = peg__buf_reserve(buf, (size_t)len);
-    if (!to)
-        return;
-    vsnprintf(to, (size_t)len + 1, fmt, args);
-    buf->len += (size_t)len;
-}
-
 peg_status peg_call_replyf(peg_call *call, const char *fmt, ...)
 {
     va_list args;
@@ -164,7 +144,7 @@ peg_status peg_call_replyf(peg_call *call, const char *fmt, ...)
         return PEG_ESTATE;
     call->answer.text.max = call->task->max_result_bytes;
     va_start(args, fmt);
-    add_formatted(&call->answer.text, fmt, args);
+    peg__buf_vprintf(&call->answer.text, fmt, args);
     va_end(args);
     return answer_with_text(call, PEG__ANSWER_TEXT);
 }
@@ -201,7 +181,7 @@ peg_status peg_call_reply_media(peg_call *call, peg_media *const *media, size_t 
     }
     call->answer.media = peg__alloc_zero(n_media, sizeof(*call->answer.media));
     if (!call->answer.media)
-        return out_of_memory(call);
+        return peg__call_out_of_memory(call);
     for (size_t i = 0; i < n_media; i++)
         call->answer.media[i] = peg_media_ref(media[i]);
     call->answer.n_media = n_media;
@@ -220,35 +200,50 @@ peg_status peg_call_reply_artifact(peg_call *call, peg_artifact *artifact)
     return PEG_OK;
 }
 
+/* False when out of memory. */
+static bool keep_cause(struct peg__answer *answer, const char *code)
+{
+    const size_t size = strlen(code) + 1;
+
+    if (!*code)
+        return true;
+    answer->cause = peg__alloc(size);
+    if (answer->cause)
+        memcpy(answer->cause, code, size);
+    return answer->cause != NULL;
+}
+
+peg_status peg__call_fail_because(peg_call *call, const char *code, struct peg__buf *sentence)
+{
+    peg_status status = PEG_ESTATE;
+
+    if (!has_answered(call)) {
+        call->answer.text = *sentence;
+        *sentence = (struct peg__buf){.max = sentence->max};
+        status = keep_cause(&call->answer, code) ? answer_with_text(call, PEG__ANSWER_FAILURE)
+                                                 : peg__call_out_of_memory(call);
+    }
+    peg__buf_free(sentence);
+    return status;
+}
+
 peg_status peg_call_fail(peg_call *call, const char *fmt, ...)
 {
+    struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
     va_list args;
 
-    if (has_answered(call))
-        return PEG_ESTATE;
-    call->answer.text.max = PEG_LIMIT_FAILURE_BYTES;
     va_start(args, fmt);
-    add_formatted(&call->answer.text, fmt, args);
+    peg__buf_vprintf_cut(&sentence, fmt, args);
     va_end(args);
-    if (call->answer.text.status == PEG_ELIMIT) {
-        peg__buf_free(&call->answer.text);
-        peg__buf_puts(&call->answer.text, "the tool failed, with more words than are kept");
-    }
-    return answer_with_text(call, PEG__ANSWER_FAILURE);
+    return peg__call_fail_because(call, "", &sentence);
 }
 
 peg_status peg_call_fail_with(peg_call *call, const peg_error *error)
 {
-    const char *code = error->code ? error->code : "";
-    const size_t size = strlen(code) + 1;
+    struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
 
-    if (has_answered(call))
-        return PEG_ESTATE;
-    call->answer.cause = peg__alloc(size);
-    if (!call->answer.cause)
-        return out_of_memory(call);
-    memcpy(call->answer.cause, code, size);
-    return peg_call_fail(call, "%s", error->message);
+    peg__buf_puts(&sentence, error->message);
+    return peg__call_fail_because(call, error->code ? error->code : "", &sentence);
 }
 
 /* ---- server-data ---------------------------------------------------------------- */
@@ -290,7 +285,7 @@ peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char
     }
     write_server_data(&call->server_data, kind, audience, data);
     if (call->server_data.status == PEG_ENOMEM)
-        return out_of_memory(call);
+        return peg__call_out_of_memory(call);
     if (call->server_data.status)
         call->server_data_wrong = "it is larger than PEG_LIMIT_SERVER_DATA_BYTES (1 MiB)";
     return call->server_data.status;

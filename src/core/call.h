@@ -67,6 +67,11 @@ peg_call *peg__call_unref(peg_call *call);
 
 /* Drops what was answered so far. */
 void peg__call_forget_answer(peg_call *call);
+/* An answer could not be made: the call ends with PEG_ENOMEM, which is returned. */
+peg_status peg__call_out_of_memory(peg_call *call);
+/* As peg_call_fail_with(), for a sentence longer than an error's, which is taken over. `code` may
+ * be "". */
+peg_status peg__call_fail_because(peg_call *call, const char *code, struct peg__buf *sentence);
 
 /* What the handler gets: what pre_execute put there, else filled, else as sent. */
 const peg_json *peg__call_args(const peg_call *call);

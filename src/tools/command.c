@@ -34,28 +34,6 @@ struct command {
 
 /* ---- failing ------------------------------------------------------------------------- */
 
-static void out_of_memory(peg_call *call)
-{
-    peg__call_forget_answer(call);
-    call->is_out_of_memory = true;
-}
-
-/* A failed answer of any length, with a code behind it. Frees the sentence. */
-static void fail(peg_call *call, const char *code, struct peg__buf *sentence)
-{
-    const size_t size = strlen(code) + 1;
-    char *cause = peg__alloc(size);
-
-    if (!cause || sentence->status || peg_call_fail(call, "%s", sentence->ptr) != PEG_OK) {
-        peg__free(cause);
-        out_of_memory(call);
-    } else {
-        memcpy(cause, code, size);
-        call->answer.cause = cause;
-    }
-    peg__buf_free(sentence);
-}
-
 /* How many bytes the character at the start of `s` has; 0 if it is none. */
 static size_t character(peg_str s)
 {
@@ -151,21 +129,21 @@ static void fail_exited(peg_call *call, const struct command *command,
                         "the command '%.256s' has ended, and how is not known: the host ignores "
                         "SIGCHLD or waits for processes that are not its own",
                         name);
-        fail(call, "E_COMMAND_EXIT", &out);
+        peg__call_fail_because(call, "E_COMMAND_EXIT", &out);
         return;
     }
     if (result->end == PEG__PROCESS_EXITED) {
         peg__buf_printf(&out, "the command '%.256s' ended with exit status %d", name,
                         result->number);
         add_tail(&out, result);
-        fail(call, "E_COMMAND_EXIT", &out);
+        peg__call_fail_because(call, "E_COMMAND_EXIT", &out);
         return;
     }
     abbreviation = sigabbrev_np(result->number);
     peg__buf_printf(&out, "the command '%.256s' was ended by signal %d (SIG%s)", name,
                     result->number, abbreviation ? abbreviation : "?");
     add_tail(&out, result);
-    fail(call, "E_COMMAND_SIGNAL", &out);
+    peg__call_fail_because(call, "E_COMMAND_SIGNAL", &out);
 }
 
 /* What we ended ourselves, or never began. */
@@ -193,7 +171,7 @@ static void fail_ended(peg_call *call, const struct command *command,
             peg__buf_printf(&out, " (%s)", why.message);
         add_tail(&out, result);
     }
-    fail(call, code, &out);
+    peg__call_fail_because(call, code, &out);
 }
 
 /* ---- answering -------------------------------------------------------------------------- */
@@ -211,12 +189,12 @@ static void reply_json(peg_call *call, const struct command *command, peg_str ou
         return;
     }
     if (status == PEG_ENOMEM) {
-        out_of_memory(call);
+        peg__call_out_of_memory(call);
         return;
     }
     peg__buf_printf(&out, "the command '%.256s' did not write JSON: line %u, column %u: %s",
                     command->program.argv[0], error.line, error.column, error.message);
-    fail(call, "E_COMMAND_JSON", &out);
+    peg__call_fail_because(call, "E_COMMAND_JSON", &out);
 }
 
 static void answer(peg_call *call, const struct command *command,
@@ -259,7 +237,7 @@ static void run_command(peg_call *call, const peg_json *args, void *user)
     peg__buf_putc(&input, '\n'); /* for commands that read lines */
     def.input = peg__buf_view(&input);
     if (input.status || peg__process_run(&def, peg_call_ctx(call), &result, NULL)) {
-        out_of_memory(call);
+        peg__call_out_of_memory(call);
     } else {
         answer(call, command, &result);
         peg__buf_free(&result.output);

@@ -36,6 +36,48 @@ TEST(buf_stops_at_its_maximum_and_says_so)
     CHECK(!text);
 }
 
+static void put_cut(struct peg__buf *buf, const char *fmt, ...) PEG_PRINTF(2, 3);
+static void put_cut(struct peg__buf *buf, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    peg__buf_vprintf_cut(buf, fmt, args);
+    va_end(args);
+}
+
+TEST(buf_cuts_words_at_its_maximum_where_a_character_ends)
+{
+    static const struct {
+        size_t max;
+        const char *words;
+        const char *kept;
+    } cases[] = {
+        {8, "abc", "-abc"},
+        {4, "abc", "-abc"},
+        {3, "abc", "-ab"},
+        {1, "abc", "-"},
+        {4, "a\u00E4\u00E4", "-a\u00E4"},
+        {5, "a\u00E4\u00E4", "-a\u00E4"},
+        {3, "a\u00E4", "-a"},
+        {3, "\u20AC", "-"},
+        {4, "\u20ACx", "-\u20AC"},
+        {4, "\U0001F600", "-"},
+        {5, "\U0001F600x", "-\U0001F600"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct peg__buf buf = PEG__BUF(cases[i].max);
+
+        peg__buf_putc(&buf, '-');
+        put_cut(&buf, "%s", cases[i].words);
+        CHECK_INT(buf.status, PEG_OK);
+        CHECK_STR(peg__buf_view(&buf), cases[i].kept);
+        CHECK_STR(peg__str(buf.ptr), cases[i].kept);
+        peg__buf_free(&buf);
+    }
+}
+
 TEST(buf_hands_over_an_empty_text)
 {
     struct peg__buf buf = PEG__BUF(4);
