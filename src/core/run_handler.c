@@ -99,13 +99,24 @@ enum outcome {
     OUTCOME_FAILED, /* *ret_failure says how */
 };
 
+/* A handler that stopped because it was told to has said how far it came. What an abandoned one
+ * says, and when, is its own. */
 static enum outcome fail_in_time(const struct peg__run *run, bool is_abandoned, peg_error *failure)
 {
     const char *what = is_abandoned
                            ? "did not answer in time and was given up; whether it had its effect "
                              "is not known"
                            : "answered too late; the answer was dropped, its effect was not undone";
+    const struct peg__answer *answer = is_abandoned ? NULL : &run->call->answer;
 
+    if (answer && answer->kind == PEG__ANSWER_FAILURE) {
+        peg__fail(failure, PEG_ETIMEOUT, "E_TOOL_TIMEOUT",
+                  "the tool '%.*s' stopped at its deadline (timeout_ms %lld): %s",
+                  PEG_ARG(run->record->tool), (long long)timeout_of(run),
+                  answer->text.ptr ? answer->text.ptr : "");
+        failure->cause = answer->cause ? answer->cause : "";
+        return OUTCOME_FAILED;
+    }
     peg__fail(failure, PEG_ETIMEOUT, "E_TOOL_TIMEOUT", "the tool '%.*s' %s (timeout_ms %lld)",
               PEG_ARG(run->record->tool), what, (long long)timeout_of(run));
     return OUTCOME_FAILED;

@@ -163,6 +163,34 @@ TEST(a_late_answer_of_an_inline_handler_is_a_timeout_and_dropped)
     world_close(&w);
 }
 
+static void stop_in_time(peg_call *call, const peg_json *args, void *user)
+{
+    const struct world *w = user;
+    const peg_error why = {.code = "E_HALF", .cause = "", .message = "stopped after page 3"};
+
+    (void)args;
+    peg_clock_manual_advance(w->clock, 31000);
+    CHECK(peg_call_should_stop(call));
+    peg_call_fail_with(call, &why);
+}
+
+TEST(a_handler_that_stops_at_its_deadline_is_a_timeout_with_its_own_words_and_code)
+{
+    struct world w;
+    peg_record *record = NULL;
+
+    CHECK_INT(world_open(&w), PEG_OK);
+    CHECK_INT(world_add_fn(&w, "polite", NULL, stop_in_time), PEG_OK);
+    CHECK_INT(world_call(&w, "polite", "{}", NULL, &record), PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_TIMEOUT");
+    CHECK_STR(peg__str(peg_record_cause(record)), "E_HALF");
+    CHECK_CONTAINS(peg_record_text(record), "timeout_ms 30000");
+    CHECK_CONTAINS(peg_record_text(record), "stopped after page 3");
+    peg_record_unref(record);
+    world_close(&w);
+}
+
 TEST(a_tool_has_a_timeout_of_its_own_or_none)
 {
     struct world w;
