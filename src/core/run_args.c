@@ -26,7 +26,7 @@ static peg_status refuse_too_large(struct peg__run *run, peg_error *reterr)
 {
     const int64_t max = run->options.max_args_bytes;
 
-    peg__run_tell_limit(run, "E_LIMIT_ARGS_BYTES", "max_args_bytes", max);
+    peg__run_tell_limit(run, "E_LIMIT_ARGS_BYTES", "max_args_bytes (%lld)", (long long)max);
     return peg__run_refuse(run, "E_LIMIT_ARGS_BYTES", "", reterr,
                            "the arguments of '%.*s' have %zu bytes, more than max_args_bytes "
                            "(%lld); send less",
@@ -88,16 +88,15 @@ peg_status peg__run_read_args(struct peg__run *run, peg_error *reterr)
 peg_status peg__run_check_args(struct peg__run *run, peg_error *reterr)
 {
     struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
-    struct peg__scratch *scratch = peg__scratch_take(run->tool);
+    struct peg__scratch scratch;
     peg_json_doc *filled = NULL;
     peg_error why;
     peg_status status;
 
-    if (!scratch)
-        return peg__fail_nomem(reterr);
-    status = peg__tool_check_args(run->tool, scratch, peg_record_args(run->record), &filled,
+    peg__scratch_open(run->tool, &scratch);
+    status = peg__tool_check_args(run->tool, &scratch, peg_record_args(run->record), &filled,
                                   &sentence, &why);
-    peg__scratch_give(run->tool, scratch);
+    peg__scratch_close(run->tool, &scratch);
     if (status == PEG_ENOMEM) {
         peg__buf_free(&sentence);
         return peg__fail_nomem(reterr);

@@ -29,14 +29,13 @@ static peg_status refuse_output(struct peg__run *run, const char *cause, peg_err
 static peg_status check_value(struct peg__run *run, const peg_json *value, peg_error *reterr)
 {
     struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
-    struct peg__scratch *scratch = peg__scratch_take(run->tool);
+    struct peg__scratch scratch;
     peg_error why;
     peg_status status;
 
-    if (!scratch)
-        return peg__fail_nomem(reterr);
-    status = peg__tool_check_output(run->tool, scratch, value, &sentence, &why);
-    peg__scratch_give(run->tool, scratch);
+    peg__scratch_open(run->tool, &scratch);
+    status = peg__tool_check_output(run->tool, &scratch, value, &sentence, &why);
+    peg__scratch_close(run->tool, &scratch);
     if (!status)
         return PEG_OK;
     if (status == PEG_ENOMEM) {
@@ -90,21 +89,34 @@ static peg_status check_output(struct peg__run *run, peg_error *reterr)
 }
 
 /* Malformed server-data voids the result: a host must not see half of what a tool meant. */
+static peg_status refuse_server_data(struct peg__run *run, const char *why, peg_error *reterr)
+{
+    return peg__run_refuse(run, "E_TOOL_SERVER_DATA", "", reterr,
+                           "the result of '%.*s' is void: its server-data is malformed: %s",
+                           PEG_ARG(run->record->tool), why);
+}
+
 static peg_status take_server_data(struct peg__run *run, peg_error *reterr)
 {
+    /* Data as deep as JSON may be is in an array of objects. */
+    const peg_json_options options = {.max_depth = PEG_LIMIT_JSON_DEPTH + 2};
     peg_call *call = run->call;
+    peg_error why;
+    peg_status status;
 
     if (call->server_data_wrong)
-        return peg__run_refuse(run, "E_TOOL_SERVER_DATA", "", reterr,
-                               "the result of '%.*s' is void: its server-data is malformed: %s",
-                               PEG_ARG(run->record->tool), call->server_data_wrong);
+        return refuse_server_data(run, call->server_data_wrong, reterr);
     if (!call->server_data.len)
         return PEG_OK;
+    call->server_data.max++; /* the limit is about what the handler gave */
     peg__buf_putc(&call->server_data, ']');
     if (call->server_data.status)
         return peg__fail_nomem(reterr);
-    return peg_json_parse(peg__buf_view(&call->server_data), NULL, &run->record->server_data,
-                          reterr);
+    status = peg_json_parse(peg__buf_view(&call->server_data), &options, &run->record->server_data,
+                            &why);
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    return status ? refuse_server_data(run, why.message, reterr) : PEG_OK;
 }
 
 peg_status peg__run_check_result(struct peg__run *run, peg_error *reterr)

@@ -271,18 +271,17 @@ static peg_status check_example(peg_tool *tool, struct peg__scratch *scratch, si
 
 static peg_status check_examples(peg_tool *tool, const peg_json *examples, peg_error *reterr)
 {
-    struct peg__scratch *scratch = peg__scratch_take(tool);
+    struct peg__scratch scratch;
     peg_status status = PEG_OK;
     size_t i = 0;
 
-    if (!scratch)
-        return peg__fail_nomem(reterr);
+    peg__scratch_open(tool, &scratch);
     PEG_JSON_EACH_ITEM (examples, example) {
-        status = check_example(tool, scratch, i++, example, reterr);
+        status = check_example(tool, &scratch, i++, example, reterr);
         if (status)
             break;
     }
-    peg__scratch_give(tool, scratch);
+    peg__scratch_close(tool, &scratch);
     return status;
 }
 
@@ -303,12 +302,16 @@ static peg_status read_examples(peg_tool *tool, const peg_tool_def *def, peg_err
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+static void scratch_clear(struct peg__scratch *scratch)
+{
+    peg__checker_done(&scratch->checker);
+    peg_report_free(scratch->report);
+}
+
 static void scratch_free(struct peg__scratch *scratch)
 {
-    if (scratch) {
-        peg__checker_done(&scratch->checker);
-        peg_report_free(scratch->report);
-    }
+    if (scratch)
+        scratch_clear(scratch);
     peg__free(scratch);
 }
 
@@ -408,22 +411,35 @@ peg_tool *peg_tool_unref(peg_tool *tool)
 
 /* ---- scratch: one slot, because a tool is mostly called by one thread at a time -------------- */
 
-struct peg__scratch *peg__scratch_take(peg_tool *tool)
+void peg__scratch_open(peg_tool *tool, struct peg__scratch *scratch)
 {
-    struct peg__scratch *scratch =
-        atomic_exchange_explicit(&tool->idle, NULL, memory_order_acquire);
+    struct peg__scratch *idle = NULL;
 
-    if (scratch)
-        return scratch;
-    scratch = peg__alloc(sizeof(*scratch));
-    if (scratch) {
-        peg__checker_init(&scratch->checker, NULL);
-        scratch->report = NULL;
+    /* Looked at first: most schemas leave nothing, and a load is cheaper than an exchange. */
+    if (atomic_load_explicit(&tool->idle, memory_order_relaxed))
+        idle = atomic_exchange_explicit(&tool->idle, NULL, memory_order_acquire);
+    if (idle) {
+        *scratch = *idle;
+        scratch->shell = idle;
+        return;
     }
-    return scratch;
+    peg__checker_init(&scratch->checker, NULL);
+    scratch->report = NULL;
+    scratch->shell = NULL;
 }
 
-void peg__scratch_give(peg_tool *tool, struct peg__scratch *scratch)
+void peg__scratch_close(peg_tool *tool, struct peg__scratch *scratch)
 {
-    scratch_free(atomic_exchange_explicit(&tool->idle, scratch, memory_order_acq_rel));
+    struct peg__scratch *idle = scratch->shell;
+
+    if (!scratch->report && peg__checker_is_bare(&scratch->checker))
+        return;
+    if (!idle)
+        idle = peg__alloc(sizeof(*idle));
+    if (!idle) {
+        scratch_clear(scratch);
+        return;
+    }
+    *idle = *scratch;
+    scratch_free(atomic_exchange_explicit(&tool->idle, idle, memory_order_acq_rel));
 }

@@ -32,15 +32,17 @@ struct peg_tool {
 peg_status peg__tool_new(const peg_tool_def *def, bool is_artifact_tool, const char *owner,
                          peg_tool **ret_tool, peg_error *reterr);
 
-/* What checking needs: a checker and a report. One thread at a time. */
+/* What checking needs, on the stack of whoever checks. */
 struct peg__scratch {
     struct peg_checker checker;
-    peg_report *report; /* made when first needed */
+    peg_report *report;         /* made when first needed */
+    struct peg__scratch *shell; /* memory to leave it in, or NULL */
 };
 
-/* Takes the tool's idle one or makes one; NULL when out of memory. */
-struct peg__scratch *peg__scratch_take(peg_tool *tool);
-void peg__scratch_give(peg_tool *tool, struct peg__scratch *scratch);
+/* Starts with what an earlier check of the tool left, or empty. Allocates nothing. */
+void peg__scratch_open(peg_tool *tool, struct peg__scratch *scratch);
+/* Leaves what checks had to allocate (for patterns, reports) with the tool, for the next one. */
+void peg__scratch_close(peg_tool *tool, struct peg__scratch *scratch);
 
 /*
  * The one place that rejects bad arguments. PEG_OK: *ret_filled is a new document with defaults, or

@@ -213,12 +213,11 @@ peg_status peg_tool_validate(const peg_tool *tool, const peg_json *args, peg_jso
 {
     /* The idle scratch is a cache: the tool stays what it is. */
     peg_tool *owner = peg__unconst(tool);
-    struct peg__scratch *scratch = peg__scratch_take(owner);
+    struct peg__scratch scratch;
     peg_status status;
 
-    if (!scratch)
-        return peg__fail_nomem(reterr);
-    status = peg__tool_check_args(tool, scratch, args, ret_filled, NULL, reterr);
-    peg__scratch_give(owner, scratch);
+    peg__scratch_open(owner, &scratch);
+    status = peg__tool_check_args(tool, &scratch, args, ret_filled, NULL, reterr);
+    peg__scratch_close(owner, &scratch);
     return status;
 }

@@ -56,6 +56,12 @@ void peg__checker_init(struct peg_checker *ck, const peg_checker_options *option
 /* Frees what checks have allocated. */
 void peg__checker_done(struct peg_checker *ck);
 
+/* Has no check allocated anything yet? */
+static inline bool peg__checker_is_bare(const struct peg_checker *ck)
+{
+    return !ck->matcher && !ck->words && !ck->content;
+}
+
 enum peg__match peg__checker_match(struct peg_checker *ck, const struct peg__pattern *pattern,
                                    peg_str subject);
 uint64_t peg__checker_seed(struct peg_checker *ck);

@@ -58,20 +58,20 @@ static struct outcome check_with(peg_tool *tool, const char *args)
 {
     struct peg__buf sentence = PEG__BUF(2000);
     struct outcome o = {0};
-    struct peg__scratch *scratch = peg__scratch_take(tool);
+    struct peg__scratch scratch;
     peg_json_doc *doc = NULL;
     peg_json_doc *filled = NULL;
 
-    o.status = scratch ? peg_json_parse(peg__str(args), NULL, &doc, &o.error) : PEG_ENOMEM;
+    peg__scratch_open(tool, &scratch);
+    o.status = peg_json_parse(peg__str(args), NULL, &doc, &o.error);
     if (o.status == PEG_OK)
         o.status =
-            peg__tool_check_args(tool, scratch, peg_json_root(doc), &filled, &sentence, &o.error);
+            peg__tool_check_args(tool, &scratch, peg_json_root(doc), &filled, &sentence, &o.error);
     keep_filled(&o, filled);
     snprintf(o.sentence, sizeof(o.sentence), "%.*s", PEG_ARG(peg__buf_view(&sentence)));
     peg__buf_free(&sentence);
     peg_json_doc_free(doc);
-    if (scratch)
-        peg__scratch_give(tool, scratch);
+    peg__scratch_close(tool, &scratch);
     return o;
 }
 
@@ -313,20 +313,21 @@ TEST(args_sentence_is_cut_where_its_room_ends)
 {
     struct peg__buf sentence = PEG__BUF(40);
     peg_tool *tool = make(NULL);
-    struct peg__scratch *scratch = peg__scratch_take(tool);
+    struct peg__scratch scratch;
     peg_json_doc *doc = NULL;
     peg_json_doc *filled = NULL;
 
+    peg__scratch_open(tool, &scratch);
     CHECK_INT(peg_json_parse(peg__str("{\"\xC3\xA9\xC3\xA9\xC3\xA9\":1}"), NULL, &doc, NULL),
               PEG_OK);
-    CHECK_INT(peg__tool_check_args(tool, scratch, peg_json_root(doc), &filled, &sentence, NULL),
+    CHECK_INT(peg__tool_check_args(tool, &scratch, peg_json_root(doc), &filled, &sentence, NULL),
               PEG_ESCHEMA);
 
     CHECK_INT(sentence.status, PEG_OK);
     CHECK_STR(peg__buf_view(&sentence), "invalid arguments for 'search':\nthe memb");
     peg__buf_free(&sentence);
     peg_json_doc_free(doc);
-    peg__scratch_give(tool, scratch);
+    peg__scratch_close(tool, &scratch);
     peg_tool_unref(tool);
 }
 
@@ -373,18 +374,19 @@ TEST(result_is_checked_against_the_output_schema)
                                 "{\"type\":\"array\",\"items\":{\"type\":"
                                 "\"integer\"}}");
     struct peg__buf sentence = PEG__BUF(2000);
-    struct peg__scratch *scratch = peg__scratch_take(tool);
+    struct peg__scratch scratch;
     peg_json_doc *good = NULL;
     peg_json_doc *bad = NULL;
     peg_error error;
 
+    peg__scratch_open(tool, &scratch);
     CHECK_INT(peg_json_parse(peg__str("[1,2]"), NULL, &good, NULL), PEG_OK);
     CHECK_INT(peg_json_parse(peg__str("[1,\"x\"]"), NULL, &bad, NULL), PEG_OK);
 
-    CHECK_STATUS(peg__tool_check_output(tool, scratch, peg_json_root(good), &sentence, &error),
+    CHECK_STATUS(peg__tool_check_output(tool, &scratch, peg_json_root(good), &sentence, &error),
                  PEG_OK, error);
     CHECK_INT(sentence.len, 0);
-    CHECK_INT(peg__tool_check_output(tool, scratch, peg_json_root(bad), &sentence, &error),
+    CHECK_INT(peg__tool_check_output(tool, &scratch, peg_json_root(bad), &sentence, &error),
               PEG_ESCHEMA);
     CHECK_STR(peg__str(error.code), "E_TOOL_OUTPUT_INVALID");
     CHECK_STR(peg__str(error.where), "/1");
@@ -393,7 +395,7 @@ TEST(result_is_checked_against_the_output_schema)
     peg__buf_free(&sentence);
     peg_json_doc_free(good);
     peg_json_doc_free(bad);
-    peg__scratch_give(tool, scratch);
+    peg__scratch_close(tool, &scratch);
     peg_tool_unref(tool);
 }
 
@@ -422,19 +424,19 @@ TEST(validate_checks_as_a_call_would)
 
 /* ---- scratch --------------------------------------------------------------------------------- */
 
-TEST(scratch_is_taken_again_by_the_next_call)
+TEST(scratch_leaves_with_the_tool_what_checks_allocated_and_nothing_else)
 {
-    peg_tool *tool = make(NULL);
-    struct peg__scratch *first = peg__scratch_take(tool);
-    struct peg__scratch *second = peg__scratch_take(tool);
+    peg_tool *plain = make(NULL);
+    peg_tool *patterned =
+        make("{\"type\":\"object\",\"properties\":{\"s\":{\"pattern\":\"^a.*b.*c$\"}}}");
 
-    CHECK(first != second);
-    peg__scratch_give(tool, first);
-    peg__scratch_give(tool, second);
-    first = peg__scratch_take(tool);
-    CHECK(first == second);
-    peg__scratch_give(tool, first);
-    peg_tool_unref(tool);
+    CHECK_INT(check_with(plain, "{}").status, PEG_OK);
+    CHECK_INT(check_with(patterned, "{\"s\":\"a b c\"}").status, PEG_OK);
+
+    CHECK(!atomic_load(&plain->idle));
+    CHECK(atomic_load(&patterned->idle) != NULL);
+    peg_tool_unref(plain);
+    peg_tool_unref(patterned);
 }
 
 TEST(args_are_checked_without_memory_once_the_tool_is_warm)
