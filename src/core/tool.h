@@ -10,22 +10,26 @@
 
 struct peg__scratch;
 
-/* Shared immutable, but for the idle scratch, which is a cache. */
+/*
+ * Shared immutable, but for the idle scratch, which is a cache. What a call looks at comes first:
+ * of a large catalog most tools are in no cache, and a call should wait for memory as seldom as can
+ * be.
+ */
 struct peg_tool {
     atomic_uint n_refs;
+    bool is_artifact_tool;
+    bool has_defaults; /* something in the input schema can be filled in */
     peg_str name;
+    peg_schema *input;
+    peg_schema *output; /* NULL if none */
+    _Atomic(struct peg__scratch *) idle;
+    peg_tool_def def; /* flags, run, user; its strings are those here */
     peg_str description;
     peg_str version;
-    const char **tags; /* NULL-terminated; the block also holds the strings */
-    peg_schema *input;
-    peg_schema *output;     /* NULL if none */
+    const char **tags;      /* NULL-terminated; the block also holds the strings */
     peg_json_doc *examples; /* NULL if none */
     peg_json_doc *meta;     /* NULL if none; peg_tool_meta() is never NULL */
     const char *owner;      /* who forged it, or NULL; static. See core/registry.h */
-    peg_tool_def def;       /* flags, run, user; its strings are those above */
-    bool is_artifact_tool;
-    bool has_defaults; /* something in the input schema can be filled in */
-    _Atomic(struct peg__scratch *) idle;
 };
 
 /* As peg_tool_new() with the two things that only we set. */
