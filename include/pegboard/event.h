@@ -87,7 +87,7 @@ typedef struct peg_tool_event {
     peg_str call_id;      /* the provider's */
     peg_str checksum;     /* of tool and raw arguments: equal calls have equal ones */
     const peg_json *args; /* start: validated, or masked if the host masks */
-    unsigned attempt;     /* from 1 */
+    unsigned attempt;     /* start: 1; end: how many there were, 0 if no thread was free */
     int64_t started_ms;
     int64_t ended_ms;    /* end */
     int64_t duration_ns; /* end */

@@ -22,11 +22,11 @@ extern "C" {
 
 /* What a model asks for. */
 typedef struct peg_request {
-    peg_str call_id; /* the provider's; "" gets one of ours */
+    peg_str call_id; /* the provider's, at most 1,024 bytes; "" gets one of ours */
     peg_str tool;    /* as the model wrote it, perhaps empty or unknown */
     peg_str args;    /* JSON text as the model wrote it; "" means {} */
-    peg_str handle;  /* see peg_record_handle(); "" means the call id */
-    peg_str key;     /* see peg_record_key(); "" gets a new one */
+    peg_str handle;  /* see peg_record_handle(); at most 1,088 bytes; "" means the call id */
+    peg_str key;     /* see peg_record_key(); at most 256 bytes; "" gets a new one */
 } peg_request;
 
 /* What a host may put between model and handler. Each may be NULL. Called on the thread of
@@ -40,12 +40,13 @@ typedef struct peg_run_hooks {
     peg_status (*mask_arguments)(const peg_call *call, const peg_json *args,
                                  peg_json_doc **ret_masked, void *user, peg_error *reterr);
     /* Last word before the handler: *ret_args, if set, replaces the arguments (credentials put in;
-     * the schema is not asked again) and is taken over. Failing refuses the call (E_TOOL_REFUSED).
-     */
+     * the schema is not asked again) and is taken over; it must be an object. Failing refuses the
+     * call (E_TOOL_REFUSED). */
     peg_status (*pre_execute)(peg_call *call, const peg_json *args, peg_json_doc **ret_args,
                               void *user, peg_error *reterr);
     void (*on_start)(const peg_call *call, void *user);
-    /* A failed attempt: true runs the handler again after *ret_delay_ms. attempt counts from 1. */
+    /* A failed attempt: true runs the handler again after *ret_delay_ms. attempt counts from 1. One
+     * that was given up on a pool (PEG_ETIMEOUT, PEG_ECANCELED) may still be running. */
     bool (*should_retry)(const peg_call *call, const peg_error *failure, unsigned attempt,
                          int64_t *ret_delay_ms, void *user);
     void (*on_end)(const peg_record *record, void *user);
@@ -65,8 +66,9 @@ typedef struct peg_run_options {
 
 /*
  * Runs a call on the context's registry and gives its record. options may be NULL. Errors:
- * PEG_ENOMEM, PEG_EIO (a spool store that fails, a system without randomness). The handler has
- * then perhaps run.
+ * PEG_EINVAL (E_INVALID_REQUEST, `where` names the field) before anything has happened; PEG_ENOMEM,
+ * PEG_EIO (a system without randomness), and what the spool store fails with, such as PEG_ELIMIT
+ * (E_SPOOL_FULL). The handler has then perhaps run.
  */
 PEG_API PEG_MUST_USE peg_status peg_call_run(peg_ctx *ctx, const peg_request *request,
                                              const peg_run_options *options,

@@ -69,6 +69,8 @@ enum {
     PEG_LIMIT_BLOCK_ID_BYTES = 256,
     /* Some providers seal state into their call ids: some 400 bytes. */
     PEG_LIMIT_CALL_ID_BYTES = 1024,
+    /* A call id, and what makes it unique within a turn. */
+    PEG_LIMIT_HANDLE_BYTES = 1024 + 64,
     /* The most that a provider takes in one request is 600. */
     PEG_LIMIT_BLOCK_MEDIA = 1000,
     /* A middleware takes some 700 bytes of our stack, and what it takes itself. */

@@ -50,6 +50,7 @@ struct peg_call {
     unsigned attempt;    /* from 1 */
     struct peg__job job; /* on a pool; its share is one reference */
     int64_t ended_ns;    /* when the handler returned */
+    bool was_canceled;   /* by then */
     struct peg__task *task;
     peg_ctx *ctx;
     struct peg__answer answer;

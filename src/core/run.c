@@ -53,26 +53,28 @@ peg_status peg__run_refuse(struct peg__run *run, const char *code, const char *c
                            peg_error *reterr, const char *fmt, ...)
 {
     struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
-    char words[1024];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(words, sizeof(words), fmt, args);
+    peg__buf_vprintf_cut(&sentence, fmt, args);
     va_end(args);
-    words[peg__utf8_cut(words, strlen(words))] = '\0';
-    peg__buf_puts(&sentence, words);
     return peg__run_refuse_text(run, code, cause, &sentence, reterr);
 }
 
-void peg__run_tell_limit(struct peg__run *run, const char *code, const char *limit, int64_t value)
+void peg__run_tell_limit(struct peg__run *run, const char *code, const char *fmt, ...)
 {
     peg_event event = {.kind = PEG_EVENT_LIMIT};
+    char limit[sizeof(((peg_error *)NULL)->message)];
     peg_error error;
+    va_list args;
 
     if (!peg__ctx_has_sink(run->ctx))
         return;
-    peg__fail(&error, PEG_ELIMIT, code, "tool '%.*s' reached %s (%lld)", PEG_ARG(run->record->tool),
-              limit, (long long)value);
+    va_start(args, fmt);
+    vsnprintf(limit, sizeof(limit), fmt, args);
+    va_end(args);
+    peg__fail(&error, PEG_ELIMIT, code, "tool '%.*s' reached %s", PEG_ARG(run->record->tool),
+              limit);
     event.error = &error;
     peg_ctx_emit(run->ctx, &event);
 }
@@ -133,6 +135,29 @@ static void set_options(struct peg__run *run, const peg_run_options *options)
         run->options.max_attempts = PEG_LIMIT_ATTEMPTS;
 }
 
+static peg_status check_length(const char *field, peg_str s, size_t max, peg_error *reterr)
+{
+    if (s.len <= max)
+        return PEG_OK;
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_REQUEST",
+              "%s of a call has %zu bytes, more than %zu: shorten it", field + 1, s.len, max);
+    peg__error_where(reterr, peg__str(field));
+    return PEG_EINVAL;
+}
+
+/* Found out now, because when the result is kept the handler has had its effect. What a model wrote
+ * is not looked at here. */
+static peg_status check_request(const peg_request *request, peg_error *reterr)
+{
+    peg_status status = check_length("/key", request->key, PEG_LIMIT_SPOOL_KEY_BYTES, reterr);
+
+    if (!status)
+        status = check_length("/call_id", request->call_id, PEG_LIMIT_CALL_ID_BYTES, reterr);
+    if (!status)
+        status = check_length("/handle", request->handle, PEG_LIMIT_HANDLE_BYTES, reterr);
+    return status;
+}
+
 static void announce(struct peg__run *run)
 {
     if (run->tap)
@@ -153,7 +178,9 @@ peg_status peg__run_begin(struct peg__run *run, peg_ctx *ctx, const peg_request 
 
     *run = (struct peg__run){.ctx = ctx, .tap = tap};
     set_options(run, options);
-    status = peg__record_start(&start, &run->record, reterr);
+    status = check_request(request, reterr);
+    if (!status)
+        status = peg__record_start(&start, &run->record, reterr);
     if (status)
         return status;
 
@@ -164,7 +191,7 @@ peg_status peg__run_begin(struct peg__run *run, peg_ctx *ctx, const peg_request 
     if (!status && !peg__run_is_refused(run))
         status = peg__run_start_handler(run, reterr);
     if (status) {
-        peg__run_tell_end(run);
+        peg__run_tell_end(run, true);
         release(run);
     }
     return status;
@@ -176,7 +203,7 @@ static peg_status finish(struct peg__run *run, peg_error *reterr)
     peg_status status =
         run_stages(run, after_handler, sizeof(after_handler) / sizeof(*after_handler), reterr);
 
-    peg__run_tell_end(run);
+    peg__run_tell_end(run, status != PEG_OK);
     if (!status && !peg__run_is_refused(run))
         status = peg__run_wrap(run, reterr);
     record->completed_ms = peg_clock_now_ms(peg_ctx_clock(run->ctx));

@@ -60,7 +60,8 @@ peg_status peg__run_start_handler(struct peg__run *run, peg_error *reterr);
 peg_status peg__run_await_handler(struct peg__run *run, peg_error *reterr);
 peg_status peg__run_check_result(struct peg__run *run, peg_error *reterr);
 peg_status peg__run_wrap(struct peg__run *run, peg_error *reterr);
-void peg__run_tell_end(struct peg__run *run);
+/* If an end is owed. has_failed: for a reason that the record does not tell. */
+void peg__run_tell_end(struct peg__run *run, bool has_failed);
 
 /* ---- what they share ---------------------------------------------------------------- */
 
@@ -75,8 +76,9 @@ peg_status peg__run_refuse(struct peg__run *run, const char *code, const char *c
 /* The same with the sentence taken over. */
 peg_status peg__run_refuse_text(struct peg__run *run, const char *code, const char *cause,
                                 struct peg__buf *sentence, peg_error *reterr);
-/* Emits PEG_EVENT_LIMIT. */
-void peg__run_tell_limit(struct peg__run *run, const char *code, const char *limit, int64_t value);
+/* Emits PEG_EVENT_LIMIT: "tool '...' reached ..." */
+void peg__run_tell_limit(struct peg__run *run, const char *code, const char *fmt, ...)
+    PEG_PRINTF(3, 4);
 /* What events may show of the arguments. */
 const peg_json *peg__run_shown_args(const struct peg__run *run);
 

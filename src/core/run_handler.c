@@ -5,6 +5,8 @@
  * context's cancellation. What an attempt came to is judged in one place, judge().
  */
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
@@ -21,6 +23,7 @@ static void run_handler(peg_call *call)
 
     tool->def.run(call, peg__call_args(call), tool->def.user);
     call->ended_ns = peg_clock_mono_ns(peg_ctx_clock(call->ctx));
+    call->was_canceled = peg_cancel_fired(peg_ctx_cancel(call->ctx));
 }
 
 static peg_call *call_of(struct peg__job *job)
@@ -74,142 +77,185 @@ static peg_status submit(struct peg__run *run, peg_error *reterr)
     peg__call_unref(call);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    peg__run_tell_limit(run, why.code, "the pool's limit", 0);
+    peg__run_tell_limit(run, why.code, "a limit of its pool: %s", why.message);
     return peg__run_refuse(run, why.code, "", reterr, "the tool '%.*s' was not started: %s",
                            PEG_ARG(run->record->tool), why.message);
 }
 
+/* Trust is that of the tool when it ran: what is said of a call that never did is nobody's. */
+static void count_attempts(struct peg__run *run, unsigned n)
+{
+    run->record->n_attempts = n;
+    run->record->is_trusted = n > 0 && peg_tool_is_trusted(run->tool);
+}
+
 static peg_status start_attempt(struct peg__run *run, peg_error *reterr)
 {
-    const peg_status status = give_time(run, reterr);
+    peg_status status = give_time(run, reterr);
 
     if (status)
         return status;
-    run->record->n_attempts = run->call->attempt;
     if (run->options.pool)
-        return submit(run, reterr);
-    run_handler(run->call);
-    return PEG_OK;
+        status = submit(run, reterr);
+    else
+        run_handler(run->call);
+    if (!status && !peg__run_is_refused(run))
+        count_attempts(run, run->call->attempt);
+    return status;
 }
 
 /* ---- judging it ----------------------------------------------------------------- */
 
-enum outcome {
-    OUTCOME_ANSWERED,
-    OUTCOME_FAILED, /* *ret_failure says how */
+/* Why an attempt has no answer. A handler's own words may be longer than an error holds: what we
+ * say of it is the first `lead` bytes of the message, its words follow. */
+struct failure {
+    peg_error error;
+    size_t lead;
+    const char *words; /* borrowed from the call; NULL: it said none, or has not returned */
 };
 
-/* A handler that stopped because it was told to has said how far it came. What an abandoned one
- * says, and when, is its own. */
-static enum outcome fail_in_time(const struct peg__run *run, bool is_abandoned, peg_error *failure)
+/* Adds what the handler said about it. Requires that it has returned. */
+static void add_words(const peg_call *call, struct failure *failure)
 {
-    const char *what = is_abandoned
-                           ? "did not answer in time and was given up; whether it had its effect "
-                             "is not known"
-                           : "answered too late; the answer was dropped, its effect was not undone";
-    const struct peg__answer *answer = is_abandoned ? NULL : &run->call->answer;
+    const struct peg__answer *answer = &call->answer;
+    const peg_error lead = failure->error;
+    peg_error said;
 
-    if (answer && answer->kind == PEG__ANSWER_FAILURE) {
-        peg__fail(failure, PEG_ETIMEOUT, "E_TOOL_TIMEOUT",
-                  "the tool '%.*s' stopped at its deadline (timeout_ms %lld): %s",
-                  PEG_ARG(run->record->tool), (long long)timeout_of(run),
-                  answer->text.ptr ? answer->text.ptr : "");
-        failure->cause = answer->cause ? answer->cause : "";
-        return OUTCOME_FAILED;
-    }
-    peg__fail(failure, PEG_ETIMEOUT, "E_TOOL_TIMEOUT", "the tool '%.*s' %s (timeout_ms %lld)",
-              PEG_ARG(run->record->tool), what, (long long)timeout_of(run));
-    return OUTCOME_FAILED;
+    failure->lead = strlen(lead.message);
+    failure->words = NULL;
+    if (answer->kind != PEG__ANSWER_FAILURE)
+        return;
+    failure->words = answer->text.ptr ? answer->text.ptr : "";
+    peg__fail(&said, PEG_EHOST, answer->cause ? answer->cause : "", "%s", failure->words);
+    peg__fail_because(&failure->error, lead.status, lead.code, &said, "%s", lead.message);
 }
 
-static enum outcome fail_canceled(const struct peg__run *run, peg_error *failure)
+/* Which limit it was: the time of the call, or the deadline of something around it. */
+static void put_limit(const struct peg__run *run, char *out, size_t size)
 {
-    peg_error why;
-
-    peg_ctx_check(run->call->ctx, &why);
-    peg__fail(failure, PEG_ECANCELED, "E_TOOL_CANCELED", "the tool '%.*s' was canceled: %s",
-              PEG_ARG(run->record->tool), why.message);
-    return OUTCOME_FAILED;
-}
-
-static enum outcome judge_answer(const struct peg__run *run, peg_error *failure)
-{
-    const struct peg__answer *answer = &run->call->answer;
-    const peg_str name = run->record->tool;
-
-    switch (answer->kind) {
-    case PEG__ANSWER_NONE:
-        peg__fail(failure, PEG_EHOST, "E_TOOL_NO_ANSWER",
-                  "the tool '%.*s' returned without an answer", PEG_ARG(name));
-        return OUTCOME_FAILED;
-    case PEG__ANSWER_TOO_LARGE:
-        peg__fail(failure, PEG_ELIMIT, "E_LIMIT_RESULT_BYTES",
-                  "the result of '%.*s' is larger than max_result_bytes (%lld); ask for less",
-                  PEG_ARG(name), (long long)run->options.max_result_bytes);
-        return OUTCOME_FAILED;
-    case PEG__ANSWER_FAILURE:
-        peg__fail(failure, PEG_EHOST, "E_TOOL_DOWNSTREAM_ERROR", "the tool '%.*s' failed: %s",
-                  PEG_ARG(name), answer->text.ptr ? answer->text.ptr : "");
-        failure->cause = answer->cause ? answer->cause : "";
-        return OUTCOME_FAILED;
-    default:
-        return OUTCOME_ANSWERED;
-    }
-}
-
-static enum outcome fail_not_begun(const struct peg__run *run, peg_status stop, peg_error *failure)
-{
-    const peg_str name = run->record->tool;
-
-    if (stop == PEG_ETIMEOUT)
-        peg__fail(failure, PEG_ETIMEOUT, "E_TOOL_TIMEOUT",
-                  "the tool '%.*s' was not started: its time ran out while it waited for a thread "
-                  "(timeout_ms %lld)",
-                  PEG_ARG(name), (long long)timeout_of(run));
+    if (timeout_of(run) >= 0 && peg__ctx_is_over_budget(run->call->ctx))
+        snprintf(out, size, "timeout_ms %lld", (long long)timeout_of(run));
     else
-        peg__fail(failure, PEG_EHOST, "E_POOL_ABANDONED",
-                  "the tool '%.*s' was not started: every thread of the pool is held by a handler "
-                  "that did not return",
-                  PEG_ARG(name));
-    return OUTCOME_FAILED;
+        snprintf(out, size, "a deadline around it");
 }
 
-/* A late answer is no answer; a cancellation does not undo one. */
-static enum outcome judge(struct peg__run *run, enum peg__job_end end, peg_error *failure)
+static void fail_in_time(const struct peg__run *run, const char *what, peg_error *ret_error)
+{
+    char limit[48];
+
+    put_limit(run, limit, sizeof(limit));
+    peg__fail(ret_error, PEG_ETIMEOUT, "E_TOOL_TIMEOUT", "the tool '%.*s' %s (%s)",
+              PEG_ARG(run->record->tool), what, limit);
+}
+
+static void fail_canceled(const struct peg__run *run, peg_error *ret_error)
+{
+    peg__fail(ret_error, PEG_ECANCELED, "E_TOOL_CANCELED",
+              "the tool '%.*s' was canceled: the host asked to stop: %s",
+              PEG_ARG(run->record->tool), peg_cancel_reason(peg_ctx_cancel(run->call->ctx)));
+}
+
+/* It was given up, or never began. */
+static void judge_unfinished(const struct peg__run *run, enum peg__job_end end,
+                             peg_error *ret_error)
 {
     const peg_status stop = peg_ctx_check(run->call->ctx, NULL);
-    enum outcome outcome;
 
-    if (end != PEG__JOB_ENDED && stop == PEG_ECANCELED)
-        return fail_canceled(run, failure);
-    if (end == PEG__JOB_NOT_BEGUN)
-        return fail_not_begun(run, stop, failure);
-    if (end == PEG__JOB_ABANDONED)
-        return fail_in_time(run, true, failure);
-    if (stop == PEG_ETIMEOUT)
-        return fail_in_time(run, false, failure);
-    outcome = judge_answer(run, failure);
-    if (outcome == OUTCOME_FAILED && stop == PEG_ECANCELED)
-        return fail_canceled(run, failure);
-    return outcome;
+    if (stop == PEG_ECANCELED)
+        fail_canceled(run, ret_error);
+    else if (end == PEG__JOB_ABANDONED)
+        fail_in_time(run,
+                     "did not answer in time and was given up; whether it had its effect is not "
+                     "known",
+                     ret_error);
+    else if (stop == PEG_ETIMEOUT)
+        fail_in_time(run, "was not started: its time ran out while it waited for a thread",
+                     ret_error);
+    else
+        peg__fail(ret_error, PEG_EHOST, "E_POOL_ABANDONED",
+                  "the tool '%.*s' was not started: every thread of the pool is held by a handler "
+                  "that did not return",
+                  PEG_ARG(run->record->tool));
 }
 
-/* A handler's own sentence may be longer than an error holds. */
-static peg_status settle(struct peg__run *run, const peg_error *failure, peg_error *reterr)
+/* It has returned, and in time: false if it did not answer. */
+static bool judge_answer(const struct peg__run *run, peg_error *ret_error)
+{
+    const peg_str name = run->record->tool;
+
+    switch (run->call->answer.kind) {
+    case PEG__ANSWER_NONE:
+        peg__fail(ret_error, PEG_EHOST, "E_TOOL_NO_ANSWER",
+                  "the tool '%.*s' returned without an answer", PEG_ARG(name));
+        return false;
+    case PEG__ANSWER_TOO_LARGE:
+        peg__fail(ret_error, PEG_ELIMIT, "E_LIMIT_RESULT_BYTES",
+                  "the result of '%.*s' is larger than max_result_bytes (%lld); ask for less",
+                  PEG_ARG(name), (long long)run->options.max_result_bytes);
+        return false;
+    case PEG__ANSWER_FAILURE:
+        peg__fail(ret_error, PEG_EHOST, "E_TOOL_DOWNSTREAM_ERROR", "the tool '%.*s' failed",
+                  PEG_ARG(name));
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* When it returned counts, not when somebody came to look: of several calls that run at once, one
+ * is awaited after the other. A late answer is no answer; a cancellation does not undo one. */
+static bool judge_returned(const struct peg__run *run, struct failure *failure)
+{
+    const peg_call *call = run->call;
+    const bool is_late = call->ended_ns >= peg__ctx_stop_ns(call->ctx);
+
+    if (!is_late && judge_answer(run, &failure->error))
+        return true;
+    if (call->was_canceled)
+        fail_canceled(run, &failure->error);
+    else if (is_late && call->answer.kind == PEG__ANSWER_FAILURE)
+        fail_in_time(run, "stopped at the end of its time", &failure->error);
+    else if (is_late)
+        fail_in_time(run, "answered too late; the answer was dropped, its effect was not undone",
+                     &failure->error);
+    add_words(call, failure);
+    return false;
+}
+
+/* True if the attempt has an answer. */
+static bool judge(const struct peg__run *run, enum peg__job_end end, struct failure *failure)
+{
+    if (end == PEG__JOB_ENDED)
+        return judge_returned(run, failure);
+    judge_unfinished(run, end, &failure->error);
+    failure->words = NULL;
+    return false;
+}
+
+static void tell_limit(struct peg__run *run, const peg_error *error)
+{
+    char limit[48];
+
+    if (error->status == PEG_ELIMIT)
+        peg__run_tell_limit(run, error->code, "max_result_bytes (%lld)",
+                            (long long)run->options.max_result_bytes);
+    if (error->status != PEG_ETIMEOUT)
+        return;
+    put_limit(run, limit, sizeof(limit));
+    peg__run_tell_limit(run, error->code, "%s", limit);
+}
+
+static peg_status settle(struct peg__run *run, const struct failure *failure, peg_error *reterr)
 {
     struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES * 2);
-    const struct peg__answer *answer = &run->call->answer;
+    const peg_error *error = &failure->error;
 
-    if (failure->status == PEG_ELIMIT)
-        peg__run_tell_limit(run, failure->code, "max_result_bytes", run->options.max_result_bytes);
-    if (failure->status == PEG_ETIMEOUT)
-        peg__run_tell_limit(run, failure->code, "timeout_ms", timeout_of(run));
-    if (failure->status == PEG_EHOST && answer->kind == PEG__ANSWER_FAILURE)
-        peg__buf_printf(&sentence, "the tool '%.*s' failed: %s", PEG_ARG(run->record->tool),
-                        answer->text.ptr ? answer->text.ptr : "");
+    tell_limit(run, error);
+    if (failure->words)
+        peg__buf_printf(&sentence, "%.*s: %s", (int)failure->lead, error->message, failure->words);
     else
-        peg__buf_puts(&sentence, failure->message);
-    return peg__run_refuse_text(run, failure->code, failure->cause, &sentence, reterr);
+        peg__buf_puts(&sentence, error->message);
+    return peg__run_refuse_text(run, error->code, error->cause, &sentence, reterr);
 }
 
 /* ---- start and end -------------------------------------------------------------- */
@@ -236,7 +282,7 @@ static void tell_start(struct peg__run *run)
     peg_ctx_emit(run->ctx, &event);
 }
 
-void peg__run_tell_end(struct peg__run *run)
+void peg__run_tell_end(struct peg__run *run, bool has_failed)
 {
     const peg_clock *clock = peg_ctx_clock(run->ctx);
     peg_event event = {.kind = PEG_EVENT_TOOL_END};
@@ -258,7 +304,7 @@ void peg__run_tell_end(struct peg__run *run)
                                     .started_ms = run->started_ms,
                                     .ended_ms = peg_clock_now_ms(clock),
                                     .duration_ns = run->record->duration_ns,
-                                    .is_error = run->record->is_error};
+                                    .is_error = has_failed || run->record->is_error};
     peg_ctx_emit(run->ctx, &event);
 }
 
@@ -328,16 +374,18 @@ peg_status peg__run_await_handler(struct peg__run *run, peg_error *reterr)
 {
     for (;;) {
         const enum peg__job_end end = await_attempt(run);
-        peg_error failure;
+        struct failure failure;
         peg_status status;
 
         if (end == PEG__JOB_ENDED && run->call->is_out_of_memory)
             return peg__fail_nomem(reterr);
-        if (judge(run, end, &failure) == OUTCOME_ANSWERED)
+        if (judge(run, end, &failure))
             return PEG_OK;
+        if (end == PEG__JOB_NOT_BEGUN)
+            count_attempts(run, run->call->attempt - 1);
         if (end == PEG__JOB_ABANDONED) /* perhaps it listens, if not to the clock */
             peg_cancel_fire(peg_ctx_cancel(run->call->ctx), "the call was given up");
-        if (!wants_retry(run, &failure))
+        if (!wants_retry(run, &failure.error))
             return settle(run, &failure, reterr);
         status = start_again(run, reterr);
         if (status || peg__run_is_refused(run))

@@ -36,7 +36,7 @@ static peg_status refuse_not_allowed(struct peg__run *run, peg_error *reterr)
 
 static peg_status refuse_because(struct peg__run *run, const peg_error *why, peg_error *reterr)
 {
-    return peg__run_refuse(run, "E_TOOL_REFUSED", why->code, reterr,
+    return peg__run_refuse(run, "E_TOOL_REFUSED", why->code ? why->code : "", reterr,
                            "the tool '%.*s' was refused: %s", PEG_ARG(run->record->tool),
                            why->message);
 }
@@ -69,6 +69,10 @@ static peg_status pre_execute(struct peg__run *run, const peg_run_hooks *hooks, 
                                 hooks->user, &why);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
+    if (!status && peg__call_args(run->call)->kind != PEG_JSON_OBJECT)
+        status = peg__fail(&why, PEG_EHOST, "E_HOOK",
+                           "the host's pre_execute put something in the place of its arguments "
+                           "that is no object");
     return status ? refuse_because(run, &why, reterr) : PEG_OK;
 }
 

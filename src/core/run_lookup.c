@@ -65,7 +65,6 @@ peg_status peg__run_look_up(struct peg__run *run, peg_error *reterr)
     if (!run->tool)
         return refuse_unknown(run, registry, reterr);
 
-    run->record->is_trusted = peg_tool_is_trusted(run->tool);
     run->record->is_inline = peg_tool_is_inline(run->tool);
     if (peg_tool_is_artifact_tool(run->tool)) {
         run->record->is_from_artifact_tool = true;

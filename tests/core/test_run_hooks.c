@@ -262,6 +262,57 @@ TEST(a_failing_pre_execute_refuses_the_call)
     host_close(&h, record);
 }
 
+static peg_status refuse_by_hand(peg_call *call, const peg_json *args, peg_json_doc **ret_args,
+                                 void *user, peg_error *reterr)
+{
+    (void)call;
+    (void)args;
+    (void)ret_args;
+    (void)user;
+    *reterr = (peg_error){.status = PEG_EHOST, .message = "the vault is closed"};
+    return PEG_EHOST;
+}
+
+TEST(a_hook_may_fail_with_words_and_no_code)
+{
+    struct host h;
+    peg_record *record;
+
+    host_open(&h);
+    h.hooks.pre_execute = refuse_by_hand;
+    record = host_call(&h);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_REFUSED");
+    CHECK_STR(peg__str(peg_record_cause(record)), "");
+    CHECK_STR(peg_record_text(record), "the tool 'act' was refused: the vault is closed");
+    host_close(&h, record);
+}
+
+static peg_status put_a_list(peg_call *call, const peg_json *args, peg_json_doc **ret_args,
+                             void *user, peg_error *reterr)
+{
+    (void)call;
+    (void)args;
+    (void)user;
+    (void)reterr;
+    return say("[1]", ret_args);
+}
+
+TEST(a_handler_never_gets_arguments_that_are_no_object)
+{
+    struct host h;
+    peg_record *record;
+
+    host_open(&h);
+    h.hooks.pre_execute = put_a_list;
+    record = host_call(&h);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_REFUSED");
+    CHECK_CONTAINS(peg_record_text(record), "pre_execute");
+    CHECK_INT(h.n_runs, 0);
+    host_close(&h, record);
+}
+
 TEST(a_failing_mask_refuses_the_call)
 {
     struct host h;

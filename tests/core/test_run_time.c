@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "core/run.h"
 #include "fixture.h"
 #include "pegboard/pool.h"
 
@@ -34,7 +35,6 @@ static void stay(peg_call *call, const peg_json *args, void *user)
     pthread_mutex_unlock(&trap.lock);
     /* Its time is over: this goes nowhere, and hurts nobody. */
     peg_call_reply(call, peg_cstr("late"));
-    CHECK(peg_call_should_stop(call));
 }
 
 static void set_trap(bool is_open)
@@ -220,6 +220,41 @@ TEST(a_tool_has_a_timeout_of_its_own_or_none)
     world_close(&w);
 }
 
+static void hear_limit(const peg_event *event, void *user)
+{
+    if (event->kind == PEG_EVENT_LIMIT)
+        snprintf(user, sizeof(event->error->message), "%s", event->error->message);
+}
+
+TEST(a_timeout_tells_which_time_was_over)
+{
+    const peg_request request = {.tool = peg_cstr("late")};
+    char limit[sizeof(((peg_error *)NULL)->message)] = "";
+    struct world w;
+    peg_ctx *hurried = NULL;
+    peg_ctx *heard = NULL;
+    peg_record *record = NULL;
+
+    CHECK_INT(world_open(&w), PEG_OK);
+    CHECK_INT(world_add(&w, &(peg_tool_def){.name = "late",
+                                            .description = "l",
+                                            .run = be_late,
+                                            .user = &w,
+                                            .timeout_ms = -1}),
+              PEG_OK);
+    CHECK_INT(peg_ctx_with_deadline(w.ctx, 100, &hurried, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_events(hurried, hear_limit, limit, &heard, NULL), PEG_OK);
+    CHECK_INT(peg_call_run(heard, &request, NULL, &record, NULL), PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_TIMEOUT");
+    CHECK_CONTAINS(peg_record_text(record), "(a deadline around it)");
+    CHECK_STR(peg__str(limit), "tool 'late' reached a deadline around it");
+    peg_record_unref(record);
+    peg_ctx_unref(heard);
+    peg_ctx_unref(hurried);
+    world_close(&w);
+}
+
 TEST(a_call_below_a_canceled_context_does_not_start)
 {
     struct world w;
@@ -362,5 +397,123 @@ TEST(a_cancellation_gives_a_handler_on_a_pool_up_after_a_grace)
     CHECK_STR(peg__str(peg_record_code(c.record)), "E_TOOL_CANCELED");
     CHECK_CONTAINS(peg_record_text(c.record), "the user left");
     peg_record_unref(c.record);
+    close_on_pool(&w, pool);
+}
+
+/* ---- awaited late, as of several calls at once the last ------------------------- */
+
+static void fail(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args;
+    (void)user;
+    peg_call_fail(call, "the disk is full");
+}
+
+static void begin_on_pool(struct world *w, peg_pool *pool, const char *tool, struct peg__run *run)
+{
+    const peg_run_options options = {.pool = pool, .timeout_ms = 1000};
+    const peg_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr(tool)};
+
+    CHECK_INT(peg__run_begin(run, w->ctx, &request, &options, NULL, NULL), PEG_OK);
+}
+
+static void await_idle(peg_pool *pool)
+{
+    peg_pool_state state;
+
+    do {
+        sched_yield();
+        state = peg_pool_look(pool);
+    } while (state.n_queued || state.n_running);
+}
+
+TEST(an_answer_that_came_in_time_counts_however_late_it_is_awaited)
+{
+    struct world w;
+    peg_pool *pool = NULL;
+    struct peg__run run;
+    peg_record *record = NULL;
+
+    open_on_pool(&w, &pool);
+    begin_on_pool(&w, pool, "answer", &run);
+    await_idle(pool);
+    peg_clock_manual_advance(w.clock, 5000);
+    CHECK_INT(peg__run_end(&run, &record, NULL), PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "");
+    CHECK_STR(text_of(record), "ok");
+    peg_record_unref(record);
+    close_on_pool(&w, pool);
+}
+
+TEST(a_failure_is_not_taken_for_the_cancellation_that_came_after_it)
+{
+    struct world w;
+    peg_pool *pool = NULL;
+    struct peg__run run;
+    peg_record *record = NULL;
+
+    open_on_pool(&w, &pool);
+    CHECK_INT(world_add_fn(&w, "fail", NULL, fail), PEG_OK);
+    begin_on_pool(&w, pool, "fail", &run);
+    await_idle(pool);
+    peg_cancel_fire(w.cancel, "the user left");
+    CHECK_INT(peg__run_end(&run, &record, NULL), PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_DOWNSTREAM_ERROR");
+    CHECK_CONTAINS(peg_record_text(record), "the disk is full");
+    peg_record_unref(record);
+    close_on_pool(&w, pool);
+}
+
+/* ---- handlers that never began -------------------------------------------------- */
+
+TEST(a_call_whose_time_ran_out_in_the_queue_has_no_attempt)
+{
+    struct world w;
+    peg_pool *pool = NULL;
+    struct peg__run first;
+    struct peg__run second;
+    peg_record *lost = NULL;
+    peg_record *record = NULL;
+
+    open_on_pool(&w, &pool);
+    begin_on_pool(&w, pool, "stay", &first);
+    await_inside(1);
+    begin_on_pool(&w, pool, "answer", &second);
+    peg_clock_manual_advance(w.clock, 1000);
+    CHECK_INT(peg__run_end(&second, &record, NULL), PEG_OK);
+    CHECK_INT(peg__run_end(&first, &lost, NULL), PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_TIMEOUT");
+    CHECK_CONTAINS(peg_record_text(record), "waited for a thread (timeout_ms 1000)");
+    CHECK_INT(peg_record_attempts(record), 0);
+    CHECK_INT(peg_record_attempts(lost), 1);
+    peg_record_unref(record);
+    peg_record_unref(lost);
+    close_on_pool(&w, pool);
+}
+
+TEST(a_call_that_a_pool_refuses_has_no_attempt_and_the_limit_is_told)
+{
+    const peg_request request = {.tool = peg_cstr("answer")};
+    char limit[sizeof(((peg_error *)NULL)->message)] = "";
+    struct world w;
+    peg_pool *pool = NULL;
+    peg_ctx *heard = NULL;
+    peg_record *record = NULL;
+
+    open_on_pool(&w, &pool);
+    CHECK_INT(peg_ctx_with_events(w.ctx, hear_limit, limit, &heard, NULL), PEG_OK);
+    peg_record_unref(lose_one(&w, pool, 0));
+    peg_record_unref(lose_one(&w, pool, 1));
+    CHECK_INT(peg_call_run(heard, &request, &(peg_run_options){.pool = pool}, &record, NULL),
+              PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_POOL_ABANDONED");
+    CHECK_INT(peg_record_attempts(record), 0);
+    CHECK_CONTAINS(peg__str(limit), "max_abandoned is 2");
+    peg_record_unref(record);
+    peg_ctx_unref(heard);
     close_on_pool(&w, pool);
 }

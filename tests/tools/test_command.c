@@ -278,7 +278,8 @@ static void *stop_when_ready(void *user)
 static peg_record *call_stubborn(struct world *w, bool cancels, const peg_run_options *options)
 {
     static const char *const argv[] = {
-        "sh", "-c", "trap '' TERM; sleep 1000 & echo $! >child; : >ready; wait", NULL};
+        "sh", "-c", "trap '' TERM; echo at page 3 >&2; sleep 1000 & echo $! >child; : >ready; wait",
+        NULL};
     struct stopper stopper = {.world = w, .cancels = cancels};
     peg_command_def def = {.tool = run_tool, .argv = argv, .grace_ms = 30};
     peg_record *record = NULL;
@@ -312,6 +313,8 @@ TEST(a_command_that_never_ends_is_over_after_its_deadline)
 
     CHECK(peg_record_is_error(record));
     CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_TIMEOUT");
+    CHECK_STR(peg__str(peg_record_cause(record)), "E_COMMAND_TIMEOUT");
+    CHECK_CONTAINS(text_of(record), "at page 3");
     CHECK(has_no_children());
     peg_record_unref(record);
     world_close(&w);
@@ -324,7 +327,9 @@ TEST(a_command_is_over_after_a_cancellation_from_another_thread)
 
     CHECK(peg_record_is_error(record));
     CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_CANCELED");
+    CHECK_STR(peg__str(peg_record_cause(record)), "E_COMMAND_CANCELED");
     CHECK_CONTAINS(text_of(record), "the user went away");
+    CHECK_CONTAINS(text_of(record), "at page 3");
     CHECK(has_no_children());
     peg_record_unref(record);
     world_close(&w);
