@@ -106,11 +106,13 @@ peg_status peg__fail_because(peg_error *reterr, peg_status status, const char *c
     if (!reterr)
         return status;
     clear(reterr, status, code);
-    reterr->cause = behind.code;
+    /* A host's error may have been made by hand. */
+    reterr->cause = behind.code ? behind.code : "";
     va_start(args, fmt);
     put_message(reterr, fmt, args);
     va_end(args);
     join(reterr->message, sizeof(reterr->message), behind.message);
+    make_showable(reterr->message);
     return status;
 }
 

@@ -24,6 +24,9 @@
 /* Most arguments fit, so that the text grows once. */
 enum { USUAL_BYTES = 512 };
 
+/* Bytes of the canonical form of most calls. */
+enum { MOST_ARGS = 255 };
+
 static const peg_json empty_object = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
 
 peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65], peg_error *reterr)

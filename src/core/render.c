@@ -65,10 +65,10 @@ static peg_status put_sizes(peg_artifact *artifact, struct peg__buf *out, peg_er
 {
     const int64_t n_bytes = peg_artifact_byte_length(artifact);
     size_t n_lines = 0;
-    const peg_status status = peg_artifact_line_count(artifact, &n_lines, reterr);
+    const peg_status status = peg_artifact_line_count(artifact, &n_lines, NULL);
 
     if (status == PEG_ENOMEM)
-        return status;
+        return peg__fail_nomem(reterr);
     if (n_bytes < 0)
         peg__buf_puts(out, "bytes: unknown\n");
     else
@@ -89,9 +89,9 @@ static peg_status put_tokens(peg_artifact *artifact, const char *encoding, struc
 
     if (!encoding || !encoding[0])
         return PEG_OK;
-    status = peg_artifact_bytes(artifact, &bytes, reterr);
+    status = peg_artifact_bytes(artifact, &bytes, NULL);
     if (status)
-        return status == PEG_ENOMEM ? status : PEG_OK;
+        return status == PEG_ENOMEM ? peg__fail_nomem(reterr) : PEG_OK;
     status = peg_tokens_estimate(encoding, bytes, &n_tokens, reterr);
     if (status)
         return status;

@@ -140,3 +140,14 @@ TEST(fail_because_names_the_cause_and_ends_with_its_words)
     CHECK_STR(peg__str(error.cause), "E_INNER");
     CHECK_STR(peg__str(error.message), "cannot store 'x': the disk is full");
 }
+
+TEST(fail_because_makes_what_a_host_wrote_by_hand_fit_to_be_shown)
+{
+    const peg_error by_hand = {.status = PEG_EHOST, .message = "line 1\nline 2"};
+    peg_error error;
+
+    CHECK_INT(peg__fail_because(&error, PEG_EHOST, "E_OUTER", &by_hand, "no"), PEG_EHOST);
+
+    CHECK_STR(peg__str(error.cause), "");
+    CHECK_STR(peg__str(error.message), "no: line 1?line 2");
+}

@@ -516,6 +516,19 @@ TEST(render_handle_does_without_sizes_it_cannot_find_out)
     done(text);
 }
 
+TEST(render_of_a_handle_without_sizes_is_no_failure)
+{
+    const peg_render_options options = {.encoding = "cl100k_base"};
+    int64_t length = 123456;
+    PEG_CLEANUP(peg_record_unrefp) peg_record *record = broken_record(&length, false);
+    peg_error error = {.code = "untouched"};
+    char *text = NULL;
+
+    CHECK_STATUS(peg_render_result(record, &options, &text, NULL, &error), PEG_OK, error);
+    CHECK_STR(peg__str(error.code), "untouched");
+    peg_free(text);
+}
+
 TEST(render_fails_where_it_must_show_what_it_cannot_read)
 {
     int64_t length = 10;
