@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Goal: what the documents show is true. Every command in README.md, ARCHITECTURE.md,
-CONTRIBUTING.md and docs/ is run, every output shown is compared, and the C program of the README is
-the file in examples/, compiled with pkg-config against an installation.
+CONTRIBUTING.md and docs/ is run, every output shown is compared, and every piece of C that a newcomer
+reads stands in a file of examples/, all of which are compiled with pkg-config against an installation.
 
     test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
 
 In a ```console block, `$ ` starts a command and the lines behind it are what it prints; a line `...`
 stands for any lines. In a ```sh block every line is a command. Commands must succeed, unless the
-next one is `echo $?`. They run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
+next one is `echo $?`. A ```c block in README.md and docs/embedding.md stands below a line that ends with
+the name of its file, as in "`examples/agent.c`:". Commands run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
 `pkg-config` as after an installation. What would start these tests again, or reach beyond this
 machine, is looked at but not run (see `stand_in`).
 """
@@ -189,15 +190,78 @@ for document in DOCUMENTS:
     add_document(document)
 
 
+NEWCOMERS = [os.path.join(ROOT, "README.md"), os.path.join(ROOT, "docs", "embedding.md")]
+
+
 @scenario
-def the_readme_shows_a_program_compiles_it_and_runs_it(w):
-    readme = os.path.join(ROOT, "README.md")
-    shown = [block for _, block in blocks(readme, "c")]
-    check(shown == [read(os.path.join(ROOT, "examples", "first_check.c"))],
-          "the C block of README.md is not examples/first_check.c")
-    text = read(readme)
-    check("pkg-config --cflags --libs libpegboard" in text, "it is not compiled with pkg-config")
-    check("$ ./first_check" in text, "it is not run")
+def the_first_programs_are_shown_whole_compiled_and_run(w):
+    for path, name in zip(NEWCOMERS, ("first_tool", "first_check")):
+        source = read(os.path.join(ROOT, "examples", name + ".c"))
+        check(source in [block for _, block in blocks(path, "c")], name, "is not shown in", path)
+        for line in (f"$ cc examples/{name}.c $(pkg-config --cflags --libs libpegboard)",
+                     f"$ ./{name}"):
+            check(line in read(path), path, "lacks", line)
+
+
+@scenario
+def c_in_the_documents_for_newcomers_stands_in_the_examples(w):
+    n = 0
+    for path in NEWCOMERS:
+        lines = read(path).splitlines()
+        for line, block in blocks(path, "c"):
+            place = f"{os.path.relpath(path, ROOT)}:{line}:"
+            above = next((text for text in reversed(lines[:line - 2]) if text.strip()), "")
+            source = re.search(r"`(examples/\w+\.c)`:$", above)
+            check(source, place, "the line above should end with `examples/...c`: but is", above)
+            check("\n" + block in "\n" + read(os.path.join(ROOT, source[1])),
+                  place, f"this is not in {source[1]}:\n{block}")
+            n += 1
+    check(n > 10, "only", n, "blocks of C")
+
+
+@scenario
+def the_examples_are_built_and_run_with_what_is_installed(w):
+    installed = Installed(w.directory)
+    os.mkdir(w.path("built"))
+    for path in sorted(glob.glob(os.path.join(ROOT, "examples", "*.c"))):
+        name = os.path.splitext(os.path.basename(path))[0]
+        subprocess.run(f"cc -Wall -Wextra -Werror examples/{name}.c $(pkg-config --cflags --libs"
+                       f" libpegboard) -o built/{name}", shell=True, check=True,
+                       env=installed.environment(), cwd=w.directory)
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "examples",
+                                                        "test_examples.py"), w.path("built")],
+                          env=installed.environment(), check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    check(done.returncode == 0, done.stdout)
+
+
+def public_headers():
+    return {os.path.basename(path): read(path)
+            for path in glob.glob(os.path.join(ROOT, "include", "pegboard", "*.h"))}
+
+
+@scenario
+def what_the_documents_for_newcomers_name_is_in_the_public_headers(w):
+    headers = "".join(public_headers().values())
+    sources = "".join(read(path) for path in
+                      glob.glob(os.path.join(ROOT, "src", "**", "*.c"), recursive=True))
+    for path in NEWCOMERS:
+        place = os.path.relpath(path, ROOT)
+        for name in re.findall(r"`((?:peg_|PEG_)\w+)", read(path)):
+            check(re.search(rf"\b{name}\b", headers), place, "names", name, "which does not exist")
+        for name in re.findall(r"`(E_\w+)`", read(path)):
+            check(f'"{name}"' in sources, place, "names", name, "which no source has")
+
+
+@scenario
+def the_limits_that_embedding_tells_are_those_of_the_headers(w):
+    headers = "".join(public_headers().values())
+    section = re.search(r"^## [\d. ]*Limits$.*?^## ", read(NEWCOMERS[1]), re.M | re.S)[0]
+    rows = re.findall(r"^\| `(\w+)` +\| ([^|]+?) +\|", section, re.M)
+    check(len(rows) >= 8, "only", len(rows), "limits in docs/embedding.md")
+    for name, default in rows:
+        check(re.search(rf"\b{name};.*\[{re.escape(default)}\]", headers),
+              f"no header says that {name} is {default} by default")
 
 
 @scenario
@@ -239,11 +303,12 @@ def what_the_command_needs_is_installed(w):
 
 @scenario
 def the_demo_shows_what_it_promises(w):
-    done = subprocess.run([os.path.join(ROOT, "tools", "demo"), w.executable], check=False, text=True,
+    done = subprocess.run([os.path.join(ROOT, "tools", "demo"), BUILD], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=w.directory)
     check(done.returncode == 0, done.stdout)
     for part in ("good_call.json: valid\n(exit status 0)", "bad_call.json: invalid\n",
-                 "(exit status 1)", "/properties/days/type", "/properties/unit/enum"):
+                 "(exit status 1)", "/properties/days/type", "/properties/unit/enum",
+                 "$ agent\n" + read(os.path.join(ROOT, "examples", "expected", "agent.txt"))):
         check(part in done.stdout, f"expected {part!r} in\n{done.stdout}")
 
 
