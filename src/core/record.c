@@ -8,7 +8,6 @@
 #include "core/record.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/id.h"
@@ -86,7 +85,7 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
                              peg_error *reterr)
 {
     const peg_str tool = bounded_name(start->tool);
-    char uuid[PEG_UUID_TEXT] = "";
+    char fresh_key[PEG_ID_HEX_TEXT] = "";
     char nonce[PEG_ID_HEX_TEXT];
     peg_record *record;
     peg_str key = start->key;
@@ -94,10 +93,10 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     peg_str handle;
     char *at;
 
-    if (!peg__id_hex(nonce) || (!key.len && !peg__uuid7(peg_clock_system(), uuid)))
+    if (!peg__id_hex(nonce) || (!key.len && !peg__id_hex(fresh_key)))
         return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
                          "the system gives no random bytes; allow getrandom() in the sandbox");
-    key = or_else(key, peg__str(uuid));
+    key = or_else(key, peg__str(fresh_key));
     call_id = or_else(start->call_id, key);
     handle = or_else(start->handle, call_id);
 
