@@ -9,7 +9,8 @@
 #include "pegboard/common.h"
 
 /* Counts down to the allocation that fails. 0: none; 1: this one and all after it. */
-static _Thread_local unsigned fail_in;
+/* Looked at by every allocation: without the model it would be a call in a shared library. */
+static _Thread_local unsigned fail_in __attribute__((tls_model("initial-exec")));
 
 /* A relaxed counter: it is read only by tests, when nothing else runs. */
 static atomic_size_t n_live;

@@ -45,7 +45,7 @@ struct peg__task *peg__task_unref(struct peg__task *task)
 
 peg_call *peg__call_new(struct peg__task *task, peg_ctx *ctx, unsigned attempt)
 {
-    peg_call *call = peg__alloc_zero(1, sizeof(*call));
+    peg_call *call = attempt == 1 ? &task->first : peg__alloc_zero(1, sizeof(*call));
 
     if (!call)
         return NULL;
@@ -82,13 +82,17 @@ void peg__call_forget_answer(peg_call *call)
 
 peg_call *peg__call_unref(peg_call *call)
 {
+    struct peg__task *task;
+
     if (!call || atomic_fetch_sub_explicit(&call->n_refs, 1, memory_order_acq_rel) != 1)
         return NULL;
     answer_free(&call->answer);
     peg__buf_free(&call->server_data);
     peg_ctx_unref(call->ctx);
-    peg__task_unref(call->task);
-    peg__free(call);
+    task = call->task;
+    if (call != &task->first)
+        peg__free(call);
+    peg__task_unref(task);
     return NULL;
 }
 

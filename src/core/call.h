@@ -35,6 +35,20 @@ struct peg__answer {
     peg_artifact *artifact;
 };
 
+struct peg_call {
+    atomic_uint n_refs;
+    unsigned attempt;       /* from 1 */
+    struct peg__job job;    /* on a pool; its share is one reference */
+    int64_t ended_ns;       /* when the handler returned */
+    bool was_canceled;      /* by then */
+    struct peg__task *task; /* what it shares with the attempts after it */
+    peg_ctx *ctx;
+    struct peg__answer answer;
+    bool is_out_of_memory;         /* an answer could not be kept */
+    const char *server_data_wrong; /* what is malformed about it, or NULL; static */
+    struct peg__buf server_data;   /* JSON text of an array without its last bracket; or empty */
+};
+
 /* What all attempts of a call share. */
 struct peg__task {
     atomic_uint n_refs;
@@ -43,20 +57,7 @@ struct peg__task {
     peg_json_doc *filled;   /* arguments with defaults; NULL if none was missing */
     peg_json_doc *replaced; /* what pre_execute put in their place; NULL if nothing */
     size_t max_result_bytes;
-};
-
-struct peg_call {
-    atomic_uint n_refs;
-    unsigned attempt;    /* from 1 */
-    struct peg__job job; /* on a pool; its share is one reference */
-    int64_t ended_ns;    /* when the handler returned */
-    bool was_canceled;   /* by then */
-    struct peg__task *task;
-    peg_ctx *ctx;
-    struct peg__answer answer;
-    bool is_out_of_memory;         /* an answer could not be kept */
-    const char *server_data_wrong; /* what is malformed about it, or NULL; static */
-    struct peg__buf server_data;   /* JSON text of an array without its last bracket; or empty */
+    peg_call first; /* the first attempt, mostly the only one, needs no memory of its own */
 };
 
 /* One reference each; both reference what they are given. NULL when out of memory. */

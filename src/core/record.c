@@ -81,22 +81,34 @@ static peg_str bounded_name(peg_str tool)
     return or_else(tool, peg__str(PEG__UNNAMED_TOOL));
 }
 
+enum { NONCE_LEN = PEG_ID_HEX_TEXT - 1 };
+
+/* Twice 128 random bits as hexadecimal digits, at the price of once. */
+static bool make_ids(char ret_text[2 * NONCE_LEN + 1])
+{
+    unsigned char bytes[NONCE_LEN];
+
+    if (!peg__random(bytes, sizeof(bytes)))
+        return false;
+    peg__hex(bytes, sizeof(bytes), ret_text);
+    return true;
+}
+
 peg_status peg__record_start(const struct peg__record_start *start, peg_record **ret_record,
                              peg_error *reterr)
 {
     const peg_str tool = bounded_name(start->tool);
-    char fresh_key[PEG_ID_HEX_TEXT] = "";
-    char nonce[PEG_ID_HEX_TEXT];
+    char ids[2 * NONCE_LEN + 1]; /* nonce and key, without a NUL between them */
     peg_record *record;
     peg_str key = start->key;
     peg_str call_id;
     peg_str handle;
     char *at;
 
-    if (!peg__id_hex(nonce) || (!key.len && !peg__id_hex(fresh_key)))
+    if (!make_ids(ids))
         return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
                          "the system gives no random bytes; allow getrandom() in the sandbox");
-    key = or_else(key, peg__str(fresh_key));
+    key = or_else(key, peg__strn(ids + NONCE_LEN, NONCE_LEN));
     call_id = or_else(start->call_id, key);
     handle = or_else(start->handle, call_id);
 
@@ -114,7 +126,7 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     record->args_text = put(&at, start->args);
     record->code = "";
     record->created_ms = start->now_ms;
-    memcpy(record->nonce, nonce, sizeof(record->nonce));
+    memcpy(record->nonce, ids, NONCE_LEN); /* the NUL is there */
     *ret_record = record;
     return PEG_OK;
 }
