@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from scenario import ROOT, TIMEOUT_S, World, check, main, scenario
 
 BUILD, SANITIZE = sys.argv[2:4]
-# By its path: a shim of the same name will come first.
-COMPILER = [shutil.which(sys.argv[4]), *sys.argv[5:]]
+# By their paths, as in `ccache cc`: shims of the same names will come first, and would find themselves.
+COMPILER = [shutil.which(word) or word for word in sys.argv[4:]]
 DOCUMENTS = [path for path in (
     [os.path.join(ROOT, name) for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)))
