@@ -12,8 +12,10 @@
 /* Looked at by every allocation: without the model it would be a call in a shared library. */
 static _Thread_local unsigned fail_in __attribute__((tls_model("initial-exec")));
 
-/* A relaxed counter: it is read only by tests, when nothing else runs. */
+/* A relaxed counter: it is read only by tests, when nothing else runs. It counts from the first
+ * time that somebody asks; until then threads that allocate share nothing. */
 static atomic_size_t n_live;
+static atomic_bool is_counting;
 
 static bool must_fail(void)
 {
@@ -27,7 +29,7 @@ static bool must_fail(void)
 
 static void *count(void *memory)
 {
-    if (memory)
+    if (memory && atomic_load_explicit(&is_counting, memory_order_relaxed))
         atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     return memory;
 }
@@ -69,7 +71,7 @@ void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
 
 void peg__free(void *memory)
 {
-    if (memory)
+    if (memory && atomic_load_explicit(&is_counting, memory_order_relaxed))
         atomic_fetch_sub_explicit(&n_live, 1, memory_order_relaxed);
     free(memory);
 }
@@ -92,5 +94,6 @@ void peg__mem_fail_at(unsigned nth)
 
 size_t peg__mem_live(void)
 {
+    atomic_store_explicit(&is_counting, true, memory_order_relaxed);
     return atomic_load_explicit(&n_live, memory_order_relaxed);
 }
