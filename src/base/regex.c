@@ -15,7 +15,9 @@
  * 200-300 us in the interpreter. So a search may cost limit * length, and worse: \s+$ over a
  * megabyte of blanks counts little and takes minutes, because each start runs to the end.
  * Long subjects are therefore searched in windows of start positions, with a look at the thread's
- * CPU clock between them.
+ * CPU clock between them. That leaves what one window may take: for 16 KiB 0.2 s. Beyond that
+ * the clock is looked at during the match, from callouts before every item of the pattern; they
+ * cost 5-70 ns a byte, so the code that has them is only made for subjects of that length.
  *
  * Memory. All of PCRE2's goes through base/mem.h but for machine code and its stack. A matcher
  * keeps what it needed once.
@@ -24,6 +26,7 @@
 #include "base/regex.h"
 
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -47,25 +50,35 @@ enum {
     /* Honest searches take 1-20 ns a byte. */
     BUDGET_NS = 20000000,
     BUDGET_NS_PER_BYTE = 60,
+    /* Subjects of more bytes are watched. */
+    WATCH_ABOVE = 16 << 10,
+    WATCHED_NS_PER_BYTE = 200,
+    /* Bytes that may have been looked at before the next look at the clock: each item may run over
+     * the whole subject. */
+    BYTES_PER_LOOK = 4 << 20,
     MAX_MATCH_LIMIT = 10000000,
 };
 
 /* Changed by matching, so apart from the immutable rest. */
 struct warmth {
-    _Atomic(pcre2_code *) fast; /* a copy of code with machine code, once there */
-    atomic_uint n_matches;      /* until JIT_AFTER */
+    _Atomic(pcre2_code *) fast;    /* a copy of code with machine code, once there */
+    _Atomic(pcre2_code *) watched; /* with callouts, once a subject was that long */
+    atomic_uint n_matches;         /* until JIT_AFTER */
 };
 
 struct peg__regex {
     pcre2_code *code;
     size_t bytes;
+    uint32_t options;
     bool is_anchored;
-    struct warmth *warmth; /* in the same block */
+    peg_str pattern;       /* in the same block, */
+    struct warmth *warmth; /* as this */
 };
 
 struct regex_block {
     struct peg__regex regex;
     struct warmth warmth;
+    char pattern[];
 };
 
 struct peg__matcher {
@@ -133,7 +146,7 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
     const uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_DOLLAR_ENDONLY |
                              PCRE2_MATCH_UNSET_BACKREF | PCRE2_USE_OFFSET_LIMIT |
                              (caseless ? PCRE2_CASELESS : 0U);
-    struct regex_block *block = peg__alloc_zero(1, sizeof(*block));
+    struct regex_block *block = peg__alloc_zero(1, sizeof(*block) + pattern.len);
     struct peg__regex *regex;
     uint32_t all_options = 0;
     size_t size = 0;
@@ -144,7 +157,11 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
         return peg__fail_nomem(reterr);
     regex = &block->regex;
     regex->warmth = &block->warmth;
-    regex->code = compile(pattern, options, &number, &offset);
+    regex->options = options;
+    regex->pattern = (peg_str){block->pattern, pattern.len};
+    if (pattern.len)
+        memcpy(block->pattern, pattern.ptr, pattern.len);
+    regex->code = compile(regex->pattern, options, &number, &offset);
     if (regex->code)
         pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &size);
     if (!regex->code || size > PEG_LIMIT_PATTERN_COMPILED) {
@@ -154,7 +171,7 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
     pcre2_pattern_info(regex->code, PCRE2_INFO_ALLOPTIONS, &all_options);
     regex->is_anchored = all_options & PCRE2_ANCHORED;
     /* As if machine code were there already: 2-6 times the size, and the copy. */
-    regex->bytes = sizeof(*block) + 6 * size + 512;
+    regex->bytes = sizeof(*block) + pattern.len + 6 * size + 512;
     *ret_regex = regex;
     return PEG_OK;
 }
@@ -162,6 +179,7 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
 struct peg__regex *peg__regex_free(struct peg__regex *regex)
 {
     if (regex) {
+        pcre2_code_free(atomic_load_explicit(&regex->warmth->watched, memory_order_acquire));
         pcre2_code_free(atomic_load_explicit(&regex->warmth->fast, memory_order_acquire));
         pcre2_code_free(regex->code);
     }
@@ -328,6 +346,75 @@ static enum peg__match search_windows(const struct search *s)
     return PEG__MATCH_NO;
 }
 
+/* ---- watched ------------------------------------------------------------------------ */
+
+/* NULL when out of memory. */
+static const pcre2_code *watched_code(const struct peg__regex *regex)
+{
+    pcre2_code *code = atomic_load_explicit(&regex->warmth->watched, memory_order_acquire);
+    pcre2_code *other = NULL;
+    size_t offset;
+    int number;
+
+    if (code)
+        return code;
+    code = compile(regex->pattern, regex->options | PCRE2_AUTO_CALLOUT, &number, &offset);
+    if (!code)
+        return NULL;
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* if it can't, the interpreter does it */
+    if (atomic_compare_exchange_strong(&regex->warmth->watched, &other, code))
+        return code;
+    pcre2_code_free(code); /* somebody was faster */
+    return other;
+}
+
+struct watch {
+    int64_t deadline; /* of the thread's CPU clock */
+    struct timespec tick;
+    size_t len;
+    size_t n_unseen; /* bytes since the last look */
+};
+
+/* The CPU clock takes a system call, so it is asked when a cheaper one says that time has passed.
+ */
+static int look_at_clock(pcre2_callout_block *block, void *user)
+{
+    struct watch *watch = user;
+    struct timespec now;
+
+    (void)block;
+    watch->n_unseen += watch->len;
+    if (watch->n_unseen < BYTES_PER_LOOK)
+        return 0;
+    watch->n_unseen = 0;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_nsec == watch->tick.tv_nsec && now.tv_sec == watch->tick.tv_sec)
+        return 0;
+    watch->tick = now;
+    return cpu_ns() > watch->deadline ? PCRE2_ERROR_CALLOUT : 0;
+}
+
+static enum peg__match search_watched(const struct peg__regex *regex, struct search *s)
+{
+    const size_t len = s->subject.len;
+    struct watch watch = {
+        .deadline = cpu_ns() + BUDGET_NS + (int64_t)len * WATCHED_NS_PER_BYTE,
+        .len = len,
+    };
+    enum peg__match result;
+
+    s->fast = NULL;
+    s->code = watched_code(regex);
+    if (!s->code)
+        return PEG__MATCH_NOMEM;
+    pcre2_set_callout(s->matcher->context, look_at_clock, &watch);
+    result = search_from(s, 0, PCRE2_UNSET, long_limit(s->matcher->limit, len));
+    pcre2_set_callout(s->matcher->context, NULL, NULL);
+    return result;
+}
+
+/* ---- any subject --------------------------------------------------------------------- */
+
 /* Counts the matches of a regex that has no machine code yet. A long subject counts for many:
  * the interpreter would reach its limits long before machine code does. */
 static bool is_time_for_jit(struct warmth *warmth, size_t len)
@@ -353,7 +440,9 @@ enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__mat
         make_fast(regex);
         s.fast = atomic_load_explicit(&regex->warmth->fast, memory_order_acquire);
     }
-    if (regex->is_anchored || text.len <= FIRST_WINDOW)
+    if (text.len > WATCH_ABOVE)
+        result = search_watched(regex, &s);
+    else if (regex->is_anchored || text.len <= FIRST_WINDOW)
         result = search_from(&s, 0, PCRE2_UNSET, long_limit(matcher->limit, text.len));
     else
         result = search_windows(&s);

@@ -25,8 +25,9 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
 struct peg__regex *peg__regex_free(struct peg__regex *regex);
 size_t peg__regex_bytes(const struct peg__regex *regex);
 
-/* match_limit is per start position and grows with the subject's length within. A search of a
- * subject above 256 bytes also ends, as PEG__MATCH_LIMIT, after 20 ms + 60 ns a byte of CPU. */
+/* match_limit is per start position and grows with the subject's length within. A search also ends,
+ * as PEG__MATCH_LIMIT, after 20 ms and 60 ns a byte of CPU, above 16 KiB after 20 ms and 200 ns a
+ * byte. It may come to the clock some tenths of a second late. */
 struct peg__matcher *peg__matcher_new(uint32_t match_limit);
 struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher);
 

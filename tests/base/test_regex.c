@@ -206,6 +206,30 @@ TEST(match_ends_a_search_that_starts_anew_at_each_of_many_letters)
     world_done(&w);
 }
 
+/* Each step of one repetition makes the other run to the end of the subject. */
+TEST(match_ends_a_search_whose_only_start_takes_a_square)
+{
+    struct world w = world_new("^a*a*[bc]");
+    const int64_t start = cpu_ms();
+
+    world_fill(&w, "a", 1 << 20);
+    CHECK_INT(world_match(&w), PEG__MATCH_LIMIT);
+    CHECK(cpu_ms() - start < 3000);
+    world_done(&w);
+}
+
+TEST(match_ends_a_search_that_grows_expensive_when_half_is_done)
+{
+    struct world w = world_new("(?=a.*b)");
+    const int64_t start = cpu_ms();
+
+    world_fill(&w, "x", 4 << 20);
+    memset(w.text + w.len / 2, 'a', w.len / 2);
+    CHECK_INT(world_match(&w), PEG__MATCH_LIMIT);
+    CHECK(cpu_ms() - start < 5000);
+    world_done(&w);
+}
+
 TEST(match_finishes_honest_searches_of_a_megabyte)
 {
     static const struct {
@@ -273,6 +297,29 @@ TEST(regex_is_matched_by_many_threads_while_machine_code_appears)
 }
 
 /* ---- out of memory ------------------------------------------------------------------ */
+
+TORTURE(a_long_subject_survives_any_allocation_failure)
+{
+    static char text[100000];
+    struct peg__regex *regex = NULL;
+    struct peg__matcher *matcher = peg__matcher_new(PEG_LIMIT_MATCH);
+    peg_status status = peg__regex_new(peg__str("b$"), false, &regex, NULL);
+    enum peg__match result = PEG__MATCH_NO;
+
+    memset(text, 'a', sizeof(text));
+    text[sizeof(text) - 1] = 'b';
+    if (!status && !matcher)
+        status = PEG_ENOMEM;
+    if (!status)
+        result = peg__regex_match(regex, matcher, (peg_str){text, sizeof(text)});
+    if (result == PEG__MATCH_NOMEM)
+        status = PEG_ENOMEM;
+    else if (!status && result != PEG__MATCH_YES)
+        status = PEG_EINVAL;
+    peg__regex_free(regex);
+    peg__matcher_free(matcher);
+    return status;
+}
 
 TORTURE(regex_survives_any_allocation_failure)
 {
