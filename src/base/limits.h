@@ -106,7 +106,8 @@ enum {
     PEG_LIMIT_POOL_QUEUED_MAX = 1000000,
     /* The checker at its default depth takes 300 KiB of it; untouched pages cost nothing. */
     PEG_LIMIT_POOL_STACK_BYTES = 1 << 20,
-    PEG_LIMIT_POOL_STACK_MIN = 64 << 10,
+    /* A handler may run calls of its own: with less, arguments that nest could end the process. */
+    PEG_LIMIT_POOL_STACK_MIN = 512 << 10,
     /* Handlers that wait for calls of their own: each keeps a thread. Agents that call themselves
      * without an end stop here. */
     PEG_LIMIT_POOL_NESTED = 256,

@@ -94,7 +94,7 @@ static peg_status check_options(const peg_pool_options *options, peg_error *rete
     if (options->max_queued > PEG_LIMIT_POOL_QUEUED_MAX)
         return refuse_option("/max_queued", "at most 1,000,000", reterr);
     if (options->stack_bytes && options->stack_bytes < PEG_LIMIT_POOL_STACK_MIN)
-        return refuse_option("/stack_bytes", "at least 64 KiB", reterr);
+        return refuse_option("/stack_bytes", "at least 512 KiB", reterr);
     return PEG_OK;
 }
 

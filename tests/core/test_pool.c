@@ -419,7 +419,7 @@ TEST(pool_refuses_options_out_of_range_by_name)
         {{.n_threads = 257}, "/n_threads"},
         {{.max_abandoned = 257}, "/max_abandoned"},
         {{.max_queued = 1000001}, "/max_queued"},
-        {{.stack_bytes = 4096}, "/stack_bytes"},
+        {{.stack_bytes = (512 << 10) - 1}, "/stack_bytes"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

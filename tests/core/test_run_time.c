@@ -517,3 +517,62 @@ TEST(a_call_that_a_pool_refuses_has_no_attempt_and_the_limit_is_told)
     peg_ctx_unref(heard);
     close_on_pool(&w, pool);
 }
+
+/* ---- stacks --------------------------------------------------------------------- */
+
+/* Instrumented frames are several times as large. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SMALLEST_STACK = 4 << 20 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SMALLEST_STACK = 4 << 20 };
+#else
+enum { SMALLEST_STACK = 512 << 10 };
+#endif
+#else
+enum { SMALLEST_STACK = 512 << 10 };
+#endif
+
+/* Seven schemas for each level of the arguments, up to the depth at which checking stops. */
+#define WINDING                                                                                    \
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"allOf\":[{\"anyOf\":[{\"not\":{\"not\":{"       \
+    "\"if\":true,\"then\":{\"oneOf\":[{\"$ref\":\"#\"}]}}}}]}]}}}"
+
+static void call_deeply(peg_call *call, const peg_json *args, void *user)
+{
+    const peg_request request = {.tool = peg_cstr("deep"), .args = peg_cstr(user)};
+    peg_record *record = NULL;
+
+    (void)args;
+    if (peg_call_run(peg_call_ctx(call), &request, NULL, &record, NULL) == PEG_OK)
+        peg_call_reply(call, peg_cstr(peg_record_code(record)));
+    peg_record_unref(record);
+}
+
+TEST(the_smallest_stack_of_a_pool_is_enough_for_calls_of_a_handler)
+{
+    enum { DEPTH = 250 };
+    const peg_pool_options options = {.stack_bytes = SMALLEST_STACK};
+    char args[6 * DEPTH + 3] = "";
+    struct world w;
+    peg_pool *pool = NULL;
+    peg_record *record = NULL;
+
+    for (int i = 0; i < DEPTH; i++)
+        memcpy(args + 5 * (size_t)i, "{\"a\":", 5);
+    memcpy(args + 5 * DEPTH, "{}", 2);
+    memset(args + 5 * DEPTH + 2, '}', DEPTH);
+    CHECK_INT(world_open(&w), PEG_OK);
+    CHECK_INT(world_add_fn(&w, "deep", WINDING, answer), PEG_OK);
+    CHECK_INT(world_add(&w,
+                        &(peg_tool_def){
+                            .name = "outer", .description = "o", .run = call_deeply, .user = args}),
+              PEG_OK);
+    CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);
+    CHECK_INT(world_call(&w, "outer", "{}", &(peg_run_options){.pool = pool}, &record), PEG_OK);
+
+    CHECK_STR(text_of(record), "E_TOOL_ARGS_UNDECIDED");
+    peg_record_unref(record);
+    peg_pool_unref(pool);
+    world_close(&w);
+}
