@@ -4,13 +4,15 @@
  * What a JSON artifact can be asked. A JSON or JSON5 text is one record; JSON Lines have one for
  * each line that is not blank.
  *
- *   type     json, json5 or jsonl
- *   keys     the names of the root's members, "(undefined)" if it is no object; of lines the names
- * of all records that are objects, each once, where it first appears length   how many records get
- * what a path finds, as a list: in the one record, or in all one after the other pluck    the same;
- * both names are there because models look for either filter   the records in which a path finds
- * anything, as a list slice    the records from start to before end, as a list; a text that is one
- * record ignores the range
+ *   type    json, json5 or jsonl
+ *   length  how many records
+ *   keys    the names of the root's members, "(undefined)" if it is no object; of lines the names
+ *           in all records that are objects, each once, where it first appears
+ *   get     what a path finds, as a list: in the one record, or in all one after the other
+ *   pluck   the same; both names are there because models look for either
+ *   filter  the records in which a path finds anything, as a list
+ *   slice   the records from start to before end, as a list; a text that is one record ignores
+ *           the range
  *
  * Paths come from models: a step limit bounds each record, peg__query_check() all of them.
  */
