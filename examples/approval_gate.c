@@ -13,7 +13,7 @@ static sem_t rang;
 /* Asks before the side effect, so that a denial leaves nothing behind. */
 static void deploy(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_gate_def question = {.id = "deploy-1", .reason = "Deploy?", .payload = args};
+    const peg_gate_def question = {.reason = "Deploy?", .payload = args};
     peg_error e;
     (void)user;
     if (peg_gate_wait(peg_call_ctx(call), &question, NULL, &e))

@@ -24,7 +24,7 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_new(peg_ctx **ret_ctx, peg_error *reterr
 PEG_API peg_ctx *peg_ctx_ref(peg_ctx *ctx);
 PEG_API peg_ctx *peg_ctx_unref(peg_ctx *ctx);
 
-/* ---- one thing more -------------------------------------------------------- */
+/* ---- one thing more: parent may always be NULL, which stands for peg_ctx_new()'s ---- */
 
 /* A token below the parent's, so that either cancels. ret_cancel may be NULL; else one reference.
  */

@@ -79,8 +79,9 @@ typedef struct peg_dispatch_input {
     peg_registry *registry; /* with turn: what may be called [the context's] */
 } peg_dispatch_input;
 
-/* Runs a dispatch below a context. Returns PEG_OK however it ends, *ret_outcome (may be NULL)
- * tells; an error means that it did not start. */
+/* Runs a dispatch below a context; with a source ctx may be NULL, which is the source's. Returns
+ * PEG_OK however it ends, *ret_outcome (may be NULL) tells; an error means that it did not start.
+ */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop,
                                                  const peg_dispatch_input *input,
                                                  peg_outcome *ret_outcome, peg_error *reterr);
@@ -108,7 +109,7 @@ PEG_API bool peg_dispatch_is_acked(const peg_dispatch *dispatch);
 PEG_API const peg_error *peg_dispatch_nack_error(const peg_dispatch *dispatch); /* or NULL */
 
 /* Calls fn inside ack, in the order of subscription; one that fails is logged, the others still
- * run. The subscription dies with the dispatch. */
+ * run. The subscription dies with the dispatch; ret_subscription may be NULL. */
 typedef struct peg_subscription peg_subscription;
 PEG_API PEG_MUST_USE peg_status peg_dispatch_on_ack(peg_dispatch *dispatch,
                                                     peg_status (*fn)(void *user), void *user,
@@ -118,7 +119,8 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_on_ack(peg_dispatch *dispatch,
 PEG_API void peg_subscription_end(peg_subscription *subscription);
 
 /* Prunes a registry's ephemeral tools when the dispatch is acked, before ack returns; not on nack
- * or abort. The dispatch does this for its own registry. Takes a reference. */
+ * or abort. The dispatch does this for its own registry. Takes a reference; ret_subscription may be
+ * NULL. */
 PEG_API PEG_MUST_USE peg_status peg_registry_bind(peg_registry *registry, peg_dispatch *dispatch,
                                                   peg_subscription **ret_subscription,
                                                   peg_error *reterr);

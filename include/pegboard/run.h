@@ -33,7 +33,7 @@ typedef struct peg_request {
  * peg_call_run(), in this order. */
 typedef struct peg_run_hooks {
     /* False: the call is refused (E_TOOL_NOT_ALLOWED), with the sentence of peg_call_fail() if the
-     * hook said one. No event is emitted. */
+     * hook said one. The call neither starts nor ends; a dispatch still tells of it. */
     bool (*is_allowed)(peg_call *call, const peg_json *args, void *user);
     /* What events show instead of the arguments; *ret_masked is taken over. The record keeps the
      * arguments as sent: mask what you store of it yourself. Failing refuses the call. */
@@ -73,6 +73,11 @@ typedef struct peg_run_options {
 PEG_API PEG_MUST_USE peg_status peg_call_run(peg_ctx *ctx, const peg_request *request,
                                              const peg_run_options *options,
                                              peg_record **ret_record, peg_error *reterr);
+
+/* The shortest way: one call on a registry, in a context of its own, with all defaults. */
+PEG_API PEG_MUST_USE peg_status peg_registry_call(peg_registry *registry, const char *tool,
+                                                  const char *args, peg_record **ret_record,
+                                                  peg_error *reterr);
 
 #ifdef __cplusplus
 }

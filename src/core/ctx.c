@@ -66,12 +66,20 @@ static void destroy_plain(peg_ctx *ctx)
     peg__free(ctx);
 }
 
+/* What a context has that has no parent. */
+static struct fields root_fields(void)
+{
+    return (struct fields){
+        .clock = peg_clock_system(), .deadline_ns = INT64_MAX, .ids = {"", "", "", -1}};
+}
+
+/* parent may be NULL. */
 static void node_init(peg_ctx *ctx, peg_ctx *parent, void (*destroy)(peg_ctx *ctx))
 {
     atomic_init(&ctx->n_refs, 1);
     ctx->parent = peg_ctx_ref(parent);
     ctx->destroy = destroy;
-    ctx->f = parent->f;
+    ctx->f = parent ? parent->f : root_fields();
 }
 
 /* NULL when out of memory. `extra` bytes follow the node. */
@@ -86,14 +94,10 @@ static peg_ctx *node_new(peg_ctx *parent, size_t extra, void (*destroy)(peg_ctx 
 
 peg_status peg_ctx_new(peg_ctx **ret_ctx, peg_error *reterr)
 {
-    peg_ctx *ctx = peg__alloc(sizeof(*ctx));
+    peg_ctx *ctx = node_new(NULL, 0, destroy_plain);
 
     if (!ctx)
         return peg__fail_nomem(reterr);
-    *ctx = (peg_ctx){
-        .destroy = destroy_plain,
-        .f = {.clock = peg_clock_system(), .deadline_ns = INT64_MAX, .ids = {"", "", "", -1}}};
-    atomic_init(&ctx->n_refs, 1);
     *ret_ctx = ctx;
     return PEG_OK;
 }
@@ -149,7 +153,7 @@ static struct token_node *token_node_new(peg_ctx *parent, bool has_budget)
     if (!node)
         return NULL;
     node_init(&node->ctx, parent, destroy_token_node);
-    peg__cancel_init(&node->token, parent->f.cancel, peg__free, node);
+    peg__cancel_init(&node->token, node->ctx.f.cancel, peg__free, node);
     node->ctx.f.cancel = &node->token;
     return node;
 }
@@ -175,7 +179,7 @@ peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_
     if (!node)
         return peg__fail_nomem(reterr);
     if (timeout_ms >= 0) {
-        peg__budget_init(&node->budget, parent->f.budget, parent->f.clock, timeout_ms);
+        peg__budget_init(&node->budget, node->ctx.f.budget, node->ctx.f.clock, timeout_ms);
         node->ctx.f.budget = &node->budget;
     }
     *ret_ctx = &node->ctx;
@@ -201,11 +205,12 @@ struct peg__budget *peg__ctx_budget(const peg_ctx *ctx)
 
 peg_status peg_ctx_with_deadline(peg_ctx *parent, int64_t ms, peg_ctx **ret_ctx, peg_error *reterr)
 {
-    const int64_t deadline_ns = peg__clock_in_ms(parent->f.clock, ms);
     peg_ctx *ctx = node_new(parent, 0, destroy_plain);
+    int64_t deadline_ns;
 
     if (!ctx)
         return peg__fail_nomem(reterr);
+    deadline_ns = peg__clock_in_ms(ctx->f.clock, ms);
     if (deadline_ns < ctx->f.deadline_ns)
         ctx->f.deadline_ns = deadline_ns;
     *ret_ctx = ctx;
@@ -220,7 +225,7 @@ peg_status peg_ctx_with_clock(peg_ctx *parent, const peg_clock *clock, peg_ctx *
     if (!clock)
         return peg__fail(reterr, PEG_EINVAL, "E_CTX_NO_CLOCK",
                          "there is no clock: pass peg_clock_system() for the system's");
-    if (parent->f.deadline_ns != INT64_MAX || parent->f.budget)
+    if (parent && (parent->f.deadline_ns != INT64_MAX || parent->f.budget))
         return peg__fail(reterr, PEG_ESTATE, "E_CTX_DEADLINE_SET",
                          "the context has a deadline, which is a moment of the clock that it has: "
                          "set the clock first, then the deadline");
@@ -243,7 +248,7 @@ peg_status peg_ctx_with_events(peg_ctx *parent, peg_event_fn sink, void *user, p
     ctx = node_new(parent, 0, destroy_plain);
     if (!ctx)
         return peg__fail_nomem(reterr);
-    ctx->own.sink = (struct sink){sink, user, parent->f.sink};
+    ctx->own.sink = (struct sink){sink, user, ctx->f.sink};
     ctx->f.sink = &ctx->own.sink;
     *ret_ctx = ctx;
     return PEG_OK;
@@ -294,7 +299,7 @@ peg_status peg_ctx_with_value(peg_ctx *parent, const void *key, void *value,
 
     if (!ctx)
         return peg__fail_nomem(reterr);
-    ctx->own.value = (struct value){key, value, value_free, parent->f.value};
+    ctx->own.value = (struct value){key, value, value_free, ctx->f.value};
     ctx->f.value = &ctx->own.value;
     *ret_ctx = ctx;
     return PEG_OK;

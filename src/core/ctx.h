@@ -27,7 +27,7 @@ int64_t peg__ctx_stop_ns(const peg_ctx *ctx);
 /* As peg_ctx_check(), which counts both; tells them apart: true if it is the call's own budget. */
 bool peg__ctx_is_over_budget(const peg_ctx *ctx);
 
-/* Does anybody hear this kind? Worth asking before an event is put together. */
+/* Does anybody hear events? Worth asking before one is put together. */
 bool peg__ctx_has_sink(const peg_ctx *ctx);
 /* The gate listener, or NULL; *ret_user is what it is called with. */
 peg_gate_fn peg__ctx_gate_listener(const peg_ctx *ctx, void **ret_user);

@@ -33,7 +33,7 @@
 #define INVALID_ANSWER "E_INVALID_TURN_GATE_RESOLUTION"
 
 /* What a message has room for: the words of a rejection, and of the id. */
-enum { MAX_WORDS = 256, MAX_SHOWN_ID = 64 };
+enum { MAX_WORDS = 256, MAX_SHOWN = 64 };
 
 enum result { OPEN = 0, RESOLVED, REJECTED, ABORTED, TIMEOUT };
 
@@ -374,11 +374,12 @@ static void await(peg_gate *gate, int64_t until_ns)
         wait_closed(gate, NULL, INT64_MAX);
 }
 
-static peg_str shown_id(const peg_gate *gate)
+/* What was asked: to a model the id would say nothing. */
+static peg_str shown_reason(const peg_gate *gate)
 {
-    const peg_str id = peg__str(gate->id);
+    const peg_str all = peg__str(gate->reason);
 
-    return id.len > MAX_SHOWN_ID ? peg__strn(id.ptr, peg__utf8_cut(id.ptr, MAX_SHOWN_ID)) : id;
+    return all.len > MAX_SHOWN ? peg__strn(all.ptr, peg__utf8_cut(all.ptr, MAX_SHOWN)) : all;
 }
 
 static peg_status fail_aborted(const peg_gate *gate, peg_error *reterr)
@@ -388,10 +389,10 @@ static peg_status fail_aborted(const peg_gate *gate, peg_error *reterr)
     if (gate->outcome.by_context && peg_ctx_check(gate->ctx, &why))
         return peg__fail_because(reterr, PEG_ECANCELED, "E_TURN_GATE_ABORTED", &why,
                                  "the gate '%.*s' was given up unanswered",
-                                 PEG_ARG(shown_id(gate)));
+                                 PEG_ARG(shown_reason(gate)));
     return peg__fail(reterr, PEG_ECANCELED, "E_TURN_GATE_ABORTED",
                      "the gate '%.*s' was aborted: leave out what it guards, or ask again",
-                     PEG_ARG(shown_id(gate)));
+                     PEG_ARG(shown_reason(gate)));
 }
 
 /* Of a closed gate, which nobody writes to any more. */
@@ -404,13 +405,13 @@ static peg_status give(peg_gate *gate, peg_json_doc **ret_value, peg_error *rete
     case REJECTED:
         peg__fail(&words, PEG_EHOST, outcome->code, "%s", outcome->words);
         return peg__fail_because(reterr, PEG_EHOST, "E_TURN_GATE_REJECTED", &words,
-                                 "the gate '%.*s' was rejected", PEG_ARG(shown_id(gate)));
+                                 "the gate '%.*s' was rejected", PEG_ARG(shown_reason(gate)));
     case TIMEOUT:
         return peg__fail(
             reterr, PEG_ETIMEOUT, "E_TURN_GATE_TIMEOUT",
             "nobody answered the gate '%.*s' within %lld ms: leave out what it guards, "
             "or ask again",
-            PEG_ARG(shown_id(gate)), (long long)gate->timeout_ms);
+            PEG_ARG(shown_reason(gate)), (long long)gate->timeout_ms);
     case OPEN:
     case ABORTED:
         return fail_aborted(gate, reterr);

@@ -73,12 +73,20 @@ static peg_str or_else(peg_str s, peg_str other)
     return s.len ? s : other;
 }
 
-/* A name that a model made up may be of any length; what it wrote is in the arguments' text. */
-static peg_str bounded_name(peg_str tool)
+/* A name that a model made up may be of any length. A cut one ends in a character that no tool's
+ * name has, so that it is nobody else's. */
+static peg_str bounded_name(peg_str tool, char ret_cut[PEG_LIMIT_NAME_BYTES])
 {
-    if (tool.len > PEG_LIMIT_NAME_BYTES)
-        tool.len = peg__utf8_cut(tool.ptr, PEG_LIMIT_NAME_BYTES);
-    return or_else(tool, peg__str(PEG__UNNAMED_TOOL));
+    static const char ellipsis[] = "\xE2\x80\xA6";
+    const size_t tail = sizeof(ellipsis) - 1;
+    size_t len;
+
+    if (tool.len <= PEG_LIMIT_NAME_BYTES)
+        return or_else(tool, peg__str(PEG__UNNAMED_TOOL));
+    len = peg__utf8_cut(tool.ptr, PEG_LIMIT_NAME_BYTES - tail);
+    memcpy(ret_cut, tool.ptr, len);
+    memcpy(ret_cut + len, ellipsis, tail);
+    return peg__strn(ret_cut, len + tail);
 }
 
 enum { NONCE_LEN = PEG_ID_HEX_TEXT - 1 };
@@ -97,7 +105,8 @@ static bool make_ids(char ret_text[2 * NONCE_LEN + 1])
 peg_status peg__record_start(const struct peg__record_start *start, peg_record **ret_record,
                              peg_error *reterr)
 {
-    const peg_str tool = bounded_name(start->tool);
+    char cut[PEG_LIMIT_NAME_BYTES];
+    const peg_str tool = bounded_name(start->tool, cut);
     char ids[2 * NONCE_LEN + 1]; /* nonce and key, without a NUL between them */
     peg_record *record;
     peg_str key = start->key;

@@ -241,3 +241,17 @@ peg_status peg_call_run(peg_ctx *ctx, const peg_request *request, const peg_run_
 
     return status ? status : peg__run_end(&run, ret_record, reterr);
 }
+
+peg_status peg_registry_call(peg_registry *registry, const char *tool, const char *args,
+                             peg_record **ret_record, peg_error *reterr)
+{
+    const peg_request request = {.tool = peg_cstr(tool), .args = peg_cstr(args)};
+    peg_ctx *ctx;
+    peg_status status = peg_ctx_with_registry(NULL, registry, &ctx, reterr);
+
+    if (status)
+        return status;
+    status = peg_call_run(ctx, &request, NULL, ret_record, reterr);
+    peg_ctx_unref(ctx);
+    return status;
+}

@@ -203,7 +203,6 @@ static peg_status collect(struct batch *batch, peg_error *reterr)
     return PEG_OK;
 }
 
-/* Results live as long as the dispatch's spool, or longer where somebody holds their artifact. */
 static peg_status set_options(struct batch *batch, peg_error *reterr)
 {
     const peg_loop *loop = batch->dispatch->loop;

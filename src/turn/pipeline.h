@@ -22,7 +22,7 @@
 struct peg__pipeline {
     size_t n_steps; /* at most PEG_LIMIT_MIDDLEWARES */
     peg_status (*run_step)(void *owner, size_t i, peg_next *next, peg_error *reterr);
-    bool (*is_stopped)(void *owner); /* canceled or signalled; NULL: never */
+    bool (*is_stopped)(void *owner); /* canceled, for our two owners; NULL: never */
     void *owner;
 };
 

@@ -391,7 +391,7 @@ peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispat
     if (status)
         return status;
     if (input->source)
-        return peg__dispatch_run(input->source->ctx, loop, input->source->turn,
+        return peg__dispatch_run(ctx ? ctx : input->source->ctx, loop, input->source->turn,
                                  input->source->registry, ret_outcome, reterr);
     if (!ctx)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",

@@ -575,3 +575,31 @@ TEST(many_threads_make_calls_below_one_context)
     peg_ctx_unref(turn);
     peg_ctx_unref(root);
 }
+
+static void ignore(const peg_event *event, void *user)
+{
+    (void)event;
+    (void)user;
+}
+
+TEST(every_way_to_a_context_takes_no_parent_for_a_fresh_one)
+{
+    static int key;
+    peg_ctx *made[7] = {NULL};
+    const peg_ids ids = {.turn_id = "t", .iteration = -1};
+
+    CHECK_INT(peg_ctx_with_cancel(NULL, &made[0], NULL, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_deadline(NULL, 1000, &made[1], NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_clock(NULL, peg_clock_system(), &made[2], NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_events(NULL, ignore, NULL, &made[3], NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_gates(NULL, NULL, NULL, &made[4], NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_ids(NULL, &ids, &made[5], NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_value(NULL, &key, &key, NULL, &made[6], NULL), PEG_OK);
+
+    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+        CHECK(peg_ctx_clock(made[i]) == peg_clock_system());
+        CHECK_INT(peg_ctx_check(made[i], NULL), PEG_OK);
+        CHECK_INT(peg_ctx_ids(made[i])->iteration, -1);
+        peg_ctx_unref(made[i]);
+    }
+}

@@ -234,6 +234,7 @@ TEST(run_bounds_a_name_that_a_model_made_up)
     CHECK_INT(world_call(&w, name, "{}", NULL, &record), PEG_OK);
 
     CHECK_INT(peg_record_tool(record).len, 256);
+    CHECK(memcmp(peg_record_tool(record).ptr + 253, "\xE2\x80\xA6", 3) == 0);
     peg_record_unref(record);
     world_close(&w);
 }
@@ -251,6 +252,21 @@ TEST(run_without_a_registry_is_a_failed_call)
     CHECK(peg_record_call_id(record).len > 0);
     peg_record_unref(record);
     peg_ctx_unref(ctx);
+}
+
+TEST(registry_call_is_a_call_in_a_context_of_its_own)
+{
+    struct world w;
+    peg_record *record = NULL;
+
+    open_with(&w, "weather", CITY, say_args);
+    CHECK_INT(peg_registry_call(w.registry, "weather", "{\"city\":\"Rome\"}", &record, NULL),
+              PEG_OK);
+
+    CHECK_STR(text_of(record), "{\"city\":\"Rome\",\"days\":3}");
+    CHECK_STR(peg__str(w.log), "");
+    peg_record_unref(record);
+    world_close(&w);
 }
 
 /* ---- events --------------------------------------------------------------------- */
@@ -842,6 +858,21 @@ TORTURE(run_survives_any_allocation_failure_in_a_good_call)
 TORTURE(run_survives_any_allocation_failure_with_bad_arguments)
 {
     return run_once("weather", "{\"days\":\"x\"}");
+}
+
+TORTURE(registry_call_survives_any_allocation_failure)
+{
+    struct world w;
+    peg_record *record = NULL;
+    peg_status status = world_open(&w);
+
+    if (!status)
+        status = world_add_fn(&w, "weather", CITY, say_args);
+    if (!status)
+        status = peg_registry_call(w.registry, "weather", "{\"city\":\"Rome\"}", &record, NULL);
+    peg_record_unref(record);
+    world_close(&w);
+    return status;
 }
 
 TORTURE(run_survives_any_allocation_failure_with_an_unknown_tool)
