@@ -6,7 +6,8 @@
  * need no lock:
  *
  *   bytes   those of a reader in memory, else read whole
- *   lines   how many, and where every 64th of them starts
+ *   count   how many lines; all that a handle needs, so it is found out without keeping the bytes
+ *   lines   the same, and where every 64th of them starts
  *   parsed  what the kind made of it; under a lock of its own, because parsing asks for the others
  *
  * What failed is tried again by whoever asks next.
@@ -22,11 +23,10 @@
 #include "base/error.h"
 #include "core/reader.h"
 
-enum { LINES_PER_MARK = 64 };
+enum { LINES_PER_MARK = 64, COUNT_PIECE = 64 << 10 };
 
 /* Offsets fit 32 bits because PEG_LIMIT_ARTIFACT_BYTES does. */
 struct line_index {
-    size_t n_lines;
     size_t n_marks;
     size_t capacity;
     uint32_t *marks; /* marks[i]: where line i * LINES_PER_MARK starts */
@@ -39,7 +39,9 @@ struct peg_artifact {
 
     pthread_mutex_t lock; /* while bytes or lines are found out */
     atomic_bool has_bytes;
+    atomic_bool has_count;
     atomic_bool has_lines;
+    size_t n_lines;
     char *read; /* owned; NULL if the reader has the bytes in memory */
     peg_str bytes;
     struct line_index lines;
@@ -223,7 +225,7 @@ static const char *nth_newline(const char *at, const char *end, size_t n)
 
 /* Counts LFs word by word, which takes the same time however short the lines are, and looks closer
  * only at words where a marked line starts. */
-static bool index_lines(peg_str bytes, struct line_index *index)
+static bool index_lines(peg_str bytes, struct line_index *index, size_t *ret_n_lines)
 {
     const char *end = bytes.ptr + bytes.len;
     size_t n_newlines = 0;
@@ -247,13 +249,24 @@ static bool index_lines(peg_str bytes, struct line_index *index)
         if (n_newlines % LINES_PER_MARK == 0 && !add_mark(index, i + 1))
             return false;
     }
-    index->n_lines = bytes.len > 0 ? n_newlines + 1 : 0;
+    *ret_n_lines = bytes.len > 0 ? n_newlines + 1 : 0;
     return true;
 }
 
+/* Under the lock. Those who read the count saw has_count, so it is written once. */
+static void set_count(peg_artifact *artifact, size_t n_lines)
+{
+    if (atomic_load_explicit(&artifact->has_count, memory_order_relaxed))
+        return;
+    artifact->n_lines = n_lines;
+    atomic_store_explicit(&artifact->has_count, true, memory_order_release);
+}
+
+/* Under the lock. */
 static peg_status find_lines(peg_artifact *artifact, peg_error *reterr)
 {
     struct line_index index = {0};
+    size_t n_lines;
     peg_status status;
 
     if (atomic_load_explicit(&artifact->has_lines, memory_order_relaxed))
@@ -261,11 +274,12 @@ static peg_status find_lines(peg_artifact *artifact, peg_error *reterr)
     status = find_bytes(artifact, reterr);
     if (status)
         return status;
-    if (!index_lines(artifact->bytes, &index)) {
+    if (!index_lines(artifact->bytes, &index, &n_lines)) {
         peg__free(index.marks);
         return peg__fail_nomem(reterr);
     }
     artifact->lines = index;
+    set_count(artifact, n_lines);
     atomic_store_explicit(&artifact->has_lines, true, memory_order_release);
     return PEG_OK;
 }
@@ -282,12 +296,73 @@ static peg_status need_lines(peg_artifact *artifact, peg_error *reterr)
     return status;
 }
 
+static size_t count_newlines(const char *piece, size_t len)
+{
+    size_t n = 0;
+    size_t i = 0;
+
+    for (; len - i >= 8; i += 8)
+        n += (size_t)__builtin_popcountll(newlines_in(piece + i));
+    for (; i < len; i++)
+        n += piece[i] == '\n';
+    return n;
+}
+
+/* Under the lock: piece by piece, each of which is forgotten. */
+static peg_status count_through_reader(peg_artifact *artifact, char *piece, peg_error *reterr)
+{
+    size_t n_newlines = 0;
+    uint64_t len = 0;
+    size_t got;
+
+    do {
+        const peg_status status =
+            peg_reader_read_at(artifact->reader, len, piece, COUNT_PIECE, &got, reterr);
+
+        if (status)
+            return status;
+        len += got;
+        if (len > PEG_LIMIT_ARTIFACT_BYTES)
+            return fail_too_large(reterr);
+        n_newlines += count_newlines(piece, got);
+    } while (got == COUNT_PIECE);
+    set_count(artifact, len > 0 ? n_newlines + 1 : 0);
+    return PEG_OK;
+}
+
+/* Under the lock. Bytes that are in memory are indexed at once: somebody will ask for them. */
+static peg_status find_count(peg_artifact *artifact, peg_error *reterr)
+{
+    char *piece;
+    peg_str view;
+    peg_status status;
+
+    if (atomic_load_explicit(&artifact->has_count, memory_order_relaxed))
+        return PEG_OK;
+    if (atomic_load_explicit(&artifact->has_bytes, memory_order_relaxed) ||
+        peg__reader_view(artifact->reader, &view))
+        return find_lines(artifact, reterr);
+    if (peg_reader_byte_length(artifact->reader) > PEG_LIMIT_ARTIFACT_BYTES)
+        return fail_too_large(reterr);
+    piece = peg__alloc(COUNT_PIECE);
+    if (!piece)
+        return peg__fail_nomem(reterr);
+    status = count_through_reader(artifact, piece, reterr);
+    peg__free(piece);
+    return status;
+}
+
 peg_status peg_artifact_line_count(peg_artifact *artifact, size_t *ret_n, peg_error *reterr)
 {
-    const peg_status status = need_lines(artifact, reterr);
+    peg_status status = PEG_OK;
 
+    if (!atomic_load_explicit(&artifact->has_count, memory_order_acquire)) {
+        pthread_mutex_lock(&artifact->lock);
+        status = find_count(artifact, reterr);
+        pthread_mutex_unlock(&artifact->lock);
+    }
     if (status == PEG_OK)
-        *ret_n = artifact->lines.n_lines;
+        *ret_n = artifact->n_lines;
     return status;
 }
 
@@ -300,7 +375,7 @@ peg_status peg__artifact_lines(peg_artifact *artifact, size_t first, struct peg_
 
     if (status)
         return status;
-    if (first < index->n_lines) {
+    if (first < artifact->n_lines) {
         const size_t n_skipped = first % LINES_PER_MARK;
 
         lines.at = artifact->bytes.ptr + index->marks[first / LINES_PER_MARK];

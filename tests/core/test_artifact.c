@@ -28,6 +28,7 @@ struct host {
     int64_t says;
     bool is_broken;
     atomic_int n_reads;
+    size_t largest_read;
 };
 
 static peg_status host_read_at(void *user, uint64_t offset, void *buffer, size_t n, size_t *ret_n,
@@ -39,7 +40,8 @@ static peg_status host_read_at(void *user, uint64_t offset, void *buffer, size_t
     (void)reterr;
     if (host->is_broken)
         return PEG_EIO;
-    atomic_fetch_add(&host->n_reads, 1);
+    if (atomic_fetch_add(&host->n_reads, 1) == 0 || n > host->largest_read)
+        host->largest_read = n;
     *ret_n = n < left ? n : left;
     if (*ret_n)
         memcpy(buffer, host->bytes.ptr + offset, *ret_n);
@@ -245,6 +247,38 @@ TEST(artifact_beyond_64_mib_is_not_read)
 }
 
 /* ---- lines ------------------------------------------------------------------------------- */
+
+/* A handle tells how many there are, and a turn may have many handles of large results. */
+TEST(artifact_counts_lines_that_are_not_in_memory_without_keeping_them)
+{
+    static const size_t lengths[] = {1, 65535, 65536, 65537, 300000};
+    static char text[300000];
+
+    memset(text, 'x', sizeof(text));
+    for (size_t i = 0; i < sizeof(text); i += 7)
+        text[i] = '\n';
+    text[65535] = text[65536] = '\n';
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        struct host host = {.bytes = {text, lengths[i]}, .says = i % 2 ? -1 : (int64_t)lengths[i]};
+        peg_artifact *artifact = artifact_of_host(NULL, &host);
+        peg_artifact *whole = artifact_of(host.bytes);
+        size_t n = 0;
+        size_t expected = 0;
+        peg_str line;
+
+        CHECK_INT(peg_artifact_line_count(whole, &expected, NULL), PEG_OK);
+        CHECK_INT(peg_artifact_line_count(artifact, &n, NULL), PEG_OK);
+        CHECK_INT(n, expected);
+        CHECK(host.largest_read <= 65536);
+
+        CHECK_INT(peg_artifact_line(artifact, n - 1, &line, NULL), PEG_OK);
+        CHECK(line.ptr);
+        CHECK_INT(peg_artifact_line(artifact, n, &line, NULL), PEG_OK);
+        CHECK(!line.ptr);
+        peg_artifact_unref(artifact);
+        peg_artifact_unref(whole);
+    }
+}
 
 /* T118 */
 TEST(artifact_lines_end_at_lf_alone)
