@@ -7,7 +7,9 @@
  * the thread is abandoned with its call still referenced; what it answers later is dropped. An
  * abandoned thread is replaced, and given back when its handler returns after all. With
  * max_abandoned of them the pool refuses calls (E_POOL_ABANDONED). There are never more than
- * n_threads + max_abandoned threads, and those whose handlers wait for calls of their own.
+ * n_threads + max_abandoned threads, and those whose handlers wait for calls of their own. An
+ * abandoned handler still has its context: sinks, gate listener, clock and values of that must be
+ * there until it returns.
  *
  * The first thread is started with the pool, the others when they are needed. They block all
  * signals but those that a fault of their own raises (SIGSEGV and its kind), so that the host's
