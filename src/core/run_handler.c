@@ -247,7 +247,7 @@ static void tell_limit(struct peg__run *run, const peg_error *error)
 
 static peg_status settle(struct peg__run *run, const struct failure *failure, peg_error *reterr)
 {
-    struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES * 2);
+    struct peg__buf sentence = PEG__BUF(2L * PEG_LIMIT_FAILURE_BYTES);
     const peg_error *error = &failure->error;
 
     tell_limit(run, error);

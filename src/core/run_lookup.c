@@ -37,7 +37,7 @@ static void tell_names(peg_tool_list *tools, struct peg__buf *out)
 
 static peg_status refuse_unknown(struct peg__run *run, peg_registry *registry, peg_error *reterr)
 {
-    struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES * 2);
+    struct peg__buf sentence = PEG__BUF(2L * PEG_LIMIT_FAILURE_BYTES);
     peg_tool_list tools;
     peg_status status = peg_registry_visible(registry, &tools, reterr);
 
