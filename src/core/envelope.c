@@ -41,10 +41,10 @@ static bool is_ascii_alnum(char c)
 size_t peg__char_decode(peg_str s, uint32_t *ret_char)
 {
     const unsigned char first = (unsigned char)s.ptr[0];
-    const size_t n = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    uint32_t c = first < 0x80 ? first : first & (0x7FU >> n);
+    const size_t n = peg__utf8_char_len(s);
+    uint32_t c = n < 2 ? first : first & (0x7FU >> n);
 
-    if (n > s.len || !peg__utf8_is_valid(peg__strn(s.ptr, n))) {
+    if (n == 0) {
         *ret_char = REPLACEMENT;
         return 1;
     }

@@ -19,15 +19,6 @@ static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 /* ---- bytes from outside ---------------------------------------------------------------- */
 
-/* Length of the character at the start of some bytes, or 0 if there is none. */
-static size_t char_len(peg_str bytes)
-{
-    const unsigned char first = (unsigned char)bytes.ptr[0];
-    const size_t len = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-
-    return len <= bytes.len && peg__utf8_is_valid(peg__strn(bytes.ptr, len)) ? len : 0;
-}
-
 static void put_valid(struct peg__buf *out, peg_str text)
 {
     size_t room;
@@ -51,7 +42,7 @@ void peg__query_put(struct peg__buf *out, peg_str bytes)
         return;
     }
     while (bytes.len && !out->status) {
-        const size_t len = char_len(bytes);
+        const size_t len = peg__utf8_char_len(bytes);
 
         put_valid(out, len ? peg__strn(bytes.ptr, len) : peg__str(replacement));
         bytes = peg__str_from(bytes, len ? len : 1);

@@ -25,6 +25,8 @@ void peg__json_doc_trim(peg_json_doc *doc);
 
 /* Valid UTF-8 without surrogates and overlong forms? */
 bool peg__utf8_is_valid(peg_str s);
+/* Bytes of the character at the start of s, 0 if it is none. Requires s.len > 0. */
+size_t peg__utf8_char_len(peg_str s);
 /* Characters (code points) of valid UTF-8. */
 size_t peg__utf8_length(peg_str s);
 

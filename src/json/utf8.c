@@ -87,6 +87,13 @@ bool peg__utf8_is_valid(peg_str s)
     return true;
 }
 
+size_t peg__utf8_char_len(peg_str s)
+{
+    const unsigned char *p = (const unsigned char *)s.ptr;
+
+    return *p < 0x80 ? 1 : sequence_len(p, s.len);
+}
+
 size_t peg__utf8_length(peg_str s)
 {
     size_t n_tails = 0;

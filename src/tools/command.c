@@ -34,15 +34,6 @@ struct command {
 
 /* ---- failing ------------------------------------------------------------------------- */
 
-/* How many bytes the character at the start of `s` has; 0 if it is none. */
-static size_t character(peg_str s)
-{
-    const unsigned char first = (unsigned char)s.ptr[0];
-    const size_t len = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-
-    return len <= s.len && peg__utf8_is_valid(peg__strn(s.ptr, len)) ? len : 0;
-}
-
 static bool is_control(peg_str c)
 {
     const unsigned char first = (unsigned char)c.ptr[0];
@@ -56,7 +47,7 @@ static bool is_control(peg_str c)
 static void add_printable(struct peg__buf *out, peg_str bytes)
 {
     while (bytes.len) {
-        const size_t len = character(bytes);
+        const size_t len = peg__utf8_char_len(bytes);
         const peg_str c = peg__strn(bytes.ptr, len ? len : 1);
 
         if (!len)

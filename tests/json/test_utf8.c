@@ -77,3 +77,16 @@ TEST(utf8_length_counts_characters)
     CHECK_INT(peg__utf8_length(peg__str("\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC")), 5);
     CHECK_INT(peg__utf8_length(peg__str("a\xE2\x82\xAC\xE2\x82\xAC\xE2\x82\xAC\xE2\x82\xAC")), 5);
 }
+
+TEST(utf8_char_len_looks_at_the_first_character_alone)
+{
+    CHECK_INT(peg__utf8_char_len(peg_cstr("a\xFF")), 1);
+    CHECK_INT(peg__utf8_char_len((peg_str){"\0", 1}), 1);
+    CHECK_INT(peg__utf8_char_len(peg_cstr("\u00E9\xFF")), 2);
+    CHECK_INT(peg__utf8_char_len(peg_cstr("\u20AC")), 3);
+    CHECK_INT(peg__utf8_char_len(peg_cstr("\U0001F600")), 4);
+    CHECK_INT(peg__utf8_char_len((peg_str){"\u20AC", 2}), 0);
+    CHECK_INT(peg__utf8_char_len(peg_cstr("\x80")), 0);
+    CHECK_INT(peg__utf8_char_len(peg_cstr("\xC3")), 0);
+    CHECK_INT(peg__utf8_char_len(peg_cstr("\xED\xA0\x80")), 0);
+}
