@@ -15,7 +15,8 @@
  * signals but those that a fault of their own raises (SIGSEGV and its kind), so that the host's
  * handlers run on the host's threads.
  *
- * A handler may run calls on the pool that it runs on: while it waits for them it takes nobody's
+ * A handler may run calls on the pool that it runs on (two pools whose handlers wait for each other
+ * are freed by their timeouts alone): while it waits for them it takes nobody's
  * place, so that agents below agents do not wait for each other for ever.
  *
  * Shared, reference counted; any thread.

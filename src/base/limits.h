@@ -91,6 +91,9 @@ enum {
     PEG_LIMIT_RESULT_BYTES = 8 << 20,
     PEG_LIMIT_ARGS_BYTES = 4 << 20,
     PEG_LIMIT_ATTEMPTS = 10,
+    /* Calls made by handlers of calls: agents below agents are a few levels deep, and each may take
+     * kilobytes of stack. */
+    PEG_LIMIT_CALL_DEPTH = 64,
     PEG_LIMIT_ITERATIONS = 20,
     PEG_LIMIT_CALLS = 64,
     PEG_LIMIT_SERVER_DATA_BYTES = 1 << 20,

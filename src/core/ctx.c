@@ -39,6 +39,7 @@ struct fields {
     peg_cancel *cancel;
     struct peg__budget *budget;
     int64_t deadline_ns;
+    unsigned n_calls; /* around whoever has this context: handlers whose calls made calls */
     const struct sink *sink;
     const struct value *value;
     peg_registry *registry;
@@ -182,8 +183,14 @@ peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_
         peg__budget_init(&node->budget, node->ctx.f.budget, node->ctx.f.clock, timeout_ms);
         node->ctx.f.budget = &node->budget;
     }
+    node->ctx.f.n_calls++;
     *ret_ctx = &node->ctx;
     return PEG_OK;
+}
+
+unsigned peg__ctx_call_depth(const peg_ctx *ctx)
+{
+    return ctx->f.n_calls;
 }
 
 void peg__ctx_pause_budget(peg_ctx *ctx)

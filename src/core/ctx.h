@@ -14,6 +14,9 @@
 peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_ctx,
                              peg_error *reterr);
 
+/* How many calls are around this context, one made by the handler of the other. */
+unsigned peg__ctx_call_depth(const peg_ctx *ctx);
+
 /* Time stands still for the budget of the call that ctx belongs to, if any; pauses nest. */
 void peg__ctx_pause_budget(peg_ctx *ctx);
 void peg__ctx_resume_budget(peg_ctx *ctx);

@@ -321,10 +321,25 @@ static peg_status refuse_late(struct peg__run *run, peg_error *reterr)
                            PEG_ARG(run->record->tool), why.message);
 }
 
+/* A handler that calls itself must not reach the end of the stack. */
+static peg_status refuse_too_deep(struct peg__run *run, peg_error *reterr)
+{
+    if (peg__ctx_call_depth(run->ctx) < PEG_LIMIT_CALL_DEPTH)
+        return PEG_OK;
+    peg__run_tell_limit(run, "E_LIMIT_CALL_DEPTH", "PEG_LIMIT_CALL_DEPTH (%d)",
+                        PEG_LIMIT_CALL_DEPTH);
+    return peg__run_refuse(run, "E_LIMIT_CALL_DEPTH", "", reterr,
+                           "the tool '%.*s' was not started: handlers have called handlers "
+                           "PEG_LIMIT_CALL_DEPTH (%d) levels deep",
+                           PEG_ARG(run->record->tool), PEG_LIMIT_CALL_DEPTH);
+}
+
 peg_status peg__run_start_handler(struct peg__run *run, peg_error *reterr)
 {
-    const peg_status status = refuse_late(run, reterr);
+    peg_status status = refuse_late(run, reterr);
 
+    if (!status && !peg__run_is_refused(run))
+        status = refuse_too_deep(run, reterr);
     if (status || peg__run_is_refused(run))
         return status;
     tell_start(run);

@@ -145,19 +145,35 @@ static const peg_artifact_kind *kind_of(const struct peg__run *run)
     return run->call->answer.kind == PEG__ANSWER_JSON ? &peg_artifact_json : &peg_artifact_text;
 }
 
+/* A store that is full costs this result, not the conversation. */
+static peg_status refuse_unkept(struct peg__run *run, const peg_error *why, peg_error *reterr)
+{
+    peg__run_tell_limit(run, why->code, "a limit of its spool: %s", why->message);
+    return peg__run_refuse(run, why->code, "", reterr,
+                           "the result of '%.*s' could not be kept: %s; it had its effect, ask for "
+                           "less or go on without the result",
+                           PEG_ARG(run->record->tool), why->message);
+}
+
 static peg_status wrap_text(struct peg__run *run, peg_error *reterr)
 {
     peg_record *record = run->record;
     peg_reader *reader = NULL;
+    peg_error why;
     peg_status status;
 
     if (record->is_from_artifact_tool)
         return peg__buf_take(&run->call->answer.text, &record->text, &record->text_len, reterr);
 
     status = peg__spool_write_owned(run->options.spool, record->key, &run->call->answer.text,
-                                    &reader, reterr);
-    if (status)
+                                    &reader, &why);
+    if (status == PEG_ELIMIT)
+        return refuse_unkept(run, &why, reterr);
+    if (status) {
+        if (reterr)
+            *reterr = why;
         return status;
+    }
     status = peg__artifact_new(kind_of(run), reader, &record->artifact, reterr);
     peg_reader_unref(reader);
     if (!status)
