@@ -10,8 +10,8 @@
  * At the deadline, or when the call is canceled, the command and what it started (its process
  * group) get SIGTERM and, after a grace, SIGKILL. So it is over, whatever it does. Also when it
  * writes more than max_output, and when something that it started still holds its output 200 ms
- * after its exit: then what was written so far is the answer. On a pool a thread counts as abandoned
- * from the deadline until the command is over: keep the grace short there.
+ * after its exit: then what was written so far is the answer. On a pool a thread counts as
+ * abandoned from the deadline until the command is over: keep the grace short there.
  *
  * It gets no descriptor of the host but its three pipes, no variable that is not given to it, and
  * signals as they are by default. Hosts that ignore SIGCHLD, or wait for any process, take away its
