@@ -48,7 +48,8 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_with_gates(peg_ctx *parent, peg_gate_fn 
 /* Takes a reference. NULL hides the parent's registry. */
 PEG_API PEG_MUST_USE peg_status peg_ctx_with_registry(peg_ctx *parent, peg_registry *registry,
                                                       peg_ctx **ret_ctx, peg_error *reterr);
-/* The strings are copied; NULL and iteration -1 keep the parent's. */
+/* The strings are copied; NULL and iteration -1 keep the parent's, but a new turn is in no dispatch
+ * yet, and a new dispatch in no iteration. */
 PEG_API PEG_MUST_USE peg_status peg_ctx_with_ids(peg_ctx *parent, const peg_ids *ids,
                                                  peg_ctx **ret_ctx, peg_error *reterr);
 /* A thing of the host's under a key of the host's, usually the address of a static variable.

@@ -350,6 +350,10 @@ peg_status peg_ctx_with_ids(peg_ctx *parent, const peg_ids *ids, peg_ctx **ret_c
     ctx = node_new(parent, size, destroy_plain);
     if (!ctx)
         return peg__fail_nomem(reterr);
+    if (ids->turn_id)
+        ctx->f.ids.dispatch_id = "";
+    if (ids->turn_id || ids->dispatch_id)
+        ctx->f.ids.iteration = -1;
     end = (char *)(ctx + 1);
     keep_id(ids->run_id, &ctx->f.ids.run_id, &end);
     keep_id(ids->turn_id, &ctx->f.ids.turn_id, &end);
@@ -401,6 +405,15 @@ bool peg__ctx_has_sink(const peg_ctx *ctx)
     return ctx->f.sink != NULL;
 }
 
+bool peg__ctx_is_heard_by(const peg_ctx *ctx, peg_event_fn sink, void *user)
+{
+    for (const struct sink *s = ctx->f.sink; s; s = s->outer) {
+        if (s->fn == sink && s->user == user)
+            return true;
+    }
+    return false;
+}
+
 peg_gate_fn peg__ctx_gate_listener(const peg_ctx *ctx, void **ret_user)
 {
     *ret_user = ctx->f.gate_user;
@@ -441,6 +454,13 @@ peg_status peg_ctx_check(const peg_ctx *ctx, peg_error *reterr)
                          (long long)ctx->f.budget->timeout_ms);
     return peg__fail(reterr, PEG_ETIMEOUT, "E_DEADLINE_EXCEEDED",
                      "the deadline has passed: do less or allow more time");
+}
+
+void peg__ctx_why_stopped(const peg_ctx *ctx, peg_error *ret_why)
+{
+    if (peg_ctx_check(ctx, ret_why) == PEG_OK)
+        peg__fail(ret_why, PEG_ETIMEOUT, "E_DEADLINE_EXCEEDED",
+                  "the deadline had passed: do less or allow more time");
 }
 
 static bool never(void *user)

@@ -32,6 +32,11 @@ bool peg__ctx_is_over_budget(const peg_ctx *ctx);
 
 /* Does anybody hear events? Worth asking before one is put together. */
 bool peg__ctx_has_sink(const peg_ctx *ctx);
+/* Is this one of those who hear? */
+bool peg__ctx_is_heard_by(const peg_ctx *ctx, peg_event_fn sink, void *user);
+/* For something that was stopped: as peg_ctx_check(), with words also if that would let it go on by
+ * now, because a budget stands still. */
+void peg__ctx_why_stopped(const peg_ctx *ctx, peg_error *ret_why);
 /* The gate listener, or NULL; *ret_user is what it is called with. */
 peg_gate_fn peg__ctx_gate_listener(const peg_ctx *ctx, void **ret_user);
 

@@ -128,6 +128,30 @@ TEST(ids_are_copied_and_what_is_not_given_is_kept)
     world_free(&w);
 }
 
+TEST(new_turn_is_in_no_dispatch_and_new_dispatch_in_no_iteration)
+{
+    struct world w;
+    peg_ctx *outer = NULL;
+    peg_ctx *turn = NULL;
+    peg_ctx *dispatch = NULL;
+
+    world_init(&w);
+    CHECK(peg_ctx_with_ids(w.ctx, &(peg_ids){"run", "t1", "d1", 4}, &outer, NULL) == PEG_OK);
+    CHECK(peg_ctx_with_ids(outer, &(peg_ids){NULL, "t2", NULL, -1}, &turn, NULL) == PEG_OK);
+    CHECK(peg_ctx_with_ids(outer, &(peg_ids){NULL, NULL, "d2", -1}, &dispatch, NULL) == PEG_OK);
+
+    CHECK_STR(peg_cstr(peg_ctx_ids(turn)->run_id), "run");
+    CHECK_STR(peg_cstr(peg_ctx_ids(turn)->dispatch_id), "");
+    CHECK_INT(peg_ctx_ids(turn)->iteration, -1);
+    CHECK_STR(peg_cstr(peg_ctx_ids(dispatch)->turn_id), "t1");
+    CHECK_STR(peg_cstr(peg_ctx_ids(dispatch)->dispatch_id), "d2");
+    CHECK_INT(peg_ctx_ids(dispatch)->iteration, -1);
+    peg_ctx_unref(dispatch);
+    peg_ctx_unref(turn);
+    peg_ctx_unref(outer);
+    world_free(&w);
+}
+
 TEST(id_that_is_too_long_is_refused_by_the_name_of_the_limit)
 {
     struct world w;
