@@ -82,6 +82,7 @@ static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middle
 {
     struct dispatch_pipeline owner = {dispatch, steps};
     const struct peg__pipeline pipeline = {.n_steps = n_steps,
+                                           .nexts = dispatch->nexts,
                                            .run_step = run_step,
                                            .is_stopped = is_pipeline_stopped,
                                            .owner = &owner};

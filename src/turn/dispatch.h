@@ -13,7 +13,9 @@
  */
 
 #include "base/id.h"
+#include "base/limits.h"
 #include "pegboard/dispatch.h"
+#include "turn/pipeline.h"
 #include "turn/stream.h"
 
 enum peg__signal { PEG__SIGNAL_NONE, PEG__SIGNAL_ACK, PEG__SIGNAL_NACK };
@@ -33,7 +35,10 @@ struct peg_dispatch {
     struct peg_subscription *subscriptions; /* in order */
     struct peg_subscription **last_subscription;
     struct peg__streams streams;
-    bool has_warned; /* of queries that are not offered */
+    bool has_warned;       /* of queries that are not offered */
+    bool has_run_calls;    /* in this iteration */
+    bool is_running_calls; /* now */
+    struct peg_next nexts[PEG_LIMIT_MIDDLEWARES];
     char id[PEG_UUID_TEXT];
 };
 

@@ -14,17 +14,10 @@
 #include "turn/host.h"
 
 /* One run of a pipeline; on the stack of peg__pipeline_run(). */
-struct run {
+struct peg__pipeline_run {
     const struct peg__pipeline *pipeline;
     bool has_reached_end;
     peg_error error; /* of the middleware that failed last; its status is PEG_OK before */
-};
-
-/* What a middleware holds while it runs; on the stack of run_middleware(). */
-struct peg_next {
-    struct run *run;
-    size_t i; /* where the rest begins */
-    bool was_run;
 };
 
 static bool is_stopped(const struct peg__pipeline *pipeline)
@@ -34,7 +27,8 @@ static bool is_stopped(const struct peg__pipeline *pipeline)
 
 /* Makes sure that a failure has words, and keeps them: a middleware further out may pass the status
  * on and forget the error. */
-static peg_status take_failure(struct run *run, size_t i, peg_status status, const peg_error *error)
+static peg_status take_failure(struct peg__pipeline_run *run, size_t i, peg_status status,
+                               const peg_error *error)
 {
     char who[48];
 
@@ -45,17 +39,20 @@ static peg_status take_failure(struct run *run, size_t i, peg_status status, con
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline is long
-static peg_status run_middleware(struct run *run, size_t i)
+static peg_status run_middleware(struct peg__pipeline_run *run, size_t i)
 {
-    struct peg_next next = {.run = run, .i = i + 1};
+    struct peg_next *next = &run->pipeline->nexts[i];
     peg_error error = PEG__HOST_ERROR;
-    const peg_status status = run->pipeline->run_step(run->pipeline->owner, i, &next, &error);
+    peg_status status;
 
+    *next = (struct peg_next){.run = run, .i = i + 1};
+    status = run->pipeline->run_step(run->pipeline->owner, i, next, &error);
+    next->run = NULL;
     return status ? take_failure(run, i, status, &error) : PEG_OK;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline is long
-static peg_status walk(struct run *run, size_t i)
+static peg_status walk(struct peg__pipeline_run *run, size_t i)
 {
     const struct peg__pipeline *pipeline = run->pipeline;
 
@@ -70,15 +67,19 @@ static peg_status walk(struct run *run, size_t i)
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline is long
 peg_status peg_next_run(peg_next *next, peg_error *reterr)
 {
+    struct peg__pipeline_run *run = next->run;
     peg_status status;
 
+    if (!run)
+        return peg__fail(reterr, PEG_ESTATE, "E_PIPELINE_NEXT_LATE",
+                         "the middleware that was given this has returned: run the rest before");
     if (next->was_run)
         return peg__fail(reterr, PEG_ESTATE, "E_PIPELINE_NEXT_TWICE",
                          "the rest of the pipeline has been run: a middleware runs it once");
     next->was_run = true;
-    status = walk(next->run, next->i);
+    status = walk(run, next->i);
     if (status && reterr)
-        *reterr = next->run->error;
+        *reterr = run->error;
     return status;
 }
 
@@ -89,7 +90,7 @@ static bool is_about_stopping(peg_status status)
 
 enum peg__pipeline_end peg__pipeline_run(const struct peg__pipeline *pipeline, peg_error *reterr)
 {
-    struct run run = {.pipeline = pipeline};
+    struct peg__pipeline_run run = {.pipeline = pipeline};
     peg_status status;
 
     if (pipeline->n_steps > PEG_LIMIT_MIDDLEWARES) {
@@ -114,7 +115,8 @@ enum peg__pipeline_end peg__pipeline_run(const struct peg__pipeline *pipeline, p
 peg_status peg__pipeline_fail_short(peg_error *reterr, const char *name)
 {
     return peg__fail(reterr, PEG_EHOST, "E_PIPELINE_SHORT_CIRCUITED",
-                     "a middleware of the %s pipeline returned without peg_next_run(): run the "
-                     "rest, or fail, or abort",
+                     "the %s pipeline did not come to its end: a middleware returned without "
+                     "peg_next_run(), or passed over the failure of one behind it; run the rest, "
+                     "or fail, or abort",
                      name);
 }

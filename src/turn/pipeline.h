@@ -19,8 +19,17 @@
 
 #include "pegboard/dispatch.h"
 
+/* What a middleware holds while it runs. It lives as long as the turn or dispatch, not only as long
+ * as the middleware, so that one that is used too late can be refused. */
+struct peg_next {
+    struct peg__pipeline_run *run; /* NULL: the middleware has returned */
+    size_t i;                      /* where the rest begins */
+    bool was_run;
+};
+
 struct peg__pipeline {
-    size_t n_steps; /* at most PEG_LIMIT_MIDDLEWARES */
+    size_t n_steps;         /* at most PEG_LIMIT_MIDDLEWARES */
+    struct peg_next *nexts; /* n_steps of them, the owner's */
     peg_status (*run_step)(void *owner, size_t i, peg_next *next, peg_error *reterr);
     bool (*is_stopped)(void *owner); /* canceled, for our two owners; NULL: never */
     void *owner;

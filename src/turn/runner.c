@@ -45,6 +45,7 @@ struct peg_turn_scope {
 };
 
 /* ---- making a runner ------------------------------------------------------------ */
+    struct peg_next nexts[PEG_LIMIT_MIDDLEWARES];
 
 static peg_status copy_array(peg_runner *runner, const void *items, size_t size, const void **ret)
 {
@@ -191,6 +192,7 @@ static peg_status run_pipeline(peg_turn_scope *scope, const struct pipeline_def 
                                            .run_step = run_step,
                                            .is_stopped = is_pipeline_stopped,
                                            .owner = &owner};
+                                           .nexts = scope->nexts,
     peg_error why;
 
     switch (peg__pipeline_run(&pipeline, &why)) {

@@ -22,6 +22,8 @@ enum act {
     STOP_SKIP,      /* stops the owner and does not run the rest */
     STOP_CANCELED,  /* stops the owner and fails with PEG_ECANCELED */
     CLAIM_CANCELED, /* fails with PEG_ECANCELED though nobody stopped it */
+    KEEP,           /* returns without the rest, which it keeps */
+    RUN_KEPT,       /* runs the rest, then that of KEEP */
 };
 
 struct onion {
@@ -29,6 +31,8 @@ struct onion {
     bool is_stopped;
     char trace[512];
     size_t len;
+    struct peg_next nexts[PEG_LIMIT_MIDDLEWARES];
+    peg_next *kept; /* by KEEP */
 };
 
 static void note(struct onion *onion, const char *what, size_t i)
@@ -99,6 +103,11 @@ static peg_status run_act(void *owner, size_t i, peg_next *next, peg_error *rete
     case STOP_SKIP:
         onion->is_stopped = true;
         return PEG_OK;
+    case KEEP:
+        onion->kept = next;
+        return PEG_OK;
+    case RUN_KEPT:
+        return peg_next_run(next, reterr) ? PEG_EHOST : peg_next_run(onion->kept, reterr);
     default:
         return act_and_fail(onion->acts[i], onion, next, reterr);
     }
@@ -111,7 +120,7 @@ static bool is_stopped(void *owner)
 
 static enum peg__pipeline_end run(struct onion *onion, size_t n, peg_error *error)
 {
-    const struct peg__pipeline pipeline = {n, run_act, is_stopped, onion};
+    const struct peg__pipeline pipeline = {n, onion->nexts, run_act, is_stopped, onion};
 
     return peg__pipeline_run(&pipeline, error);
 }
@@ -158,7 +167,8 @@ TEST(pipeline_runs_again_from_the_start)
 TEST(pipeline_needs_nobody_who_stops_it)
 {
     struct onion onion = {.acts = (const enum act[]){WRAP}};
-    const struct peg__pipeline pipeline = {.n_steps = 1, .run_step = run_act, .owner = &onion};
+    const struct peg__pipeline pipeline = {
+        .n_steps = 1, .nexts = onion.nexts, .run_step = run_act, .owner = &onion};
 
     CHECK_INT(peg__pipeline_run(&pipeline, NULL), PEG__PIPELINE_DONE);
 
@@ -204,6 +214,20 @@ TEST(pipeline_runs_the_rest_of_a_middleware_once)
     CHECK_INT(error.status, PEG_ESTATE);
     CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_TWICE");
     CHECK_STR(trace(&onion), "+A +B -B -A ");
+}
+
+TEST(pipeline_refuses_to_run_the_rest_of_a_middleware_that_has_returned)
+{
+    struct onion onion = {0};
+    peg_error error;
+
+    CHECK_INT(RUN(&onion, &error, RUN_KEPT, KEEP, WRAP), PEG__PIPELINE_FAILED);
+    CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_LATE");
+    CHECK_STR(trace(&onion), "+A +B ");
+
+    CHECK_INT(peg_next_run(onion.kept, &error), PEG_ESTATE);
+    CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_LATE");
+    CHECK_STR(trace(&onion), "+A +B ");
 }
 
 /* ---- failures ------------------------------------------------------------------- */
