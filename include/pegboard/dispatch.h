@@ -28,9 +28,10 @@ extern "C" {
 /* The model: adds assistant, reasoning and call blocks to peg_dispatch_turn(). */
 typedef peg_status (*peg_engine_fn)(peg_dispatch *dispatch, void *user, peg_error *reterr);
 
-/* The rest of a pipeline. A middleware runs it once, between what it does before and after; not
- * running it is an error (E_PIPELINE_SHORT_CIRCUITED), running it twice too
- * (E_PIPELINE_NEXT_TWICE). */
+/* The rest of a pipeline, good until the middleware that got it returns. It is run once, between
+ * what the middleware does before and after; not running it is an error
+ * (E_PIPELINE_SHORT_CIRCUITED), running it twice too (PEG_ESTATE, E_PIPELINE_NEXT_TWICE). Else it
+ * returns what the rest returned. */
 typedef struct peg_next peg_next;
 PEG_API PEG_MUST_USE peg_status peg_next_run(peg_next *next, peg_error *reterr);
 
@@ -63,11 +64,18 @@ typedef struct peg_loop {
     const peg_storage *storage; /* [none]; outlives the run */
 } peg_loop;
 
-/* What became of a turn or dispatch. */
+/*
+ * What became of a turn or dispatch. error says why it did not end well:
+ *   PEG_END_ACK      its status is PEG_OK
+ *   PEG_END_NACK     what failed, or what peg_dispatch_nack() was told
+ *   PEG_END_ABORTED  E_CANCELED with the reason in its message, or E_DEADLINE_EXCEEDED
+ * A turn is aborted too if it was stopped before its output pipeline was through; its blocks then
+ * are those of a dispatch that ended well.
+ */
 typedef struct peg_outcome {
     peg_end end;
     unsigned iterations; /* that began */
-    peg_error error;     /* of a PEG_END_NACK; else its status is PEG_OK */
+    peg_error error;
 } peg_outcome;
 
 /* ---- standalone: for sub-agents ----------------------------------------------------- */
@@ -76,18 +84,20 @@ typedef struct peg_outcome {
 typedef struct peg_dispatch_input {
     peg_turn_scope *source; /* a turn that is running: its blocks, registry and cancellation */
     peg_turn *turn;         /* blocks of one's own; gets what the dispatch adds */
-    peg_registry *registry; /* with turn: what may be called [the context's] */
+    peg_registry *registry; /* what may be called, copied [the source's, or the context's] */
 } peg_dispatch_input;
 
-/* Runs a dispatch below a context; with a source ctx may be NULL, which is the source's. Returns
- * PEG_OK however it ends, *ret_outcome (may be NULL) tells; an error means that it did not start.
- */
+/* Runs a dispatch below a context; with a source ctx may be NULL for the source's own, or one made
+ * from it, such as one with a deadline. Returns PEG_OK however it ends, *ret_outcome (may be NULL)
+ * tells; an error means that it did not start: PEG_ESTATE (E_TURN_BUSY) if another dispatch works
+ * on those blocks. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop,
                                                  const peg_dispatch_input *input,
                                                  peg_outcome *ret_outcome, peg_error *reterr);
 
 /* ---- from inside: what it is; borrowed from the dispatch ------------------------------ */
 
+/* Of this iteration; whoever keeps it longer takes a reference. */
 PEG_API peg_ctx *peg_dispatch_ctx(const peg_dispatch *dispatch);
 PEG_API peg_registry *peg_dispatch_registry(const peg_dispatch *dispatch); /* its own */
 PEG_API peg_turn *peg_dispatch_turn(const peg_dispatch *dispatch);         /* its own until flush */
@@ -99,10 +109,11 @@ PEG_API unsigned peg_dispatch_iteration(const peg_dispatch *dispatch); /* from 0
 /* Done. What runs now still finishes, and the iteration with it. Every ephemeral tool is gone when
  * this returns. PEG_ESTATE (E_LLM_EXECUTION_ALREADY_SIGNALLED) after a first signal. */
 PEG_API peg_status peg_dispatch_ack(peg_dispatch *dispatch, peg_error *reterr);
-/* Failed. error may be NULL. What this iteration stored does not reach the turn. */
+/* Failed. error is copied and may be NULL. What this iteration stored does not reach the turn. */
 PEG_API peg_status peg_dispatch_nack(peg_dispatch *dispatch, const peg_error *error,
                                      peg_error *reterr);
-/* Cancels the dispatch, not its turn. Any thread. */
+/* Cancels the dispatch, not its turn, unless it was acked. Any thread, while the dispatch lives:
+ * others keep a reference to peg_ctx_cancel(peg_dispatch_ctx()) and fire that. */
 PEG_API void peg_dispatch_abort(peg_dispatch *dispatch, const char *reason);
 PEG_API bool peg_dispatch_is_signalled(const peg_dispatch *dispatch);
 PEG_API bool peg_dispatch_is_acked(const peg_dispatch *dispatch);
@@ -128,7 +139,8 @@ PEG_API PEG_MUST_USE peg_status peg_registry_bind(peg_registry *registry, peg_di
 /* ---- from inside: doing -------------------------------------------------------------------- */
 
 /* Runs the calls of the turn that have no result yet and adds their results, in call order: what
- * the standard executor does after the engine. ret_n (may be NULL): how many ran. */
+ * the standard executor does after the engine. ret_n (may be NULL): how many ran. PEG_ESTATE
+ * (E_CALLS_RUNNING) from within one of them. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n,
                                                        peg_error *reterr);
 /* What the storage kept, as a turn of the caller's; the dispatch's own is not changed. */
@@ -157,9 +169,11 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_report_tool_call(peg_dispatch *disp
                                                               peg_str args,
                                                               const peg_record *record,
                                                               peg_error *reterr);
-/* level is "trace", "debug", "info", "warn" or "error"; payload may be NULL. */
+/* level is "trace", "debug", "info", "warn" or "error"; payload may be NULL. As with all that is
+ * told, everything is borrowed for the time of the call. */
 PEG_API void peg_dispatch_log(peg_dispatch *dispatch, const char *level, const char *kind,
                               const char *message, const peg_json *payload);
+/* What the model used, for PEG_EVENT_STATS: whatever the host wants to count. */
 PEG_API void peg_dispatch_report_stats(peg_dispatch *dispatch, const peg_json *stats);
 
 #ifdef __cplusplus

@@ -99,8 +99,8 @@ typedef struct peg_span_event {
     int64_t started_ms;
     int64_t ended_ms;    /* end */
     int64_t duration_ns; /* end */
-    unsigned iterations; /* turn and dispatch end: how many began */
-    peg_end end;         /* turn and dispatch end */
+    unsigned iterations; /* dispatch and turn end: how many began */
+    peg_end end;         /* dispatch and turn end; an iteration that did not end well has no end */
 } peg_span_event;
 
 typedef struct peg_gate_event {
@@ -122,7 +122,8 @@ typedef struct peg_event {
     peg_event_kind kind;
     peg_ids ids;
     int64_t at_ms;
-    const peg_error *error; /* ERROR, LIMIT, WARNING, ends of turns and dispatches that failed */
+    /* ERROR, LIMIT, WARNING; why, of a DISPATCH_END or TURN_END that is no ack; else NULL */
+    const peg_error *error;
     union {
         peg_stream_event stream;       /* MESSAGE, THOUGHT */
         peg_tool_call_event tool_call; /* TOOL_CALL */

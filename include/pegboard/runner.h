@@ -31,7 +31,7 @@ typedef struct peg_runner_config {
     const peg_turn_middleware *output;
     size_t n_output;
     peg_loop loop;
-    peg_event_fn on_event; /* hears every run; may be NULL */
+    peg_event_fn on_event; /* hears every run, before the context's sinks; may be NULL */
     void *on_event_user;
     peg_gate_fn on_gate; /* answers gates; NULL: a context's own, or nobody */
     void *on_gate_user;
@@ -47,8 +47,11 @@ PEG_API peg_runner *peg_runner_unref(peg_runner *runner);
 /*
  * Runs a turn: its blocks are the conversation so far and get what is added. ctx may be NULL.
  * Returns PEG_OK however pipelines and dispatch end; *ret_outcome (may be NULL) and the events
- * tell. PEG_EINVAL (E_INVALID_TURN_CONTEXT): no turn, or one without blocks; nothing was run.
- * PEG_ENOMEM before the turn started.
+ * tell. PEG_EINVAL (E_INVALID_TURN_CONTEXT): no turn, or one without blocks; PEG_ESTATE
+ * (E_TURN_BUSY): a dispatch works on it; PEG_ENOMEM: nothing was run.
+ *
+ * A handler or middleware may run other turns, on this runner too, with a context made from its
+ * own; each event is heard once.
  */
 PEG_API PEG_MUST_USE peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
                                                peg_outcome *ret_outcome, peg_error *reterr);
@@ -60,7 +63,8 @@ PEG_API const char *peg_turn_scope_id(const peg_turn_scope *scope);
 PEG_API peg_turn *peg_turn_scope_turn(const peg_turn_scope *scope);
 /* This turn's own: what is done to it, no other turn sees. */
 PEG_API peg_registry *peg_turn_scope_registry(const peg_turn_scope *scope);
-/* Cancels the turn and everything in it. Any thread. */
+/* Cancels the turn and everything in it. Any thread, while the turn runs: others keep a reference
+ * to peg_ctx_cancel(peg_turn_scope_ctx()) and fire that. */
 PEG_API void peg_turn_scope_abort(peg_turn_scope *scope, const char *reason);
 PEG_API PEG_MUST_USE peg_status peg_turn_scope_fetch(peg_turn_scope *scope, unsigned kinds,
                                                      peg_turn **ret_turn, peg_error *reterr);

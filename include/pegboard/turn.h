@@ -97,7 +97,7 @@ PEG_API size_t peg_turn_count(const peg_turn *turn, unsigned kinds);
 /*
  * Changes. The turn of a run or dispatch hands each to the storage first; what that refuses
  * changes nothing and is returned as it is. Each takes its own reference. PEG_ESTATE (E_TURN_BUSY)
- * from within a function of the storage.
+ * from within a function of the storage, and while a dispatch works on a copy of the turn.
  */
 /* At the end. PEG_EEXISTS (E_BLOCK_ID_TAKEN), PEG_ELIMIT (E_TURN_TOO_LONG), PEG_ENOMEM;
  * PEG_EEXISTS (E_ARTIFACT_ID_COLLISION): an artifact of the turn has that handle, or the artifact's

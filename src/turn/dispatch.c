@@ -147,6 +147,8 @@ static peg_status enter(peg_dispatch *dispatch, peg_error *reterr)
         return status;
     peg_ctx_unref(dispatch->ctx);
     dispatch->ctx = ctx;
+    dispatch->has_run_calls = false;
+    dispatch->n_iterations++;
     peg__turn_attach(dispatch->turn, dispatch->loop->storage, ctx);
     return PEG_OK;
 }
@@ -156,17 +158,41 @@ static bool is_nacked(const peg_dispatch *dispatch)
     return dispatch->signal == PEG__SIGNAL_NACK;
 }
 
-/* True while the iteration may go on: an ack does not end it, everything else does. */
+/* True while the iteration may go on: an ack does not end it, everything else does. What was acked
+ * is done, also if somebody wants to stop it afterwards. */
 static bool goes_on(const peg_dispatch *dispatch, peg_status status)
 {
-    return !status && !is_nacked(dispatch) && !peg__dispatch_is_stopped(dispatch);
+    if (status || is_nacked(dispatch))
+        return false;
+    return peg_dispatch_is_acked(dispatch) || !peg__dispatch_is_stopped(dispatch);
+}
+
+/* Did a part of the iteration add calls or results, or run some? Counted around each part, because
+ * a middleware before it may take old calls out of the turn. */
+struct asking {
+    size_t n_calls; /* when the part began */
+    bool wants_tools;
+};
+
+static size_t count_calls(const peg_dispatch *dispatch)
+{
+    return peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS);
+}
+
+static void look_again(const peg_dispatch *dispatch, struct asking *asking)
+{
+    const size_t n_calls = count_calls(dispatch);
+
+    if (n_calls > asking->n_calls || dispatch->has_run_calls)
+        asking->wants_tools = true;
+    asking->n_calls = n_calls;
 }
 
 /* After the output pipeline, so that a guard there can still nack what the model said. */
-static peg_status auto_ack(peg_dispatch *dispatch, size_t n_calls_before, peg_error *reterr)
+static peg_status auto_ack(peg_dispatch *dispatch, const struct asking *asking, peg_error *reterr)
 {
-    if (peg_dispatch_is_signalled(dispatch) || !acks_by_itself(dispatch->loop) ||
-        peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS) != n_calls_before)
+    if (asking->wants_tools || peg_dispatch_is_signalled(dispatch) ||
+        !acks_by_itself(dispatch->loop))
         return PEG_OK;
     return peg_dispatch_ack(dispatch, reterr);
 }
@@ -174,17 +200,20 @@ static peg_status auto_ack(peg_dispatch *dispatch, size_t n_calls_before, peg_er
 static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_loop *loop = dispatch->loop;
-    const size_t n_calls = peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS);
+    struct asking asking = {.wants_tools = false};
     peg_status status = peg__dispatch_forge(dispatch, reterr);
 
     if (!status)
         status = run_pipeline(dispatch, loop->input, loop->n_input, "dispatch-input", reterr);
+    asking.n_calls = count_calls(dispatch);
     if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
         status = execute(dispatch, reterr);
+    look_again(dispatch, &asking);
     if (goes_on(dispatch, status))
         status = run_pipeline(dispatch, loop->output, loop->n_output, "dispatch-output", reterr);
+    look_again(dispatch, &asking);
     if (goes_on(dispatch, status))
-        status = auto_ack(dispatch, n_calls, reterr);
+        status = auto_ack(dispatch, &asking, reterr);
     return status;
 }
 
@@ -239,6 +268,20 @@ static peg_end how_it_ended(const peg_dispatch *dispatch, peg_status status)
     return peg_dispatch_is_acked(dispatch) ? PEG_END_ACK : PEG_END_ABORTED;
 }
 
+/* Why, of an end that is no ack. */
+static peg_error what_ended_it(const peg_dispatch *dispatch, peg_status status,
+                               const peg_error *failure)
+{
+    peg_error why;
+
+    if (is_nacked(dispatch)) /* it came first, whatever failed after it */
+        return dispatch->nack_error;
+    if (status)
+        return *failure;
+    peg__ctx_why_stopped(dispatch->base_ctx, &why);
+    return why;
+}
+
 static void tell_error(peg_ctx *ctx, const peg_error *error)
 {
     peg_event event = {.kind = PEG_EVENT_ERROR, .error = error};
@@ -248,21 +291,24 @@ static void tell_error(peg_ctx *ctx, const peg_error *error)
 
 static peg_outcome run_to_the_end(peg_dispatch *dispatch)
 {
-    const struct span span = start_span(dispatch->ctx, PEG_EVENT_DISPATCH_START);
     peg_event event = {.kind = PEG_EVENT_DISPATCH_END};
     peg_outcome outcome = {.error = {.code = "", .cause = ""}};
     peg_error why;
-    const peg_status status = loop(dispatch, &why);
+    struct span span;
+    peg_status status;
+
+    dispatch->target->is_lent = true; /* changes made there would be lost in the flush */
+    span = start_span(dispatch->ctx, PEG_EVENT_DISPATCH_START);
+    status = loop(dispatch, &why);
+    dispatch->target->is_lent = false;
 
     outcome.end = how_it_ended(dispatch, status);
-    outcome.iterations = dispatch->iteration;
-    if (status)
-        outcome.error = why;
-    else if (is_nacked(dispatch))
-        outcome.error = dispatch->nack_error;
+    outcome.iterations = dispatch->n_iterations;
+    if (outcome.end != PEG_END_ACK)
+        outcome.error = what_ended_it(dispatch, status, &why);
     event.u.span.iterations = outcome.iterations;
     event.u.span.end = outcome.end;
-    event.error = outcome.end == PEG_END_NACK ? &outcome.error : NULL;
+    event.error = outcome.end == PEG_END_ACK ? NULL : &outcome.error;
     end_span(dispatch->base_ctx, &span, &event);
     if (outcome.end == PEG_END_NACK)
         tell_error(dispatch->base_ctx, &outcome.error);
@@ -322,8 +368,11 @@ peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop_, peg_turn *targ
                              peg_registry *registry, peg_outcome *ret_outcome, peg_error *reterr)
 {
     peg_dispatch dispatch = {.loop = loop_, .target = target, .streams = PEG__STREAMS};
-    const peg_status status = set_up(&dispatch, ctx, registry, reterr);
+    peg_status status = peg__turn_check_lent(target, reterr);
 
+    if (status)
+        return status;
+    status = set_up(&dispatch, ctx, registry, reterr);
     if (!status) {
         const peg_outcome outcome = run_to_the_end(&dispatch);
 

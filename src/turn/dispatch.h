@@ -30,6 +30,7 @@ struct peg_dispatch {
     peg_turn *turn;         /* its own; flushed to target at the end of each iteration */
     peg_turn *target;
     unsigned iteration;
+    unsigned n_iterations; /* that began */
     enum peg__signal signal;
     peg_error nack_error;
     struct peg_subscription *subscriptions; /* in order */
@@ -43,7 +44,8 @@ struct peg_dispatch {
 };
 
 /* Runs a dispatch of these blocks on a copy of the registry; *target gets what each iteration
- * stored. Emits its start, its end and its error. Fails only before the start event. */
+ * stored. Emits its start, its end and its error. Fails only before the start event, with
+ * PEG_ESTATE (E_TURN_BUSY) if another dispatch works on the target. */
 peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop, peg_turn *target,
                              peg_registry *registry, peg_outcome *ret_outcome, peg_error *reterr);
 

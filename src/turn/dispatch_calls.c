@@ -156,10 +156,11 @@ static peg_status refuse_rest(struct batch *batch, peg_error *reterr)
 
 /* ---- all of them ---------------------------------------------------------------- */
 
+/* After a nack nobody will see what a handler answers; an ack lets the iteration finish. */
 static bool may_begin(const struct batch *batch, size_t n_calls)
 {
     return batch->n_begun < n_calls && batch->n_begun - batch->n_ended < batch->width &&
-           !peg__dispatch_is_stopped(batch->dispatch);
+           !peg_dispatch_nack_error(batch->dispatch) && !peg__dispatch_is_stopped(batch->dispatch);
 }
 
 /* Whatever was begun is ended, also after a failure: its handler may still hold a thread. */
@@ -226,7 +227,7 @@ static void release(struct batch *batch)
     peg__map_free(&batch->handles);
 }
 
-peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
+static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
 {
     struct batch batch = {.dispatch = dispatch,
                           .tap = {.announce = announce, .user = &batch},
@@ -235,10 +236,27 @@ peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_err
 
     if (!status && batch.n_blocks)
         status = set_options(&batch, reterr);
-    if (!status && batch.n_blocks)
+    if (!status && batch.n_blocks) {
+        dispatch->has_run_calls = true;
         status = run_batch(&batch, reterr);
+    }
     if (!status && ret_n)
         *ret_n = batch.n_ended;
     release(&batch);
+    return status;
+}
+
+/* A handler that came back here would find its own call without a result, and run itself. */
+peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
+{
+    peg_status status;
+
+    if (dispatch->is_running_calls)
+        return peg__fail(
+            reterr, PEG_ESTATE, "E_CALLS_RUNNING",
+            "the calls of this dispatch are being run: let that come to its end first");
+    dispatch->is_running_calls = true;
+    status = run_calls(dispatch, ret_n, reterr);
+    dispatch->is_running_calls = false;
     return status;
 }

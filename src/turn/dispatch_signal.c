@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "turn/dispatch.h"
+#include "turn/host.h"
 
 struct peg_subscription {
     peg_status (*fn)(void *user);
@@ -70,8 +71,9 @@ peg_status peg_dispatch_nack(peg_dispatch *dispatch, const peg_error *error, peg
     if (peg_dispatch_is_signalled(dispatch))
         return refuse_second(dispatch, reterr);
     dispatch->signal = PEG__SIGNAL_NACK;
-    if (error)
-        dispatch->nack_error = *error;
+    if (error) /* perhaps put together by hand, with half of it missing */
+        peg__host_failed(error->status ? error->status : PEG_EHOST, error, "E_LLM_EXECUTION_NACK",
+                         "what nacked the dispatch", &dispatch->nack_error);
     else
         peg__fail(&dispatch->nack_error, PEG_EHOST, "E_LLM_EXECUTION_NACK",
                   "the dispatch was nacked in iteration %u without a reason", dispatch->iteration);

@@ -41,11 +41,14 @@ struct peg_turn_scope {
     peg_cancel *cancel;
     peg_registry *registry;
     peg_turn *turn; /* the caller's */
+    /* What the turn was attached to: it may be the turn of a dispatch that goes on. */
+    const peg_storage *outer_storage;
+    peg_ctx *outer_ctx;
     char id[PEG_UUID_TEXT];
+    struct peg_next nexts[PEG_LIMIT_MIDDLEWARES];
 };
 
 /* ---- making a runner ------------------------------------------------------------ */
-    struct peg_next nexts[PEG_LIMIT_MIDDLEWARES];
 
 static peg_status copy_array(peg_runner *runner, const void *items, size_t size, const void **ret)
 {
@@ -189,10 +192,10 @@ static peg_status run_pipeline(peg_turn_scope *scope, const struct pipeline_def 
 {
     struct turn_pipeline owner = {scope, def->steps};
     const struct peg__pipeline pipeline = {.n_steps = def->n_steps,
+                                           .nexts = scope->nexts,
                                            .run_step = run_step,
                                            .is_stopped = is_pipeline_stopped,
                                            .owner = &owner};
-                                           .nexts = scope->nexts,
     peg_error why;
 
     switch (peg__pipeline_run(&pipeline, &why)) {
@@ -248,20 +251,33 @@ static bool dispatch(peg_turn_scope *scope, peg_outcome *outcome)
     return outcome->end != PEG_END_NACK;
 }
 
+/* True if it was; the outcome then says why. */
+static bool stops_here(const peg_turn_scope *scope, peg_outcome *outcome)
+{
+    if (!is_aborted(scope))
+        return false;
+    outcome->end = PEG_END_ABORTED;
+    peg__ctx_why_stopped(scope->ctx, &outcome->error);
+    return true;
+}
+
 static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
 {
     peg_error error;
 
-    outcome->end = PEG_END_ABORTED;
     if (run_input(scope, &error)) {
         fail_outcome(scope, outcome, &error);
         return;
     }
-    if (is_aborted(scope) || !dispatch(scope, outcome) || is_aborted(scope))
+    if (stops_here(scope, outcome) || !dispatch(scope, outcome))
         return;
-    /* A dispatch that was aborted by itself does not abort its turn. */
+    /* A dispatch that was aborted by itself does not abort its turn. In a turn that is aborted the
+     * output pipeline is passed over; without one nothing is left out, and what was acked stays so.
+     */
     if (run_output(scope, &error))
         fail_outcome(scope, outcome, &error);
+    else if (scope->runner->config.n_output)
+        stops_here(scope, outcome);
 }
 
 static peg_outcome run_turn(peg_turn_scope *scope)
@@ -277,7 +293,7 @@ static peg_outcome run_turn(peg_turn_scope *scope)
     run_parts(scope, &outcome);
 
     event.kind = PEG_EVENT_TURN_END;
-    event.error = outcome.end == PEG_END_NACK ? &outcome.error : NULL;
+    event.error = outcome.end == PEG_END_ACK ? NULL : &outcome.error;
     event.u.span.end = outcome.end;
     event.u.span.iterations = outcome.iterations;
     event.u.span.ended_ms = peg_clock_now_ms(clock);
@@ -303,7 +319,8 @@ static peg_status add_listeners(const peg_runner_config *config, peg_ctx **ctx, 
     peg_ctx *next = NULL;
     peg_status status = PEG_OK;
 
-    if (config->on_event) {
+    /* A run in a run of the same runner: it hears already. */
+    if (config->on_event && !peg__ctx_is_heard_by(*ctx, config->on_event, config->on_event_user)) {
         status = peg_ctx_with_events(*ctx, config->on_event, config->on_event_user, &next, reterr);
         status = step_to(ctx, status, next);
     }
@@ -353,7 +370,7 @@ static peg_status set_up(peg_turn_scope *scope, peg_ctx *parent, peg_error *rete
 
 static void tear_down(peg_turn_scope *scope)
 {
-    peg__turn_attach(scope->turn, NULL, NULL);
+    peg__turn_attach(scope->turn, scope->outer_storage, scope->outer_ctx);
     peg_ctx_unref(scope->ctx);
     peg_cancel_unref(scope->cancel);
     peg_registry_unref(scope->registry);
@@ -368,6 +385,11 @@ peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
     if (!turn || !peg_turn_len(turn))
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_CONTEXT",
                          "a turn needs at least one block; add a system or user block first");
+    status = peg__turn_check_lent(turn, reterr);
+    if (status)
+        return status;
+    scope.outer_storage = turn->storage;
+    scope.outer_ctx = turn->ctx;
     status = set_up(&scope, ctx, reterr);
     if (!status) {
         const peg_outcome outcome = run_turn(&scope);
@@ -394,7 +416,8 @@ peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispat
         return status;
     if (input->source)
         return peg__dispatch_run(ctx ? ctx : input->source->ctx, loop, input->source->turn,
-                                 input->source->registry, ret_outcome, reterr);
+                                 input->registry ? input->registry : input->source->registry,
+                                 ret_outcome, reterr);
     if (!ctx)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",
                          "a dispatch of one's own blocks needs a context");

@@ -101,6 +101,15 @@ size_t peg_turn_count(const peg_turn *turn, unsigned kinds)
 
 /* ---- may it be ------------------------------------------------------------------ */
 
+peg_status peg__turn_check_lent(const peg_turn *turn, peg_error *reterr)
+{
+    if (!turn->is_lent)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_ESTATE, "E_TURN_BUSY",
+                     "a dispatch works on a copy of this turn and will put it in its place: use "
+                     "peg_dispatch_turn(), or wait until the dispatch has ended");
+}
+
 static peg_status check_change(const peg_turn *turn, const peg_block *block, peg_error *reterr)
 {
     if (!block)
@@ -110,7 +119,7 @@ static peg_status check_change(const peg_turn *turn, const peg_block *block, peg
         return peg__fail(reterr, PEG_ESTATE, "E_TURN_BUSY",
                          "the storage is being told of another change: change the turn after "
                          "its function has returned");
-    return PEG_OK;
+    return peg__turn_check_lent(turn, reterr);
 }
 
 static bool is_other(const peg_block *block)

@@ -17,11 +17,15 @@ struct peg_turn {
     const peg_storage *storage; /* borrowed; NULL: nobody is told */
     peg_ctx *ctx;               /* borrowed; what the storage is called with */
     bool is_storing;            /* the storage is being asked: the turn may not be changed */
+    bool is_lent;               /* a dispatch works on a copy and will replace the blocks */
 };
 
 /* From now on each change goes to the storage first, which outlives the attachment, as ctx does.
  * NULL ends it. A copy of a turn is not attached. */
 void peg__turn_attach(peg_turn *turn, const peg_storage *storage, peg_ctx *ctx);
+
+/* PEG_ESTATE (E_TURN_BUSY) while a dispatch works on a copy: what is done here would be lost. */
+peg_status peg__turn_check_lent(const peg_turn *turn, peg_error *reterr);
 
 /* Gives turn the blocks of `from`, which keeps them too; the storage is not asked. Cannot fail:
  * the flush of a dispatch, whose turn was a copy of this one. */

@@ -203,6 +203,12 @@ static inline peg_status stage_open(struct stage *stage)
     return status;
 }
 
+static inline struct stage *opened(struct stage *stage)
+{
+    CHECK_INT(stage_open(stage), PEG_OK);
+    return stage;
+}
+
 /* Puts the configuration together. A test may change it between this and stage_run(). */
 static inline void stage_configure(struct stage *stage)
 {

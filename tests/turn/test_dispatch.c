@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The dispatch loop: iterations, signals, the mirror, ephemeral tools. */
+/* The dispatch loop: iterations, the mirror, bounds, and how it ends. */
 
 #include "fixture.h"
-
-static struct stage *opened(struct stage *stage)
-{
-    CHECK_INT(stage_open(stage), PEG_OK);
-    return stage;
-}
 
 /* ---- middlewares ---------------------------------------------------------------- */
 
@@ -30,14 +24,6 @@ static peg_status ack_at_once(peg_dispatch *dispatch, peg_next *next, void *user
 
     (void)user;
     return status ? status : peg_next_run(next, reterr);
-}
-
-static peg_status nack_at_once(peg_dispatch *dispatch, peg_next *next, void *user,
-                               peg_error *reterr)
-{
-    (void)next;
-    (void)user;
-    return peg_dispatch_nack(dispatch, NULL, reterr);
 }
 
 static peg_status forget_next(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
@@ -79,6 +65,204 @@ TEST(a_dispatch_goes_on_while_the_model_asks_for_tools)
     CHECK_INT(s.outcome.iterations, 3);
     stage_close(&s);
 }
+
+static void hear_iterations(const peg_event *event, void *user)
+{
+    note(user, "%s%d ", peg_event_name(event->kind), event->ids.iteration);
+}
+
+static peg_status tell_iteration(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    (void)reterr;
+    note(stage, "%d ", peg_ctx_ids(peg_dispatch_ctx(dispatch))->iteration);
+    return PEG_OK;
+}
+
+/* T84 */
+TEST(contexts_and_events_carry_the_number_of_their_iteration)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "call c1 nope {}";
+    s.act = tell_iteration;
+    s.config.on_event = hear_iterations;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "turn_start-1 dispatch_start-1 iteration_start0 0 tool_call0 "
+                                "tool_call0 iteration_end0 iteration_start1 1 iteration_end1 "
+                                "dispatch_end-1 turn_end-1 ");
+    stage_close(&s);
+}
+
+/* ---- auto_ack ------------------------------------------------------------------- */
+
+static void check_auto_ack(peg_auto_ack auto_ack, bool is_executor, unsigned n_iterations)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "say hi";
+    if (is_executor) {
+        s.config.loop.engine = NULL;
+        s.config.loop.executor = stage_infer;
+    }
+    s.config.loop.auto_ack = auto_ack;
+    s.config.loop.max_iterations = 3;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.iterations, n_iterations);
+    CHECK_INT(s.outcome.end, n_iterations == 1 ? PEG_END_ACK : PEG_END_NACK);
+    stage_close(&s);
+}
+
+TEST(a_dispatch_acks_by_itself_with_an_engine_and_otherwise_when_asked)
+{
+    check_auto_ack(PEG_AUTO_ACK_DEFAULT, false, 1);
+    check_auto_ack(PEG_AUTO_ACK_DEFAULT, true, 3);
+    check_auto_ack(PEG_AUTO_ACK_ON, false, 1);
+    check_auto_ack(PEG_AUTO_ACK_ON, true, 1);
+    check_auto_ack(PEG_AUTO_ACK_OFF, false, 3);
+    check_auto_ack(PEG_AUTO_ACK_OFF, true, 3);
+}
+
+static peg_status call_by_hand(peg_dispatch *dispatch, void *user, peg_error *reterr)
+{
+    struct stage *s = user;
+
+    s->n_infer++;
+    if (peg_dispatch_iteration(dispatch) > 0)
+        return PEG_OK;
+    return peg_turn_add_call(peg_dispatch_turn(dispatch), peg_cstr("c"), peg_cstr("echo"),
+                             peg_cstr("{}"), reterr);
+}
+
+TEST(calls_that_an_executor_adds_keep_the_dispatch_from_acking)
+{
+    struct stage s;
+
+    opened(&s)->config.loop.engine = NULL;
+    s.config.loop.executor = call_by_hand;
+    s.config.loop.auto_ack = PEG_AUTO_ACK_ON;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.n_infer, 2);
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    stage_close(&s);
+}
+
+static peg_status add_one_call(peg_dispatch *dispatch, peg_next *next, void *user,
+                               peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    (void)user;
+    if (peg_dispatch_iteration(dispatch) == 0)
+        status = peg_turn_add_call(peg_dispatch_turn(dispatch), peg_cstr("mine"), peg_cstr("echo"),
+                                   peg_cstr("{}"), reterr);
+    return status ? status : peg_next_run(next, reterr);
+}
+
+TEST(a_call_that_a_middleware_adds_is_run_and_the_model_is_asked_again)
+{
+    for (int i = 0; i < 2; i++) {
+        struct stage s;
+
+        opened(&s)->script[0] = "say hm";
+        (i ? s.output : s.input)[0] = (peg_dispatch_middleware){add_one_call, &s};
+        CHECK_INT(stage_run(&s), PEG_OK);
+
+        CHECK_INT(s.outcome.end, PEG_END_ACK);
+        CHECK_INT(s.n_handled, 1);
+        /* A call of the output pipeline waits for the next iteration, which runs it. */
+        CHECK_INT(s.n_infer, i ? 3 : 2);
+        stage_close(&s);
+    }
+}
+
+/* Takes the oldest call and its result out of the turn, as somebody would who keeps prompts short.
+ */
+static peg_status forget_oldest(peg_dispatch *dispatch, peg_next *next, void *user,
+                                peg_error *reterr)
+{
+    peg_turn *turn = peg_dispatch_turn(dispatch);
+    peg_status status = PEG_OK;
+
+    (void)user;
+    for (int i = 0; i < 2 && !status; i++) {
+        peg_block *old = peg_turn_at(turn, peg_turn_next(turn, PEG_BLOCKS_CALLS, 0));
+
+        if (old)
+            status = peg_turn_remove(turn, peg_block_id(old), reterr);
+    }
+    return status ? status : peg_next_run(next, reterr);
+}
+
+static void check_forgetting(bool in_output, const char *second, unsigned n_infer)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "call c1 echo {}";
+    s.script[1] = second;
+    (in_output ? s.output : s.input)[0] = (peg_dispatch_middleware){forget_oldest, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(s.n_infer, n_infer);
+    stage_close(&s);
+}
+
+TEST(calls_that_a_middleware_takes_away_count_neither_for_nor_against_an_ack)
+{
+    check_forgetting(false, "call c2 echo {}", 3);
+    check_forgetting(false, "say done", 2);
+    check_forgetting(true, "call c2 echo {}", 3);
+    check_forgetting(true, "say done", 2);
+}
+
+/* An engine that keeps the prompt short itself: as many blocks go as come. */
+static peg_status forget_and_call(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_turn *turn = peg_dispatch_turn(dispatch);
+    peg_status status = PEG_OK;
+
+    (void)stage;
+    for (int i = 0; i < 2 && !status; i++) {
+        peg_block *old = peg_turn_at(turn, peg_turn_next(turn, PEG_BLOCKS_CALLS, 0));
+
+        if (old)
+            status = peg_turn_remove(turn, peg_block_id(old), reterr);
+    }
+    if (!status && peg_dispatch_iteration(dispatch) < 3)
+        status = peg_turn_add_call(turn, peg_cstr("c"), peg_cstr("echo"), peg_cstr("{}"), reterr);
+    return status;
+}
+
+TEST(calls_that_were_run_keep_the_dispatch_from_acking_however_many_an_engine_takes_away)
+{
+    struct stage s;
+
+    opened(&s)->act = forget_and_call;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(s.outcome.iterations, 4);
+    stage_close(&s);
+}
+
+TEST(calls_of_an_executor_count_though_the_output_pipeline_takes_them_away)
+{
+    struct stage s;
+
+    opened(&s)->config.loop.engine = NULL;
+    s.config.loop.executor = call_by_hand;
+    s.config.loop.auto_ack = PEG_AUTO_ACK_ON;
+    s.output[0] = (peg_dispatch_middleware){forget_oldest, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.n_infer, 2);
+    stage_close(&s);
+}
+
+/* ---- an ack in an iteration ------------------------------------------------------- */
 
 /* DESIGN 4.9: after an ack the iteration still finishes. */
 static peg_status ack_in_executor(peg_dispatch *dispatch, void *user, peg_error *reterr)
@@ -134,94 +318,27 @@ TEST(an_ack_in_the_input_pipeline_keeps_the_model_from_being_asked)
     stage_close(&s);
 }
 
-static peg_status signal_twice(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status ack_alone(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
 {
-    peg_error second;
-
-    (void)stage;
-    CHECK(!peg_dispatch_is_signalled(dispatch));
-    CHECK_INT(peg_dispatch_ack(dispatch, reterr), PEG_OK);
-    CHECK_INT(peg_dispatch_nack(dispatch, NULL, &second), PEG_ESTATE);
-    CHECK_STR(peg__str(second.code), "E_LLM_EXECUTION_ALREADY_SIGNALLED");
-    CHECK_INT(peg_dispatch_ack(dispatch, &second), PEG_ESTATE);
-    CHECK(peg_dispatch_is_acked(dispatch));
-    CHECK(!peg_dispatch_nack_error(dispatch));
-    return PEG_OK;
+    (void)next;
+    (void)user;
+    return peg_dispatch_ack(dispatch, reterr);
 }
 
-/* T89 */
-TEST(a_second_signal_is_refused_and_the_first_stays)
+TEST(whoever_acks_in_a_pipeline_need_not_run_the_rest)
 {
-    struct stage s;
+    for (int i = 0; i < 2; i++) {
+        struct stage s;
 
-    opened(&s)->act = signal_twice;
-    CHECK_INT(stage_run(&s), PEG_OK);
+        opened(&s);
+        (i ? s.output : s.input)[0] = (peg_dispatch_middleware){ack_alone, &s};
+        (i ? s.output : s.input)[1] = (peg_dispatch_middleware){in, &s};
+        CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_INT(s.outcome.end, PEG_END_ACK);
-    stage_close(&s);
-}
-
-/* ---- who hears of an ack -------------------------------------------------------- */
-
-static peg_status first(void *user)
-{
-    note(user, "first ");
-    return PEG_EHOST;
-}
-
-static peg_status second(void *user)
-{
-    note(user, "second ");
-    return PEG_OK;
-}
-
-static peg_status third(void *user)
-{
-    note(user, "third ");
-    return PEG_OK;
-}
-
-static peg_status subscribe(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
-{
-    peg_subscription *removed = NULL;
-    peg_status status;
-
-    if ((status = peg_dispatch_on_ack(dispatch, first, stage, NULL, reterr)) ||
-        (status = peg_dispatch_on_ack(dispatch, third, stage, &removed, reterr)) ||
-        (status = peg_dispatch_on_ack(dispatch, second, stage, NULL, reterr)))
-        return status;
-    peg_subscription_end(removed);
-    if (stage->user)
-        return peg_dispatch_nack(dispatch, NULL, reterr);
-    status = peg_dispatch_ack(dispatch, reterr);
-    note(stage, "acked ");
-    peg_subscription_end(removed);
-    return status;
-}
-
-/* T90 */
-TEST(subscribers_hear_of_an_ack_in_order_inside_it_and_one_that_fails_stops_nobody)
-{
-    struct stage s;
-
-    opened(&s)->act = subscribe;
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    CHECK_STR(peg__str(s.seen), "first second acked ");
-    stage_close(&s);
-}
-
-/* T90 */
-TEST(subscribers_do_not_hear_of_a_nack)
-{
-    struct stage s;
-
-    opened(&s)->act = subscribe;
-    s.user = &s;
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    CHECK_STR(peg__str(s.seen), "");
-    stage_close(&s);
+        CHECK_INT(s.outcome.end, PEG_END_ACK);
+        CHECK_STR(peg__str(s.seen), "");
+        stage_close(&s);
+    }
 }
 
 /* ---- failures ------------------------------------------------------------------- */
@@ -304,6 +421,11 @@ TEST(a_model_that_never_finishes_is_stopped_by_max_iterations)
     stage_close(&s);
 }
 
+static peg_status call_often(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    return peg_dispatch_iteration(dispatch) < 100 ? always_call(stage, dispatch, reterr) : PEG_OK;
+}
+
 TEST(max_iterations_can_be_set_and_lifted)
 {
     struct stage s;
@@ -314,12 +436,11 @@ TEST(max_iterations_can_be_set_and_lifted)
     CHECK_INT(s.n_infer, 3);
     stage_close(&s);
 
-    opened(&s);
-    for (int i = 0; i < MAX_STEPS - 1; i++)
-        s.script[i] = "call c echo {}";
+    opened(&s)->act = call_often;
     s.config.loop.max_iterations = -1;
     CHECK_INT(stage_run(&s), PEG_OK);
     CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(s.outcome.iterations, 101);
     stage_close(&s);
 }
 
@@ -389,6 +510,15 @@ static peg_status no_bytes(void *user, peg_ctx *ctx, const char *what, peg_str i
     return peg_reader_from_bytes(bytes, ret_reader, reterr);
 }
 
+static peg_status nack_the_second(peg_dispatch *dispatch, peg_next *next, void *user,
+                                  peg_error *reterr)
+{
+    (void)user;
+    if (peg_dispatch_iteration(dispatch) == 1)
+        return peg_dispatch_nack(dispatch, NULL, reterr);
+    return peg_next_run(next, reterr);
+}
+
 /* T96 */
 TEST(a_nack_drops_what_its_iteration_stored_though_the_storage_has_it)
 {
@@ -396,23 +526,15 @@ TEST(a_nack_drops_what_its_iteration_stored_though_the_storage_has_it)
     peg_storage storage = {note_store, note_store, no_remove, no_fetch, no_bytes, &s};
 
     opened(&s)->script[0] = "call c1 echo {}";
-    s.script[1] = "say half";
+    s.script[1] = "say half; call c2 echo {}";
     s.config.loop.storage = &storage;
-    s.output[0] = (peg_dispatch_middleware){look_at_turn, &s};
-    s.config.loop.max_iterations = 5;
-    s.output[1] = (peg_dispatch_middleware){NULL, NULL};
-    CHECK_INT(stage_run(&s), PEG_OK);
-    CHECK_INT(peg_turn_len(s.turn), 4);
-    stage_close(&s);
-
-    opened(&s)->script[0] = "say half";
-    s.config.loop.storage = &storage;
-    s.output[0] = (peg_dispatch_middleware){nack_at_once, &s};
+    s.output[0] = (peg_dispatch_middleware){nack_the_second, &s};
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_STR(peg__str(s.seen), "assistant ");
-    CHECK_INT(peg_turn_len(s.turn), 1);
+    CHECK_STR(peg__str(s.seen), "call result assistant call result ");
+    CHECK_INT(peg_turn_len(s.turn), 3); /* the question, and the iteration before */
     CHECK_STR(peg__str(s.outcome.error.code), "E_LLM_EXECUTION_NACK");
+    CHECK_INT(s.outcome.iterations, 2);
     stage_close(&s);
 }
 
@@ -436,6 +558,96 @@ TEST(a_storage_that_fails_fails_the_executor_and_changes_no_turn)
 
     CHECK_STR(peg__str(s.outcome.error.code), "E_LLM_EXECUTION_EXECUTOR_ERROR");
     CHECK_INT(peg_turn_len(s.turn), 1);
+    stage_close(&s);
+}
+
+/* Refuses the n-th change it hears of. */
+struct fussy {
+    struct stage stage;
+    unsigned n_left;
+};
+
+static peg_status count_down(struct fussy *fussy, peg_error *reterr)
+{
+    if (fussy->n_left-- > 0)
+        return PEG_OK;
+    *reterr = (peg_error){.code = "E_DISK", .cause = "", .message = "the disk is full"};
+    return PEG_EIO;
+}
+
+static peg_status fussy_store(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr)
+{
+    (void)ctx;
+    (void)block;
+    return count_down(user, reterr);
+}
+
+static peg_status fussy_remove(void *user, peg_ctx *ctx, peg_str id, peg_error *reterr)
+{
+    (void)ctx;
+    (void)id;
+    return count_down(user, reterr);
+}
+
+/* Two iterations with four and three changes; what the turn has then are whole iterations. */
+TEST(a_storage_that_fails_at_any_change_leaves_whole_iterations)
+{
+    for (unsigned n = 0; n < 8; n++) {
+        struct fussy fussy;
+        struct stage *s = &fussy.stage;
+        peg_storage storage = {fussy_store, fussy_store, fussy_remove, no_fetch, no_bytes, &fussy};
+
+        opened(s)->script[0] = "say one; say two; call c1 echo {}";
+        s->script[1] = "say done";
+        s->input[0] = (peg_dispatch_middleware){forget_oldest, s};
+        s->config.loop.storage = &storage;
+        fussy.n_left = n;
+        CHECK_INT(stage_run(s), PEG_OK);
+
+        CHECK_INT(peg_turn_len(s->turn), n < 4 ? 1 : n < 7 ? 5 : 4);
+        CHECK_INT(s->outcome.end, n < 7 ? PEG_END_NACK : PEG_END_ACK);
+        CHECK_INT(s->outcome.iterations, n < 4 ? 1 : 2);
+        if (n < 7)
+            CHECK_CONTAINS(peg__str(s->outcome.error.message), "the disk is full");
+        stage_close(s);
+    }
+}
+
+static peg_status change_the_other(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_error error;
+
+    (void)dispatch;
+    (void)reterr;
+    CHECK_INT(peg_turn_add_text(stage->turn, PEG_BLOCK_USER, peg_cstr("wait"), &error), PEG_ESTATE);
+    CHECK_STR(peg__str(error.code), "E_TURN_BUSY");
+    CHECK_INT(peg_turn_remove(stage->turn, peg_block_id(peg_turn_at(stage->turn, 0)), NULL),
+              PEG_ESTATE);
+    note(stage, "refused ");
+    return PEG_OK;
+}
+
+static void change_at_the_end(const peg_event *event, void *user)
+{
+    struct stage *s = user;
+
+    if (event->kind == PEG_EVENT_DISPATCH_END)
+        CHECK_INT(peg_turn_add_text(s->turn, PEG_BLOCK_USER, peg_cstr("more"), NULL), PEG_OK);
+}
+
+TEST(what_the_flush_would_overwrite_is_refused_while_a_dispatch_runs)
+{
+    struct stage s;
+
+    opened(&s)->act = change_the_other;
+    s.script[0] = "say hi";
+    s.config.on_event = change_at_the_end;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "refused ");
+    CHECK_INT(peg_turn_len(s.turn), 3);
+    CHECK_STR(peg_block_text(peg_turn_at(s.turn, 2)), "more");
+    CHECK_INT(peg_turn_add_text(s.turn, PEG_BLOCK_USER, peg_cstr("and more"), NULL), PEG_OK);
     stage_close(&s);
 }
 
@@ -496,371 +708,93 @@ TEST(an_abort_between_iterations_stops_before_the_model_is_asked_again)
     stage_close(&s);
 }
 
-/* ---- ephemeral tools ------------------------------------------------------------ */
-
-static peg_status add_ephemeral(peg_registry *registry, const char *name)
+static void hear_why(const peg_event *event, void *user)
 {
-    peg_tool_def def = tool_def(name, echo, NULL);
-    peg_tool *tool = NULL;
-    peg_status status;
-
-    def.ephemeral = true;
-    status = peg_tool_new(&def, &tool, NULL);
-    if (!status)
-        status = peg_registry_register(registry, tool, false, NULL);
-    peg_tool_unref(tool);
-    return status;
+    if (event->kind == PEG_EVENT_ERROR)
+        note(user, "error ");
+    if (event->kind == PEG_EVENT_DISPATCH_END || event->kind == PEG_EVENT_TURN_END)
+        note(user, "%s(%s) ", peg_end_name(event->u.span.end),
+             event->error ? event->error->message : "");
 }
 
-static peg_status ephemeral_then_end(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
-{
-    peg_registry *registry = peg_dispatch_registry(dispatch);
-    const char *how = stage->user;
-    peg_status status = add_ephemeral(registry, "brief");
-
-    if (status)
-        return status;
-    if (strcmp(how, "ack") == 0)
-        status = peg_dispatch_ack(dispatch, reterr);
-    else if (strcmp(how, "nack") == 0)
-        status = peg_dispatch_nack(dispatch, NULL, reterr);
-    else
-        peg_dispatch_abort(dispatch, "stop");
-    note(stage, "%s:%s ", how, peg_registry_has(registry, peg_cstr("brief")) ? "there" : "gone");
-    return status;
-}
-
-/* T56, T57, T58 */
-TEST(an_ephemeral_tool_is_gone_when_ack_returns_and_not_on_nack_or_abort)
-{
-    static const char *const ways[] = {"ack", "nack", "abort"};
-    static const char *const expected[] = {"ack:gone ", "nack:there ", "abort:there "};
-
-    for (size_t i = 0; i < 3; i++) {
-        struct stage s;
-        char way[8];
-
-        opened(&s)->act = ephemeral_then_end;
-        snprintf(way, sizeof(way), "%s", ways[i]);
-        s.user = way;
-        CHECK_INT(stage_run(&s), PEG_OK);
-        CHECK_STR(peg__str(s.seen), expected[i]);
-        stage_close(&s);
-    }
-}
-
-static peg_status bind_another(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
-{
-    peg_registry *bound = NULL;
-    peg_registry *unbound = NULL;
-    peg_registry *merged = NULL;
-    peg_subscription *subscription = NULL;
-    peg_status status;
-
-    CHECK_INT(peg_registry_new(NULL, 0, &bound, NULL), PEG_OK);
-    CHECK_INT(add_ephemeral(bound, "brief"), PEG_OK);
-    CHECK_INT(peg_registry_copy(bound, &unbound, NULL), PEG_OK);
-    CHECK_INT(peg_registry_merge(&bound, 1, PEG_COLLISION_THROW, &merged, NULL), PEG_OK);
-    CHECK_INT(peg_registry_bind(bound, dispatch, NULL, NULL), PEG_OK);
-    CHECK_INT(peg_registry_bind(bound, dispatch, NULL, NULL), PEG_OK); /* twice is once */
-    CHECK_INT(peg_registry_bind(unbound, dispatch, &subscription, NULL), PEG_OK);
-    peg_subscription_end(subscription);
-    status = peg_dispatch_ack(dispatch, reterr);
-    note(stage, "%zu %zu %zu", peg_registry_len(bound), peg_registry_len(unbound),
-         peg_registry_len(merged));
-    peg_subscription_end(subscription);
-    peg_registry_unref(bound);
-    peg_registry_unref(unbound);
-    peg_registry_unref(merged);
-    return status;
-}
-
-/* T59, T60 */
-TEST(a_registry_that_is_not_bound_any_more_or_was_merged_from_one_is_not_pruned)
+TEST(the_reason_of_an_abort_is_in_the_outcome_and_in_the_end_events)
 {
     struct stage s;
 
-    opened(&s)->act = bind_another;
+    opened(&s)->output[0] = (peg_dispatch_middleware){abort_after_first, &s};
+    s.config.on_event = hear_why;
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_STR(peg__str(s.seen), "0 1 1");
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_INT(s.outcome.error.status, PEG_ECANCELED);
+    CHECK_STR(peg__str(s.outcome.error.code), "E_CANCELED");
+    CHECK_CONTAINS(peg__str(s.outcome.error.message), "enough");
+    CHECK_STR(peg__str(s.seen), "aborted(the host asked to stop: enough) "
+                                "aborted(the host asked to stop: enough) ");
     stage_close(&s);
 }
 
-static peg_status ephemeral_at_turn(peg_turn_scope *scope, peg_next *next, void *user,
-                                    peg_error *reterr)
-{
-    (void)user;
-    CHECK_INT(add_ephemeral(peg_turn_scope_registry(scope), "brief"), PEG_OK);
-    return peg_next_run(next, reterr);
-}
-
-static peg_status tell_brief(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status take_an_hour(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     (void)reterr;
-    note(stage, "%d ", peg_registry_has(peg_dispatch_registry(dispatch), peg_cstr("brief")));
+    if (peg_dispatch_iteration(dispatch) == 1)
+        peg_clock_manual_advance(stage->user, 3600000);
     return PEG_OK;
 }
 
-TEST(a_hosts_ephemeral_tool_lives_through_every_iteration_in_spite_of_forging)
+TEST(a_deadline_that_passes_in_an_iteration_aborts_and_says_so)
 {
     struct stage s;
+    peg_clock *clock = NULL;
+    peg_ctx *root = NULL;
+    peg_ctx *timed = NULL;
 
-    opened(&s)->act = tell_brief;
+    CHECK_INT(peg_clock_manual_new(0, &clock, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_new(&root, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_clock(root, clock, &timed, NULL), PEG_OK);
+    opened(&s)->act = take_an_hour;
+    CHECK_INT(peg_ctx_with_deadline(timed, 60000, &s.ctx, NULL), PEG_OK);
+    s.user = clock;
     s.script[0] = "call c1 echo {}";
     s.script[1] = "call c2 echo {}";
-    s.turn_input[0] = (peg_turn_middleware){ephemeral_at_turn, &s};
+    s.config.on_event = hear_why;
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_STR(peg__str(s.seen), "1 1 1 ");
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_STR(peg__str(s.outcome.error.code), "E_DEADLINE_EXCEEDED");
+    CHECK_INT(s.n_handled, 1);          /* the call of the second iteration was not begun */
+    CHECK_INT(peg_turn_len(s.turn), 3); /* and nothing of it was mirrored */
+    CHECK_INT(count_of(s.seen, "aborted(the deadline has passed"), 2);
+    CHECK_LACKS(peg__str(s.seen), "error");
     stage_close(&s);
+    peg_ctx_unref(s.ctx);
+    peg_ctx_unref(timed);
+    peg_ctx_unref(root);
+    peg_clock_manual_free(clock);
 }
 
-/* ---- artifacts ------------------------------------------------------------------ */
-
-static peg_status note_queries(peg_dispatch *dispatch, peg_next *next, void *user,
-                               peg_error *reterr)
+static peg_status ack_then_abort(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
-    peg_registry *registry = peg_dispatch_registry(dispatch);
-    peg_tool *head = peg_registry_get(registry, peg_cstr("artifact_head"));
-    const peg_json *ids = NULL;
-
-    if (head)
-        CHECK_INT(peg_json_pointer(peg_tool_input_schema(head), peg_cstr("/properties/callId/enum"),
-                                   &ids, NULL),
-                  PEG_OK);
-    note(user, "%u:%zu/%zu ", peg_dispatch_iteration(dispatch), peg_registry_len(registry),
-         ids ? peg_json_len(ids) : 0);
-    peg_tool_unref(head);
-    return peg_next_run(next, reterr);
-}
-
-static void say_text(peg_call *call, const peg_json *args, void *user)
-{
-    (void)args;
-    (void)user;
-    peg_call_reply(call, peg_cstr("one\ntwo\nthree"));
-}
-
-static peg_status add_text_tool(struct stage *s)
-{
-    const peg_tool_def def = tool_def("read", say_text, NULL);
-
-    return stage_add(s, &def);
-}
-
-/* T123, T127, T128 */
-TEST(queries_appear_in_the_iteration_after_an_artifact_and_their_ids_grow)
-{
-    struct stage s;
-
-    CHECK_INT(add_text_tool(opened(&s)), PEG_OK);
-    s.script[0] = "say wait";
-    s.script[0] = "call c1 read {}";
-    s.script[1] = "call q1 artifact_head {\"callId\":\"c1\",\"n\":1}";
-    s.script[2] = "call c2 read {}";
-    s.input[0] = (peg_dispatch_middleware){note_queries, &s};
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    /* two tools of the host; seven queries; the answer of a query is no artifact */
-    CHECK_STR(peg__str(s.seen), "0:2/0 1:9/1 2:9/1 3:9/2 ");
-    CHECK_STR(text_of(result_at(s.turn, 1)), "one");
-    stage_close(&s);
-}
-
-static peg_status artifact_late(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
-{
-    peg_registry *registry = peg_dispatch_registry(dispatch);
-    peg_status status;
-
-    if (peg_dispatch_iteration(dispatch) != 4)
-        return PEG_OK;
-    note(stage, "%d", peg_registry_has(registry, peg_cstr("artifact_head")));
-    status = peg_dispatch_ack(dispatch, reterr);
-    note(stage, "%d", peg_registry_has(registry, peg_cstr("artifact_head")));
-    return status;
-}
-
-/* T129 */
-TEST(queries_are_gone_when_ack_returns_even_if_the_first_artifact_came_at_iteration_3)
-{
-    struct stage s;
-
-    CHECK_INT(add_text_tool(opened(&s)), PEG_OK);
-    s.act = artifact_late;
-    for (int i = 0; i < 3; i++)
-        s.script[i] = "call x nope {}";
-    s.script[3] = "call c1 read {}";
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    CHECK_STR(peg__str(s.seen), "10");
-    stage_close(&s);
-}
-
-TEST(a_hosts_tool_with_the_name_of_a_query_stays_and_a_warning_says_so)
-{
-    struct stage s;
-    const peg_tool_def mine = tool_def("artifact_head", echo, NULL);
-
-    CHECK_INT(add_text_tool(opened(&s)), PEG_OK);
-    CHECK_INT(stage_add(&s, &mine), PEG_OK);
-    s.script[0] = "call c1 read {}";
-    s.script[1] = "call c2 artifact_head {\"mine\":1}";
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    CHECK_INT(count_of(s.log, "warning(E_QUERY_SHADOWED)"), 1);
-    CHECK_STR(text_of(result_at(s.turn, 1)), "{\"mine\":1}");
-    stage_close(&s);
-}
-
-static peg_status add_retrieved(peg_turn *turn, const char *id)
-{
-    peg_reader *reader = NULL;
-    peg_artifact *artifact = NULL;
-    peg_block *block = NULL;
-    peg_block_def def = {.kind = PEG_BLOCK_OTHER,
-                         .type = peg_cstr("retrieved"),
-                         .id = peg_cstr(id),
-                         .tier = PEG_TIER_THIRD_PARTY_PUBLIC};
-    peg_status status = peg_reader_from_bytes(peg_cstr("alpha\nbeta"), &reader, NULL);
-
-    if (!status)
-        status = peg_artifact_new(NULL, reader, &artifact, NULL);
-    def.artifact = artifact;
-    if (!status)
-        status = peg_block_new(&def, &block, NULL);
-    if (!status)
-        status = peg_turn_add(turn, block, NULL);
-    peg_block_unref(block);
-    peg_artifact_unref(artifact);
-    peg_reader_unref(reader);
-    return status;
-}
-
-TEST(something_retrieved_is_queried_by_the_id_of_its_block)
-{
-    struct stage s;
-
-    opened(&s)->script[0] = "call q artifact_tail {\"callId\":\"doc-1\",\"n\":1}";
-    CHECK_INT(add_retrieved(s.turn, "doc-1"), PEG_OK);
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    CHECK_STR(text_of(result_at(s.turn, 0)), "beta");
-    stage_close(&s);
-}
-
-/* ---- standalone ----------------------------------------------------------------- */
-
-/* T92 */
-TEST(a_standalone_dispatch_takes_exactly_one_of_source_and_turn)
-{
-    struct stage s;
-    peg_ctx *ctx = NULL;
-    peg_error error;
-    const peg_dispatch_input neither = {.turn = NULL};
-
-    opened(&s);
-    CHECK_INT(peg_ctx_new(&ctx, NULL), PEG_OK);
-    CHECK_INT(peg_dispatch_run(ctx, &s.config.loop, &neither, NULL, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_INVALID_LLM_DISPATCH_INPUT");
-    CHECK_INT(peg_dispatch_run(ctx, &s.config.loop,
-                               &(peg_dispatch_input){.turn = s.turn, .source = (void *)&s}, NULL,
-                               &error),
-              PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_INVALID_LLM_DISPATCH_INPUT");
-    peg_ctx_unref(ctx);
-    stage_close(&s);
-}
-
-TEST(a_standalone_dispatch_runs_on_its_own_blocks_and_registry)
-{
-    struct stage s;
-    peg_ctx *ctx = NULL;
-    peg_registry *registry = NULL;
-    peg_dispatch_input input;
-
-    opened(&s)->script[0] = "call c1 echo {\"sub\":1}";
-    CHECK_INT(peg_ctx_new(&ctx, NULL), PEG_OK);
-    CHECK_INT(peg_registry_new(s.tools, s.n_tools, &registry, NULL), PEG_OK);
-    input = (peg_dispatch_input){.turn = s.turn, .registry = registry};
-    CHECK_INT(peg_dispatch_run(ctx, &s.config.loop, &input, &s.outcome, NULL), PEG_OK);
-
-    CHECK_INT(s.outcome.end, PEG_END_ACK);
-    CHECK_STR(text_of(result_at(s.turn, 0)), "{\"sub\":1}");
-    CHECK_INT(peg_registry_len(registry), 1);
-    peg_registry_unref(registry);
-    peg_ctx_unref(ctx);
-    stage_close(&s);
-}
-
-static peg_status sub_dispatch(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
-{
-    struct stage *s = user;
-    const peg_loop loop = {.engine = stage_infer, .user = s};
-    const peg_dispatch_input input = {.source = scope};
-    peg_outcome outcome;
-
-    CHECK_INT(peg_dispatch_run(NULL, &loop, &input, &outcome, reterr), PEG_OK);
-    note(s, "%s %zu ", peg_end_name(outcome.end), peg_turn_len(peg_turn_scope_turn(scope)));
-    return peg_next_run(next, reterr);
-}
-
-TEST(a_dispatch_of_a_running_turn_uses_its_blocks_and_tools)
-{
-    struct stage s;
-
-    opened(&s)->script[0] = "call c1 echo {}";
-    s.turn_input[0] = (peg_turn_middleware){sub_dispatch, &s};
-    CHECK_INT(stage_run(&s), PEG_OK);
-
-    CHECK_STR(peg__str(s.seen), "ack 3 ");
-    stage_close(&s);
-}
-
-/* ---- telling -------------------------------------------------------------------- */
-
-static peg_status tell(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
-{
-    peg_error error;
-    peg_status status;
+    const peg_status status = peg_dispatch_ack(dispatch, reterr);
 
     (void)stage;
-    peg_dispatch_log(dispatch, "info", "retry", "second try", NULL);
-    if ((status =
-             peg_dispatch_report_message(dispatch, peg_cstr("m"), peg_cstr("he"), false, reterr)) ||
-        (status =
-             peg_dispatch_report_message(dispatch, peg_cstr("m"), peg_cstr("llo"), true, reterr)) ||
-        (status =
-             peg_dispatch_report_thought(dispatch, peg_cstr("t"), peg_cstr("hm"), true, reterr)))
-        return status;
-    CHECK_INT(peg_dispatch_report_message(dispatch, peg_cstr("m"), peg_cstr("!"), true, &error),
-              PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_STREAM_COMPLETE");
-    return PEG_OK;
+    peg_dispatch_abort(dispatch, "too late to stop");
+    return status;
 }
 
-static void hear_streams(const peg_event *event, void *user)
-{
-    if (event->kind == PEG_EVENT_MESSAGE)
-        note(user, "[%.*s|%.*s|%d]", PEG_ARG(event->u.stream.full), PEG_ARG(event->u.stream.delta),
-             event->u.stream.is_complete);
-    if (event->kind != PEG_EVENT_LOG)
-        return;
-    CHECK(event->ids.dispatch_id[0] != '\0');
-    note(user, "(%s %.*s %d %d)", event->u.log.level, PEG_ARG(event->u.log.kind),
-         event->ids.iteration, event->u.log.payload != NULL);
-}
-
-/* T99, T101 */
-TEST(an_executor_can_tell_messages_that_grow_and_log)
+TEST(what_was_acked_reaches_the_turn_whoever_aborts_it_afterwards)
 {
     struct stage s;
 
-    opened(&s)->act = tell;
-    s.config.on_event = hear_streams;
+    opened(&s)->act = ack_then_abort;
+    s.script[0] = "say hi";
+    s.output[0] = (peg_dispatch_middleware){out, &s};
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_STR(peg__str(s.seen), "(info retry 0 0)[he|he|0][hello|llo|1]");
-    CHECK_INT(peg_turn_len(s.turn), 1); /* telling stores nothing */
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(s.outcome.error.status, PEG_OK);
+    CHECK_INT(peg_turn_len(s.turn), 2);
+    CHECK_INT(count_of(s.log, "iteration_end"), 1);
+    CHECK_STR(peg__str(s.seen), ""); /* middlewares that have not begun are passed over */
     stage_close(&s);
 }

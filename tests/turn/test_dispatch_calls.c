@@ -5,15 +5,10 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/limits.h"
 #include "fixture.h"
 #include "pegboard/gate.h"
 #include "pegboard/pool.h"
-
-static struct stage *opened(struct stage *stage)
-{
-    CHECK_INT(stage_open(stage), PEG_OK);
-    return stage;
-}
 
 static void run_one(struct stage *s, const char *script)
 {
@@ -144,8 +139,113 @@ TEST(after_an_abort_the_next_call_is_not_started)
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_STR(peg__str(s.seen), "a ");
+    CHECK_LACKS(peg__str(s.log), "tool_call(b");
     CHECK_INT(s.outcome.end, PEG_END_ABORTED);
     CHECK_INT(peg_turn_len(s.turn), 1);
+    stage_close(&s);
+}
+
+static void nack_here(peg_call *call, const peg_json *args, void *user)
+{
+    struct stage *s = user;
+
+    (void)args;
+    note(s, "%.*s ", PEG_ARG(peg_call_id(call)));
+    CHECK_INT(peg_dispatch_nack(s->user, NULL, NULL), PEG_OK);
+    peg_call_reply(call, peg_cstr("done"));
+}
+
+TEST(after_a_nack_the_next_call_is_not_started)
+{
+    struct stage s;
+    const peg_tool_def def = tool_def("stop", nack_here, &s);
+
+    CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
+    s.act = keep_dispatch;
+    s.script[0] = "call a stop {}; call b stop {}";
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "a ");
+    CHECK_INT(s.outcome.end, PEG_END_NACK);
+    stage_close(&s);
+}
+
+static void ack_here(peg_call *call, const peg_json *args, void *user)
+{
+    struct stage *s = user;
+
+    (void)args;
+    note(s, "%.*s ", PEG_ARG(peg_call_id(call)));
+    (void)peg_dispatch_ack(s->user, NULL);
+    peg_call_reply(call, peg_cstr("done"));
+}
+
+TEST(after_an_ack_the_calls_of_the_response_are_still_answered)
+{
+    struct stage s;
+    const peg_tool_def def = tool_def("finish", ack_here, &s);
+
+    CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
+    s.act = keep_dispatch;
+    s.script[0] = "call a finish {}; call b finish {}";
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "a b ");
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(peg_turn_next_pending(s.turn, 0), peg_turn_len(s.turn));
+    stage_close(&s);
+}
+
+static void run_calls_here(peg_call *call, const peg_json *args, void *user)
+{
+    struct stage *s = user;
+    peg_error error;
+
+    (void)args;
+    CHECK_INT(peg_dispatch_run_calls(s->user, NULL, &error), PEG_ESTATE);
+    CHECK_STR(peg__str(error.code), "E_CALLS_RUNNING");
+    note(s, "refused ");
+    peg_call_reply(call, peg_cstr("done"));
+}
+
+TEST(a_handler_cannot_run_the_calls_that_it_is_one_of)
+{
+    struct stage s;
+    const peg_tool_def def = tool_def("again", run_calls_here, &s);
+
+    CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
+    s.act = keep_dispatch;
+    s.script[0] = "call a again {}";
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "refused ");
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    stage_close(&s);
+}
+
+static peg_status call_and_run(peg_dispatch *dispatch, void *user, peg_error *reterr)
+{
+    size_t n = 99;
+    peg_status status = stage_infer(dispatch, user, reterr);
+
+    if (!status)
+        status = peg_dispatch_run_calls(dispatch, &n, reterr);
+    note(user, "%zu ", n);
+    return status;
+}
+
+TEST(an_executor_of_the_hosts_can_run_the_calls_in_our_way)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "call a echo {}; call b nope {}";
+    s.config.loop.engine = NULL;
+    s.config.loop.executor = call_and_run;
+    s.config.loop.auto_ack = PEG_AUTO_ACK_ON;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "2 0 ");
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
     stage_close(&s);
 }
 
@@ -212,6 +312,71 @@ TEST(calls_beyond_max_calls_are_refused_one_by_one_and_the_loop_goes_on)
     stage_close(&s);
 }
 
+static peg_status add_document(peg_turn *turn, const char *id)
+{
+    peg_reader *reader = NULL;
+    peg_artifact *artifact = NULL;
+    peg_block *block = NULL;
+    peg_block_def def = {.kind = PEG_BLOCK_OTHER,
+                         .type = peg_cstr("retrieved"),
+                         .id = peg_cstr(id),
+                         .tier = PEG_TIER_FIRST_PARTY};
+    peg_status status = peg_reader_from_bytes(peg_cstr("text"), &reader, NULL);
+
+    if (!status)
+        status = peg_artifact_new(NULL, reader, &artifact, NULL);
+    def.artifact = artifact;
+    if (!status)
+        status = peg_block_new(&def, &block, NULL);
+    if (!status)
+        status = peg_turn_add(turn, block, NULL);
+    peg_block_unref(block);
+    peg_artifact_unref(artifact);
+    peg_reader_unref(reader);
+    return status;
+}
+
+TEST(call_ids_that_are_ids_of_artifacts_get_other_handles)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "call doc echo {}; call doc echo {}; call doc echo {}";
+    s.config.loop.max_calls = 1;
+    CHECK_INT(add_document(s.turn, "doc"), PEG_OK);
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_STR(peg_record_handle(result_at(s.turn, 0)), "doc~2");
+    CHECK_STR(peg_record_handle(result_at(s.turn, 1)), "doc~3");
+    CHECK_STR(peg__str(peg_record_code(result_at(s.turn, 2))), "E_LIMIT_CALLS");
+    stage_close(&s);
+}
+
+TEST(a_call_id_as_long_as_may_be_is_run_and_its_result_found_by_its_handle)
+{
+    struct stage s;
+    char id[PEG_LIMIT_CALL_ID_BYTES + 2];
+    peg_error error;
+
+    memset(id, 'i', sizeof(id));
+    opened(&s)->script[0] = "say wait";
+    CHECK_INT(peg_turn_add_call(s.turn, peg__strn(id, sizeof(id) - 1), peg_cstr("echo"),
+                                peg_cstr("{}"), &error),
+              PEG_ELIMIT);
+    CHECK_STR(peg__str(error.where), "/call_id");
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(peg_turn_add_call(s.turn, peg__strn(id, sizeof(id) - 2), peg_cstr("echo"),
+                                    peg_cstr("{}"), NULL),
+                  PEG_OK);
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(s.n_handled, 2);
+    CHECK_INT(peg_record_handle(result_at(s.turn, 0)).len, PEG_LIMIT_CALL_ID_BYTES);
+    CHECK_INT(peg_record_handle(result_at(s.turn, 1)).len, PEG_LIMIT_CALL_ID_BYTES + 2);
+    stage_close(&s);
+}
+
 /* T98 */
 TEST(equal_calls_are_counted_by_their_checksum)
 {
@@ -275,6 +440,119 @@ TEST(calls_in_parallel_run_at_once_and_are_recorded_in_call_order)
     CHECK_STR(peg_record_handle(result_at(s.turn, 5)), "c~6");
     stage_close(&s);
     peg_pool_unref(pool);
+}
+
+static void run_parallel(struct stage *s, const peg_pool_options *options, unsigned max_parallel)
+{
+    peg_pool *pool = NULL;
+
+    CHECK_INT(peg_pool_new(options, &pool, NULL), PEG_OK);
+    s->config.loop.call.pool = pool;
+    s->config.loop.max_parallel = max_parallel;
+    CHECK_INT(stage_run(s), PEG_OK);
+    peg_pool_unref(pool);
+}
+
+TEST(calls_in_parallel_beyond_max_calls_are_refused)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "call a echo {\"n\":0}; call b echo {\"n\":1}; call c echo {}; "
+                            "call d echo {}; call e echo {}";
+    s.config.loop.max_calls = 3;
+    run_parallel(&s, NULL, 2);
+
+    CHECK_INT(s.n_handled, 3);
+    CHECK_STR(text_of(result_at(s.turn, 1)), "{\"n\":1}");
+    CHECK_STR(peg__str(peg_record_code(result_at(s.turn, 3))), "E_LIMIT_CALLS");
+    CHECK_STR(peg__str(peg_record_code(result_at(s.turn, 4))), "E_LIMIT_CALLS");
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    stage_close(&s);
+}
+
+TEST(more_calls_at_once_than_the_pool_has_threads_wait_for_one)
+{
+    const peg_pool_options one = {.n_threads = 1};
+    struct stage s;
+
+    opened(&s)->script[0] = "call a echo {\"n\":0}; call b echo {\"n\":1}; call c echo {\"n\":2}; "
+                            "call d echo {\"n\":3}";
+    run_parallel(&s, &one, 16);
+
+    CHECK_INT(s.n_handled, 4);
+    CHECK_STR(text_of(result_at(s.turn, 3)), "{\"n\":3}");
+    stage_close(&s);
+}
+
+/* One runs until the other's refusal is told, one waits in the queue, the others are refused. */
+static void wait_for_refusal(peg_call *call, const peg_json *args, void *user)
+{
+    struct stage *s = user;
+
+    while (!__atomic_load_n(&s->n_handled, __ATOMIC_ACQUIRE))
+        sched_yield();
+    peg_call_reply_json(call, args);
+}
+
+static void hear_refusal(const peg_event *event, void *user)
+{
+    struct stage *s = user;
+
+    stage_hear(event, s);
+    if (event->kind == PEG_EVENT_LIMIT)
+        __atomic_store_n(&s->n_handled, 1, __ATOMIC_RELEASE);
+}
+
+TEST(calls_that_the_pool_refuses_fail_by_themselves_and_keep_their_place)
+{
+    const peg_pool_options small = {.n_threads = 1, .max_queued = 1};
+    struct stage s;
+    const peg_tool_def def = tool_def("wait", wait_for_refusal, &s);
+
+    CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
+    s.config.on_event = hear_refusal;
+    s.script[0] = "call a wait {\"n\":0}; call b wait {\"n\":1}; call c wait {\"n\":2}";
+    run_parallel(&s, &small, 3);
+
+    CHECK_STR(text_of(result_at(s.turn, 0)), "{\"n\":0}");
+    CHECK_STR(text_of(result_at(s.turn, 1)), "{\"n\":1}");
+    CHECK_STR(peg__str(peg_record_code(result_at(s.turn, 2))), "E_POOL_FULL");
+    CHECK_INT(count_of(s.log, "limit(E_POOL_FULL)"), 1);
+    CHECK_INT(count_of(s.log, "tool_call("), 6);
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    stage_close(&s);
+}
+
+static void wait_for_stop(peg_call *call, const peg_json *args, void *user)
+{
+    struct stage *s = user;
+
+    (void)args;
+    /* The last to come stops them all. */
+    if (__atomic_add_fetch(&s->n_handled, 1, __ATOMIC_ACQ_REL) == 2)
+        peg_dispatch_abort(s->user, "stop");
+    while (!peg_call_should_stop(call))
+        sched_yield();
+    peg_call_fail(call, "stopped");
+}
+
+TEST(an_abort_ends_all_calls_that_run_in_parallel_and_starts_no_more)
+{
+    const peg_pool_options two = {.n_threads = 2};
+    struct stage s;
+    const peg_tool_def def = tool_def("wait", wait_for_stop, &s);
+
+    CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
+    s.act = keep_dispatch;
+    s.script[0] = "call a wait {}; call b wait {}; call c wait {}; call d wait {}";
+    run_parallel(&s, &two, 2);
+
+    CHECK_INT(s.n_handled, 2);
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_INT(count_of(s.log, "tool_start"), 2);
+    CHECK_INT(count_of(s.log, "tool_end"), 2);
+    CHECK_INT(peg_turn_len(s.turn), 1);
+    stage_close(&s);
 }
 
 /* ---- a handler that never returns ----------------------------------------------- */

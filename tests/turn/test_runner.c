@@ -64,12 +64,6 @@ static peg_status abort_it(peg_turn_scope *scope, peg_next *next, void *user, pe
     return status;
 }
 
-static struct stage *opened(struct stage *stage)
-{
-    CHECK_INT(stage_open(stage), PEG_OK);
-    return stage;
-}
-
 /* ---- a plain run ---------------------------------------------------------------- */
 
 /* T73, T74 */
@@ -126,6 +120,51 @@ TEST(every_event_of_a_turn_has_its_id_and_those_of_its_dispatch_too)
     CHECK(strcmp(ids.turn, ids.dispatch) != 0);
     CHECK_INT(ids.n, 12);
     stage_close(&s);
+}
+
+static void tell_time(const peg_event *event, void *user)
+{
+    const peg_span_event *span = &event->u.span;
+
+    note(user, "%s %d-%d=%d ", peg_event_name(event->kind), (int)span->started_ms,
+         (int)span->ended_ms, (int)(span->duration_ns / 1000000));
+}
+
+static peg_status take_time(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    (void)dispatch;
+    (void)reterr;
+    peg_clock_manual_advance(stage->user, 7);
+    return PEG_OK;
+}
+
+static peg_status take_more_time(peg_turn_scope *scope, peg_next *next, void *user,
+                                 peg_error *reterr)
+{
+    (void)scope;
+    peg_clock_manual_advance(user, 100);
+    return peg_next_run(next, reterr);
+}
+
+TEST(the_ends_of_turn_dispatch_and_iteration_tell_when_and_how_long)
+{
+    struct stage s;
+    peg_clock *clock = NULL;
+
+    CHECK_INT(peg_clock_manual_new(1000, &clock, NULL), PEG_OK);
+    opened(&s)->act = take_time;
+    CHECK_INT(peg_ctx_with_clock(NULL, clock, &s.ctx, NULL), PEG_OK);
+    s.user = clock;
+    s.turn_input[0] = (peg_turn_middleware){take_more_time, clock};
+    s.config.on_event = tell_time;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "turn_start 1000-0=0 dispatch_start 1100-0=0 "
+                                "iteration_start 1100-0=0 iteration_end 1100-1107=7 "
+                                "dispatch_end 1100-1107=7 turn_end 1000-1107=107 ");
+    stage_close(&s);
+    peg_ctx_unref(s.ctx);
+    peg_clock_manual_free(clock);
 }
 
 /* T71 */
@@ -304,6 +343,7 @@ TEST(an_abort_in_a_middleware_skips_what_follows_without_an_error)
     CHECK_STR(peg__str(s.log), "turn_start turn_end ");
     CHECK_STR(peg__str(s.seen), "abort-post ");
     CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_CONTAINS(peg__str(s.outcome.error.message), "not now");
     stage_close(&s);
 }
 
@@ -324,6 +364,9 @@ TEST(a_turn_that_is_aborted_before_it_starts_only_starts_and_ends)
     CHECK_STR(peg__str(s.log), "turn_start turn_end ");
     CHECK_STR(peg__str(s.seen), "");
     CHECK_INT(s.n_infer, 0);
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_STR(peg__str(s.outcome.error.code), "E_CANCELED");
+    CHECK_CONTAINS(peg__str(s.outcome.error.message), "never mind");
     peg_cancel_unref(cancel);
     peg_ctx_unref(s.ctx);
     peg_ctx_unref(root);
@@ -351,6 +394,113 @@ TEST(a_nack_ends_the_turn_with_its_error_and_without_the_output_pipeline)
                                "error(E_MODEL) turn_end ");
     CHECK_STR(peg__str(s.seen), "");
     CHECK_STR(peg__str(s.outcome.error.code), "E_MODEL");
+    stage_close(&s);
+}
+
+static const peg_error *dispatch_error;
+
+static void hear_errors(const peg_event *event, void *user)
+{
+    struct stage *s = user;
+
+    if (event->kind == PEG_EVENT_DISPATCH_END)
+        dispatch_error = event->error;
+    if (event->kind == PEG_EVENT_ERROR)
+        note(s, "%s ", event->error == dispatch_error ? "the same" : "another");
+    if (event->kind == PEG_EVENT_TURN_END)
+        note(s, "%s %s", peg_end_name(event->u.span.end), event->error->code);
+}
+
+/* T80 */
+TEST(the_error_of_a_nack_is_in_all_events_that_tell_of_it)
+{
+    struct stage s;
+
+    opened(&s)->act = nack_it;
+    s.config.on_event = hear_errors;
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "the same nack E_MODEL");
+    stage_close(&s);
+}
+
+static peg_status keep_scope(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+{
+    ((struct stage *)user)->user = scope;
+    return peg_next_run(next, reterr);
+}
+
+static peg_status abort_turn(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    (void)reterr;
+    peg_turn_scope_abort(stage->user, "the window was closed");
+    CHECK_INT(peg_ctx_check(peg_dispatch_ctx(dispatch), NULL), PEG_ECANCELED);
+    return PEG_OK;
+}
+
+/* T74, T81 */
+TEST(a_turn_that_is_aborted_in_its_dispatch_has_no_output_pipeline)
+{
+    struct stage s;
+
+    opened(&s)->act = abort_turn;
+    s.turn_input[0] = (peg_turn_middleware){keep_scope, &s};
+    s.turn_output[0] = (peg_turn_middleware){b_around, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.log), "turn_start dispatch_start iteration_start dispatch_end(aborted,1) "
+                               "turn_end ");
+    CHECK_STR(peg__str(s.seen), "");
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_CONTAINS(peg__str(s.outcome.error.message), "the window was closed");
+    stage_close(&s);
+}
+
+static peg_status ack_and_abort_turn(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_status status = peg_dispatch_ack(dispatch, reterr);
+
+    peg_turn_scope_abort(stage->user, "the window was closed");
+    return status;
+}
+
+TEST(a_turn_whose_output_pipeline_was_passed_over_is_aborted_and_keeps_what_was_acked)
+{
+    struct stage s;
+
+    opened(&s)->act = ack_and_abort_turn;
+    s.script[0] = "say hi";
+    s.turn_input[0] = (peg_turn_middleware){keep_scope, &s};
+    s.turn_output[0] = (peg_turn_middleware){b_around, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(count_of(s.log, "dispatch_end(ack,1)"), 1);
+    CHECK_STR(peg__str(s.seen), "");
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_INT(peg_turn_len(s.turn), 2);
+    stage_close(&s);
+
+    /* Without one there is nothing that was left out. */
+    opened(&s)->act = ack_and_abort_turn;
+    s.turn_input[0] = (peg_turn_middleware){keep_scope, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_INT(s.outcome.error.status, PEG_OK);
+    stage_close(&s);
+}
+
+TEST(an_abort_in_the_output_pipeline_is_told_in_the_outcome)
+{
+    struct stage s;
+
+    opened(&s)->turn_output[0] = (peg_turn_middleware){abort_it, &s};
+    s.turn_output[1] = (peg_turn_middleware){b_around, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "abort-post ");
+    CHECK_INT(s.outcome.end, PEG_END_ABORTED);
+    CHECK_CONTAINS(peg__str(s.outcome.error.message), "not now");
+    CHECK_INT(count_of(s.log, "error"), 0);
     stage_close(&s);
 }
 
@@ -440,6 +590,39 @@ TEST(the_callers_array_of_tools_is_copied)
 
     CHECK_STR(peg__str(s.seen), "model sees [echo ]");
     s.tools[0] = kept;
+    stage_close(&s);
+}
+
+static bool allow_nothing(peg_call *call, const peg_json *args, void *user)
+{
+    (void)call;
+    (void)args;
+    note(user, "asked ");
+    return false;
+}
+
+TEST(the_callers_hooks_middlewares_and_stores_need_not_outlive_the_call_that_makes_a_runner)
+{
+    struct stage s;
+    peg_run_hooks hooks = {.is_allowed = allow_nothing, .user = &s};
+    peg_spool_store *spool = NULL;
+    peg_pool *pool = NULL;
+
+    opened(&s)->script[0] = "call c1 echo {}";
+    CHECK_INT(peg_spool_memory_new(0, &spool, NULL), PEG_OK);
+    CHECK_INT(peg_pool_new(NULL, &pool, NULL), PEG_OK);
+    s.turn_input[0] = (peg_turn_middleware){a_around, &s};
+    s.config.loop.call = (peg_run_options){.hooks = &hooks, .spool = spool, .pool = pool};
+    stage_configure(&s);
+    CHECK_INT(peg_runner_new(&s.config, &s.runner, NULL), PEG_OK);
+    hooks.is_allowed = NULL;
+    memset(s.turn_input, 0, sizeof(s.turn_input));
+    peg_spool_store_unref(spool);
+    peg_pool_unref(pool);
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "A-pre A-post asked ");
+    CHECK_STR(peg__str(peg_record_code(result_at(s.turn, 0))), "E_TOOL_NOT_ALLOWED");
     stage_close(&s);
 }
 
@@ -581,6 +764,9 @@ TEST(nothing_is_fetched_unless_somebody_asks)
     opened(&s)->script[0] = "say hi";
     storage = counting_storage(&s);
     s.config.loop.storage = &storage;
+    stage_configure(&s);
+    CHECK_INT(peg_runner_new(&s.config, &s.runner, NULL), PEG_OK);
+    memset(&storage, 0, sizeof(storage)); /* it was copied */
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_STR(peg__str(s.seen), "store-assistant ");
