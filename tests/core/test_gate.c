@@ -85,6 +85,45 @@ TEST(resolved_value_reaches_the_waiter_after_the_closed_event)
     world_free(&w);
 }
 
+struct watch {
+    struct world *w;
+    size_t n_waiting; /* at the end of the closed event */
+};
+
+/* Takes its time, so that a waiter that was let go is gone. */
+static void watch_the_waiter(const peg_event *event, void *user)
+{
+    struct watch *watch = user;
+
+    if (event->kind != PEG_EVENT_GATE_CLOSED)
+        return;
+    for (int i = 0; i < 1000; i++)
+        sched_yield();
+    watch->n_waiting = peg_clock_manual_waiting(watch->w->clock);
+}
+
+/* The context is the waiter's: whoever tells of the end with it must be through before. */
+/* T138 */
+TEST(waiter_sleeps_until_all_have_heard_of_the_end)
+{
+    struct world w;
+    struct handler h;
+    struct watch watch = {.w = &w};
+    peg_ctx *watched = NULL;
+
+    world_init(&w, keep);
+    CHECK_INT(peg_ctx_with_events(w.ctx, watch_the_waiter, &watch, &watched, NULL), PEG_OK);
+    peg_ctx_unref(w.ctx);
+    w.ctx = watched;
+    start(&h, &w, def_of(&w));
+    resolve(&w, w.kept, "1");
+
+    CHECK_INT(watch.n_waiting, 1);
+    CHECK_INT(join(&h), PEG_OK);
+    check_value(h.value, "1");
+    world_free(&w);
+}
+
 TEST(gate_that_was_kept_stays_readable_when_all_else_is_gone)
 {
     struct world w;
