@@ -100,8 +100,9 @@ PEG_API size_t peg_turn_count(const peg_turn *turn, unsigned kinds);
  * from within a function of the storage, and while a dispatch works on a copy of the turn.
  */
 /* At the end. PEG_EEXISTS (E_BLOCK_ID_TAKEN), PEG_ELIMIT (E_TURN_TOO_LONG), PEG_ENOMEM;
- * PEG_EEXISTS (E_ARTIFACT_ID_COLLISION): an artifact of the turn has that handle, or the artifact's
- * handle is one of a result. */
+ * PEG_EEXISTS (E_ARTIFACT_ID_COLLISION): an artifact that a host put there and a result have one
+ * handle. Of two results with an artifact and one handle, as runs that did not know each other
+ * leave them, the later one is added as a copy whose record has another handle. */
 PEG_API PEG_MUST_USE peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr);
 /* In place of the block with its id, at the end if there is none. */
 PEG_API PEG_MUST_USE peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr);

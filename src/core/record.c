@@ -148,10 +148,16 @@ peg_record *peg_record_ref(peg_record *record)
 
 static void extra_free(struct peg__record_extra *extra);
 
+// NOLINTNEXTLINE(misc-no-recursion): an original is no other's copy
 peg_record *peg_record_unref(peg_record *record)
 {
     if (!record || atomic_fetch_sub_explicit(&record->n_refs, 1, memory_order_acq_rel) != 1)
         return NULL;
+    if (record->original) {
+        peg_record_unref(record->original);
+        peg__free(record);
+        return NULL;
+    }
     peg_json_doc_free(record->args);
     peg__free(record->own_code);
     peg__free(record->cause);
@@ -164,6 +170,22 @@ peg_record *peg_record_unref(peg_record *record)
     extra_free(record->extra);
     peg__free(record);
     return NULL;
+}
+
+peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **ret_record,
+                              peg_error *reterr)
+{
+    peg_record *renamed = peg__alloc(sizeof(*renamed) + handle.len + 1);
+    char *at = (char *)(renamed + 1);
+
+    if (!renamed)
+        return peg__fail_nomem(reterr);
+    memcpy(renamed, record, sizeof(*renamed)); /* what it points to stays the original's */
+    atomic_init(&renamed->n_refs, 1);
+    renamed->original = peg_record_ref(record->original ? record->original : record);
+    renamed->handle = put(&at, handle);
+    *ret_record = renamed;
+    return PEG_OK;
 }
 
 /* ---- made by hand --------------------------------------------------------------- */
@@ -332,7 +354,7 @@ peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, pe
 
     if (!status)
         status = peg__record_start(&start, &record, reterr);
-    if (!status)
+    if (record)
         status = fill_in(record, def, reterr);
     if (status) {
         peg_record_unref(record);

@@ -36,6 +36,7 @@ struct peg_record {
     size_t n_media;
     peg_json_doc *server_data;       /* NULL if none */
     struct peg__record_extra *extra; /* what only records made by hand have; NULL if nothing */
+    peg_record *original;            /* owns all but the handle; NULL: this one does */
     int64_t created_ms;
     int64_t completed_ms;
     int64_t duration_ns;
@@ -56,6 +57,10 @@ struct peg__record_start {
 /* One reference. PEG_ENOMEM, PEG_EIO (E_NO_RANDOMNESS). */
 peg_status peg__record_start(const struct peg__record_start *start, peg_record **ret_record,
                              peg_error *reterr);
+
+/* The same record under another handle; it holds the original. PEG_ENOMEM. */
+peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **ret_record,
+                              peg_error *reterr);
 
 /* The name under which a call without one is recorded. */
 #define PEG__UNNAMED_TOOL "(unnamed tool call)"

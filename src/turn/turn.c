@@ -11,7 +11,10 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/record.h"
 #include "turn/host.h"
+
+PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 
 /* As PEG_ARG, but no more than a sentence can bear. */
 #define SHOWN(s) (int)((s).len < 64 ? (s).len : 64), (s).ptr
@@ -127,22 +130,47 @@ static bool is_other(const peg_block *block)
     return peg_block_kind_of(block) == PEG_BLOCK_OTHER;
 }
 
+/* The same result under a handle that is free. */
+static peg_status rename_result(const peg_turn *turn, peg_block *block, peg_block **ret_block,
+                                peg_error *reterr)
+{
+    peg_block_def def = {.kind = PEG_BLOCK_RESULT,
+                         .id = peg_block_id(block),
+                         .created_ms = peg_block_created_ms(block)};
+    char *handle = NULL;
+    size_t len = 0;
+    peg_status status;
+
+    if (peg__turn_handle(turn, peg_block_call_id(block), NULL, &handle, &len))
+        return peg__fail_nomem(reterr);
+    status =
+        peg__record_rename(peg_block_record(block), peg__strn(handle, len), &def.record, reterr);
+    if (!status)
+        status = peg_block_new(&def, ret_block, reterr);
+    peg_record_unref(def.record);
+    peg__free(handle);
+    return status;
+}
+
 /* A handle leads to one artifact. Results without one may share theirs (a provider that repeats its
  * call ids), but not with an artifact that a host put there: the model would take the one for the
- * other. `at` is where the block will stand, the block there now does not count. */
-static peg_status check_handle(const peg_turn *turn, const peg_block *block, size_t at,
-                               peg_error *reterr)
+ * other. Two results with artifacts come from runs that did not know each other: the later one gets
+ * another handle. `at` is where the block will stand, the block there now does not count.
+ * *ret_block is what to put there, a reference. */
+static peg_status settle_handle(const peg_turn *turn, peg_block *block, size_t at,
+                                peg_block **ret_block, peg_error *reterr)
 {
     const peg_str handle = peg__block_name(block, PEG__NAME_HANDLE);
     const size_t i = peg__blocks_find_other(turn->blocks, PEG__NAME_HANDLE, handle, at);
-    const peg_block *holder;
+    const peg_block *holder = i == PEG__NO_BLOCK ? NULL : peg__blocks_at(turn->blocks, i);
 
-    if (i == PEG__NO_BLOCK)
+    if (!holder || (!is_other(block) && !is_other(holder) &&
+                    !(peg_block_artifact(block) && peg_block_artifact(holder)))) {
+        *ret_block = peg_block_ref(block);
         return PEG_OK;
-    holder = peg__blocks_at(turn->blocks, i);
-    if (!is_other(block) && !is_other(holder) &&
-        !(peg_block_artifact(block) && peg_block_artifact(holder)))
-        return PEG_OK;
+    }
+    if (!is_other(block) && !is_other(holder))
+        return rename_result(turn, block, ret_block, reterr);
     return peg__fail(reterr, PEG_EEXISTS, "E_ARTIFACT_ID_COLLISION",
                      "the handle '%.*s' belongs to another block of the turn: give the artifact "
                      "another id, or the record another handle",
@@ -161,7 +189,7 @@ static peg_status check_new(const peg_turn *turn, const peg_block *block, peg_er
         return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
                          "the turn has %d blocks already (PEG_LIMIT_TURN_BLOCKS): begin another",
                          PEG_LIMIT_TURN_BLOCKS);
-    return check_handle(turn, block, PEG__NO_BLOCK, reterr);
+    return PEG_OK;
 }
 
 /* ---- the storage ---------------------------------------------------------------- */
@@ -214,17 +242,20 @@ static peg_status reserve(peg_turn *turn, peg_error *reterr)
 
 peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr)
 {
+    PEG_CLEANUP(peg_block_unrefp) peg_block *settled = NULL;
     peg_status status = check_change(turn, block, reterr);
 
-    if (status || (status = check_new(turn, block, reterr)) || (status = reserve(turn, reterr)) ||
-        (status = tell(turn, true, block, reterr)))
+    if (status || (status = check_new(turn, block, reterr)) ||
+        (status = settle_handle(turn, block, PEG__NO_BLOCK, &settled, reterr)) ||
+        (status = reserve(turn, reterr)) || (status = tell(turn, true, settled, reterr)))
         return status;
-    peg__blocks_append(turn->blocks, block);
+    peg__blocks_append(turn->blocks, settled);
     return PEG_OK;
 }
 
 peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr)
 {
+    PEG_CLEANUP(peg_block_unrefp) peg_block *settled = NULL;
     peg_status status = check_change(turn, block, reterr);
     size_t at;
 
@@ -233,10 +264,10 @@ peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr)
     at = peg__blocks_find(turn->blocks, PEG__NAME_ID, peg_block_id(block));
     if (at == PEG__NO_BLOCK)
         return peg_turn_add(turn, block, reterr);
-    if ((status = check_handle(turn, block, at, reterr)) || (status = reserve(turn, reterr)) ||
-        (status = tell(turn, false, block, reterr)))
+    if ((status = settle_handle(turn, block, at, &settled, reterr)) ||
+        (status = reserve(turn, reterr)) || (status = tell(turn, false, settled, reterr)))
         return status;
-    peg__blocks_replace(turn->blocks, at, block);
+    peg__blocks_replace(turn->blocks, at, settled);
     return PEG_OK;
 }
 

@@ -208,3 +208,47 @@ TEST(bytes_are_media_or_something_retrieved)
     CHECK_STR(peg__str(s.outcome.error.cause), "E_STORAGE_BYTES");
     stage_close(&s);
 }
+
+static peg_status nack_first_run(peg_dispatch *dispatch, peg_next *next, void *user,
+                                 peg_error *reterr)
+{
+    struct stage *s = user;
+
+    return s->n_handled == 1 ? peg_dispatch_nack(dispatch, NULL, reterr)
+                             : peg_next_run(next, reterr);
+}
+
+/* A nack leaves the result of its iteration in the storage; the next run, which does not know it,
+ * gives its own result the same handle. */
+/* T115, T157 */
+TEST(what_several_runs_left_in_a_storage_goes_into_one_turn_and_is_not_exchanged)
+{
+    struct stage s;
+    peg_memory_storage *memory = NULL;
+    peg_turn *fetched = NULL;
+    peg_storage storage;
+
+    CHECK_INT(peg_memory_storage_new(&memory, NULL), PEG_OK);
+    storage = peg_memory_storage_ops(memory);
+    opened(&s)->script[0] = "call call_0 echo {\"n\":0}";
+    s.output[0] = (peg_dispatch_middleware){nack_first_run, &s};
+    s.config.loop.storage = &storage;
+    CHECK_INT(stage_run(&s), PEG_OK);
+    CHECK_INT(s.outcome.end, PEG_END_NACK);
+    s.script[0] = "call call_0 echo {\"n\":1}";
+    CHECK_INT(stage_run(&s), PEG_OK);
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+
+    CHECK_INT(peg_turn_new(&fetched, NULL), PEG_OK);
+    CHECK_INT(storage.fetch(storage.user, NULL, PEG_BLOCKS_ALL, fetched, NULL), PEG_OK);
+    peg_turn_free(s.turn);
+    s.turn = fetched;
+    s.script[0] = "call a artifact_cat {\"callId\":\"call_0\"}; "
+                  "call b artifact_cat {\"callId\":\"call_0~2\"}";
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(text_of(result_at(s.turn, 2)), "{\"n\":0}");
+    CHECK_STR(text_of(result_at(s.turn, 3)), "{\"n\":1}");
+    stage_close(&s);
+    peg_memory_storage_free(memory);
+}

@@ -279,15 +279,35 @@ TEST(turn_refuses_a_result_whose_handle_is_the_id_of_an_artifact)
     check_collision(turn, RESULT("r", .key = "k", .handle = "h", .is_artifact = true));
 }
 
-TEST(turn_refuses_two_artifacts_with_one_handle)
+/* T115, T157 */
+TEST(turn_gives_a_result_another_handle_where_an_artifact_has_its_own)
 {
     TURN turn = turn_new();
+    BLOCK late = RESULT("3", .key = "c", .handle = "call", .is_artifact = true);
+    peg_record *record;
 
-    CHECK_INT(add(turn, RESULT("1", .key = "a", .handle = "h")), PEG_OK);
-    CHECK_INT(add(turn, RESULT("2", .key = "b", .handle = "h", .is_artifact = true)), PEG_OK);
+    CHECK_INT(add(turn, RESULT("1", .key = "a", .handle = "call")), PEG_OK);
+    CHECK_INT(add(turn, RESULT("2", .key = "b", .handle = "call", .is_artifact = true)), PEG_OK);
+    CHECK_INT(peg_turn_add(turn, late, NULL), PEG_OK);
+    CHECK_INT(add(turn, RESULT("4", .key = "d", .handle = "call")), PEG_OK);
 
-    check_collision(turn, RESULT("3", .key = "c", .handle = "h", .is_artifact = true));
-    CHECK_INT(add(turn, RESULT("4", .key = "d", .handle = "h")), PEG_OK);
+    record = peg_turn_result_of(turn, peg__str("c"));
+    CHECK_STR(peg_record_handle(record), "call~2");
+    CHECK_STR(peg_record_call_id(record), "call");
+    CHECK_STR(peg_block_id(peg_turn_at(turn, 2)), "3");
+    CHECK_INT(peg_block_created_ms(peg_turn_at(turn, 2)), peg_block_created_ms(late));
+    CHECK(peg_record_artifact(record) == peg_block_artifact(late));
+    CHECK_STR(peg__str(peg_record_nonce(record)), peg_record_nonce(peg_block_record(late)));
+    CHECK_STR(peg_record_handle(peg_block_record(late)), "call"); /* itself it stays as it was */
+
+    /* The copy of a copy, and whose original is gone. */
+    CHECK_INT(peg_turn_put(turn, late, NULL), PEG_OK);
+    peg_block_unref(late);
+    late = NULL;
+    CHECK_INT(add(turn, RESULT("5", .key = "e", .handle = "call~2", .is_artifact = true)), PEG_OK);
+    CHECK_STR(peg_record_handle(peg_turn_result_of(turn, peg__str("c"))), "call~3");
+    CHECK_STR(peg_record_handle(peg_turn_result_of(turn, peg__str("e"))), "call~2");
+    CHECK_STR(peg_record_tool(peg_turn_result_of(turn, peg__str("c"))), "look");
 }
 
 TEST(turn_frees_a_handle_with_its_block)
@@ -375,5 +395,37 @@ TORTURE(turn_handle_survives_any_allocation_failure)
     CHECK(!status == (handle != NULL));
     peg__free(handle);
     peg_turn_free(turn);
+    return status;
+}
+
+TORTURE(turn_that_gives_another_handle_survives_any_allocation_failure)
+{
+    peg_reader *reader = NULL;
+    peg_artifact *kept = NULL;
+    peg_turn *turn = NULL;
+    peg_status status = peg_turn_new(&turn, NULL);
+
+    if (!status)
+        status = peg_reader_from_bytes((peg_str)PEG_LIT("bytes"), &reader, NULL);
+    if (!status)
+        status = peg_artifact_new(NULL, reader, &kept, NULL);
+    for (size_t i = 0; i < 3 && !status; i++) {
+        const peg_record_def def = {
+            .call_id = PEG_LIT("c"), .tool = PEG_LIT("look"), .artifact = kept};
+        peg_block_def result = {.kind = PEG_BLOCK_RESULT};
+        peg_block *block = NULL;
+
+        status = peg_record_new(&def, &result.record, NULL);
+        if (!status)
+            status = peg_block_new(&result, &block, NULL);
+        if (!status)
+            status = peg_turn_add(turn, block, NULL);
+        CHECK_INT(peg_turn_len(turn), status ? i : i + 1);
+        peg_block_unref(block);
+        peg_record_unref(result.record);
+    }
+    peg_turn_free(turn);
+    peg_artifact_unref(kept);
+    peg_reader_unref(reader);
     return status;
 }
