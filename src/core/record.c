@@ -114,17 +114,21 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     peg_str handle;
     char *at;
 
-    if (!make_ids(ids))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system gives no random bytes; allow getrandom() in the sandbox");
+    if (!make_ids(ids)) {
+        peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
+                  "the system gives no random bytes; allow getrandom() in the sandbox");
+        return PEG_EIO;
+    }
     key = or_else(key, peg__strn(ids + NONCE_LEN, NONCE_LEN));
     call_id = or_else(start->call_id, key);
     handle = or_else(start->handle, call_id);
 
     record = peg__alloc(sizeof(*record) + key.len + call_id.len + handle.len + tool.len +
                         start->args.len + 5);
-    if (!record)
-        return peg__fail_nomem(reterr);
+    if (!record) {
+        peg__fail_nomem(reterr);
+        return PEG_ENOMEM;
+    }
     memset(record, 0, sizeof(*record));
     atomic_init(&record->n_refs, 1);
     at = (char *)(record + 1);

@@ -53,12 +53,11 @@ void peg_dispatch_report_stats(peg_dispatch *dispatch, const peg_json *stats)
 peg_status peg_dispatch_fetch(peg_dispatch *dispatch, unsigned kinds, peg_turn **ret_turn,
                               peg_error *reterr)
 {
-    return peg__storage_fetch(dispatch->loop->storage, dispatch->ctx, kinds, ret_turn, reterr);
+    return peg__storage_fetch(dispatch->turn, kinds, ret_turn, reterr);
 }
 
 peg_status peg_dispatch_store_bytes(peg_dispatch *dispatch, const char *what, peg_str id,
                                     peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
 {
-    return peg__storage_store_bytes(dispatch->loop->storage, dispatch->ctx, what, id, bytes,
-                                    ret_reader, reterr);
+    return peg__storage_store_bytes(dispatch->turn, what, id, bytes, ret_reader, reterr);
 }

@@ -456,13 +456,11 @@ void peg_turn_scope_abort(peg_turn_scope *scope, const char *reason)
 peg_status peg_turn_scope_fetch(peg_turn_scope *scope, unsigned kinds, peg_turn **ret_turn,
                                 peg_error *reterr)
 {
-    return peg__storage_fetch(scope->runner->config.loop.storage, scope->ctx, kinds, ret_turn,
-                              reterr);
+    return peg__storage_fetch(scope->turn, kinds, ret_turn, reterr);
 }
 
 peg_status peg_turn_scope_store_bytes(peg_turn_scope *scope, const char *what, peg_str id,
                                       peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
 {
-    return peg__storage_store_bytes(scope->runner->config.loop.storage, scope->ctx, what, id, bytes,
-                                    ret_reader, reterr);
+    return peg__storage_store_bytes(scope->turn, what, id, bytes, ret_reader, reterr);
 }

@@ -4,23 +4,25 @@
 #include "base/str.h"
 #include "turn/host.h"
 #include "turn/storage.h"
+#include "turn/turn.h"
 
-peg_status peg__storage_fetch(const peg_storage *storage, peg_ctx *ctx, unsigned kinds,
-                              peg_turn **ret_turn, peg_error *reterr)
+peg_status peg__storage_fetch(const peg_turn *turn, unsigned kinds, peg_turn **ret_turn,
+                              peg_error *reterr)
 {
+    const peg_storage *storage = turn->storage;
     peg_error why = PEG__HOST_ERROR;
-    peg_turn *turn;
-    peg_status status = peg_turn_new(&turn, reterr);
+    peg_turn *kept;
+    peg_status status = peg_turn_new(&kept, reterr);
 
     if (status)
         return status;
     if (storage)
-        status = storage->fetch(storage->user, ctx, kinds, turn, &why);
+        status = storage->fetch(storage->user, turn->ctx, kinds, kept, &why);
     if (status) {
-        peg_turn_free(turn);
+        peg_turn_free(kept);
         return peg__host_failed(status, &why, "E_STORAGE_FAILED", "the storage", reterr);
     }
-    *ret_turn = turn;
+    *ret_turn = kept;
     return PEG_OK;
 }
 
@@ -29,10 +31,10 @@ static bool is_known(const char *what)
     return what && (strcmp(what, "media") == 0 || strcmp(what, "retrieved") == 0);
 }
 
-peg_status peg__storage_store_bytes(const peg_storage *storage, peg_ctx *ctx, const char *what,
-                                    peg_str id, peg_str bytes, peg_reader **ret_reader,
-                                    peg_error *reterr)
+peg_status peg__storage_store_bytes(const peg_turn *turn, const char *what, peg_str id,
+                                    peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
 {
+    const peg_storage *storage = turn->storage;
     peg_error why = PEG__HOST_ERROR;
     peg_status status;
 
@@ -41,7 +43,7 @@ peg_status peg__storage_store_bytes(const peg_storage *storage, peg_ctx *ctx, co
                          "bytes are stored as \"media\" or \"retrieved\", under an id");
     if (!storage)
         return peg_reader_from_bytes(bytes, ret_reader, reterr);
-    status = storage->store_bytes(storage->user, ctx, what, id, bytes, ret_reader, &why);
+    status = storage->store_bytes(storage->user, turn->ctx, what, id, bytes, ret_reader, &why);
     if (status)
         return peg__host_failed(status, &why, "E_STORAGE_FAILED", "the storage", reterr);
     return PEG_OK;
