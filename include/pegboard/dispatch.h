@@ -11,7 +11,10 @@
  * a host's own executor replaces both. ack ends it well, nack badly, abort at the host's wish.
  * Everything an iteration stored is mirrored to the turn at its end, all or nothing.
  *
- * A peg_dispatch is used by the thread that runs it, except where told otherwise.
+ * A peg_dispatch is used by the thread that runs it, except where told otherwise, and lives until
+ * peg_dispatch_run() or peg_runner_run() returns. Handlers are not given one: what a handler and a
+ * middleware of one run share is best a struct of the host's, as a value of the context that the
+ * run is given (peg_ctx_with_value()).
  */
 
 #include <pegboard/registry.h>

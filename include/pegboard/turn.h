@@ -93,6 +93,10 @@ PEG_API peg_block *peg_turn_find(const peg_turn *turn, peg_str id); /* or NULL *
 /* The first block of these kinds at or after i; peg_turn_len() if there is none. */
 PEG_API size_t peg_turn_next(const peg_turn *turn, unsigned kinds, size_t i);
 PEG_API size_t peg_turn_count(const peg_turn *turn, unsigned kinds);
+/* The last block of these kinds, such as a model's answer; borrowed as above, NULL if there is
+ * none.
+ */
+PEG_API peg_block *peg_turn_last(const peg_turn *turn, unsigned kinds);
 
 /*
  * Changes. The turn of a run or dispatch hands each to the storage first; what that refuses
@@ -106,7 +110,8 @@ PEG_API size_t peg_turn_count(const peg_turn *turn, unsigned kinds);
 PEG_API PEG_MUST_USE peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr);
 /* In place of the block with its id, at the end if there is none. */
 PEG_API PEG_MUST_USE peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr);
-/* Silent if there is none. */
+/* Silent if there is none. A call whose result goes is pending again: remove both, or the tool is
+ * run once more. */
 PEG_API PEG_MUST_USE peg_status peg_turn_remove(peg_turn *turn, peg_str id, peg_error *reterr);
 
 /* Short forms of peg_turn_add(). */

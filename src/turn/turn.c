@@ -102,6 +102,17 @@ size_t peg_turn_count(const peg_turn *turn, unsigned kinds)
     return n;
 }
 
+peg_block *peg_turn_last(const peg_turn *turn, unsigned kinds)
+{
+    for (size_t i = peg_turn_len(turn); i > 0; i--) {
+        peg_block *block = peg__blocks_at(turn->blocks, i - 1);
+
+        if (kinds & PEG_BLOCKS(peg_block_kind_of(block)))
+            return block;
+    }
+    return NULL;
+}
+
 /* ---- may it be ------------------------------------------------------------------ */
 
 peg_status peg__turn_check_lent(const peg_turn *turn, peg_error *reterr)

@@ -101,6 +101,7 @@ TEST(turn_that_is_new_has_no_blocks)
     CHECK(!peg_turn_at(turn, 0));
     CHECK(!peg_turn_find(turn, peg__str("a")));
     CHECK_INT(peg_turn_next(turn, PEG_BLOCKS_ALL, 0), 0);
+    CHECK(!peg_turn_last(turn, PEG_BLOCKS_ALL));
     CHECK_INT(peg_turn_count(turn, PEG_BLOCKS_ALL), 0);
     CHECK_INT(peg_turn_next_pending(turn, 0), 0);
     CHECK(!peg_turn_free(NULL));
@@ -168,6 +169,9 @@ TEST(turn_views_blocks_by_kind)
     CHECK_INT(peg_turn_next(turn, PEG_BLOCKS_MESSAGES, 5), 5);
     CHECK_INT(peg_turn_next(turn, PEG_BLOCKS_MESSAGES, 99), 5);
     CHECK_INT(peg_turn_next(turn, PEG_BLOCKS_THOUGHTS, 0), 2);
+    CHECK_STR(peg_block_text(peg_turn_last(turn, PEG_BLOCKS_MESSAGES)), "a");
+    CHECK(peg_turn_last(turn, PEG_BLOCKS_CALLS) == peg_turn_at(turn, 3));
+    CHECK(!peg_turn_last(turn, PEG_BLOCKS(PEG_BLOCK_RESULT)));
 }
 
 TEST(turn_short_forms_refuse_what_a_block_refuses)
