@@ -90,10 +90,10 @@ typedef struct peg_dispatch_input {
     peg_registry *registry; /* what may be called, copied [the source's, or the context's] */
 } peg_dispatch_input;
 
-/* Runs a dispatch below a context; with a source ctx may be NULL for the source's own, or one made
- * from it, such as one with a deadline. Returns PEG_OK however it ends, *ret_outcome (may be NULL)
- * tells; an error means that it did not start: PEG_ESTATE (E_TURN_BUSY) if another dispatch works
- * on those blocks. */
+/* Runs a dispatch below a context. ctx may be NULL for a fresh one, with a source for the source's
+ * own; another one is best made from that, such as one with a deadline. Returns PEG_OK however it
+ * ends, *ret_outcome (may be NULL) tells; an error means that it did not start: PEG_ESTATE
+ * (E_TURN_BUSY) if another dispatch works on those blocks. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop,
                                                  const peg_dispatch_input *input,
                                                  peg_outcome *ret_outcome, peg_error *reterr);
@@ -166,7 +166,8 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_report_message(peg_dispatch *dispat
 PEG_API PEG_MUST_USE peg_status peg_dispatch_report_thought(peg_dispatch *dispatch, peg_str id,
                                                             peg_str delta, bool is_complete,
                                                             peg_error *reterr);
-/* For executors that run tools in their own way: announce with record NULL, complete with it. */
+/* For executors that run tools in their own way: announce with record NULL, complete with it. Each
+ * call has an id of its own here, also where a provider repeats them. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_report_tool_call(peg_dispatch *dispatch,
                                                               peg_str call_id, peg_str tool,
                                                               peg_str args,

@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 typedef struct peg_storage {
-    /* A block that is new to the turn. Its id may have been stored before, by a dispatch whose
-     * changes did not reach the turn. */
+    /* A block that is new to the turn. Its id may have been stored before: by a dispatch whose
+     * changes did not reach the turn, or because a middleware adds what it fetched. */
     peg_status (*store)(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr);
     /* A block in the place of the one with its id. */
     peg_status (*mutate)(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr);

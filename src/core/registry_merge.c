@@ -110,6 +110,9 @@ peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source, peg
     struct peg__layers snapshot;
     peg_status status;
 
+    if (!source)
+        return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+                         "the registry to absorb is NULL; give one");
     if ((status = check_policy(policy, reterr)) ||
         (status = peg__registry_snapshot(source, &snapshot, reterr)))
         return status;

@@ -406,6 +406,7 @@ peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
 peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispatch_input *input,
                             peg_outcome *ret_outcome, peg_error *reterr)
 {
+    peg_ctx *fresh = NULL;
     peg_status status;
 
     if (!input || (input->source != NULL) == (input->turn != NULL))
@@ -418,12 +419,14 @@ peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispat
         return peg__dispatch_run(ctx ? ctx : input->source->ctx, loop, input->source->turn,
                                  input->registry ? input->registry : input->source->registry,
                                  ret_outcome, reterr);
-    if (!ctx)
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",
-                         "a dispatch of one's own blocks needs a context");
-    return peg__dispatch_run(ctx, loop, input->turn,
-                             input->registry ? input->registry : peg_ctx_registry(ctx), ret_outcome,
-                             reterr);
+    if (!ctx && (status = peg_ctx_new(&fresh, reterr)))
+        return status;
+    ctx = ctx ? ctx : fresh;
+    status = peg__dispatch_run(ctx, loop, input->turn,
+                               input->registry ? input->registry : peg_ctx_registry(ctx),
+                               ret_outcome, reterr);
+    peg_ctx_unref(fresh);
+    return status;
 }
 
 /* ---- what a middleware sees ----------------------------------------------------- */

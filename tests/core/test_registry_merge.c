@@ -329,6 +329,19 @@ TEST(absorbing_oneself_is_a_clash_or_nothing)
     peg_registry_unref(registry);
 }
 
+TEST(absorb_refuses_no_registry_and_no_policy)
+{
+    peg_registry *registry = registry_of("a");
+    peg_error error;
+
+    CHECK_INT(peg_registry_absorb(registry, NULL, PEG_COLLISION_KEEP, &error), PEG_EINVAL);
+    CHECK_STR(peg__str(error.code), "E_REGISTRY_ARGUMENT");
+    CHECK_INT(peg_registry_absorb(registry, registry, (peg_collision)7, &error), PEG_EINVAL);
+    CHECK_STR(peg__str(error.code), "E_REGISTRY_ARGUMENT");
+    CHECK_STR(order(registry), "a");
+    peg_registry_unref(registry);
+}
+
 TEST(absorb_stops_at_the_limit_before_it_changes_anything)
 {
     peg_registry *registry = registry_of("a");

@@ -136,3 +136,33 @@ TEST(something_retrieved_is_queried_by_the_id_of_its_block)
     CHECK_STR(text_of(result_at(s.turn, 0)), "beta");
     stage_close(&s);
 }
+
+/* After the queries were forged, before the model is asked. */
+static peg_status forget_at_1(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+{
+    peg_turn *turn = peg_dispatch_turn(dispatch);
+    peg_status status = PEG_OK;
+
+    (void)user;
+    while (peg_dispatch_iteration(dispatch) == 1 && !status &&
+           peg_turn_count(turn, PEG_BLOCKS_CALLS) > 0)
+        status = peg_turn_remove(turn, peg_block_id(peg_turn_last(turn, PEG_BLOCKS_CALLS)), reterr);
+    return status ? status : peg_next_run(next, reterr);
+}
+
+TEST(an_artifact_that_is_taken_away_can_be_queried_in_that_iteration_and_not_in_the_next)
+{
+    struct stage s;
+
+    CHECK_INT(add_text_tool(opened(&s)), PEG_OK);
+    s.script[0] = "call c1 read {}";
+    s.script[1] = "call q1 artifact_head {\"callId\":\"c1\",\"n\":1}";
+    s.script[2] = "call q2 artifact_head {\"callId\":\"c1\",\"n\":1}";
+    s.input[0] = (peg_dispatch_middleware){forget_at_1, &s};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(text_of(result_at(s.turn, 0)), "one");
+    CHECK_STR(peg__str(peg_record_code(result_at(s.turn, 1))), "E_TOOL_NOT_FOUND");
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    stage_close(&s);
+}

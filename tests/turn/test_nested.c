@@ -33,21 +33,39 @@ TEST(a_standalone_dispatch_takes_exactly_one_of_source_and_turn)
 TEST(a_standalone_dispatch_runs_on_its_own_blocks_and_registry)
 {
     struct stage s;
-    peg_ctx *ctx = NULL;
     peg_registry *registry = NULL;
     peg_dispatch_input input;
 
     opened(&s)->script[0] = "call c1 echo {\"sub\":1}";
-    CHECK_INT(peg_ctx_new(&ctx, NULL), PEG_OK);
     CHECK_INT(peg_registry_new(s.tools, s.n_tools, &registry, NULL), PEG_OK);
     input = (peg_dispatch_input){.turn = s.turn, .registry = registry};
-    CHECK_INT(peg_dispatch_run(ctx, &s.config.loop, &input, &s.outcome, NULL), PEG_OK);
+    CHECK_INT(peg_dispatch_run(NULL, &s.config.loop, &input, &s.outcome, NULL), PEG_OK);
 
     CHECK_INT(s.outcome.end, PEG_END_ACK);
     CHECK_STR(text_of(result_at(s.turn, 0)), "{\"sub\":1}");
     CHECK_INT(peg_registry_len(registry), 1);
     peg_registry_unref(registry);
+    stage_close(&s);
+}
+
+TEST(a_standalone_dispatch_takes_the_registry_of_its_context_or_has_none)
+{
+    struct stage s;
+    peg_ctx *ctx = NULL;
+    peg_registry *registry = NULL;
+    peg_dispatch_input input;
+
+    opened(&s)->script[0] = "call c1 echo {}";
+    CHECK_INT(peg_registry_new(s.tools, s.n_tools, &registry, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_registry(NULL, registry, &ctx, NULL), PEG_OK);
+    input = (peg_dispatch_input){.turn = s.turn};
+    CHECK_INT(peg_dispatch_run(ctx, &s.config.loop, &input, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_dispatch_run(NULL, &s.config.loop, &input, NULL, NULL), PEG_OK);
+
+    CHECK(!peg_record_is_error(result_at(s.turn, 0)));
+    CHECK_CONTAINS(text_of(result_at(s.turn, 1)), "there is no tool named 'echo'");
     peg_ctx_unref(ctx);
+    peg_registry_unref(registry);
     stage_close(&s);
 }
 
