@@ -19,14 +19,18 @@ int64_t peg_clock_mono_ns(const peg_clock *clock)
     return clock->mono_ns(clock);
 }
 
-int64_t peg__clock_in_ms(const peg_clock *clock, int64_t ms)
+int64_t peg__clock_after_ms(int64_t from_ns, int64_t ms)
 {
     int64_t ns;
 
-    if (__builtin_mul_overflow(ms, PEG_NS_PER_MS, &ns) ||
-        __builtin_add_overflow(ns, clock->mono_ns(clock), &ns))
+    if (__builtin_mul_overflow(ms, PEG_NS_PER_MS, &ns) || __builtin_add_overflow(ns, from_ns, &ns))
         return ms > 0 ? INT64_MAX : INT64_MIN;
     return ns;
+}
+
+int64_t peg__clock_in_ms(const peg_clock *clock, int64_t ms)
+{
+    return peg__clock_after_ms(clock->mono_ns(clock), ms);
 }
 
 void peg__clock_wait(const peg_clock *clock, pthread_cond_t *changed, pthread_mutex_t *lock,

@@ -27,6 +27,8 @@ struct peg_clock {
 
 /* The moment in so many milliseconds; INT64_MAX, which means never, if it is too far away. */
 int64_t peg__clock_in_ms(const peg_clock *clock, int64_t ms);
+/* The same from a moment that was read before. */
+int64_t peg__clock_after_ms(int64_t from_ns, int64_t ms);
 
 /* A condition that the wait below can be used with. */
 void peg__clock_cond_init(pthread_cond_t *ret_cond);

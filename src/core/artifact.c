@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/refs.h"
 #include "core/reader.h"
 
 enum { LINES_PER_MARK = 64, COUNT_PIECE = 64 << 10 };
@@ -110,7 +111,7 @@ static void free_parsed(peg_artifact *artifact)
 
 peg_artifact *peg_artifact_unref(peg_artifact *artifact)
 {
-    if (!artifact || atomic_fetch_sub_explicit(&artifact->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!artifact || !peg__refs_drop(&artifact->n_refs))
         return NULL;
     free_parsed(artifact);
     pthread_mutex_destroy(&artifact->parse_lock);

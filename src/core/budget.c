@@ -2,13 +2,13 @@
 
 #include "core/budget.h"
 
-void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, const peg_clock *clock,
+void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, int64_t now_ns,
                       int64_t timeout_ms)
 {
     budget->outer = outer;
     budget->outermost = outer ? outer->outermost : budget;
     budget->timeout_ms = timeout_ms;
-    atomic_init(&budget->end_ns, peg__clock_in_ms(clock, timeout_ms));
+    atomic_init(&budget->end_ns, peg__clock_after_ms(now_ns, timeout_ms));
     budget->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     budget->n_pauses = 0;
     budget->is_still = false;

@@ -28,7 +28,7 @@ struct peg__budget {
 };
 
 /* There is nothing to destroy: see destroy() of cancel.c. */
-void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, const peg_clock *clock,
+void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, int64_t now_ns,
                       int64_t timeout_ms);
 
 /* All of these accept NULL: no budget. Pausing one that is used up already changes nothing. */

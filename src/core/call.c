@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "base/str.h"
 #include "core/ctx.h"
 #include "core/query.h"
@@ -33,7 +34,7 @@ struct peg__task *peg__task_new(peg_tool *tool, peg_record *record)
 
 struct peg__task *peg__task_unref(struct peg__task *task)
 {
-    if (!task || atomic_fetch_sub_explicit(&task->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!task || !peg__refs_drop(&task->n_refs))
         return NULL;
     peg_tool_unref(task->tool);
     peg_record_unref(task->record);
@@ -84,7 +85,7 @@ peg_call *peg__call_unref(peg_call *call)
 {
     struct peg__task *task;
 
-    if (!call || atomic_fetch_sub_explicit(&call->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!call || !peg__refs_drop(&call->n_refs))
         return NULL;
     answer_free(&call->answer);
     peg__buf_free(&call->server_data);

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "core/budget.h"
 #include "core/cancel.h"
 #include "core/wait.h"
@@ -110,18 +111,10 @@ peg_ctx *peg_ctx_ref(peg_ctx *ctx)
     return ctx;
 }
 
-/* The only reference is ours to give, so there is nobody to count against: saves a locked
- * instruction for each call. */
-static bool drop(peg_ctx *ctx)
-{
-    return atomic_load_explicit(&ctx->n_refs, memory_order_acquire) == 1 ||
-           atomic_fetch_sub_explicit(&ctx->n_refs, 1, memory_order_acq_rel) == 1;
-}
-
 /* A loop, not a recursion: chains may be long. */
 peg_ctx *peg_ctx_unref(peg_ctx *ctx)
 {
-    while (ctx && drop(ctx)) {
+    while (ctx && peg__refs_drop(&ctx->n_refs)) {
         peg_ctx *parent = ctx->parent;
 
         ctx->destroy(ctx);
@@ -172,20 +165,27 @@ peg_status peg_ctx_with_cancel(peg_ctx *parent, peg_ctx **ret_ctx, peg_cancel **
     return PEG_OK;
 }
 
-peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_ctx,
-                             peg_error *reterr)
+peg_status peg__ctx_for_call_at(peg_ctx *parent, int64_t timeout_ms, int64_t now_ns,
+                                peg_ctx **ret_ctx, peg_error *reterr)
 {
     struct token_node *node = token_node_new(parent, timeout_ms >= 0);
 
     if (!node)
         return peg__fail_nomem(reterr);
     if (timeout_ms >= 0) {
-        peg__budget_init(&node->budget, node->ctx.f.budget, node->ctx.f.clock, timeout_ms);
+        peg__budget_init(&node->budget, node->ctx.f.budget, now_ns, timeout_ms);
         node->ctx.f.budget = &node->budget;
     }
     node->ctx.f.n_calls++;
     *ret_ctx = &node->ctx;
     return PEG_OK;
+}
+
+peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_ctx,
+                             peg_error *reterr)
+{
+    return peg__ctx_for_call_at(parent, timeout_ms, peg_clock_mono_ns(parent->f.clock), ret_ctx,
+                                reterr);
 }
 
 unsigned peg__ctx_call_depth(const peg_ctx *ctx)

@@ -13,6 +13,9 @@
 /* Below parent, with a token of its own and, unless timeout_ms is negative, a budget. One node. */
 peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_ctx,
                              peg_error *reterr);
+/* The same with the time, on the parent's clock, that it is now. */
+peg_status peg__ctx_for_call_at(peg_ctx *parent, int64_t timeout_ms, int64_t now_ns,
+                                peg_ctx **ret_ctx, peg_error *reterr);
 
 /* How many calls are around this context, one made by the handler of the other. */
 unsigned peg__ctx_call_depth(const peg_ctx *ctx);

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/refs.h"
 
 /* A reader that does not know its length is read in pieces that grow from here. */
 enum { FIRST_PIECE = 16 << 10 };
@@ -201,7 +202,7 @@ peg_reader *peg_reader_ref(peg_reader *reader)
 
 peg_reader *peg_reader_unref(peg_reader *reader)
 {
-    if (!reader || atomic_fetch_sub_explicit(&reader->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!reader || !peg__refs_drop(&reader->n_refs))
         return NULL;
     if (reader->ops.free)
         reader->ops.free(reader->user);

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "base/str.h"
 #include "pegboard/artifact.h"
 #include "pegboard/media.h"
@@ -155,7 +156,7 @@ static void extra_free(struct peg__record_extra *extra);
 // NOLINTNEXTLINE(misc-no-recursion): an original is no other's copy
 peg_record *peg_record_unref(peg_record *record)
 {
-    if (!record || atomic_fetch_sub_explicit(&record->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!record || !peg__refs_drop(&record->n_refs))
         return NULL;
     if (record->original) {
         peg_record_unref(record->original);

@@ -72,6 +72,14 @@ bool peg__table_is_private(struct peg__table *table)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
+/* What a call looks at next. In a large catalog none of it is in a cache: so it comes while the
+ * name is compared. */
+static void prefetch(const peg_tool *tool)
+{
+    __builtin_prefetch(&tool->def.run);
+    __builtin_prefetch(&tool->def.timeout_ms);
+}
+
 ptrdiff_t peg__table_find(const struct peg__table *table, peg_str name, uint64_t hash)
 {
     const size_t mask = table->capacity * 2 - 1;
@@ -81,7 +89,10 @@ ptrdiff_t peg__table_find(const struct peg__table *table, peg_str name, uint64_t
     for (size_t i = hash & mask; table->slots[i]; i = (i + 1) & mask) {
         const struct peg__entry *entry = &table->entries[table->slots[i] - 1];
 
-        if (entry->hash == hash && entry->tool && peg__str_eq(entry->tool->name, name))
+        if (entry->hash != hash || !entry->tool)
+            continue;
+        prefetch(entry->tool);
+        if (peg__str_eq(entry->tool->name, name))
             return entry - table->entries;
     }
     return PEG__NO_INDEX;

@@ -52,7 +52,11 @@ static int64_t timeout_of(const struct peg__run *run)
 static peg_status give_time(struct peg__run *run, peg_error *reterr)
 {
     peg_ctx *ctx;
-    const peg_status status = peg__ctx_for_call(run->ctx, timeout_of(run), &ctx, reterr);
+    /* Where nobody was told of the start, the clock was just read. */
+    const bool is_now =
+        run->call->attempt == 1 && !run->options.hooks && !peg__ctx_has_sink(run->ctx);
+    const int64_t now_ns = is_now ? run->started_ns : peg_clock_mono_ns(peg_ctx_clock(run->ctx));
+    const peg_status status = peg__ctx_for_call_at(run->ctx, timeout_of(run), now_ns, &ctx, reterr);
 
     if (status)
         return status;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "base/str.h"
 #include "core/tool_make.h"
 #include "pegboard/artifact.h"
@@ -398,7 +399,7 @@ peg_tool *peg_tool_ref(peg_tool *tool)
 
 peg_tool *peg_tool_unref(peg_tool *tool)
 {
-    if (tool && atomic_fetch_sub_explicit(&tool->n_refs, 1, memory_order_acq_rel) == 1) {
+    if (tool && peg__refs_drop(&tool->n_refs)) {
         void (*const user_free)(void *) = tool->def.user_free;
         void *const user = tool->def.user;
 

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "base/str.h"
 #include "pegboard/clock.h"
 #include "pegboard/turn.h"
@@ -294,7 +295,7 @@ peg_block *peg_block_ref(peg_block *block)
 
 peg_block *peg_block_unref(peg_block *block)
 {
-    if (!block || atomic_fetch_sub_explicit(&block->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!block || !peg__refs_drop(&block->n_refs))
         return NULL;
     for (size_t i = 0; i < block->n_media; i++)
         peg_media_unref(block->media[i]);
