@@ -37,8 +37,9 @@ typedef struct peg_runner_config {
     void *on_gate_user;
 } peg_runner_config;
 
-/* PEG_EINVAL (E_INVALID_TURN_RUNNER_CONFIG) names every field that is wrong; PEG_EEXISTS
- * (E_TOOL_ALREADY_REGISTERED) for two tools of one name; PEG_ENOMEM. */
+/* PEG_EINVAL (E_INVALID_TURN_RUNNER_CONFIG) names every field that is wrong, as many as there is
+ * room for, and counts the others; PEG_EEXISTS (E_TOOL_ALREADY_REGISTERED) for two tools of one
+ * name; PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_runner_new(const peg_runner_config *config,
                                                peg_runner **ret_runner, peg_error *reterr);
 PEG_API peg_runner *peg_runner_ref(peg_runner *runner);

@@ -9,11 +9,11 @@
 #include "base/str.h"
 #include "turn/turn.h"
 
-/* All complaints, "; " between them. Cut where an error ends: the first ones are the ones to read.
- */
+/* All complaints, "; " between them. Those that an error has no room for are counted. */
 struct complaints {
-    char text[280];
+    char text[290];
     size_t len;
+    size_t n_more;
 };
 
 static void complain(struct complaints *all, const char *what)
@@ -21,7 +21,12 @@ static void complain(struct complaints *all, const char *what)
     const size_t room = sizeof(all->text) - all->len;
     const int len = snprintf(all->text + all->len, room, "%s%s", all->len ? "; " : "", what);
 
-    all->len += len < 0 ? 0 : (size_t)len < room ? (size_t)len : room - 1;
+    if (len >= 0 && (size_t)len < room) {
+        all->len += (size_t)len;
+        return;
+    }
+    all->text[all->len] = '\0';
+    all->n_more++;
 }
 
 static void check_steps(struct complaints *all, const char *name, bool has_array, size_t n)
@@ -75,9 +80,13 @@ static void check_loop(struct complaints *all, const peg_loop *loop)
 
 static peg_status verdict(const struct complaints *all, peg_error *reterr)
 {
+    char more[40] = "";
+
     if (!all->len)
         return PEG_OK;
-    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_RUNNER_CONFIG", "%s", all->text);
+    if (all->n_more)
+        snprintf(more, sizeof(more), "; and %zu more", all->n_more);
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_RUNNER_CONFIG", "%s%s", all->text, more);
 }
 
 peg_status peg__loop_check(const peg_loop *loop, peg_error *reterr)

@@ -233,6 +233,16 @@ TEST(a_configuration_that_cannot_work_is_refused_and_everything_wrong_is_named)
     check_config(&config, "tools is NULL", "n_tools");
 }
 
+TEST(more_mistakes_than_an_error_has_room_for_are_counted)
+{
+    const peg_turn_middleware nothing[32] = {{.run = NULL}};
+    const peg_runner_config config = {
+        .input = nothing, .n_input = 32, .output = nothing, .n_output = 32};
+
+    check_config(&config, "loop.engine or loop.executor is missing; input[0].run is missing; ",
+                 "is missing; and 54 more");
+}
+
 TEST(two_tools_of_one_name_are_refused_when_the_runner_is_made)
 {
     struct stage s;
@@ -808,6 +818,20 @@ TEST(a_middleware_can_fetch_and_store_bytes_without_changing_the_turn)
 
 /* ---- out of memory -------------------------------------------------------------- */
 
+/* Whatever failed: what began was ended, and the turn has whole iterations: none, the two calls
+ * with their results, or the answer too. */
+static void check_whole(const struct stage *s)
+{
+    const size_t len = s->turn ? peg_turn_len(s->turn) : 0;
+
+    CHECK(len <= 1 || len == 5 || len == 6);
+    CHECK_INT(count_of(s->log, "turn_start"), count_of(s->log, "turn_end"));
+    CHECK_INT(count_of(s->log, "dispatch_start"), count_of(s->log, "dispatch_end"));
+    CHECK_INT(count_of(s->log, "tool_start"), count_of(s->log, "tool_end"));
+    CHECK(count_of(s->log, "iteration_end") == (len < 5 ? 0 : len - 4));
+    CHECK_INT(count_of(s->log, "error("), s->log[0] && s->outcome.end == PEG_END_NACK ? 1 : 0);
+}
+
 static peg_status torture_run(void)
 {
     struct stage s;
@@ -819,6 +843,7 @@ static peg_status torture_run(void)
     s.turn_output[0] = (peg_turn_middleware){a_around, &s};
     if (!status)
         status = stage_run(&s);
+    check_whole(&s);
     if (!status)
         status = s.outcome.error.status; /* memory ran out while the turn was under way */
     if (status == PEG_EHOST && count_of(s.outcome.error.message, "out of memory"))
