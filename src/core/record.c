@@ -180,12 +180,15 @@ peg_record *peg_record_unref(peg_record *record)
 peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **ret_record,
                               peg_error *reterr)
 {
+    const size_t counted = offsetof(struct peg_record, is_error); /* others change the count */
     peg_record *renamed = peg__alloc(sizeof(*renamed) + handle.len + 1);
-    char *at = (char *)(renamed + 1);
+    char *at;
 
     if (!renamed)
         return peg__fail_nomem(reterr);
-    memcpy(renamed, record, sizeof(*renamed)); /* what it points to stays the original's */
+    at = (char *)(renamed + 1);
+    /* What it points to stays the original's. */
+    memcpy((char *)renamed + counted, (const char *)record + counted, sizeof(*renamed) - counted);
     atomic_init(&renamed->n_refs, 1);
     renamed->original = peg_record_ref(record->original ? record->original : record);
     renamed->handle = put(&at, handle);
