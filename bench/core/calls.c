@@ -15,6 +15,7 @@ struct work {
     peg_tool **tools;
     char (*names)[16]; /* apart from the tools: a call's name comes out of a response */
     size_t n_tools;
+    size_t n_called; /* of them: the first so many, in turn */
     size_t next;
     peg_json_doc *args;
     peg_checker *checker;
@@ -33,8 +34,7 @@ static void call_once(void *user)
         .call_id = {"call_1", 6}, .tool = peg_cstr(w->names[w->next]), .args = args_text()};
     peg_record *record;
 
-    /* Not one after the other: a catalog's caches are cold in real life too. */
-    w->next = (w->next + 7919) % w->n_tools;
+    w->next = (w->next + 7919) % w->n_called; /* scattered, if there are many */
     must(peg_call_run(w->ctx, &request, NULL, &record, NULL), "call");
     if (peg_record_is_error(record))
         must(PEG_EHOST, peg_record_code(record));
@@ -71,7 +71,7 @@ static void open_work(struct work *w, size_t n_tools)
     peg_registry *registry;
     peg_ctx *root;
 
-    *w = (struct work){.tools = make_tools(n_tools), .n_tools = n_tools};
+    *w = (struct work){.tools = make_tools(n_tools), .n_tools = n_tools, .n_called = n_tools};
     w->names = calloc(n_tools, sizeof(*w->names));
     must(w->names ? PEG_OK : PEG_ENOMEM, "names");
     for (size_t i = 0; i < n_tools; i++)
@@ -160,6 +160,14 @@ static void measure_threads(const struct bench *bench, const struct work *w, uns
     report(bench, "threads", name, n_calls / ((now_ns() - start) / 1e9) / 1e6, "million calls/s");
 }
 
+static void measure_call(const struct bench *bench, struct work *w, double parts, const char *name)
+{
+    const double whole = fastest(bench, 1000, call_once, w);
+
+    report(bench, "call", name, whole, "ns");
+    report(bench, "call", "  of it on top of parse, validate, digest", whole - parts, "ns");
+}
+
 void bench_calls(const struct bench *bench)
 {
     static const size_t sizes[] = {1, 10, 100, 1000, 10000};
@@ -169,16 +177,17 @@ void bench_calls(const struct bench *bench)
 
     printf("one call, 120 bytes of arguments, empty handler\n");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        double whole;
-
         open_work(&w, sizes[i]);
         if (i == 0)
             parts = measure_parts(bench, &w);
-        whole = fastest(bench, 1000, call_once, &w);
+        /* As agents do: some tools of the catalog, again and again. */
+        w.n_called = sizes[i] < 16 ? sizes[i] : 16;
         snprintf(name, sizeof(name), "whole call, %zu tools", sizes[i]);
-        report(bench, "call", name, whole, "ns");
-        snprintf(name, sizeof(name), "  on top of parse, validate, digest, %zu tools", sizes[i]);
-        report(bench, "call", name, whole - parts, "ns");
+        measure_call(bench, &w, parts, name);
+        if (i == sizeof(sizes) / sizeof(*sizes) - 1) {
+            w.n_called = w.n_tools; /* none of them is in a cache when its turn comes */
+            measure_call(bench, &w, parts, "whole call, 10000 tools, all in scattered order");
+        }
         close_work(&w);
     }
     printf("calls from several threads\n");
