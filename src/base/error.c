@@ -122,6 +122,12 @@ peg_status peg__fail_nomem(peg_error *reterr)
                      "out of memory; nothing was changed, try again with a smaller input");
 }
 
+peg_status peg__fail_no_randomness(peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
+                     "the system gives no random bytes; allow getrandom() in the sandbox");
+}
+
 void peg__error_at(peg_error *reterr, peg_str text, size_t offset)
 {
     size_t line_start = 0;

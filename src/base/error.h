@@ -12,6 +12,9 @@ peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, con
 /* The same for PEG_ENOMEM, whose words are always the same. */
 peg_status peg__fail_nomem(peg_error *reterr);
 
+/* PEG_EIO (E_NO_RANDOMNESS): what base/id.h was asked for and could not give. */
+peg_status peg__fail_no_randomness(peg_error *reterr);
+
 /* The same with the error behind it: its code becomes `cause`, its words end the message. The
  * cause may be *reterr itself. */
 peg_status peg__fail_because(peg_error *reterr, peg_status status, const char *code,

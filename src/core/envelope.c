@@ -229,8 +229,7 @@ peg_status peg_envelope_wrap(const peg_envelope *envelope, peg_str body, char **
     whole = *envelope;
     if (!whole.nonce) {
         if (!peg__id_hex(nonce))
-            return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                             "the system gives no random bytes; allow getrandom() in the sandbox");
+            return peg__fail_no_randomness(reterr);
         whole.nonce = nonce;
     }
     peg__envelope_write(&whole, body, &out);

@@ -143,9 +143,7 @@ static peg_status copy_def(peg_gate *gate, const peg_gate_def *def, peg_error *r
     char fresh_id[PEG_UUID_TEXT];
 
     if (!def->id && !peg__uuid7(peg_ctx_clock(gate->ctx), fresh_id))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system gives no random bytes for the id of a gate: give one, or "
-                         "allow getrandom() in the sandbox");
+        return peg__fail_no_randomness(reterr);
     gate->ids.iteration = ids->iteration;
     if (!copy_text(gate, def->id ? def->id : fresh_id, &gate->id) ||
         !copy_text(gate, def->reason, &gate->reason) ||

@@ -278,8 +278,7 @@ peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media, peg_er
         return status;
     if (!def->id) {
         if (!peg__uuid7(peg_clock_system(), fresh))
-            return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                             "the system refuses randomness, so there can be no new id; give one");
+            return peg__fail_no_randomness(reterr);
         len += sizeof(fresh);
     }
     if (make(def, def->id ? def->id : fresh, len, ret_media))

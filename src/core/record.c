@@ -116,8 +116,7 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     char *at;
 
     if (!make_ids(ids)) {
-        peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                  "the system gives no random bytes; allow getrandom() in the sandbox");
+        peg__fail_no_randomness(reterr);
         return PEG_EIO;
     }
     key = or_else(key, peg__strn(ids + NONCE_LEN, NONCE_LEN));

@@ -213,8 +213,7 @@ peg_status peg_render_media(const peg_media *media, char **ret_text, size_t *ret
     if (!media || !ret_text)
         return peg__fail(reterr, PEG_EINVAL, "E_RENDER", "media and a place for it are required");
     if (!peg__id_hex(nonce))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system gives no random bytes; allow getrandom() in the sandbox");
+        return peg__fail_no_randomness(reterr);
     peg__media_write(media, &frame, &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }

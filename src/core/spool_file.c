@@ -157,8 +157,7 @@ static peg_status write_new(const struct file_store *store, peg_str bytes,
     peg_status status;
 
     if (!peg__id_hex(file.name + strlen(NEW_PREFIX)))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system refuses randomness, so a new file cannot be named");
+        return peg__fail_no_randomness(reterr);
     file.fd = openat(store->directory, file.name,
                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file.fd < 0)

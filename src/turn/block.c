@@ -259,8 +259,7 @@ static peg_status fill_id(peg_str *id, char text[PEG_UUID_TEXT], peg_error *rete
     if (id->len)
         return PEG_OK;
     if (!peg__uuid7(peg_clock_system(), text))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system gave no random bytes for an id: let it use getrandom()");
+        return peg__fail_no_randomness(reterr);
     *id = peg__str(text);
     return PEG_OK;
 }

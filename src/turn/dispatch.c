@@ -341,8 +341,7 @@ static peg_status set_up(peg_dispatch *dispatch, peg_ctx *ctx, peg_registry *reg
     peg_status status;
 
     if (!peg__uuid7(peg_ctx_clock(ctx), dispatch->id))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system gives no random bytes; allow getrandom() in the sandbox");
+        return peg__fail_no_randomness(reterr);
     dispatch->last_subscription = &dispatch->subscriptions;
     if ((status = registry ? peg_registry_copy(registry, &dispatch->registry, reterr)
                            : peg_registry_new(NULL, 0, &dispatch->registry, reterr)) ||
@@ -383,7 +382,7 @@ peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop_, peg_turn *targ
     return status;
 }
 
-/* ---- standalone ----------------------------------------------------------------- */
+/* ---- from inside ---------------------------------------------------------------- */
 
 peg_ctx *peg_dispatch_ctx(const peg_dispatch *dispatch)
 {

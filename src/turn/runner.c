@@ -358,8 +358,7 @@ static peg_status set_up(peg_turn_scope *scope, peg_ctx *parent, peg_error *rete
     peg_status status;
 
     if (!peg__uuid7(peg_clock_system(), scope->id))
-        return peg__fail(reterr, PEG_EIO, "E_NO_RANDOMNESS",
-                         "the system gives no random bytes; allow getrandom() in the sandbox");
+        return peg__fail_no_randomness(reterr);
     status = peg_registry_copy(scope->runner->baseline, &scope->registry, reterr);
     if (!status)
         status = make_context(scope, parent, reterr);

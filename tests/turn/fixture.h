@@ -256,6 +256,38 @@ static inline void stage_close(struct stage *stage)
     peg_turn_free(stage->turn);
 }
 
+/* ---- parts of a storage that keep nothing ------------------------------------------ */
+
+static inline peg_status no_remove(void *user, peg_ctx *ctx, peg_str id, peg_error *reterr)
+{
+    (void)user;
+    (void)ctx;
+    (void)id;
+    (void)reterr;
+    return PEG_OK;
+}
+
+static inline peg_status no_fetch(void *user, peg_ctx *ctx, unsigned kinds, peg_turn *into,
+                                  peg_error *reterr)
+{
+    (void)user;
+    (void)ctx;
+    (void)kinds;
+    (void)into;
+    (void)reterr;
+    return PEG_OK;
+}
+
+static inline peg_status no_bytes(void *user, peg_ctx *ctx, const char *what, peg_str id,
+                                  peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
+{
+    (void)user;
+    (void)ctx;
+    (void)what;
+    (void)id;
+    return peg_reader_from_bytes(bytes, ret_reader, reterr);
+}
+
 /* ---- looking -------------------------------------------------------------------- */
 
 /* The i-th result of the turn. */

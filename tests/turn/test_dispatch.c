@@ -480,36 +480,6 @@ static peg_status note_store(void *user, peg_ctx *ctx, peg_block *block, peg_err
     return PEG_OK;
 }
 
-static peg_status no_remove(void *user, peg_ctx *ctx, peg_str id, peg_error *reterr)
-{
-    (void)user;
-    (void)ctx;
-    (void)id;
-    (void)reterr;
-    return PEG_OK;
-}
-
-static peg_status no_fetch(void *user, peg_ctx *ctx, unsigned kinds, peg_turn *into,
-                           peg_error *reterr)
-{
-    (void)user;
-    (void)ctx;
-    (void)kinds;
-    (void)into;
-    (void)reterr;
-    return PEG_OK;
-}
-
-static peg_status no_bytes(void *user, peg_ctx *ctx, const char *what, peg_str id, peg_str bytes,
-                           peg_reader **ret_reader, peg_error *reterr)
-{
-    (void)user;
-    (void)ctx;
-    (void)what;
-    (void)id;
-    return peg_reader_from_bytes(bytes, ret_reader, reterr);
-}
-
 static peg_status nack_the_second(peg_dispatch *dispatch, peg_next *next, void *user,
                                   peg_error *reterr)
 {
