@@ -19,7 +19,9 @@
 
 #include <pegboard/registry.h>
 #include <pegboard/run.h>
+#include <pegboard/step.h>
 #include <pegboard/storage.h>
+#include <pegboard/tool_config.h>
 #include <pegboard/types.h>
 
 #ifdef __cplusplus
@@ -49,6 +51,47 @@ typedef enum peg_auto_ack {
     PEG_AUTO_ACK_OFF,
 } peg_auto_ack;
 
+/* Where an engine reads what tools to offer. The definitions on the turn are taken from the
+ * registry before each engine call, so it makes a difference only where there is no registry: where
+ * a dispatch is given none, and a runner neither tools nor a registry. */
+typedef enum peg_advertise {
+    PEG_ADVERTISE_TURN = 0, /* the turn: one read from a file still offers its tools without a
+                             * registry; a call then fails (E_TOOL_NO_REGISTRY), the loop goes on */
+    PEG_ADVERTISE_REGISTRY, /* the registry alone; without one nothing is offered */
+    PEG_ADVERTISE_STRICT,   /* both: E_DEFINITIONS_DIFFER if the turn has others. Ephemeral tools
+                             * do not count */
+} peg_advertise;
+
+/* Calls that an earlier run left without a result, found before the model is asked. */
+typedef enum peg_pending_policy {
+    /* Run; but one that had begun (pegboard.calls_started@v1) only if its tool is read_only or
+     * idempotent. Else it is answered with E_OUTCOME_UNKNOWN: it is not run twice. */
+    PEG_PENDING_SAFE = 0,
+    PEG_PENDING_RUN,     /* run, whatever had begun */
+    PEG_PENDING_UNKNOWN, /* answered with E_OUTCOME_UNKNOWN, none is run */
+} peg_pending_policy;
+
+/* Moments of a dispatch at which its turn may be kept. */
+typedef enum peg_phase {
+    PEG_PHASE_PRE_INFERENCE = 0, /* "pre_inference": definitions are on the turn */
+    PEG_PHASE_POST_INFERENCE,    /* "post_inference": with what the model said */
+    PEG_PHASE_PRE_CALL,          /* "pre_call": a call is about to begin, and marked as begun */
+    PEG_PHASE_POST_CALL,         /* "post_call": with its result */
+    PEG_PHASE_POST_TOOLS,        /* "post_tools": all are answered */
+    PEG_PHASE_FINAL,             /* "final": it ended well, with all that the turn has now */
+    PEG_N_PHASES,
+} peg_phase;
+PEG_API const char *peg_phase_name(peg_phase phase); /* static */
+
+/* Called on the thread of the run. The turn is live: whoever keeps it makes a copy (peg_turn_copy()
+ * is cheap). Failing fails the dispatch (E_SNAPSHOT): before a call, the call is not run. */
+typedef peg_status (*peg_snapshot_fn)(peg_ctx *ctx, const peg_turn *turn, peg_phase phase,
+                                      void *user, peg_error *reterr);
+/* A function for all dispatches below a context whose loop has none of its own. */
+PEG_API PEG_MUST_USE peg_status peg_ctx_with_snapshots(peg_ctx *parent, peg_snapshot_fn fn,
+                                                       void *user, peg_ctx **ret_ctx,
+                                                       peg_error *reterr);
+
 /* How a dispatch goes. Exactly one of engine and executor. Zero means the default, told in
  * brackets; a negative number means no limit. Arrays are copied by peg_runner_new(). */
 typedef struct peg_loop {
@@ -65,6 +108,17 @@ typedef struct peg_loop {
     unsigned max_parallel; /* calls at once [1]; more needs call.pool */
     peg_auto_ack auto_ack;
     const peg_storage *storage; /* [none]; outlives the run */
+
+    const peg_tool_config
+        *tools; /* [the turn's, else the default]; what is used is put on the turn.
+                 * The limits above are ceilings for it. Copied by the runner */
+    peg_advertise advertise;
+    bool
+        forget_definitions; /* without a registry: take them off the turn instead of keeping them */
+    peg_pending_policy pending;
+    peg_snapshot_fn snapshot; /* [the context's, else none] */
+    void *snapshot_user;
+    peg_steps *steps; /* [none]; a reference is held by the runner */
 } peg_loop;
 
 /*
@@ -146,6 +200,15 @@ PEG_API PEG_MUST_USE peg_status peg_registry_bind(peg_registry *registry, peg_di
  * (E_CALLS_RUNNING) from within one of them. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n,
                                                        peg_error *reterr);
+/* What the model is to be offered now, as the loop's policy has it: the neutral form
+ * (definitions.h), NULL if nothing or if tools are off. For engines; borrowed until the engine
+ * returns. */
+PEG_API const peg_json *peg_dispatch_definitions(const peg_dispatch *dispatch);
+/* The settings that hold for this iteration: required has become auto once there is a result. */
+PEG_API const peg_tool_config *peg_dispatch_tool_config(const peg_dispatch *dispatch);
+/* Makes the turn's definitions and config what they are to be before an engine is asked: what the
+ * standard executor does first. For executors of the host's that ask a model. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_sync(peg_dispatch *dispatch, peg_error *reterr);
 /* What the storage kept, as a turn of the caller's; the dispatch's own is not changed. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_fetch(peg_dispatch *dispatch, unsigned kinds,
                                                    peg_turn **ret_turn, peg_error *reterr);
@@ -173,6 +236,10 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_report_tool_call(peg_dispatch *disp
                                                               peg_str args,
                                                               const peg_record *record,
                                                               peg_error *reterr);
+/* Adds to the arguments of a call that is being written, for PEG_EVENT_TOOL_ARGS. */
+PEG_API PEG_MUST_USE peg_status peg_dispatch_report_args(peg_dispatch *dispatch, peg_str call_id,
+                                                         peg_str tool, peg_str delta,
+                                                         peg_error *reterr);
 /* level is "trace", "debug", "info", "warn" or "error"; payload may be NULL. As with all that is
  * told, everything is borrowed for the time of the call. */
 PEG_API void peg_dispatch_log(peg_dispatch *dispatch, const char *level, const char *kind,

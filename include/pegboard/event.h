@@ -39,6 +39,10 @@ typedef enum peg_event_kind {
     PEG_EVENT_LIMIT,   /* a bound was reached; `error` names it */
     PEG_EVENT_WARNING, /* it went on, but somebody should look */
     PEG_EVENT_ERROR,
+    PEG_EVENT_INFERENCE_START, /* the model is about to be asked */
+    PEG_EVENT_INFERENCE_END,
+    PEG_EVENT_TOOL_ARGS, /* a model writes the arguments of a call */
+    PEG_EVENT_PAUSE,     /* the step controller waits for somebody to go on: step.h */
     PEG_N_EVENT_KINDS,
 } peg_event_kind;
 
@@ -111,6 +115,33 @@ typedef struct peg_gate_event {
     int64_t settled_ms; /* closed */
 } peg_gate_event;
 
+/* The model is asked, and has answered. */
+typedef struct peg_inference_event {
+    const peg_json *definitions; /* what it is offered, as the turn has it; NULL: nothing */
+    const peg_json *result; /* end: pegboard.inference_result@v1; NULL if the engine set none */
+    int64_t duration_ns;    /* end */
+    size_t n_calls;         /* end: how many calls it asks for */
+    bool is_error;          /* end: the engine failed */
+} peg_inference_event;
+
+/* Arguments of a call while they come in. */
+typedef struct peg_tool_args_event {
+    peg_str id; /* the provider's, of the call */
+    peg_str tool;
+    peg_str full;      /* all of it so far */
+    peg_str delta;     /* what this event adds */
+    unsigned sequence; /* from 1 */
+} peg_tool_args_event;
+
+typedef struct peg_pause_event {
+    const char *pause_id; /* for peg_steps_continue() */
+    const char *session_id;
+    const char *phase;   /* "after_inference" or "after_tools" */
+    const char *summary; /* for a person */
+    size_t n_pending;    /* calls that would run now */
+    int64_t deadline_ms; /* when it goes on by itself, wall time */
+} peg_pause_event;
+
 typedef struct peg_log_event {
     const char *level; /* "trace", "debug", "info", "warn", "error" */
     peg_str kind;
@@ -132,6 +163,9 @@ typedef struct peg_event {
         peg_gate_event gate;           /* GATE_ */
         peg_log_event log;             /* LOG */
         const peg_json *stats;         /* STATS */
+        peg_inference_event inference; /* INFERENCE_ */
+        peg_tool_args_event tool_args; /* TOOL_ARGS */
+        peg_pause_event pause;         /* PAUSE */
     } u;
 } peg_event;
 

@@ -56,7 +56,11 @@ typedef struct peg_media_def {
     peg_media_kind kind;
     const char *mime_type; /* type/subtype */
     const char *filename;
-    peg_reader *reader;
+    peg_reader
+        *reader;     /* required without uri and file_id: then reading it fails, E_MEDIA_REMOTE */
+    const char *uri; /* where a provider finds it, such as https: or gs:; may be NULL */
+    const char *file_id; /* what a provider calls its own copy; may be NULL */
+    const char *detail;  /* how closely to look, for providers that ask: "low", "high", "auto" */
     peg_trust_tier tier;
     peg_media_hazard hazard;
     const char *source; /* where it came from; may be NULL */
@@ -89,7 +93,11 @@ PEG_API const char *peg_media_id(const peg_media *media);
 PEG_API peg_media_kind peg_media_kind_of(const peg_media *media);
 PEG_API const char *peg_media_mime_type(const peg_media *media);
 PEG_API const char *peg_media_filename(const peg_media *media);
-PEG_API const char *peg_media_source(const peg_media *media); /* "" if unknown */
+PEG_API const char *peg_media_source(const peg_media *media);  /* "" if unknown */
+PEG_API const char *peg_media_uri(const peg_media *media);     /* "" if it has none */
+PEG_API const char *peg_media_file_id(const peg_media *media); /* "" if it has none */
+PEG_API const char *peg_media_detail(const peg_media *media);  /* "" if unset */
+PEG_API bool peg_media_has_bytes(const peg_media *media);      /* a reader was given */
 PEG_API peg_trust_tier peg_media_tier(const peg_media *media);
 PEG_API peg_media_hazard peg_media_hazard_of(const peg_media *media);
 PEG_API peg_reader *peg_media_reader(const peg_media *media);

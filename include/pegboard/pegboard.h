@@ -13,12 +13,20 @@
  *   peg_gate      a question to a person in the middle of a handler         gate.h
  *   peg_turn      a conversation: text, tool calls and their results        turn.h
  *   peg_runner    alternates model and tools, safely                        runner.h, dispatch.h
+ *   peg_bag       what a turn carries beside the conversation               bag.h, tool_config.h
+ *   peg_turn_read a turn from text, and to text                             turn_file.h
+ *   peg_turn_store where turns are kept between runs                        turn_store.h
+ *   peg_script    an engine without a model                                 script.h
+ *
+ * engine.h, models behind HTTP, is apart: it needs libpegboard-engine.
  */
 
 #include <pegboard/artifact.h>
+#include <pegboard/bag.h>
 #include <pegboard/call.h>
 #include <pegboard/command.h>
 #include <pegboard/ctx.h>
+#include <pegboard/definitions.h>
 #include <pegboard/dispatch.h>
 #include <pegboard/envelope.h>
 #include <pegboard/gate.h>
@@ -30,8 +38,14 @@
 #include <pegboard/run.h>
 #include <pegboard/runner.h>
 #include <pegboard/schema.h>
+#include <pegboard/script.h>
+#include <pegboard/sqlite.h>
+#include <pegboard/step.h>
 #include <pegboard/storage.h>
+#include <pegboard/tool_config.h>
 #include <pegboard/turn.h>
+#include <pegboard/turn_file.h>
+#include <pegboard/turn_store.h>
 #include <pegboard/yaml.h>
 
 #endif

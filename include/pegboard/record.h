@@ -71,7 +71,7 @@ typedef struct peg_record_def {
     peg_str call_id; /* required */
     peg_str handle;  /* empty: the call id */
     peg_str tool;    /* required */
-    peg_str args;    /* JSON text of an object */
+    peg_str args;    /* JSON text of an object; of a failure, whatever the model wrote */
     bool is_error;
     const char *code;  /* of a failure; NULL: E_TOOL_DOWNSTREAM_ERROR */
     const char *cause; /* the code behind it; may be NULL */
@@ -86,6 +86,10 @@ typedef struct peg_record_def {
     const char *replay_compatibility; /* which provider may get the payload back */
     int64_t created_ms;
     int64_t completed_ms;
+    int64_t duration_ns;
+    unsigned attempts;
+    const char *nonce;           /* [0-9a-f]{32}; NULL: a new one */
+    const peg_json *server_data; /* copied; may be NULL */
 } peg_record_def;
 
 /* PEG_EINVAL (E_INVALID_INITIAL_TOOL_CALL_VALUE) with the field as `where`; PEG_ENOMEM. The

@@ -11,6 +11,7 @@
  */
 
 #include <pegboard/artifact.h>
+#include <pegboard/bag.h>
 #include <pegboard/media.h>
 #include <pegboard/record.h>
 #include <pegboard/types.h>
@@ -43,7 +44,7 @@ typedef struct peg_block_def {
     peg_block_kind kind;
     peg_str id;              /* unique in its turn; empty: a fresh UUID */
     peg_str type;            /* OTHER: required */
-    peg_str text;            /* SYSTEM, REASONING: required; USER, ASSISTANT, OTHER */
+    peg_str text;            /* SYSTEM: required; REASONING, USER, ASSISTANT, OTHER */
     peg_media *const *media; /* USER, ASSISTANT: required without text; OTHER */
     size_t n_media;
     peg_artifact *artifact; /* OTHER: content kept out of the prompt, queried by its handle */
@@ -53,6 +54,11 @@ typedef struct peg_block_def {
     peg_str args;           /* CALL: JSON text as the model wrote it, perhaps broken */
     peg_record *record;     /* RESULT: required; its key is the id of its call block */
     int64_t created_ms;     /* 0: now */
+    peg_bag *metadata;      /* a PEG_BAG_BLOCK; may be NULL */
+    /* Members of an object that only whoever made them reads, such as the sealed thoughts of a
+     * provider ("encrypted_content", "signature", "item_id"); copied, may be NULL. A thought needs
+     * this or text. Names that pegboard itself uses are refused. */
+    const peg_json *payload;
 } peg_block_def;
 
 /* PEG_EINVAL (E_INVALID_BLOCK) and PEG_ELIMIT (E_BLOCK_TOO_LARGE) with the field as `where`;
@@ -75,16 +81,30 @@ PEG_API peg_str peg_block_call_id(const peg_block *block);    /* CALL and RESULT
 PEG_API peg_str peg_block_tool(const peg_block *block);       /* CALL and RESULT */
 PEG_API peg_str peg_block_args(const peg_block *block);       /* CALL */
 PEG_API peg_record *peg_block_record(const peg_block *block); /* RESULT */
-PEG_API int64_t peg_block_created_ms(const peg_block *block);
+PEG_API int64_t peg_block_created_ms(const peg_block *block); /* 0: not known, read from a file */
+PEG_API const peg_bag *peg_block_metadata(const peg_block *block); /* NULL: empty */
+PEG_API const peg_json *peg_block_payload(const peg_block *block); /* the object, or NULL */
+/* The same block with other metadata, for peg_turn_put(). A new reference. */
+PEG_API PEG_MUST_USE peg_status peg_block_with_metadata(peg_block *block, peg_bag *metadata,
+                                                        peg_block **ret_block, peg_error *reterr);
 PEG_API const char *peg_block_kind_name(peg_block_kind kind); /* "system", ...; static */
 
 /* ---- turns --------------------------------------------------------------------- */
 
 PEG_API PEG_MUST_USE peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr);
-/* Shares the blocks; costs the same however many there are. */
+/* Shares blocks and bags; costs the same however many there are. What is done to one of them, the
+ * other does not see. */
 PEG_API PEG_MUST_USE peg_status peg_turn_copy(const peg_turn *turn, peg_turn **ret_turn,
                                               peg_error *reterr);
+/* A copy to go on with: under a new id, with one more user block unless the prompt is empty. */
+PEG_API PEG_MUST_USE peg_status peg_turn_follow(const peg_turn *turn, peg_str prompt,
+                                                peg_turn **ret_turn, peg_error *reterr);
 PEG_API peg_turn *peg_turn_free(peg_turn *turn);
+
+/* What it is kept under: a UUID from peg_turn_new() on. */
+PEG_API peg_str peg_turn_id(const peg_turn *turn);
+/* At most 256 bytes of UTF-8, perhaps none; PEG_EINVAL (E_TURN_ID), PEG_ESTATE, PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_turn_set_id(peg_turn *turn, peg_str id, peg_error *reterr);
 
 PEG_API size_t peg_turn_len(const peg_turn *turn);
 /* Borrowed from the turn until it changes; NULL beyond the last. */
@@ -97,6 +117,9 @@ PEG_API size_t peg_turn_count(const peg_turn *turn, unsigned kinds);
  * none.
  */
 PEG_API peg_block *peg_turn_last(const peg_turn *turn, unsigned kinds);
+/* The first block at or after i whose id the baseline does not have; peg_turn_len() if there is
+ * none. baseline may be NULL, which has none. */
+PEG_API size_t peg_turn_next_new(const peg_turn *turn, const peg_turn *baseline, size_t i);
 
 /*
  * Changes. The turn of a run or dispatch hands each to the storage first; what that refuses
@@ -108,6 +131,9 @@ PEG_API peg_block *peg_turn_last(const peg_turn *turn, unsigned kinds);
  * handle. Of two results with an artifact and one handle, as runs that did not know each other
  * leave them, the later one is added as a copy whose record has another handle. */
 PEG_API PEG_MUST_USE peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr);
+/* Before the block that stands at an index now; at the end if there is none. */
+PEG_API PEG_MUST_USE peg_status peg_turn_insert(peg_turn *turn, size_t at, peg_block *block,
+                                                peg_error *reterr);
 /* In place of the block with its id, at the end if there is none. */
 PEG_API PEG_MUST_USE peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr);
 /* Silent if there is none. A call whose result goes is pending again: remove both, or the tool is
@@ -119,6 +145,31 @@ PEG_API PEG_MUST_USE peg_status peg_turn_add_text(peg_turn *turn, peg_block_kind
                                                   peg_error *reterr);
 PEG_API PEG_MUST_USE peg_status peg_turn_add_call(peg_turn *turn, peg_str call_id, peg_str tool,
                                                   peg_str args, peg_error *reterr);
+
+/* ---- bags ------------------------------------------------------------------------ */
+
+/* NULL: empty. Borrowed from the turn until it changes. */
+PEG_API const peg_bag *peg_turn_data(const peg_turn *turn);
+PEG_API const peg_bag *peg_turn_metadata(const peg_turn *turn);
+/* Of whichever bag the key belongs to; see peg_bag_get() for the three outcomes. Borrowed from the
+ * turn until that bag changes. */
+PEG_API PEG_MUST_USE peg_status peg_turn_get(const peg_turn *turn, const peg_key *key,
+                                             const peg_json **ret_value, peg_error *reterr);
+/* The string of a PEG_KEY_STRING; ptr NULL if it is missing. */
+PEG_API PEG_MUST_USE peg_status peg_turn_get_string(const peg_turn *turn, const peg_key *key,
+                                                    peg_str *ret_string, peg_error *reterr);
+/* Fail as peg_bag_with() and peg_bag_without() do, and with PEG_ESTATE (E_TURN_BUSY), and change
+ * nothing then. A storage is not asked: it keeps blocks. */
+PEG_API PEG_MUST_USE peg_status peg_turn_set(peg_turn *turn, const peg_key *key,
+                                             const peg_json *value, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_turn_set_string(peg_turn *turn, const peg_key *key,
+                                                    peg_str string, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_turn_set_built(peg_turn *turn, const peg_key *key,
+                                                   peg_json_builder *builder, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_turn_unset(peg_turn *turn, const peg_key *key,
+                                               peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_turn_upgrade(peg_turn *turn, const peg_key *key,
+                                                 peg_error *reterr);
 
 /* ---- calls ----------------------------------------------------------------------- */
 

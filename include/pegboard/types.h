@@ -21,6 +21,7 @@ typedef struct peg_artifact peg_artifact;       /* a result too large for a prom
 typedef struct peg_artifact_kind peg_artifact_kind; /* what it can be asked: artifact.h */
 typedef struct peg_gate peg_gate;                   /* a question to a person: gate.h */
 typedef struct peg_pool peg_pool;                   /* threads for handlers: pool.h */
+typedef struct peg_bag peg_bag;                     /* JSON values by key: bag.h */
 typedef struct peg_block peg_block;                 /* a piece of a conversation: turn.h */
 typedef struct peg_turn peg_turn;                   /* a conversation: turn.h */
 typedef struct peg_dispatch peg_dispatch;           /* model and tools in alternation: dispatch.h */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_DEFINITIONS_H
+#define PEGBOARD_DEFINITIONS_H
+
+/*
+ * What a model is told about tools. The neutral form is what a turn holds under
+ * pegboard.tool_definitions@v1, an array in registry order of
+ *
+ *   {"name", "description", "parameters": {schema}, "output"?, "examples"?, "tags"?, "version"?,
+ *    "hints"?, "ephemeral"?}
+ *
+ * and each provider's form is rendered from it, with a report of what that provider does not take.
+ *
+ * Pure functions; any thread. peg_losses is owned.
+ */
+
+#include <pegboard/registry.h>
+#include <pegboard/turn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the neutral form ----------------------------------------------------------------- */
+
+/* The visible tools of a registry, in order. */
+PEG_API PEG_MUST_USE peg_status peg_registry_definitions(peg_registry *registry,
+                                                         peg_json_doc **ret_doc, peg_error *reterr);
+/* Those that a turn holds; NULL if none. PEG_ESCHEMA (E_KEY_VALUE) if it is not an array of objects
+ * with names. Borrowed from the turn until its data changes. */
+PEG_API PEG_MUST_USE peg_status peg_turn_definitions(const peg_turn *turn,
+                                                     const peg_json **ret_defs, peg_error *reterr);
+/* Takes the visible tools of a registry as the turn's definitions: what a dispatch does before each
+ * engine call. */
+PEG_API PEG_MUST_USE peg_status peg_turn_sync_definitions(peg_turn *turn, peg_registry *registry,
+                                                          peg_error *reterr);
+
+/* ---- a provider's form ------------------------------------------------------------------ */
+
+typedef enum peg_provider {
+    PEG_PROVIDER_NEUTRAL = 0,
+    PEG_PROVIDER_OPENAI_CHAT,
+    PEG_PROVIDER_OPENAI_RESPONSES,
+    PEG_PROVIDER_ANTHROPIC,
+    PEG_PROVIDER_GEMINI,
+    PEG_N_PROVIDERS,
+} peg_provider;
+
+/* "neutral", "openai-chat", "openai-responses", "anthropic", "gemini"; static. */
+PEG_API const char *peg_provider_name(peg_provider provider);
+/* PEG_ENOTFOUND (E_PROVIDER) lists the names there are. */
+PEG_API PEG_MUST_USE peg_status peg_provider_from_name(peg_str name, peg_provider *ret_provider,
+                                                       peg_error *reterr);
+
+/* One thing that the provider does not take as the schema says it. Borrowed from its list. */
+typedef struct peg_loss {
+    peg_str tool;     /* as registered */
+    peg_str where;    /* JSON Pointer into its parameters; "" for the tool itself */
+    peg_str keyword;  /* "pattern", "oneOf", ..., or "name" */
+    const char *what; /* "dropped", "rewritten", "described" (moved into the description) */
+    peg_str note;     /* a sentence */
+} peg_loss;
+
+typedef struct peg_losses peg_losses;
+PEG_API size_t peg_losses_len(const peg_losses *losses);
+PEG_API const peg_loss *peg_losses_at(const peg_losses *losses, size_t i); /* or NULL */
+PEG_API peg_losses *peg_losses_free(peg_losses *losses);
+
+/* Zero means the default, told here in brackets. */
+typedef struct peg_definitions_options {
+    peg_provider provider;
+    /* OpenAI: promise that arguments fit the schema. Optional members become nullable and required,
+     * as its strict mode wants; a tool that cannot be said so is sent without. */
+    bool strict;
+    /* Gemini: send parametersJsonSchema, which takes most of JSON Schema, instead of parameters, an
+     * OpenAPI subset. */
+    bool json_schema;
+    size_t max_tools;      /* [OpenAI 128, Anthropic and Gemini 512; neutral: no limit] */
+    size_t max_name_bytes; /* [64; neutral 256] */
+} peg_definitions_options;
+
+/*
+ * The array that goes under "tools" of a request (Gemini: its one entry with functionDeclarations
+ * included), compact JSON, the same bytes each time; "[]" for no definitions. Names that the
+ * provider does not take are made acceptable, and told as losses ("fs.read" becomes "fs_read"; two
+ * names that would become one are told apart, always the same way). ret_losses may be NULL. The
+ * text is freed with peg_free(), ret_len may be NULL.
+ *
+ * PEG_EINVAL (E_DEFINITIONS, `where` "/3/name") for definitions that are none; PEG_ELIMIT
+ * (E_TOO_MANY_TOOLS, E_TOOL_NAME_TOO_LONG); PEG_ENOMEM.
+ */
+PEG_API PEG_MUST_USE peg_status peg_definitions_render(const peg_json *definitions,
+                                                       const peg_definitions_options *options,
+                                                       char **ret_text, size_t *ret_len,
+                                                       peg_losses **ret_losses, peg_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_ENGINE_H
+#define PEGBOARD_ENGINE_H
+
+/*
+ * Engines: models behind HTTP. Link libpegboard-engine.
+ *
+ *   peg_engine *engine;
+ *   peg_engine_new(&(peg_engine_config){.provider = PEG_PROVIDER_OPENAI_CHAT, .model = "gpt-4.1"},
+ *                  &engine, &error);
+ *   config.loop.engine = peg_engine_infer;
+ *   config.loop.user = engine;
+ *
+ * The key comes from the environment. Any server that speaks a provider's protocol works with
+ * base_url ("http://127.0.0.1:11434/v1").
+ *
+ * Shared, immutable, reference counted; any number of runs on any thread. Starts no thread.
+ */
+
+#include <pegboard/definitions.h>
+#include <pegboard/dispatch.h>
+#include <pegboard/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What to do with a call that nobody answered: providers refuse such a request. */
+typedef enum peg_unanswered {
+    PEG_UNANSWERED_SAY_SO = 0, /* answered with a sentence that the outcome is not known */
+    PEG_UNANSWERED_REFUSE,     /* PEG_ESTATE (E_ENGINE_UNANSWERED) before anything is sent */
+} peg_unanswered;
+
+/* How results are put before the model. */
+typedef enum peg_result_style {
+    PEG_RESULTS_ENVELOPED = 0, /* envelope.h: what is not trusted says so */
+    PEG_RESULTS_PLAIN,         /* the text itself; {"error": ...} of a failure */
+} peg_result_style;
+
+/* What a model is asked for beside the conversation. Zero means that it is not said. */
+typedef struct peg_model_options {
+    const char *model;  /* required */
+    int64_t max_tokens; /* of the answer [Anthropic 4,096, which wants one] */
+    const double *temperature;
+    const double *top_p;
+    const char *const *stop; /* NULL-terminated; may be NULL */
+    const char *reasoning;   /* "low", "medium", "high": how hard to think */
+    int64_t thinking_tokens; /* Anthropic and Gemini: budget for thoughts */
+    bool strict;             /* see peg_definitions_options */
+    bool json_schema;        /* see peg_definitions_options */
+    const char *extra; /* JSON object: members of the request as the provider has them, last */
+    peg_unanswered unanswered;
+    peg_result_style results;
+    int64_t max_media_bytes; /* of one media sent as bytes [20 MiB]; larger: its fallback text */
+} peg_model_options;
+
+/* Everything but provider and model.model has a default, told here in brackets. Copied. */
+typedef struct peg_engine_config {
+    peg_provider provider;
+    peg_model_options model;
+    const char *base_url;    /* [the provider's own] */
+    const char *api_key;     /* [the environment variable] */
+    const char *api_key_env; /* [OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY]; "": no key */
+    const char *const *headers; /* more of them, "Name: value", NULL-terminated; may be NULL */
+    bool no_stream;             /* ask for the whole answer at once */
+    int64_t connect_ms;         /* [10,000] */
+    int64_t idle_ms;            /* without a byte [120,000]; negative: for ever */
+    int64_t total_ms;           /* of one try [600,000]; negative: for ever */
+    int max_tries;           /* [4]; tries again before anything was heard: 408, 409, 429, 500, 502,
+                              * 503, 504, 529, and connections that failed */
+    int64_t backoff_ms;      /* before the second try, then twice as long, +-10 % [500] */
+    int64_t backoff_max_ms;  /* also of what Retry-After asks for: longer gives up [30,000] */
+    int64_t max_reply_bytes; /* [64 MiB] */
+} peg_engine_config;
+
+typedef struct peg_engine peg_engine;
+
+/* PEG_EINVAL (E_ENGINE_CONFIG) names the field; PEG_ENOTFOUND (E_ENGINE_KEY): the variable is not
+ * set; PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_engine_new(const peg_engine_config *config,
+                                               peg_engine **ret_engine, peg_error *reterr);
+PEG_API peg_engine *peg_engine_ref(peg_engine *engine);
+PEG_API peg_engine *peg_engine_unref(peg_engine *engine);
+
+/*
+ * The engine function of a peg_loop: asks the model and adds what it says to the turn, telling of
+ * it while it comes in. Fails with a code of what happened: PEG_EIO (E_ENGINE_TRANSPORT), PEG_EHOST
+ * (E_ENGINE_AUTH, E_ENGINE_RATE_LIMITED, E_ENGINE_OVERLOADED, E_ENGINE_REQUEST, E_ENGINE_FAILED,
+ * with the provider's own words), PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT (E_ENGINE_TOO_LARGE),
+ * PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or as peg_ctx_check() tells.
+ */
+PEG_API peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *reterr);
+
+/* ---- in libpegboard itself: what would be sent ------------------------------------------ */
+
+/* The body of a request for a turn with its definitions and tool config: JSON text, the same bytes
+ * each time, freed with peg_free(). No registry is asked but for the trust of tools, and it may be
+ * NULL; definitions NULL: the turn's. is_streaming adds what asks for a stream. ret_len may be
+ * NULL. */
+PEG_API PEG_MUST_USE peg_status peg_request_render(peg_provider provider,
+                                                   const peg_model_options *options,
+                                                   const peg_turn *turn,
+                                                   const peg_json *definitions, bool is_streaming,
+                                                   char **ret_text, size_t *ret_len,
+                                                   peg_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_TOOL_CONFIG_H
+#define PEGBOARD_TOOL_CONFIG_H
+
+/*
+ * How a loop uses tools, as data on the turn (pegboard.tool_config@v1), so that it is written and
+ * read with it:
+ *
+ *   {"enabled": true, "tool_choice": "auto", "max_iterations": 20, "execution_timeout": "30s",
+ *    "max_parallel_tools": 1, "tool_error_handling": "continue",
+ *    "retry_config": {"max_retries": 2, "backoff_base": "1s", "backoff_factor": 2}}
+ *
+ * Members that are missing have their default. Durations are text such as "1m30s", or whole
+ * nanoseconds. In a peg_loop the host's own limits are ceilings: a turn can only ask for less.
+ */
+
+#include <pegboard/turn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum peg_tool_choice {
+    PEG_CHOICE_AUTO = 0,
+    PEG_CHOICE_NONE,     /* no tool is offered, none is run */
+    PEG_CHOICE_REQUIRED, /* the model must call one; from the first result on: auto */
+} peg_tool_choice;
+
+typedef enum peg_error_handling {
+    PEG_ERRORS_CONTINUE = 0, /* the model is told */
+    PEG_ERRORS_ABORT,        /* the first failed call ends the loop; later ones are not run */
+    PEG_ERRORS_RETRY,        /* the handler is run again, then the model is told */
+} peg_error_handling;
+
+/* A value. Zero is not the default everywhere: start from peg_tool_config_default(). */
+typedef struct peg_tool_config {
+    bool is_enabled; /* [true] */
+    peg_tool_choice choice;
+    int max_iterations; /* [20]; 0 and less mean that */
+    int64_t timeout_ns; /* of one attempt [30 s]; 0: the default */
+    int max_parallel;   /* [1] */
+    peg_error_handling errors;
+    int max_retries;       /* [2] */
+    int64_t backoff_ns;    /* before the first retry [1 s] */
+    double backoff_factor; /* for each further one [2] */
+} peg_tool_config;
+
+PEG_API peg_tool_config peg_tool_config_default(void);
+/* *ret_is_there (may be NULL) is false if the turn has none: then it is the default. PEG_ESCHEMA
+ * (E_TOOL_CONFIG), `where` names the member. Unknown members are ignored. */
+PEG_API PEG_MUST_USE peg_status peg_turn_tool_config(const peg_turn *turn,
+                                                     peg_tool_config *ret_config,
+                                                     bool *ret_is_there, peg_error *reterr);
+/* Keeps members that are not ours. PEG_EINVAL (E_TOOL_CONFIG) for values that cannot be. */
+PEG_API PEG_MUST_USE peg_status peg_turn_set_tool_config(peg_turn *turn,
+                                                         const peg_tool_config *config,
+                                                         peg_error *reterr);
+
+/* ---- durations ----------------------------------------------------------------------- */
+
+/* As Go writes them: "1h2m3.5s", "100ms", "-1.5us", "0"; units ns, us (also with the micro sign),
+ * ms, s, m, h. PEG_EPARSE (E_DURATION). */
+PEG_API PEG_MUST_USE peg_status peg_duration_parse(peg_str text, int64_t *ret_ns,
+                                                   peg_error *reterr);
+enum { PEG_DURATION_TEXT = 32 };
+PEG_API void peg_duration_text(int64_t ns, char ret_text[PEG_DURATION_TEXT]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_ENGINE_CONTENT_H
+#define PEG_ENGINE_CONTENT_H
+
+/*
+ * What blocks say to a model, in words and in media, the same for every provider. Text is freed
+ * with peg__free().
+ */
+
+#include "base/buf.h"
+#include "pegboard/engine.h"
+
+/* The answer to a call: an envelope (envelope.h), or plain: the text itself, "" for nothing, and
+ * {"error": ...} of a failure. record NULL: that nobody knows what became of the call. Media is
+ * described in words here; renderers that can send it natively do so beside. */
+peg_status peg__content_result(const peg_record *record, peg_result_style style, char **ret_text,
+                               size_t *ret_len, peg_error *reterr);
+/* Whether the answer is a failure, for providers that have a flag: true of NULL too. */
+bool peg__content_is_error(const peg_record *record);
+
+/* A block that is no message and no call (OTHER, and RESULT without its call) as words of a user,
+ * in an envelope by its trust tier. *ret_text is NULL if it has nothing to say. */
+peg_status peg__content_other(const peg_block *block, char **ret_text, size_t *ret_len,
+                              peg_error *reterr);
+
+/* How media can be sent: what renderers ask before they choose. */
+enum peg__media_way {
+    PEG__MEDIA_BYTES,   /* base 64: small enough, and the provider takes the type */
+    PEG__MEDIA_URI,     /* by its uri */
+    PEG__MEDIA_FILE_ID, /* by the provider's own id */
+    PEG__MEDIA_TEXT,    /* only its fallback: peg_render_media() */
+};
+/* What a provider takes, by media kind: bits of (1 << way). Index is peg_media_kind. */
+struct peg__media_rules {
+    unsigned ways[PEG_MEDIA_DOCUMENT + 1];
+};
+enum peg__media_way peg__media_choose(const peg_media *media, const struct peg__media_rules *rules,
+                                      const peg_model_options *options);
+
+#endif

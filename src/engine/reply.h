@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_ENGINE_REPLY_H
+#define PEG_ENGINE_REPLY_H
+
+/*
+ * What a model says, while it comes in and when it is whole. A provider's reader opens parts and
+ * adds to them; each addition is told as an event at once; peg__reply_finish() makes blocks of
+ * them, in the order of their ranks, and puts them on the turn.
+ *
+ * The first failure sticks (reply->status): additions after it do nothing.
+ *
+ * Lives on a stack. Used by one thread.
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "engine/names.h"
+#include "pegboard/dispatch.h"
+
+enum peg__part_kind { PEG__PART_TEXT, PEG__PART_THOUGHT, PEG__PART_CALL };
+
+struct peg__part; /* the reply's own */
+
+struct peg__usage {
+    int64_t input_tokens; /* all of these -1: not told */
+    int64_t output_tokens;
+    int64_t cached_tokens;         /* OpenAI, Gemini: part of input */
+    int64_t cache_creation_tokens; /* Anthropic: beside input */
+    int64_t cache_read_tokens;
+    int64_t reasoning_tokens; /* part of output */
+};
+
+struct peg__reply {
+    peg_turn *turn;
+    peg_dispatch *dispatch;         /* NULL: nobody is told while it comes in */
+    const struct peg__names *names; /* NULL: names are as they come */
+    const char *provider;           /* "openai-chat", ... */
+    int64_t started_ns;
+    struct peg__usage usage;
+    peg_status status;
+    peg_error error;
+    size_t max_bytes;
+    /* The rest is reply.c's own. */
+    struct peg__arena arena;
+    struct peg__part **parts;
+    size_t n_parts;
+    size_t parts_capacity;
+    size_t n_bytes;
+    char *model;
+    char *stop_reason;
+    char *response_id;
+    char *request_id;
+};
+
+struct peg__reply_def {
+    peg_turn *turn;
+    peg_dispatch *dispatch; /* may be NULL */
+    const struct peg__names *names;
+    peg_provider provider;
+    const char *model; /* as asked for; what the provider answers with counts more */
+    size_t max_bytes;  /* 0: 64 MiB */
+};
+void peg__reply_init(struct peg__reply *reply, const struct peg__reply_def *def);
+void peg__reply_free(struct peg__reply *reply);
+
+/* The part of a rank, opened if there is none; NULL after a failure, which everything below takes.
+ * A rank that stands for another kind of part is PEG_EPARSE (E_ENGINE_REPLY). At most 100,000. */
+struct peg__part *peg__reply_part(struct peg__reply *reply, uint32_t rank,
+                                  enum peg__part_kind kind);
+/* Text, words of a thought, or arguments. */
+void peg__part_add(struct peg__reply *reply, struct peg__part *part, peg_str delta);
+/* In place of what was added: a provider's final word. Told only as far as it is new. */
+void peg__part_set(struct peg__reply *reply, struct peg__part *part, peg_str whole);
+void peg__part_set_call_id(struct peg__reply *reply, struct peg__part *part, peg_str id);
+void peg__part_add_name(struct peg__reply *reply, struct peg__part *part, peg_str delta);
+/* A member of the block's payload ("signature", "item_id", "summary"); the last one counts. */
+void peg__part_payload(struct peg__reply *reply, struct peg__part *part, const char *name,
+                       const peg_json *value);
+/* A value of the block's metadata. */
+void peg__part_metadata(struct peg__reply *reply, struct peg__part *part, const peg_key *key,
+                        peg_str string);
+bool peg__part_is_empty(const struct peg__part *part);
+
+void peg__reply_set_model(struct peg__reply *reply, peg_str model);
+void peg__reply_set_stop(struct peg__reply *reply, peg_str reason);
+void peg__reply_set_response_id(struct peg__reply *reply, peg_str id);
+void peg__reply_set_request_id(struct peg__reply *reply, peg_str id);
+/* A count, if the member is there and is one: takes the value that the provider names. */
+void peg__reply_count(int64_t *count, const peg_json *object, const char *name);
+/* Why it cannot be read: PEG_EPARSE (E_ENGINE_REPLY), the words after "the reply of X: ". */
+peg_status peg__reply_fail(struct peg__reply *reply, const char *fmt, ...) PEG_PRINTF(2, 3);
+
+bool peg__reply_has_said(const struct peg__reply *reply); /* anything at all */
+/* has_calls: at least one call part. */
+bool peg__reply_has_calls(const struct peg__reply *reply);
+
+/*
+ * Adds the blocks: thoughts, text, calls with our names for the tools; each with
+ * pegboard.inference_result@v1 as metadata, and the turn's own metadata too: {provider, model,
+ * stop_reason, finish_class, truncated, usage{input_tokens, output_tokens, ...}, duration_ms,
+ * response_id, request_id}. Empty parts are left out, thoughts with a payload are not empty.
+ *
+ * is_whole false: it broke off. The text that came is kept, no call is.
+ */
+peg_status peg__reply_finish(struct peg__reply *reply, bool is_whole, peg_error *reterr);
+
+#endif
