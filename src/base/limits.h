@@ -170,10 +170,26 @@ enum {
     /* Code that a list of code blocks shows; blocks beyond are listed without theirs. */
     PEG_LIMIT_MARKDOWN_CODE_BYTES = 256 << 10,
 
+    /* Bags: a key of ours, one that a file brings, how many there are, and how large and deep their
+     * values may be, so that a turn with them can be read back within the limits of a document. */
+    PEG_LIMIT_KEY_BYTES = 128,
+    PEG_LIMIT_FOREIGN_KEY_BYTES = 1024,
+    PEG_LIMIT_BAG_KEYS = 1000,
+    PEG_LIMIT_BAG_BYTES = 64 << 20,
+    PEG_LIMIT_BAG_DEPTH = 128,
+
     /* Of runs, turns, dispatches and gates: a UUID has 36, hosts put their own there. */
     PEG_LIMIT_ID_BYTES = 256,
     /* A question to a person; what it is about is the payload. */
     PEG_LIMIT_GATE_REASON_BYTES = 16 << 10,
+
+    /* People step through a few sessions; each takes some 300 bytes. */
+    PEG_LIMIT_STEP_SESSIONS = 10000,
+
+    /* What a model says at once: the longest answers have a few hundred KiB. */
+    PEG_LIMIT_REPLY_BYTES = 64 << 20,
+    /* As many as a turn may have blocks. */
+    PEG_LIMIT_REPLY_PARTS = 100000,
 };
 
 #endif

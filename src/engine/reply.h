@@ -46,10 +46,10 @@ struct peg__reply {
     size_t n_parts;
     size_t parts_capacity;
     size_t n_bytes;
-    char *model;
-    char *stop_reason;
-    char *response_id;
-    char *request_id;
+    const char *model; /* in the arena, as the next three; NULL: not told */
+    const char *stop_reason;
+    const char *response_id;
+    const char *request_id;
 };
 
 struct peg__reply_def {
@@ -69,8 +69,11 @@ struct peg__part *peg__reply_part(struct peg__reply *reply, uint32_t rank,
                                   enum peg__part_kind kind);
 /* Text, words of a thought, or arguments. */
 void peg__part_add(struct peg__reply *reply, struct peg__part *part, peg_str delta);
-/* In place of what was added: a provider's final word. Told only as far as it is new. */
+/* In place of what was added: a provider's final word. Told only as far as it continues what was
+ * told before. */
 void peg__part_set(struct peg__reply *reply, struct peg__part *part, peg_str whole);
+/* The first that is not empty counts; a call that never gets one gets one of ours. Arguments are
+ * told once the call has an id and a name, at the end otherwise. */
 void peg__part_set_call_id(struct peg__reply *reply, struct peg__part *part, peg_str id);
 void peg__part_add_name(struct peg__reply *reply, struct peg__part *part, peg_str delta);
 /* A member of the block's payload ("signature", "item_id", "summary"); the last one counts. */
@@ -81,27 +84,38 @@ void peg__part_metadata(struct peg__reply *reply, struct peg__part *part, const 
                         peg_str string);
 bool peg__part_is_empty(const struct peg__part *part);
 
+/* Empty ones count for nothing; else the last one does. */
 void peg__reply_set_model(struct peg__reply *reply, peg_str model);
 void peg__reply_set_stop(struct peg__reply *reply, peg_str reason);
 void peg__reply_set_response_id(struct peg__reply *reply, peg_str id);
 void peg__reply_set_request_id(struct peg__reply *reply, peg_str id);
 /* A count, if the member is there and is one: takes the value that the provider names. */
 void peg__reply_count(int64_t *count, const peg_json *object, const char *name);
-/* Why it cannot be read: PEG_EPARSE (E_ENGINE_REPLY), the words after "the reply of X: ". */
+/* Why it cannot be read: PEG_EPARSE (E_ENGINE_REPLY), the words after "the reply of X: ". Returns
+ * the first failure, perhaps another one. */
 peg_status peg__reply_fail(struct peg__reply *reply, const char *fmt, ...) PEG_PRINTF(2, 3);
 
 bool peg__reply_has_said(const struct peg__reply *reply); /* anything at all */
-/* has_calls: at least one call part. */
+/* At least one call that is not empty. */
 bool peg__reply_has_calls(const struct peg__reply *reply);
 
 /*
  * Adds the blocks: thoughts, text, calls with our names for the tools; each with
  * pegboard.inference_result@v1 as metadata, and the turn's own metadata too: {provider, model,
  * stop_reason, finish_class, truncated, usage{input_tokens, output_tokens, ...}, duration_ms,
- * response_id, request_id}. Empty parts are left out, thoughts with a payload are not empty.
+ * response_id, request_id, sequence}. What was not told is left out. Blocks that were there before
+ * keep theirs. Empty parts are left out, thoughts with a payload are not empty. Messages and
+ * thoughts that were told are told to be complete; their ids are those of the blocks.
  *
- * is_whole false: it broke off. The text that came is kept, no call is.
+ * is_whole false: it broke off (finish_class "interrupted"). The text that came is kept, no call
+ * is. A reply that failed is treated so too, and its failure returned; but without memory, or where
+ * the turn refuses, nothing is added.
  */
 peg_status peg__reply_finish(struct peg__reply *reply, bool is_whole, peg_error *reterr);
+
+/* How many inferences the turn has seen: the largest `sequence` of its results, on the turn or on a
+ * block. Blocks whose result has none, from elsewhere, count as one inference as long as no user
+ * and no result stands between them. */
+uint32_t peg__reply_n_inferences(const peg_turn *turn);
 
 #endif
