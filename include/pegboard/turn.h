@@ -82,7 +82,7 @@ PEG_API peg_str peg_block_tool(const peg_block *block);       /* CALL and RESULT
 PEG_API peg_str peg_block_args(const peg_block *block);       /* CALL */
 PEG_API peg_record *peg_block_record(const peg_block *block); /* RESULT */
 PEG_API int64_t peg_block_created_ms(const peg_block *block); /* 0: not known, read from a file */
-PEG_API const peg_bag *peg_block_metadata(const peg_block *block); /* NULL: empty */
+PEG_API peg_bag *peg_block_metadata(const peg_block *block);  /* NULL: empty */
 PEG_API const peg_json *peg_block_payload(const peg_block *block); /* the object, or NULL */
 /* The same block with other metadata, for peg_turn_put(). A new reference. */
 PEG_API PEG_MUST_USE peg_status peg_block_with_metadata(peg_block *block, peg_bag *metadata,
@@ -149,8 +149,8 @@ PEG_API PEG_MUST_USE peg_status peg_turn_add_call(peg_turn *turn, peg_str call_i
 /* ---- bags ------------------------------------------------------------------------ */
 
 /* NULL: empty. Borrowed from the turn until it changes. */
-PEG_API const peg_bag *peg_turn_data(const peg_turn *turn);
-PEG_API const peg_bag *peg_turn_metadata(const peg_turn *turn);
+PEG_API peg_bag *peg_turn_data(const peg_turn *turn);
+PEG_API peg_bag *peg_turn_metadata(const peg_turn *turn);
 /* Of whichever bag the key belongs to; see peg_bag_get() for the three outcomes. Borrowed from the
  * turn until that bag changes. */
 PEG_API PEG_MUST_USE peg_status peg_turn_get(const peg_turn *turn, const peg_key *key,

@@ -178,6 +178,9 @@ enum {
     PEG_LIMIT_BAG_BYTES = 64 << 20,
     PEG_LIMIT_BAG_DEPTH = 128,
 
+    /* One image or document inside a request: what OpenAI and Gemini take at most. */
+    PEG_LIMIT_REQUEST_MEDIA_BYTES = 20 << 20,
+
     /* Of runs, turns, dispatches and gates: a UUID has 36, hosts put their own there. */
     PEG_LIMIT_ID_BYTES = 256,
     /* A question to a person; what it is about is the payload. */

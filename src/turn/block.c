@@ -16,8 +16,10 @@
 #include "base/refs.h"
 #include "base/str.h"
 #include "pegboard/clock.h"
-#include "pegboard/turn.h"
+#include "turn/bag.h"
+#include "turn/block.h"
 #include "json/json.h"
+#include "json/shared.h"
 
 /* Shared immutable. */
 struct peg_block {
@@ -33,6 +35,9 @@ struct peg_block {
     peg_str args;
     peg_artifact *artifact;
     peg_record *record;
+    peg_bag *metadata;
+    struct peg__shared *payload; /* an object; NULL: none */
+    struct peg__shared *members; /* see turn/block.h; NULL: none */
     size_t n_media;
     peg_media *media[];
 };
@@ -62,7 +67,7 @@ static const struct {
     [PEG_BLOCK_OTHER] = {"other", HAS_TYPE | HAS_TEXT | HAS_MEDIA | HAS_ARTIFACT | HAS_TIER},
 };
 
-enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]), N_RESERVED = 24 };
 
 const char *peg_block_kind_name(peg_block_kind kind)
 {
@@ -170,8 +175,11 @@ static peg_status check_needed(const peg_block_def *def, peg_error *reterr)
 
     switch (def->kind) {
     case PEG_BLOCK_SYSTEM:
-    case PEG_BLOCK_REASONING:
         return def->text.len ? PEG_OK : refuse(reterr, "/text", "is required for this kind");
+    case PEG_BLOCK_REASONING:
+        return def->text.len || def->payload
+                   ? PEG_OK
+                   : refuse(reterr, "/text", "a thought needs text or a payload");
     case PEG_BLOCK_USER:
     case PEG_BLOCK_ASSISTANT:
         return has_content ? PEG_OK : refuse(reterr, "/text", "a message needs text or media");
@@ -186,6 +194,57 @@ static peg_status check_needed(const peg_block_def *def, peg_error *reterr)
         return refuse(reterr, "/type", "is required: say what it is, such as 'memory'");
     if (has_content && def->tier == PEG_TIER_UNSET)
         return refuse(reterr, "/tier", "is required: say whose words these are");
+    return PEG_OK;
+}
+
+/* What stands in the payload of a block's file beside the members of the host. */
+static const char *const reserved[][N_RESERVED] = {
+    [PEG_BLOCK_SYSTEM] = {"text"},
+    [PEG_BLOCK_USER] = {"text", "media", "images"},
+    [PEG_BLOCK_ASSISTANT] = {"text", "media", "images"},
+    [PEG_BLOCK_REASONING] = {"text"},
+    [PEG_BLOCK_CALL] = {"id", "name", "args", "args_base64"},
+    [PEG_BLOCK_RESULT] = {"id",
+                          "call",
+                          "name",
+                          "args",
+                          "args_base64",
+                          "result",
+                          "error",
+                          "code",
+                          "cause",
+                          "handle",
+                          "artifact",
+                          "media",
+                          "trusted",
+                          "inline",
+                          "artifact_tool",
+                          "attempts",
+                          "created_ms",
+                          "completed_ms",
+                          "duration_ns",
+                          "nonce",
+                          "server_data",
+                          "replay",
+                          "replay_compatibility"},
+    [PEG_BLOCK_OTHER] = {"type", "text", "media", "artifact", "trust_tier"},
+};
+
+static peg_status check_payload(const peg_block_def *def, peg_error *reterr)
+{
+    if (!def->payload)
+        return PEG_OK;
+    if (def->payload->kind != PEG_JSON_OBJECT)
+        return refuse(reterr, "/payload", "is no JSON object");
+    for (size_t i = 0; i < N_RESERVED && reserved[def->kind][i]; i++) {
+        if (peg_json_get(def->payload, reserved[def->kind][i])) {
+            peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",
+                      "/payload: the member '%s' is pegboard's own, call it something else",
+                      reserved[def->kind][i]);
+            peg__error_where(reterr, peg__str("/payload"));
+            return PEG_EINVAL;
+        }
+    }
     return PEG_OK;
 }
 
@@ -219,7 +278,37 @@ static peg_str put(char **at, peg_str s)
     return copy;
 }
 
-static peg_block *build(const peg_block_def *def)
+/* The documents that a block keeps: copies of what the definition and the file have. */
+struct documents {
+    struct peg__shared *payload;
+    struct peg__shared *members;
+};
+
+static void drop_documents(struct documents *documents)
+{
+    peg__shared_unref(documents->payload);
+    peg__shared_unref(documents->members);
+}
+
+static peg_status copy_documents(const peg_json *payload, const peg_json *members,
+                                 struct documents *ret_documents, peg_error *reterr)
+{
+    struct documents documents = {NULL, NULL};
+    peg_status status = PEG_OK;
+
+    if (payload && peg_json_len(payload))
+        status = peg__shared_copy(payload, &documents.payload, reterr);
+    if (!status && members && peg_json_len(members))
+        status = peg__shared_copy(members, &documents.members, reterr);
+    if (status)
+        drop_documents(&documents);
+    else
+        *ret_documents = documents;
+    return status;
+}
+
+/* Takes the documents over if it succeeds. */
+static peg_block *build(const peg_block_def *def, const struct documents *documents)
 {
     const peg_str strings[] = {def->id, def->type, def->text, def->call_id, def->tool, def->args};
     const size_t head = sizeof(peg_block) + def->n_media * sizeof(peg_media *);
@@ -236,7 +325,7 @@ static peg_block *build(const peg_block_def *def)
     *block = (peg_block){
         .kind = def->kind,
         .tier = def->tier,
-        .created_ms = def->created_ms ? def->created_ms : peg_clock_now_ms(peg_clock_system()),
+        .created_ms = def->created_ms,
         .id = put(&at, def->id),
         .type = put(&at, def->type),
         .text = put(&at, def->text),
@@ -245,6 +334,9 @@ static peg_block *build(const peg_block_def *def)
         .args = put(&at, def->args),
         .artifact = def->artifact ? peg_artifact_ref(def->artifact) : NULL,
         .record = def->record ? peg_record_ref(def->record) : NULL,
+        .metadata = peg_bag_ref(def->metadata),
+        .payload = documents->payload,
+        .members = documents->members,
         .n_media = def->n_media,
     };
     atomic_init(&block->n_refs, 1);
@@ -264,10 +356,12 @@ static peg_status fill_id(peg_str *id, char text[PEG_UUID_TEXT], peg_error *rete
     return PEG_OK;
 }
 
-peg_status peg_block_new(const peg_block_def *def, peg_block **ret_block, peg_error *reterr)
+static peg_status make(const peg_block_def *def, const struct peg__block_origin *origin,
+                       peg_block **ret_block, peg_error *reterr)
 {
     char id[PEG_UUID_TEXT];
     char call_id[PEG_UUID_TEXT];
+    struct documents documents;
     peg_block_def filled = *def;
     peg_status status = check(def, reterr);
     peg_block *block;
@@ -276,12 +370,65 @@ peg_status peg_block_new(const peg_block_def *def, peg_block **ret_block, peg_er
         status = fill_id(&filled.id, id, reterr);
     if (!status && def->kind == PEG_BLOCK_CALL)
         status = fill_id(&filled.call_id, call_id, reterr);
+    if (!status)
+        status = copy_documents(def->payload, origin->members, &documents, reterr);
     if (status)
         return status;
-    block = build(&filled);
-    if (!block)
+    if (!def->created_ms && !origin->has_no_time)
+        filled.created_ms = peg_clock_now_ms(peg_clock_system());
+    block = build(&filled, &documents);
+    if (!block) {
+        drop_documents(&documents);
         return peg__fail_nomem(reterr);
+    }
     *ret_block = block;
+    return PEG_OK;
+}
+
+peg_status peg_block_new(const peg_block_def *def, peg_block **ret_block, peg_error *reterr)
+{
+    static const struct peg__block_origin nowhere = {NULL, false};
+    const peg_status status = check_payload(def, reterr);
+
+    return status ? status : make(def, &nowhere, ret_block, reterr);
+}
+
+peg_status peg__block_read_new(const peg_block_def *def, const struct peg__block_origin *origin,
+                               peg_block **ret_block, peg_error *reterr)
+{
+    const bool is_foreign = origin->members && peg_json_get(origin->members, "kind");
+    const peg_status status = is_foreign ? PEG_OK : check_payload(def, reterr);
+
+    return status ? status : make(def, origin, ret_block, reterr);
+}
+
+peg_status peg_block_with_metadata(peg_block *block, peg_bag *metadata, peg_block **ret_block,
+                                   peg_error *reterr)
+{
+    const peg_block_def def = {
+        .kind = block->kind,
+        .id = block->id,
+        .type = block->type,
+        .text = block->text,
+        .media = block->media,
+        .n_media = block->n_media,
+        .artifact = block->artifact,
+        .tier = block->tier,
+        .call_id = block->call_id,
+        .tool = block->tool,
+        .args = block->args,
+        .record = block->record,
+        .created_ms = block->created_ms,
+        .metadata = metadata,
+    };
+    struct documents documents = {peg__shared_ref(block->payload), peg__shared_ref(block->members)};
+    peg_block *other = build(&def, &documents);
+
+    if (!other) {
+        drop_documents(&documents);
+        return peg__fail_nomem(reterr);
+    }
+    *ret_block = other;
     return PEG_OK;
 }
 
@@ -300,6 +447,9 @@ peg_block *peg_block_unref(peg_block *block)
         peg_media_unref(block->media[i]);
     peg_artifact_unref(block->artifact);
     peg_record_unref(block->record);
+    peg_bag_unref(block->metadata);
+    peg__shared_unref(block->payload);
+    peg__shared_unref(block->members);
     peg__free(block);
     return NULL;
 }
@@ -371,4 +521,19 @@ peg_record *peg_block_record(const peg_block *block)
 int64_t peg_block_created_ms(const peg_block *block)
 {
     return block->created_ms;
+}
+
+peg_bag *peg_block_metadata(const peg_block *block)
+{
+    return block->metadata;
+}
+
+const peg_json *peg_block_payload(const peg_block *block)
+{
+    return peg__shared_root(block->payload);
+}
+
+const peg_json *peg__block_members(const peg_block *block)
+{
+    return peg__shared_root(block->members);
 }

@@ -328,6 +328,26 @@ void peg__blocks_append(struct peg__blocks *list, peg_block *block)
     claim_names(list, list->n - 1);
 }
 
+/* Those at or after `from` stand `by` places further (by is 1 or -1). */
+static void move_names(struct peg__blocks *list, size_t from, int by)
+{
+    for (size_t s = 0; s < list->n_slots; s++) {
+        struct slot *slot = &list->slots[s];
+
+        if (slot->what != FREE && slot->what != REMOVED && block_of(slot) >= from)
+            slot->what += (uint32_t)(by * 4);
+    }
+}
+
+void peg__blocks_insert(struct peg__blocks *list, size_t i, peg_block *block)
+{
+    move_names(list, i, 1);
+    memmove(&list->items[i + 1], &list->items[i], (list->n - i) * sizeof(peg_block *));
+    list->items[i] = peg_block_ref(block);
+    list->n++;
+    claim_names(list, i);
+}
+
 void peg__blocks_replace(struct peg__blocks *list, size_t i, peg_block *block)
 {
     peg_block *old = list->items[i];
@@ -345,11 +365,6 @@ void peg__blocks_remove(struct peg__blocks *list, size_t i)
     release_names(list, i);
     list->n--;
     memmove(&list->items[i], &list->items[i + 1], (list->n - i) * sizeof(peg_block *));
-    for (size_t s = 0; s < list->n_slots; s++) {
-        struct slot *slot = &list->slots[s];
-
-        if (slot->what != FREE && slot->what != REMOVED && block_of(slot) > i)
-            slot->what -= 4;
-    }
+    move_names(list, i + 1, -1);
     peg_block_unref(old);
 }

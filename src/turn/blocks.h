@@ -42,7 +42,9 @@ peg_str peg__block_name(const peg_block *block, enum peg__block_name which);
 
 /* Makes *list the caller's alone, with room for one block more or another one in its place. */
 peg_status peg__blocks_reserve(struct peg__blocks **list) PEG_MUST_USE;
-/* After peg__blocks_reserve(). Append and replace take a reference of their own. */
+/* After peg__blocks_reserve(). These take a reference of their own. */
+void peg__blocks_insert(struct peg__blocks *list, size_t i,
+                        peg_block *block); /* i <= len; linear */
 void peg__blocks_append(struct peg__blocks *list, peg_block *block);
 void peg__blocks_replace(struct peg__blocks *list, size_t i, peg_block *block);
 void peg__blocks_remove(struct peg__blocks *list, size_t i);

@@ -8,10 +8,13 @@
 #include "turn/turn.h"
 
 #include "base/error.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/record.h"
+#include "pegboard/clock.h"
+#include "turn/block.h"
 #include "turn/host.h"
 
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
@@ -19,33 +22,94 @@ PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 /* As PEG_ARG, but no more than a sentence can bear. */
 #define SHOWN(s) (int)((s).len < 64 ? (s).len : 64), (s).ptr
 
-peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
+/* ---- life ----------------------------------------------------------------------- */
+
+peg_status peg__turn_from_parts(const struct peg__turn_parts *parts, peg_turn **ret_turn,
+                                peg_error *reterr)
 {
-    peg_turn *turn = peg__alloc_zero(1, sizeof(*turn));
+    peg_turn *turn = peg__alloc_zero(1, sizeof(*turn) + parts->id.len + 1);
 
     if (!turn)
         return peg__fail_nomem(reterr);
+    turn->id = (peg_str){turn->first_id, parts->id.len};
+    if (parts->id.len)
+        memcpy(turn->first_id, parts->id.ptr, parts->id.len);
+    turn->data = parts->data;
+    turn->metadata = parts->metadata;
+    turn->members = parts->members;
     *ret_turn = turn;
     return PEG_OK;
 }
 
-peg_status peg_turn_copy(const peg_turn *turn, peg_turn **ret_turn, peg_error *reterr)
+peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
 {
-    peg_turn *copy = peg__alloc_zero(1, sizeof(*copy));
+    char id[PEG_UUID_TEXT];
+    struct peg__turn_parts parts = {{NULL, 0}, NULL, NULL, NULL};
 
-    if (!copy)
-        return peg__fail_nomem(reterr);
+    if (!peg__uuid7(peg_clock_system(), id))
+        return peg__fail_no_randomness(reterr);
+    parts.id = peg__str(id);
+    return peg__turn_from_parts(&parts, ret_turn, reterr);
+}
+
+static peg_status copy_as(const peg_turn *turn, peg_str id, peg_turn **ret_turn, peg_error *reterr)
+{
+    const struct peg__turn_parts parts = {id, turn->data, turn->metadata, turn->members};
+    peg_turn *copy;
+    const peg_status status = peg__turn_from_parts(&parts, &copy, reterr);
+
+    if (status)
+        return status;
+    peg_bag_ref(copy->data);
+    peg_bag_ref(copy->metadata);
+    peg__shared_ref(copy->members);
     copy->blocks = peg__blocks_ref(turn->blocks);
     *ret_turn = copy;
     return PEG_OK;
 }
 
+peg_status peg_turn_copy(const peg_turn *turn, peg_turn **ret_turn, peg_error *reterr)
+{
+    return copy_as(turn, turn->id, ret_turn, reterr);
+}
+
+peg_status peg_turn_follow(const peg_turn *turn, peg_str prompt, peg_turn **ret_turn,
+                           peg_error *reterr)
+{
+    char id[PEG_UUID_TEXT];
+    peg_turn *next;
+    peg_status status;
+
+    if (!peg__uuid7(peg_clock_system(), id))
+        return peg__fail_no_randomness(reterr);
+    status = copy_as(turn, peg__str(id), &next, reterr);
+    if (status)
+        return status;
+    if (prompt.len)
+        status = peg_turn_add_text(next, PEG_BLOCK_USER, prompt, reterr);
+    if (status)
+        peg_turn_free(next);
+    else
+        *ret_turn = next;
+    return status;
+}
+
 peg_turn *peg_turn_free(peg_turn *turn)
 {
-    if (turn)
-        peg__blocks_unref(turn->blocks);
+    if (!turn)
+        return NULL;
+    peg__blocks_unref(turn->blocks);
+    peg_bag_unref(turn->data);
+    peg_bag_unref(turn->metadata);
+    peg__shared_unref(turn->members);
+    peg__free(turn->other_id);
     peg__free(turn);
     return NULL;
+}
+
+peg_str peg_turn_id(const peg_turn *turn)
+{
+    return turn->id;
 }
 
 void peg__turn_attach(peg_turn *turn, const peg_storage *storage, peg_ctx *ctx)
@@ -56,10 +120,16 @@ void peg__turn_attach(peg_turn *turn, const peg_storage *storage, peg_ctx *ctx)
 
 void peg__turn_swap_in(peg_turn *turn, const peg_turn *from)
 {
-    struct peg__blocks *old = turn->blocks;
+    struct peg__blocks *blocks = turn->blocks;
+    peg_bag *data = turn->data;
+    peg_bag *metadata = turn->metadata;
 
     turn->blocks = peg__blocks_ref(from->blocks);
-    peg__blocks_unref(old);
+    turn->data = peg_bag_ref(from->data);
+    turn->metadata = peg_bag_ref(from->metadata);
+    peg__blocks_unref(blocks);
+    peg_bag_unref(data);
+    peg_bag_unref(metadata);
 }
 
 /* ---- views ---------------------------------------------------------------------- */
@@ -113,6 +183,15 @@ peg_block *peg_turn_last(const peg_turn *turn, unsigned kinds)
     return NULL;
 }
 
+size_t peg_turn_next_new(const peg_turn *turn, const peg_turn *baseline, size_t i)
+{
+    const size_t len = peg_turn_len(turn);
+
+    while (i < len && baseline && peg_turn_find(baseline, peg_block_id(peg_turn_at(turn, i))))
+        i++;
+    return i < len ? i : len;
+}
+
 /* ---- may it be ------------------------------------------------------------------ */
 
 peg_status peg__turn_check_lent(const peg_turn *turn, peg_error *reterr)
@@ -124,16 +203,21 @@ peg_status peg__turn_check_lent(const peg_turn *turn, peg_error *reterr)
                      "peg_dispatch_turn(), or wait until the dispatch has ended");
 }
 
-static peg_status check_change(const peg_turn *turn, const peg_block *block, peg_error *reterr)
+peg_status peg__turn_check_busy(const peg_turn *turn, peg_error *reterr)
 {
-    if (!block)
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",
-                         "there is no block: make one with peg_block_new()");
     if (turn->is_storing)
         return peg__fail(reterr, PEG_ESTATE, "E_TURN_BUSY",
                          "the storage is being told of another change: change the turn after "
                          "its function has returned");
     return peg__turn_check_lent(turn, reterr);
+}
+
+static peg_status check_change(const peg_turn *turn, const peg_block *block, peg_error *reterr)
+{
+    if (!block)
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",
+                         "there is no block: make one with peg_block_new()");
+    return peg__turn_check_busy(turn, reterr);
 }
 
 static bool is_other(const peg_block *block)
@@ -145,9 +229,13 @@ static bool is_other(const peg_block *block)
 static peg_status rename_result(const peg_turn *turn, peg_block *block, peg_block **ret_block,
                                 peg_error *reterr)
 {
+    const struct peg__block_origin origin = {.members = peg__block_members(block),
+                                             .has_no_time = true};
     peg_block_def def = {.kind = PEG_BLOCK_RESULT,
                          .id = peg_block_id(block),
-                         .created_ms = peg_block_created_ms(block)};
+                         .created_ms = peg_block_created_ms(block),
+                         .metadata = peg_block_metadata(block),
+                         .payload = peg_block_payload(block)};
     char *handle = NULL;
     size_t len = 0;
     peg_status status;
@@ -157,7 +245,7 @@ static peg_status rename_result(const peg_turn *turn, peg_block *block, peg_bloc
     status =
         peg__record_rename(peg_block_record(block), peg__strn(handle, len), &def.record, reterr);
     if (!status)
-        status = peg_block_new(&def, ret_block, reterr);
+        status = peg__block_read_new(&def, &origin, ret_block, reterr);
     peg_record_unref(def.record);
     peg__free(handle);
     return status;
@@ -251,7 +339,7 @@ static peg_status reserve(peg_turn *turn, peg_error *reterr)
     return peg__blocks_reserve(&turn->blocks) ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
-peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr)
+static peg_status add_at(peg_turn *turn, size_t at, peg_block *block, peg_error *reterr)
 {
     PEG_CLEANUP(peg_block_unrefp) peg_block *settled = NULL;
     peg_status status = check_change(turn, block, reterr);
@@ -260,8 +348,21 @@ peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr)
         (status = settle_handle(turn, block, PEG__NO_BLOCK, &settled, reterr)) ||
         (status = reserve(turn, reterr)) || (status = tell(turn, true, settled, reterr)))
         return status;
-    peg__blocks_append(turn->blocks, settled);
+    if (at < peg_turn_len(turn))
+        peg__blocks_insert(turn->blocks, at, settled);
+    else
+        peg__blocks_append(turn->blocks, settled);
     return PEG_OK;
+}
+
+peg_status peg_turn_add(peg_turn *turn, peg_block *block, peg_error *reterr)
+{
+    return add_at(turn, SIZE_MAX, block, reterr);
+}
+
+peg_status peg_turn_insert(peg_turn *turn, size_t at, peg_block *block, peg_error *reterr)
+{
+    return add_at(turn, at, block, reterr);
 }
 
 peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr)

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A bag is one allocation: entries in the order of their ids, and behind them the ids. It never
+ * changes: another value makes another bag that shares the values it keeps. Bags are small, and
+ * copying a few pointers costs less than a table would.
+ */
+
+#include "turn/bag.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "base/str.h"
+#include "turn/key.h"
+
+struct entry {
+    peg_str id;
+    struct peg__shared *value; /* one reference */
+};
+
+struct peg_bag {
+    atomic_uint n_refs;
+    size_t n;
+    struct entry entries[];
+};
+
+/* ---- life ----------------------------------------------------------------------- */
+
+peg_bag *peg_bag_ref(peg_bag *bag)
+{
+    if (bag)
+        atomic_fetch_add_explicit(&bag->n_refs, 1, memory_order_relaxed);
+    return bag;
+}
+
+peg_bag *peg_bag_unref(peg_bag *bag)
+{
+    if (!bag || !peg__refs_drop(&bag->n_refs))
+        return NULL;
+    for (size_t i = 0; i < bag->n; i++)
+        peg__shared_unref(bag->entries[i].value);
+    peg__free(bag);
+    return NULL;
+}
+
+/* Of entries in order; ids are copied, values get a reference each. */
+static peg_status make(const struct entry *entries, size_t n, peg_bag **ret_bag, peg_error *reterr)
+{
+    size_t size = sizeof(peg_bag) + n * sizeof(struct entry);
+    peg_bag *bag;
+    char *at;
+
+    if (!n) {
+        *ret_bag = NULL;
+        return PEG_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        size += entries[i].id.len + 1;
+    bag = peg__alloc(size);
+    if (!bag)
+        return peg__fail_nomem(reterr);
+    atomic_init(&bag->n_refs, 1);
+    bag->n = n;
+    at = (char *)&bag->entries[n];
+    for (size_t i = 0; i < n; i++) {
+        const peg_str id = entries[i].id;
+
+        memcpy(at, id.ptr, id.len);
+        at[id.len] = '\0';
+        bag->entries[i] = (struct entry){{at, id.len}, peg__shared_ref(entries[i].value)};
+        at += id.len + 1;
+    }
+    *ret_bag = bag;
+    return PEG_OK;
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+static int compare(peg_str a, peg_str b)
+{
+    const size_t len = a.len < b.len ? a.len : b.len;
+    const int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
+
+    if (order)
+        return order;
+    return a.len < b.len ? -1 : a.len > b.len;
+}
+
+static struct peg__shared *find(const peg_bag *bag, peg_str id)
+{
+    size_t low = 0;
+    size_t high = bag ? bag->n : 0;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = compare(id, bag->entries[middle].id);
+
+        if (!order)
+            return bag->entries[middle].value;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+size_t peg_bag_len(const peg_bag *bag)
+{
+    return bag ? bag->n : 0;
+}
+
+bool peg_bag_at(const peg_bag *bag, size_t i, peg_str *ret_id, const peg_json **ret_value)
+{
+    if (i >= peg_bag_len(bag))
+        return false;
+    if (ret_id)
+        *ret_id = bag->entries[i].id;
+    if (ret_value)
+        *ret_value = peg__shared_root(bag->entries[i].value);
+    return true;
+}
+
+const peg_json *peg_bag_find(const peg_bag *bag, peg_str id)
+{
+    return peg__shared_root(find(bag, id));
+}
+
+struct peg__shared *peg__bag_shared(const peg_bag *bag, const peg_key *key)
+{
+    return find(bag, peg__str(key->id));
+}
+
+/* The first older id that is there; NULL if none. */
+static const peg_key_older *find_older(const peg_bag *bag, const peg_key *key)
+{
+    for (size_t i = 0; i < key->n_older; i++) {
+        if (find(bag, peg__str(key->older[i].id)))
+            return &key->older[i];
+    }
+    return NULL;
+}
+
+peg_status peg_bag_get(const peg_bag *bag, peg_bag_kind kind, const peg_key *key,
+                       const peg_json **ret_value, peg_error *reterr)
+{
+    const peg_json *value;
+    peg_status status = peg__key_check_bag(key, kind, reterr);
+
+    if (status)
+        return status;
+    value = peg_bag_find(bag, peg__str(key->id));
+    if (!value) {
+        const peg_key_older *older = find_older(bag, key);
+
+        if (older && older->upgrade)
+            return peg__fail(reterr, PEG_ESCHEMA, "E_KEY_OLD",
+                             "%s has '%s', an older version of '%s': upgrade it first "
+                             "(peg_turn_upgrade, peg_bag_upgraded)",
+                             peg__bag_kind_name(kind), older->id, key->id);
+        value = older ? peg_bag_find(bag, peg__str(older->id)) : NULL;
+    }
+    if (value && (status = peg__key_check_value(key, value, reterr)))
+        return status;
+    *ret_value = value;
+    return PEG_OK;
+}
+
+/* ---- limits --------------------------------------------------------------------- */
+
+/* Values inside each other: 1 for a scalar. Stops counting beyond the limit. */
+static size_t depth_of(const peg_json *value)
+{
+    const peg_json *ends[PEG_LIMIT_BAG_DEPTH + 1];
+    const peg_json *end = peg_json_next(value);
+    size_t depth = 0;
+    size_t deepest = 1;
+
+    for (const peg_json *at = value; at < end && deepest <= PEG_LIMIT_BAG_DEPTH; at++) {
+        while (depth && at >= ends[depth - 1])
+            depth--;
+        if (depth + 1 > deepest)
+            deepest = depth + 1;
+        if (at->kind >= PEG_JSON_ARRAY && depth <= PEG_LIMIT_BAG_DEPTH)
+            ends[depth++] = peg_json_next(at);
+    }
+    return deepest;
+}
+
+static peg_status too_large(peg_error *reterr, peg_str id, const char *what, const char *limit,
+                            int max)
+{
+    return peg__fail(reterr, PEG_ELIMIT, "E_BAG_TOO_LARGE", "'%.*s': %s, at most %d (%s)",
+                     (int)(id.len < 80 ? id.len : 80), id.ptr, what, max, limit);
+}
+
+static peg_status check_value_size(peg_str id, const struct peg__shared *value, peg_error *reterr)
+{
+    if (depth_of(peg__shared_root(value)) > PEG_LIMIT_BAG_DEPTH)
+        return too_large(reterr, id, "the value nests too deep", "PEG_LIMIT_BAG_DEPTH",
+                         PEG_LIMIT_BAG_DEPTH);
+    return PEG_OK;
+}
+
+static peg_status check_size(const struct entry *entries, size_t n, peg_error *reterr)
+{
+    size_t n_bytes = 0;
+
+    if (n > PEG_LIMIT_BAG_KEYS)
+        return too_large(reterr, entries[n - 1].id, "a bag has no room for so many keys",
+                         "PEG_LIMIT_BAG_KEYS", PEG_LIMIT_BAG_KEYS);
+    for (size_t i = 0; i < n; i++) {
+        n_bytes += peg_json_doc_bytes(entries[i].value->doc);
+        if (n_bytes > PEG_LIMIT_BAG_BYTES)
+            return too_large(reterr, entries[i].id, "a bag has no room for so many bytes",
+                             "PEG_LIMIT_BAG_BYTES", PEG_LIMIT_BAG_BYTES);
+    }
+    return PEG_OK;
+}
+
+/* ---- changing ------------------------------------------------------------------- */
+
+static bool is_id_of(const peg_key *key, peg_str id)
+{
+    if (peg__str_is(id, key->id))
+        return true;
+    for (size_t i = 0; i < key->n_older; i++) {
+        if (peg__str_is(id, key->older[i].id))
+            return true;
+    }
+    return false;
+}
+
+/* The entries of a bag without those of the key and, if there is a value, with it in its place. */
+static peg_status replace(const peg_bag *bag, const peg_key *key, struct peg__shared *value,
+                          peg_bag **ret_bag, peg_error *reterr)
+{
+    const size_t len = peg_bag_len(bag);
+    const struct entry added = {peg__str(key->id), value};
+    struct entry *entries = peg__alloc((len + 1) * sizeof(*entries));
+    bool is_added = !value;
+    size_t n = 0;
+    peg_status status = PEG_OK;
+
+    if (!entries)
+        return peg__fail_nomem(reterr);
+    for (size_t i = 0; i < len; i++) {
+        if (is_id_of(key, bag->entries[i].id))
+            continue;
+        if (!is_added && compare(added.id, bag->entries[i].id) < 0) {
+            entries[n++] = added;
+            is_added = true;
+        }
+        entries[n++] = bag->entries[i];
+    }
+    if (!is_added)
+        entries[n++] = added;
+    if (value)
+        status = check_size(entries, n, reterr);
+    if (!status)
+        status = make(entries, n, ret_bag, reterr);
+    peg__free(entries);
+    return status;
+}
+
+peg_status peg__bag_with_shared(peg_bag *bag, const peg_key *key, struct peg__shared *shared,
+                                peg_bag **ret_bag, peg_error *reterr)
+{
+    return replace(bag, key, shared, ret_bag, reterr);
+}
+
+/* Takes the document over. */
+static peg_status with_doc(peg_bag *bag, const peg_key *key, peg_json_doc *doc, peg_bag **ret_bag,
+                           peg_error *reterr)
+{
+    struct peg__shared *shared = peg__shared_new(doc);
+    peg_status status;
+
+    if (!shared)
+        return peg__fail_nomem(reterr);
+    status = peg__key_check_value(key, peg_json_root(doc), reterr);
+    if (!status)
+        status = check_value_size(peg__str(key->id), shared, reterr);
+    if (!status)
+        status = replace(bag, key, shared, ret_bag, reterr);
+    peg__shared_unref(shared);
+    return status;
+}
+
+peg_status peg_bag_with_built(peg_bag *bag, const peg_key *key, peg_json_builder *builder,
+                              peg_bag **ret_bag, peg_error *reterr)
+{
+    peg_json_doc *doc;
+    peg_error why;
+    peg_status status = peg_key_check(key, reterr);
+
+    if (status) {
+        peg_json_builder_free(builder);
+        return status;
+    }
+    status = peg_json_builder_finish(builder, &doc, &why);
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status)
+        return peg__fail_because(reterr, PEG_EINVAL, "E_KEY_NOT_SERIALIZABLE", &why,
+                                 "%s: the value for '%s' is not serializable",
+                                 peg__bag_kind_name(key->bag), key->id);
+    return with_doc(bag, key, doc, ret_bag, reterr);
+}
+
+peg_status peg_bag_with(peg_bag *bag, const peg_key *key, const peg_json *value, peg_bag **ret_bag,
+                        peg_error *reterr)
+{
+    peg_json_builder *b;
+
+    if (!value)
+        return peg__fail(reterr, PEG_EINVAL, "E_KEY_NOT_SERIALIZABLE",
+                         "'%.64s': there is no value: give one, or take the key out",
+                         key && key->id ? key->id : "");
+    b = peg_json_builder_new();
+    peg_json_add_copy(b, value);
+    return peg_bag_with_built(bag, key, b, ret_bag, reterr);
+}
+
+static bool has_any(const peg_bag *bag, const peg_key *key)
+{
+    return find(bag, peg__str(key->id)) || find_older(bag, key);
+}
+
+peg_status peg_bag_without(peg_bag *bag, const peg_key *key, peg_bag **ret_bag, peg_error *reterr)
+{
+    const peg_status status = peg_key_check(key, reterr);
+
+    if (status)
+        return status;
+    if (!has_any(bag, key)) {
+        *ret_bag = peg_bag_ref(bag);
+        return PEG_OK;
+    }
+    return replace(bag, key, NULL, ret_bag, reterr);
+}
+
+peg_status peg_bag_upgraded(peg_bag *bag, const peg_key *key, peg_bag **ret_bag, peg_error *reterr)
+{
+    const peg_key_older *older;
+    const peg_json *old;
+    peg_json_builder *b;
+    peg_error why = {.status = PEG_EHOST, .code = "E_KEY_UPGRADE", .cause = ""};
+    peg_status status = peg_key_check(key, reterr);
+
+    if (status)
+        return status;
+    older = find(bag, peg__str(key->id)) ? NULL : find_older(bag, key);
+    if (!older) {
+        *ret_bag = peg_bag_ref(bag);
+        return PEG_OK;
+    }
+    old = peg_bag_find(bag, peg__str(older->id));
+    b = peg_json_builder_new();
+    if (!older->upgrade)
+        peg_json_add_copy(b, old);
+    else if ((status = older->upgrade(old, b, &why))) {
+        peg_json_builder_free(b);
+        return peg__fail_because(reterr, PEG_EHOST, "E_KEY_UPGRADE", &why,
+                                 "'%s' cannot be made '%s'", older->id, key->id);
+    }
+    return peg_bag_with_built(bag, key, b, ret_bag, reterr);
+}
+
+/* ---- files ---------------------------------------------------------------------- */
+
+static peg_status fail_member(peg_str id, const char *why, peg_error *reterr)
+{
+    char where[160];
+    const int len =
+        snprintf(where, sizeof(where), "/%.*s", (int)(id.len < 150 ? id.len : 150), id.ptr);
+
+    peg__fail(reterr, PEG_EPARSE, "E_TURN_FORMAT", "'%.*s': %s", (int)(id.len < 80 ? id.len : 80),
+              id.ptr, why);
+    peg__error_where(reterr, peg__strn(where, len < 0 ? 0 : strlen(where)));
+    return PEG_EPARSE;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return compare(((const struct entry *)a)->id, ((const struct entry *)b)->id);
+}
+
+static peg_status read_member(const peg_json *key, bool is_strict, struct entry *ret_entry,
+                              peg_error *reterr)
+{
+    const peg_str id = peg_json_str(key);
+    peg_status status;
+
+    if (id.len > PEG_LIMIT_FOREIGN_KEY_BYTES)
+        return fail_member(id, "the key is longer than PEG_LIMIT_FOREIGN_KEY_BYTES (1024)", reterr);
+    if (is_strict && !peg__key_id_is_canonical(id))
+        return fail_member(id, "is no key: write namespace.slug@vN", reterr);
+    *ret_entry = (struct entry){.id = id};
+    status = peg__shared_copy(key + 1, &ret_entry->value, reterr);
+    return status ? status : check_value_size(id, ret_entry->value, reterr);
+}
+
+peg_status peg__bag_from_json(const peg_json *object, bool is_strict, peg_bag **ret_bag,
+                              peg_error *reterr)
+{
+    const size_t len = peg_json_len(object);
+    struct entry *entries;
+    size_t n = 0;
+    peg_status status = PEG_OK;
+
+    if (!len) {
+        *ret_bag = NULL;
+        return PEG_OK;
+    }
+    entries = peg__alloc_zero(len, sizeof(*entries));
+    if (!entries)
+        return peg__fail_nomem(reterr);
+    PEG_JSON_EACH_MEMBER (object, key) {
+        status = read_member(key, is_strict, &entries[n++], reterr);
+        if (status)
+            break;
+    }
+    if (!status) {
+        qsort(entries, n, sizeof(*entries), by_id);
+        status = check_size(entries, n, reterr);
+    }
+    if (!status)
+        status = make(entries, n, ret_bag, reterr);
+    for (size_t i = 0; i < n; i++)
+        peg__shared_unref(entries[i].value);
+    peg__free(entries);
+    return status;
+}
+
+void peg__bag_build(const peg_bag *bag, peg_json_builder *b)
+{
+    peg_json_add_object(b);
+    for (size_t i = 0; i < peg_bag_len(bag); i++) {
+        peg_json_add_key(b, bag->entries[i].id);
+        peg_json_add_copy(b, peg__shared_root(bag->entries[i].value));
+    }
+    peg_json_add_end(b);
+}
