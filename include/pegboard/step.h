@@ -31,8 +31,8 @@ PEG_API PEG_MUST_USE peg_status peg_steps_new(int64_t max_wait_ms, peg_steps **r
 PEG_API peg_steps *peg_steps_ref(peg_steps *steps);
 PEG_API peg_steps *peg_steps_unref(peg_steps *steps);
 
-/* Silent if it is enabled already. PEG_EINVAL (E_STEP_SESSION) for an empty id, PEG_ELIMIT
- * (E_STEPS_FULL) beyond 10,000 sessions, PEG_ENOMEM. */
+/* Silent if it is enabled already. PEG_EINVAL (E_STEP_SESSION) for an id that is not 1 to 256 bytes
+ * of UTF-8, PEG_ELIMIT (E_STEPS_FULL) beyond 10,000 sessions, PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_steps_enable(peg_steps *steps, peg_str session_id,
                                                  peg_error *reterr);
 /* Also lets its pauses go on. After this returns, none is waiting and none will. */
@@ -48,8 +48,8 @@ typedef struct peg_pause_info {
     int64_t deadline_ms; /* wall time; INT64_MAX: never */
 } peg_pause_info;
 
-/* Lets a pause go on. PEG_ENOTFOUND (E_STEP_PAUSE) if there is none (any more); ret_info may be
- * NULL. */
+/* Lets a pause go on. PEG_ENOTFOUND (E_STEP_PAUSE) if there is none (any more), PEG_EINVAL
+ * (E_STEP_DECISION); ret_info may be NULL. */
 PEG_API peg_status peg_steps_continue(peg_steps *steps, const char *pause_id,
                                       peg_step_decision decision, peg_pause_info *ret_info,
                                       peg_error *reterr);
@@ -60,7 +60,8 @@ PEG_API size_t peg_steps_n_waiting(peg_steps *steps);
 /* Pauses here, on the context's clock: for hosts with an executor of their own. Emits
  * PEG_EVENT_PAUSE, then waits for peg_steps_continue(), for the session to be disabled or for the
  * time to run out (both go on), or for the context to say stop (as peg_ctx_check() returns it). A
- * session that is not enabled goes on at once, without an event. */
+ * session that is not enabled goes on at once, without an event. While a person thinks, the time of
+ * a call around this stands still, as at a gate. */
 PEG_API PEG_MUST_USE peg_status peg_steps_pause(peg_steps *steps, peg_ctx *ctx, peg_str session_id,
                                                 const char *phase, size_t n_pending,
                                                 peg_step_decision *ret_decision, peg_error *reterr);
