@@ -112,7 +112,8 @@ PEG_API const char *peg_media_kind_name(peg_media_kind kind);
 PEG_API const char *peg_media_hazard_name(peg_media_hazard hazard);
 
 /* Metadata only; never touches the reader: id, kind, mimeType, filename, trustTier, modalityHazard,
- * and source and notes ({name: {text, trustTier, derivedFromMedia}}) where there are any. */
+ * and source, uri, fileId, detail and notes ({name: {text, trustTier, derivedFromMedia}}) where
+ * there are any. */
 PEG_API PEG_MUST_USE peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc,
                                                    peg_error *reterr);
 /* All bytes in base 64 with padding, NUL-terminated, freed with peg_free(). PEG_ELIMIT

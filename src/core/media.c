@@ -24,11 +24,15 @@ struct peg_media {
     peg_media_kind kind;
     peg_trust_tier tier;
     peg_media_hazard hazard;
-    peg_reader *reader;
+    bool has_bytes;
+    peg_reader *reader; /* never NULL: one that always fails stands for bytes that are elsewhere */
     const char *id;
     const char *mime_type;
     const char *filename;
     const char *source;
+    const char *uri;
+    const char *file_id;
+    const char *detail;
     size_t n_notes;
     peg_media_note notes[]; /* then the strings */
 };
@@ -184,6 +188,9 @@ static peg_status check_strings(const peg_media_def *def, size_t *len, peg_error
         {"/mime_type", def->mime_type, false, false},
         {"/filename", def->filename, false, false},
         {"/source", def->source, true, true}, /* nobody knows */
+        {"/uri", def->uri, true, true},
+        {"/file_id", def->file_id, true, true},
+        {"/detail", def->detail, true, true},
     };
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
@@ -199,6 +206,11 @@ static peg_status check_strings(const peg_media_def *def, size_t *len, peg_error
     return PEG_OK;
 }
 
+static bool is_remote(const peg_media_def *def)
+{
+    return (def->uri && *def->uri) || (def->file_id && *def->file_id);
+}
+
 static peg_status check(const peg_media_def *def, size_t *ret_len, peg_error *reterr)
 {
     size_t len = 0;
@@ -206,8 +218,11 @@ static peg_status check(const peg_media_def *def, size_t *ret_len, peg_error *re
 
     if (def->kind < PEG_MEDIA_IMAGE || def->kind > PEG_MEDIA_DOCUMENT)
         return refuse("/kind", "must be image, audio, video or document", reterr);
-    if (!def->reader)
-        return refuse("/reader", "is missing: set where the bytes come from", reterr);
+    if (!def->reader && !is_remote(def))
+        return refuse("/reader",
+                      "is missing: set where the bytes come from, or uri or file_id if a provider "
+                      "has them",
+                      reterr);
     status = check_tier("/tier", def->tier, reterr);
     if (status)
         return status;
@@ -224,6 +239,35 @@ static peg_status check(const peg_media_def *def, size_t *ret_len, peg_error *re
     return PEG_OK;
 }
 
+/* ---- bytes that a provider has and we do not ---------------------------------------------- */
+
+static peg_status remote_read_at(void *user, uint64_t offset, void *buffer, size_t n, size_t *ret_n,
+                                 peg_error *reterr)
+{
+    (void)user, (void)offset, (void)buffer, (void)n, (void)ret_n;
+    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_MEDIA_REMOTE",
+                     "the bytes of the media are where its uri or file_id says: hand that to a "
+                     "provider that reads it, or make the media with a reader");
+}
+
+static int64_t remote_byte_length(void *user)
+{
+    (void)user;
+    return -1;
+}
+
+/* A new reference to what reads the media. */
+static peg_status open_bytes(const peg_media_def *def, peg_reader **ret_reader, peg_error *reterr)
+{
+    static const peg_reader_ops ops = {.read_at = remote_read_at,
+                                       .byte_length = remote_byte_length};
+
+    if (!def->reader)
+        return peg_reader_new(&ops, NULL, ret_reader, reterr);
+    *ret_reader = peg_reader_ref(def->reader);
+    return PEG_OK;
+}
+
 /* ---- making it --------------------------------------------------------------------------- */
 
 static const char *put(char **at, const char *s)
@@ -236,25 +280,42 @@ static const char *put(char **at, const char *s)
     return copy;
 }
 
-static peg_status make(const peg_media_def *def, const char *id, size_t len, peg_media **ret_media)
+static const char *put_optional(char **at, const char *s)
+{
+    return s ? put(at, s) : "";
+}
+
+static peg_status make(const peg_media_def *def, const char *id, size_t len, peg_media **ret_media,
+                       peg_error *reterr)
 {
     const size_t head = sizeof(peg_media) + def->n_notes * sizeof(peg_media_note);
-    peg_media *media = peg__alloc(head + len);
+    peg_reader *reader = NULL;
+    peg_media *media;
+    peg_status status = open_bytes(def, &reader, reterr);
     char *at;
 
-    if (!media)
-        return PEG_ENOMEM;
+    if (status)
+        return status;
+    media = peg__alloc(head + len);
+    if (!media) {
+        peg_reader_unref(reader);
+        return peg__fail_nomem(reterr);
+    }
     at = (char *)media + head;
     *media = (peg_media){.n_refs = 1,
                          .kind = def->kind,
                          .tier = def->tier,
                          .hazard = def->hazard,
-                         .reader = peg_reader_ref(def->reader),
+                         .has_bytes = def->reader != NULL,
+                         .reader = reader,
                          .n_notes = def->n_notes};
     media->id = put(&at, id);
     media->mime_type = put(&at, def->mime_type);
     media->filename = put(&at, def->filename);
-    media->source = def->source ? put(&at, def->source) : "";
+    media->source = put_optional(&at, def->source);
+    media->uri = put_optional(&at, def->uri);
+    media->file_id = put_optional(&at, def->file_id);
+    media->detail = put_optional(&at, def->detail);
     for (size_t i = 0; i < def->n_notes; i++)
         media->notes[i] = (peg_media_note){.name = put(&at, def->notes[i].name),
                                            .text = put(&at, def->notes[i].text),
@@ -281,9 +342,7 @@ peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media, peg_er
             return peg__fail_no_randomness(reterr);
         len += sizeof(fresh);
     }
-    if (make(def, def->id ? def->id : fresh, len, ret_media))
-        return peg__fail_nomem(reterr);
-    return PEG_OK;
+    return make(def, def->id ? def->id : fresh, len, ret_media, reterr);
 }
 
 static peg_status new_from(const peg_media_def *def, peg_trust_tier tier, peg_media **ret_media,
@@ -366,6 +425,26 @@ const char *peg_media_source(const peg_media *media)
     return media->source;
 }
 
+const char *peg_media_uri(const peg_media *media)
+{
+    return media->uri;
+}
+
+const char *peg_media_file_id(const peg_media *media)
+{
+    return media->file_id;
+}
+
+const char *peg_media_detail(const peg_media *media)
+{
+    return media->detail;
+}
+
+bool peg_media_has_bytes(const peg_media *media)
+{
+    return media->has_bytes;
+}
+
 peg_trust_tier peg_media_tier(const peg_media *media)
 {
     return media->tier;
@@ -405,6 +484,12 @@ static void add_string(peg_json_builder *b, const char *name, const char *text)
     peg_json_add_string(b, peg__str(text));
 }
 
+static void add_if_set(peg_json_builder *b, const char *name, const char *text)
+{
+    if (*text)
+        add_string(b, name, text);
+}
+
 static void add_note(peg_json_builder *b, const peg_media_note *note)
 {
     peg_json_add_key(b, peg__str(note->name));
@@ -427,8 +512,10 @@ peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc, pe
     add_string(b, "filename", media->filename);
     add_string(b, "trustTier", peg_trust_tier_name(media->tier));
     add_string(b, "modalityHazard", peg_media_hazard_name(media->hazard));
-    if (*media->source)
-        add_string(b, "source", media->source);
+    add_if_set(b, "source", media->source);
+    add_if_set(b, "uri", media->uri);
+    add_if_set(b, "fileId", media->file_id);
+    add_if_set(b, "detail", media->detail);
     if (media->n_notes) {
         peg_json_add_key(b, peg__str("notes"));
         peg_json_add_object(b);

@@ -217,6 +217,44 @@ static peg_status refuse(peg_error *reterr, const char *field, const char *why)
     return PEG_EINVAL;
 }
 
+static bool is_nonce(const char *text)
+{
+    return strlen(text) == NONCE_LEN && strspn(text, "0123456789abcdef") == NONCE_LEN;
+}
+
+static peg_status check_names(const peg_record_def *def, peg_error *reterr)
+{
+    const struct {
+        const char *where;
+        peg_str name;
+    } names[] = {
+        {"/key", def->key},
+        {"/call_id", def->call_id},
+        {"/handle", def->handle},
+        {"/tool", def->tool},
+        {"/code", peg_cstr(def->code)},
+        {"/cause", peg_cstr(def->cause)},
+        {"/replay_compatibility", peg_cstr(def->replay_compatibility)},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!peg__utf8_is_valid(names[i].name))
+            return refuse(reterr, names[i].where, "these bytes are no UTF-8");
+    }
+    return PEG_OK;
+}
+
+static peg_status check_about(const peg_record_def *def, peg_error *reterr)
+{
+    if (def->duration_ns < 0)
+        return refuse(reterr, "/duration_ns", "a call cannot end before it begins");
+    if (def->nonce && !is_nonce(def->nonce))
+        return refuse(reterr, "/nonce", "give 32 lowercase hexadecimal digits, or none");
+    if (def->server_data && def->server_data->kind != PEG_JSON_ARRAY)
+        return refuse(reterr, "/server_data", "give an array of {kind, audience, data}");
+    return check_names(def, reterr);
+}
+
 static peg_status check_def(const peg_record_def *def, peg_error *reterr)
 {
     const int n_results = (def->text.ptr != NULL) + (def->artifact != NULL) + (def->n_media > 0);
@@ -238,15 +276,20 @@ static peg_status check_def(const peg_record_def *def, peg_error *reterr)
     if (def->payload && (!def->replay_compatibility || !def->replay_compatibility[0]))
         return refuse(reterr, "/replay_compatibility",
                       "a payload needs the name of the provider that may get it back");
-    return PEG_OK;
+    return check_about(def, reterr);
 }
 
 static peg_status take_args(peg_record *record, peg_error *reterr)
 {
     const peg_status status = peg_json_parse(record->args_text, NULL, &record->args, reterr);
+    const bool is_object = !status && peg_json_root(record->args)->kind == PEG_JSON_OBJECT;
 
-    if (status == PEG_ENOMEM)
+    if (status == PEG_ENOMEM || is_object)
         return status;
+    if (record->is_error) { /* stays as text, and stands for {} */
+        record->args = peg_json_doc_free(record->args);
+        return PEG_OK;
+    }
     if (status) {
         const peg_error why = reterr ? *reterr : (peg_error){.code = "", .cause = ""};
 
@@ -255,9 +298,18 @@ static peg_status take_args(peg_record *record, peg_error *reterr)
         peg__error_where(reterr, peg__str("/args"));
         return PEG_EINVAL;
     }
-    if (peg_json_root(record->args)->kind != PEG_JSON_OBJECT)
-        return refuse(reterr, "/args", "give the JSON text of an object");
-    return PEG_OK;
+    return refuse(reterr, "/args", "give the JSON text of an object");
+}
+
+static peg_status take_server_data(peg_record *record, const peg_record_def *def, peg_error *reterr)
+{
+    peg_json_builder *b;
+
+    if (!def->server_data)
+        return PEG_OK;
+    b = peg_json_builder_new();
+    peg_json_add_copy(b, def->server_data);
+    return peg_json_builder_finish(b, &record->server_data, reterr);
 }
 
 static peg_status take_extra(peg_record *record, const peg_record_def *def, peg_error *reterr)
@@ -341,8 +393,13 @@ static peg_status fill_in(peg_record *record, const peg_record_def *def, peg_err
     record->is_inline = def->is_inline;
     record->is_from_artifact_tool = def->is_from_artifact_tool;
     record->completed_ms = def->completed_ms;
+    record->duration_ns = def->duration_ns;
+    record->n_attempts = def->attempts;
+    if (def->nonce)
+        memcpy(record->nonce, def->nonce, sizeof(record->nonce));
     if ((status = take_args(record, reterr)) || (status = take_extra(record, def, reterr)) ||
-        (status = take_result(record, def, reterr)) || (status = take_codes(record, def, reterr)))
+        (status = take_result(record, def, reterr)) || (status = take_codes(record, def, reterr)) ||
+        (status = take_server_data(record, def, reterr)))
         return status;
     return peg_call_digest(record->tool, peg_record_args(record), record->checksum, reterr);
 }

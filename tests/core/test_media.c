@@ -280,6 +280,61 @@ TEST(media_refuses_notes_without_tier_name_or_text)
 }
 
 /* T132 */
+TEST(media_keeps_where_a_provider_finds_it)
+{
+    peg_reader *reader = bytes_reader(peg__str("x"));
+    peg_media_def def = right(reader);
+    peg_media *media;
+
+    def.uri = "https://example.com/cat.png";
+    def.file_id = "file-7";
+    def.detail = "low";
+    media = media_of(&def);
+
+    CHECK_STR(peg__str(peg_media_uri(media)), "https://example.com/cat.png");
+    CHECK_STR(peg__str(peg_media_file_id(media)), "file-7");
+    CHECK_STR(peg__str(peg_media_detail(media)), "low");
+    CHECK(peg_media_has_bytes(media));
+    peg_media_unref(media);
+    def = right(reader);
+    media = media_of(&def);
+    CHECK_STR(peg__str(peg_media_uri(media)), "");
+    CHECK_STR(peg__str(peg_media_file_id(media)), "");
+    CHECK_STR(peg__str(peg_media_detail(media)), "");
+    peg_media_unref(media);
+    peg_reader_unref(reader);
+}
+
+/* With a uri or a file id alone the bytes are somebody else's. */
+static void check_remote(const peg_media_def *def)
+{
+    peg_media *media = media_of(def);
+    peg_error error;
+    char *text = NULL;
+
+    CHECK(!peg_media_has_bytes(media));
+    CHECK(peg_media_reader(media));
+    CHECK_INT(peg_reader_byte_length(peg_media_reader(media)), -1);
+    CHECK_STATUS(peg_media_base64(media, 100, &text, NULL, &error), PEG_EUNSUPPORTED, error);
+    CHECK_STR(peg__str(error.code), "E_MEDIA_REMOTE");
+    CHECK(!text);
+    peg_media_unref(media);
+}
+
+TEST(media_that_a_provider_has_needs_no_reader_and_cannot_be_read)
+{
+    peg_media_def def = right(NULL);
+
+    def.uri = "gs://bucket/cat.png";
+    check_remote(&def);
+    def.uri = NULL;
+    def.file_id = "file-7";
+    check_remote(&def);
+    def.file_id = "";
+    def.uri = "";
+    check_refused(&def, "/reader");
+}
+
 TEST(media_refuses_a_definition_without_kind_reader_type_or_name)
 {
     peg_reader *reader = bytes_reader(peg__str("x"));
@@ -469,6 +524,22 @@ TEST(media_leaves_out_of_its_description_what_it_does_not_have)
     peg_reader_unref(reader);
 }
 
+TEST(media_tells_in_its_description_where_a_provider_finds_it)
+{
+    peg_media_def def = right(NULL);
+
+    def.source = NULL;
+    def.n_notes = 0;
+    def.uri = "https://e.x/c";
+    def.file_id = "f1";
+    def.detail = "high";
+
+    check_described(&def, "{\"id\":\"m1\",\"kind\":\"image\",\"mimeType\":\"image/png\","
+                          "\"filename\":\"cat.png\",\"trustTier\":\"first-party\","
+                          "\"modalityHazard\":\"opaque-perceptual\",\"uri\":\"https://e.x/c\","
+                          "\"fileId\":\"f1\",\"detail\":\"high\"}");
+}
+
 /* ---- bytes ------------------------------------------------------------------------------- */
 
 static void check_base64(peg_reader *reader, const char *expected)
@@ -571,5 +642,17 @@ TORTURE(media_survives_any_allocation_failure)
     if (status == PEG_OK)
         status = use(reader);
     peg_reader_unref(reader);
+    return status;
+}
+
+TORTURE(media_that_a_provider_has_survives_any_allocation_failure)
+{
+    peg_media_def def = right(NULL);
+    peg_media *media = NULL;
+    peg_status status;
+
+    def.uri = "https://example.com/cat.png";
+    status = peg_media_new(&def, &media, NULL);
+    peg_media_unref(media);
     return status;
 }

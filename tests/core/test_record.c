@@ -163,6 +163,97 @@ TEST(record_refuses_what_cannot_be_a_call)
     check_refused(&def, "/payload");
 }
 
+TEST(record_made_by_hand_keeps_how_the_call_went)
+{
+    peg_record_def def = text_def("done");
+    peg_json_doc *doc = NULL;
+    peg_record *record;
+
+    CHECK_INT(peg_json_parse(peg_cstr("[{\"kind\":\"k\",\"audience\":\"a\",\"data\":7}]"), NULL,
+                             &doc, NULL),
+              PEG_OK);
+    def.created_ms = 5;
+    def.completed_ms = 9;
+    def.duration_ns = 4000001;
+    def.attempts = 3;
+    def.nonce = "0123456789abcdef0123456789abcdef";
+    def.server_data = peg_json_root(doc);
+    record = must_make(&def);
+    peg_json_doc_free(doc);
+
+    CHECK_INT(peg_record_created_ms(record), 5);
+    CHECK_INT(peg_record_completed_ms(record), 9);
+    CHECK_INT(peg_record_duration_ns(record), 4000001);
+    CHECK_INT(peg_record_attempts(record), 3);
+    CHECK_STR(peg__str(peg_record_nonce(record)), "0123456789abcdef0123456789abcdef");
+    CHECK_INT(peg_json_get(peg_json_at(peg_record_server_data(record), 0), "data")->u.number, 7);
+    peg_record_unref(record);
+}
+
+TEST(record_of_a_failure_keeps_arguments_that_no_tool_can_use)
+{
+    const peg_str broken[] = {{"{\"a\":", 5}, {"[1]", 3}, {"\xFF\0x", 3}};
+    peg_record_def def = text_def("bad arguments");
+
+    def.is_error = true;
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        peg_record *record;
+
+        def.args = broken[i];
+        record = must_make(&def);
+        CHECK(peg__str_eq(peg_record_args_text(record), broken[i]));
+        CHECK_INT(peg_json_kind_of(peg_record_args(record)), PEG_JSON_OBJECT);
+        CHECK_INT(peg_json_len(peg_record_args(record)), 0);
+        peg_record_unref(record);
+    }
+}
+
+TEST(record_refuses_what_cannot_have_happened)
+{
+    static const char *const wrong[] = {"", "0123", "0123456789abcdef0123456789abcdeF",
+                                        "0123456789abcdef0123456789abcdef0"};
+    const peg_json number = {.kind = PEG_JSON_INTEGER};
+    peg_record_def def = text_def("x");
+
+    def.duration_ns = -1;
+    check_refused(&def, "/duration_ns");
+    def = text_def("x");
+    def.server_data = &number;
+    check_refused(&def, "/server_data");
+    def = text_def("x");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        def.nonce = wrong[i];
+        check_refused(&def, "/nonce");
+    }
+}
+
+TEST(record_refuses_names_that_are_no_utf8)
+{
+    peg_record_def def = text_def("x");
+
+    def.call_id = peg_cstr("\xFF");
+    check_refused(&def, "/call_id");
+    def = text_def("x");
+    def.tool = peg_cstr("\xFF");
+    check_refused(&def, "/tool");
+    def = text_def("x");
+    def.handle = peg_cstr("\xFF");
+    check_refused(&def, "/handle");
+    def = text_def("x");
+    def.key = peg_cstr("\xFF");
+    check_refused(&def, "/key");
+    def = text_def("x");
+    def.is_error = true;
+    def.code = "\xFF";
+    check_refused(&def, "/code");
+    def.code = NULL;
+    def.cause = "\xFF";
+    check_refused(&def, "/cause");
+    def = text_def("x");
+    def.replay_compatibility = "\xFF";
+    check_refused(&def, "/replay_compatibility");
+}
+
 TEST(record_answers_with_its_text_or_with_the_bytes_of_its_artifact)
 {
     peg_record_def def = text_def("found it");
@@ -237,6 +328,7 @@ TORTURE(record_survives_any_allocation_failure)
     def.cause = "E_Y";
     def.payload = "[1,2,3]";
     def.replay_compatibility = "openai";
+    def.server_data = &(const peg_json){.kind = PEG_JSON_ARRAY, .u.extent = 1};
     status = peg_record_new(&def, &record, NULL);
     peg_record_unref(record);
     return status;
