@@ -40,6 +40,7 @@ struct peg__reply {
     peg_status status;
     peg_error error;
     size_t max_bytes;
+    void *reader; /* what the provider's reader keeps between events, in the arena; NULL at first */
     /* The rest is reply.c's own. */
     struct peg__arena arena;
     struct peg__part **parts;
