@@ -193,6 +193,9 @@ enum {
     PEG_LIMIT_REPLY_BYTES = 64 << 20,
     /* As many as a turn may have blocks. */
     PEG_LIMIT_REPLY_PARTS = 100000,
+
+    /* SQLite: how long to wait for another connection's lock; writers hold it for milliseconds. */
+    PEG_LIMIT_SQLITE_BUSY_MS = 5000,
 };
 
 #endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/content.h"
+
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/envelope.h"
+#include "json/json.h"
+
+PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)
+
+/* ---- results ------------------------------------------------------------------------- */
+
+static const char unknown_outcome[] =
+    "The outcome of this call is not known: no result was recorded. It may have taken effect or "
+    "not. Find out before you make it again.";
+
+/* Bytes that are no UTF-8 become U+FFFD: a result may be anything, a request may not. */
+static void put_utf8(peg_str text, struct peg__buf *out)
+{
+    while (text.len > 0) {
+        const size_t n = peg__utf8_char_len(text);
+
+        if (n > 0)
+            peg__buf_add(out, text.ptr, n);
+        else
+            peg__buf_puts(out, "\xEF\xBF\xBD");
+        text = peg__str_from(text, n > 0 ? n : 1);
+    }
+}
+
+static void put_plain(peg_str answer, bool is_error, struct peg__buf *out)
+{
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    if (!is_error && peg__utf8_is_valid(answer)) {
+        peg__buf_str(out, answer);
+        return;
+    }
+    put_utf8(answer, &words);
+    if (is_error) {
+        peg__buf_puts(out, "{\"error\":");
+        peg__json_write_string(peg__buf_view(&words), out);
+        peg__buf_putc(out, '}');
+    } else {
+        peg__buf_str(out, peg__buf_view(&words));
+    }
+    if (!out->status)
+        out->status = words.status;
+    peg__buf_free(&words);
+}
+
+/* The rule of peg_render_result(): what was kept out of the prompt is reached through its handle,
+ * which only the rendered form tells. */
+static bool is_whole(const peg_record *record)
+{
+    int64_t n_bytes;
+
+    if (peg_record_result_kind(record) == PEG_RESULT_TEXT)
+        return true;
+    if (peg_record_result_kind(record) == PEG_RESULT_MEDIA)
+        return false;
+    n_bytes = peg_artifact_byte_length(peg_record_artifact(record));
+    return peg_record_is_inline(record) || (n_bytes >= 0 && n_bytes < PEG_LIMIT_INLINE_BELOW);
+}
+
+peg_status peg__content_result(const peg_record *record, peg_result_style style, char **ret_text,
+                               size_t *ret_len, peg_error *reterr)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    peg_str answer = {unknown_outcome, sizeof(unknown_outcome) - 1};
+    peg_status status = PEG_OK;
+
+    if (record && (style != PEG_RESULTS_PLAIN || !is_whole(record)))
+        return peg_render_result(record, NULL, ret_text, ret_len, reterr);
+    if (record)
+        status = peg_record_answer(record, &answer, reterr);
+    if (status)
+        return status;
+    put_plain(answer, style == PEG_RESULTS_PLAIN && peg__content_is_error(record), &out);
+    return peg__buf_take(&out, ret_text, ret_len, reterr);
+}
+
+bool peg__content_is_error(const peg_record *record)
+{
+    return !record || peg_record_is_error(record);
+}
+
+/* ---- arguments ------------------------------------------------------------------------ */
+
+static bool is_blank(peg_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (!strchr(" \t\r\n", s.ptr[i]) || s.ptr[i] == '\0')
+            return false;
+    }
+    return true;
+}
+
+/* Servers that read the arguments of earlier calls refuse the whole request for one that they
+ * cannot read, for ever: what the model wrote is put into an object then. */
+static void put_malformed(peg_str args, struct peg__buf *out)
+{
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    put_utf8(args, &words);
+    peg__buf_puts(out, "{\"_malformed\":");
+    peg__json_write_string(peg__buf_view(&words), out);
+    peg__buf_putc(out, '}');
+    if (!out->status)
+        out->status = words.status;
+    peg__buf_free(&words);
+}
+
+peg_status peg__content_args(const peg_block *call, char **ret_json, size_t *ret_len,
+                             peg_error *reterr)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    const peg_str args = peg_block_args(call);
+    peg_json_doc *doc = NULL;
+
+    if (is_blank(args)) {
+        peg__buf_puts(&out, "{}");
+        return peg__buf_take(&out, ret_json, ret_len, reterr);
+    }
+    if (peg_json_parse(args, NULL, &doc, NULL) == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (doc && peg_json_kind_of(peg_json_root(doc)) == PEG_JSON_OBJECT)
+        peg__buf_str(&out, args);
+    else
+        put_malformed(args, &out);
+    peg_json_doc_free(doc);
+    return peg__buf_take(&out, ret_json, ret_len, reterr);
+}
+
+/* ---- the nonce of a block -------------------------------------------------------------- */
+
+enum { NONCE = 33 };
+
+static void put_member(peg_str s, struct peg__buf *out)
+{
+    peg__buf_printf(out, "%zu:", s.len);
+    peg__buf_str(out, s);
+}
+
+static void put_media_members(const peg_media *media, struct peg__buf *out)
+{
+    put_member(peg_cstr(peg_media_id(media)), out);
+    put_member(peg_cstr(peg_media_filename(media)), out);
+    for (size_t i = 0; i < peg_media_n_notes(media); i++) {
+        put_member(peg_cstr(peg_media_note_at(media, i)->name), out);
+        put_member(peg_cstr(peg_media_note_at(media, i)->text), out);
+    }
+}
+
+/*
+ * The same in every request, and still nothing that content can know: it is a digest of the content
+ * itself, and nobody can write a text that contains its own digest.
+ */
+static peg_status nonce_of(const peg_block *block, char ret_nonce[NONCE], peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    unsigned char digest[PEG_SHA256_BYTES];
+    peg_status status;
+
+    peg__buf_puts(&text, "pegboard envelope ");
+    put_member(peg_block_id(block), &text);
+    put_member(peg_block_type(block), &text);
+    put_member(peg_block_text(block), &text);
+    for (size_t i = 0; i < peg_block_n_media(block); i++)
+        put_media_members(peg_block_media(block, i), &text);
+    status = text.status;
+    if (!status && !peg__sha256(peg__buf_view(&text), digest))
+        status = PEG_ENOMEM;
+    peg__buf_free(&text);
+    if (status)
+        return status == PEG_ENOMEM
+                   ? peg__fail_nomem(reterr)
+                   : peg__fail(reterr, status, "E_TEXT_TOO_LARGE",
+                               "a block has more than PEG_LIMIT_TEXT_BYTES (256 MiB) of text");
+    peg__hex(digest, NONCE / 2, ret_nonce);
+    return PEG_OK;
+}
+
+/* ---- other blocks ------------------------------------------------------------------------ */
+
+static void put_gap(struct peg__buf *out)
+{
+    if (out->len > 0)
+        peg__buf_puts(out, "\n\n");
+}
+
+static void put_text(const peg_block *block, const char *nonce, struct peg__buf *out)
+{
+    struct peg__buf kind = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    peg_envelope envelope = {.nonce = nonce};
+
+    if (peg_block_text(block).len == 0)
+        return;
+    envelope.is_trusted = peg_block_tier(block) == PEG_TIER_FIRST_PARTY;
+    peg__buf_str(&kind, peg_block_type(block));
+    envelope.kind = kind.ptr;
+    if (!kind.status)
+        peg__envelope_write(&envelope, peg_block_text(block), out);
+    if (!out->status)
+        out->status = kind.status;
+    peg__buf_free(&kind);
+}
+
+static void put_media(const peg_block *block, const char *nonce, struct peg__buf *out)
+{
+    const struct peg__media_frame frame = {.nonce = nonce, .may_trust = true};
+
+    for (size_t i = 0; i < peg_block_n_media(block); i++) {
+        put_gap(out);
+        peg__media_marker_write(peg_block_media(block, i), out);
+        peg__buf_putc(out, '\n');
+        peg__media_write(peg_block_media(block, i), &frame, out);
+    }
+}
+
+/* What is kept out of the prompt is told as for a call, under the handle that queries take: the
+ * block's id. */
+static peg_status put_artifact(const peg_block *block, const char *nonce, struct peg__buf *out,
+                               peg_error *reterr)
+{
+    const peg_record_def def = {.key = peg_block_id(block),
+                                .call_id = peg_block_id(block),
+                                .tool = peg_block_type(block),
+                                .args = peg_cstr("{}"),
+                                .artifact = peg_block_artifact(block),
+                                .is_trusted = peg_block_tier(block) == PEG_TIER_FIRST_PARTY,
+                                .nonce = nonce};
+    PEG_CLEANUP(peg_record_unrefp) peg_record *record = NULL;
+    PEG_CLEANUP(peg__freep) char *text = NULL;
+    size_t len;
+    peg_status status;
+
+    if (!def.artifact)
+        return PEG_OK;
+    if ((status = peg_record_new(&def, &record, reterr)) ||
+        (status = peg_render_result(record, NULL, &text, &len, reterr)))
+        return status;
+    put_gap(out);
+    peg__buf_add(out, text, len);
+    return PEG_OK;
+}
+
+static bool has_nothing_to_say(const peg_block *block)
+{
+    return peg_block_text(block).len == 0 && peg_block_n_media(block) == 0 &&
+           !peg_block_artifact(block);
+}
+
+peg_status peg__content_other(const peg_block *block, char **ret_text, size_t *ret_len,
+                              peg_error *reterr)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    char nonce[NONCE];
+    peg_status status;
+
+    if (peg_block_kind_of(block) == PEG_BLOCK_RESULT)
+        return peg_render_result(peg_block_record(block), NULL, ret_text, ret_len, reterr);
+    if (has_nothing_to_say(block)) {
+        *ret_text = NULL;
+        if (ret_len)
+            *ret_len = 0;
+        return PEG_OK;
+    }
+    status = nonce_of(block, nonce, reterr);
+    if (!status) {
+        put_text(block, nonce, &out);
+        status = put_artifact(block, nonce, &out, reterr);
+    }
+    if (status) {
+        peg__buf_free(&out);
+        return status;
+    }
+    put_media(block, nonce, &out);
+    return peg__buf_take(&out, ret_text, ret_len, reterr);
+}
+
+/* ---- media ---------------------------------------------------------------------------- */
+
+size_t peg__media_max(const peg_model_options *options)
+{
+    return options->max_media_bytes > 0 ? (size_t)options->max_media_bytes
+                                        : (size_t)PEG_LIMIT_REQUEST_MEDIA_BYTES;
+}
+
+/* Asks for one byte too many where a reader cannot tell its length. What cannot be read does not
+ * fit: its words are sent. */
+static bool fits(const peg_media *media, size_t max)
+{
+    peg_reader *reader = peg_media_reader(media);
+    const int64_t n_bytes = peg_reader_byte_length(reader);
+    size_t n = 0;
+    char byte;
+
+    if (n_bytes >= 0)
+        return (uint64_t)n_bytes <= max;
+    return peg_reader_read_at(reader, max, &byte, 1, &n, NULL) == PEG_OK && n == 0;
+}
+
+static bool is_listed(const char *s, const char *const *list)
+{
+    for (; *list; list++) {
+        if (strcmp(s, *list) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool starts_with_one(const char *s, const char *const *list)
+{
+    for (; *list; list++) {
+        if (strncmp(s, *list, strlen(*list)) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum peg__media_way peg__media_choose(const peg_media *media, const struct peg__media_rules *rules,
+                                      const peg_model_options *options)
+{
+    static const char *const web[] = {"https://", "http://", NULL};
+    const unsigned ways = rules->ways[peg_media_kind_of(media)];
+    const char *type = peg_safe_mime_type(peg_media_mime_type(media));
+
+    if ((ways & 1U << PEG__MEDIA_FILE_ID) && peg_media_file_id(media)[0])
+        return PEG__MEDIA_FILE_ID;
+    if ((ways & 1U << PEG__MEDIA_URI) &&
+        starts_with_one(peg_media_uri(media), rules->schemes ? rules->schemes : web))
+        return PEG__MEDIA_URI;
+    if ((ways & 1U << PEG__MEDIA_BYTES) && peg_media_has_bytes(media) &&
+        (!rules->types || is_listed(type, rules->types)) && fits(media, peg__media_max(options)))
+        return PEG__MEDIA_BYTES;
+    return PEG__MEDIA_TEXT;
+}
+
+peg_status peg__content_media(const peg_block *block, size_t i, enum peg__media_way way,
+                              char **ret_text, size_t *ret_len, peg_error *reterr)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    const peg_media *media = peg_block_media(block, i);
+    char nonce[NONCE];
+    peg_status status;
+
+    peg__media_marker_write(media, &out);
+    if (way == PEG__MEDIA_TEXT) {
+        status = nonce_of(block, nonce, reterr);
+        if (status) {
+            peg__buf_free(&out);
+            return status;
+        }
+        peg__buf_putc(&out, '\n');
+        peg__media_write(media, &(const struct peg__media_frame){.nonce = nonce, .may_trust = true},
+                         &out);
+    }
+    return peg__buf_take(&out, ret_text, ret_len, reterr);
+}
