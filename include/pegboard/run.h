@@ -62,6 +62,12 @@ typedef struct peg_run_options {
     peg_spool_store *spool;     /* where text results go [memory, one per call] */
     peg_pool *pool;             /* where handlers run [inline] */
     const peg_run_hooks *hooks; /* [none] */
+    /* A handler that failed is run again so many times [0], after so long, and so much longer each
+     * time [1]. Not one that ran out of time: it may still be running. should_retry of the hooks
+     * decides instead if there is one. */
+    unsigned max_retries;
+    int64_t retry_delay_ms;
+    double retry_factor;
 } peg_run_options;
 
 /*

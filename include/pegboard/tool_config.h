@@ -11,7 +11,8 @@
  *    "retry_config": {"max_retries": 2, "backoff_base": "1s", "backoff_factor": 2}}
  *
  * Members that are missing have their default. Durations are text such as "1m30s", or whole
- * nanoseconds. In a peg_loop the host's own limits are ceilings: a turn can only ask for less.
+ * nanoseconds. What a peg_loop sets itself wins over what the turn says; a turn, which may come
+ * from a file, gets at most 1,000 iterations and an hour a call.
  */
 
 #include <pegboard/turn.h>
@@ -62,7 +63,7 @@ PEG_API PEG_MUST_USE peg_status peg_turn_set_tool_config(peg_turn *turn,
  * ms, s, m, h. PEG_EPARSE (E_DURATION). */
 PEG_API PEG_MUST_USE peg_status peg_duration_parse(peg_str text, int64_t *ret_ns,
                                                    peg_error *reterr);
-enum { PEG_DURATION_TEXT = 32 };
+enum { PEG_DURATION_TEXT = 64 };
 PEG_API void peg_duration_text(int64_t ns, char ret_text[PEG_DURATION_TEXT]);
 
 #ifdef __cplusplus

@@ -91,6 +91,11 @@ enum {
     PEG_LIMIT_RESULT_BYTES = 8 << 20,
     PEG_LIMIT_ARGS_BYTES = 4 << 20,
     PEG_LIMIT_ATTEMPTS = 10,
+    /* Whatever retry_factor makes of it. */
+    PEG_LIMIT_RETRY_MS = 600000,
+    /* What a turn may ask for where the host set nothing: it may come from a file. */
+    PEG_LIMIT_TURN_ITERATIONS = 1000,
+    PEG_LIMIT_TURN_TIMEOUT_MS = 3600000,
     /* Calls made by handlers of calls: agents below agents are a few levels deep, and each may take
      * kilobytes of stack. */
     PEG_LIMIT_CALL_DEPTH = 64,
@@ -196,6 +201,30 @@ enum {
 
     /* SQLite: how long to wait for another connection's lock; writers hold it for milliseconds. */
     PEG_LIMIT_SQLITE_BUSY_MS = 5000,
+
+    /* Tools in one request; OpenAI's own limit, and what models still choose well from. */
+    PEG_LIMIT_OPENAI_TOOLS = 128,
+    PEG_LIMIT_OTHER_TOOLS = 512,
+    /* All of them: [A-Za-z0-9_-]{1,64}. */
+    PEG_LIMIT_PROVIDER_NAME_BYTES = 64,
+    /* Told in one loss report; more nobody reads. */
+    PEG_LIMIT_LOSSES = 10000,
+    /* Schemas inside schemas, where they are rewritten for a provider: some 2 KiB of stack each. */
+    PEG_LIMIT_REWRITE_DEPTH = 64,
+    /* Where $ref is written out in place: schemas that apply together, references inside each
+     * other, references and bytes of one tool. */
+    PEG_LIMIT_INLINED_TOGETHER = 16,
+    PEG_LIMIT_INLINED_DEPTH = 32,
+    PEG_LIMIT_INLINED_REFS = 1000,
+    PEG_LIMIT_INLINED_BYTES = 1 << 20,
+    /* What is moved into a description: of one keyword, and in all. */
+    PEG_LIMIT_DESCRIBED_BYTES = 512,
+    PEG_LIMIT_DESCRIBED_BYTES_ALL = 4096,
+    /* OpenAI's own, of one strict schema. */
+    PEG_LIMIT_STRICT_PROPERTIES = 5000,
+    PEG_LIMIT_STRICT_DEPTH = 10,
+    PEG_LIMIT_STRICT_ENUM = 1000,
+    PEG_LIMIT_STRICT_BYTES = 120000,
 };
 
 #endif

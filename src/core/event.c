@@ -21,6 +21,10 @@ static const char *const event_names[PEG_N_EVENT_KINDS] = {
     [PEG_EVENT_LIMIT] = "limit",
     [PEG_EVENT_WARNING] = "warning",
     [PEG_EVENT_ERROR] = "error",
+    [PEG_EVENT_INFERENCE_START] = "inference_start",
+    [PEG_EVENT_INFERENCE_END] = "inference_end",
+    [PEG_EVENT_TOOL_ARGS] = "tool_args",
+    [PEG_EVENT_PAUSE] = "pause",
 };
 
 const char *peg_event_name(peg_event_kind kind)

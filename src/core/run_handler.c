@@ -363,16 +363,34 @@ static enum peg__job_end await_attempt(struct peg__run *run)
     return end;
 }
 
+/* What the options say, where no hook decides. */
+static bool has_retries(const struct peg__run *run, const peg_error *failure, int64_t *ret_delay_ms)
+{
+    const peg_run_options *options = &run->options;
+    double delay_ms = (double)options->retry_delay_ms;
+
+    if (run->call->attempt > options->max_retries || failure->status == PEG_ETIMEOUT ||
+        failure->status == PEG_ECANCELED)
+        return false;
+    for (unsigned i = 1; i < run->call->attempt && options->retry_factor > 0; i++)
+        delay_ms *= options->retry_factor;
+    *ret_delay_ms = delay_ms < PEG_LIMIT_RETRY_MS ? (int64_t)delay_ms : PEG_LIMIT_RETRY_MS;
+    return true;
+}
+
 static bool wants_retry(struct peg__run *run, const peg_error *failure)
 {
     const peg_run_hooks *hooks = run->options.hooks;
     int64_t delay_ms = 0;
+    bool wants;
 
-    if (!hooks || !hooks->should_retry || run->call->attempt >= run->options.max_attempts)
+    if (run->call->attempt >= run->options.max_attempts || peg_ctx_check(run->ctx, NULL))
         return false;
-    if (peg_ctx_check(run->ctx, NULL))
-        return false;
-    if (!hooks->should_retry(run->call, failure, run->call->attempt, &delay_ms, hooks->user))
+    if (hooks && hooks->should_retry)
+        wants = hooks->should_retry(run->call, failure, run->call->attempt, &delay_ms, hooks->user);
+    else
+        wants = has_retries(run, failure, &delay_ms);
+    if (!wants)
         return false;
     return delay_ms <= 0 || peg_ctx_wait(run->ctx, delay_ms, NULL) == PEG_OK;
 }
