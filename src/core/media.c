@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -529,32 +530,6 @@ peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc, pe
 
 /* ---- base 64 ----------------------------------------------------------------------------- */
 
-static const char digits64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/* Writes 4 characters for every 3 bytes begun, and a NUL. */
-static void encode64(const unsigned char *in, size_t n, char *out)
-{
-    size_t i = 0;
-
-    for (; n - i >= 3; i += 3) {
-        const unsigned three = (unsigned)in[i] << 16 | (unsigned)in[i + 1] << 8 | in[i + 2];
-
-        *out++ = digits64[three >> 18];
-        *out++ = digits64[three >> 12 & 63];
-        *out++ = digits64[three >> 6 & 63];
-        *out++ = digits64[three & 63];
-    }
-    if (n - i > 0) {
-        const unsigned three = (unsigned)in[i] << 16 | (n - i > 1 ? (unsigned)in[i + 1] << 8 : 0);
-
-        *out++ = digits64[three >> 18];
-        *out++ = digits64[three >> 12 & 63];
-        *out++ = (char)(n - i > 1 ? digits64[three >> 6 & 63] : '=');
-        *out++ = '=';
-    }
-    *out = '\0';
-}
-
 peg_status peg_media_base64(const peg_media *media, size_t max, char **ret_text, size_t *ret_len,
                             peg_error *reterr)
 {
@@ -570,11 +545,11 @@ peg_status peg_media_base64(const peg_media *media, size_t max, char **ret_text,
             return status;
         bytes.ptr = read;
     }
-    len = (bytes.len + 2) / 3 * 4; /* memory holds the bytes, so this cannot overflow */
+    len = peg__base64_len(bytes.len); /* memory holds the bytes, so this cannot overflow */
     text = peg__alloc(len + 1);
     if (!text)
         return peg__fail_nomem(reterr);
-    encode64((const unsigned char *)bytes.ptr, bytes.len, text);
+    peg__base64_encode(bytes, text);
     *ret_text = text;
     if (ret_len)
         *ret_len = len;

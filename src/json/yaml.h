@@ -9,6 +9,7 @@
  *   yaml_scalar.c   what a scalar without quotes means
  *   yaml_members.c  `<<` and names that come twice
  *   yaml_build.c    the tree -> a document, aliases expanded
+ *   yaml_locate.c   where in the text a value of the document stands
  */
 
 #include "base/arena.h"
@@ -63,6 +64,13 @@ struct peg__yaml_reader {
     size_t expanded;         /* bytes of all expansions so far */
     peg_error *reterr;
 };
+
+/* Reads `text` of *r into a tree of nodes in its arena, which the caller frees in any case; the
+ * rest of *r is filled in. *ret_root is NULL if there is no document. */
+peg_status peg__yaml_read(struct peg__yaml_reader *r, const peg_json_options *options,
+                          const struct peg__yaml_node **ret_root);
+/* libyaml counts characters, we tell bytes. */
+size_t peg__yaml_offset(peg_str text, size_t index);
 
 /* Adds the place of a node to the error and returns its status. */
 peg_status peg__yaml_fail_at(const struct peg__yaml_reader *r, size_t index, peg_status status);

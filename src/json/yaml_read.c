@@ -3,7 +3,7 @@
 /*
  * Reads YAML: libyaml's events become a tree of nodes. Read it from the bottom up:
  *
- *   peg_yaml_parse -> read_document -> take_event -> add_scalar, add_alias, begin, end
+ *   peg__yaml_read -> read_document -> take_event -> add_scalar, add_alias, begin, end
  *
  * An alias is an edge to a node that is complete, so the tree stays small however
  * much it stands for. Each node knows the weight and height of what it expands
@@ -44,8 +44,7 @@ static int shown(peg_str s)
     return s.len > SHOWN_BYTES ? SHOWN_BYTES : (int)s.len;
 }
 
-/* libyaml counts characters, we tell bytes. */
-static size_t offset_of(peg_str text, size_t index)
+size_t peg__yaml_offset(peg_str text, size_t index)
 {
     size_t offset = 0;
 
@@ -61,7 +60,7 @@ static size_t offset_of(peg_str text, size_t index)
 peg_status peg__yaml_fail_at(const struct peg__yaml_reader *r, size_t index, peg_status status)
 {
     if (r->reterr)
-        peg__error_at(r->reterr, r->text, offset_of(r->text, index));
+        peg__error_at(r->reterr, r->text, peg__yaml_offset(r->text, index));
     return status;
 }
 
@@ -501,41 +500,61 @@ static bool has_too_many_tag_directives(peg_str text)
     return n > PEG_LIMIT_YAML_TAG_DIRECTIVES;
 }
 
-/* Requires a parser that was initialised. */
-static peg_status parse(struct composer *c, peg_json_doc **ret_doc)
+static peg_status check_text(const struct peg__yaml_reader *r)
 {
-    static const struct peg__yaml_node nothing = {.kind = PEG__YAML_SCALAR};
+    if (r->text.len > r->limits.max_bytes)
+        return peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
+                         "the text has %zu bytes and may have %zu (max_bytes)", r->text.len,
+                         r->limits.max_bytes);
+    if (has_too_many_tag_directives(r->text))
+        return peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
+                         "the text has more than %d %%TAG directives; tags are of no use here",
+                         PEG_LIMIT_YAML_TAG_DIRECTIVES);
+    return PEG_OK;
+}
+
+/* The arena goes to `r` in any case. */
+static peg_status compose(struct peg__yaml_reader *r, const struct peg__yaml_node **ret_root)
+{
+    struct composer c = {.r = *r, .anchors = PEG__MAP(PEG_LIMIT_YAML_ANCHORS)};
     peg_status status;
 
-    yaml_parser_set_encoding(&c->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&c->parser, (const unsigned char *)c->r.text.ptr, c->r.text.len);
-    status = read_document(c);
-    /* A text without a document, as an empty file is, reads as null. */
-    return status ? status : peg__yaml_build(c->root ? c->root : &nothing, ret_doc, c->r.reterr);
+    if (!yaml_parser_initialize(&c.parser))
+        return peg__fail_nomem(r->reterr);
+    yaml_parser_set_encoding(&c.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&c.parser, (const unsigned char *)r->text.ptr, r->text.len);
+    status = read_document(&c);
+    yaml_parser_delete(&c.parser);
+    peg__map_free(&c.anchors);
+    *r = c.r;
+    if (!status)
+        *ret_root = c.root;
+    return status;
+}
+
+peg_status peg__yaml_read(struct peg__yaml_reader *r, const peg_json_options *options,
+                          const struct peg__yaml_node **ret_root)
+{
+    peg_status status;
+
+    r->limits = fill_in(options);
+    if (!r->text.len)
+        r->text = peg__str("");
+    status = check_text(r);
+    return status ? status : compose(r, ret_root);
 }
 
 peg_status peg_yaml_parse(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
                           peg_error *reterr)
 {
-    struct composer c = {
-        .r = {.text = text.len ? text : peg__str(""), .limits = fill_in(options), .reterr = reterr},
-        .anchors = PEG__MAP(PEG_LIMIT_YAML_ANCHORS),
-    };
-    peg_status status;
+    static const struct peg__yaml_node nothing = {.kind = PEG__YAML_SCALAR};
+    struct peg__yaml_reader r = {.text = text, .reterr = reterr};
+    const struct peg__yaml_node *root = NULL;
+    peg_status status = peg__yaml_read(&r, options, &root);
 
-    if (text.len > c.r.limits.max_bytes)
-        return peg__fail(reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
-                         "the text has %zu bytes and may have %zu (max_bytes)", text.len,
-                         c.r.limits.max_bytes);
-    if (has_too_many_tag_directives(text))
-        return peg__fail(reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
-                         "the text has more than %d %%TAG directives; tags are of no use here",
-                         PEG_LIMIT_YAML_TAG_DIRECTIVES);
-    if (!yaml_parser_initialize(&c.parser))
-        return peg__fail_nomem(reterr);
-    status = parse(&c, ret_doc);
-    yaml_parser_delete(&c.parser);
-    peg__map_free(&c.anchors);
-    peg__arena_free(&c.r.arena);
+    /* A text without a document, as an empty file is, reads as null. */
+    if (!status)
+        status = peg__yaml_build(root ? root : &nothing, ret_doc, reterr);
+    peg__arena_free(&r.arena);
     return status;
 }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The nodes of a YAML text know where they start, so the text is read once more for them. */
+
+#include "base/str.h"
+#include "json/locate.h"
+#include "json/yaml.h"
+
+static const struct peg__yaml_node *member_of(const struct peg__yaml_node *mapping, peg_str token)
+{
+    for (const struct peg__yaml_node *key = mapping->u.children.first; key; key = key->next->next) {
+        if (!key->is_dropped && peg__pointer_is_name(token, peg__yaml_resolve(key)->u.scalar.text))
+            return key->next;
+    }
+    return NULL;
+}
+
+static const struct peg__yaml_node *item_of(const struct peg__yaml_node *sequence, peg_str token)
+{
+    const struct peg__yaml_node *item = sequence->u.children.first;
+
+    for (size_t i = peg__pointer_index(token); item && i > 0; i--)
+        item = item->next;
+    return item;
+}
+
+static const struct peg__yaml_node *child_of(const struct peg__yaml_node *node, peg_str token)
+{
+    node = peg__yaml_resolve(node);
+    if (node->kind == PEG__YAML_MAPPING)
+        return member_of(node, token);
+    return node->kind == PEG__YAML_SEQUENCE ? item_of(node, token) : NULL;
+}
+
+size_t peg__yaml_locate(peg_str text, const peg_json_options *options, peg_str pointer)
+{
+    struct peg__yaml_reader r = {.text = text};
+    const struct peg__yaml_node *node = NULL;
+    size_t index = 0;
+    peg_str token;
+
+    if (!peg__yaml_read(&r, options, &node) && node)
+        index = node->index;
+    while (node && peg__pointer_next(&pointer, &token) && (node = child_of(node, token)))
+        index = node->index;
+    peg__arena_free(&r.arena);
+    return peg__yaml_offset(text, index);
+}
