@@ -198,6 +198,8 @@ enum {
     PEG_LIMIT_REPLY_BYTES = 64 << 20,
     /* As many as a turn may have blocks. */
     PEG_LIMIT_REPLY_PARTS = 100000,
+    /* Of these, calls and items that OpenAI's fragments name: looked for one after the other. */
+    PEG_LIMIT_REPLY_SLOTS = 1024,
 
     /* SQLite: how long to wait for another connection's lock; writers hold it for milliseconds. */
     PEG_LIMIT_SQLITE_BUSY_MS = 5000,
@@ -225,6 +227,31 @@ enum {
     PEG_LIMIT_STRICT_DEPTH = 10,
     PEG_LIMIT_STRICT_ENUM = 1000,
     PEG_LIMIT_STRICT_BYTES = 120000,
+
+    /* Turns that one list tells of: each takes some 150 bytes meanwhile. */
+    PEG_LIMIT_STORE_TURNS = 1000000,
+    /* A turn store in memory forgets nothing by itself; turns that share blocks share their
+     * memory, but each block counts each time. */
+    PEG_LIMIT_MEMORY_TURNS = 10000,
+    PEG_LIMIT_STORE_BLOCKS = 1000000,
+    /* Blocks, and bytes of them, whose digest a store in SQLite remembers: ten long turns. */
+    PEG_LIMIT_STORE_CACHE = 1 << 17,
+    PEG_LIMIT_STORE_CACHE_BYTES = 64 << 20,
+    /* Bytes of artifacts and media of one turn in files. */
+    PEG_LIMIT_STORE_BYTES = 1 << 30,
+
+    /* Lines of an HTTP answer before its body; curl alone would take more. */
+    PEG_LIMIT_HTTP_HEADER_BYTES = 256 << 10,
+    /* Handles with open connections that an engine keeps for its next requests. */
+    PEG_LIMIT_HTTP_IDLE = 8,
+    /* How often a request looks at what nobody wakes it for. */
+    PEG_LIMIT_HTTP_STEP_MS = 250,
+    /* How long a server may take to close a stream that has told its end. */
+    PEG_LIMIT_HTTP_DRAIN_MS = 500,
+    /* What Retry-After is cut at: a week, which nobody waits for. */
+    PEG_LIMIT_RETRY_AFTER_MS = 7 * 24 * 3600 * 1000,
+    /* What an answer that is an error may say; the rest is not read. */
+    PEG_LIMIT_ENGINE_ERROR_BYTES = 64 << 10,
 };
 
 #endif

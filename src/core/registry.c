@@ -142,6 +142,7 @@ peg_status peg_registry_copy(peg_registry *registry, peg_registry **ret_registry
         peg__layers_free(&layers);
         return peg__fail_nomem(reterr);
     }
+    copy->is_stand_in = registry->is_stand_in;
     *ret_registry = copy;
     return PEG_OK;
 }

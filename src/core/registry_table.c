@@ -61,6 +61,7 @@ struct peg__table *peg__table_unref(struct peg__table *table)
         peg_tool_unref(table->entries[i].tool);
     peg__free(table->entries);
     peg__free(table->slots);
+    peg__shared_unref(atomic_load(&table->definitions));
     peg__free(table);
     return NULL;
 }
@@ -158,8 +159,11 @@ peg_status peg__table_reserve(struct peg__table *table, size_t n)
     return grow(table, table->n + n + table->n / 2);
 }
 
+/* Every change comes here: what was written down about the tools is no longer true. */
 static void count(struct peg__table *table, const struct peg__entry *entry, int by)
 {
+    if (atomic_load_explicit(&table->definitions, memory_order_relaxed))
+        peg__shared_unref(atomic_exchange(&table->definitions, NULL));
     table->n += (size_t)by;
     if (entry->tool->def.ephemeral)
         table->n_ephemeral += (size_t)by;

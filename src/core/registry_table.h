@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/tool.h"
+#include "json/shared.h"
 
 struct peg__entry {
     peg_tool *tool; /* NULL in a hole, which a removed one leaves */
@@ -27,6 +28,7 @@ struct peg__table {
     size_t n_entries;           /* holes included */
     size_t capacity;
     uint32_t *slots; /* index into entries + 1, or 0; twice the capacity */
+    _Atomic(struct peg__shared *) definitions; /* see registry_definitions.c; NULL: not made yet */
 };
 
 enum { PEG__NO_INDEX = -1 };

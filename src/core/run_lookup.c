@@ -6,7 +6,9 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "core/registry.h"
 #include "core/run.h"
 #include "pegboard/registry.h"
 
@@ -52,16 +54,25 @@ static peg_status refuse_unknown(struct peg__run *run, peg_registry *registry, p
     return peg__run_refuse_text(run, "E_TOOL_NOT_FOUND", "", &sentence, reterr);
 }
 
+/* Whoever runs a turn from a file without its tools should find out why nothing works. */
+static peg_status refuse_without_registry(struct peg__run *run, peg_error *reterr)
+{
+    peg__log(PEG_LOG_WARN, "E_TOOL_NO_REGISTRY",
+             "a call of '%.*s' was refused: there is no tool registry in the context",
+             PEG_ARG(run->record->tool));
+    return peg__run_refuse(run, "E_TOOL_NO_REGISTRY", "", reterr,
+                           "no tool registry in context: the tool '%.*s' cannot be run here; "
+                           "answer without it",
+                           PEG_ARG(run->record->tool));
+}
+
 peg_status peg__run_look_up(struct peg__run *run, peg_error *reterr)
 {
     peg_registry *registry = peg_ctx_registry(run->ctx);
 
-    if (!registry)
-        return peg__run_refuse(run, "E_TOOL_NO_REGISTRY", "", reterr,
-                               "the tool '%.*s' cannot be run: this conversation has no tools "
-                               "attached; answer without it",
-                               PEG_ARG(run->record->tool));
-    run->tool = peg_registry_get(registry, run->record->tool);
+    run->tool = registry ? peg_registry_get(registry, run->record->tool) : NULL;
+    if (!run->tool && peg__registry_is_absent(registry))
+        return refuse_without_registry(run, reterr);
     if (!run->tool)
         return refuse_unknown(run, registry, reterr);
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "turn/tool_config.h"
 #include "turn/turn.h"
 
 /* All complaints, "; " between them. Those that an error has no room for are counted. */
@@ -68,6 +69,12 @@ static void check_loop(struct complaints *all, const peg_loop *loop)
         complain(all, "loop.max_parallel is above 256");
     if ((unsigned)loop->auto_ack > PEG_AUTO_ACK_OFF)
         complain(all, "loop.auto_ack is no peg_auto_ack");
+    if ((unsigned)loop->advertise > PEG_ADVERTISE_STRICT)
+        complain(all, "loop.advertise is no peg_advertise");
+    if ((unsigned)loop->pending > PEG_PENDING_UNKNOWN)
+        complain(all, "loop.pending is no peg_pending_policy");
+    if (loop->tools && peg__tool_config_check(loop->tools, &error))
+        complain(all, error.message);
     if (peg__storage_check(loop->storage, &error))
         complain(all, error.message);
     check_steps(all, "loop.input", loop->input != NULL, loop->n_input);

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/ctx.h"
+#include "core/registry.h"
 #include "turn/host.h"
 #include "turn/pipeline.h"
 #include "turn/storage.h"
@@ -103,15 +104,6 @@ static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middle
 
 /* ---- the executor --------------------------------------------------------------- */
 
-static peg_status standard_executor(peg_dispatch *dispatch, peg_error *reterr)
-{
-    const peg_status status = dispatch->loop->engine(dispatch, dispatch->loop->user, reterr);
-
-    if (status || peg__dispatch_is_over(dispatch))
-        return status;
-    return peg_dispatch_run_calls(dispatch, NULL, reterr);
-}
-
 static bool acks_by_itself(const peg_loop *loop)
 {
     if (loop->auto_ack == PEG_AUTO_ACK_DEFAULT)
@@ -125,7 +117,7 @@ static peg_status execute(peg_dispatch *dispatch, peg_error *reterr)
     peg_error why = PEG__HOST_ERROR;
     peg_status status;
 
-    status = loop->engine ? standard_executor(dispatch, &why)
+    status = loop->engine ? peg__dispatch_infer(dispatch, &why)
                           : loop->executor(dispatch, loop->user, &why);
     if (!status || peg__dispatch_is_stopped(dispatch))
         return PEG_OK; /* whatever it says: it was asked to stop */
@@ -205,6 +197,8 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
 
     if (!status)
         status = run_pipeline(dispatch, loop->input, loop->n_input, "dispatch-input", reterr);
+    if (loop->engine && goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
+        status = peg__dispatch_settle_pending(dispatch, reterr);
     asking.n_calls = count_calls(dispatch);
     if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
         status = execute(dispatch, reterr);
@@ -231,7 +225,11 @@ static peg_status iterate(peg_dispatch *dispatch, peg_error *reterr)
         return status;
     peg__turn_swap_in(dispatch->target, dispatch->turn);
     end_span(dispatch->ctx, &span, &end);
-    return PEG_OK;
+    if (!dispatch->stops_after_iteration)
+        return PEG_OK;
+    if (reterr)
+        *reterr = dispatch->stop_error;
+    return dispatch->stop_error.status;
 }
 
 /* ---- the loop ------------------------------------------------------------------- */
@@ -248,12 +246,12 @@ static peg_status refuse_more(peg_dispatch *dispatch, unsigned max, peg_error *r
 
 static peg_status loop(peg_dispatch *dispatch, peg_error *reterr)
 {
-    const int given = dispatch->loop->max_iterations;
-    const unsigned max = given < 0 ? UINT32_MAX : given ? (unsigned)given : PEG_LIMIT_ITERATIONS;
-    peg_status status = PEG_OK;
+    peg_status status = peg__dispatch_read_config(dispatch, reterr);
 
     while (!status && !peg__dispatch_is_over(dispatch)) {
-        if (dispatch->iteration >= max)
+        const unsigned max = (unsigned)dispatch->config.max_iterations;
+
+        if (dispatch->iteration >= max && max != INT32_MAX)
             return refuse_more(dispatch, max, reterr);
         status = iterate(dispatch, reterr);
         dispatch->iteration++;
@@ -344,7 +342,7 @@ static peg_status set_up(peg_dispatch *dispatch, peg_ctx *ctx, peg_registry *reg
         return peg__fail_no_randomness(reterr);
     dispatch->last_subscription = &dispatch->subscriptions;
     if ((status = registry ? peg_registry_copy(registry, &dispatch->registry, reterr)
-                           : peg_registry_new(NULL, 0, &dispatch->registry, reterr)) ||
+                           : peg__registry_stand_in(&dispatch->registry, reterr)) ||
         (status = peg_turn_copy(dispatch->target, &dispatch->turn, reterr)) ||
         (status = make_context(dispatch, ctx, reterr)))
         return status;
@@ -356,6 +354,7 @@ static void tear_down(peg_dispatch *dispatch)
 {
     peg__dispatch_end_subscriptions(dispatch);
     peg__streams_free(&dispatch->streams);
+    peg__shared_unref(dispatch->offered);
     peg_turn_free(dispatch->turn);
     peg_ctx_unref(dispatch->ctx);
     peg_ctx_unref(dispatch->base_ctx);

@@ -6,6 +6,8 @@
  * A dispatch while it runs.
  *
  *   dispatch.c          the loop: iterations, flush, how it ends
+ *   dispatch_infer.c    the standard executor: what is pending, the model, its calls
+ *   dispatch_sync.c     definitions and settings on the turn, before the model is asked
  *   dispatch_forge.c    the queries of the artifacts that there are
  *   dispatch_calls.c    running the calls a model asked for
  *   dispatch_signal.c   ack, nack, abort, and who hears of an ack
@@ -17,6 +19,7 @@
 #include "pegboard/dispatch.h"
 #include "turn/pipeline.h"
 #include "turn/stream.h"
+#include "json/shared.h"
 
 enum peg__signal { PEG__SIGNAL_NONE, PEG__SIGNAL_ACK, PEG__SIGNAL_NACK };
 
@@ -36,6 +39,12 @@ struct peg_dispatch {
     struct peg_subscription *subscriptions; /* in order */
     struct peg_subscription **last_subscription;
     struct peg__streams streams;
+    peg_tool_config config;      /* that holds now */
+    struct peg__shared *offered; /* definitions; NULL before the first sync */
+    bool has_results;            /* a call of this dispatch was answered */
+    bool stops_after_iteration;  /* a call failed, and errors end the loop: stop_error says which */
+    peg_error stop_error;
+    bool has_warned_of_absence;
     bool has_warned;       /* of queries that are not offered */
     bool has_run_calls;    /* in this iteration */
     bool is_running_calls; /* now */
@@ -52,6 +61,22 @@ peg_status peg__dispatch_run(peg_ctx *ctx, const peg_loop *loop, peg_turn *targe
 /* ---- parts ------------------------------------------------------------------------- */
 
 peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr);
+/* The standard executor, and what comes before it. */
+peg_status peg__dispatch_settle_pending(peg_dispatch *dispatch, peg_error *reterr);
+peg_status peg__dispatch_infer(peg_dispatch *dispatch, peg_error *reterr);
+/* The settings that hold now, from loop and turn. */
+peg_status peg__dispatch_read_config(peg_dispatch *dispatch, peg_error *reterr);
+bool peg__dispatch_uses_tools(const peg_dispatch *dispatch);
+/* By the policy for what an earlier run left: it had begun, and cannot be run twice. */
+bool peg__dispatch_must_not_run(peg_dispatch *dispatch, const peg_block *call);
+/* Answers calls without running them: all that are pending, or those that must not run. */
+peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error *why,
+                                        peg_error *reterr);
+peg_status peg__dispatch_close_unknown(peg_dispatch *dispatch, peg_error *reterr);
+/* Tells whoever keeps turns; PEG_OK if nobody does. */
+peg_status peg__snapshot(peg_ctx *ctx, const peg_loop *loop, const peg_turn *turn, peg_phase phase,
+                         peg_error *reterr);
+bool peg__snapshot_is_wanted(const peg_ctx *ctx, const peg_loop *loop);
 void peg__dispatch_end_subscriptions(peg_dispatch *dispatch);
 void peg__dispatch_tell_limit(peg_dispatch *dispatch, const peg_error *error);
 

@@ -5,6 +5,10 @@
  * in its order, so that results and records stand as if they had run one after the other.
  *
  *   peg_dispatch_run_calls -> run_batch -> begin_next ... end_oldest -> keep
+ *
+ * Where somebody keeps the turn (snapshot.c), a call is marked as begun before its handler runs,
+ * and the mark goes when its result is there: whoever resumes the turn knows which calls may have
+ * run.
  */
 
 #include "base/error.h"
@@ -29,7 +33,40 @@ struct batch {
     size_t width;
     struct peg__run_tap tap;
     struct peg__map handles; /* given out and perhaps not in the turn yet */
+    bool is_kept;            /* somebody takes snapshots */
+    bool is_given_up;        /* a call failed, and errors end the loop */
 };
+
+/* ---- for those who resume ------------------------------------------------------- */
+
+/* Those between n_ended and `end` have begun and have no result. */
+static peg_status mark_begun(struct batch *batch, size_t end, peg_error *reterr)
+{
+    peg_turn *turn = batch->dispatch->turn;
+    peg_json_builder *b;
+
+    if (batch->n_ended == end)
+        return peg_turn_unset(turn, &peg_key_calls_started, reterr);
+    b = peg_json_builder_new();
+    peg_json_add_array(b);
+    for (size_t i = batch->n_ended; i < end; i++)
+        peg_json_add_string(b, peg_block_id(batch->blocks[i]));
+    peg_json_add_end(b);
+    return peg_turn_set_built(turn, &peg_key_calls_started, b, reterr);
+}
+
+static peg_status snapshot(struct batch *batch, size_t end, peg_phase phase, peg_error *reterr)
+{
+    const peg_dispatch *dispatch = batch->dispatch;
+    peg_status status;
+
+    if (!batch->is_kept)
+        return PEG_OK;
+    status = mark_begun(batch, end, reterr);
+    if (!status)
+        status = peg__snapshot(dispatch->ctx, dispatch->loop, dispatch->turn, phase, reterr);
+    return status;
+}
 
 /* ---- results -------------------------------------------------------------------- */
 
@@ -47,6 +84,7 @@ static peg_status keep(struct batch *batch, peg_record *record, peg_error *reter
     peg_block_unref(block);
     if (status)
         return status;
+    dispatch->has_results = true;
     return peg__streams_complete_call(&dispatch->streams, dispatch->ctx, record, reterr);
 }
 
@@ -88,11 +126,29 @@ static peg_status begin_next(struct batch *batch, peg_error *reterr)
     peg_status status = make_handle(batch, request.call_id, &request.handle, reterr);
 
     if (!status)
+        status = snapshot(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
+    if (!status)
         status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
                                 &request, &batch->options, &batch->tap, reterr);
     if (!status)
         batch->n_begun++;
     return status;
+}
+
+/* The first failure counts. */
+static void give_up(struct batch *batch, const peg_record *record)
+{
+    peg_dispatch *dispatch = batch->dispatch;
+    const peg_str tool = peg_record_tool(record);
+
+    if (dispatch->config.errors != PEG_ERRORS_ABORT || !peg_record_is_error(record) ||
+        batch->is_given_up)
+        return;
+    batch->is_given_up = true;
+    dispatch->stops_after_iteration = true;
+    peg__fail(&dispatch->stop_error, PEG_EHOST, "E_TOOL_ABORTED",
+              "tool execution was aborted because '%.*s' failed (%s); tool_error_handling is abort",
+              PEG_ARG(tool), peg_record_code(record));
 }
 
 static peg_status end_oldest(struct batch *batch, peg_error *reterr)
@@ -104,11 +160,15 @@ static peg_status end_oldest(struct batch *batch, peg_error *reterr)
     if (status)
         return status;
     status = keep(batch, record, reterr);
+    if (!status)
+        status = snapshot(batch, batch->n_begun, PEG_PHASE_POST_CALL, reterr);
+    give_up(batch, record);
     peg_record_unref(record);
     return status;
 }
 
-/* ---- too many ------------------------------------------------------------------- */
+/* ---- answered without being run
+ * ------------------------------------------------------------------- */
 
 static peg_status refuse_one(struct batch *batch, const peg_block *block, const peg_error *why,
                              peg_error *reterr)
@@ -139,9 +199,18 @@ static peg_status refuse_one(struct batch *batch, const peg_block *block, const 
     return status;
 }
 
-static peg_status refuse_rest(struct batch *batch, peg_error *reterr)
+static peg_status refuse_from(struct batch *batch, size_t first, const peg_error *why,
+                              peg_error *reterr)
 {
     peg_status status = PEG_OK;
+
+    for (size_t i = first; i < batch->n_blocks && !status; i++)
+        status = refuse_one(batch, batch->blocks[i], why, reterr);
+    return status;
+}
+
+static peg_status refuse_too_many(struct batch *batch, peg_error *reterr)
+{
     peg_error why;
 
     peg__fail(&why, PEG_ELIMIT, "E_LIMIT_CALLS",
@@ -149,9 +218,15 @@ static peg_status refuse_rest(struct batch *batch, peg_error *reterr)
               "at a time",
               batch->n_blocks, batch->max_calls);
     peg__dispatch_tell_limit(batch->dispatch, &why);
-    for (size_t i = batch->max_calls; i < batch->n_blocks && !status; i++)
-        status = refuse_one(batch, batch->blocks[i], &why, reterr);
-    return status;
+    return refuse_from(batch, batch->max_calls, &why, reterr);
+}
+
+static peg_status refuse_after_failure(struct batch *batch, peg_error *reterr)
+{
+    peg_error why;
+
+    peg__fail(&why, PEG_EHOST, "E_TOOL_ABORTED", "not executed: an earlier call failed");
+    return refuse_from(batch, batch->n_begun, &why, reterr);
 }
 
 /* ---- all of them ---------------------------------------------------------------- */
@@ -160,7 +235,8 @@ static peg_status refuse_rest(struct batch *batch, peg_error *reterr)
 static bool may_begin(const struct batch *batch, size_t n_calls)
 {
     return batch->n_begun < n_calls && batch->n_begun - batch->n_ended < batch->width &&
-           !peg_dispatch_nack_error(batch->dispatch) && !peg__dispatch_is_stopped(batch->dispatch);
+           !batch->is_given_up && !peg_dispatch_nack_error(batch->dispatch) &&
+           !peg__dispatch_is_stopped(batch->dispatch);
 }
 
 /* Whatever was begun is ended, also after a failure: its handler may still hold a thread. */
@@ -178,8 +254,10 @@ static peg_status run_batch(struct batch *batch, peg_error *reterr)
     }
     while (batch->n_ended < batch->n_begun)
         end_oldest(batch, NULL);
+    if (!status && batch->is_given_up)
+        return refuse_after_failure(batch, reterr);
     if (!status && batch->n_ended == n_calls && n_calls < batch->n_blocks)
-        status = refuse_rest(batch, reterr);
+        status = refuse_too_many(batch, reterr);
     return status;
 }
 
@@ -204,14 +282,28 @@ static peg_status collect(struct batch *batch, peg_error *reterr)
     return PEG_OK;
 }
 
+static void set_retries(peg_run_options *options, const peg_tool_config *config)
+{
+    if (config->errors != PEG_ERRORS_RETRY)
+        return;
+    options->max_retries = (unsigned)config->max_retries;
+    options->retry_delay_ms = config->backoff_ns / 1000000;
+    options->retry_factor = config->backoff_factor;
+}
+
 static peg_status set_options(struct batch *batch, peg_error *reterr)
 {
     const peg_loop *loop = batch->dispatch->loop;
+    const peg_tool_config *config = &batch->dispatch->config;
     const int max_calls = loop->max_calls;
 
     batch->options = loop->call;
+    if (!batch->options.timeout_ms)
+        batch->options.timeout_ms = (config->timeout_ns + 999999) / 1000000;
+    set_retries(&batch->options, config);
+    batch->is_kept = peg__snapshot_is_wanted(batch->dispatch->ctx, loop);
     batch->max_calls = max_calls < 0 ? SIZE_MAX : max_calls ? (size_t)max_calls : PEG_LIMIT_CALLS;
-    batch->width = loop->max_parallel > 1 ? loop->max_parallel : 1;
+    batch->width = (size_t)config->max_parallel;
     if (batch->width > batch->n_blocks)
         batch->width = batch->n_blocks;
     batch->runs = peg__alloc_zero(batch->width, sizeof(*batch->runs));
@@ -226,6 +318,43 @@ static void release(struct batch *batch)
     peg__free(batch->runs);
     peg__map_free(&batch->handles);
 }
+
+/* ---- without running them --------------------------------------------------------- */
+
+/* Those of which `must` is true, all if it is NULL. */
+static peg_status refuse_those(peg_dispatch *dispatch, const peg_error *why,
+                               bool (*must)(peg_dispatch *dispatch, const peg_block *call),
+                               peg_error *reterr)
+{
+    struct batch batch = {.dispatch = dispatch, .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
+    peg_status status = collect(&batch, reterr);
+
+    for (size_t i = 0; i < batch.n_blocks && !status; i++) {
+        if (!must || must(dispatch, batch.blocks[i]))
+            status = refuse_one(&batch, batch.blocks[i], why, reterr);
+    }
+    release(&batch);
+    return status;
+}
+
+peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error *why,
+                                        peg_error *reterr)
+{
+    return refuse_those(dispatch, why, NULL, reterr);
+}
+
+peg_status peg__dispatch_close_unknown(peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_error why;
+
+    peg__fail(&why, PEG_ESTATE, "E_OUTCOME_UNKNOWN",
+              "it is not known whether this call was carried out: the run that began it did not "
+              "come to its end. It was not repeated; find out what is the case before you call "
+              "it again");
+    return refuse_those(dispatch, &why, peg__dispatch_must_not_run, reterr);
+}
+
+/* ---- running them ----------------------------------------------------------------- */
 
 static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
 {

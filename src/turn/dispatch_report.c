@@ -32,6 +32,17 @@ peg_status peg_dispatch_report_tool_call(peg_dispatch *dispatch, peg_str call_id
     return peg__streams_tell_call(&dispatch->streams, dispatch->ctx, &part, reterr);
 }
 
+/* Where a host masks arguments, they are not shown while they come in either. */
+peg_status peg_dispatch_report_args(peg_dispatch *dispatch, peg_str call_id, peg_str tool,
+                                    peg_str delta, peg_error *reterr)
+{
+    const peg_run_hooks *hooks = dispatch->loop->call.hooks;
+
+    if (hooks && hooks->mask_arguments)
+        return PEG_OK;
+    return peg__streams_tell_args(&dispatch->streams, dispatch->ctx, call_id, tool, delta, reterr);
+}
+
 void peg_dispatch_log(peg_dispatch *dispatch, const char *level, const char *kind,
                       const char *message, const peg_json *payload)
 {

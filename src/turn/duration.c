@@ -144,7 +144,7 @@ void peg_duration_text(int64_t ns, char ret_text[PEG_DURATION_TEXT])
     const uint64_t all = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
     const uint64_t hours = all / 3600000000000;
     const uint64_t minutes = all / 60000000000 % 60;
-    char seconds[16];
+    char seconds[40];
 
     if (!all)
         snprintf(seconds, sizeof(seconds), "0s");

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/ctx.h"
+#include "core/registry.h"
 #include "turn/config.h"
 #include "turn/dispatch.h"
 #include "turn/pipeline.h"
@@ -31,6 +32,7 @@ struct peg_runner {
     peg_runner_config config;
     peg_storage storage;    /* what config.loop.storage points to, if anything */
     peg_run_hooks hooks;    /* what config.loop.call.hooks points to, if anything */
+    peg_tool_config tools;  /* what config.loop.tools points to, if anything */
     peg_registry *baseline; /* never changed; each run starts with a copy */
 };
 
@@ -94,15 +96,21 @@ static peg_status copy_config(peg_runner *runner, const peg_runner_config *confi
         runner->hooks = *config->loop.call.hooks;
         own->loop.call.hooks = &runner->hooks;
     }
+    if (config->loop.tools) {
+        runner->tools = *config->loop.tools;
+        own->loop.tools = &runner->tools;
+    }
     return PEG_OK;
 }
 
-static void hold_shared(const peg_run_options *call)
+static void hold_shared(const peg_loop *loop)
 {
-    if (call->pool)
-        peg_pool_ref(call->pool);
-    if (call->spool)
-        peg_spool_store_ref(call->spool);
+    if (loop->call.pool)
+        peg_pool_ref(loop->call.pool);
+    if (loop->call.spool)
+        peg_spool_store_ref(loop->call.spool);
+    if (loop->steps)
+        peg_steps_ref(loop->steps);
 }
 
 static peg_status fill_in(peg_runner *runner, const peg_runner_config *config, peg_error *reterr)
@@ -111,6 +119,8 @@ static peg_status fill_in(peg_runner *runner, const peg_runner_config *config, p
         return peg__fail_nomem(reterr);
     if (config->registry)
         return peg_registry_copy(config->registry, &runner->baseline, reterr);
+    if (!config->n_tools)
+        return peg__registry_stand_in(&runner->baseline, reterr);
     return peg_registry_new(config->tools, config->n_tools, &runner->baseline, reterr);
 }
 
@@ -132,7 +142,7 @@ peg_status peg_runner_new(const peg_runner_config *config, peg_runner **ret_runn
         peg__free(runner);
         return status;
     }
-    hold_shared(&runner->config.loop.call);
+    hold_shared(&runner->config.loop);
     *ret_runner = runner;
     return PEG_OK;
 }
@@ -150,6 +160,7 @@ peg_runner *peg_runner_unref(peg_runner *runner)
     peg_registry_unref(runner->baseline);
     peg_pool_unref(runner->config.loop.call.pool);
     peg_spool_store_unref(runner->config.loop.call.spool);
+    peg_steps_unref(runner->config.loop.steps);
     peg__arena_free(&runner->arena);
     peg__free(runner);
     return NULL;
@@ -280,6 +291,16 @@ static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
         stops_here(scope, outcome);
 }
 
+/* It ended well: whoever keeps the turn gets all of it. */
+static void keep_final(peg_turn_scope *scope, peg_outcome *outcome)
+{
+    peg_error error;
+
+    if (outcome->end == PEG_END_ACK && peg__snapshot(scope->ctx, &scope->runner->config.loop,
+                                                     scope->turn, PEG_PHASE_FINAL, &error))
+        fail_outcome(scope, outcome, &error);
+}
+
 static peg_outcome run_turn(peg_turn_scope *scope)
 {
     const peg_clock *clock = peg_ctx_clock(scope->ctx);
@@ -291,6 +312,7 @@ static peg_outcome run_turn(peg_turn_scope *scope)
     peg_ctx_emit(scope->ctx, &event);
 
     run_parts(scope, &outcome);
+    keep_final(scope, &outcome);
 
     event.kind = PEG_EVENT_TURN_END;
     event.error = outcome.end == PEG_END_ACK ? NULL : &outcome.error;
@@ -402,6 +424,24 @@ peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
 
 /* ---- standalone dispatch -------------------------------------------------------- */
 
+/* A dispatch on its own also has a last state to keep. */
+static peg_status run_standalone(peg_ctx *ctx, const peg_loop *loop, peg_turn *turn,
+                                 peg_registry *registry, peg_outcome *ret_outcome,
+                                 peg_error *reterr)
+{
+    peg_outcome outcome;
+    const peg_status status = peg__dispatch_run(ctx, loop, turn, registry, &outcome, reterr);
+
+    if (status)
+        return status;
+    if (outcome.end == PEG_END_ACK &&
+        peg__snapshot(ctx, loop, turn, PEG_PHASE_FINAL, &outcome.error))
+        outcome.end = PEG_END_NACK;
+    if (ret_outcome)
+        *ret_outcome = outcome;
+    return PEG_OK;
+}
+
 peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispatch_input *input,
                             peg_outcome *ret_outcome, peg_error *reterr)
 {
@@ -421,9 +461,9 @@ peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop, const peg_dispat
     if (!ctx && (status = peg_ctx_new(&fresh, reterr)))
         return status;
     ctx = ctx ? ctx : fresh;
-    status = peg__dispatch_run(ctx, loop, input->turn,
-                               input->registry ? input->registry : peg_ctx_registry(ctx),
-                               ret_outcome, reterr);
+    status = run_standalone(ctx, loop, input->turn,
+                            input->registry ? input->registry : peg_ctx_registry(ctx), ret_outcome,
+                            reterr);
     peg_ctx_unref(fresh);
     return status;
 }

@@ -12,10 +12,11 @@
 #include "core/record.h"
 #include "json/json.h"
 
-/* A message or thought. */
+/* A message or thought, or the arguments of a call that are being written. */
 struct text {
     struct peg__buf full; /* freed when it is complete */
     int64_t created_ms;
+    unsigned n_told;
     bool is_complete;
     bool is_telling; /* a sink may be looking at `full` */
 };
@@ -47,6 +48,7 @@ void peg__streams_free(struct peg__streams *streams)
 {
     free_texts(&streams->messages);
     free_texts(&streams->thoughts);
+    free_texts(&streams->args);
     PEG__MAP_EACH(&streams->calls, entry)
     {
         struct call *call = entry->value;
@@ -156,21 +158,20 @@ static void emit_text(struct peg__streams *streams, peg_ctx *ctx, struct text *t
     }
 }
 
-peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_event_kind kind,
-                             const struct peg__stream_part *part, peg_error *reterr)
+/* The text of an id with a delta added to it, in *ret_text; on failure nothing has changed. */
+static peg_status add_to_text(struct peg__streams *streams, struct peg__map *texts, peg_ctx *ctx,
+                              const struct peg__stream_part *part, struct text **ret_text,
+                              peg_error *reterr)
 {
-    struct peg__map *texts = kind == PEG_EVENT_MESSAGE ? &streams->messages : &streams->thoughts;
     struct text *text = peg__map_get(texts, part->id);
     const bool is_new = !text;
-    const int64_t now = now_ms(ctx);
-    peg_event event = {.kind = kind};
     peg_status status = check_id(part->id, reterr);
 
     if (status || (text && (status = check_open(text->is_complete, text->is_telling, reterr))) ||
         (status = check_room(streams, part->delta.len, reterr)))
         return status;
     if (!text)
-        text = begin_text(texts, part->id, now, &status);
+        text = begin_text(texts, part->id, now_ms(ctx), &status);
     if (!text)
         return fail_add(status, reterr);
     if (!append(text, part->delta)) {
@@ -180,6 +181,22 @@ peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_eve
     }
     streams->n_bytes += part->delta.len;
     text->is_complete = part->is_complete;
+    text->n_told++;
+    *ret_text = text;
+    return PEG_OK;
+}
+
+peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_event_kind kind,
+                             const struct peg__stream_part *part, peg_error *reterr)
+{
+    struct peg__map *texts = kind == PEG_EVENT_MESSAGE ? &streams->messages : &streams->thoughts;
+    const int64_t now = now_ms(ctx);
+    peg_event event = {.kind = kind};
+    struct text *text;
+    const peg_status status = add_to_text(streams, texts, ctx, part, &text, reterr);
+
+    if (status)
+        return status;
     event.u.stream = (peg_stream_event){
         .id = part->id,
         .full = peg__buf_view(&text->full),
@@ -191,6 +208,34 @@ peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_eve
     };
     emit_text(streams, ctx, text, &event);
     return PEG_OK;
+}
+
+peg_status peg__streams_tell_args(struct peg__streams *streams, peg_ctx *ctx, peg_str call_id,
+                                  peg_str tool, peg_str delta, peg_error *reterr)
+{
+    const struct peg__stream_part part = {call_id, delta, false};
+    peg_event event = {.kind = PEG_EVENT_TOOL_ARGS};
+    struct text *text;
+    const peg_status status = add_to_text(streams, &streams->args, ctx, &part, &text, reterr);
+
+    if (status)
+        return status;
+    event.u.tool_args = (peg_tool_args_event){.id = call_id,
+                                              .tool = tool,
+                                              .full = peg__buf_view(&text->full),
+                                              .delta = delta,
+                                              .sequence = text->n_told};
+    emit_text(streams, ctx, text, &event);
+    return PEG_OK;
+}
+
+void peg__streams_forget_args(struct peg__streams *streams)
+{
+    PEG__MAP_EACH(&streams->args, entry)
+    {
+        streams->n_bytes -= ((struct text *)entry->value)->full.len;
+    }
+    free_texts(&streams->args);
 }
 
 /* ---- tool calls ----------------------------------------------------------------- */

@@ -20,13 +20,14 @@ struct peg__streams {
     struct peg__map messages;
     struct peg__map thoughts;
     struct peg__map calls;
-    size_t n_bytes; /* of all that is not complete */
+    struct peg__map args; /* of calls that are being written, in this iteration */
+    size_t n_bytes;       /* of all that is not complete */
 };
 
 #define PEG__STREAMS                                                                               \
     {                                                                                              \
         .messages = PEG__MAP(PEG_LIMIT_STREAMS), .thoughts = PEG__MAP(PEG_LIMIT_STREAMS),          \
-        .calls = PEG__MAP(PEG_LIMIT_STREAMS)                                                       \
+        .calls = PEG__MAP(PEG_LIMIT_STREAMS), .args = PEG__MAP(PEG_LIMIT_STREAMS)                  \
     }
 
 void peg__streams_free(struct peg__streams *streams);
@@ -45,6 +46,13 @@ struct peg__stream_part {
  */
 peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_event_kind kind,
                              const struct peg__stream_part *part, peg_error *reterr);
+
+/* Adds to the arguments of a call that a model is writing, and emits PEG_EVENT_TOOL_ARGS. Errors as
+ * above. */
+peg_status peg__streams_tell_args(struct peg__streams *streams, peg_ctx *ctx, peg_str call_id,
+                                  peg_str tool, peg_str delta, peg_error *reterr);
+/* What is written from now on belongs to other calls, also under the same ids. */
+void peg__streams_forget_args(struct peg__streams *streams);
 
 struct peg__call_part {
     peg_str key; /* what tells calls apart, such as the id of the call block; "": call_id */

@@ -2,7 +2,7 @@
 
 /* The settings of the tool loop as a value, and as data on the turn. */
 
-#include "pegboard/tool_config.h"
+#include "turn/tool_config.h"
 
 #include <math.h>
 
@@ -172,7 +172,7 @@ peg_status peg_turn_tool_config(const peg_turn *turn, peg_tool_config *ret_confi
 
 /* ---- writing -------------------------------------------------------------------- */
 
-static peg_status check(const peg_tool_config *config, peg_error *reterr)
+peg_status peg__tool_config_check(const peg_tool_config *config, peg_error *reterr)
 {
     if ((unsigned)config->choice > PEG_CHOICE_REQUIRED ||
         (unsigned)config->errors > PEG_ERRORS_RETRY)
@@ -256,7 +256,7 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
                                        NULL};
     const peg_json *old;
     peg_json_builder *b;
-    peg_status status = check(config, reterr);
+    peg_status status = peg__tool_config_check(config, reterr);
 
     if (status)
         return status;
