@@ -200,6 +200,8 @@ enum {
     PEG_LIMIT_REPLY_PARTS = 100000,
     /* Of these, calls and items that OpenAI's fragments name: looked for one after the other. */
     PEG_LIMIT_REPLY_SLOTS = 1024,
+    /* Providers' events nest some ten deep; what is kept of them has to fit a block. */
+    PEG_LIMIT_REPLY_DEPTH = 64,
 
     /* SQLite: how long to wait for another connection's lock; writers hold it for milliseconds. */
     PEG_LIMIT_SQLITE_BUSY_MS = 5000,

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From definitions to what goes under "tools" of a request. */
+
+#include "engine/definitions.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/schema_view.h"
+
+PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
+PEG_DEFINE_CLEANUP(peg_losses, peg_losses_free)
+
+/* ---- providers --------------------------------------------------------------------------------
+ */
+
+static const char *const provider_names[PEG_N_PROVIDERS] = {
+    [PEG_PROVIDER_NEUTRAL] = "neutral",
+    [PEG_PROVIDER_OPENAI_CHAT] = "openai-chat",
+    [PEG_PROVIDER_OPENAI_RESPONSES] = "openai-responses",
+    [PEG_PROVIDER_ANTHROPIC] = "anthropic",
+    [PEG_PROVIDER_GEMINI] = "gemini",
+};
+
+const char *peg_provider_name(peg_provider provider)
+{
+    return (unsigned)provider < PEG_N_PROVIDERS ? provider_names[provider] : "unknown";
+}
+
+peg_status peg_provider_from_name(peg_str name, peg_provider *ret_provider, peg_error *reterr)
+{
+    for (unsigned i = 0; i < PEG_N_PROVIDERS; i++) {
+        if (peg__str_is(name, provider_names[i])) {
+            *ret_provider = (peg_provider)i;
+            return PEG_OK;
+        }
+    }
+    return peg__fail(reterr, PEG_ENOTFOUND, "E_PROVIDER",
+                     "there is no provider '%.*s': it is neutral, openai-chat, openai-responses, "
+                     "anthropic or gemini",
+                     (int)(name.len < 64 ? name.len : 64), name.ptr);
+}
+
+/* ---- one definition
+ * ------------------------------------------------------------------------------ */
+
+struct definition {
+    const peg_json *name;
+    const peg_json *description; /* NULL: none */
+    const peg_json *parameters;  /* NULL: any object */
+    const peg_json *examples;
+    const peg_json *output;
+};
+
+static peg_status refuse(peg_error *reterr, size_t i, const char *member, const char *sentence)
+{
+    char where[64];
+
+    peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS", "the definition at %zu: %s", i, sentence);
+    snprintf(where, sizeof(where), "/%zu%s", i, member);
+    if (reterr)
+        peg__error_where(reterr, peg__str(where));
+    return PEG_EINVAL;
+}
+
+static const peg_json *unless_null(const peg_json *value)
+{
+    return value && value->kind != PEG_JSON_NULL ? value : NULL;
+}
+
+/* Is it sure that no object is valid? */
+static bool is_no_object(const peg_json *parameters)
+{
+    const peg_json *type = peg_json_get(parameters, "type");
+
+    return type && !(peg__types_of(type) & PEG__TYPE_OBJECT);
+}
+
+static void take_member(struct definition *d, const peg_json *key)
+{
+    const peg_str name = peg_json_str(key);
+    const peg_json *value = unless_null(key + 1);
+
+    if (peg__str_is(name, "name"))
+        d->name = value;
+    else if (peg__str_is(name, "description"))
+        d->description = value;
+    else if (peg__str_is(name, "parameters"))
+        d->parameters = value;
+    else if (peg__str_is(name, "examples"))
+        d->examples = value;
+    else if (peg__str_is(name, "output"))
+        d->output = value;
+}
+
+static peg_status read_definition(const peg_json *value, size_t i,
+                                  struct definition *ret_definition, peg_error *reterr)
+{
+    struct definition d = {0};
+
+    if (value->kind != PEG_JSON_OBJECT)
+        return refuse(reterr, i, "", "a definition is an object");
+    PEG_JSON_EACH_MEMBER (value, key)
+        take_member(&d, key);
+    if (!d.name || d.name->kind != PEG_JSON_STRING || d.name->len == 0)
+        return refuse(reterr, i, "/name", "give it a \"name\", a string that is not empty");
+    if (d.description && d.description->kind != PEG_JSON_STRING)
+        return refuse(reterr, i, "/description", "\"description\" is a string");
+    if (d.description && d.description->len == 0)
+        d.description = NULL;
+    if (d.parameters && peg_json_is_true(d.parameters))
+        d.parameters = NULL;
+    if (d.parameters && d.parameters->kind != PEG_JSON_OBJECT)
+        return refuse(reterr, i, "/parameters", "\"parameters\" is a JSON Schema, an object");
+    if (d.parameters && is_no_object(d.parameters))
+        return refuse(reterr, i, "/parameters/type",
+                      "arguments of a tool are an object, so the \"type\" of \"parameters\" is "
+                      "\"object\"");
+    *ret_definition = d;
+    return PEG_OK;
+}
+
+/* ---- losses of the tool itself
+ * ------------------------------------------------------------------------ */
+
+static void lose_tool(struct peg__render *r, const char *keyword, const char *what, peg_str note)
+{
+    const peg_loss loss = {.tool = r->tool,
+                           .where = peg__str(""),
+                           .keyword = peg__str(keyword),
+                           .what = what,
+                           .note = note};
+
+    peg__losses_add(r->losses, &loss);
+}
+
+static void tell_tool(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    if (!r->losses)
+        return;
+    if (!peg__str_eq(r->tool, wire)) {
+        peg__buf_clear(&r->scratch);
+        peg__buf_printf(&r->scratch, "the provider calls it '%.*s'", PEG_ARG(wire));
+        lose_tool(r, "name", "rewritten", peg__buf_view(&r->scratch));
+    }
+    if (d->examples && peg_json_len(d->examples))
+        lose_tool(r, "examples", "dropped", peg__str("the provider has no place for examples"));
+    if (d->output)
+        lose_tool(r, "output", "dropped", peg__str("the provider is not told what a tool answers"));
+}
+
+/* ---- each provider's shape
+ * ------------------------------------------------------------------------------ */
+
+static void write_head(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    peg__out_member(r->out, "name", wire);
+    if (d->description) {
+        peg__out_key(r->out, "description");
+        peg__out_value(r->out, d->description);
+    }
+}
+
+/* "parameters" and "strict": what cannot be strict is taken back and written plainly. */
+static void write_openai_parameters(struct peg__render *r, bool says_not_strict)
+{
+    struct peg__buf *buf = r->out->buf;
+    const struct peg__out before = *r->out;
+    const size_t len = buf->len;
+    bool is_strict = r->options->strict;
+
+    peg__out_key(r->out, "parameters");
+    r->start = buf->len;
+    if (is_strict && !peg__schema_write_strict(r)) {
+        is_strict = false;
+        if (!buf->status) {
+            buf->len = len;
+            *r->out = before;
+            peg__out_key(r->out, "parameters");
+        }
+    }
+    if (!is_strict)
+        peg__schema_write_plain(r);
+    if (is_strict || says_not_strict || r->options->strict) {
+        peg__out_key(r->out, "strict");
+        peg__out_bool(r->out, is_strict);
+    }
+}
+
+static void write_chat(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    peg__out_cmember(r->out, "type", "function");
+    peg__out_key(r->out, "function");
+    peg__out_object(r->out);
+    write_head(r, d, wire);
+    write_openai_parameters(r, false);
+    peg__out_end_object(r->out);
+}
+
+/* Responses take a function for strict unless it says otherwise. */
+static void write_responses(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    peg__out_cmember(r->out, "type", "function");
+    write_head(r, d, wire);
+    write_openai_parameters(r, true);
+}
+
+static void write_anthropic(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    write_head(r, d, wire);
+    peg__out_key(r->out, "input_schema");
+    peg__schema_write_plain(r);
+}
+
+/* Without arguments there is no "parameters": Gemini refuses an object without members. */
+static void write_gemini(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    write_head(r, d, wire);
+    if (r->options->json_schema)
+        peg__schema_write_json(r);
+    else
+        peg__schema_write_gemini(r);
+}
+
+static void write_tool(struct peg__render *r, const struct definition *d, peg_str wire)
+{
+    peg__out_object(r->out);
+    switch (r->options->provider) {
+    case PEG_PROVIDER_OPENAI_CHAT:
+        write_chat(r, d, wire);
+        break;
+    case PEG_PROVIDER_OPENAI_RESPONSES:
+        write_responses(r, d, wire);
+        break;
+    case PEG_PROVIDER_ANTHROPIC:
+        write_anthropic(r, d, wire);
+        break;
+    default:
+        write_gemini(r, d, wire);
+        break;
+    }
+    peg__out_end_object(r->out);
+}
+
+static void begin_tool(struct peg__render *r, const struct definition *d)
+{
+    r->tool = peg_json_str(d->name);
+    r->root = d->parameters;
+    r->start = r->out->buf->len;
+    r->depth = 0;
+    r->n_refs = 0;
+    r->n_inside = 0;
+}
+
+/* ---- all of them
+ * ------------------------------------------------------------------------------------------- */
+
+static peg_status write_each(struct peg__render *r, const peg_json *definitions,
+                             const struct peg__names *names, peg_error *reterr)
+{
+    size_t i = 0;
+
+    PEG_JSON_EACH_ITEM (definitions, value) {
+        struct definition d;
+        const peg_status status = read_definition(value, i++, &d, reterr);
+        peg_str wire;
+
+        if (status)
+            return status;
+        wire = peg__names_out(names, peg_json_str(d.name));
+        begin_tool(r, &d);
+        if (r->options->provider == PEG_PROVIDER_NEUTRAL)
+            continue;
+        tell_tool(r, &d, wire);
+        write_tool(r, &d, wire);
+    }
+    return PEG_OK;
+}
+
+static peg_status write_tools(struct peg__render *r, const peg_json *definitions,
+                              const struct peg__names *names, peg_error *reterr)
+{
+    const bool is_gemini = r->options->provider == PEG_PROVIDER_GEMINI;
+    peg_status status;
+
+    peg__out_array(r->out);
+    if (is_gemini) {
+        peg__out_object(r->out);
+        peg__out_key(r->out, "functionDeclarations");
+        peg__out_array(r->out);
+    }
+    status = write_each(r, definitions, names, reterr);
+    if (is_gemini) {
+        peg__out_end_array(r->out);
+        peg__out_end_object(r->out);
+    }
+    peg__out_end_array(r->out);
+    return status;
+}
+
+static peg_status check_written(const struct peg__buf *out, const peg_losses *losses,
+                                peg_error *reterr)
+{
+    if (out->status == PEG_ENOMEM || (losses && losses->status))
+        return peg__fail_nomem(reterr);
+    if (out->status)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
+                         "the definitions take more than %zu bytes: offer fewer tools", out->max);
+    return PEG_OK;
+}
+
+peg_status peg__definitions_write(const peg_json *definitions,
+                                  const peg_definitions_options *options,
+                                  const struct peg__names *names, struct peg__buf *out,
+                                  peg_losses *losses, peg_error *reterr)
+{
+    struct peg__out json = {.buf = out};
+    struct peg__render r = {.out = &json,
+                            .options = options,
+                            .losses = losses,
+                            .scratch = PEG__BUF(PEG_LIMIT_TEXT_BYTES),
+                            .notes = PEG__BUF(PEG_LIMIT_DESCRIBED_BYTES_ALL)};
+    peg_status status;
+
+    if (!definitions || definitions->len == 0) {
+        peg__buf_puts(out, "[]");
+        return check_written(out, losses, reterr);
+    }
+    if (options->provider == PEG_PROVIDER_NEUTRAL) {
+        status = write_each(&r, definitions, names, reterr);
+        peg__json_write(definitions, PEG_JSON_COMPACT, out);
+    } else {
+        status = write_tools(&r, definitions, names, reterr);
+    }
+    peg__render_free(&r);
+    return status ? status : check_written(out, losses, reterr);
+}
+
+static peg_status check_options(const peg_definitions_options *options, peg_error *reterr)
+{
+    if ((unsigned)options->provider >= PEG_N_PROVIDERS)
+        return peg__fail(reterr, PEG_EINVAL, "E_PROVIDER",
+                         "there is no provider %d: use a "
+                         "PEG_PROVIDER_... constant",
+                         (int)options->provider);
+    return PEG_OK;
+}
+
+peg_status peg_definitions_render(const peg_json *definitions,
+                                  const peg_definitions_options *options, char **ret_text,
+                                  size_t *ret_len, peg_losses **ret_losses, peg_error *reterr)
+{
+    static const peg_definitions_options neutral = {.provider = PEG_PROVIDER_NEUTRAL};
+    PEG_CLEANUP(peg__names_freep) struct peg__names *names = NULL;
+    PEG_CLEANUP(peg_losses_freep) peg_losses *losses = NULL;
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    peg_status status;
+
+    if (!options)
+        options = &neutral;
+    status = check_options(options, reterr);
+    if (status)
+        return status;
+    status = peg__names_new(definitions, NULL, options, &names, reterr);
+    if (status)
+        return status;
+    if (ret_losses && !(losses = peg__losses_new()))
+        return peg__fail_nomem(reterr);
+    status = peg__definitions_write(definitions, options, names, &out, losses, reterr);
+    if (!status)
+        status = peg__buf_take(&out, ret_text, ret_len, reterr);
+    peg__buf_free(&out);
+    if (status)
+        return status;
+    if (ret_losses)
+        *ret_losses = losses;
+    losses = ret_losses ? NULL : losses;
+    return PEG_OK;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/schema_keyword.h"
+
+#include "base/str.h"
+
+static const peg_str words[] = {
+#define X(name, text) PEG_LIT(text),
+    PEG__KEYWORDS(X)
+#undef X
+};
+
+_Static_assert(PEG__KW_N <= 64, "sets of keywords are bits of 64");
+
+enum { LONGEST = sizeof("unevaluatedProperties") - 1 };
+
+/* The first keyword of each length; 0 stands for lengths that no other has. */
+static const uint8_t first_of_length[LONGEST + 1] = {
+    [3] = PEG__KW_NOT,
+    [4] = PEG__KW_TYPE,
+    [5] = PEG__KW_ITEMS,
+    [6] = PEG__KW_FORMAT,
+    [7] = PEG__KW_MINIMUM,
+    [8] = PEG__KW_REQUIRED,
+    [9] = PEG__KW_MIN_LENGTH,
+    [10] = PEG__KW_PROPERTIES,
+    [11] = PEG__KW_DESCRIPTION,
+    [12] = PEG__KW_DEPENDENCIES,
+    [13] = PEG__KW_MIN_PROPERTIES,
+    [15] = PEG__KW_ADDITIONAL_ITEMS,
+    [16] = PEG__KW_EXCLUSIVE_MINIMUM,
+    [17] = PEG__KW_DEPENDENT_REQUIRED,
+    [20] = PEG__KW_ADDITIONAL_PROPERTIES,
+    [21] = PEG__KW_UNEVALUATED_PROPERTIES,
+};
+
+enum peg__kw peg__kw_find(peg_str name)
+{
+    if (name.len > LONGEST)
+        return PEG__KW_UNKNOWN;
+    for (unsigned i = first_of_length[name.len]; i < PEG__KW_N && words[i].len == name.len; i++) {
+        /* Most pairs differ in their first or last byte. */
+        if (words[i].ptr[name.len - 1] == name.ptr[name.len - 1] &&
+            memcmp(words[i].ptr, name.ptr, name.len) == 0)
+            return (enum peg__kw)i;
+    }
+    return PEG__KW_UNKNOWN;
+}
+
+peg_str peg__kw_name(enum peg__kw keyword)
+{
+    return words[keyword];
+}
+
+enum peg__kw_shape peg__kw_shape_of(enum peg__kw keyword)
+{
+    switch (keyword) {
+    case PEG__KW_ITEMS:
+    case PEG__KW_NOT:
+    case PEG__KW_IF:
+    case PEG__KW_THEN:
+    case PEG__KW_ELSE:
+    case PEG__KW_CONTAINS:
+    case PEG__KW_ADDITIONAL_ITEMS:
+    case PEG__KW_UNEVALUATED_ITEMS:
+    case PEG__KW_ADDITIONAL_PROPERTIES:
+    case PEG__KW_UNEVALUATED_PROPERTIES:
+        return PEG__KW_ONE;
+    case PEG__KW_ALL_OF:
+    case PEG__KW_ANY_OF:
+    case PEG__KW_ONE_OF:
+    case PEG__KW_PREFIX_ITEMS:
+        return PEG__KW_LIST;
+    case PEG__KW_PROPERTIES:
+    case PEG__KW_PATTERN_PROPERTIES:
+    case PEG__KW_DEPENDENT_SCHEMAS:
+    case PEG__KW_DEFS:
+    case PEG__KW_DEFINITIONS:
+        return PEG__KW_MEMBERS;
+    default:
+        return PEG__KW_PLAIN;
+    }
+}

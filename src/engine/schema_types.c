@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Types by name and by value, and what is moved into descriptions. */
+
+#include "base/str.h"
+#include "engine/schema_view.h"
+
+static const char *const type_names[] = {"null",   "boolean", "integer", "number",
+                                         "string", "array",   "object"};
+
+unsigned peg__type_bit(peg_str name)
+{
+    for (unsigned i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
+        if (name.len && name.ptr[0] == type_names[i][0] && peg__str_is(name, type_names[i]))
+            return 1U << i;
+    }
+    return 0;
+}
+
+const char *peg__type_name(unsigned bit)
+{
+    return type_names[__builtin_ctz(bit)];
+}
+
+unsigned peg__types_of(const peg_json *type)
+{
+    unsigned types = 0;
+
+    if (!type)
+        return 0;
+    if (type->kind == PEG_JSON_STRING)
+        return peg__type_bit(peg_json_str(type));
+    if (type->kind != PEG_JSON_ARRAY)
+        return 0;
+    PEG_JSON_EACH_ITEM (type, item) {
+        if (item->kind == PEG_JSON_STRING)
+            types |= peg__type_bit(peg_json_str(item));
+    }
+    return types;
+}
+
+unsigned peg__type_of_value(const peg_json *value)
+{
+    switch (value->kind) {
+    case PEG_JSON_NULL:
+        return PEG__TYPE_NULL;
+    case PEG_JSON_BOOL:
+        return PEG__TYPE_BOOLEAN;
+    case PEG_JSON_INTEGER:
+        return PEG__TYPE_INTEGER;
+    case PEG_JSON_DECIMAL:
+        return PEG__TYPE_NUMBER;
+    case PEG_JSON_STRING:
+        return PEG__TYPE_STRING;
+    case PEG_JSON_ARRAY:
+        return PEG__TYPE_ARRAY;
+    default:
+        return PEG__TYPE_OBJECT;
+    }
+}
+
+unsigned peg__types_of_values(const peg_json *array)
+{
+    unsigned types = 0;
+
+    if (array->kind == PEG_JSON_ARRAY) {
+        PEG_JSON_EACH_ITEM (array, item)
+            types |= peg__type_of_value(item);
+    }
+    /* A number is a whole one, too. */
+    return types & PEG__TYPE_NUMBER ? types & ~(unsigned)PEG__TYPE_INTEGER : types;
+}
+
+/* ---- descriptions ---------------------------------------------------------------------------- */
+
+/* Appends `keyword: value`, or leaves the notes as they were. */
+static bool add_note(struct peg__render *r, enum peg__kw keyword, const peg_json *value)
+{
+    const size_t before = r->notes.len;
+    const size_t max = before + PEG_LIMIT_DESCRIBED_BYTES < PEG_LIMIT_DESCRIBED_BYTES_ALL
+                           ? before + PEG_LIMIT_DESCRIBED_BYTES
+                           : PEG_LIMIT_DESCRIBED_BYTES_ALL;
+
+    /* Text takes at least a byte a value: what cannot fit is not even tried. */
+    if (before > max || peg_json_extent(value) > max - before)
+        return false;
+    r->notes.max = max;
+    peg__buf_puts(&r->notes, before ? "; " : "");
+    peg__buf_str(&r->notes, peg__kw_name(keyword));
+    peg__buf_puts(&r->notes, ": ");
+    peg__json_write(value, PEG_JSON_COMPACT, &r->notes);
+    if (!r->notes.status)
+        return true;
+    if (r->notes.status == PEG_ENOMEM)
+        peg__render_nomem(r);
+    r->notes.status = PEG_OK;
+    r->notes.len = before;
+    return false;
+}
+
+void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
+                   const char *note)
+{
+    const bool fits = add_note(r, keyword, view->value[keyword]);
+
+    peg__lose_kw(r, peg__view_place(view, keyword), keyword, fits ? "described" : "dropped", note);
+}
+
+void peg__write_description(struct peg__render *r, const struct peg__view *view)
+{
+    const peg_json *description = peg__view_get(view, PEG__KW_DESCRIPTION);
+    const bool is_there =
+        description && description->kind == PEG_JSON_STRING && description->len > 0;
+
+    if (!is_there && r->notes.len == 0)
+        return;
+    peg__out_key(r->out, "description");
+    if (r->notes.len == 0) {
+        peg__out_value(r->out, description);
+        return;
+    }
+    peg__buf_clear(&r->scratch);
+    if (is_there) {
+        peg__buf_str(&r->scratch, peg_json_str(description));
+        peg__buf_putc(&r->scratch, ' ');
+    }
+    peg__buf_putc(&r->scratch, '(');
+    peg__buf_str(&r->scratch, peg__buf_view(&r->notes));
+    peg__buf_putc(&r->scratch, ')');
+    if (r->scratch.status)
+        peg__render_nomem(r);
+    peg__out_string(r->out, peg__buf_view(&r->scratch));
+}
+
+void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str ref,
+                    bool is_nullable)
+{
+    const bool is_alone =
+        !is_nullable && r->notes.len == 0 && !peg__view_get(view, PEG__KW_DESCRIPTION);
+
+    if (is_alone) {
+        peg__out_member(r->out, "$ref", ref);
+        return;
+    }
+    peg__write_description(r, view);
+    peg__out_key(r->out, "anyOf");
+    peg__out_array(r->out);
+    peg__out_object(r->out);
+    peg__out_member(r->out, "$ref", ref);
+    peg__out_end_object(r->out);
+    if (is_nullable)
+        peg__out_raw(r->out, peg__str("{\"type\":\"null\"}"));
+    peg__out_end_array(r->out);
+}
