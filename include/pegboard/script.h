@@ -12,12 +12,18 @@
  *   - error: {code: E_ENGINE_OVERLOADED, message: try later}
  *
  * One step for each time that the model is asked. A step has text, reasoning, calls (each with
- * name, args and perhaps id), usage, stop_reason, model; or error. What a step offers comes in
- * pieces, as from a real one, if it says stream: N (bytes a piece).
+ * name, args and perhaps id), usage, stop_reason, model; or, where the order matters, parts: a list
+ * of {text}, {reasoning} and {name, args, id}. Args that are a string are the text itself, perhaps
+ * broken. A call without id is call_2_1: the first call of the second step. What a step offers
+ * comes in pieces, as from a real one, if it says stream: N (bytes a piece, whole characters).
+ *
+ * error breaks a step off after what else it says: {code, message}, the code one of those that
+ * peg_engine_infer() fails with [E_ENGINE_FAILED]. Nothing of it reaches the turn, so it fails
+ * again when the model is asked again.
  *
  * Shared, immutable, reference counted: the step is chosen by how many inferences the turn has seen
- * (pegboard.inference_result@v1 of its blocks), so that a run that was resumed goes on where it
- * was.
+ * (the largest `sequence` in pegboard.inference_result@v1 of the turn and its blocks), so that a
+ * run that was resumed goes on where it was.
  */
 
 #include <pegboard/dispatch.h>

@@ -2,15 +2,16 @@
 #ifndef PEG_BASE_ERROR_H
 #define PEG_BASE_ERROR_H
 
+#include "base/shared_symbols.h"
 #include "pegboard/common.h"
 
 /* Fills *reterr if it is not NULL (no place, no pointer) and returns status:
  *   return peg__fail(reterr, PEG_EINVAL, "E_X", "the name '%s' is taken: ...", name); */
-peg_status peg__fail(peg_error *reterr, peg_status status, const char *code, const char *fmt, ...)
-    PEG_PRINTF(4, 5);
+PEG__SHARED peg_status peg__fail(peg_error *reterr, peg_status status, const char *code,
+                                 const char *fmt, ...) PEG_PRINTF(4, 5);
 
 /* The same for PEG_ENOMEM, whose words are always the same. */
-peg_status peg__fail_nomem(peg_error *reterr);
+PEG__SHARED peg_status peg__fail_nomem(peg_error *reterr);
 
 /* PEG_EIO (E_NO_RANDOMNESS): what base/id.h was asked for and could not give. */
 peg_status peg__fail_no_randomness(peg_error *reterr);

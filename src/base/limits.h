@@ -200,11 +200,38 @@ enum {
     PEG_LIMIT_REPLY_PARTS = 100000,
     /* Of these, calls and items that OpenAI's fragments name: looked for one after the other. */
     PEG_LIMIT_REPLY_SLOTS = 1024,
-    /* Providers' events nest some ten deep; what is kept of them has to fit a block. */
+    /* An error answer nests some five deep. */
     PEG_LIMIT_REPLY_DEPTH = 64,
 
     /* SQLite: how long to wait for another connection's lock; writers hold it for milliseconds. */
     PEG_LIMIT_SQLITE_BUSY_MS = 5000,
+    /* The SQLite tool. A query of a model; the longest that people write have some 10 kB. */
+    PEG_LIMIT_SQL_BYTES = 100000,
+    /* Values bound to one query. */
+    PEG_LIMIT_SQL_PARAMS = 1000,
+    /* Tables and views of a database: a call looks at all of them. */
+    PEG_LIMIT_SQLITE_OBJECTS = 10000,
+    /* One value while a query computes; a result has at most max_cell_bytes of it. */
+    PEG_LIMIT_SQLITE_VALUE_BYTES = 16 << 20,
+    /* What SQLite may hold more than before while a query sorts, groups and joins. It counts for
+     * the whole process. */
+    PEG_LIMIT_SQLITE_MEMORY = 256 << 20,
+    /* Steps of a query between two looks at the clock: some 100 microseconds. */
+    PEG_LIMIT_SQLITE_STEPS = 2000,
+    /* Defaults of peg_sqlite_def, and the most that a definition can ask for. */
+    PEG_LIMIT_SQLITE_ROWS = 100,
+    PEG_LIMIT_SQLITE_ROWS_MAX = 100000,
+    PEG_LIMIT_SQLITE_COLUMNS = 64,
+    PEG_LIMIT_SQLITE_COLUMNS_MAX = 2000, /* SQLite's own */
+    PEG_LIMIT_SQLITE_CELL_BYTES = 2000,
+    PEG_LIMIT_SQLITE_CELL_BYTES_MAX = 1 << 20,
+    PEG_LIMIT_SQLITE_RESULT_BYTES = 256 << 10,
+    PEG_LIMIT_SQLITE_RESULT_BYTES_MAX = 8 << 20,
+    PEG_LIMIT_SQLITE_MS = 5000,
+    /* A name of a column; those of long expressions are cut. */
+    PEG_LIMIT_SQLITE_COLUMN_BYTES = 256,
+    /* CREATE statements in a description, which goes into every prompt. */
+    PEG_LIMIT_SQLITE_SCHEMA_BYTES = 24 << 10,
 
     /* Tools in one request; OpenAI's own limit, and what models still choose well from. */
     PEG_LIMIT_OPENAI_TOOLS = 128,
@@ -254,6 +281,9 @@ enum {
     PEG_LIMIT_RETRY_AFTER_MS = 7 * 24 * 3600 * 1000,
     /* What an answer that is an error may say; the rest is not read. */
     PEG_LIMIT_ENGINE_ERROR_BYTES = 64 << 10,
+
+    /* A turn with as many answers would have too many blocks. */
+    PEG_LIMIT_SCRIPT_STEPS = 100000,
 };
 
 #endif

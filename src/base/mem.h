@@ -9,13 +9,16 @@
 
 #include <stddef.h>
 
-void *peg__alloc(size_t size) __attribute__((malloc, warn_unused_result));
-void *peg__alloc_zero(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+#include "base/shared_symbols.h"
+
+PEG__SHARED void *peg__alloc(size_t size) __attribute__((malloc, warn_unused_result));
+PEG__SHARED void *peg__alloc_zero(size_t n, size_t size)
+    __attribute__((malloc, warn_unused_result));
 /* Grows an array of n items to at least `want` items, doubling; NULL leaves it as it was. */
 void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
     __attribute__((warn_unused_result));
 void *peg__realloc(void *memory, size_t size) __attribute__((warn_unused_result));
-void peg__free(void *memory);
+PEG__SHARED void peg__free(void *memory);
 
 /* For an owner that hands its memory out as const, and frees or fills it itself. */
 static inline void *peg__unconst(const void *memory)
@@ -30,7 +33,7 @@ static inline void *peg__unconst(const void *memory)
 
 /* Scope cleanup: PEG_CLEANUP(peg__freep) char *text = NULL; */
 #define PEG_CLEANUP(fn) __attribute__((cleanup(fn)))
-void peg__freep(void *pointer_to_pointer);
+PEG__SHARED void peg__freep(void *pointer_to_pointer);
 
 /* Defines fn##p for PEG_CLEANUP, from a fn that accepts NULL. */
 #define PEG_DEFINE_CLEANUP(type, fn)                                                               \

@@ -22,7 +22,7 @@ static void fail_with(struct peg__reply *reply, peg_status status, const peg_err
     reply->error = *error;
 }
 
-static void fail_nomem(struct peg__reply *reply)
+void peg__reply_nomem(struct peg__reply *reply)
 {
     peg_error error;
 
@@ -73,7 +73,7 @@ static bool append(struct peg__reply *reply, struct peg__buf *buf, peg_str bytes
         return false;
     peg__buf_str(buf, bytes);
     if (buf->status == PEG_ENOMEM)
-        fail_nomem(reply);
+        peg__reply_nomem(reply);
     else if (buf->status)
         fail_too_large(reply);
     return !buf->status;
@@ -151,7 +151,7 @@ static void set_word(struct peg__reply *reply, const char **word, peg_str value)
     if (copy)
         *word = copy;
     else
-        fail_nomem(reply);
+        peg__reply_nomem(reply);
 }
 
 void peg__reply_set_model(struct peg__reply *reply, peg_str model)
@@ -210,7 +210,7 @@ static struct peg__part *new_part(struct peg__reply *reply, uint32_t rank, enum 
     peg_error error;
 
     if (!part) {
-        fail_nomem(reply);
+        peg__reply_nomem(reply);
         return NULL;
     }
     if (!peg__uuid7(peg__reply_clock(reply), part->id)) {
@@ -238,7 +238,7 @@ static struct peg__part *open_part(struct peg__reply *reply, size_t at, uint32_t
     parts = peg__grow(reply->parts, sizeof(struct peg__part *), reply->n_parts + 1,
                       &reply->parts_capacity);
     if (!parts) {
-        fail_nomem(reply);
+        peg__reply_nomem(reply);
         return NULL;
     }
     reply->parts = parts;
@@ -410,7 +410,7 @@ void peg__part_payload(struct peg__reply *reply, struct peg__part *part, const c
     member = take_room(reply, peg_json_doc_bytes(doc)) ? member_of(reply, part, name) : NULL;
     if (!member) {
         peg_json_doc_free(doc);
-        fail_nomem(reply); /* unless there was no room: the first failure counts */
+        peg__reply_nomem(reply); /* unless there was no room: the first failure counts */
         return;
     }
     peg_json_doc_free(member->value);

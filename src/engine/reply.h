@@ -95,6 +95,8 @@ void peg__reply_count(int64_t *count, const peg_json *object, const char *name);
 /* Why it cannot be read: PEG_EPARSE (E_ENGINE_REPLY), the words after "the reply of X: ". Returns
  * the first failure, perhaps another one. */
 peg_status peg__reply_fail(struct peg__reply *reply, const char *fmt, ...) PEG_PRINTF(2, 3);
+/* There is no memory for what it says. */
+void peg__reply_nomem(struct peg__reply *reply);
 
 bool peg__reply_has_said(const struct peg__reply *reply); /* anything at all */
 /* At least one call that is not empty. */
@@ -118,5 +120,7 @@ peg_status peg__reply_finish(struct peg__reply *reply, bool is_whole, peg_error 
  * block. Blocks whose result has none, from elsewhere, count as one inference as long as no user
  * and no result stands between them. */
 uint32_t peg__reply_n_inferences(const peg_turn *turn);
+/* The number of an inference as its result (may be NULL) tells it; 0: it does not. */
+uint32_t peg__reply_sequence(const peg_json *result);
 
 #endif

@@ -116,7 +116,7 @@ static peg_status build_result(const struct peg__reply *reply, bool is_whole,
 
 /* ---- how many there were ------------------------------------------------------------------ */
 
-static uint32_t sequence_of(const peg_json *result)
+uint32_t peg__reply_sequence(const peg_json *result)
 {
     const peg_json *value = result ? peg_json_get(result, "sequence") : NULL;
     int64_t number;
@@ -145,14 +145,14 @@ uint32_t peg__reply_n_inferences(const peg_turn *turn)
 
         if (PEG_BLOCKS(peg_block_kind_of(block)) & answers)
             is_between = true;
-        else if (result && sequence_of(result))
-            seen = larger(seen, sequence_of(result));
+        else if (result && peg__reply_sequence(result))
+            seen = larger(seen, peg__reply_sequence(result));
         else if (result && is_between) {
             seen++;
             is_between = false;
         }
     }
-    return larger(seen, sequence_of(peg_bag_find(peg_turn_metadata(turn), id)));
+    return larger(seen, peg__reply_sequence(peg_bag_find(peg_turn_metadata(turn), id)));
 }
 
 /* ---- blocks --------------------------------------------------------------------------------- */
