@@ -12,7 +12,7 @@
 
 #include "engine/history.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/digest.h"
@@ -62,6 +62,7 @@ static bool digest_id(const peg_block *call, unsigned again, char ret_id[MADE_LE
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     unsigned char digest[PEG_SHA256_BYTES];
+    char hex[MADE_DIGITS + 1];
     bool is_made;
 
     peg__buf_str(&text, peg_block_call_id(call));
@@ -72,8 +73,8 @@ static bool digest_id(const peg_block *call, unsigned again, char ret_id[MADE_LE
     peg__buf_free(&text);
     if (!is_made)
         return false;
-    memcpy(ret_id, "call_", 5);
-    peg__hex(digest, MADE_DIGITS / 2, ret_id + 5);
+    peg__hex(digest, MADE_DIGITS / 2, hex);
+    snprintf(ret_id, MADE_LEN + 1, "call_%s", hex);
     return true;
 }
 
