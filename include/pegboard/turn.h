@@ -146,6 +146,12 @@ PEG_API PEG_MUST_USE peg_status peg_turn_add_text(peg_turn *turn, peg_block_kind
 PEG_API PEG_MUST_USE peg_status peg_turn_add_call(peg_turn *turn, peg_str call_id, peg_str tool,
                                                   peg_str args, peg_error *reterr);
 
+/* The words of the first system block, which gets others, or of a new one at the front; marked as
+ * "systemprompt" (pegboard.middleware@v1) where something changed. An empty prompt changes nothing,
+ * nor does the one that is there. */
+PEG_API PEG_MUST_USE peg_status peg_turn_set_system(peg_turn *turn, peg_str prompt,
+                                                    peg_error *reterr);
+
 /* ---- bags ------------------------------------------------------------------------ */
 
 /* NULL: empty. Borrowed from the turn until it changes. */

@@ -424,3 +424,37 @@ peg_status peg_turn_add_call(peg_turn *turn, peg_str call_id, peg_str tool, peg_
 
     return add_def(turn, &def, reterr);
 }
+
+/* ---- the system prompt ---------------------------------------------------------- */
+
+static peg_status make_system(peg_str id, int64_t created_ms, peg_str prompt, peg_block **ret_block,
+                              peg_error *reterr)
+{
+    peg_json_builder *b = peg_json_builder_new();
+    peg_block_def def = {
+        .kind = PEG_BLOCK_SYSTEM, .id = id, .text = prompt, .created_ms = created_ms};
+    peg_status status;
+
+    peg_json_add_string(b, peg__str("systemprompt"));
+    status = peg_bag_with_built(NULL, &peg_key_middleware, b, &def.metadata, reterr);
+    if (!status)
+        status = peg_block_new(&def, ret_block, reterr);
+    peg_bag_unref(def.metadata);
+    return status;
+}
+
+peg_status peg_turn_set_system(peg_turn *turn, peg_str prompt, peg_error *reterr)
+{
+    const size_t at = peg_turn_next(turn, PEG_BLOCKS(PEG_BLOCK_SYSTEM), 0);
+    const peg_block *old = peg_turn_at(turn, at);
+    PEG_CLEANUP(peg_block_unrefp) peg_block *block = NULL;
+    peg_status status;
+
+    if (!prompt.len || (old && peg__str_eq(peg_block_text(old), prompt)))
+        return PEG_OK;
+    status = make_system(old ? peg_block_id(old) : (peg_str){NULL, 0},
+                         old ? peg_block_created_ms(old) : 0, prompt, &block, reterr);
+    if (status)
+        return status;
+    return old ? peg_turn_put(turn, block, reterr) : peg_turn_insert(turn, 0, block, reterr);
+}
