@@ -57,8 +57,10 @@ extern const struct peg__wire peg__wire_gemini;
 /* NULL for PEG_PROVIDER_NEUTRAL, which nobody speaks. */
 const struct peg__wire *peg__wire_of(peg_provider provider);
 
-/* Writes a request: names and history made, the body written, model.extra merged in at the end
- * (its members win over ours). PEG_EINVAL (E_ENGINE_CONFIG) if extra is no object. */
+/* Writes a request: names and history made where they are NULL, the body written, model.extra merged
+ * in: its members win over ours, inside objects too; null takes one of ours away; tools are added
+ * to ours, but not if the turn wants none. PEG_EINVAL (E_ENGINE_CONFIG) if extra is no object or no
+ * model is named. */
 peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__request *partial,
                            struct peg__buf *out, peg_error *reterr);
 
