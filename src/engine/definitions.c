@@ -14,8 +14,7 @@
 PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
 PEG_DEFINE_CLEANUP(peg_losses, peg_losses_free)
 
-/* ---- providers --------------------------------------------------------------------------------
- */
+/* ---- providers -------------------------------------------------------------------------- */
 
 static const char *const provider_names[PEG_N_PROVIDERS] = {
     [PEG_PROVIDER_NEUTRAL] = "neutral",
@@ -44,8 +43,7 @@ peg_status peg_provider_from_name(peg_str name, peg_provider *ret_provider, peg_
                      (int)(name.len < 64 ? name.len : 64), name.ptr);
 }
 
-/* ---- one definition
- * ------------------------------------------------------------------------------ */
+/* ---- one definition --------------------------------------------------------------------- */
 
 struct definition {
     const peg_json *name;
@@ -123,8 +121,7 @@ static peg_status read_definition(const peg_json *value, size_t i,
     return PEG_OK;
 }
 
-/* ---- losses of the tool itself
- * ------------------------------------------------------------------------ */
+/* ---- losses of the tool itself ---------------------------------------------------------- */
 
 static void lose_tool(struct peg__render *r, const char *keyword, const char *what, peg_str note)
 {
@@ -137,30 +134,41 @@ static void lose_tool(struct peg__render *r, const char *keyword, const char *wh
     peg__losses_add(r->losses, &loss);
 }
 
+static void tell_name(struct peg__render *r, peg_str wire)
+{
+    const char *note;
+
+    peg__buf_clear(&r->scratch);
+    peg__buf_printf(&r->scratch, "the provider calls it '%.*s'", PEG_ARG(wire));
+    note = peg__arena_copy(&r->losses->arena, peg__buf_view(&r->scratch));
+    if (r->scratch.status || !note)
+        r->losses->status = PEG_ENOMEM;
+    else
+        lose_tool(r, "name", "rewritten", peg__str(note));
+}
+
 static void tell_tool(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     if (!r->losses)
         return;
-    if (!peg__str_eq(r->tool, wire)) {
-        peg__buf_clear(&r->scratch);
-        peg__buf_printf(&r->scratch, "the provider calls it '%.*s'", PEG_ARG(wire));
-        lose_tool(r, "name", "rewritten", peg__buf_view(&r->scratch));
-    }
+    if (!peg__str_eq(r->tool, wire))
+        tell_name(r, wire);
     if (d->examples && peg_json_len(d->examples))
         lose_tool(r, "examples", "dropped", peg__str("the provider has no place for examples"));
     if (d->output)
         lose_tool(r, "output", "dropped", peg__str("the provider is not told what a tool answers"));
 }
 
-/* ---- each provider's shape
- * ------------------------------------------------------------------------------ */
+/* ---- each provider's shape -------------------------------------------------------------- */
 
 static void write_head(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    peg__out_member(r->out, "name", wire);
+    peg__put(r->out, PEG__LIT("\"name\":"));
+    r->out->needs_comma = false;
+    peg__out_string(r->out, wire);
     if (d->description) {
-        peg__out_key(r->out, "description");
-        peg__out_value(r->out, d->description);
+        peg__put_kw(r->out, PEG__KW_DESCRIPTION);
+        peg__put_value(r->out, d->description);
     }
 }
 
@@ -192,7 +200,7 @@ static void write_openai_parameters(struct peg__render *r, bool says_not_strict)
 
 static void write_chat(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    peg__out_cmember(r->out, "type", "function");
+    peg__put(r->out, PEG__LIT("\"type\":\"function\""));
     peg__out_key(r->out, "function");
     peg__out_object(r->out);
     write_head(r, d, wire);
@@ -203,7 +211,7 @@ static void write_chat(struct peg__render *r, const struct definition *d, peg_st
 /* Responses take a function for strict unless it says otherwise. */
 static void write_responses(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    peg__out_cmember(r->out, "type", "function");
+    peg__put(r->out, PEG__LIT("\"type\":\"function\""));
     write_head(r, d, wire);
     write_openai_parameters(r, true);
 }
@@ -255,8 +263,7 @@ static void begin_tool(struct peg__render *r, const struct definition *d)
     r->n_inside = 0;
 }
 
-/* ---- all of them
- * ------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
 static peg_status write_each(struct peg__render *r, const peg_json *definitions,
                              const struct peg__names *names, peg_error *reterr)
@@ -264,7 +271,7 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
     size_t i = 0;
 
     PEG_JSON_EACH_ITEM (definitions, value) {
-        struct definition d;
+        struct definition d = {0};
         const peg_status status = read_definition(value, i++, &d, reterr);
         peg_str wire;
 
@@ -312,6 +319,15 @@ static peg_status check_written(const struct peg__buf *out, const peg_losses *lo
     return PEG_OK;
 }
 
+/* A guess, so that the text is not moved again and again while it grows. */
+static void make_room(const peg_json *definitions, struct peg__buf *out)
+{
+    const size_t guess = 8 * peg_json_extent(definitions);
+
+    if (guess < out->max - out->len)
+        peg__buf_reserve(out, guess);
+}
+
 peg_status peg__definitions_write(const peg_json *definitions,
                                   const peg_definitions_options *options,
                                   const struct peg__names *names, struct peg__buf *out,
@@ -329,6 +345,7 @@ peg_status peg__definitions_write(const peg_json *definitions,
         peg__buf_puts(out, "[]");
         return check_written(out, losses, reterr);
     }
+    make_room(definitions, out);
     if (options->provider == PEG_PROVIDER_NEUTRAL) {
         status = write_each(&r, definitions, names, reterr);
         peg__json_write(definitions, PEG_JSON_COMPACT, out);

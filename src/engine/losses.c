@@ -37,7 +37,7 @@ void peg__losses_cut(peg_losses *losses, size_t n)
         losses->n = n;
 }
 
-/* ---- adding ------------------------------------------------------------------------ */
+/* ---- adding ----------------------------------------------------------------------------- */
 
 static peg_str copy(peg_losses *losses, peg_str s)
 {
@@ -76,7 +76,7 @@ static void append(peg_losses *losses, const peg_loss *loss)
                                   .where = copy(losses, loss->where),
                                   .keyword = copy(losses, loss->keyword),
                                   .what = loss->what,
-                                  .note = copy(losses, loss->note)};
+                                  .note = loss->note};
     if (!losses->status)
         losses->n++;
 }

@@ -45,7 +45,7 @@ struct peg__names *peg__names_free(struct peg__names *names)
     return NULL;
 }
 
-/* ---- what is acceptable --------------------------------------------------------------- */
+/* ---- what is acceptable ----------------------------------------------------------------- */
 
 static bool is_letter(char c)
 {
@@ -74,7 +74,7 @@ static bool is_acceptable(const struct peg__names *names, peg_str name)
     return true;
 }
 
-/* ---- a set of the names that definitions have --------------------------------------------- */
+/* ---- a set of the names that definitions have ------------------------------------------- */
 
 /* Slots hold names of the definitions, or NULL. A map would copy each of them. */
 struct taken {
@@ -109,7 +109,7 @@ static peg_status taken_make(size_t n, struct taken *ret_taken)
     return ret_taken->slots ? PEG_OK : PEG_ENOMEM;
 }
 
-/* ---- what a name becomes -------------------------------------------------------------------- */
+/* ---- what a name becomes ---------------------------------------------------------------- */
 
 /* Bytes that continue a character add nothing: one '_' stands for each character. */
 static size_t replace(const struct peg__names *names, peg_str name, char *to)
@@ -214,8 +214,7 @@ static peg_status change(struct peg__names *names, const struct taken *taken, pe
     return PEG_OK;
 }
 
-/* ---- definitions ------------------------------------------------------------------------------
- */
+/* ---- definitions ------------------------------------------------------------------------ */
 
 static peg_status fail_at(peg_error *reterr, size_t i, const char *member, peg_status status)
 {
@@ -418,7 +417,7 @@ peg_status peg__names_new(const peg_json *definitions, const peg_turn *turn,
     return PEG_OK;
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- asking ----------------------------------------------------------------------------- */
 
 peg_str peg__names_out(const struct peg__names *names, peg_str tool)
 {

@@ -6,258 +6,24 @@
  * them; what the subset has no word for goes into the description.
  */
 
-#include <ctype.h>
-
+#include "engine/schema_gemini.h"
 #include "base/str.h"
-#include "engine/schema_view.h"
 
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place);
 
-static const char *const not_taken = "Gemini's parameters do not take it";
-
-/* How one schema is written. */
-struct form {
-    unsigned types;        /* without null; none: anything */
-    bool is_nullable;      /* null is valid, too */
-    bool has_enum;         /* all values are strings */
-    bool has_const;        /* which is a string */
-    bool is_described;     /* the description stands outside already */
-    enum peg__kw branches; /* PEG__KW_ANY_OF, PEG__KW_ONE_OF or PEG__KW_UNKNOWN */
-};
-
-/* ---- what goes where
- * ------------------------------------------------------------------------------ */
-
-/* Silent: resolved, merged, or decided by functions of their own. */
-static const uint64_t ours =
-    PEG__KW_BIT(TYPE) | PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) |
-    PEG__KW_BIT(TITLE) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFAULT) | PEG__KW_BIT(NULLABLE) |
-    PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) | PEG__KW_BIT(ITEMS) |
-    PEG__KW_BIT(PREFIX_ITEMS) | PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(ALL_OF) |
-    PEG__KW_BIT(REF) | PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(EXAMPLES);
-
-/* Nothing a model could use, or what it does anyway. */
-static const uint64_t left_out = PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) |
-                                 PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) |
-                                 PEG__KW_BIT(WRITE_ONLY) | PEG__KW_BIT(ADDITIONAL_ITEMS) |
-                                 PEG__KW_BIT(UNEVALUATED_ITEMS);
-
-static const uint64_t closing =
-    PEG__KW_BIT(ADDITIONAL_PROPERTIES) | PEG__KW_BIT(UNEVALUATED_PROPERTIES);
-
-static const uint64_t of_strings =
-    PEG__KW_BIT(MIN_LENGTH) | PEG__KW_BIT(MAX_LENGTH) | PEG__KW_BIT(PATTERN);
-static const uint64_t of_numbers = PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM);
-static const uint64_t of_arrays = PEG__KW_BIT(MIN_ITEMS) | PEG__KW_BIT(MAX_ITEMS);
-static const uint64_t of_objects =
-    PEG__KW_BIT(MIN_PROPERTIES) | PEG__KW_BIT(MAX_PROPERTIES) | PEG__KW_BIT(PROPERTY_ORDERING);
-
-static uint64_t keywords_of(unsigned type)
-{
-    switch (type) {
-    case PEG__TYPE_STRING:
-        return of_strings;
-    case PEG__TYPE_INTEGER:
-    case PEG__TYPE_NUMBER:
-        return of_numbers;
-    case PEG__TYPE_ARRAY:
-        return of_arrays;
-    case PEG__TYPE_OBJECT:
-        return of_objects;
-    default:
-        return 0;
-    }
-}
-
-/* A field of the wrong kind would have the whole request refused. */
-static bool is_well_formed(enum peg__kw keyword, const peg_json *value)
-{
-    int64_t number;
-
-    switch (keyword) {
-    case PEG__KW_PATTERN:
-        return value->kind == PEG_JSON_STRING;
-    case PEG__KW_MINIMUM:
-    case PEG__KW_MAXIMUM:
-        return peg_json_is_number(value);
-    case PEG__KW_PROPERTY_ORDERING:
-        return value->kind == PEG_JSON_ARRAY &&
-               !(peg__types_of_values(value) & ~(unsigned)PEG__TYPE_STRING);
-    default:
-        return peg_json_int64(value, &number) && number >= 0;
-    }
-}
-
-static bool is_known_format(unsigned type, const peg_json *format)
-{
-    const peg_str name = format->kind == PEG_JSON_STRING ? peg_json_str(format) : peg__str("");
-
-    switch (type) {
-    case PEG__TYPE_STRING:
-        return peg__str_is(name, "date-time") || peg__str_is(name, "enum");
-    case PEG__TYPE_INTEGER:
-        return peg__str_is(name, "int32") || peg__str_is(name, "int64");
-    case PEG__TYPE_NUMBER:
-        return peg__str_is(name, "float") || peg__str_is(name, "double");
-    default:
-        return false;
-    }
-}
-
-/* A bound of whole numbers that excludes its value is one that includes the next. */
-static bool next_bound(const struct peg__view *view, const struct form *form, enum peg__kw keyword,
-                       int64_t *ret_bound)
-{
-    const bool is_lower = keyword == PEG__KW_EXCLUSIVE_MINIMUM;
-    const enum peg__kw plain = is_lower ? PEG__KW_MINIMUM : PEG__KW_MAXIMUM;
-    const peg_json *value = peg__view_get(view, keyword);
-    int64_t bound;
-
-    if (!value || form->types != PEG__TYPE_INTEGER || view->has >> plain & 1 ||
-        !peg_json_int64(value, &bound) || bound == (is_lower ? INT64_MAX : INT64_MIN))
-        return false;
-    *ret_bound = is_lower ? bound + 1 : bound - 1;
-    return true;
-}
-
-/* ---- the form
- * ------------------------------------------------------------------------------------------ */
-
-static unsigned implied_types(const struct peg__view *view)
-{
-    const uint64_t numbers = of_numbers | PEG__KW_BIT(MULTIPLE_OF) |
-                             PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM);
-    const uint64_t arrays = of_arrays | PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS) |
-                            PEG__KW_BIT(UNIQUE_ITEMS) | PEG__KW_BIT(CONTAINS);
-
-    if (view->is_cut ||
-        view->has & (of_objects | closing | PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED)))
-        return PEG__TYPE_OBJECT;
-    if (view->has & arrays)
-        return PEG__TYPE_ARRAY;
-    if (view->has & of_strings)
-        return PEG__TYPE_STRING;
-    return view->has & numbers ? PEG__TYPE_NUMBER : 0;
-}
-
-static void decide_values(const struct peg__view *view, struct form *form)
-{
-    const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
-    const peg_json *constant = peg__view_get(view, PEG__KW_CONST);
-    const unsigned types = values     ? peg__types_of_values(values)
-                           : constant ? peg__type_of_value(constant)
-                                      : 0;
-
-    if (!form->types)
-        form->types = types & ~(unsigned)PEG__TYPE_NULL;
-    form->is_nullable = form->is_nullable || types & PEG__TYPE_NULL;
-    if ((types & ~(unsigned)PEG__TYPE_NULL) != PEG__TYPE_STRING || form->types != PEG__TYPE_STRING)
-        return;
-    form->has_enum = values;
-    form->has_const = !values;
-}
-
-static enum peg__kw branches_of(const struct peg__view *view)
-{
-    const peg_json *any_of = peg__view_get(view, PEG__KW_ANY_OF);
-    const peg_json *one_of = peg__view_get(view, PEG__KW_ONE_OF);
-
-    if (any_of && any_of->kind == PEG_JSON_ARRAY && any_of->len)
-        return PEG__KW_ANY_OF;
-    return one_of && one_of->kind == PEG_JSON_ARRAY && one_of->len ? PEG__KW_ONE_OF
-                                                                   : PEG__KW_UNKNOWN;
-}
-
-static struct form decide(const struct peg__view *view)
-{
-    const unsigned types = peg__types_of(peg__view_get(view, PEG__KW_TYPE));
-    const peg_json *nullable = peg__view_get(view, PEG__KW_NULLABLE);
-    struct form form = {.types = types & ~(unsigned)PEG__TYPE_NULL,
-                        .is_nullable = view->is_nullable || types & PEG__TYPE_NULL ||
-                                       (nullable && peg_json_is_true(nullable)),
-                        .branches = branches_of(view)};
-
-    if (types == PEG__TYPE_NULL && form.branches == PEG__KW_UNKNOWN)
-        form = (struct form){.types = PEG__TYPE_NULL, .branches = PEG__KW_UNKNOWN};
-    decide_values(view, &form);
-    if (!form.types && form.branches == PEG__KW_UNKNOWN)
-        form.types = implied_types(view);
-    return form;
-}
-
-/* ---- what has no place
- * ------------------------------------------------------------------------------------ */
-
-static void sort_values(struct peg__render *r, const struct peg__view *view,
-                        const struct form *form, uint64_t has)
-{
-    if (has & PEG__KW_BIT(ENUM) && !form->has_enum)
-        peg__describe(r, view, PEG__KW_ENUM, "Gemini's parameters take enum for strings only");
-    if (has & PEG__KW_BIT(CONST) && form->has_const)
-        peg__lose_kw(r, peg__view_place(view, PEG__KW_CONST), PEG__KW_CONST, "rewritten",
-                     "it is sent as an enum of one value");
-    else if (has & PEG__KW_BIT(CONST))
-        peg__describe(r, view, PEG__KW_CONST, not_taken);
-    if (has & PEG__KW_BIT(FORMAT) && !is_known_format(form->types, view->value[PEG__KW_FORMAT]))
-        peg__describe(r, view, PEG__KW_FORMAT, "Gemini's parameters do not know this format");
-    if (has & PEG__KW_BIT(EXAMPLES))
-        peg__describe(r, view, PEG__KW_EXAMPLES, not_taken);
-}
-
-static void sort_keyword(struct peg__render *r, const struct peg__view *view,
-                         const struct form *form, enum peg__kw i)
-{
-    const uint64_t taken = of_strings | of_numbers | of_arrays | of_objects;
-    const struct peg__place *place = peg__view_place(view, i);
-    const peg_json *value = view->value[i];
-    const bool is_exclusive = i == PEG__KW_EXCLUSIVE_MINIMUM || i == PEG__KW_EXCLUSIVE_MAXIMUM;
-    int64_t bound;
-
-    if (taken >> i & 1) {
-        if (!is_well_formed(i, value))
-            peg__lose_kw(r, place, i, "dropped", "it is not what JSON Schema wants there");
-    } else if (is_exclusive && next_bound(view, form, i, &bound)) {
-        peg__lose_kw(r, place, i, "rewritten", "it is sent as the bound next to it");
-    } else if (left_out >> i & 1 || (closing >> i & 1 && value->kind == PEG_JSON_BOOL)) {
-        peg__lose_kw(r, place, i, "dropped", not_taken);
-    } else {
-        peg__describe(r, view, i, not_taken);
-    }
-}
-
-/* Fills the notes and tells what is lost. */
-static void sort_keywords(struct peg__render *r, const struct peg__view *view,
-                          const struct form *form)
-{
-    const uint64_t of_values =
-        PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) | PEG__KW_BIT(EXAMPLES);
-    const uint64_t has = view->has & ~view->of_base;
-
-    peg__buf_clear(&r->notes);
-    for (uint64_t rest = has & ~ours; rest; rest &= rest - 1)
-        sort_keyword(r, view, form, (enum peg__kw)__builtin_ctzll(rest));
-    if (has & of_values)
-        sort_values(r, view, form, has);
-    if (form->branches == PEG__KW_ANY_OF && view->has & PEG__KW_BIT(ONE_OF))
-        peg__describe(r, view, PEG__KW_ONE_OF, "Gemini's parameters take one list of branches");
-    else if (form->branches == PEG__KW_ONE_OF)
-        peg__lose_kw(r, peg__view_place(view, PEG__KW_ONE_OF), PEG__KW_ONE_OF, "rewritten",
-                     "it is sent as anyOf");
-}
-
-/* ---- parts
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- parts ------------------------------------------------------------------------------ */
 
 static void write_type(struct peg__render *r, unsigned type)
 {
-    char upper[16];
-    size_t n = 0;
+    static const peg_str texts[] = {
+        PEG_LIT("\"type\":\"NULL\""),    PEG_LIT("\"type\":\"BOOLEAN\""),
+        PEG_LIT("\"type\":\"INTEGER\""), PEG_LIT("\"type\":\"NUMBER\""),
+        PEG_LIT("\"type\":\"STRING\""),  PEG_LIT("\"type\":\"ARRAY\""),
+        PEG_LIT("\"type\":\"OBJECT\"")};
+    const peg_str text = texts[__builtin_ctz(type)];
 
-    for (const char *name = peg__type_name(type); name[n]; n++)
-        upper[n] = (char)toupper((unsigned char)name[n]);
-    peg__out_member(r->out, "type", peg__strn(upper, n));
+    peg__put(r->out, text.ptr, text.len);
 }
 
 static void write_plain(struct peg__render *r, const struct peg__view *view, uint64_t keywords)
@@ -265,24 +31,24 @@ static void write_plain(struct peg__render *r, const struct peg__view *view, uin
     for (uint64_t rest = view->has & keywords; rest; rest &= rest - 1) {
         const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
 
-        if (!is_well_formed(i, view->value[i]))
+        if (!peg__gemini_takes_value(i, view->value[i]))
             continue;
-        peg__out_key_str(r->out, peg__kw_name(i));
-        peg__out_value(r->out, view->value[i]);
+        peg__put_kw(r->out, i);
+        peg__put_value(r->out, view->value[i]);
     }
 }
 
 static void write_bounds(struct peg__render *r, const struct peg__view *view,
-                         const struct form *form)
+                         const struct peg__gemini_form *form)
 {
     int64_t bound;
 
-    if (next_bound(view, form, PEG__KW_EXCLUSIVE_MINIMUM, &bound)) {
-        peg__out_key(r->out, "minimum");
+    if (peg__gemini_bound(view, form, PEG__KW_EXCLUSIVE_MINIMUM, &bound)) {
+        peg__put_kw(r->out, PEG__KW_MINIMUM);
         peg__out_integer(r->out, bound);
     }
-    if (next_bound(view, form, PEG__KW_EXCLUSIVE_MAXIMUM, &bound)) {
-        peg__out_key(r->out, "maximum");
+    if (peg__gemini_bound(view, form, PEG__KW_EXCLUSIVE_MAXIMUM, &bound)) {
+        peg__put_kw(r->out, PEG__KW_MAXIMUM);
         peg__out_integer(r->out, bound);
     }
 }
@@ -292,30 +58,30 @@ static void write_enum(struct peg__render *r, const struct peg__view *view)
 {
     bool has_empty = false;
 
-    peg__out_key(r->out, "enum");
-    peg__out_array(r->out);
+    peg__put_kw(r->out, PEG__KW_ENUM);
+    peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (view->value[PEG__KW_ENUM], value) {
         if (value->kind == PEG_JSON_STRING && value->len)
-            peg__out_value(r->out, value);
+            peg__put_value(r->out, value);
         else
             has_empty = has_empty || value->kind == PEG_JSON_STRING;
     }
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
     if (has_empty)
         peg__lose_kw(r, peg__view_place(view, PEG__KW_ENUM), PEG__KW_ENUM, "rewritten",
                      "Gemini takes no empty value");
 }
 
 static void write_values(struct peg__render *r, const struct peg__view *view,
-                         const struct form *form)
+                         const struct peg__gemini_form *form)
 {
     if (form->has_enum) {
         write_enum(r, view);
     } else if (form->has_const) {
-        peg__out_key(r->out, "enum");
-        peg__out_array(r->out);
-        peg__out_value(r->out, view->value[PEG__KW_CONST]);
-        peg__out_end_array(r->out);
+        peg__put_kw(r->out, PEG__KW_ENUM);
+        peg__put_open(r->out, "[");
+        peg__put_value(r->out, view->value[PEG__KW_CONST]);
+        peg__put_close(r->out, "]");
     }
 }
 
@@ -324,14 +90,12 @@ static void write_title(struct peg__render *r, const struct peg__view *view)
     const peg_json *title = peg__view_get(view, PEG__KW_TITLE);
 
     if (title && title->kind == PEG_JSON_STRING && title->len) {
-        peg__out_key(r->out, "title");
-        peg__out_value(r->out, title);
+        peg__put_kw(r->out, PEG__KW_TITLE);
+        peg__put_value(r->out, title);
     }
 }
 
-/* ---- arrays
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- arrays ----------------------------------------------------------------------------- */
 
 static void write_anything(struct peg__render *r)
 {
@@ -350,9 +114,9 @@ static void write_tuple(struct peg__render *r, const struct peg__view *view, enu
     peg__lose_kw(r, up, keyword, "rewritten",
                  "Gemini's parameters know no tuples, so each item may be any of them");
     if (list->len > 1) {
-        peg__out_object(r->out);
-        peg__out_key(r->out, "anyOf");
-        peg__out_array(r->out);
+        peg__put_open(r->out, "{");
+        peg__put_kw(r->out, PEG__KW_ANY_OF);
+        peg__put_open(r->out, "[");
     }
     PEG_JSON_EACH_ITEM (list, item) {
         const struct peg__place place = peg__place_index(up, keyword, i++);
@@ -360,8 +124,8 @@ static void write_tuple(struct peg__render *r, const struct peg__view *view, enu
         write_schema(r, item, &place);
     }
     if (list->len > 1) {
-        peg__out_end_array(r->out);
-        peg__out_end_object(r->out);
+        peg__put_close(r->out, "]");
+        peg__put_close(r->out, "}");
     }
 }
 
@@ -375,7 +139,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
 
-    peg__out_key(r->out, "items");
+    peg__put_kw(r->out, PEG__KW_ITEMS);
     if (is_tuple(peg__view_get(view, PEG__KW_PREFIX_ITEMS))) {
         write_tuple(r, view, PEG__KW_PREFIX_ITEMS);
     } else if (is_tuple(items)) {
@@ -393,9 +157,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
     }
 }
 
-/* ---- objects
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- objects ---------------------------------------------------------------------------- */
 
 struct members {
     struct peg__required required;
@@ -419,11 +181,11 @@ static void write_member(struct peg__render *r, const peg_json *key, const struc
         return;
     }
     if (members->n++ == 0) {
-        peg__out_key(r->out, "properties");
-        peg__out_object(r->out);
+        peg__put_kw(r->out, PEG__KW_PROPERTIES);
+        peg__put_open(r->out, "{");
     }
     members->n_required += peg__required_has(&members->required, peg_json_str(key));
-    peg__out_key_str(r->out, peg_json_str(key));
+    peg__put_key(r->out, key);
     write_schema(r, key + 1, place);
 }
 
@@ -445,12 +207,12 @@ static void write_members(struct peg__render *r, const struct peg__view *view)
     peg__required_make(r, view, &members.required);
     peg__view_members(r, view, write_member, &members);
     if (members.n)
-        peg__out_end_object(r->out);
+        peg__put_close(r->out, "}");
     if (members.n_required) {
-        peg__out_key(r->out, "required");
-        peg__out_array(r->out);
+        peg__put_kw(r->out, PEG__KW_REQUIRED);
+        peg__put_open(r->out, "[");
         peg__view_members(r, view, write_required_name, &members);
-        peg__out_end_array(r->out);
+        peg__put_close(r->out, "]");
     }
     if (members.n_required < members.required.n && view->has & PEG__KW_BIT(REQUIRED))
         peg__lose_kw(r, peg__view_place(view, PEG__KW_REQUIRED), PEG__KW_REQUIRED, "rewritten",
@@ -458,40 +220,39 @@ static void write_members(struct peg__render *r, const struct peg__view *view)
     peg__required_free(&members.required);
 }
 
-/* ---- a schema
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- a schema --------------------------------------------------------------------------- */
 
 /* Of one type; its notes are ready. */
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_inside(struct peg__render *r, const struct peg__view *view,
-                         const struct form *form)
+                         const struct peg__gemini_form *form)
 {
     const unsigned type = form->types;
 
     write_type(r, type);
-    if (view->has & PEG__KW_BIT(FORMAT) && is_known_format(type, view->value[PEG__KW_FORMAT])) {
-        peg__out_key(r->out, "format");
-        peg__out_value(r->out, view->value[PEG__KW_FORMAT]);
+    if (view->has & PEG__KW_BIT(FORMAT) &&
+        peg__gemini_takes_format(type, view->value[PEG__KW_FORMAT])) {
+        peg__put_kw(r->out, PEG__KW_FORMAT);
+        peg__put_value(r->out, view->value[PEG__KW_FORMAT]);
     }
     if (!form->is_described) {
         write_title(r, view);
         peg__write_description(r, view);
         if (form->is_nullable) {
-            peg__out_key(r->out, "nullable");
+            peg__put_kw(r->out, PEG__KW_NULLABLE);
             peg__out_bool(r->out, true);
         }
     }
     write_values(r, view, form);
-    write_plain(r, view, keywords_of(type));
+    write_plain(r, view, peg__gemini_keywords(type));
     write_bounds(r, view, form);
     if (type == PEG__TYPE_ARRAY)
         write_items(r, view);
     if (type == PEG__TYPE_OBJECT)
         write_members(r, view);
     if (!form->is_described && view->has & PEG__KW_BIT(DEFAULT)) {
-        peg__out_key(r->out, "default");
-        peg__out_value(r->out, view->value[PEG__KW_DEFAULT]);
+        peg__put_kw(r->out, PEG__KW_DEFAULT);
+        peg__put_value(r->out, view->value[PEG__KW_DEFAULT]);
     }
 }
 
@@ -501,35 +262,34 @@ static void write_outside(struct peg__render *r, const struct peg__view *view, b
     write_title(r, view);
     peg__write_description(r, view);
     if (is_nullable) {
-        peg__out_key(r->out, "nullable");
+        peg__put_kw(r->out, PEG__KW_NULLABLE);
         peg__out_bool(r->out, true);
     }
-    peg__out_key(r->out, "anyOf");
-    peg__out_array(r->out);
+    peg__put_kw(r->out, PEG__KW_ANY_OF);
+    peg__put_open(r->out, "[");
 }
 
 /* Several types are as many branches. */
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_types(struct peg__render *r, const struct peg__view *view, struct form *form)
+static void write_types(struct peg__render *r, const struct peg__view *view,
+                        struct peg__gemini_form *form)
 {
     if (view->has & PEG__KW_BIT(TYPE))
         peg__lose_kw(r, peg__view_place(view, PEG__KW_TYPE), PEG__KW_TYPE, "rewritten",
                      "Gemini's parameters have one type each, so they are sent as anyOf");
     write_outside(r, view, form->is_nullable);
     for (unsigned rest = form->types; rest; rest &= rest - 1) {
-        const struct form one = {
+        const struct peg__gemini_form one = {
             .types = rest & -rest, .is_described = true, .branches = PEG__KW_UNKNOWN};
 
-        peg__out_object(r->out);
+        peg__put_open(r->out, "{");
         write_inside(r, view, &one);
-        peg__out_end_object(r->out);
+        peg__put_close(r->out, "}");
     }
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
-/* ---- branches
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- branches --------------------------------------------------------------------------- */
 
 static void write_laid_out(struct peg__render *r, const struct peg__view *view);
 
@@ -558,7 +318,7 @@ static size_t count_real(const peg_json *list)
 /* One branch, or one and null, is that branch with the rules beside it. */
 static void take_only_branch(struct peg__render *r, struct peg__view *view)
 {
-    for (enum peg__kw keyword; (keyword = branches_of(view)) != PEG__KW_UNKNOWN;) {
+    for (enum peg__kw keyword; (keyword = peg__gemini_branches(view)) != PEG__KW_UNKNOWN;) {
         const peg_json *list = view->value[keyword];
         const struct peg__place *up = peg__view_place(view, keyword);
         size_t i = 0;
@@ -589,15 +349,15 @@ static void write_branch(struct peg__render *r, const peg_json *branch,
         peg__view_add(r, &view, beside->sources[i].schema, &beside->sources[i].place,
                       PEG__VIEW_BASE);
     take_only_branch(r, &view);
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     write_laid_out(r, &view);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     r->n_inside = inside;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_branches(struct peg__render *r, const struct peg__view *view,
-                           const struct form *form)
+                           const struct peg__gemini_form *form)
 {
     const peg_json *list = view->value[form->branches];
     const struct peg__place *up = peg__view_place(view, form->branches);
@@ -613,21 +373,20 @@ static void write_branches(struct peg__render *r, const struct peg__view *view,
         if (is_real(branch))
             write_branch(r, branch, &place, view);
     }
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
-/* ---- putting it together
- * -------------------------------------------------------------------------------------- */
+/* ---- putting it together ---------------------------------------------------------------- */
 
 static void write_any_type(struct peg__render *r, const struct peg__view *view,
-                           const struct form *form)
+                           const struct peg__gemini_form *form)
 {
     peg__lose_here(r, view->n_sources ? &view->sources[0].place : NULL, PEG__KW_TYPE, "rewritten",
                    "Gemini's parameters want a type, so it is sent as any of them");
     write_outside(r, view, form->is_nullable);
     peg__out_raw(r->out, peg__str("{\"type\":\"STRING\"},{\"type\":\"NUMBER\"},"
                                   "{\"type\":\"BOOLEAN\"},{\"type\":\"OBJECT\"}"));
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
 /* Branches repeat what stands beside them, and may stand inside each other: text that would grow
@@ -642,16 +401,16 @@ static bool is_too_much(const struct peg__render *r)
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_laid_out(struct peg__render *r, const struct peg__view *view)
 {
-    struct form form = decide(view);
+    struct peg__gemini_form form = peg__gemini_decide(view);
 
     if (form.branches != PEG__KW_UNKNOWN && is_too_much(r)) {
         peg__lose_kw(r, peg__view_place(view, form.branches), form.branches, "dropped",
                      "written out, the branches would become too large");
         form.branches = PEG__KW_UNKNOWN;
-        form.types = form.types ? form.types : implied_types(view);
+        form.types = form.types ? form.types : peg__gemini_implied(view);
     }
     r->depth++;
-    sort_keywords(r, view, &form);
+    peg__gemini_sort(r, view, &form);
     if (form.branches != PEG__KW_UNKNOWN)
         write_branches(r, view, &form);
     else if (!form.types)
@@ -679,15 +438,13 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
     }
     peg__view_make(r, schema, place, PEG__VIEW_MERGE, &view);
     take_only_branch(r, &view);
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     write_laid_out(r, &view);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     r->n_inside = inside;
 }
 
-/* ---- the root
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the root --------------------------------------------------------------------------- */
 
 static void count_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
                          void *user)
@@ -716,7 +473,7 @@ static void tell_root(struct peg__render *r, const struct peg__view *view)
 
 void peg__schema_write_gemini(struct peg__render *r)
 {
-    const struct form form = {.types = PEG__TYPE_OBJECT, .branches = PEG__KW_UNKNOWN};
+    const struct peg__gemini_form form = {.types = PEG__TYPE_OBJECT, .branches = PEG__KW_UNKNOWN};
     struct peg__view view;
     size_t n = 0;
 
@@ -725,15 +482,15 @@ void peg__schema_write_gemini(struct peg__render *r)
     peg__view_make(r, r->root, NULL, PEG__VIEW_MERGE | PEG__VIEW_ROOT, &view);
     tell_root(r, &view);
     peg__view_members(r, &view, count_member, &n);
-    sort_keywords(r, &view, &form);
+    peg__gemini_sort(r, &view, &form);
     /* Gemini refuses an object without members: then there are no parameters at all. */
     if (n) {
         peg__out_key(r->out, "parameters");
-        peg__out_object(r->out);
+        peg__put_open(r->out, "{");
         r->depth = 1;
         write_inside(r, &view, &form);
         r->depth = 0;
-        peg__out_end_object(r->out);
+        peg__put_close(r->out, "}");
     }
     r->n_inside = 0;
 }

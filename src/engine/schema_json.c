@@ -29,8 +29,7 @@ static const uint64_t ours = PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(ENUM) | PEG_
 static const uint64_t left_out =
     PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) | PEG__KW_BIT(WRITE_ONLY);
 
-/* ---- values
- * ----------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------- */
 
 /* Strings and numbers, and null where the type says it already. */
 static bool has_sayable_values(const struct peg__view *view)
@@ -52,14 +51,14 @@ static void write_values(struct peg__render *r, const struct peg__view *view)
 
     if (!has_sayable_values(view))
         return;
-    peg__out_key(r->out, "enum");
+    peg__put_kw(r->out, PEG__KW_ENUM);
     if (values) {
-        peg__out_value(r->out, values);
+        peg__put_value(r->out, values);
         return;
     }
-    peg__out_array(r->out);
-    peg__out_value(r->out, view->value[PEG__KW_CONST]);
-    peg__out_end_array(r->out);
+    peg__put_open(r->out, "[");
+    peg__put_value(r->out, view->value[PEG__KW_CONST]);
+    peg__put_close(r->out, "]");
 }
 
 static void sort_keywords(struct peg__render *r, const struct peg__view *view)
@@ -84,8 +83,7 @@ static void sort_keywords(struct peg__render *r, const struct peg__view *view)
         peg__describe(r, view, PEG__KW_CONST, not_taken);
 }
 
-/* ---- schemas inside
- * -------------------------------------------------------------------------------------- */
+/* ---- schemas inside --------------------------------------------------------------------- */
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_list(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
@@ -97,14 +95,14 @@ static void write_list(struct peg__render *r, const struct peg__view *view, enum
     if (!list || list->kind != PEG_JSON_ARRAY || list->len == 0)
         return;
     peg__out_key(r->out, as);
-    peg__out_array(r->out);
+    peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (list, item) {
         const struct peg__place place =
             peg__place_index(peg__view_place(view, keyword), keyword, i++);
 
         write_schema(r, item, &place);
     }
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
@@ -116,7 +114,7 @@ static void write_one(struct peg__render *r, const struct peg__view *view, enum 
 
     if (!schema || schema->kind == PEG_JSON_ARRAY)
         return;
-    peg__out_key_str(r->out, peg__kw_name(keyword));
+    peg__put_kw(r->out, keyword);
     write_schema(r, schema, &place);
 }
 
@@ -124,7 +122,7 @@ static void write_member(struct peg__render *r, const peg_json *key, const struc
                          void *user)
 {
     (void)user;
-    peg__out_key_str(r->out, peg_json_str(key));
+    peg__put_key(r->out, key);
     write_schema(r, key + 1, place);
 }
 
@@ -134,14 +132,14 @@ static void write_required(struct peg__render *r, const struct peg__view *view)
 
     peg__required_make(r, view, &required);
     if (required.n) {
-        peg__out_key(r->out, "required");
+        peg__put_kw(r->out, PEG__KW_REQUIRED);
         if (required.is_mapped) {
-            peg__out_array(r->out);
+            peg__put_open(r->out, "[");
             PEG__MAP_EACH(&required.map, entry)
             peg__out_string(r->out, entry->name);
-            peg__out_end_array(r->out);
+            peg__put_close(r->out, "]");
         } else {
-            peg__out_value(r->out, view->value[PEG__KW_REQUIRED]);
+            peg__put_value(r->out, view->value[PEG__KW_REQUIRED]);
         }
     }
     peg__required_free(&required);
@@ -151,10 +149,10 @@ static void write_required(struct peg__render *r, const struct peg__view *view)
 static void write_members(struct peg__render *r, const struct peg__view *view)
 {
     if (view->n_sources > 1 || view->has & PEG__KW_BIT(PROPERTIES)) {
-        peg__out_key(r->out, "properties");
-        peg__out_object(r->out);
+        peg__put_kw(r->out, PEG__KW_PROPERTIES);
+        peg__put_open(r->out, "{");
         peg__view_members(r, view, write_member, NULL);
-        peg__out_end_object(r->out);
+        peg__put_close(r->out, "}");
     }
     write_required(r, view);
     write_one(r, view, PEG__KW_ADDITIONAL_PROPERTIES);
@@ -174,7 +172,7 @@ static void write_arrays(struct peg__render *r, const struct peg__view *view)
     write_one(r, view, PEG__KW_ITEMS);
     if (!(view->has & (PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS))) &&
         peg__types_of(peg__view_get(view, PEG__KW_TYPE)) & PEG__TYPE_ARRAY) {
-        peg__out_key(r->out, "items");
+        peg__put_kw(r->out, PEG__KW_ITEMS);
         peg__out_raw(r->out, peg__str("{}"));
         peg__lose_here(r, &view->sources[0].place, PEG__KW_ITEMS, "rewritten",
                        "Gemini refuses an array that does not say what its items are, so it is "
@@ -195,7 +193,7 @@ static void write_defs_of(struct peg__render *r, const struct peg__view *view, e
 
         if (before && peg_json_get_str(before, peg_json_str(key)))
             continue;
-        peg__out_key_str(r->out, peg_json_str(key));
+        peg__put_key(r->out, key);
         write_schema(r, key + 1, &place);
     }
 }
@@ -206,16 +204,14 @@ static void write_defs(struct peg__render *r, const struct peg__view *view)
 {
     if (!(view->has & (PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS))))
         return;
-    peg__out_key(r->out, "$defs");
-    peg__out_object(r->out);
+    peg__put_kw(r->out, PEG__KW_DEFS);
+    peg__put_open(r->out, "{");
     write_defs_of(r, view, PEG__KW_DEFS, NULL);
     write_defs_of(r, view, PEG__KW_DEFINITIONS, peg__view_get(view, PEG__KW_DEFS));
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
 }
 
-/* ---- a schema
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- a schema --------------------------------------------------------------------------- */
 
 static void write_reference(struct peg__render *r, const struct peg__view *view)
 {
@@ -248,8 +244,8 @@ static void write_kept(struct peg__render *r, const struct peg__view *view)
     for (uint64_t rest = view->has & kept; rest; rest &= rest - 1) {
         const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
 
-        peg__out_key_str(r->out, peg__kw_name(i));
-        peg__out_value(r->out, view->value[i]);
+        peg__put_kw(r->out, i);
+        peg__put_value(r->out, view->value[i]);
     }
 }
 
@@ -288,7 +284,7 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
     struct peg__view view;
 
     if (schema->kind != PEG_JSON_OBJECT) {
-        peg__out_value(r->out, schema);
+        peg__put_value(r->out, schema);
         return;
     }
     if (r->depth == PEG_LIMIT_REWRITE_DEPTH) {
@@ -299,17 +295,15 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
     }
     r->depth++;
     peg__view_make(r, schema, place, is_merged ? PEG__VIEW_MERGE : 0, &view);
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     write_laid_out(r, &view, is_merged);
     write_defs(r, &view);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     r->depth--;
     r->n_inside = inside;
 }
 
-/* ---- the root
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the root --------------------------------------------------------------------------- */
 
 static void tell_root(struct peg__render *r, const struct peg__view *view)
 {
@@ -338,11 +332,11 @@ void peg__schema_write_json(struct peg__render *r)
     sort_keywords(r, &view);
     r->depth = 1;
     peg__out_key(r->out, "parametersJsonSchema");
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     peg__out_cmember(r->out, "type", "object");
     write_rules(r, &view);
     write_defs(r, &view);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     r->depth = 0;
     r->n_inside = 0;
 }

@@ -4,8 +4,20 @@
 
 #include "base/str.h"
 
-static const peg_str words[] = {
-#define X(name, text) PEG_LIT(text),
+/* The first eight bytes decide most comparisons: they are there for every word. */
+struct word {
+    uint8_t len;
+    char text[31];
+};
+
+static const struct word words[] = {
+#define X(name, text) {sizeof(text) - 1, text},
+    PEG__KEYWORDS(X)
+#undef X
+};
+
+static const peg_str texts[] = {
+#define X(name, text) PEG_LIT("\"" text "\":"),
     PEG__KEYWORDS(X)
 #undef X
 };
@@ -34,14 +46,35 @@ static const uint8_t first_of_length[LONGEST + 1] = {
     [21] = PEG__KW_UNEVALUATED_PROPERTIES,
 };
 
-enum peg__kw peg__kw_find(peg_str name)
+static uint64_t word_at(const char *text)
 {
-    if (name.len > LONGEST)
+    uint64_t word;
+
+    memcpy(&word, text, sizeof(word));
+    return word;
+}
+
+/* The first `len` bytes of a word, the others zero. */
+static uint64_t mask_of(size_t len)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return len < 8 ? (UINT64_C(1) << 8 * len) - 1 : UINT64_MAX;
+#else
+    return len == 0 ? 0 : len < 8 ? UINT64_MAX << 8 * (8 - len) : UINT64_MAX;
+#endif
+}
+
+enum peg__kw peg__kw_find(const peg_json *key)
+{
+    const size_t len = key->len;
+    uint64_t first;
+
+    if (len > LONGEST)
         return PEG__KW_UNKNOWN;
-    for (unsigned i = first_of_length[name.len]; i < PEG__KW_N && words[i].len == name.len; i++) {
-        /* Most pairs differ in their first or last byte. */
-        if (words[i].ptr[name.len - 1] == name.ptr[name.len - 1] &&
-            memcmp(words[i].ptr, name.ptr, name.len) == 0)
+    first = word_at(key->u.ptr) & mask_of(len);
+    for (unsigned i = first_of_length[len]; i < PEG__KW_N && words[i].len == len; i++) {
+        if (word_at(words[i].text) == first &&
+            (len <= 8 || memcmp(words[i].text + 8, key->u.ptr + 8, len - 8) == 0))
             return (enum peg__kw)i;
     }
     return PEG__KW_UNKNOWN;
@@ -49,7 +82,12 @@ enum peg__kw peg__kw_find(peg_str name)
 
 peg_str peg__kw_name(enum peg__kw keyword)
 {
-    return words[keyword];
+    return peg__strn(words[keyword].text, words[keyword].len);
+}
+
+peg_str peg__kw_text(enum peg__kw keyword)
+{
+    return texts[keyword];
 }
 
 enum peg__kw_shape peg__kw_shape_of(enum peg__kw keyword)

@@ -4,7 +4,7 @@
 
 /* Keywords of JSON Schema as far as providers differ about them; anything else is unknown. */
 
-#include "pegboard/common.h"
+#include "pegboard/json.h"
 
 /* By length, so that a lookup compares a few of them only. */
 #define PEG__KEYWORDS(X)                                                                           \
@@ -78,8 +78,11 @@ enum peg__kw {
 
 #define PEG__KW_BIT(name) (UINT64_C(1) << PEG__KW_##name)
 
-enum peg__kw peg__kw_find(peg_str name);
+/* Of a member of a document, whose padding is read. */
+enum peg__kw peg__kw_find(const peg_json *key);
 peg_str peg__kw_name(enum peg__kw keyword);
+/* As it is written before its value: "minItems": with quotes and colon. */
+peg_str peg__kw_text(enum peg__kw keyword);
 
 /* What is in the value of a keyword. */
 enum peg__kw_shape {

@@ -15,58 +15,12 @@ static bool is_openai(const struct peg__render *r)
            r->options->provider == PEG_PROVIDER_OPENAI_RESPONSES;
 }
 
-/* ---- arrays without items -------------------------------------------------------------------- */
+/* ---- copying, with items where they are missing ----------------------------------------- */
 
 static bool is_bare_array(const peg_json *type, bool has_items)
 {
     return type && !has_items && peg__types_of(type) & PEG__TYPE_ARRAY;
 }
-
-static bool has_bare_array(const peg_json *schema, unsigned depth);
-
-// NOLINTNEXTLINE(misc-no-recursion): has_bare_array() has the bound
-static bool has_bare_array_in(enum peg__kw_shape shape, const peg_json *value, unsigned depth)
-{
-    if (shape == PEG__KW_ONE && value->kind == PEG_JSON_OBJECT)
-        return has_bare_array(value, depth);
-    if (value->kind == PEG_JSON_ARRAY) {
-        PEG_JSON_EACH_ITEM (value, item) {
-            if (has_bare_array(item, depth))
-                return true;
-        }
-    } else if (shape == PEG__KW_MEMBERS && value->kind == PEG_JSON_OBJECT) {
-        PEG_JSON_EACH_MEMBER (value, key) {
-            if (has_bare_array(key + 1, depth))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Deeper than PEG_LIMIT_REWRITE_DEPTH nothing is mended. */
-// NOLINTNEXTLINE(misc-no-recursion)
-static bool has_bare_array(const peg_json *schema, unsigned depth)
-{
-    const peg_json *type = NULL;
-    bool has_items = false;
-
-    if (schema->kind != PEG_JSON_OBJECT || depth == PEG_LIMIT_REWRITE_DEPTH)
-        return false;
-    PEG_JSON_EACH_MEMBER (schema, key) {
-        const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
-        const enum peg__kw_shape shape = peg__kw_shape_of(keyword);
-
-        if (keyword == PEG__KW_TYPE)
-            type = key + 1;
-        has_items = has_items || keyword == PEG__KW_ITEMS;
-        if (shape != PEG__KW_PLAIN && has_bare_array_in(shape, key + 1, depth + 1))
-            return true;
-    }
-    return is_bare_array(type, has_items);
-}
-
-/* ---- copying with items
- * ----------------------------------------------------------------------------- */
 
 static void copy_schema(struct peg__render *r, const peg_json *schema,
                         const struct peg__place *place);
@@ -77,27 +31,27 @@ static void copy_list(struct peg__render *r, const peg_json *list, const struct 
 {
     size_t i = 0;
 
-    peg__out_array(r->out);
+    peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (list, item) {
         const struct peg__place place = peg__place_index(up, keyword, i++);
 
         copy_schema(r, item, &place);
     }
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): copy_schema() has the bound
 static void copy_members(struct peg__render *r, const peg_json *members,
                          const struct peg__place *up, enum peg__kw keyword)
 {
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     PEG_JSON_EACH_MEMBER (members, key) {
         const struct peg__place place = peg__place_name(up, keyword, key);
 
-        peg__out_key_str(r->out, peg_json_str(key));
+        peg__put_key(r->out, key);
         copy_schema(r, key + 1, &place);
     }
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): copy_schema() has the bound
@@ -115,7 +69,7 @@ static void copy_value(struct peg__render *r, enum peg__kw keyword, const peg_js
     } else if (shape == PEG__KW_MEMBERS && value->kind == PEG_JSON_OBJECT) {
         copy_members(r, value, up, keyword);
     } else {
-        peg__out_value(r->out, value);
+        peg__put_value(r->out, value);
     }
 }
 
@@ -128,33 +82,35 @@ static void copy_schema(struct peg__render *r, const peg_json *schema,
     bool has_items = false;
 
     if (schema->kind != PEG_JSON_OBJECT || r->depth == PEG_LIMIT_REWRITE_DEPTH) {
-        peg__out_value(r->out, schema);
+        peg__put_value(r->out, schema);
         return;
     }
     r->depth++;
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     PEG_JSON_EACH_MEMBER (schema, key) {
-        const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
+        const enum peg__kw keyword = peg__kw_find(key);
 
         if (keyword == PEG__KW_TYPE)
             type = key + 1;
         has_items = has_items || keyword == PEG__KW_ITEMS;
-        peg__out_key_str(r->out, peg_json_str(key));
+        if (keyword == PEG__KW_UNKNOWN)
+            peg__put_key(r->out, key);
+        else
+            peg__put_kw(r->out, keyword);
         copy_value(r, keyword, key + 1, place);
     }
     if (is_bare_array(type, has_items)) {
-        peg__out_key(r->out, "items");
+        peg__put_kw(r->out, PEG__KW_ITEMS);
         peg__out_raw(r->out, peg__str("{}"));
         peg__lose_here(r, place, PEG__KW_ITEMS, "rewritten",
                        "OpenAI refuses an array that does not say what its items are, so it is "
                        "sent with items of any kind");
     }
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     r->depth--;
 }
 
-/* ---- the root
- * --------------------------------------------------------------------------------------------- */
+/* ---- the root --------------------------------------------------------------------------- */
 
 /* What the root may not say; OpenAI refuses two more. */
 static uint64_t refused(const struct peg__render *r)
@@ -177,7 +133,7 @@ static bool is_fine(const struct peg__render *r)
     bool has_properties = false;
 
     PEG_JSON_EACH_MEMBER (r->root, key) {
-        const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
+        const enum peg__kw keyword = peg__kw_find(key);
 
         if (keyword == PEG__KW_TYPE)
             is_object = is_object_type(key + 1);
@@ -185,8 +141,7 @@ static bool is_fine(const struct peg__render *r)
         if (keyword != PEG__KW_UNKNOWN && wrong >> keyword & 1)
             return false;
     }
-    return is_object && (has_properties || !is_openai(r)) &&
-           !(is_openai(r) && has_bare_array(r->root, 0));
+    return is_object && (has_properties || !is_openai(r));
 }
 
 static const char *note_of(enum peg__kw keyword)
@@ -227,11 +182,11 @@ static void copy_member(struct peg__render *r, const peg_json *key, const struct
                         void *user)
 {
     (void)user;
-    peg__out_key_str(r->out, peg_json_str(key));
+    peg__put_key(r->out, key);
     if (is_openai(r))
         copy_schema(r, key + 1, place);
     else
-        peg__out_value(r->out, key + 1);
+        peg__put_value(r->out, key + 1);
 }
 
 static void copy_required(struct peg__render *r, const struct peg__view *view)
@@ -240,14 +195,14 @@ static void copy_required(struct peg__render *r, const struct peg__view *view)
 
     peg__required_make(r, view, &required);
     if (required.is_mapped && required.n) {
-        peg__out_key(r->out, "required");
-        peg__out_array(r->out);
+        peg__put_kw(r->out, PEG__KW_REQUIRED);
+        peg__put_open(r->out, "[");
         PEG__MAP_EACH(&required.map, entry)
         peg__out_string(r->out, entry->name);
-        peg__out_end_array(r->out);
+        peg__put_close(r->out, "]");
     } else if (required.n) {
-        peg__out_key(r->out, "required");
-        peg__out_value(r->out, view->value[PEG__KW_REQUIRED]);
+        peg__put_kw(r->out, PEG__KW_REQUIRED);
+        peg__put_value(r->out, view->value[PEG__KW_REQUIRED]);
     }
     peg__required_free(&required);
 }
@@ -264,16 +219,16 @@ static void copy_rest(struct peg__render *r, const struct peg__view *view)
         if (source->is_optional)
             continue;
         PEG_JSON_EACH_MEMBER (source->schema, key) {
-            const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
+            const enum peg__kw keyword = peg__kw_find(key);
             const bool is_known = keyword != PEG__KW_UNKNOWN;
 
             if (is_known ? skipped >> keyword & 1 || view->from[keyword] != i : i > 0)
                 continue;
-            peg__out_key_str(r->out, peg_json_str(key));
+            peg__put_key(r->out, key);
             if (is_openai(r))
                 copy_value(r, keyword, key + 1, &source->place);
             else
-                peg__out_value(r->out, key + 1);
+                peg__put_value(r->out, key + 1);
         }
     }
 }
@@ -285,15 +240,15 @@ static void rewrite_root(struct peg__render *r)
 
     peg__view_make(r, r->root, NULL, PEG__VIEW_MERGE | PEG__VIEW_ROOT | PEG__VIEW_QUIET, &view);
     tell_root(r, &view);
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     peg__out_cmember(r->out, "type", "object");
     copy_rest(r, &view);
-    peg__out_key(r->out, "properties");
-    peg__out_object(r->out);
+    peg__put_kw(r->out, PEG__KW_PROPERTIES);
+    peg__put_open(r->out, "{");
     peg__view_members(r, &view, copy_member, NULL);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     copy_required(r, &view);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     r->n_inside = inside;
 }
 
@@ -301,8 +256,10 @@ void peg__schema_write_plain(struct peg__render *r)
 {
     if (!r->root || r->root->len == 0)
         peg__out_raw(r->out, peg__str("{\"type\":\"object\",\"properties\":{}}"));
+    else if (is_fine(r) && is_openai(r))
+        copy_schema(r, r->root, NULL);
     else if (is_fine(r))
-        peg__out_value(r->out, r->root);
+        peg__put_value(r->out, r->root);
     else
         rewrite_root(r);
 }

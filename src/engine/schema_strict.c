@@ -12,8 +12,7 @@
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place, bool is_nullable);
 
-/* ---- giving up ---------------------------------------------------------------------------------
- */
+/* ---- giving up -------------------------------------------------------------------------- */
 
 /* Only the reason is told: what was rewritten until here will not be sent. */
 static bool begin_failing(struct peg__render *r)
@@ -58,8 +57,7 @@ static void count(struct peg__render *r, const struct peg__place *place, enum pe
                 "sent without strict: its names and values have more than 120,000 bytes");
 }
 
-/* ---- keywords
- * -------------------------------------------------------------------------------------- */
+/* ---- keywords --------------------------------------------------------------------------- */
 
 static const uint64_t cannot_be_said =
     PEG__KW_BIT(ALL_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(NOT) | PEG__KW_BIT(IF) |
@@ -133,17 +131,16 @@ static void write_kept(struct peg__render *r, const struct peg__view *view)
 
         if (!is_sayable(i, view->value[i]))
             continue;
-        peg__out_key_str(r->out, peg__kw_name(i));
-        peg__out_value(r->out, view->value[i]);
+        peg__put_kw(r->out, i);
+        peg__put_value(r->out, view->value[i]);
     }
     if (view->has & PEG__KW_BIT(FORMAT) && is_known_format(view->value[PEG__KW_FORMAT])) {
-        peg__out_key(r->out, "format");
-        peg__out_value(r->out, view->value[PEG__KW_FORMAT]);
+        peg__put_kw(r->out, PEG__KW_FORMAT);
+        peg__put_value(r->out, view->value[PEG__KW_FORMAT]);
     }
 }
 
-/* ---- types and values
- * ---------------------------------------------------------------------------------- */
+/* ---- types and values ------------------------------------------------------------------- */
 
 /* What is not said can be told from the rest, or there is no telling. */
 static unsigned types_of(const struct peg__view *view)
@@ -167,17 +164,17 @@ static void write_types(struct peg__render *r, unsigned types)
 {
     const bool is_one = (types & (types - 1)) == 0;
 
-    peg__out_key(r->out, "type");
+    peg__put_kw(r->out, PEG__KW_TYPE);
     if (is_one) {
         peg__out_cstring(r->out, peg__type_name(types));
         return;
     }
-    peg__out_array(r->out);
+    peg__put_open(r->out, "[");
     for (unsigned rest = types & ~(unsigned)PEG__TYPE_NULL; rest; rest &= rest - 1)
         peg__out_cstring(r->out, peg__type_name(rest & -rest));
     if (types & PEG__TYPE_NULL)
         peg__out_cstring(r->out, "null");
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
 static void count_value(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
@@ -200,16 +197,16 @@ static void write_enum(struct peg__render *r, const struct peg__view *view, bool
                 "sent without strict: OpenAI's strict mode takes at most 1,000 values");
         return;
     }
-    peg__out_key(r->out, "enum");
-    peg__out_array(r->out);
+    peg__put_kw(r->out, PEG__KW_ENUM);
+    peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (values, value) {
         has_null = has_null || value->kind == PEG_JSON_NULL;
         count_value(r, view, PEG__KW_ENUM, value);
-        peg__out_value(r->out, value);
+        peg__put_value(r->out, value);
     }
     if (is_nullable && !has_null)
         peg__out_null(r->out);
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
 static void write_const(struct peg__render *r, const struct peg__view *view, bool is_nullable)
@@ -218,19 +215,18 @@ static void write_const(struct peg__render *r, const struct peg__view *view, boo
 
     count_value(r, view, PEG__KW_CONST, value);
     if (!is_nullable || value->kind == PEG_JSON_NULL) {
-        peg__out_key(r->out, "const");
-        peg__out_value(r->out, value);
+        peg__put_kw(r->out, PEG__KW_CONST);
+        peg__put_value(r->out, value);
         return;
     }
-    peg__out_key(r->out, "enum");
-    peg__out_array(r->out);
-    peg__out_value(r->out, value);
+    peg__put_kw(r->out, PEG__KW_ENUM);
+    peg__put_open(r->out, "[");
+    peg__put_value(r->out, value);
     peg__out_null(r->out);
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
-/* ---- objects
- * -------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------- */
 
 struct members {
     struct peg__required required;
@@ -253,7 +249,7 @@ static void write_member(struct peg__render *r, const peg_json *key, const struc
     if (!is_required)
         peg__lose_here(r, place, PEG__KW_REQUIRED, "rewritten",
                        "it is optional, so it is sent as required and may be null");
-    peg__out_key_str(r->out, peg_json_str(key));
+    peg__put_key(r->out, key);
     write_schema(r, key + 1, place, !is_required);
 }
 
@@ -300,15 +296,15 @@ static void write_object(struct peg__render *r, const struct peg__view *view)
         fail_here(r, &view->sources[0].place, PEG__KW_PROPERTIES,
                   "sent without strict: objects are more than ten levels deep");
     peg__required_make(r, view, &members.required);
-    peg__out_key(r->out, "properties");
-    peg__out_object(r->out);
+    peg__put_kw(r->out, PEG__KW_PROPERTIES);
+    peg__put_open(r->out, "{");
     peg__view_members(r, view, write_member, &members);
-    peg__out_end_object(r->out);
-    peg__out_key(r->out, "required");
-    peg__out_array(r->out);
+    peg__put_close(r->out, "}");
+    peg__put_kw(r->out, PEG__KW_REQUIRED);
+    peg__put_open(r->out, "[");
     peg__view_members(r, view, write_name, NULL);
-    peg__out_end_array(r->out);
-    peg__out_key(r->out, "additionalProperties");
+    peg__put_close(r->out, "]");
+    peg__put_kw(r->out, PEG__KW_ADDITIONAL_PROPERTIES);
     peg__out_bool(r->out, false);
     if (members.n_required < members.required.n)
         fail_at(r, peg__view_place(view, PEG__KW_REQUIRED), PEG__KW_REQUIRED,
@@ -317,9 +313,7 @@ static void write_object(struct peg__render *r, const struct peg__view *view)
     r->strict.n_objects--;
 }
 
-/* ---- the rest
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- the rest --------------------------------------------------------------------------- */
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_items(struct peg__render *r, const struct peg__view *view)
@@ -332,7 +326,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
                   "sent without strict: the array does not say what its items are");
         return;
     }
-    peg__out_key(r->out, "items");
+    peg__put_kw(r->out, PEG__KW_ITEMS);
     write_schema(r, items, &place, false);
 }
 
@@ -357,8 +351,8 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
         return;
     }
     peg__write_description(r, view);
-    peg__out_key(r->out, "anyOf");
-    peg__out_array(r->out);
+    peg__put_kw(r->out, PEG__KW_ANY_OF);
+    peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (list, branch) {
         const struct peg__place place =
             peg__place_index(&view->sources[0].place, PEG__KW_ANY_OF, i++);
@@ -368,7 +362,7 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
     }
     if (is_nullable && !has_null)
         peg__out_raw(r->out, peg__str("{\"type\":\"null\"}"));
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }
 
 static void write_reference(struct peg__render *r, const struct peg__view *view, bool is_nullable)
@@ -421,16 +415,16 @@ static void write_defs(struct peg__render *r, const struct peg__view *view, enum
 
     if (!defs || defs->kind != PEG_JSON_OBJECT)
         return;
-    peg__out_key_str(r->out, peg__kw_name(keyword));
-    peg__out_object(r->out);
+    peg__put_kw(r->out, keyword);
+    peg__put_open(r->out, "{");
     PEG_JSON_EACH_MEMBER (defs, key) {
         const struct peg__place place = peg__place_name(&view->sources[0].place, keyword, key);
 
         count(r, &view->sources[0].place, keyword, key->len);
-        peg__out_key_str(r->out, peg_json_str(key));
+        peg__put_key(r->out, key);
         write_schema(r, key + 1, &place, false);
     }
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
@@ -440,7 +434,7 @@ static void write_laid_out(struct peg__render *r, const struct peg__view *view, 
 
     sort_keywords(r, view);
     is_nullable = is_nullable || (nullable && peg_json_is_true(nullable));
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     if (view->has & PEG__KW_BIT(REF))
         write_reference(r, view, is_nullable);
     else if (view->has & PEG__KW_BIT(ANY_OF))
@@ -449,7 +443,7 @@ static void write_laid_out(struct peg__render *r, const struct peg__view *view, 
         write_typed(r, view, is_nullable);
     write_defs(r, view, PEG__KW_DEFS);
     write_defs(r, view, PEG__KW_DEFINITIONS);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
 }
 
 /* At most PEG_LIMIT_REWRITE_DEPTH deep. */
@@ -479,7 +473,7 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
 static void check_root(struct peg__render *r)
 {
     PEG_JSON_EACH_MEMBER (r->root, key) {
-        const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
+        const enum peg__kw keyword = peg__kw_find(key);
 
         if (keyword == PEG__KW_REF || keyword == PEG__KW_ANY_OF || keyword == PEG__KW_ENUM)
             fail_at(r, NULL, keyword,

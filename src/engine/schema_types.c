@@ -4,14 +4,17 @@
 
 #include "base/str.h"
 #include "engine/schema_view.h"
+#include "json/number.h"
 
-static const char *const type_names[] = {"null",   "boolean", "integer", "number",
-                                         "string", "array",   "object"};
+static const peg_str type_names[] = {PEG_LIT("null"),   PEG_LIT("boolean"), PEG_LIT("integer"),
+                                     PEG_LIT("number"), PEG_LIT("string"),  PEG_LIT("array"),
+                                     PEG_LIT("object")};
 
 unsigned peg__type_bit(peg_str name)
 {
     for (unsigned i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
-        if (name.len && name.ptr[0] == type_names[i][0] && peg__str_is(name, type_names[i]))
+        if (name.len == type_names[i].len && name.ptr[0] == type_names[i].ptr[0] &&
+            peg__str_eq(name, type_names[i]))
             return 1U << i;
     }
     return 0;
@@ -19,7 +22,7 @@ unsigned peg__type_bit(peg_str name)
 
 const char *peg__type_name(unsigned bit)
 {
-    return type_names[__builtin_ctz(bit)];
+    return type_names[__builtin_ctz(bit)].ptr;
 }
 
 unsigned peg__types_of(const peg_json *type)
@@ -71,7 +74,33 @@ unsigned peg__types_of_values(const peg_json *array)
     return types & PEG__TYPE_NUMBER ? types & ~(unsigned)PEG__TYPE_INTEGER : types;
 }
 
-/* ---- descriptions ---------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
+
+void peg__put_key(struct peg__out *out, const peg_json *key)
+{
+    if (out->needs_comma)
+        peg__put_char(out->buf, ',');
+    peg__json_write_doc_string(key, out->buf);
+    peg__put_char(out->buf, ':');
+    out->needs_comma = false;
+}
+
+void peg__put_value(struct peg__out *out, const peg_json *value)
+{
+    if (value->kind != PEG_JSON_STRING && !peg_json_is_number(value)) {
+        peg__out_value(out, value);
+        return;
+    }
+    if (out->needs_comma)
+        peg__put_char(out->buf, ',');
+    out->needs_comma = true;
+    if (value->kind == PEG_JSON_STRING)
+        peg__json_write_doc_string(value, out->buf);
+    else
+        peg__number_write(value, out->buf);
+}
+
+/* ---- descriptions ----------------------------------------------------------------------- */
 
 /* Appends `keyword: value`, or leaves the notes as they were. */
 static bool add_note(struct peg__render *r, enum peg__kw keyword, const peg_json *value)
@@ -114,9 +143,9 @@ void peg__write_description(struct peg__render *r, const struct peg__view *view)
 
     if (!is_there && r->notes.len == 0)
         return;
-    peg__out_key(r->out, "description");
+    peg__put_kw(r->out, PEG__KW_DESCRIPTION);
     if (r->notes.len == 0) {
-        peg__out_value(r->out, description);
+        peg__put_value(r->out, description);
         return;
     }
     peg__buf_clear(&r->scratch);
@@ -143,12 +172,12 @@ void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str
         return;
     }
     peg__write_description(r, view);
-    peg__out_key(r->out, "anyOf");
-    peg__out_array(r->out);
-    peg__out_object(r->out);
+    peg__put_kw(r->out, PEG__KW_ANY_OF);
+    peg__put_open(r->out, "[");
+    peg__put_open(r->out, "{");
     peg__out_member(r->out, "$ref", ref);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
     if (is_nullable)
         peg__out_raw(r->out, peg__str("{\"type\":\"null\"}"));
-    peg__out_end_array(r->out);
+    peg__put_close(r->out, "]");
 }

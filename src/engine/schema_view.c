@@ -16,7 +16,7 @@ void peg__render_nomem(struct peg__render *r)
         r->out->buf->status = PEG_ENOMEM;
 }
 
-/* ---- losses -------------------------------------------------------------------------------- */
+/* ---- losses ----------------------------------------------------------------------------- */
 
 /* As deep as schemas are: PEG_LIMIT_REWRITE_DEPTH, and PEG_LIMIT_INLINED_TOGETHER for the last. */
 static void write_place(struct peg__buf *out,
@@ -71,8 +71,7 @@ void peg__lose_here(struct peg__render *r, const struct peg__place *place, enum 
     tell(r, peg__kw_name(keyword), what, note);
 }
 
-/* ---- references
- * ---------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------- */
 
 const peg_json *peg__ref_target(const struct peg__render *r, peg_str ref, peg_str *ret_pointer)
 {
@@ -103,8 +102,7 @@ static bool has_room(const struct peg__render *r)
            r->out->buf->len - r->start < PEG_LIMIT_INLINED_BYTES;
 }
 
-/* ---- laying out
- * ---------------------------------------------------------------------------------------- */
+/* ---- laying out ------------------------------------------------------------------------- */
 
 /* Keywords of which all sources count, or the first one without a word about it. */
 static const uint64_t united = PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) | PEG__KW_BIT(REF) |
@@ -138,7 +136,7 @@ static const uint64_t not_base = PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG
 static void lay_out_base(struct peg__view *view, const peg_json *schema)
 {
     PEG_JSON_EACH_MEMBER (schema, key) {
-        const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
+        const enum peg__kw keyword = peg__kw_find(key);
         const uint64_t taken = not_base | view->has;
 
         if (keyword == PEG__KW_UNKNOWN || taken >> keyword & 1)
@@ -150,20 +148,24 @@ static void lay_out_base(struct peg__view *view, const peg_json *schema)
     }
 }
 
-static void lay_out(struct peg__render *r, struct peg__view *view, const peg_json *schema,
-                    unsigned flags)
+/* Returns which keywords the schema has. */
+static uint64_t lay_out(struct peg__render *r, struct peg__view *view, const peg_json *schema,
+                        unsigned flags)
 {
     const struct peg__source *source = &view->sources[view->n_sources - 1];
+    uint64_t seen = 0;
 
     PEG_JSON_EACH_MEMBER (schema, key) {
-        const enum peg__kw keyword = peg__kw_find(peg_json_str(key));
+        const enum peg__kw keyword = peg__kw_find(key);
 
+        seen |= keyword != PEG__KW_UNKNOWN ? UINT64_C(1) << keyword : 0;
         if (keyword != PEG__KW_UNKNOWN)
             lay_out_keyword(r, view, keyword, key + 1);
         else if (!(flags & PEG__VIEW_QUIET))
             peg__lose(r, &source->place, peg_json_str(key), "dropped",
                       "the provider knows no such keyword");
     }
+    return seen;
 }
 
 static void add_source(struct peg__render *r, struct peg__view *view,
@@ -224,6 +226,7 @@ static void add_source(struct peg__render *r, struct peg__view *view,
                        const struct peg__source *source, unsigned flags)
 {
     struct peg__source *kept;
+    uint64_t seen = UINT64_MAX;
 
     if (source->schema->kind != PEG_JSON_OBJECT) {
         if (!source->is_optional && source->schema->kind == PEG_JSON_BOOL &&
@@ -241,11 +244,13 @@ static void add_source(struct peg__render *r, struct peg__view *view,
     if (flags & PEG__VIEW_BASE)
         lay_out_base(view, kept->schema);
     else if (!kept->is_optional)
-        lay_out(r, view, kept->schema, flags);
+        seen = lay_out(r, view, kept->schema, flags);
     if (!(flags & PEG__VIEW_MERGE))
         return;
-    follow_ref(r, view, kept, flags);
-    follow_branches(r, view, kept, PEG__KW_ALL_OF, flags);
+    if (seen & PEG__KW_BIT(REF))
+        follow_ref(r, view, kept, flags);
+    if (seen & PEG__KW_BIT(ALL_OF))
+        follow_branches(r, view, kept, PEG__KW_ALL_OF, flags);
     if (flags & PEG__VIEW_ROOT) {
         follow_branches(r, view, kept, PEG__KW_ANY_OF, flags);
         follow_branches(r, view, kept, PEG__KW_ONE_OF, flags);
@@ -276,9 +281,7 @@ void peg__view_make(struct peg__render *r, const peg_json *schema, const struct 
     peg__view_add(r, ret_view, schema, place, flags);
 }
 
-/* ---- members
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- members ---------------------------------------------------------------------------- */
 
 static const peg_json *properties_of(const struct peg__view *view, size_t source)
 {
@@ -331,9 +334,7 @@ void peg__view_members(struct peg__render *r, const struct peg__view *view, peg_
     }
 }
 
-/* ---- required
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- required --------------------------------------------------------------------------- */
 
 enum { REQUIRED_IN_ROW = 16 }; /* so many are compared one by one */
 

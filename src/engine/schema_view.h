@@ -14,6 +14,8 @@
  * beside it. Everything lives on the stack of whoever writes, and points into the definitions.
  */
 
+#include <string.h>
+
 #include "base/limits.h"
 #include "base/map.h"
 #include "engine/definitions.h"
@@ -21,7 +23,7 @@
 #include "engine/schema_keyword.h"
 #include "json/out.h"
 
-/* ---- where a schema stands --------------------------------------------------------------- */
+/* ---- where a schema stands -------------------------------------------------------------- */
 
 /* One step into the parameters: /keyword, /keyword/name or /keyword/index. */
 struct peg__place {
@@ -50,7 +52,7 @@ static inline struct peg__place peg__place_index(const struct peg__place *up, en
     return (struct peg__place){.up = up, .keyword = peg__kw_name(keyword), .index = index};
 }
 
-/* ---- one tool ---------------------------------------------------------------------------- */
+/* ---- one tool --------------------------------------------------------------------------- */
 
 /* What strict mode counts, and whether it is given up. */
 struct peg__strict {
@@ -97,7 +99,64 @@ static inline void peg__lose_kw(struct peg__render *r, const struct peg__place *
 void peg__lose_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
                     const char *what, const char *note);
 
-/* ---- views ---------------------------------------------------------------------------------- */
+/* ---- writing quickly -------------------------------------------------------------------- */
+
+/* A literal and its length. */
+#define PEG__LIT(literal) (literal), sizeof(literal) - 1
+
+/* JSON text as it is, as peg__out_raw() writes it. */
+static inline void peg__put(struct peg__out *out, const char *text, size_t n)
+{
+    struct peg__buf *buf = out->buf;
+
+    if (buf->len + n + 2 > buf->capacity || buf->len + n + 2 > buf->max || buf->status) {
+        peg__out_raw(out, (peg_str){text, n});
+        return;
+    }
+    if (out->needs_comma)
+        buf->ptr[buf->len++] = ',';
+    memcpy(buf->ptr + buf->len, text, n);
+    buf->len += n;
+    buf->ptr[buf->len] = '\0';
+    out->needs_comma = true;
+}
+
+static inline void peg__put_char(struct peg__buf *buf, char c)
+{
+    if (buf->len + 2 > buf->capacity || buf->len + 2 > buf->max || buf->status) {
+        peg__buf_putc(buf, c);
+        return;
+    }
+    buf->ptr[buf->len++] = c;
+    buf->ptr[buf->len] = '\0';
+}
+
+static inline void peg__put_kw(struct peg__out *out, enum peg__kw keyword)
+{
+    const peg_str text = peg__kw_text(keyword);
+
+    peg__put(out, text.ptr, text.len);
+    out->needs_comma = false;
+}
+
+static inline void peg__put_open(struct peg__out *out, const char *bracket)
+{
+    peg__put(out, bracket, 1);
+    out->needs_comma = false;
+}
+
+static inline void peg__put_close(struct peg__out *out, const char *bracket)
+{
+    out->needs_comma = false;
+    peg__put(out, bracket, 1);
+}
+
+/* The name of a member, as the document has it. */
+void peg__put_key(struct peg__out *out, const peg_json *key);
+/* A value of a document. */
+void peg__put_value(struct peg__out *out, const peg_json *value);
+
+/* ---- views ------------------------------------------------------------------------------ */
 
 struct peg__source {
     const peg_json *schema; /* an object */
@@ -147,8 +206,7 @@ static inline const struct peg__place *peg__view_place(const struct peg__view *v
 /* What a local $ref leads to ("#", "#/$defs/x"), or NULL. *ret_pointer is borrowed from the ref. */
 const peg_json *peg__ref_target(const struct peg__render *r, peg_str ref, peg_str *ret_pointer);
 
-/* ---- members -----------------------------------------------------------------------------------
- */
+/* ---- members ---------------------------------------------------------------------------- */
 
 /* Calls fn for each member that `properties` of the view describe, each name once. */
 typedef void peg__member_fn(struct peg__render *r, const peg_json *key,
@@ -169,8 +227,7 @@ void peg__required_make(struct peg__render *r, const struct peg__view *view,
 bool peg__required_has(const struct peg__required *required, peg_str name);
 void peg__required_free(struct peg__required *required);
 
-/* ---- small things
- * ---------------------------------------------------------------------------------- */
+/* ---- small things ----------------------------------------------------------------------- */
 
 /* Types that a `type` allows. */
 enum {
@@ -203,8 +260,7 @@ void peg__write_description(struct peg__render *r, const struct peg__view *view)
 void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str ref,
                     bool is_nullable);
 
-/* ---- the ways to write parameters
- * -------------------------------------------------------------------- */
+/* ---- the ways to write parameters ------------------------------------------------------- */
 
 /* Requires r->root to be an object or NULL (no arguments). */
 void peg__schema_write_plain(struct peg__render *r);
