@@ -13,7 +13,7 @@
 
 const char peg__opening_words[] = "(The conversation begins with the assistant.)";
 
-/* ---- words --------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------- */
 
 static bool is_space(char c)
 {
@@ -32,7 +32,7 @@ bool peg__is_blank(peg_str text)
     return peg__without_end_space(text).len == 0;
 }
 
-/* ---- the system ------------------------------------------------------------------------ */
+/* ---- the system -------------------------------------------------------------------------- */
 
 static bool is_system(const struct peg__passage *passage)
 {
@@ -83,7 +83,19 @@ peg_status peg__system_aside(const peg_block *block, char **ret_text, size_t *re
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 
-/* ---- tools ------------------------------------------------------------------------------ */
+/* ---- media ------------------------------------------------------------------------------- */
+
+enum peg__media_way peg__choose_media(const peg_media *media, const struct peg__media_rules *rules,
+                                      const peg_model_options *options)
+{
+    const enum peg__media_way way = peg__media_choose(media, rules, options);
+
+    if (way == PEG__MEDIA_BYTES && peg_reader_byte_length(peg_media_reader(media)) == 0)
+        return PEG__MEDIA_TEXT;
+    return way;
+}
+
+/* ---- tools ------------------------------------------------------------------------------- */
 
 bool peg__offers_tools(const struct peg__request *request)
 {

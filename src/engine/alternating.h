@@ -7,6 +7,7 @@
  * user first, with what the system says apart from it.
  */
 
+#include "engine/content.h"
 #include "engine/wire.h"
 #include "json/out.h"
 
@@ -24,6 +25,10 @@ size_t peg__n_system_first(const struct peg__history *history);
  * every request and known to nobody who writes into the conversation. Free with peg__free(). */
 peg_status peg__system_aside(const peg_block *block, char **ret_text, size_t *ret_len,
                              peg_error *reterr);
+
+/* As peg__media_choose(); media without a byte is told in words, because both refuse it. */
+enum peg__media_way peg__choose_media(const peg_media *media, const struct peg__media_rules *rules,
+                                      const peg_model_options *options);
 
 /* Whether tools are sent at all. */
 bool peg__offers_tools(const struct peg__request *request);

@@ -32,7 +32,7 @@ struct reader {
     bool is_ended;
 };
 
-/* ---- state --------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------- */
 
 static struct reader *reader_of(struct peg__reply *reply)
 {
@@ -84,7 +84,7 @@ static bool read_index(struct peg__reply *reply, const peg_json *event, uint32_t
     return true;
 }
 
-/* ---- blocks --------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 static void add_text(struct peg__reply *reply, uint32_t index, const peg_json *block)
 {
@@ -330,7 +330,7 @@ static peg_status read_event(struct peg__reply *reply, peg_str name, peg_str dat
                              peg_error *reterr)
 {
     peg_json_doc *doc;
-    bool is_end;
+    bool is_end = false;
     peg_str type;
 
     (void)name; /* every event says itself what it is, and proxies drop names */
@@ -341,16 +341,17 @@ static peg_status read_event(struct peg__reply *reply, peg_str name, peg_str dat
         return peg__wire_error(&peg__wire_anthropic, 0, data, reterr);
     }
     type = peg__reading_string(reply, peg_json_root(doc), "type");
-    if (!type.ptr)
+    if (type.ptr)
+        is_end = on_event(reply, type, peg_json_root(doc));
+    else
         peg__reply_fail(reply, "an event has no \"type\"");
-    is_end = on_event(reply, type, peg_json_root(doc));
     peg_json_doc_free(doc);
     if (!reply->status)
         *ret_is_end = is_end;
     return peg__reading_end(reply, reterr);
 }
 
-/* ---- the whole at once --------------------------------------------------------------------- */
+/* ---- the whole at once ------------------------------------------------------------------- */
 
 static void read_content(struct peg__reply *reply, const peg_json *content)
 {
@@ -395,8 +396,7 @@ static bool is_whole(const struct peg__reply *reply)
     return reader && reader->is_ended;
 }
 
-/* ---- the protocol -----------------------------------------------------------------------------
- */
+/* ---- the protocol ------------------------------------------------------------------------ */
 
 static void write_path(const peg_model_options *options, bool is_streaming, struct peg__buf *out)
 {

@@ -39,7 +39,7 @@ struct writer {
     peg_error *reterr;
 };
 
-/* ---- messages ------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------- */
 
 static void begin_message(struct writer *w, enum role role)
 {
@@ -108,13 +108,15 @@ static void say(struct writer *w, enum role role, peg_str text)
     put_words(w, text);
 }
 
-/* ---- media ----------------------------------------------------------------------------- */
+/* ---- media ------------------------------------------------------------------------------- */
 
 #define ALL_WAYS (1U << PEG__MEDIA_BYTES | 1U << PEG__MEDIA_URI | 1U << PEG__MEDIA_FILE_ID)
 
 static const char *const image_types[] = {"image/jpeg", "image/png", "image/gif", "image/webp",
                                           NULL};
-static const char *const document_types[] = {"application/pdf", NULL};
+static const char *const document_types[] = {"application/pdf", "text/plain", "text/markdown",
+                                             "text/csv",        "text/html",  "text/xml",
+                                             "text/css",        NULL};
 
 static enum peg__media_way choose(const struct writer *w, const peg_media *media)
 {
@@ -123,7 +125,7 @@ static enum peg__media_way choose(const struct writer *w, const peg_media *media
     static const struct peg__media_rules documents = {.ways = {[PEG_MEDIA_DOCUMENT] = ALL_WAYS},
                                                       .types = document_types};
 
-    return peg__media_choose(media,
+    return peg__choose_media(media,
                              peg_media_kind_of(media) == PEG_MEDIA_IMAGE ? &images : &documents,
                              w->request->options);
 }
@@ -134,7 +136,7 @@ static void write_source(struct writer *w, const char *type, const char *name, c
     peg__out_cmember(&w->out, name, value);
 }
 
-static peg_status write_bytes(struct writer *w, const peg_media *media)
+static peg_status write_base64(struct writer *w, const peg_media *media)
 {
     PEG_CLEANUP(peg__freep) char *text = NULL;
     size_t len;
@@ -143,9 +145,34 @@ static peg_status write_bytes(struct writer *w, const peg_media *media)
 
     if (status)
         return status;
-    peg__out_cmember(&w->out, "type", "base64");
-    peg__out_cmember(&w->out, "media_type", peg_safe_mime_type(peg_media_mime_type(media)));
+    write_source(w, "base64", "media_type", peg_safe_mime_type(peg_media_mime_type(media)));
     peg__out_member(&w->out, "data", peg__strn(text, len));
+    return PEG_OK;
+}
+
+/* Text of whatever kind is plain text to the API. What is no UTF-8 becomes U+FFFD. */
+static peg_status write_text(struct writer *w, const peg_media *media)
+{
+    PEG_CLEANUP(peg__freep) char *bytes = NULL;
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    size_t len;
+    peg_str rest;
+    const peg_status status = peg_reader_read_all(
+        peg_media_reader(media), peg__media_max(w->request->options), &bytes, &len, w->reterr);
+
+    if (status)
+        return status;
+    for (rest = peg__strn(bytes, len); rest.len > 0;) {
+        const size_t n = peg__utf8_char_len(rest);
+
+        peg__buf_str(&text, n ? peg__strn(rest.ptr, n) : peg__str("\xEF\xBF\xBD"));
+        rest = peg__str_from(rest, n ? n : 1);
+    }
+    write_source(w, "text", "media_type", "text/plain");
+    peg__out_member(&w->out, "data", peg__buf_view(&text));
+    if (text.status && !w->out.buf->status)
+        w->out.buf->status = text.status;
+    peg__buf_free(&text);
     return PEG_OK;
 }
 
@@ -162,8 +189,10 @@ static peg_status write_media(struct writer *w, const peg_media *media, enum peg
         write_source(w, "url", "url", peg_media_uri(media));
     else if (way == PEG__MEDIA_FILE_ID)
         write_source(w, "file", "file_id", peg_media_file_id(media));
+    else if (strncmp(peg_media_mime_type(media), "text/", 5) == 0)
+        status = write_text(w, media);
     else
-        status = write_bytes(w, media);
+        status = write_base64(w, media);
     peg__out_end_object(&w->out);
     peg__out_end_object(&w->out);
     return status;
@@ -255,7 +284,7 @@ static peg_status put_block(struct writer *w, const peg_block *block)
     }
 }
 
-/* ---- rounds ------------------------------------------------------------------------------- */
+/* ---- rounds ------------------------------------------------------------------------------ */
 
 static peg_status put_call(struct writer *w, const struct peg__exchange *exchange)
 {
@@ -346,7 +375,7 @@ static peg_status put_round(struct writer *w, const struct peg__passage *round)
     return status;
 }
 
-/* ---- the request ---------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------- */
 
 static void write_system(struct writer *w, size_t n)
 {

@@ -32,7 +32,7 @@ static struct reader *reader_of(struct peg__reply *reply)
     return reply->reader;
 }
 
-/* ---- parts ------------------------------------------------------------------------------ */
+/* ---- parts ------------------------------------------------------------------------------- */
 
 static struct peg__part *last_part(struct peg__reply *reply, const struct reader *reader)
 {
@@ -135,7 +135,7 @@ static void read_part(struct peg__reply *reply, struct reader *reader, const peg
         read_words(reply, reader, json);
 }
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------- */
 
 /* Of several, only the first is ours: nobody asked for more. */
 static void read_candidate(struct peg__reply *reply, struct reader *reader,
@@ -276,8 +276,7 @@ static peg_status read_body(struct peg__reply *reply, peg_str body, peg_error *r
     return peg__reading_end(reply, reterr);
 }
 
-/* ---- the protocol ------------------------------------------------------------------------------
- */
+/* ---- the protocol ------------------------------------------------------------------------ */
 
 static void write_escaped(const char *name, struct peg__buf *out)
 {

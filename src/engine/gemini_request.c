@@ -33,7 +33,7 @@ struct writer {
     peg_error *reterr;
 };
 
-/* ---- contents --------------------------------------------------------------------------- */
+/* ---- contents ---------------------------------------------------------------------------- */
 
 static void begin_content(struct writer *w, enum role role)
 {
@@ -93,7 +93,7 @@ static void say(struct writer *w, enum role role, peg_str text, peg_str signatur
     put_words(w, text, signature);
 }
 
-/* ---- media -------------------------------------------------------------------------------- */
+/* ---- media ------------------------------------------------------------------------------- */
 
 /* A file of Google's is named by its uri; its id alone does not do. */
 #define WAYS (1U << PEG__MEDIA_BYTES | 1U << PEG__MEDIA_URI)
@@ -125,7 +125,7 @@ static enum peg__media_way choose(const struct writer *w, const peg_media *media
                                                   .types = types,
                                                   .schemes = schemes};
 
-    return peg__media_choose(media, &rules, w->request->options);
+    return peg__choose_media(media, &rules, w->request->options);
 }
 
 static peg_status write_bytes(struct writer *w, const peg_media *media)
@@ -171,7 +171,7 @@ static peg_status say_media(struct writer *w, enum role role, const peg_block *b
     return way == PEG__MEDIA_TEXT ? PEG_OK : write_media(w, media, way);
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 static peg_status put_message(struct writer *w, enum role role, const peg_block *block)
 {
@@ -226,8 +226,7 @@ static peg_status put_block(struct writer *w, const peg_block *block)
     }
 }
 
-/* ---- rounds -----------------------------------------------------------------------------------
- */
+/* ---- rounds ------------------------------------------------------------------------------ */
 
 /* The number after "gemini-"; names without one ("gemini-flash-latest") mean the newest. */
 static bool is_third_generation(const char *model)
@@ -365,8 +364,7 @@ static peg_status put_round(struct writer *w, const struct peg__passage *round)
     return status;
 }
 
-/* ---- the request
- * --------------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------- */
 
 static peg_status write_contents(struct writer *w, size_t first)
 {
@@ -423,8 +421,7 @@ static peg_status write_tools(struct writer *w)
     return status;
 }
 
-/* ---- how to generate
- * -------------------------------------------------------------------------------- */
+/* ---- how to generate --------------------------------------------------------------------- */
 
 /* How hard to think, as each generation is told; budgets as Google itself maps the words. */
 static const struct effort {

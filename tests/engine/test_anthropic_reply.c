@@ -2,7 +2,7 @@
 
 #include "wire_world.h"
 
-/* ---- fixture: a stream as the API sends it ------------------------------------------------ */
+/* ---- fixture: a stream as the API sends it ----------------------------------------------- */
 
 #define START                                                                                      \
     "{\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":"     \
@@ -29,7 +29,7 @@ static struct hear hear_claude(void)
     return hear_new(&peg__wire_anthropic);
 }
 
-/* ---- streams -------------------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------------- */
 
 TEST(anthropic_stream_of_text_becomes_a_block)
 {
@@ -178,8 +178,7 @@ TEST(anthropic_stream_passes_over_what_is_not_known)
     hear_free(&h);
 }
 
-/* ---- streams that end badly -------------------------------------------------------------------
- */
+/* ---- streams that end badly -------------------------------------------------------------- */
 
 /* G129 */
 TEST(anthropic_stream_that_breaks_off_keeps_text_and_no_call)
@@ -222,8 +221,7 @@ TEST(anthropic_stream_that_never_began_is_not_whole)
     hear_free(&h);
 }
 
-/* ---- a whole answer ---------------------------------------------------------------------------
- */
+/* ---- a whole answer ---------------------------------------------------------------------- */
 
 #define BODY(content)                                                                              \
     "{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-x-1\","      \
@@ -270,8 +268,7 @@ TEST(anthropic_body_may_hold_any_character)
     hear_free(&h);
 }
 
-/* ---- hostile answers
- * ----------------------------------------------------------------------------- */
+/* ---- hostile answers --------------------------------------------------------------------- */
 
 TEST(anthropic_refuses_events_that_are_none)
 {
@@ -365,8 +362,7 @@ TEST(anthropic_refuses_a_delta_of_another_kind)
     }
 }
 
-/* ---- bytes
- * ------------------------------------------------------------------------------------------ */
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 #define EVENT(name, data) "event: " name "\r\ndata: " data "\r\n\r\n"
 static const char stream[] =
@@ -406,8 +402,7 @@ TEST(anthropic_stream_that_ends_anywhere_leaves_no_call)
     }
 }
 
-/* ---- memory
- * --------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 TORTURE(anthropic_stream_survives_any_allocation_failure)
 {

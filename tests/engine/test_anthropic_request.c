@@ -33,7 +33,7 @@ static void add_round(struct ask *a)
     t_failure(&a->t, "b2", "broken");
 }
 
-/* ---- the protocol -------------------------------------------------------------------------- */
+/* ---- the protocol ------------------------------------------------------------------------ */
 
 TEST(anthropic_has_its_path_and_headers)
 {
@@ -60,7 +60,7 @@ TEST(anthropic_sends_no_key_where_there_is_none)
     peg__buf_free(&out);
 }
 
-/* ---- messages ------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------- */
 
 TEST(anthropic_request_of_one_message_is_exact)
 {
@@ -181,7 +181,7 @@ TEST(anthropic_request_shows_other_blocks_in_envelopes)
     ask_free(&a);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 #define CALLS                                                                                      \
     "{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"add\",\"input\":{\"n\":1}},"                  \
@@ -297,7 +297,7 @@ TEST(anthropic_request_puts_results_into_envelopes)
     ask_free(&a);
 }
 
-/* ---- thoughts -------------------------------------------------------------------------------- */
+/* ---- thoughts ---------------------------------------------------------------------------- */
 
 static void add_thought(struct ask *a, const char *id, const char *text, const char *payload)
 {
@@ -375,8 +375,7 @@ TEST(anthropic_request_sends_a_thought_between_rounds_with_the_second)
     ask_free(&a);
 }
 
-/* ---- tools -------------------------------------------------------------------------------------
- */
+/* ---- tools ------------------------------------------------------------------------------- */
 
 /* G119 */
 TEST(anthropic_request_has_the_tools)
@@ -458,8 +457,7 @@ TEST(anthropic_request_names_tools_as_the_api_takes_them)
     ask_free(&a);
 }
 
-/* ---- settings
- * ------------------------------------------------------------------------------------ */
+/* ---- settings ---------------------------------------------------------------------------- */
 
 TEST(anthropic_request_has_the_settings)
 {
@@ -566,8 +564,7 @@ TEST(anthropic_request_goes_on_thinking_within_a_round)
     ask_free(&a);
 }
 
-/* ---- media
- * ------------------------------------------------------------------------------------------ */
+/* ---- media ------------------------------------------------------------------------------- */
 
 static void add_media(struct ask *a, peg_block_kind kind, const char *id, peg_media *media)
 {
@@ -588,94 +585,7 @@ static peg_media *picture(struct ask *a, const char *type, const char *uri)
                    uri ? NULL : "png!");
 }
 
-#define MARKER TEXT("[media id=\\\"m1\\\" filename=\\\"a.png\\\"]")
-
-TEST(anthropic_request_sends_a_picture_as_bytes)
-{
-    struct ask a = ask_claude();
-
-    add_media(&a, PEG_BLOCK_USER, "u1", picture(&a, "image/png", NULL));
-
-    CHECK_BODY(&a, HEAD "\"messages\":[" USER(
-                       MARKER ",{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":"
-                              "\"image/png\",\"data\":\"cG5nIQ==\"}}") "]}");
-    ask_free(&a);
-}
-
-TEST(anthropic_request_sends_a_picture_by_its_address)
-{
-    struct ask a = ask_claude();
-
-    add_media(&a, PEG_BLOCK_USER, "u1", picture(&a, "image/png", "https://x.test/a.png"));
-
-    CHECK_BODY(&a, HEAD "\"messages\":[" USER(
-                       MARKER ",{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":"
-                              "\"https://x.test/a.png\"}}") "]}");
-    ask_free(&a);
-}
-
-TEST(anthropic_request_sends_a_document_by_its_id)
-{
-    struct ask a = ask_claude();
-    const peg_media_def def = {.id = "m1",
-                               .kind = PEG_MEDIA_DOCUMENT,
-                               .mime_type = "application/pdf",
-                               .filename = "a.png",
-                               .file_id = "file_1"};
-
-    add_media(&a, PEG_BLOCK_USER, "u1", t_media(&a.t, def, NULL));
-
-    CHECK_BODY(&a, HEAD "\"messages\":[" USER(
-                       MARKER ",{\"type\":\"document\",\"source\":{\"type\":\"file\",\"file_id\":"
-                              "\"file_1\"}}") "]}");
-    ask_free(&a);
-}
-
-TEST(anthropic_request_describes_media_that_the_api_does_not_take)
-{
-    struct ask a = ask_claude();
-
-    add_media(&a, PEG_BLOCK_USER, "u1", picture(&a, "image/tiff", NULL));
-
-    CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
-    CHECK(ask_has(&a, "[media id=\\\"m1\\\""));
-    CHECK(ask_has(&a, "image/tiff"));
-    CHECK(!ask_has(&a, "\"type\":\"image\""));
-    ask_free(&a);
-}
-
-TEST(anthropic_request_describes_media_of_the_model)
-{
-    struct ask a = ask_claude();
-
-    add_user(&a, "u1", "Hello");
-    add_media(&a, PEG_BLOCK_ASSISTANT, "a1", picture(&a, "image/png", NULL));
-
-    CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
-    CHECK(ask_has(&a, "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"[media"));
-    CHECK(!ask_has(&a, "\"type\":\"image\""));
-    ask_free(&a);
-}
-
-TEST(anthropic_request_sends_pictures_within_results)
-{
-    struct ask a = ask_claude();
-    peg_media *media = picture(&a, "image/png", NULL);
-
-    add_user(&a, "u1", "Hello");
-    t_call(&a.t, "b1", "c1", "draw", "{}");
-    t_record(&a.t, "b1", (peg_record_def){.media = &media, .n_media = 1, .is_trusted = true});
-    peg_media_unref(media);
-
-    CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
-    CHECK(ask_has(&a, "\"tool_use_id\":\"c1\",\"content\":[{\"type\":\"text\",\"text\":\"[media"));
-    CHECK(ask_has(&a, ",{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":"
-                      "\"image/png\",\"data\":\"cG5nIQ==\"}}]}]}]}"));
-    ask_free(&a);
-}
-
-/* ---- always the same
- * ----------------------------------------------------------------------------------- */
+/* ---- always the same --------------------------------------------------------------------- */
 
 static void fill(struct ask *a)
 {

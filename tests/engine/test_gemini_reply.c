@@ -2,7 +2,7 @@
 
 #include "wire_world.h"
 
-/* ---- fixture: chunks as the API sends them ------------------------------------------------ */
+/* ---- fixture: chunks as the API sends them ----------------------------------------------- */
 
 #define CHUNK(parts, more)                                                                         \
     "{\"candidates\":[{\"content\":{\"parts\":[" parts "],\"role\":\"model\"},\"index\":0" more    \
@@ -30,7 +30,7 @@ static peg_str signature_at(const struct hear *h, size_t i)
     return value ? peg_json_str(value) : peg_cstr("");
 }
 
-/* ---- streams -------------------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------------- */
 
 TEST(gemini_stream_of_text_becomes_a_block)
 {
@@ -149,8 +149,7 @@ TEST(gemini_stream_passes_over_what_is_not_known)
     hear_free(&h);
 }
 
-/* ---- streams that end badly -------------------------------------------------------------------
- */
+/* ---- streams that end badly -------------------------------------------------------------- */
 
 /* G129 */
 TEST(gemini_stream_that_breaks_off_keeps_text_and_no_call)
@@ -202,8 +201,7 @@ TEST(gemini_stream_that_never_began_is_not_whole)
     hear_free(&h);
 }
 
-/* ---- a whole answer
- * ------------------------------------------------------------------------------ */
+/* ---- a whole answer ---------------------------------------------------------------------- */
 
 TEST(gemini_body_becomes_blocks)
 {
@@ -227,8 +225,7 @@ TEST(gemini_body_may_be_an_error)
     hear_free(&h);
 }
 
-/* ---- hostile answers
- * -------------------------------------------------------------------------------- */
+/* ---- hostile answers --------------------------------------------------------------------- */
 
 TEST(gemini_refuses_chunks_that_are_none)
 {
@@ -294,8 +291,7 @@ TEST(gemini_text_may_hold_any_character)
     hear_free(&h);
 }
 
-/* ---- bytes
- * --------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 #define EVENT(data) "data: " data "\r\n\r\n"
 static const char stream[] = EVENT(MORE(TEXT("h\xC3\xA9"))) EVENT(MORE(SIGNED("", "s1")))
@@ -329,8 +325,7 @@ TEST(gemini_stream_that_ends_anywhere_leaves_no_call)
     }
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 TORTURE(gemini_stream_survives_any_allocation_failure)
 {

@@ -2,7 +2,7 @@
 
 #include "wire_world.h"
 
-/* ---- fixture ------------------------------------------------------------------------------ */
+/* ---- fixture ----------------------------------------------------------------------------- */
 
 #define CONTENTS(contents) "\"contents\":[" contents "]"
 #define USER(parts) "{\"role\":\"user\",\"parts\":[" parts "]}"
@@ -50,7 +50,7 @@ static void add_signed_call(struct ask *a, const char *id, const char *signature
     t_answer(&a->t, id, "one");
 }
 
-/* ---- the protocol -------------------------------------------------------------------------- */
+/* ---- the protocol ------------------------------------------------------------------------ */
 
 static void check_path(const char *model, bool is_streaming, const char *expected)
 {
@@ -85,7 +85,7 @@ TEST(gemini_has_its_headers)
     peg__buf_free(&out);
 }
 
-/* ---- contents -------------------------------------------------------------------------------- */
+/* ---- contents ---------------------------------------------------------------------------- */
 
 TEST(gemini_request_of_one_message_is_exact)
 {
@@ -169,8 +169,7 @@ TEST(gemini_request_shows_other_blocks_in_envelopes)
     ask_free(&a);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 #define CALL(id, args) "{\"functionCall\":{\"id\":\"" id "\",\"name\":\"add\",\"args\":" args "}}"
 #define RESPONSE(id, response)                                                                     \
@@ -276,8 +275,7 @@ TEST(gemini_request_answers_a_call_that_nobody_answered)
     ask_free(&a);
 }
 
-/* ---- signatures
- * ---------------------------------------------------------------------------------- */
+/* ---- signatures -------------------------------------------------------------------------- */
 
 /* G122 */
 TEST(gemini_request_sends_signatures_back)
@@ -330,8 +328,7 @@ TEST(gemini_request_excuses_rounds_that_another_model_made)
     }
 }
 
-/* ---- tools
- * ------------------------------------------------------------------------------------------ */
+/* ---- tools ------------------------------------------------------------------------------- */
 
 TEST(gemini_request_has_the_tools)
 {
@@ -378,8 +375,7 @@ TEST(gemini_request_has_no_tools_when_they_are_off)
     ask_free(&a);
 }
 
-/* ---- settings
- * ------------------------------------------------------------------------------------------ */
+/* ---- settings ---------------------------------------------------------------------------- */
 
 TEST(gemini_request_has_the_settings)
 {
@@ -417,9 +413,7 @@ TEST(gemini_request_says_how_hard_to_think_as_the_model_takes_it)
     ask_free(&a);
 }
 
-/* ---- media
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- media ------------------------------------------------------------------------------- */
 
 static void add_media(struct ask *a, peg_block_kind kind, const char *id, peg_media *media)
 {
@@ -495,8 +489,7 @@ TEST(gemini_request_sends_media_of_results_behind_all_of_them)
     ask_free(&a);
 }
 
-/* ---- always the same
- * ------------------------------------------------------------------------------------- */
+/* ---- always the same --------------------------------------------------------------------- */
 
 static void fill(struct ask *a)
 {

@@ -24,7 +24,7 @@
 #include "engine/sse.h"
 #include "engine/wire.h"
 
-/* ---- requests ------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------- */
 
 struct ask {
     const struct peg__wire *wire;
@@ -127,7 +127,7 @@ static inline bool ask_has(const struct ask *a, const char *words)
     return a->body.ptr && strstr(a->body.ptr, words);
 }
 
-/* ---- replies ---------------------------------------------------------------------------- */
+/* ---- replies ----------------------------------------------------------------------------- */
 
 struct hear {
     const struct peg__wire *wire;
