@@ -62,6 +62,9 @@ enum {
     PEG_LIMIT_META_BYTES = 256 << 10,
     PEG_LIMIT_REGISTRY_TOOLS = 100000,
     PEG_LIMIT_TURN_BLOCKS = 100000,
+    /* Arguments that nest deeper stand in a turn's file as text: around them are four levels, and
+     * all of it must be read back within PEG_LIMIT_JSON_DEPTH. */
+    PEG_LIMIT_TURN_ARGS_DEPTH = 200,
 
     /* Strings of one block; what is larger belongs into an artifact. */
     PEG_LIMIT_BLOCK_BYTES = 64 << 20,
@@ -276,7 +279,7 @@ enum {
     /* How often a request looks at what nobody wakes it for. */
     PEG_LIMIT_HTTP_STEP_MS = 250,
     /* How long a server may take to close a stream that has told its end. */
-    PEG_LIMIT_HTTP_DRAIN_MS = 500,
+    PEG_LIMIT_HTTP_DRAIN_MS = 200,
     /* What Retry-After is cut at: a week, which nobody waits for. */
     PEG_LIMIT_RETRY_AFTER_MS = 7 * 24 * 3600 * 1000,
     /* What an answer that is an error may say; the rest is not read. */

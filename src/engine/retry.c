@@ -48,16 +48,16 @@ static uint64_t scatter(uint64_t x)
 static int64_t backoff_ms(const struct peg__retry *retry, int n)
 {
     int64_t ms = retry->backoff_ms;
-    int64_t tenth;
+    int64_t more = 0;
 
     for (int i = 1; i < n && ms < retry->backoff_max_ms; i++)
         ms = ms > INT64_MAX / 2 ? INT64_MAX : ms * 2;
     if (ms > retry->backoff_max_ms)
         ms = retry->backoff_max_ms;
-    tenth = ms / 10;
-    if (tenth > 0)
-        ms += (int64_t)(scatter(retry->seed + (uint64_t)n) % (uint64_t)(2 * tenth + 1)) - tenth;
-    return ms < retry->backoff_max_ms ? ms : retry->backoff_max_ms;
+    if (ms >= 10)
+        more =
+            (int64_t)(scatter(retry->seed + (uint64_t)n) % (uint64_t)(ms / 10 * 2 + 1)) - ms / 10;
+    return more < retry->backoff_max_ms - ms ? ms + more : retry->backoff_max_ms;
 }
 
 int64_t peg__retry_wait_ms(const struct peg__retry *retry, const struct peg__try *failed)
