@@ -193,6 +193,11 @@ peg_status peg_reader_new(const peg_reader_ops *ops, void *user, peg_reader **re
     return PEG_OK;
 }
 
+void *peg__reader_user(const peg_reader *reader, const peg_reader_ops *ops)
+{
+    return reader->ops.read_at == ops->read_at ? reader->user : NULL;
+}
+
 peg_reader *peg_reader_ref(peg_reader *reader)
 {
     if (reader)

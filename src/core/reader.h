@@ -16,6 +16,10 @@ peg_status peg__reader_from_owned(char *bytes, size_t len, peg_reader **ret_read
 peg_status peg__reader_from_fd(int fd, uint64_t len, peg_reader **ret_reader,
                                peg_error *reterr) PEG_MUST_USE;
 
+/* What peg_reader_new() was given as user, if its read_at is this one; else NULL. So a module knows
+ * its own readers again. */
+void *peg__reader_user(const peg_reader *reader, const peg_reader_ops *ops);
+
 /* True and all bytes, if the reader has them in memory; they live as long as the reader. */
 bool peg__reader_view(const peg_reader *reader, peg_str *ret_bytes);
 

@@ -67,7 +67,7 @@ static const struct {
     [PEG_BLOCK_OTHER] = {"other", HAS_TYPE | HAS_TEXT | HAS_MEDIA | HAS_ARTIFACT | HAS_TIER},
 };
 
-enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]), N_RESERVED = 24 };
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]), N_RESERVED = 25 };
 
 const char *peg_block_kind_name(peg_block_kind kind)
 {
@@ -211,6 +211,7 @@ static const char *const reserved[][N_RESERVED] = {
                           "args_base64",
                           "result",
                           "error",
+                          "text_base64",
                           "code",
                           "cause",
                           "handle",

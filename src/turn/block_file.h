@@ -43,7 +43,14 @@ struct peg__block_read {
 peg_status peg__block_read(const struct peg__block_read *how, const peg_json *value, peg_str id,
                            peg_block **ret_block, peg_error *reterr) PEG_MUST_USE;
 
-/* The object of a bag, its values in the order of their names too: the same bag, the same bytes. */
-void peg__bag_write(const peg_bag *bag, peg_json_builder *b);
+/* What a kind and its role are called in a file: "tool_use" is a result, "" is no role; static. */
+const char *peg__block_file_kind(peg_block_kind kind);
+const char *peg__block_file_role(peg_block_kind kind);
+/* The kind of that name, whatever its case and the space around it; false if it is none. */
+bool peg__block_file_kind_named(peg_str name, peg_block_kind *ret_kind);
+
+/* The object of a bag, its values in the order of their names too: the same bag, the same bytes.
+ * PEG_ENOMEM. */
+peg_status peg__bag_write(const peg_bag *bag, peg_json_builder *b, peg_error *reterr) PEG_MUST_USE;
 
 #endif
