@@ -89,6 +89,29 @@ static void keep(struct peg__reply *reply, struct peg__part *part, const peg_jso
         peg__part_payload(reply, part, as, peg_json_get(item, name));
 }
 
+/* As the provider wrote it, but only what it says: what else might stand there need not be kept. */
+static void keep_summary(struct peg__reply *reply, struct peg__part *part, const peg_json *summary)
+{
+    peg_json_builder *b = peg_json_builder_new();
+    peg_json_doc *doc = NULL;
+
+    peg_json_add_array(b);
+    PEG_JSON_EACH_ITEM (summary, item) {
+        peg_json_add_object(b);
+        peg_json_add_key(b, peg_cstr("type"));
+        peg_json_add_string(b, peg_cstr("summary_text"));
+        peg_json_add_key(b, peg_cstr("text"));
+        peg_json_add_string(b, peg__reading_string(reply, item, "text"));
+        peg_json_add_end(b);
+    }
+    peg_json_add_end(b);
+    if (!peg_json_builder_finish(b, &doc, NULL))
+        peg__part_payload(reply, part, "summary", peg_json_root(doc));
+    else if (!reply->status)
+        reply->status = peg__fail_nomem(&reply->error);
+    peg_json_doc_free(doc);
+}
+
 static void read_thought(struct peg__reply *reply, struct peg__part *part, const peg_json *item)
 {
     const peg_json *summary = peg__reading_array(reply, item, "summary");
@@ -96,12 +119,12 @@ static void read_thought(struct peg__reply *reply, struct peg__part *part, const
 
     keep(reply, part, item, "id", "item_id");
     keep(reply, part, item, "encrypted_content", "encrypted_content");
-    if (summary && peg_json_len(summary) > 0)
-        peg__part_payload(reply, part, "summary", summary);
-    if (summary && peg_json_len(summary) > 0)
-        set_text(reply, part, summary, "\n\n");
-    else
+    if (!summary || peg_json_len(summary) == 0) {
         set_text(reply, part, content, "\n\n");
+        return;
+    }
+    set_text(reply, part, summary, "\n\n");
+    keep_summary(reply, part, summary);
 }
 
 /* The name comes with the item that opens the part, and again with the one that ends it. */
