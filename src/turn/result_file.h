@@ -38,8 +38,8 @@ void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options 
                            peg_json_builder *b);
 
 /* What a result has that does not say otherwise; call may be NULL. */
-peg_str peg__call_name(const peg_block *call);
-peg_str peg__call_args(const peg_block *call);
+peg_str peg__expected_name(const peg_block *call);
+peg_str peg__expected_args(const peg_block *call);
 
 /* The code of a failure that does not say. */
 #define PEG__DEFAULT_CODE "E_TOOL_DOWNSTREAM_ERROR"

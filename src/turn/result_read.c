@@ -172,9 +172,9 @@ static peg_status read_asked(struct making *m)
 
     if (peg__args_read(m->payload, &args, &m->args))
         return m->payload->status;
-    m->def.tool = name.len ? name : peg__call_name(m->call);
+    m->def.tool = name.len ? name : peg__expected_name(m->call);
     m->has_args = args.len > 0;
-    m->def.args = m->has_args ? args : peg__call_args(m->call);
+    m->def.args = m->has_args ? args : peg__expected_args(m->call);
     return PEG_OK;
 }
 

@@ -6,14 +6,14 @@
 #include "turn/result_file.h"
 #include "json/json.h"
 
-peg_str peg__call_name(const peg_block *call)
+peg_str peg__expected_name(const peg_block *call)
 {
     const peg_str name = call ? peg_block_tool(call) : (peg_str){NULL, 0};
 
     return name.len && name.len <= PEG_LIMIT_NAME_BYTES ? name : peg__str(PEG__UNNAMED_TOOL);
 }
 
-peg_str peg__call_args(const peg_block *call)
+peg_str peg__expected_args(const peg_block *call)
 {
     const peg_str args = call ? peg_block_args(call) : (peg_str){NULL, 0};
 
@@ -43,7 +43,7 @@ static void tell_call(struct peg__payload *payload, const peg_block **ret_call)
 static peg_status are_args_of(const peg_block *call, const peg_record *record, peg_str args,
                               bool *ret_same, peg_error *reterr)
 {
-    peg_str expected = peg__call_args(call);
+    peg_str expected = peg__expected_args(call);
     bool is_usable = true;
     peg_status status = PEG_OK;
 
@@ -69,7 +69,7 @@ static peg_status tell_asked(struct peg__payload *payload, peg_error *reterr)
     peg_status status = PEG_OK;
 
     tell_call(payload, &call);
-    if (!payload->how->calls || !peg__str_eq(peg_record_tool(record), peg__call_name(call)))
+    if (!payload->how->calls || !peg__str_eq(peg_record_tool(record), peg__expected_name(call)))
         peg__fields_string(&payload->fields, "name", peg_record_tool(record));
     if (payload->how->calls)
         status = are_args_of(call, record, args, &is_same, reterr);
