@@ -104,7 +104,7 @@ static peg_status read_words(struct reading *r)
 
     r->def.text = peg__in_string(&r->payload, "text");
     if (is_message && !r->payload.status &&
-        peg__media_read(&r->payload, r->def.id, true, r->how->options, &r->media))
+        peg__media_file_read(&r->payload, r->def.id, true, r->how->options, &r->media))
         return settle(r);
     if (settle(r))
         return r->in.status;
@@ -170,7 +170,8 @@ static peg_status read_artifact(struct reading *r)
 
     if (!artifact || r->payload.status)
         return r->payload.status;
-    r->payload.status = peg__artifact_read(&in, (peg_str){NULL, 0}, r->how->options, &r->artifact);
+    r->payload.status =
+        peg__artifact_file_read(&in, (peg_str){NULL, 0}, r->how->options, &r->artifact);
     r->def.artifact = r->artifact;
     return r->payload.status;
 }
@@ -190,7 +191,7 @@ static peg_status read_other(struct reading *r)
     if (tier.len && !r->def.tier && r->in.is_strict)
         peg__in_fail(&r->payload, "trust_tier", "is a tier that nobody here knows");
     if (settle(r) || read_artifact(r) ||
-        peg__media_read(&r->payload, r->def.id, false, r->how->options, &r->media))
+        peg__media_file_read(&r->payload, r->def.id, false, r->how->options, &r->media))
         return settle(r);
     if (!r->def.tier && (r->def.text.len || r->media.n || r->artifact || tier.len))
         r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;

@@ -85,7 +85,7 @@ void peg__payload_media(struct peg__payload *payload)
         .rest = payload->rest ? peg_json_get(payload->rest, "media") : NULL,
     };
     if (peg_block_n_media(payload->block))
-        peg__fields_made(&payload->fields, "media", peg__media_write, &payload->media);
+        peg__fields_made(&payload->fields, "media", peg__media_file_write, &payload->media);
 }
 
 peg_status peg__payload_place_artifact(struct peg__payload *payload, peg_error *reterr)
@@ -101,7 +101,7 @@ void peg__payload_artifact(struct peg__payload *payload, bool has_bytes)
         .bytes = has_bytes ? &payload->bytes : NULL,
         .rest = payload->rest ? peg_json_get(payload->rest, "artifact") : NULL,
     };
-    peg__fields_made(&payload->fields, "artifact", peg__artifact_write, &payload->artifact);
+    peg__fields_made(&payload->fields, "artifact", peg__artifact_file_write, &payload->artifact);
 }
 
 static void payload_free(struct peg__payload *payload)

@@ -88,8 +88,9 @@ static const peg_artifact_kind *kind_named(peg_str name, const peg_turn_read_opt
     return NULL;
 }
 
-peg_status peg__artifact_read(struct peg__in *in, peg_str text,
-                              const peg_turn_read_options *options, peg_artifact **ret_artifact)
+peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
+                                   const peg_turn_read_options *options,
+                                   peg_artifact **ret_artifact)
 {
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
     const peg_str name = peg__in_string(in, "kind");

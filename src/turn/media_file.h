@@ -17,7 +17,7 @@ struct peg__media_list {
     const peg_json *rest; /* an array: for each media the members of its file to write; or NULL */
 };
 /* Adds an array: a peg__field_fn over a peg__media_list. */
-peg_status peg__media_write(const void *self, peg_json_builder *b, peg_error *reterr);
+peg_status peg__media_file_write(const void *self, peg_json_builder *b, peg_error *reterr);
 
 /* Value; borrows all. */
 struct peg__artifact_out {
@@ -26,7 +26,7 @@ struct peg__artifact_out {
     const peg_json *rest;           /* members of its file to write; or NULL */
 };
 /* Adds an object: a peg__field_fn over a peg__artifact_out. */
-peg_status peg__artifact_write(const void *self, peg_json_builder *b, peg_error *reterr);
+peg_status peg__artifact_file_write(const void *self, peg_json_builder *b, peg_error *reterr);
 
 /* ---- reading ---------------------------------------------------------------------- */
 
@@ -39,9 +39,9 @@ void peg__media_in_free(struct peg__media_in *media);
 
 /* The member `media` of a payload, and `images` behind it where the kind of block has these; none
  * is fine. The block's id names media that have no id. */
-peg_status peg__media_read(struct peg__in *payload, peg_str block_id, bool has_images,
-                           const peg_turn_read_options *options,
-                           struct peg__media_in *ret_media) PEG_MUST_USE;
+peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool has_images,
+                                const peg_turn_read_options *options,
+                                struct peg__media_in *ret_media) PEG_MUST_USE;
 /* The members of these that nobody here knows or can express: has_rest tells whether there are any,
  * the other adds the array for peg__media_list. */
 bool peg__media_has_rest(const peg_json *payload, bool has_images);
@@ -49,9 +49,9 @@ void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_bui
 
 /* An artifact, from the object that describes it; `text` are its bytes if it does not have them
  * itself (ptr NULL: none). */
-peg_status peg__artifact_read(struct peg__in *in, peg_str text,
-                              const peg_turn_read_options *options,
-                              peg_artifact **ret_artifact) PEG_MUST_USE;
+peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
+                                   const peg_turn_read_options *options,
+                                   peg_artifact **ret_artifact) PEG_MUST_USE;
 bool peg__artifact_has_rest(const peg_json *artifact, const peg_turn_read_options *options);
 void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_options *options,
                              peg_json_builder *b);

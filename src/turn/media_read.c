@@ -365,8 +365,9 @@ static peg_status read_list(struct peg__in *payload, const struct list *list, co
     return payload->status;
 }
 
-peg_status peg__media_read(struct peg__in *payload, peg_str block_id, bool has_images,
-                           const peg_turn_read_options *options, struct peg__media_in *ret_media)
+peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool has_images,
+                                const peg_turn_read_options *options,
+                                struct peg__media_in *ret_media)
 {
     const struct list ours = {"media", read_media, block_id, options};
     const struct list theirs = {"images", read_image, block_id, options};

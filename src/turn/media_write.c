@@ -70,7 +70,7 @@ static peg_status write_one(const peg_media *media, const peg_turn_write_options
     return status;
 }
 
-peg_status peg__media_write(const void *self, peg_json_builder *b, peg_error *reterr)
+peg_status peg__media_file_write(const void *self, peg_json_builder *b, peg_error *reterr)
 {
     const struct peg__media_list *list = self;
     peg_status status = PEG_OK;
@@ -85,7 +85,7 @@ peg_status peg__media_write(const void *self, peg_json_builder *b, peg_error *re
 
 /* ---- artifacts --------------------------------------------------------------------- */
 
-peg_status peg__artifact_write(const void *self, peg_json_builder *b, peg_error *reterr)
+peg_status peg__artifact_file_write(const void *self, peg_json_builder *b, peg_error *reterr)
 {
     const struct peg__artifact_out *artifact = self;
     struct peg__fields fields = {0};

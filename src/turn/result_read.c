@@ -225,7 +225,7 @@ static peg_status read_artifact(struct making *m)
     snprintf(at, sizeof(at), "%s/artifact", m->payload->at);
     if (m->holds.artifact->kind != PEG_JSON_OBJECT)
         return peg__in_fail(m->payload, "artifact", "must be an object with kind and bytes");
-    m->payload->status = peg__artifact_read(&in, text, m->how->options, &m->artifact);
+    m->payload->status = peg__artifact_file_read(&in, text, m->how->options, &m->artifact);
     m->def.artifact = m->artifact;
     return m->payload->status;
 }
@@ -237,7 +237,7 @@ static peg_status read_answer(struct making *m, peg_str id)
     m->def.is_error = holds->is_error;
     m->def.code = peg__in_cstring(m->payload, "code");
     m->def.cause = peg__in_cstring(m->payload, "cause");
-    if (peg__media_read(m->payload, id, false, m->how->options, &m->media))
+    if (peg__media_file_read(m->payload, id, false, m->how->options, &m->media))
         return m->payload->status;
     m->def.media = m->media.items;
     m->def.n_media = m->media.n;
