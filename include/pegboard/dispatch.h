@@ -109,12 +109,14 @@ typedef struct peg_loop {
     peg_auto_ack auto_ack;
     const peg_storage *storage; /* [none]; outlives the run */
 
-    const peg_tool_config
-        *tools; /* [the turn's, else the default]; what is used is put on the turn.
-                 * The limits above are ceilings for it. Copied by the runner */
+    /* [the turn's, else the default]; what is used is put on the turn. Where the fields above set
+     * something, that counts. Copied by the runner. */
+    const peg_tool_config *tools;
+    /* Artifacts of so many bytes get queries [4,096: smaller ones are shown whole]; negative: all.
+     * Those that a host put into the turn always do. */
+    int64_t query_from;
     peg_advertise advertise;
-    bool
-        forget_definitions; /* without a registry: take them off the turn instead of keeping them */
+    bool forget_definitions; /* without a registry: take them off the turn, do not keep them */
     peg_pending_policy pending;
     peg_snapshot_fn snapshot; /* [the context's, else none] */
     void *snapshot_user;

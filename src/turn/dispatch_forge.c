@@ -19,7 +19,22 @@ static bool has_artifact(const peg_block *block, struct peg__forge_item *ret_ite
     return ret_item->artifact != NULL;
 }
 
-static size_t collect(const peg_turn *turn, struct peg__forge_item *items)
+/* A result that is shown whole needs no queries: each of them is a tool that the model has to read
+ * about. */
+static bool is_shown_whole(const peg_block *block, peg_artifact *artifact, int64_t query_from)
+{
+    const peg_record *record = peg_block_record(block);
+    int64_t length;
+
+    if (!record || query_from < 0)
+        return false;
+    if (peg_record_is_inline(record))
+        return true;
+    length = peg_artifact_byte_length(artifact);
+    return length >= 0 && length < (query_from ? query_from : PEG_LIMIT_INLINE_BELOW);
+}
+
+static size_t collect(const peg_turn *turn, int64_t query_from, struct peg__forge_item *items)
 {
     const unsigned kinds = PEG_BLOCKS(PEG_BLOCK_RESULT) | PEG_BLOCKS(PEG_BLOCK_OTHER);
     struct peg__forge_item item;
@@ -27,7 +42,8 @@ static size_t collect(const peg_turn *turn, struct peg__forge_item *items)
 
     for (size_t i = peg_turn_next(turn, kinds, 0); i < peg_turn_len(turn);
          i = peg_turn_next(turn, kinds, i + 1)) {
-        if (!has_artifact(peg_turn_at(turn, i), &item))
+        if (!has_artifact(peg_turn_at(turn, i), &item) ||
+            is_shown_whole(peg_turn_at(turn, i), item.artifact, query_from))
             continue;
         if (items)
             items[n] = item;
@@ -50,7 +66,8 @@ static void warn_about_shadowed(peg_dispatch *dispatch, size_t n)
 
 peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr)
 {
-    const size_t n = collect(dispatch->turn, NULL);
+    const int64_t query_from = dispatch->loop->query_from;
+    const size_t n = collect(dispatch->turn, query_from, NULL);
     struct peg__forge_item *items = NULL;
     size_t n_shadowed = 0;
     peg_status status;
@@ -59,7 +76,7 @@ peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr)
         items = peg__alloc(n * sizeof(*items));
         if (!items)
             return peg__fail_nomem(reterr);
-        collect(dispatch->turn, items);
+        collect(dispatch->turn, query_from, items);
     }
     status = peg__forge(dispatch->registry, items, n, &n_shadowed, reterr);
     peg__free(items);

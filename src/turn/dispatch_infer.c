@@ -174,6 +174,8 @@ peg_status peg__dispatch_settle_pending(peg_dispatch *dispatch, peg_error *reter
     if (!status && count_pending(dispatch->turn))
         status = answer_calls(dispatch, PEG_STEP_CONTINUE, reterr);
     if (!status)
+        status = peg_turn_unset(dispatch->turn, &peg_key_calls_started, reterr);
+    if (!status)
         status = snapshot(dispatch, PEG_PHASE_POST_TOOLS, reterr);
     /* They do not count as asked for in this iteration: the model has not spoken yet. */
     dispatch->has_run_calls = false;

@@ -196,6 +196,7 @@ static inline peg_status stage_open(struct stage *stage)
     memset(stage, 0, sizeof(*stage));
     stage->config.loop.engine = stage_infer;
     stage->config.loop.user = stage;
+    stage->config.loop.query_from = -1; /* artifacts of tests are small */
     stage->config.on_event = stage_hear;
     stage->config.on_event_user = stage;
     status = stage_add(stage, &def);
