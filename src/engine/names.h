@@ -4,10 +4,10 @@
 
 /*
  * Names of tools as a provider takes them, and back. OpenAI and Anthropic take [A-Za-z0-9_-]{1,64},
- * Gemini also '.' and ':' and a first character that is a letter or '_'. Everything else becomes
- * '_'; what is too long is cut. A name that changed and is taken by another gets a suffix made of
- * its own digest, so that it is the same in every request, whatever else is offered. Names that are
- * acceptable never change.
+ * Gemini also '.' and ':' and a first character that is a letter or '_' (before others a '_' is
+ * put). Everything else becomes '_'; what is too long is cut. Names that are acceptable never
+ * change. A name that changed and is taken by another, or that two would become, gets a suffix made
+ * of its own digest: the same in whatever order tools are offered.
  *
  * Owned; immutable once made.
  */
@@ -22,8 +22,8 @@ peg_status peg__names_new(const peg_json *definitions, const peg_turn *turn,
                           const peg_definitions_options *options, struct peg__names **ret_names,
                           peg_error *reterr);
 struct peg__names *peg__names_free(struct peg__names *names);
-/* What the provider calls it. A name nobody mentioned gives an acceptable one all the same: "" and
- * unknown ones "unknown_tool". Borrowed from names, or static. */
+/* What the provider calls it: what is acceptable is itself; of the rest, "" and what nobody
+ * mentioned are "unknown_tool". Borrowed from names or from `tool`, or static. */
 peg_str peg__names_out(const struct peg__names *names, peg_str tool);
 /* What we call it; a name that is nobody's comes back as it is. */
 peg_str peg__names_in(const struct peg__names *names, peg_str wire);
