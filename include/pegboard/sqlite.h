@@ -8,7 +8,10 @@
  * own authorizer, default deny; the words of a refusal tell nothing of what is hidden.
  *
  *   arguments {"sql": "SELECT ...", "params": ["1"]}
- *   result    {"columns": [...], "rows": [{...}], "count": n, "truncated": true?}
+ *   result    {"columns": [...], "rows": [{...}], "count": n, "truncated": true?, "cut_cells": n?}
+ *
+ * params are strings, numbers, booleans and null. Of columns with one name the second is called
+ * name_2; blobs are {"$blob_base64": "...", "bytes": n}; what is no UTF-8 becomes U+FFFD.
  *
  * The file is chosen here, by the host, never by a turn or a model.
  */
@@ -22,12 +25,14 @@ extern "C" {
 #endif
 
 /* Builds the database of one call: for a view of the world that depends on who asks. Runs its
- * statements with peg_sqlite_exec(). The context is the call's. */
+ * statements with peg_sqlite_exec(). The context is the call's. If it fails, the log is told why
+ * and the model that the database is not available. It leaves no temporary tables. */
 typedef struct peg_sqlite_db peg_sqlite_db;
 typedef peg_status (*peg_sqlite_fill_fn)(peg_sqlite_db *db, peg_ctx *ctx, void *user,
                                          peg_error *reterr);
 /* Statements with an end, no result; or one statement with values: a JSON array for its ?. Before
- * the tool reads, so anything goes. PEG_EIO (E_SQLITE). */
+ * the tool reads, so anything goes. PEG_EIO (E_SQLITE), PEG_EEXISTS (E_SQLITE_CONSTRAINT),
+ * PEG_EINVAL (E_SQLITE_PARAMS). */
 PEG_API PEG_MUST_USE peg_status peg_sqlite_exec(peg_sqlite_db *db, const char *sql,
                                                 const peg_json *params, peg_error *reterr);
 
@@ -36,7 +41,8 @@ typedef struct peg_sqlite_def {
     const char *path;        /* of the database file */
     peg_sqlite_fill_fn fill; /* instead of path: a database in memory, made for each call */
     void *fill_user;
-    const char *const *objects; /* tables and views that may be read, NULL-terminated [path: all] */
+    const char *const *objects; /* tables and views that may be read, NULL-terminated [all that are
+                                 * there when the tool is made; with fill: all that it makes] */
     const char *const *functions; /* table-valued functions too, such as json_each [none] */
 
     const char *name;           /* of the tool ["sql_query"] */

@@ -3,6 +3,7 @@
 #include "base/sqlite.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,6 +188,31 @@ peg_status peg__sqlite_scratch_in_memory(struct peg__sqlite *db, peg_error *rete
     return peg__sqlite_exec(db, "PRAGMA temp_store = MEMORY", reterr);
 }
 
+static bool takes_json_for_unsafe;
+static pthread_once_t json_once = PTHREAD_ONCE_INIT;
+
+static void try_json(void)
+{
+    sqlite3 *handle = NULL;
+
+    if (sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
+        SQLITE_OK) {
+        sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        takes_json_for_unsafe =
+            sqlite3_exec(handle, "CREATE VIEW v AS SELECT json('1')", NULL, NULL, NULL) ==
+                SQLITE_OK &&
+            sqlite3_exec(handle, "SELECT * FROM v", NULL, NULL, NULL) != SQLITE_OK;
+    }
+    sqlite3_close_v2(handle);
+}
+
+void peg__sqlite_let_views_use_json(struct peg__sqlite *db)
+{
+    pthread_once(&json_once, try_json);
+    if (takes_json_for_unsafe)
+        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 1, NULL);
+}
+
 int64_t peg__sqlite_changes(const struct peg__sqlite *db)
 {
     return sqlite3_changes64(db->handle);
@@ -215,8 +241,6 @@ void peg__sqlite_set_limit(struct peg__sqlite *db, enum peg__sqlite_limit limit,
         [PEG__SQLITE_LIMIT_COLUMNS] = SQLITE_LIMIT_COLUMN,
         [PEG__SQLITE_LIMIT_EXPR_DEPTH] = SQLITE_LIMIT_EXPR_DEPTH,
         [PEG__SQLITE_LIMIT_COMPOUND] = SQLITE_LIMIT_COMPOUND_SELECT,
-        [PEG__SQLITE_LIMIT_VDBE_OPS] = SQLITE_LIMIT_VDBE_OP,
-        [PEG__SQLITE_LIMIT_ARGUMENTS] = SQLITE_LIMIT_FUNCTION_ARG,
         [PEG__SQLITE_LIMIT_ATTACHED] = SQLITE_LIMIT_ATTACHED,
         [PEG__SQLITE_LIMIT_PATTERN] = SQLITE_LIMIT_LIKE_PATTERN_LENGTH,
         [PEG__SQLITE_LIMIT_VARIABLES] = SQLITE_LIMIT_VARIABLE_NUMBER,

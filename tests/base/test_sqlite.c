@@ -306,6 +306,21 @@ TEST(a_hardened_connection_loads_nothing_and_keeps_its_schema)
     peg__sqlite_close(db);
 }
 
+TEST(views_can_be_let_use_json_and_nothing_that_reaches_outside)
+{
+    struct peg__sqlite *db = open_db(NULL, PEG__SQLITE_MEMORY);
+
+    peg__sqlite_let_views_use_json(db);
+    CHECK_INT(peg__sqlite_exec(db,
+                               "CREATE VIEW v AS SELECT json_extract('{\"a\":5}', '$.a') AS a;"
+                               "CREATE VIEW w AS SELECT load_extension('x') AS a",
+                               NULL),
+              PEG_OK);
+    CHECK_INT(ask(db, "SELECT a FROM v"), 5);
+    CHECK_INT(peg__sqlite_exec(db, "SELECT * FROM w", NULL), PEG_EIO);
+    peg__sqlite_close(db);
+}
+
 /* ---- transactions
  * ------------------------------------------------------------------------------------ */
 
