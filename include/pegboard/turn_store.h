@@ -22,15 +22,21 @@ extern "C" {
 
 typedef struct peg_turn_store peg_turn_store;
 
+/* Copies in memory: 10,000 turns and 1,000,000 blocks at most (E_TURN_STORE_FULL). */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_memory_new(peg_turn_store **ret_store,
                                                           peg_error *reterr);
-/* A directory, made if its parent exists: ID.json for each turn, replaced atomically, and its bytes
- * in ID.bytes/ (spool.h). PEG_EIO (E_TURN_STORE). */
+/* A directory, made if its parent exists, which only its owner may be able to write into: ID.json
+ * for each turn, replaced atomically, and its larger bytes in ID.bytes/ (spool.h). A file is the
+ * turn as peg_turn_write() writes it, with one member more, "pegboard_store", which tells phase and
+ * time; files that somebody else puts there are turns too. Ids are made safe: %2f. Several
+ * processes may use one. PEG_EIO (E_TURN_STORE). */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_files_new(const char *directory,
                                                          peg_turn_store **ret_store,
                                                          peg_error *reterr);
-/* A SQLite database: each block and each run of bytes is stored once, by its content hash, however
- * many turns and states share it. Several processes may use one. */
+/* A SQLite database, made if its directory exists: each block and each run of bytes is stored once,
+ * by its content hash, however many turns and states share it. A save writes what is new, however
+ * long the turn is. Several processes may use one; who has to wait for longer than 5 s fails.
+ * PEG_EIO (E_TURN_STORE): it cannot be opened, is no store, or one of a newer version. */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_sqlite_new(const char *path,
                                                           peg_turn_store **ret_store,
                                                           peg_error *reterr);
@@ -42,10 +48,12 @@ PEG_API void peg_turn_store_set_kinds(peg_turn_store *store, const peg_artifact_
                                       size_t n_kinds);
 
 /* Keeps the turn under its id, in the place of what was there. PEG_EINVAL (E_TURN_ID) if it has
- * none; PEG_EIO (E_TURN_STORE), PEG_ELIMIT, PEG_ENOMEM. phase is kept with it. */
+ * none, E_TURN_PHASE; PEG_EIO (E_TURN_STORE), PEG_ELIMIT, PEG_ENOMEM. phase is kept with it. */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_save(peg_turn_store *store, const peg_turn *turn,
                                                     peg_phase phase, peg_error *reterr);
-/* *ret_turn is NULL if there is none. ret_phase (may be NULL): how far it had come. */
+/* *ret_turn is NULL if there is none. ret_phase (may be NULL): how far it had come. Larger bytes
+ * are read from the store when they are needed, so they can be read for as long as the store keeps
+ * them; the turn may outlive the store object. PEG_EIO (E_TURN_STORE): what is kept is damaged. */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_load(peg_turn_store *store, peg_str id,
                                                     peg_turn **ret_turn, peg_phase *ret_phase,
                                                     peg_error *reterr);

@@ -59,8 +59,10 @@ static peg_status kept_new(const peg_turn *turn, const peg_turn_info *info, stru
     struct kept *kept = peg__alloc_zero(1, sizeof(*kept));
     peg_status status;
 
-    if (!kept)
-        return peg__fail_nomem(reterr);
+    if (!kept) {
+        peg__fail_nomem(reterr);
+        return PEG_ENOMEM;
+    }
     status = peg_turn_copy(turn, &kept->turn, reterr);
     if (status) {
         peg__free(kept);
