@@ -24,8 +24,11 @@ static const char *without_vendor(const char *model)
 static bool is_family(const char *model, const char *family)
 {
     const size_t len = strlen(family);
-    const char next = strncmp(model, family, len) == 0 ? model[len] : 'x';
+    char next;
 
+    if (strncmp(model, family, len) != 0)
+        return false;
+    next = model[len];
     return !(next >= 'a' && next <= 'z') && !(next >= 'A' && next <= 'Z') &&
            !(next >= '0' && next <= '9');
 }

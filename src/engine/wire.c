@@ -63,7 +63,8 @@ static bool are_tools(peg_str name, unsigned depth, const peg_json *ours, const 
 static void put_merged(struct merge *merge, const peg_json *ours, const peg_json *theirs,
                        unsigned depth);
 
-/* One of our members, which theirs may replace or, with null, remove. */
+/* One of our members, which theirs may replace or, with null, remove.
+ * NOLINTNEXTLINE(misc-no-recursion): at most MERGE_DEPTH deep */
 static void put_our_member(struct merge *merge, const peg_json *key, const peg_json *theirs,
                            unsigned depth)
 {
@@ -215,6 +216,7 @@ peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__reque
     return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its parameters are all that a request is made from
 peg_status peg_request_render(peg_provider provider, const peg_model_options *options,
                               const peg_turn *turn, const peg_json *definitions, bool is_streaming,
                               char **ret_text, size_t *ret_len, peg_error *reterr)

@@ -148,9 +148,12 @@ static void one_line(peg_str words, char *ret_line, size_t size)
 
         if (is_space && (n == 0 || ret_line[n - 1] == ' '))
             continue;
-        ret_line[n++] = is_space ? ' ' : (char)c;
-        if (c >= 0x80 && !is_utf8)
-            ret_line[n - 1] = '?';
+        ret_line[n] = words.ptr[i];
+        if (is_space)
+            ret_line[n] = ' ';
+        else if (c >= 0x80 && !is_utf8)
+            ret_line[n] = '?';
+        n++;
     }
     ret_line[n] = '\0';
     if (i < words.len && is_utf8) {
