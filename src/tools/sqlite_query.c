@@ -258,6 +258,22 @@ static bool check_names(struct query *q)
     return true;
 }
 
+/* Said at once, so that nobody has to read why a view cannot be written. */
+static bool is_other_statement(const struct peg__sql_token *first)
+{
+    static const char *const verbs[] = {
+        "ALTER",   "ANALYZE", "ATTACH", "BEGIN",  "COMMIT",   "CREATE",    "DELETE",
+        "DETACH",  "DROP",    "END",    "INSERT", "EXPLAIN",  "PRAGMA",    "REINDEX",
+        "RELEASE", "REPLACE", "UPDATE", "VACUUM", "ROLLBACK", "SAVEPOINT",
+    };
+
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+        if (first->kind == PEG__SQL_WORD && peg__sql_names_equal(first->text, peg__str(verbs[i])))
+            return true;
+    }
+    return false;
+}
+
 static bool read_text(struct query *q)
 {
     if (q->text.len > PEG_LIMIT_SQL_BYTES)
@@ -271,6 +287,8 @@ static bool read_text(struct query *q)
     }
     if (q->sql.n_tokens == 0)
         return fail(q, "E_SQL_SYNTAX", "there is no statement; write a SELECT");
+    if (is_other_statement(&q->sql.tokens[0]))
+        return fail_kind(q);
     if (!check_names(q))
         return false;
     if (q->tool->require_order_by && !q->sql.is_ordered)
