@@ -38,6 +38,7 @@ struct cli_command {
     int (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 };
 
+extern const struct cli_command cli_definitions;
 extern const struct cli_command cli_validate;
 
 /* ---- options ---------------------------------------------------------------- */

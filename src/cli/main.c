@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 
 static const struct cli_command *const commands[] = {
+    &cli_definitions,
     &cli_validate,
 };
 

@@ -19,8 +19,11 @@ def read(*path):
         return file.read()
 
 
-def options_of_help(w):
-    text = w.pegboard("validate", "--help").exits(0).stdout
+COMMANDS = ("definitions", "validate")
+
+
+def options_of_help(w, command):
+    text = w.pegboard(command, "--help").exits(0).stdout
     return set(re.findall(r"^  (?:-\w,|   ) --([a-z-]+)", text, re.M))
 
 
@@ -33,11 +36,12 @@ def the_overview_is_shown_without_a_command(w):
 
 @scenario
 def a_command_is_explained_in_three_ways_alike(w):
-    text = w.pegboard("help", "validate").exits(0).stdout
-    w.pegboard("validate", "--help").exits(0).says(text)
-    w.pegboard("validate", "nothing", "-h", "--nonsense").exits(0).says(text)
-    check("exit status:" in text and "examples:" in text, text)
-    check(max(map(len, text.splitlines())) <= 84, "the help is too wide")
+    for command in COMMANDS:
+        text = w.pegboard("help", command).exits(0).stdout
+        w.pegboard(command, "--help").exits(0).says(text)
+        w.pegboard(command, "nothing", "-h", "--nonsense").exits(0).says(text)
+        check("exit status:" in text and "examples:" in text, text)
+        check(max(map(len, text.splitlines())) <= 84, "the help is too wide")
 
 
 @scenario
@@ -86,23 +90,31 @@ def options_may_stand_anywhere_and_two_dashes_end_them(w):
 
 @scenario
 def the_man_page_knows_exactly_the_options_of_the_help(w):
-    page = read(MAN, "pegboard-validate.1")
-    body = page[page.index("The options:"):page.index(".Sh JSON OUTPUT")]
-    found = set(re.findall(r"^\.It (?:Fl \w , )?Fl -([a-z-]+)", body, re.M))
-    check(found == options_of_help(w), "man page and help differ in", found ^ options_of_help(w))
+    for command in COMMANDS:
+        page = read(MAN, f"pegboard-{command}.1")
+        body = page[page.index("The options:"):page.index(".Sh JSON OUTPUT")]
+        found = set(re.findall(r"^\.It (?:Fl \w , )?Fl -([a-z-]+)", body, re.M))
+        wanted = options_of_help(w, command)
+        check(found == wanted, command, "man page and help differ in", found ^ wanted)
+
+
+def function_of(script, command):
+    start = script.index(f"_pegboard_{command}() {{")
+    return script[start:script.index("\n}\n", start)]
 
 
 @scenario
 def the_completions_know_exactly_the_options_of_the_help(w):
-    wanted = options_of_help(w)
-    bash = set(re.findall(r"--([a-z-]+)", re.search(r"words '(--quiet[^']*)'", read(
-        COMPLETIONS, "pegboard.bash"))[1]))
-    zsh = read(COMPLETIONS, "_pegboard")
-    zsh = set(re.findall(r"--([a-z-]+)(?:=?\[|\}'\[)", zsh[:zsh.index("_pegboard() {")]))
-    fish = set(re.findall(r"^complete .* -l ([a-z-]+)", read(COMPLETIONS, "pegboard.fish"), re.M))
-    fish -= {"version"}
-    for name, found in (("bash", bash), ("zsh", zsh), ("fish", fish)):
-        check(found == wanted, name, "differs from the help in", found ^ wanted)
+    for command in COMMANDS:
+        wanted = options_of_help(w, command)
+        bash = function_of(read(COMPLETIONS, "pegboard.bash"), command)
+        bash = set(re.findall(r"--([a-z-]+)", re.search(r"words '(--[^']*--help)'", bash)[1]))
+        zsh = function_of(read(COMPLETIONS, "_pegboard"), command)
+        zsh = set(re.findall(r"--([a-z-]+)(?:=?\[|=?\}'\[)", zsh))
+        fish = set(re.findall(rf"^complete -c pegboard -n \${command} .*-l ([a-z-]+)",
+                              read(COMPLETIONS, "pegboard.fish"), re.M)) | {"help"}
+        for name, found in (("bash", bash), ("zsh", zsh), ("fish", fish)):
+            check(found == wanted, command, name, "differs from the help in", found ^ wanted)
 
 
 @scenario
@@ -120,8 +132,9 @@ def bash_completes_commands_options_and_values(w):
     check(complete("pegboard", "validate", "--assert") == ["--assert-format"], "an option")
     check(complete("pegboard", "validate", "--draft", "20") == ["2019-09", "2020-12"], "a value")
     check(complete("pegboard", "validate", "--color", "=", "n") == ["never"], "a value behind =")
+    check(complete("pegboard", "definitions", "--provider", "g") == ["gemini"], "a provider")
     check(complete("pegboard", "validate", "sch") == ["schema.json"], "a file")
-    check(complete("pegboard", "help", "") == ["validate"], "a command to explain")
+    check(complete("pegboard", "help", "") == list(COMMANDS), "a command to explain")
 
 
 @scenario

@@ -31,6 +31,25 @@ _pegboard_validate() {
     esac
 }
 
+_pegboard_definitions() {
+    local cur=$1 prev=$2
+
+    case $prev in
+    --provider | -p)
+        _pegboard_words 'neutral openai-chat openai-responses anthropic gemini' "$cur" ;;
+    --color) _pegboard_words 'auto always never' "$cur" ;;
+    --max-tools) ;;
+    *)
+        if [[ $cur == -* ]]; then
+            _pegboard_words '--provider --strict --json-schema --losses --fail-on-loss --json
+                --quiet --max-tools --color --help' "$cur"
+        else
+            _pegboard_files "$cur"
+        fi
+        ;;
+    esac
+}
+
 _pegboard() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
@@ -42,12 +61,13 @@ _pegboard() {
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if ((COMP_CWORD == 1)); then
-        _pegboard_words 'validate help --help --version' "$cur"
+        _pegboard_words 'definitions validate help --help --version' "$cur"
         return
     fi
     case ${COMP_WORDS[1]} in
+    definitions) _pegboard_definitions "$cur" "$prev" ;;
     validate) _pegboard_validate "$cur" "$prev" ;;
-    help) _pegboard_words 'validate' "$cur" ;;
+    help) _pegboard_words 'definitions validate' "$cur" ;;
     esac
 }
 
