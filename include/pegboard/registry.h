@@ -86,6 +86,12 @@ PEG_API void peg_registry_prune_ephemeral(peg_registry *registry);
 PEG_API PEG_MUST_USE peg_status peg_registry_merge(peg_registry *const *sources, size_t n_sources,
                                                    peg_collision policy,
                                                    peg_registry **ret_registry, peg_error *reterr);
+/* A new registry of exactly these tools of another, in this order, with their hidden marks.
+ * PEG_ENOTFOUND (E_TOOL_NOT_REGISTERED) names the first that is not there; PEG_EEXISTS for a name
+ * that is given twice. */
+PEG_API PEG_MUST_USE peg_status peg_registry_select(peg_registry *registry,
+                                                    const char *const *names, size_t n,
+                                                    peg_registry **ret_registry, peg_error *reterr);
 /* Merges into a live registry by the same rules, all or nothing. */
 PEG_API PEG_MUST_USE peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source,
                                                     peg_collision policy, peg_error *reterr);

@@ -80,6 +80,7 @@ TEST(late_child_of_a_fired_token_starts_fired_with_the_reason)
     peg_cancel_unref(grandchild);
 }
 
+/* G147 */
 TEST(only_the_first_firing_counts)
 {
     peg_cancel *parent = token(NULL);

@@ -53,6 +53,7 @@ static peg_ctx *for_call(peg_ctx *parent, int64_t timeout_ms)
 
 /* ---- the chain --------------------------------------------------------------------- */
 
+/* G47 */
 TEST(context_starts_with_the_clock_of_the_system_and_nothing_else)
 {
     peg_ctx *ctx = NULL;
@@ -228,6 +229,7 @@ TEST(gates_are_answered_by_the_nearest_listener_and_by_nobody_below_none)
     world_free(&w);
 }
 
+/* G46, G48, G49 */
 TEST(registry_is_kept_by_its_context_and_hidden_by_none)
 {
     struct world w;

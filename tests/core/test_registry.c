@@ -76,7 +76,7 @@ TEST(registry_counts_its_references)
 
 /* ---- one tool -------------------------------------------------------------------------------- */
 
-/* T33 */
+/* T33, G40 */
 TEST(register_refuses_a_name_that_is_taken_and_keeps_the_first_tool)
 {
     peg_registry *registry = registry_of("b");
@@ -96,7 +96,7 @@ TEST(register_refuses_a_name_that_is_taken_and_keeps_the_first_tool)
     peg_registry_unref(registry);
 }
 
-/* T34 */
+/* T34, G40 */
 TEST(register_with_overwrite_takes_the_place_of_the_other)
 {
     peg_registry *registry = registry_of("a b c");
@@ -142,7 +142,7 @@ TEST(register_does_not_ask_the_tool_about_collisions)
     peg_registry_unref(registry);
 }
 
-/* T36 */
+/* T36, G42 */
 TEST(unregister_is_silent_about_a_name_it_does_not_know)
 {
     peg_registry *registry = registry_of("a");
@@ -171,7 +171,7 @@ TEST(tool_that_is_unregistered_and_registered_again_comes_last)
     peg_registry_unref(registry);
 }
 
-/* T38 */
+/* T38, G41 */
 TEST(get_and_has_know_what_is_not_there)
 {
     peg_registry *registry = registry_of("a");

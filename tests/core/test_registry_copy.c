@@ -46,6 +46,7 @@ TEST(copy_has_the_same_tools_in_the_same_order)
     peg_registry_unref(copy);
 }
 
+/* G43 */
 TEST(copy_and_original_do_not_see_each_others_changes)
 {
     peg_registry *registry = registry_of("a b c d");

@@ -84,7 +84,7 @@ TEST(merge_without_a_clash_goes_from_left_to_right_under_every_policy)
     }
 }
 
-/* T47 */
+/* T47, G44 */
 TEST(merge_with_a_clash_that_nobody_resolves_fails_and_changes_no_source)
 {
     peg_registry *sources[] = {registry_of("a b"), registry_of("c b d")};
@@ -101,7 +101,7 @@ TEST(merge_with_a_clash_that_nobody_resolves_fails_and_changes_no_source)
     unref_all(sources, 2);
 }
 
-/* T48 */
+/* T48, G44 */
 TEST(merge_option_decides_where_tools_do_not)
 {
     CHECK_INT(winner(NULL, NULL, PEG_COLLISION_REPLACE), 2);

@@ -115,6 +115,7 @@ static void let_readers_start(struct shared *shared)
         sched_yield();
 }
 
+/* G45 */
 TEST(registry_may_be_read_by_many_threads_while_one_changes_it)
 {
     struct shared shared = {.registry = registry_of("")};

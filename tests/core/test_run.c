@@ -79,7 +79,7 @@ TEST(run_hands_validated_arguments_with_defaults_to_the_handler)
     world_close(&w);
 }
 
-/* T15, T16, T17, T19 */
+/* T15, T16, T17, T19, G83 */
 TEST(run_rejects_bad_arguments_names_every_field_and_tells_nobody)
 {
     struct world w;
@@ -100,7 +100,7 @@ TEST(run_rejects_bad_arguments_names_every_field_and_tells_nobody)
     world_close(&w);
 }
 
-/* T108 */
+/* T108, G84 */
 TEST(run_takes_text_that_is_not_an_object_as_a_failed_call)
 {
     static const char *const texts[] = {"{\"city\":", "[1,2]", "null", "\"Rome\"", "7", "{} x"};
@@ -171,7 +171,7 @@ TEST(run_refuses_arguments_above_max_args_bytes_and_names_the_limit)
 
 /* ---- the tool ------------------------------------------------------------------- */
 
-/* T109 */
+/* T109, G41, G69 */
 TEST(run_answers_an_unknown_name_with_the_visible_names_in_order)
 {
     const char *hidden = "secret";
@@ -254,6 +254,7 @@ TEST(run_without_a_registry_is_a_failed_call)
     peg_ctx_unref(ctx);
 }
 
+/* G86 */
 TEST(registry_call_is_a_call_in_a_context_of_its_own)
 {
     struct world w;
@@ -307,7 +308,7 @@ static void hear_start(const peg_event *event, void *user)
     peg_free(text);
 }
 
-/* T20, T23 */
+/* T20, T23, G67 */
 TEST(run_tells_the_start_before_the_handler_and_the_end_after_it)
 {
     struct world w;
@@ -339,7 +340,7 @@ TEST(run_tells_the_start_before_the_handler_and_the_end_after_it)
 
 /* ---- failures ------------------------------------------------------------------- */
 
-/* T21, T114 */
+/* T21, T114, G68 */
 TEST(run_makes_a_failing_handler_one_failed_end_with_its_cause)
 {
     struct world w;
@@ -438,6 +439,7 @@ TEST(run_wraps_a_result_in_the_kind_of_the_tool)
     world_close(&w);
 }
 
+/* G90 */
 TEST(run_wraps_json_in_a_json_artifact)
 {
     struct world w;

@@ -185,6 +185,7 @@ TEST(hooks_are_asked_in_order)
     host_close(&h, record);
 }
 
+/* G70 */
 TEST(a_call_that_is_not_allowed_does_not_run_and_tells_nobody)
 {
     struct host h;
@@ -216,6 +217,7 @@ TEST(a_refusal_without_words_names_the_tool)
     host_close(&h, record);
 }
 
+/* G73, G74 */
 TEST(events_show_the_masked_arguments_and_the_record_keeps_those_sent)
 {
     struct host h;
@@ -231,6 +233,7 @@ TEST(events_show_the_masked_arguments_and_the_record_keeps_those_sent)
     host_close(&h, record);
 }
 
+/* G72 */
 TEST(what_pre_execute_puts_in_reaches_the_handler_and_no_event)
 {
     struct host h;
@@ -246,6 +249,7 @@ TEST(what_pre_execute_puts_in_reaches_the_handler_and_no_event)
     host_close(&h, record);
 }
 
+/* G71 */
 TEST(a_failing_pre_execute_refuses_the_call)
 {
     struct host h;
@@ -373,6 +377,7 @@ static void cancel_it(peg_call *call, const peg_json *args, void *user)
     peg_call_fail(call, "no");
 }
 
+/* G77 */
 TEST(a_canceled_call_is_not_retried)
 {
     struct host h;

@@ -146,6 +146,7 @@ static void close_on_pool(struct world *w, peg_pool *pool)
 
 /* ---- inline --------------------------------------------------------------------- */
 
+/* G78 */
 TEST(a_late_answer_of_an_inline_handler_is_a_timeout_and_dropped)
 {
     struct world w;
@@ -315,6 +316,7 @@ TEST(a_handler_on_a_pool_answers_as_it_would_inline)
     close_on_pool(&w, pool);
 }
 
+/* G78 */
 TEST(a_handler_that_never_returns_is_given_up_and_others_go_on)
 {
     struct world w;

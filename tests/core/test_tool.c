@@ -68,7 +68,7 @@ TEST(tool_tells_all_it_was_given)
     peg_tool_unref(tool);
 }
 
-/* T2 */
+/* T2, G37 */
 TEST(tool_without_a_name_a_description_or_a_handler_is_refused)
 {
     peg_tool_def def = minimal();
@@ -332,6 +332,7 @@ TEST(tool_meta_has_a_limit)
 
 /* ---- examples -------------------------------------------------------------------------------- */
 
+/* G59 */
 TEST(tool_examples_are_checked_against_the_schema)
 {
     peg_tool_def def =

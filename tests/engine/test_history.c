@@ -91,7 +91,7 @@ TEST(history_groups_adjacent_calls_with_their_answers)
     t_turn_free(&t);
 }
 
-/* G112 */
+/* G112, G132 */
 TEST(history_moves_what_stood_between_a_call_and_its_answer_behind_the_round)
 {
     struct t_turn t = t_turn_new();

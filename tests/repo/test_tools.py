@@ -150,7 +150,8 @@ def test_counts_a_program_that_skips_itself():
 
 # ---- check-behaviours ---------------------------------------------------------------
 
-TESTS = "/* T1, T2 */\nTEST(one)\n{\n}\n\n/* T3 */\n/* Why. */\nTORTURE(two)\n{\n}\n\nTEST(bare)\n"
+TESTS = ("/* T1, T2 */\nTEST(one)\n{\n}\n\n/* T3 */\n/* Why. */\nTORTURE(two)\n{\n}\n\nTEST(bare)\n"
+         "/* T5, G149: why */\nTEST(three)\n")
 DESIGN = "## 3. X\n9. no\n\n## 4. Y\n\n1. **One.** Words that\n   go on.\n2. Two.\n\n**More.** Z\n"
 
 
@@ -171,60 +172,61 @@ def judge_table(rows, tests=TESTS, design=DESIGN):
 
 def expect_row_refused(number, cell, words, **kwargs):
     found = judge_table({number: f"x | {cell}"}, **kwargs)
-    assert len(found) == 1 and words in found[0] and f"T{number}" in found[0], found
+    assert len(found) == 1 and words in found[0] and number in found[0], found
 
 
 def test_behaviours_accept_every_way_to_decide():
     assert not judge_table({
-        1: "x | test: `tests/core/test_x.c:one`",
-        2: 'x | design: 4.1 "Words that go on"; test: tests/core/test_x.c:one',
-        3: "x | test: `tests/core/test_x.c:two`",
-        4: "x | not applicable in C: enums; no such thing",
-        154: "x | next issue",
+        "T1": "x | test: `tests/core/test_x.c:one`",
+        "T2": 'x | design: 4.1 "Words that go on"; test: tests/core/test_x.c:one',
+        "T3": "x | test: `tests/core/test_x.c:two`",
+        "T4": "x | not applicable in C: enums; no such thing",
+        "G149": "x | test: `tests/core/test_x.c:three`",
     })
 
 
 def test_behaviours_accept_several_tests_of_one_number():
-    assert not judge_table({3: "x | test: `tests/core/test_x.c:a`, `tests/core/test_x.c:b`"},
+    assert not judge_table({"T3": "x | test: `tests/core/test_x.c:a`, `tests/core/test_x.c:b`"},
                            tests="/* T3 */\nTEST(a)\n/* T2, T3 */\nTEST(b)\n")
 
 
 def test_behaviours_refuse_a_number_that_is_missing_or_double():
-    assert judge_table({7: None}) == ["T7 has 0 rows instead of one"]
-    assert judge_table({7: "x | not applicable in C: y |\n| 7 | x | not applicable in C: y"}) == [
+    assert judge_table({"T7": None}) == ["T7 has 0 rows instead of one"]
+    assert judge_table({"T7": "x | not applicable in C: y |\n| T7 | x | not applicable in C: y"}) == [
         "T7 has 2 rows instead of one"]
-    assert judge_table({158: "x | next issue"}) == ["T158 is no behaviour"]
+    assert judge_table({"T158": "x | not applicable in C: y"}) == ["T158 is no behaviour"]
+    assert judge_table({"G150": "x | not applicable in C: y"}) == ["G150 is no behaviour"]
 
 
 def test_behaviours_refuse_a_test_that_is_not_there():
-    expect_row_refused(1, "test: `tests/core/test_y.c:one`", "there is no tests/core/test_y.c")
-    expect_row_refused(1, "test: `tests/core/test_x.c:none`", "has no TEST or TORTURE(none)")
-    expect_row_refused(1, "test: one", "is not written")
+    expect_row_refused("T1", "test: `tests/core/test_y.c:one`", "there is no tests/core/test_y.c")
+    expect_row_refused("T1", "test: `tests/core/test_x.c:none`", "has no TEST or TORTURE(none)")
+    expect_row_refused("T1", "test: one", "is not written")
 
 
 def test_behaviours_refuse_a_test_that_does_not_carry_the_number():
-    expect_row_refused(4, "test: `tests/core/test_x.c:one`", "does not have /* T4 */")
-    expect_row_refused(1, "test: `tests/core/test_x.c:bare`", "does not have /* T1 */")
-    expect_row_refused(1, "test: `tests/core/test_x.c:a`", "does not have /* T1 */",
+    expect_row_refused("T4", "test: `tests/core/test_x.c:one`", "does not have /* T4 */")
+    expect_row_refused("T1", "test: `tests/core/test_x.c:bare`", "does not have /* T1 */")
+    expect_row_refused("T1", "test: `tests/core/test_x.c:a`", "does not have /* T1 */",
                        tests="/* T1 */\n\nTEST(a)\n")
 
 
 def test_behaviours_refuse_design_that_does_not_say_so():
-    expect_row_refused(1, 'design: 4.3 "Two"', "no point 4.3")
-    expect_row_refused(1, 'design: 4.2 "Words"', "does not say")
-    expect_row_refused(1, 'design: 4.2 "Z"', "does not say")
-    expect_row_refused(1, "design: 4.2", "is not written")
+    expect_row_refused("T1", 'design: 4.3 "Two"', "no point 4.3")
+    expect_row_refused("T1", 'design: 4.2 "Words"', "does not say")
+    expect_row_refused("T1", 'design: 4.2 "Z"', "does not say")
+    expect_row_refused("T1", "design: 4.2", "is not written")
 
 
 def test_behaviours_take_design_on_trust_where_there_is_none():
-    assert not judge_table({1: 'x | design: 4.3 "Two"'}, design=None)
+    assert not judge_table({"T1": 'x | design: 4.3 "Two"'}, design=None)
 
 
 def test_behaviours_refuse_rows_that_decide_nothing():
-    expect_row_refused(1, "later", "is none of")
-    expect_row_refused(1, "not applicable in C:", "say why")
-    expect_row_refused(153, "next issue", "only T154 to T156")
-    assert judge_table({1: " | not applicable in C: y"}) == [
+    expect_row_refused("T1", "later", "is none of")
+    expect_row_refused("T1", "not applicable in C:", "say why")
+    expect_row_refused("T153", "next issue", "is none of")
+    assert judge_table({"T1": " | not applicable in C: y"}) == [
         "T1: say in a few words what happens"]
 
 

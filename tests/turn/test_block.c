@@ -148,6 +148,7 @@ TEST(block_of_a_call_keeps_what_the_model_wrote)
     peg_block_unref(block);
 }
 
+/* G93 */
 TEST(block_of_a_call_may_be_empty_and_gets_a_call_id)
 {
     peg_block *block = BLOCK(.kind = PEG_BLOCK_CALL);

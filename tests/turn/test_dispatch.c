@@ -78,7 +78,7 @@ static peg_status tell_iteration(struct stage *stage, peg_dispatch *dispatch, pe
     return PEG_OK;
 }
 
-/* T84 */
+/* T84, G85 */
 TEST(contexts_and_events_carry_the_number_of_their_iteration)
 {
     struct stage s;
@@ -406,6 +406,7 @@ static peg_status always_call(struct stage *stage, peg_dispatch *dispatch, peg_e
                              peg_cstr("{}"), reterr);
 }
 
+/* G96 */
 TEST(a_model_that_never_finishes_is_stopped_by_max_iterations)
 {
     struct stage s;
@@ -606,6 +607,7 @@ static void change_at_the_end(const peg_event *event, void *user)
         CHECK_INT(peg_turn_add_text(s->turn, PEG_BLOCK_USER, peg_cstr("more"), NULL), PEG_OK);
 }
 
+/* G145 */
 TEST(what_the_flush_would_overwrite_is_refused_while_a_dispatch_runs)
 {
     struct stage s;

@@ -19,7 +19,7 @@ static void run_one(struct stage *s, const char *script)
 
 /* ---- what a model can get wrong ------------------------------------------------- */
 
-/* T108, T109, T110, T111, T114 */
+/* T108, T109, T110, T111, T114, G90 */
 TEST(each_wrong_call_becomes_its_own_failed_result_and_the_loop_goes_on)
 {
     struct stage s;
@@ -43,7 +43,7 @@ TEST(each_wrong_call_becomes_its_own_failed_result_and_the_loop_goes_on)
     stage_close(&s);
 }
 
-/* T115, T157 */
+/* T115, T157, G103 */
 TEST(the_same_call_id_twice_gives_two_results_that_are_never_exchanged)
 {
     struct stage s;
@@ -95,7 +95,7 @@ static peg_status keep_turn(struct stage *stage, peg_dispatch *dispatch, peg_err
     return PEG_OK;
 }
 
-/* T112 */
+/* T112, G81 */
 TEST(calls_run_in_order_and_each_sees_the_results_before_it)
 {
     struct stage s;
@@ -249,7 +249,7 @@ TEST(an_executor_of_the_hosts_can_run_the_calls_in_our_way)
     stage_close(&s);
 }
 
-/* T100 */
+/* T100, G69 */
 TEST(each_call_is_announced_and_completed_once)
 {
     struct stage s;
@@ -278,6 +278,7 @@ static void hear_args(const peg_event *event, void *user)
         note(user, "%.*s ", PEG_ARG(event->u.tool_call.args));
 }
 
+/* G74 */
 TEST(announcements_show_masked_arguments_or_none)
 {
     struct stage s;
@@ -415,6 +416,7 @@ static void meet(peg_call *call, const peg_json *args, void *user)
     peg_call_reply_json(call, args);
 }
 
+/* G79 */
 TEST(calls_in_parallel_run_at_once_and_are_recorded_in_call_order)
 {
     struct stage s;
@@ -470,6 +472,7 @@ TEST(calls_in_parallel_beyond_max_calls_are_refused)
     stage_close(&s);
 }
 
+/* G80 */
 TEST(more_calls_at_once_than_the_pool_has_threads_wait_for_one)
 {
     const peg_pool_options one = {.n_threads = 1};
@@ -536,6 +539,7 @@ static void wait_for_stop(peg_call *call, const peg_json *args, void *user)
     peg_call_fail(call, "stopped");
 }
 
+/* G100 */
 TEST(an_abort_ends_all_calls_that_run_in_parallel_and_starts_no_more)
 {
     const peg_pool_options two = {.n_threads = 2};

@@ -83,7 +83,7 @@ static void store_definitions(peg_turn *turn, const char *text)
 
 /* ---- definitions on the turn -------------------------------------------------------- */
 
-/* G50 (registry order), G57 */
+/* G50, G57: in the order of the registry */
 TEST(before_the_model_is_asked_the_turn_has_its_definitions_and_settings)
 {
     struct stage s;
@@ -234,8 +234,7 @@ TEST(a_tool_that_a_middleware_adds_is_gone_with_the_run)
 
 /* ---- without a registry --------------------------------------------------------------- */
 
-/* The brief: a request made from a turn with definitions, and no registry, contains these tools.
- * G63 */
+/* G63: the brief's first test, from the loop's side */
 TEST(a_turn_without_a_registry_still_offers_its_tools_and_says_so_once)
 {
     struct stage s;
@@ -261,7 +260,7 @@ static void hear_log(peg_log_level level, const char *code, const char *message,
     snprintf(last_log, sizeof(last_log), "%s: %s", code, message);
 }
 
-/* The brief: execution fails clearly when the registry is missing from the context. G98 */
+/* G98: the brief's third test */
 TEST(a_call_without_a_registry_is_a_failed_result_that_is_logged_and_the_loop_goes_on)
 {
     struct stage s;
@@ -464,7 +463,7 @@ TEST(at_the_limit_of_iterations_the_turn_has_what_the_last_one_did)
     stage_close(&s);
 }
 
-/* G125 (the loop's part) */
+/* G125 */
 TEST(tools_that_are_switched_off_are_neither_offered_nor_run)
 {
     static const char *const off[] = {"{\"enabled\":false}", "{\"tool_choice\":\"none\"}"};

@@ -104,7 +104,7 @@ static void check_ids(const peg_event *event, void *user)
         CHECK_INT(event->ids.iteration, 0);
 }
 
-/* T73 */
+/* T73, G85 */
 TEST(every_event_of_a_turn_has_its_id_and_those_of_its_dispatch_too)
 {
     struct stage s;
@@ -186,7 +186,7 @@ TEST(a_runner_without_tools_and_pipelines_is_fine)
     stage_close(&s);
 }
 
-/* T72 */
+/* T72, G148 */
 TEST(a_turn_without_blocks_is_refused_before_anything_starts)
 {
     struct stage s;
@@ -218,7 +218,7 @@ static void check_config(const peg_runner_config *config, const char *first, con
     CHECK_CONTAINS(peg__str(error.message), second);
 }
 
-/* T70 */
+/* T70, G94 */
 TEST(a_configuration_that_cannot_work_is_refused_and_everything_wrong_is_named)
 {
     const peg_turn_middleware nothing = {.run = NULL};
@@ -263,7 +263,7 @@ TEST(two_tools_of_one_name_are_refused_when_the_runner_is_made)
 
 /* ---- pipelines ------------------------------------------------------------------ */
 
-/* T82, T83 */
+/* T82, T83, G131 */
 TEST(middlewares_are_an_onion_on_every_run)
 {
     struct stage s;
