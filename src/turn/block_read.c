@@ -14,8 +14,6 @@
 #include "turn/block.h"
 #include "turn/result_file.h"
 
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-
 /* ---- names ----------------------------------------------------------------------------- */
 
 static const char *const block_names[] = {"id",       "kind",       "role", "payload",

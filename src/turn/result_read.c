@@ -19,8 +19,6 @@
 #include "turn/result_file.h"
 #include "json/json.h"
 
-PEG_DEFINE_CLEANUP(peg_artifact, peg_artifact_unref)
-
 static bool is_text(const peg_json *value)
 {
     return value && value->kind == PEG_JSON_STRING && value->len;
