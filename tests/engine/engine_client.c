@@ -4,10 +4,11 @@
  * Runs one turn with a real engine, for tests that bring a server:
  *
  *   engine_client --provider NAME --base-url URL [--model M] [--key K] [--no-stream] [--no-tools]
- *                 [--thinking N] [--strict] [--tries N] [--backoff-ms N]
+ *                 [--turn FILE] [--thinking N] [--strict] [--tries N] [--backoff-ms N]
  *                 [--idle-ms N] [--total-ms N] [--deadline-ms N] [--max-iterations N]
  *                 [--extra JSON] [PROMPT]
  *
+ * The turn is the prompt, or what the file has (JSON or YAML) and, if one is given, the prompt.
  * The tools are weather(city), which says that it rains there, add(a, b), and broken(), which
  * always fails. Prints a line of JSON for each event that comes from the model or a tool, one for
  * each block of the turn at the end, and one for the outcome. Exits with 0 if that is an ack, 1 if
@@ -21,6 +22,7 @@
 
 #include "pegboard/engine.h"
 #include "pegboard/runner.h"
+#include "pegboard/turn_file.h"
 #include "json/out.h"
 
 /* ---- lines of JSON ------------------------------------------------------------------- */
@@ -233,6 +235,7 @@ static void print_outcome(const char *how, unsigned iterations, const peg_error 
 
 struct options {
     peg_engine_config engine;
+    const char *turn; /* a file, or NULL */
     const char *prompt;
     bool no_tools;
     int max_iterations;
@@ -247,6 +250,7 @@ enum {
     OPT_KEY = 'k',
     OPT_NO_STREAM = 's',
     OPT_NO_TOOLS = 'n',
+    OPT_TURN = 't',
     OPT_THINKING = 'h',
     OPT_STRICT = 'S',
     OPT_TRIES = 'r',
@@ -265,6 +269,7 @@ static const struct option long_options[] = {
     {"key", required_argument, NULL, OPT_KEY},
     {"no-stream", no_argument, NULL, OPT_NO_STREAM},
     {"no-tools", no_argument, NULL, OPT_NO_TOOLS},
+    {"turn", required_argument, NULL, OPT_TURN},
     {"thinking", required_argument, NULL, OPT_THINKING},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"tries", required_argument, NULL, OPT_TRIES},
@@ -328,6 +333,9 @@ static bool take_option(struct options *o, int option)
     case OPT_NO_TOOLS:
         o->no_tools = true;
         return true;
+    case OPT_TURN:
+        o->turn = optarg;
+        return true;
     case OPT_STRICT:
         o->engine.model.strict = true;
         return true;
@@ -350,7 +358,10 @@ static bool read_options(int argc, char **argv, struct options *o)
         o->engine.model.model = "test-model";
     if (!o->engine.api_key)
         o->engine.api_key_env = "";
-    o->prompt = optind < argc ? argv[optind] : "What is the weather in Oslo?";
+    if (optind < argc)
+        o->prompt = argv[optind];
+    else
+        o->prompt = o->turn ? NULL : "What is the weather in Oslo?";
     return o->engine.provider != PEG_PROVIDER_NEUTRAL;
 }
 
@@ -385,17 +396,45 @@ static peg_status run_turn(const struct options *o, peg_engine *engine, peg_turn
     return status;
 }
 
+/* A whole file; freed with free(). NULL: it cannot be read. */
+static char *read_file(const char *path, size_t *ret_len)
+{
+    enum { MAX = 1 << 24 };
+    FILE *file = fopen(path, "re");
+    char *text = malloc(MAX);
+
+    if (file && text)
+        *ret_len = fread(text, 1, MAX, file);
+    if (!file) {
+        free(text);
+        return NULL;
+    }
+    fclose(file);
+    return text;
+}
+
+static peg_status read_turn(const char *path, peg_turn **ret_turn, peg_error *reterr)
+{
+    size_t len = 0;
+    char *text = read_file(path, &len);
+    peg_status status;
+
+    if (!text) {
+        *reterr = (peg_error){.status = PEG_EIO, .code = "E_IO", .cause = "", .message = "no file"};
+        return PEG_EIO;
+    }
+    status = peg_turn_read((peg_str){text, len}, NULL, ret_turn, reterr);
+    free(text);
+    return status;
+}
+
 static peg_status open_turn(const struct options *o, peg_turn **ret_turn, peg_error *reterr)
 {
-    peg_turn *turn = NULL;
-    peg_status status = peg_turn_new(&turn, reterr);
+    peg_status status =
+        o->turn ? read_turn(o->turn, ret_turn, reterr) : peg_turn_new(ret_turn, reterr);
 
-    if (!status)
-        status = peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr(o->prompt), reterr);
-    if (status)
-        turn = peg_turn_free(turn);
-    else
-        *ret_turn = turn;
+    if (!status && o->prompt)
+        status = peg_turn_add_text(*ret_turn, PEG_BLOCK_USER, peg_cstr(o->prompt), reterr);
     return status;
 }
 
