@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * An agent with a tool. It follows a script, or asks a model at any server that speaks
+ * OpenAI's protocol:
+ *
+ *   live_agent                                             the script
+ *   live_agent http://127.0.0.1:11434/v1 MODEL [QUESTION]  a local server
+ *   OPENAI_API_KEY=... live_agent https://api.openai.com/v1 gpt-4.1 "Do I need an umbrella?"
+ */
+
+#include <pegboard/engine.h>
+#include <pegboard/pegboard.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SHOWN(s) (int)(s).len, (s).ptr
+
+static const char script_text[] = "- {calls: [{name: forecast, args: {city: Bergen}}]}\n"
+                                  "- {text: 'It rains: take one.', stream: 8}\n";
+
+static void forecast(peg_call *call, const peg_json *args, void *user)
+{
+    (void)user;
+    peg_call_replyf(call, "%s: rain until Friday", peg_json_str(peg_json_get(args, "city")).ptr);
+}
+
+static void trace(const peg_event *event, void *user)
+{
+    (void)user;
+    if (event->kind == PEG_EVENT_MESSAGE)
+        printf("%.*s%s", SHOWN(event->u.stream.delta), event->u.stream.is_complete ? "\n" : "");
+    else if (event->kind == PEG_EVENT_TOOL_CALL && !event->u.tool_call.is_complete)
+        printf("[%.*s %.*s]\n", SHOWN(event->u.tool_call.tool), SHOWN(event->u.tool_call.args));
+}
+
+int main(int argc, char **argv)
+{
+    const peg_tool_def def = {"forecast", "Tells the weather of the coming days.",
+                              "{\"type\":\"object\",\"required\":[\"city\"],"
+                              "\"properties\":{\"city\":{\"type\":\"string\"}}}",
+                              .run = forecast, .read_only = true};
+    const peg_engine_config at = {.provider = PEG_PROVIDER_OPENAI_CHAT,
+                                  .model.model = argc > 2 ? argv[2] : "",
+                                  .base_url = argc > 1 ? argv[1] : NULL,
+                                  .api_key_env = getenv("OPENAI_API_KEY") ? NULL : ""};
+    const char *question = argc > 3 ? argv[3] : "Do I need an umbrella in Bergen?";
+    peg_runner_config config = {.n_tools = 1, .on_event = trace};
+    peg_engine *engine = NULL;
+    peg_script *script = NULL;
+    peg_runner *runner = NULL;
+    peg_tool *tool = NULL;
+    peg_turn *turn = NULL;
+    char *yaml = NULL;
+    peg_outcome outcome;
+    peg_error e;
+
+    if ((argc > 2 ? peg_engine_new(&at, &engine, &e)
+                  : peg_script_new(peg_cstr(script_text), &script, &e)) ||
+        peg_tool_new(&def, &tool, &e))
+        return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
+    config.tools = &tool;
+    config.loop = (peg_loop){.engine = engine ? peg_engine_infer : peg_script_engine,
+                             .user = engine ? (void *)engine : (void *)script};
+    if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
+        peg_turn_set_system(turn, peg_cstr("Answer in one sentence."), &e) ||
+        peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr(question), &e) ||
+        peg_runner_run(runner, NULL, turn, &outcome, &e))
+        return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
+    if (outcome.end != PEG_END_ACK)
+        return fprintf(stderr, "%s: %s\n", outcome.error.code, outcome.error.message), 1;
+    if (getenv("SHOW_TURN") &&
+        !peg_turn_write(turn, &(peg_turn_write_options){.format = PEG_FORMAT_YAML}, &yaml, NULL,
+                        &e))
+        printf("\n%s", yaml);
+    peg_free(yaml);
+    peg_turn_free(turn), peg_runner_unref(runner), peg_tool_unref(tool);
+    peg_engine_unref(engine), peg_script_unref(script);
+    return 0;
+}
