@@ -73,8 +73,7 @@ int main(int argc, char **argv)
         !peg_turn_write(turn, &(peg_turn_write_options){.format = PEG_FORMAT_YAML}, &yaml, NULL,
                         &e))
         printf("\n%s", yaml);
-    peg_free(yaml);
-    peg_turn_free(turn), peg_runner_unref(runner), peg_tool_unref(tool);
+    peg_free(yaml), peg_turn_free(turn), peg_runner_unref(runner), peg_tool_unref(tool);
     peg_engine_unref(engine), peg_script_unref(script);
     return 0;
 }
