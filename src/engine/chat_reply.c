@@ -125,6 +125,13 @@ static void add_arguments(struct peg__reply *reply, struct peg__part *part, cons
     peg__buf_free(&text);
 }
 
+/* The id by which a fragment is looked for. Some servers give every fragment a new one, and some
+ * give every call the index 0: only a fragment that names its tool begins another call. */
+static peg_str id_to_find(peg_str id, int64_t index, peg_str name)
+{
+    return index >= 0 && name.len == 0 ? peg__strn("", 0) : id;
+}
+
 /* `place` is where the fragment stands in its list: in a whole answer that is its index. */
 static void read_call(struct peg__reply *reply, struct reader *reader, const peg_json *fragment,
                       int64_t place)
@@ -133,17 +140,18 @@ static void read_call(struct peg__reply *reply, struct reader *reader, const peg
     const int64_t index = peg__openai_index(reply, fragment, "index");
     const peg_json *function = peg__reading_object(reply, fragment, "function");
     const peg_json *args = function ? peg_json_get(function, "arguments") : NULL;
+    const peg_str name = peg__reading_string(reply, function, "name");
     struct peg__part *part;
     uint32_t rank;
 
     if (reply->status)
         return;
-    rank =
-        peg__slots_rank(&reader->calls, reply, PEG__SLOTS_BY_BOTH, index < 0 ? place : index, id);
+    rank = peg__slots_rank(&reader->calls, reply, PEG__SLOTS_BY_BOTH, index < 0 ? place : index,
+                           id_to_find(id, index, name));
     part = peg__reply_part(reply, RANK_CALLS + rank, PEG__PART_CALL);
     if (id.len > 0)
         peg__part_set_call_id(reply, part, id);
-    peg__part_add_name(reply, part, peg__reading_string(reply, function, "name"));
+    peg__part_add_name(reply, part, name);
     if (args && part)
         add_arguments(reply, part, args);
 }

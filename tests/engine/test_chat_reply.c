@@ -205,6 +205,18 @@ TEST(chat_tells_calls_apart_that_share_an_index)
     hear_free(&h);
 }
 
+TEST(chat_keeps_a_call_together_whose_fragments_have_ids_of_their_own)
+{
+    struct hear h = chat();
+
+    hear_events(&h, CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
+                CALLS("{\"index\":0,\"id\":\"x1\",\"function\":{\"arguments\":\"{\"}}"),
+                CALLS("{\"index\":0,\"id\":\"x2\",\"function\":{\"arguments\":\"}\"}}"), STOP);
+
+    CHECK_TOLD(&h, "call:c1,a,{} ");
+    hear_free(&h);
+}
+
 TEST(chat_keeps_calls_apart_that_share_an_id)
 {
     struct hear h = chat();
