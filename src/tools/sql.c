@@ -68,7 +68,9 @@ static char closing_quote(char c)
 {
     if (c == '[')
         return ']';
-    return c == '\'' || c == '"' || c == '`' ? c : '\0';
+    if (c == '\'' || c == '"' || c == '`')
+        return c;
+    return '\0';
 }
 
 /* A doubled quote stands for itself, but not in brackets. */
@@ -166,7 +168,9 @@ bool peg__sql_next(peg_str *rest, unsigned *depth, struct peg__sql_token *ret_to
 
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    if (c >= 'A' && c <= 'Z')
+        return (char)(c | 0x20);
+    return c;
 }
 
 bool peg__sql_names_equal(peg_str a, peg_str b)
@@ -183,7 +187,7 @@ bool peg__sql_names_equal(peg_str a, peg_str b)
 bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
 {
     const peg_str text = token->text;
-    const char quote = token->kind == PEG__SQL_QUOTED ? closing_quote(text.ptr[0]) : '\0';
+    const char quote = closing_quote(text.ptr[0]);
     size_t n = 0;
 
     if (token->kind == PEG__SQL_OTHER)

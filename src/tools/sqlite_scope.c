@@ -60,14 +60,13 @@ static peg_status prepare_about(struct peg__sqlite *db, const char *prefix, peg_
     peg__buf_puts(&sql, prefix);
     peg__sqlite_quote(name, &sql);
     peg__buf_puts(&sql, suffix);
-    status = sql.status == PEG_ELIMIT
-                 ? peg__fail(reterr, PEG_ELIMIT, "E_SQLITE",
-                             "a name is longer than PEG_LIMIT_SQL_BYTES (100,000)")
-                 : sql.status;
-    if (status == PEG_ENOMEM)
-        peg__fail_nomem(reterr);
-    if (!status)
+    if (sql.status == PEG_OK)
         status = peg__sqlite_prepare(db, peg__buf_view(&sql), ret_stmt, NULL, reterr);
+    else if (sql.status == PEG_ENOMEM)
+        status = peg__fail_nomem(reterr);
+    else
+        status = peg__fail(reterr, sql.status, "E_SQLITE",
+                           "a name is longer than PEG_LIMIT_SQL_BYTES (100,000)");
     peg__buf_free(&sql);
     return status;
 }
@@ -272,6 +271,13 @@ static peg_status touch(struct peg__sqlite *db, peg_str table, peg_error *reterr
     return status;
 }
 
+static peg_status pass_on(peg_error *reterr, const peg_error *why)
+{
+    if (reterr)
+        *reterr = *why;
+    return why->status;
+}
+
 static peg_status open_functions(struct peg__sqlite_scope *scope, struct peg__sqlite *db,
                                  peg_error *reterr)
 {
@@ -293,7 +299,7 @@ static peg_status open_functions(struct peg__sqlite_scope *scope, struct peg__sq
             return peg__fail_because(reterr, PEG_ENOTFOUND, "E_SQLITE_OBJECT", &why,
                                      "there is no table-valued function '%.100s'", *name);
         if (status)
-            return peg__fail_because(reterr, status, why.code, &why, "functions");
+            return pass_on(reterr, &why);
     }
     return PEG_OK;
 }
@@ -326,11 +332,8 @@ static peg_status open_all(struct peg__sqlite_scope *scope, struct peg__sqlite *
         if (scope->objects[i].is_inner)
             continue;
         status = open_object(scope, db, &scope->objects[i], &why);
-        if (status && status != PEG_EIO) {
-            if (reterr)
-                *reterr = why;
-            return status;
-        }
+        if (status && status != PEG_EIO)
+            return pass_on(reterr, &why);
     }
     return PEG_OK;
 }
@@ -350,8 +353,7 @@ static peg_status open_listed(struct peg__sqlite_scope *scope, struct peg__sqlit
             continue;
         status = open_object(scope, db, &scope->objects[found - scope->objects], &why);
         if (status && (is_strict || status != PEG_EIO))
-            return peg__fail_because(reterr, status, why.code, &why, "'%.100s' cannot be read",
-                                     *names);
+            return pass_on(reterr, &why);
     }
     return PEG_OK;
 }
