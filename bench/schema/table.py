@@ -104,6 +104,8 @@ def markdown(results):
         parts.append(warning(results["machine"]) + "\n")
     if "core" in results:
         parts.append(core_markdown(results["core"]))
+    if "turn" in results:
+        parts.append(core_markdown(results["turn"]))
     if "json" in results:
         parts.append(json_markdown(results["json"]))
     if "schema" in results:
