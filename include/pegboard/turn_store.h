@@ -57,6 +57,10 @@ PEG_API PEG_MUST_USE peg_status peg_turn_store_save(peg_turn_store *store, const
 PEG_API PEG_MUST_USE peg_status peg_turn_store_load(peg_turn_store *store, peg_str id,
                                                     peg_turn **ret_turn, peg_phase *ret_phase,
                                                     peg_error *reterr);
+/* Has a turn that was kept at this phase come to its end, as far as the standard loop goes: it is
+ * final, or the model answered and asks for nothing more? Else run it again to go on. A process
+ * that was killed in between has not run its output pipeline. */
+PEG_API bool peg_turn_is_over(const peg_turn *turn, peg_phase phase);
 /* Silent if there is none. Blocks and bytes that no other turn uses go with it. */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_remove(peg_turn_store *store, peg_str id,
                                                       peg_error *reterr);

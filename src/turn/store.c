@@ -144,6 +144,12 @@ peg_status peg_turn_store_load(peg_turn_store *store, peg_str id, peg_turn **ret
     return PEG_OK;
 }
 
+bool peg_turn_is_over(const peg_turn *turn, peg_phase phase)
+{
+    return phase == PEG_PHASE_FINAL || (phase == PEG_PHASE_POST_INFERENCE &&
+                                        peg_turn_next_pending(turn, 0) == peg_turn_len(turn));
+}
+
 peg_status peg_turn_store_remove(peg_turn_store *store, peg_str id, peg_error *reterr)
 {
     peg_status status;

@@ -455,7 +455,7 @@ TEST(disabling_a_session_lets_all_of_its_pauses_go_and_no_other)
 /* ---- stress: pauses against enabling, disabling and continuing ----------------------------------
  */
 
-enum { N_PAUSERS = 4, N_ROUNDS = 2000 };
+enum { N_PAUSERS = 4, N_ROUNDS = 500 };
 
 struct stress {
     peg_steps *steps;
