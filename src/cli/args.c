@@ -180,10 +180,37 @@ static void print_option(const struct cli_option *option)
     }
 }
 
+/* "show" of "turn show". */
+static const char *last_word(const char *name)
+{
+    const char *space = strrchr(name, ' ');
+
+    return space ? space + 1 : name;
+}
+
+const struct cli_command *cli_find_part(const struct cli_command *command, const char *name)
+{
+    for (size_t i = 0; command->parts && command->parts[i]; i++) {
+        if (strcmp(last_word(command->parts[i]->name), name) == 0)
+            return command->parts[i];
+    }
+    return NULL;
+}
+
+static void print_parts(const struct cli_command *command)
+{
+    puts("commands:");
+    for (size_t i = 0; command->parts[i]; i++)
+        printf("  %-12s%s\n", last_word(command->parts[i]->name), command->parts[i]->summary);
+    putchar('\n');
+}
+
 void cli_print_help(const struct cli_command *command)
 {
-    printf("usage: pegboard %s %s\n\n%s\n\noptions:\n", command->name, command->usage,
-           command->about);
+    printf("usage: pegboard %s %s\n\n%s\n\n", command->name, command->usage, command->about);
+    if (command->parts)
+        print_parts(command);
+    puts("options:");
     for (const struct cli_option *o = command->options; o->id; o++)
         print_option(o);
     print_option(&help_option);

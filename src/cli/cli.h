@@ -35,10 +35,13 @@ struct cli_command {
     const char *about;                /* paragraphs between usage and options */
     const struct cli_option *options; /* the last has id 0 */
     const char *notes;                /* paragraphs after the options: exit status, examples */
+    /* Commands of its own, named "turn show", with NULL at the end; NULL if it has none. */
+    const struct cli_command *const *parts;
     int (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 };
 
 extern const struct cli_command cli_definitions;
+extern const struct cli_command cli_turn;
 extern const struct cli_command cli_validate;
 
 /* ---- options ---------------------------------------------------------------- */
@@ -66,6 +69,9 @@ int cli_next(struct cli_args *args);
 int cli_bad_value(struct cli_args *args, const char *option, const char *wanted);
 /* Complains about the use of the command and points at its help; CLI_UNUSABLE. */
 int cli_bad_use(const struct cli_command *command, const char *fmt, ...) PEG_PRINTF(2, 3);
+
+/* The part that is called so ("show" of "turn"), or NULL. */
+const struct cli_command *cli_find_part(const struct cli_command *command, const char *name);
 
 /* A whole number of at least `least`, with K, M or G for powers of 1024 behind it. */
 bool cli_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret_number);

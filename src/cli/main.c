@@ -9,6 +9,7 @@
 
 static const struct cli_command *const commands[] = {
     &cli_definitions,
+    &cli_turn,
     &cli_validate,
 };
 
@@ -51,6 +52,11 @@ static int help(int argc, char **argv)
     command = find(argv[1]);
     if (!command)
         return complain(argv[1]);
+    if (argc > 2 && command->parts) {
+        command = cli_find_part(command, argv[2]);
+        if (!command)
+            return complain(argv[2]);
+    }
     cli_print_help(command);
     return CLI_OK;
 }

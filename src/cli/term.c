@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,6 +40,18 @@ const struct cli_style *cli_style_for(enum cli_color color, int fd)
     if (color == CLI_COLOR_ALWAYS || (color == CLI_COLOR_AUTO && terminal_takes_colour(fd)))
         return &coloured;
     return &plain;
+}
+
+unsigned cli_width(int fd)
+{
+    enum { USUAL = 80, NARROWEST = 20 };
+    struct winsize size = {.ws_col = 0};
+
+    if (!isatty(fd))
+        return 0;
+    if (ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col)
+        return USUAL;
+    return size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
 }
 
 /* U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: they make text look like other text. Reads

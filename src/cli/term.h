@@ -22,6 +22,9 @@ bool cli_color_read(const char *text, enum cli_color *ret_color);
 /* AUTO means: fd is a terminal, NO_COLOR is unset or empty, TERM is not "dumb". */
 const struct cli_style *cli_style_for(enum cli_color color, int fd);
 
+/* Columns of a terminal; 0 if fd is none. */
+unsigned cli_width(int fd);
+
 /* Appends text from outside, control characters and those that turn the direction of writing
  * around written as \x1B, so that a file name or an instance cannot steer the terminal, fake a
  * line or look like another. */
