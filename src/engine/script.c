@@ -127,34 +127,41 @@ size_t peg_script_len(const peg_script *script)
     return script->n_steps;
 }
 
+static peg_status list_steps(peg_script *script, const peg_json *root, peg_error *reterr)
+{
+    const size_t n = peg_json_len(root);
+
+    if (n > PEG_LIMIT_SCRIPT_STEPS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_SCRIPT",
+                         "a script has at most %d steps (PEG_LIMIT_SCRIPT_STEPS)",
+                         PEG_LIMIT_SCRIPT_STEPS);
+    script->steps = peg__alloc((n + 1) * sizeof(*script->steps));
+    if (!script->steps)
+        return peg__fail_nomem(reterr);
+    PEG_JSON_EACH_ITEM (root, step)
+        script->steps[script->n_steps++] = step;
+    return PEG_OK;
+}
+
 /* Takes the document over, also where it fails. */
 static peg_status make(peg_json_doc *doc, peg_script **ret_script, peg_error *reterr)
 {
-    const peg_json *root = peg_json_root(doc);
     peg_script *script = peg__alloc_zero(1, sizeof(*script));
-    peg_status status = script ? PEG_OK : peg__fail_nomem(reterr);
+    peg_status status;
 
-    if (status) {
+    if (!script) {
         peg_json_doc_free(doc);
-        return status;
+        return peg__fail_nomem(reterr);
     }
     atomic_init(&script->n_refs, 1);
     script->doc = doc;
-    status = check(root, reterr);
-    if (!status && peg_json_len(root) > PEG_LIMIT_SCRIPT_STEPS)
-        status = peg__fail(reterr, PEG_ELIMIT, "E_SCRIPT",
-                           "a script has at most %d steps (PEG_LIMIT_SCRIPT_STEPS)",
-                           PEG_LIMIT_SCRIPT_STEPS);
-    if (!status) {
-        script->steps = peg__alloc(peg_json_len(root) * sizeof(*script->steps) + 1);
-        status = script->steps ? PEG_OK : peg__fail_nomem(reterr);
-    }
+    status = check(peg_json_root(doc), reterr);
+    if (!status)
+        status = list_steps(script, peg_json_root(doc), reterr);
     if (status) {
         peg_script_unref(script);
         return status;
     }
-    PEG_JSON_EACH_ITEM (root, step)
-        script->steps[script->n_steps++] = step;
     *ret_script = script;
     return PEG_OK;
 }
