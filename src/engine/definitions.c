@@ -53,7 +53,7 @@ struct definition {
     const peg_json *output;
 };
 
-static peg_status refuse(peg_error *reterr, size_t i, const char *member, const char *sentence)
+static void refuse(peg_error *reterr, size_t i, const char *member, const char *sentence)
 {
     char where[64];
 
@@ -61,7 +61,6 @@ static peg_status refuse(peg_error *reterr, size_t i, const char *member, const 
     snprintf(where, sizeof(where), "/%zu%s", i, member);
     if (reterr)
         peg__error_where(reterr, peg__str(where));
-    return PEG_EINVAL;
 }
 
 static const peg_json *unless_null(const peg_json *value)
@@ -94,31 +93,39 @@ static void take_member(struct definition *d, const peg_json *key)
         d->output = value;
 }
 
-static peg_status read_definition(const peg_json *value, size_t i,
-                                  struct definition *ret_definition, peg_error *reterr)
+/* What is null, empty or says nothing is as good as missing. */
+static struct definition read_definition(const peg_json *value)
 {
     struct definition d = {0};
 
     if (value->kind != PEG_JSON_OBJECT)
-        return refuse(reterr, i, "", "a definition is an object");
+        return d;
     PEG_JSON_EACH_MEMBER (value, key)
         take_member(&d, key);
-    if (!d.name || d.name->kind != PEG_JSON_STRING || d.name->len == 0)
-        return refuse(reterr, i, "/name", "give it a \"name\", a string that is not empty");
-    if (d.description && d.description->kind != PEG_JSON_STRING)
-        return refuse(reterr, i, "/description", "\"description\" is a string");
-    if (d.description && d.description->len == 0)
+    if (d.description && d.description->kind == PEG_JSON_STRING && d.description->len == 0)
         d.description = NULL;
     if (d.parameters && peg_json_is_true(d.parameters))
         d.parameters = NULL;
-    if (d.parameters && d.parameters->kind != PEG_JSON_OBJECT)
-        return refuse(reterr, i, "/parameters", "\"parameters\" is a JSON Schema, an object");
-    if (d.parameters && is_no_object(d.parameters))
-        return refuse(reterr, i, "/parameters/type",
-                      "arguments of a tool are an object, so the \"type\" of \"parameters\" is "
-                      "\"object\"");
-    *ret_definition = d;
-    return PEG_OK;
+    return d;
+}
+
+/* A sentence, with the member that it is about; NULL if there is nothing wrong. */
+static const char *find_fault(const struct definition *d, const char **ret_member)
+{
+    *ret_member = "/name";
+    if (!d->name || d->name->kind != PEG_JSON_STRING || d->name->len == 0)
+        return "give it a \"name\", a string that is not empty";
+    *ret_member = "/description";
+    if (d->description && d->description->kind != PEG_JSON_STRING)
+        return "\"description\" is a string";
+    *ret_member = "/parameters";
+    if (d->parameters && d->parameters->kind != PEG_JSON_OBJECT)
+        return "\"parameters\" is a JSON Schema, an object";
+    *ret_member = "/parameters/type";
+    if (d->parameters && is_no_object(d->parameters))
+        return "arguments of a tool are an object, so the \"type\" of \"parameters\" is "
+               "\"object\"";
+    return NULL;
 }
 
 /* ---- losses of the tool itself ---------------------------------------------------------- */
@@ -271,12 +278,16 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
     size_t i = 0;
 
     PEG_JSON_EACH_ITEM (definitions, value) {
-        struct definition d = {0};
-        const peg_status status = read_definition(value, i++, &d, reterr);
+        const struct definition d = read_definition(value);
+        const char *member;
+        const char *fault = find_fault(&d, &member);
         peg_str wire;
 
-        if (status)
-            return status;
+        if (fault) {
+            refuse(reterr, i, member, fault);
+            return PEG_EINVAL;
+        }
+        i++;
         wire = peg__names_out(names, peg_json_str(d.name));
         begin_tool(r, &d);
         if (r->options->provider == PEG_PROVIDER_NEUTRAL)
@@ -338,6 +349,7 @@ peg_status peg__definitions_write(const peg_json *definitions,
                             .options = options,
                             .losses = losses,
                             .scratch = PEG__BUF(PEG_LIMIT_TEXT_BYTES),
+                            .renamed = PEG__BUF(PEG_LIMIT_TEXT_BYTES),
                             .notes = PEG__BUF(PEG_LIMIT_DESCRIBED_BYTES_ALL)};
     peg_status status;
 
@@ -392,8 +404,9 @@ peg_status peg_definitions_render(const peg_json *definitions,
     peg__buf_free(&out);
     if (status)
         return status;
-    if (ret_losses)
+    if (ret_losses) {
         *ret_losses = losses;
-    losses = ret_losses ? NULL : losses;
+        losses = NULL;
+    }
     return PEG_OK;
 }

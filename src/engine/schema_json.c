@@ -5,7 +5,6 @@
  * is missing goes into the description; allOf is merged, const is an enum of one value.
  */
 
-#include "base/mem.h"
 #include "base/str.h"
 #include "engine/schema_view.h"
 
@@ -180,6 +179,7 @@ static void write_arrays(struct peg__render *r, const struct peg__view *view)
     }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_defs_of(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
                           const peg_json *before)
 {
@@ -213,30 +213,31 @@ static void write_defs(struct peg__render *r, const struct peg__view *view)
 
 /* ---- a schema --------------------------------------------------------------------------- */
 
+/* As it is called here: definitions have one name. */
+static peg_str renamed(struct peg__render *r, peg_str ref)
+{
+    static const peg_str old = PEG_LIT("#/definitions/");
+
+    if (!peg__str_starts(ref, old))
+        return ref;
+    peg__buf_clear(&r->renamed);
+    peg__buf_puts(&r->renamed, "#/$defs/");
+    peg__buf_str(&r->renamed, peg__str_from(ref, old.len));
+    if (r->renamed.status)
+        peg__render_nomem(r);
+    return peg__buf_view(&r->renamed);
+}
+
 static void write_reference(struct peg__render *r, const struct peg__view *view)
 {
-    const peg_str old = PEG_LIT("#/definitions/");
-    const peg_str ref = peg_json_str(view->value[PEG__KW_REF]);
     const uint64_t beside = view->has & (ours | kept) &
                             ~(PEG__KW_BIT(REF) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFS) |
                               PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR));
-    PEG_CLEANUP(peg__freep) char *renamed = NULL;
 
     for (uint64_t rest = beside; rest; rest &= rest - 1)
         peg__lose_kw(r, &view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
                      "Gemini takes no other rule beside $ref");
-    if (!peg__str_starts(ref, old)) {
-        peg__write_ref(r, view, ref, false);
-        return;
-    }
-    renamed = peg__alloc(ref.len);
-    if (!renamed) {
-        peg__render_nomem(r);
-        return;
-    }
-    memcpy(renamed, "#/$defs/", 8);
-    memcpy(renamed + 8, ref.ptr + old.len, ref.len - old.len);
-    peg__write_ref(r, view, peg__strn(renamed, ref.len - old.len + 8), false);
+    peg__write_ref(r, view, renamed(r, peg_json_str(view->value[PEG__KW_REF])), false);
 }
 
 static void write_kept(struct peg__render *r, const struct peg__view *view)

@@ -7,6 +7,7 @@
 void peg__render_free(struct peg__render *r)
 {
     peg__buf_free(&r->scratch);
+    peg__buf_free(&r->renamed);
     peg__buf_free(&r->notes);
 }
 
@@ -19,8 +20,8 @@ void peg__render_nomem(struct peg__render *r)
 /* ---- losses ----------------------------------------------------------------------------- */
 
 /* As deep as schemas are: PEG_LIMIT_REWRITE_DEPTH, and PEG_LIMIT_INLINED_TOGETHER for the last. */
-static void write_place(struct peg__buf *out,
-                        const struct peg__place *place) // NOLINT(misc-no-recursion)
+// NOLINTNEXTLINE(misc-no-recursion)
+static void write_place(struct peg__buf *out, const struct peg__place *place)
 {
     if (!place)
         return;

@@ -74,6 +74,7 @@ struct peg__render {
     const peg_json *root;    /* its parameters */
     size_t start;            /* where they start in the text */
     struct peg__buf scratch; /* of one pointer or description */
+    struct peg__buf renamed; /* one reference */
     struct peg__buf notes;   /* what is moved into the description of one schema */
     unsigned depth;          /* of schemas */
     size_t n_refs;           /* written out in place */
