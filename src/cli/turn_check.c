@@ -28,6 +28,7 @@ struct checking {
     const peg_json *root; /* the turn in it */
     const char *at;       /* where that stands: "" or "/turn" */
     struct peg__map call_ids;
+    struct peg__map calls; /* ids of their blocks */
     struct peg__map answered;
 };
 
@@ -125,6 +126,8 @@ static peg_status check_call(struct checking *c, size_t i, const peg_block *call
     } else if (status) {
         return peg__fail_nomem(c->reterr);
     }
+    if (peg__map_add(&c->calls, peg_block_id(call), NULL))
+        return peg__fail_nomem(c->reterr);
     check_pending(c, i, call);
     return PEG_OK;
 }
@@ -133,11 +136,10 @@ static peg_status check_call(struct checking *c, size_t i, const peg_block *call
 static peg_status check_result(struct checking *c, size_t i, const peg_record *record)
 {
     const peg_str key = peg_record_key(record);
-    const peg_block *call = peg_turn_find(c->turn, key);
-    peg_status status = PEG_OK;
+    peg_status status;
     peg_error error;
 
-    if (!call || peg_block_kind_of(call) != PEG_BLOCK_CALL) {
+    if (!peg__map_find(&c->calls, key)) {
         peg__fail(&error, PEG_ENOTFOUND, "E_RESULT_WITHOUT_CALL",
                   "the result '%.*s' of '%.*s' answers no call before it: providers refuse it",
                   SHOWN(peg_record_call_id(record)), SHOWN(peg_record_tool(record)));
@@ -433,22 +435,15 @@ static peg_str without_line_end(peg_str text)
     return text;
 }
 
-/* *ret_text is freed with peg_free(). */
-static peg_status rewrite(const struct checking *c, const peg_turn *turn, bool is_pretty,
-                          char **ret_text, size_t *ret_len)
+/* Is it what we would write? */
+static peg_status compare_bytes(struct checking *c, const peg_turn *turn, bool is_pretty,
+                                bool *ret_same)
 {
     const peg_turn_write_options options = {
         .format = c->file->format, .pretty = is_pretty, .inline_below = INT64_MAX};
-
-    return peg_turn_write(turn, &options, ret_text, ret_len, c->reterr);
-}
-
-/* Is it what we would write? */
-static peg_status compare_bytes(struct checking *c, bool is_pretty, bool *ret_same)
-{
     PEG_CLEANUP(peg__freep) char *text = NULL;
     size_t len = 0;
-    const peg_status status = rewrite(c, c->turn, is_pretty, &text, &len);
+    const peg_status status = peg_turn_write(turn, &options, &text, &len, c->reterr);
 
     if (!status)
         *ret_same = peg__str_eq(without_line_end(peg__strn(text, len)),
@@ -456,11 +451,11 @@ static peg_status compare_bytes(struct checking *c, bool is_pretty, bool *ret_sa
     return status;
 }
 
-static peg_status compare_values(struct checking *c)
+static peg_status compare_values(struct checking *c, const peg_turn *turn)
 {
     const peg_turn_write_options options = {.inline_below = INT64_MAX};
     peg_json_doc *written = NULL;
-    const peg_status status = peg_turn_to_json(c->turn, &options, &written, c->reterr);
+    const peg_status status = peg_turn_to_json(turn, &options, &written, c->reterr);
 
     if (status)
         return status;
@@ -474,21 +469,39 @@ static peg_status compare_values(struct checking *c)
     return PEG_OK;
 }
 
-static peg_status check_rewriting(struct checking *c)
+static peg_status compare(struct checking *c, const peg_turn *turn)
 {
     bool is_same_text = false;
-    peg_status status = compare_bytes(c, false, &is_same_text);
+    peg_status status = compare_bytes(c, turn, false, &is_same_text);
 
     if (!status && !is_same_text && c->file->format == PEG_FORMAT_JSON)
-        status = compare_bytes(c, true, &is_same_text);
+        status = compare_bytes(c, turn, true, &is_same_text);
     if (!status && !is_same_text)
-        status = compare_values(c);
+        status = compare_values(c, turn);
     if (status != PEG_ELIMIT)
         return status;
     /* It can be read, but what is written of it could not. */
     c->findings->rewrite = TURN_REWRITE_CONTENT;
     turn_found(c->findings, true, c->reterr);
     return PEG_OK;
+}
+
+/* Of a turn that does not know where its bytes are: references stay what they are, whatever is
+ * behind them. */
+static peg_status check_rewriting(struct checking *c)
+{
+    const peg_turn_read_options options = {.format = c->file->format,
+                                           .max_bytes = c->file->text.max};
+    peg_turn *turn = NULL;
+    peg_status status;
+
+    if (!c->file->bytes)
+        return compare(c, c->turn);
+    status = peg_turn_read(peg__buf_view(&c->file->text), &options, &turn, c->reterr);
+    if (!status)
+        status = compare(c, turn);
+    peg_turn_free(turn);
+    return status;
 }
 
 /* ---- all of it
@@ -530,6 +543,24 @@ static peg_status check_all(struct checking *c)
     return check_rewriting(c);
 }
 
+static bool stands_before(const peg_error *a, const peg_error *b)
+{
+    return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* In the order of the text; what has no place comes first. */
+static void sort(struct turn_findings *findings)
+{
+    for (size_t i = 1; i < findings->n; i++) {
+        const struct turn_finding finding = findings->items[i];
+        size_t to = i;
+
+        for (; to && stands_before(&finding.error, &findings->items[to - 1].error); to--)
+            findings->items[to] = findings->items[to - 1];
+        findings->items[to] = finding;
+    }
+}
+
 peg_status turn_check(const struct turn_file *file, struct turn_findings *findings,
                       peg_error *reterr)
 {
@@ -539,10 +570,13 @@ peg_status turn_check(const struct turn_file *file, struct turn_findings *findin
                          .reterr = reterr,
                          .at = "",
                          .call_ids = PEG__MAP(PEG_LIMIT_TURN_BLOCKS),
+                         .calls = PEG__MAP(PEG_LIMIT_TURN_BLOCKS),
                          .answered = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
     const peg_status status = check_all(&c);
 
+    sort(findings);
     peg__map_free(&c.call_ids);
+    peg__map_free(&c.calls);
     peg__map_free(&c.answered);
     peg_json_doc_free(c.doc);
     return status;

@@ -310,8 +310,8 @@ const struct cli_command cli_turn_validate = {
     .about =
         "Checks that each FILE can be read as a turn, and what is beyond its format. Errors\n"
         "make it invalid: a result without a call, definitions whose schemas do not compile,\n"
-        "settings and values of pegboard's keys that are wrong. Warnings do with --strict: calls\n"
-        "without a result, call ids and results that come twice, keys that are not\n"
+        "settings and values of pegboard's keys that are wrong. Warnings do so with --strict:\n"
+        "calls without a result, call ids and results that come twice, keys that are not\n"
         "namespace.slug@vN, older or of another version, bytes that are elsewhere, members\n"
         "and kinds of blocks that nobody here knows.\n\n"
         "A FILE is JSON or YAML, by its name (.json, .yaml, .yml) or its first character;\n"

@@ -47,6 +47,25 @@ def giving_up_is_clean(w):
 
 
 @scenario
+def turns_are_clean(w):
+    w.write("turn.yaml", "blocks:\n"
+            "  - {kind: user, payload: {text: hello, media: [{kind: image, media_type: image/png,"
+            " filename: a.png, trust_tier: first-party, modality_hazard: opaque-perceptual,"
+            " ref: {sha256: '" + "0" * 64 + "', bytes: 9}}]}}\n"
+            "  - {kind: tool_call, payload: {id: c, name: t, args: {x: 1}}}\n"
+            "  - {kind: tool_use, payload: {id: d, artifact: {kind: json, text: '[1]'}}}\n"
+            "data: {pegboard.tool_definitions@v1: [{name: t, parameters: {type: strange}}]}\n"
+            "metadata: {'No Key': 1, pegboard.calls_started@v1: [c]}\n")
+    w.write("broken.json", '{"blocks":[{"kind":"user","payload":{"text":5}}]}')
+    for option in ("--json", "--color=always", "--full"):
+        under_valgrind(w, 2, "turn", "show", option, "turn.yaml", "broken.json", "none")
+    for option in ("--json", "--strict"):
+        under_valgrind(w, 1, "turn", "validate", option, "turn.yaml", "broken.json")
+    under_valgrind(w, 0, "turn", "convert", "-o", "out.json", "turn.yaml")
+    under_valgrind(w, 2, "turn", "convert", "-o", "none/out.json", "turn.yaml")
+
+
+@scenario
 def measuring_is_clean(w):
     with_files(w)
     under_valgrind(w, 2, "validate", "--benchmark", "--loop", "2", "--ref", "a.json", "schema.yaml",

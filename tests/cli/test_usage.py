@@ -19,11 +19,11 @@ def read(*path):
         return file.read()
 
 
-COMMANDS = ("definitions", "validate")
+COMMANDS = ("definitions", "turn show", "turn convert", "turn validate", "validate")
 
 
 def options_of_help(w, command):
-    text = w.pegboard(command, "--help").exits(0).stdout
+    text = w.pegboard(*command.split(), "--help").exits(0).stdout
     return set(re.findall(r"^  (?:-\w,|   ) --([a-z-]+)", text, re.M))
 
 
@@ -37,9 +37,10 @@ def the_overview_is_shown_without_a_command(w):
 @scenario
 def a_command_is_explained_in_three_ways_alike(w):
     for command in COMMANDS:
-        text = w.pegboard("help", command).exits(0).stdout
-        w.pegboard(command, "--help").exits(0).says(text)
-        w.pegboard(command, "nothing", "-h", "--nonsense").exits(0).says(text)
+        words = command.split()
+        text = w.pegboard("help", *words).exits(0).stdout
+        w.pegboard(*words, "--help").exits(0).says(text)
+        w.pegboard(*words, "nothing", "-h", "--nonsense").exits(0).says(text)
         check("exit status:" in text and "examples:" in text, text)
         check(max(map(len, text.splitlines())) <= 84, "the help is too wide")
 
@@ -55,6 +56,10 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
     for arguments, words in (
         (["frobnicate"], "there is no command 'frobnicate'"),
         (["help", "frobnicate"], "there is no command 'frobnicate'"),
+        (["help", "turn", "frobnicate"], "there is no command 'frobnicate'"),
+        (["turn"], "one of its commands is needed: show, convert or validate"),
+        (["turn", "frobnicate"], "there is no command 'turn frobnicate'"),
+        (["turn", "--frob"], "there is no option --frob"),
         (["validate"], "a schema and at least one file are needed"),
         (["validate", "a"], "a schema and at least one file are needed"),
         (["validate", "--frob", "a", "b"], "there is no option --frob"),
@@ -91,8 +96,11 @@ def options_may_stand_anywhere_and_two_dashes_end_them(w):
 @scenario
 def the_man_page_knows_exactly_the_options_of_the_help(w):
     for command in COMMANDS:
-        page = read(MAN, f"pegboard-{command}.1")
-        body = page[page.index("The options:"):page.index(".Sh JSON OUTPUT")]
+        name, *part = command.split()
+        page = read(MAN, f"pegboard-{name}.1")
+        page = page[page.index(f".Sh {part[0].upper()}\n"):] if part else page
+        start = page.index("The options:")
+        body = page[start:page.index("\n.Sh ", start)]
         found = set(re.findall(r"^\.It (?:Fl \w , )?Fl -([a-z-]+)", body, re.M))
         wanted = options_of_help(w, command)
         check(found == wanted, command, "man page and help differ in", found ^ wanted)
@@ -107,6 +115,7 @@ def function_of(script, command):
 def the_completions_know_exactly_the_options_of_the_help(w):
     for command in COMMANDS:
         wanted = options_of_help(w, command)
+        command = command.replace(" ", "_")
         bash = function_of(read(COMPLETIONS, "pegboard.bash"), command)
         bash = set(re.findall(r"--([a-z-]+)", re.search(r"words '(--[^']*--help)'", bash)[1]))
         zsh = function_of(read(COMPLETIONS, "_pegboard"), command)
@@ -134,7 +143,11 @@ def bash_completes_commands_options_and_values(w):
     check(complete("pegboard", "validate", "--color", "=", "n") == ["never"], "a value behind =")
     check(complete("pegboard", "definitions", "--provider", "g") == ["gemini"], "a provider")
     check(complete("pegboard", "validate", "sch") == ["schema.json"], "a file")
-    check(complete("pegboard", "help", "") == list(COMMANDS), "a command to explain")
+    check(complete("pegboard", "turn", "") == ["show", "convert", "validate", "--help"], "a part")
+    check(complete("pegboard", "turn", "convert", "--to", "y") == ["yaml"], "a value of a part")
+    check(complete("pegboard", "turn", "show", "sch") == ["schema.json"], "a file of a part")
+    check(complete("pegboard", "help", "") == ["definitions", "turn", "validate"],
+          "a command to explain")
 
 
 @scenario

@@ -50,6 +50,58 @@ _pegboard_definitions() {
     esac
 }
 
+_pegboard_turn_value() {
+    case $2 in
+    --to) _pegboard_words 'json yaml' "$1" ;;
+    --kinds) _pegboard_words 'system user assistant reasoning call result other' "$1" ;;
+    --color) _pegboard_words 'auto always never' "$1" ;;
+    --last | --max-bytes) ;;
+    *) return 1 ;;
+    esac
+}
+
+_pegboard_turn_show() {
+    if _pegboard_turn_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--kinds --last --full --json --bytes --max-bytes --color --help' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
+_pegboard_turn_convert() {
+    if _pegboard_turn_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--to --pretty --omit-data --output --bytes --max-bytes --color --help' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
+_pegboard_turn_validate() {
+    if _pegboard_turn_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--strict --quiet --json --bytes --max-bytes --color --help' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
+_pegboard_turn() {
+    if ((COMP_CWORD == 2)); then
+        _pegboard_words 'show convert validate --help' "$1"
+        return
+    fi
+    case ${COMP_WORDS[2]} in
+    show) _pegboard_turn_show "$1" "$2" ;;
+    convert) _pegboard_turn_convert "$1" "$2" ;;
+    validate) _pegboard_turn_validate "$1" "$2" ;;
+    esac
+}
+
 _pegboard() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
@@ -61,13 +113,14 @@ _pegboard() {
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if ((COMP_CWORD == 1)); then
-        _pegboard_words 'definitions validate help --help --version' "$cur"
+        _pegboard_words 'definitions turn validate help --help --version' "$cur"
         return
     fi
     case ${COMP_WORDS[1]} in
     definitions) _pegboard_definitions "$cur" "$prev" ;;
+    turn) _pegboard_turn "$cur" "$prev" ;;
     validate) _pegboard_validate "$cur" "$prev" ;;
-    help) _pegboard_words 'definitions validate' "$cur" ;;
+    help) _pegboard_words 'definitions turn validate' "$cur" ;;
     esac
 }
 

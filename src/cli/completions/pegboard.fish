@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of pegboard(1) for fish.
 
-set -l commands definitions validate help
+set -l commands definitions turn validate help
 set -l definitions '__fish_seen_subcommand_from definitions; and not __fish_seen_subcommand_from help'
-set -l validate '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from help'
+set -l turn_show '__fish_seen_subcommand_from turn; and __fish_seen_subcommand_from show; and not __fish_seen_subcommand_from help'
+set -l turn_convert '__fish_seen_subcommand_from turn; and __fish_seen_subcommand_from convert; and not __fish_seen_subcommand_from help'
+set -l turn_validate '__fish_seen_subcommand_from turn; and __fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from help'
+set -l validate '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from help turn'
 
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a definitions -d 'Show what a model would be sent for some tools'
+complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a turn -d 'Show, convert or check a conversation in a file'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a validate -d 'Check JSON, YAML or JSON lines against a JSON Schema'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a help -d 'Explain a command'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -l version -d 'Tell the version'
-complete -c pegboard -n '__fish_seen_subcommand_from help' -f -a 'definitions validate'
+complete -c pegboard -n '__fish_seen_subcommand_from help' -f -a 'definitions turn validate'
 complete -c pegboard -s h -l help -d 'Show the help'
 
 complete -c pegboard -n $definitions -x -s p -l provider -a 'neutral openai-chat openai-responses anthropic gemini' -d 'Whose form'
@@ -21,6 +25,31 @@ complete -c pegboard -n $definitions -l json -d 'Print one JSON object with prov
 complete -c pegboard -n $definitions -s q -l quiet -d 'Print no loss report'
 complete -c pegboard -n $definitions -x -l max-tools -d 'Take so many tools'
 complete -c pegboard -n $definitions -x -l color -a 'auto always never' -d 'When to use colour'
+
+complete -c pegboard -n '__fish_seen_subcommand_from turn; and not __fish_seen_subcommand_from show convert validate help' -f -a 'show convert validate'
+
+complete -c pegboard -n $turn_show -x -l kinds -a 'system user assistant reasoning call result other' -d 'Only blocks of these kinds'
+complete -c pegboard -n $turn_show -x -l last -d 'Only the last N blocks'
+complete -c pegboard -n $turn_show -l full -d 'Cut neither arguments nor results'
+complete -c pegboard -n $turn_show -l json -d 'Print JSON lines'
+complete -c pegboard -n $turn_show -r -l bytes -d 'Where bytes are that a file only refers to'
+complete -c pegboard -n $turn_show -x -l max-bytes -d 'Largest file'
+complete -c pegboard -n $turn_show -x -l color -a 'auto always never' -d 'When to use colour'
+
+complete -c pegboard -n $turn_convert -x -l to -a 'json yaml' -d 'Format'
+complete -c pegboard -n $turn_convert -l pretty -d 'JSON with line ends'
+complete -c pegboard -n $turn_convert -l omit-data -d 'Leave out the data'
+complete -c pegboard -n $turn_convert -r -F -s o -l output -d 'Write to this file'
+complete -c pegboard -n $turn_convert -r -l bytes -d 'Where bytes are that a file only refers to'
+complete -c pegboard -n $turn_convert -x -l max-bytes -d 'Largest file'
+complete -c pegboard -n $turn_convert -x -l color -a 'auto always never' -d 'When to use colour'
+
+complete -c pegboard -n $turn_validate -l strict -d 'Take warnings for errors'
+complete -c pegboard -n $turn_validate -s q -l quiet -d 'Print no verdicts, only set the exit status'
+complete -c pegboard -n $turn_validate -l json -d 'Print one JSON object a line for each file'
+complete -c pegboard -n $turn_validate -r -l bytes -d 'Where bytes are that a file only refers to'
+complete -c pegboard -n $turn_validate -x -l max-bytes -d 'Largest file'
+complete -c pegboard -n $turn_validate -x -l color -a 'auto always never' -d 'When to use colour'
 
 complete -c pegboard -n $validate -s q -l quiet -d 'Print no verdicts, only set the exit status'
 complete -c pegboard -n $validate -l json -d 'Print one JSON object a line for each instance'
