@@ -109,7 +109,8 @@ PEG_API extern const peg_key peg_key_tool_definitions; /* pegboard.tool_definiti
 PEG_API extern const peg_key peg_key_tool_config;      /* pegboard.tool_config@v1, object */
 /* Of a turn's metadata. */
 PEG_API extern const peg_key peg_key_session_id;       /* pegboard.session_id@v1, string */
-PEG_API extern const peg_key peg_key_inference_id;     /* pegboard.inference_id@v1, string */
+PEG_API extern const peg_key peg_key_inference_id;     /* pegboard.inference_id@v1, string: the last
+                                                        * dispatch, as events have it */
 PEG_API extern const peg_key peg_key_inference_result; /* pegboard.inference_result@v1, object */
 PEG_API extern const peg_key peg_key_calls_started;    /* pegboard.calls_started@v1, strings */
 /* Of a block's metadata. */

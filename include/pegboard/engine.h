@@ -94,9 +94,8 @@ PEG_API peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_er
 /* ---- in libpegboard itself: what would be sent ------------------------------------------ */
 
 /* The body of a request for a turn with its definitions and tool config: JSON text, the same bytes
- * each time, freed with peg_free(). No registry is asked but for the trust of tools, and it may be
- * NULL; definitions NULL: the turn's. is_streaming adds what asks for a stream. ret_len may be
- * NULL. */
+ * each time, freed with peg_free(). No registry is asked: what a record says about trust counts.
+ * definitions NULL: the turn's. is_streaming adds what asks for a stream. ret_len may be NULL. */
 PEG_API PEG_MUST_USE peg_status peg_request_render(peg_provider provider,
                                                    const peg_model_options *options,
                                                    const peg_turn *turn,

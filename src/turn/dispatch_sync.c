@@ -193,9 +193,21 @@ static peg_status sync_definitions(peg_dispatch *dispatch, peg_error *reterr)
 
 /* ---- both ----------------------------------------------------------------------- */
 
+/* Which events tell of the turn as it is now. */
+static peg_status sync_id(peg_dispatch *dispatch, peg_error *reterr)
+{
+    if (dispatch->iteration > 0)
+        return PEG_OK;
+    return peg_turn_set_string(dispatch->turn, &peg_key_inference_id, peg__str(dispatch->id),
+                               reterr);
+}
+
 peg_status peg_dispatch_sync(peg_dispatch *dispatch, peg_error *reterr)
 {
     peg_status status = sync_config(dispatch, reterr);
+
+    if (!status)
+        status = sync_id(dispatch, reterr);
 
     if (!status)
         status = sync_definitions(dispatch, reterr);

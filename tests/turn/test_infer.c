@@ -88,6 +88,7 @@ TEST(before_the_model_is_asked_the_turn_has_its_definitions_and_settings)
 {
     struct stage s;
     peg_tool *tool = simple_tool("aardvark");
+    peg_str id;
 
     looking(&s);
     s.tools[s.n_tools++] = tool;
@@ -96,6 +97,8 @@ TEST(before_the_model_is_asked_the_turn_has_its_definitions_and_settings)
     CHECK_STR(peg__str(s.seen), "offered: echo aardvark turn: echo aardvark ");
     CHECK(peg_bag_find(peg_turn_data(s.turn), peg_cstr("pegboard.tool_config@v1")));
     CHECK_INT(peg_json_len(stored_definitions(s.turn)), 2);
+    CHECK_INT(peg_turn_get_string(s.turn, &peg_key_inference_id, &id, NULL), PEG_OK);
+    CHECK_INT(id.len, 36);
     stage_close(&s);
 }
 
