@@ -60,7 +60,7 @@ struct scanner {
 
 static char look(const struct scanner *s)
 {
-    return s->at < s->text.len ? s->text.ptr[s->at] : '\0';
+    return (char)(s->at < s->text.len ? s->text.ptr[s->at] : '\0');
 }
 
 static void skip_space(struct scanner *s)

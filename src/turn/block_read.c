@@ -346,8 +346,6 @@ static peg_status read_head(struct reading *r)
         make_foreign(r, kind, "kind", "is none that anybody here knows");
     r->payload = (struct peg__in){payload ? payload : &empty, "/payload", r->in.is_strict,
                                   r->in.status, r->in.reterr};
-    if (!r->is_foreign)
-        peg__in_only(&r->payload, payload_names[r->kind]);
     r->def.kind = r->kind;
     r->def.created_ms = peg__in_integer(&r->in, "created_ms", INT64_MAX);
     return settle(r);

@@ -309,7 +309,7 @@ static peg_status read_turn(struct peg__in *in, const peg_turn_read_options *opt
     struct reading r = {.options = options,
                         .at = in->at,
                         .reterr = in->reterr,
-                        .ids = {.names = PEG__MAP(2 * PEG_LIMIT_TURN_BLOCKS)},
+                        .ids = {.names = PEG__MAP((size_t)2 * PEG_LIMIT_TURN_BLOCKS)},
                         .calls = PEG__CALL_MATCH};
     const peg_json *blocks = peg__in_array(in, "blocks");
     peg_status status = check_shape(in, blocks);
@@ -361,7 +361,7 @@ static bool is_json(peg_str text, peg_format format)
 
     if (format != PEG_FORMAT_AUTO)
         return format == PEG_FORMAT_JSON;
-    while (i < text.len && memchr(" \t\r\n", text.ptr[i], 4))
+    while (i < text.len && (text.ptr[i] == ' ' || (text.ptr[i] >= '\t' && text.ptr[i] <= '\r')))
         i++;
     return i < text.len && text.ptr[i] == '{';
 }
