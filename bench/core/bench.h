@@ -36,6 +36,7 @@ void free_tools(peg_tool **tools, size_t n);
 extern const char *const call_args;
 
 void bench_calls(const struct bench *bench);
+void bench_definitions(const struct bench *bench);
 void bench_registries(const struct bench *bench);
 void bench_turns(const struct bench *bench);
 

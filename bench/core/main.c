@@ -125,6 +125,7 @@ int main(int argc, char **argv)
     }
     bench_calls(&bench);
     bench_registries(&bench);
+    bench_definitions(&bench);
     bench_turns(&bench);
     return bench.json && fclose(bench.json) ? 1 : 0;
 }

@@ -46,7 +46,7 @@ peg_status peg_provider_from_name(peg_str name, peg_provider *ret_provider, peg_
 /* ---- one definition --------------------------------------------------------------------- */
 
 struct definition {
-    const peg_json *name;
+    peg_str name;                /* empty: none, or no string */
     const peg_json *description; /* NULL: none */
     const peg_json *parameters;  /* NULL: any object */
     const peg_json *examples;
@@ -81,8 +81,8 @@ static void take_member(struct definition *d, const peg_json *key)
     const peg_str name = peg_json_str(key);
     const peg_json *value = unless_null(key + 1);
 
-    if (peg__str_is(name, "name"))
-        d->name = value;
+    if (peg__str_is(name, "name") && value && value->kind == PEG_JSON_STRING)
+        d->name = peg_json_str(value);
     else if (peg__str_is(name, "description"))
         d->description = value;
     else if (peg__str_is(name, "parameters"))
@@ -96,7 +96,7 @@ static void take_member(struct definition *d, const peg_json *key)
 /* What is null, empty or says nothing is as good as missing. */
 static struct definition read_definition(const peg_json *value)
 {
-    struct definition d = {0};
+    struct definition d = {.name = peg__str("")};
 
     if (value->kind != PEG_JSON_OBJECT)
         return d;
@@ -113,7 +113,7 @@ static struct definition read_definition(const peg_json *value)
 static const char *find_fault(const struct definition *d, const char **ret_member)
 {
     *ret_member = "/name";
-    if (!d->name || d->name->kind != PEG_JSON_STRING || d->name->len == 0)
+    if (d->name.len == 0)
         return "give it a \"name\", a string that is not empty";
     *ret_member = "/description";
     if (d->description && d->description->kind != PEG_JSON_STRING)
@@ -262,7 +262,7 @@ static void write_tool(struct peg__render *r, const struct definition *d, peg_st
 
 static void begin_tool(struct peg__render *r, const struct definition *d)
 {
-    r->tool = peg_json_str(d->name);
+    r->tool = d->name;
     r->root = d->parameters;
     r->start = r->out->buf->len;
     r->depth = 0;
@@ -288,7 +288,7 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
             return PEG_EINVAL;
         }
         i++;
-        wire = peg__names_out(names, peg_json_str(d.name));
+        wire = peg__names_out(names, d.name);
         begin_tool(r, &d);
         if (r->options->provider == PEG_PROVIDER_NEUTRAL)
             continue;

@@ -47,16 +47,23 @@ struct peg__names *peg__names_free(struct peg__names *names)
 
 /* ---- what is acceptable ----------------------------------------------------------------- */
 
+enum { LETTER = 1, OTHER = 2, GEMINI_ONLY = 4 };
+
+static const uint8_t classes[256] = {
+    ['A' ... 'Z'] = LETTER, ['a' ... 'z'] = LETTER, ['_'] = LETTER,     ['0' ... '9'] = OTHER,
+    ['-'] = OTHER,          ['.'] = GEMINI_ONLY,    [':'] = GEMINI_ONLY};
+
 static bool is_letter(char c)
 {
-    return ((unsigned char)(c | 0x20) >= 'a' && (unsigned char)(c | 0x20) <= 'z') || c == '_';
+    return classes[(unsigned char)c] == LETTER;
 }
 
 static bool is_taken_by(peg_provider provider, char c)
 {
-    if (is_letter(c) || (c >= '0' && c <= '9') || c == '-')
-        return true;
-    return provider == PEG_PROVIDER_GEMINI && (c == '.' || c == ':');
+    const unsigned taken =
+        provider == PEG_PROVIDER_GEMINI ? LETTER | OTHER | GEMINI_ONLY : LETTER | OTHER;
+
+    return classes[(unsigned char)c] & taken;
 }
 
 static bool is_acceptable(const struct peg__names *names, peg_str name)

@@ -64,6 +64,14 @@ static uint64_t mask_of(size_t len)
 #endif
 }
 
+/* The first eight of more than eight bytes are the same: are the others? Up to sixteen bytes, the
+ * last eight decide. */
+static bool is_same(const char *a, const char *b, size_t len)
+{
+    return word_at(a + len - 8) == word_at(b + len - 8) &&
+           (len <= 16 || memcmp(a + 8, b + 8, len - 16) == 0);
+}
+
 enum peg__kw peg__kw_find(const peg_json *key)
 {
     const size_t len = key->len;
@@ -74,7 +82,7 @@ enum peg__kw peg__kw_find(const peg_json *key)
     first = word_at(key->u.ptr) & mask_of(len);
     for (unsigned i = first_of_length[len]; i < PEG__KW_N && words[i].len == len; i++) {
         if (word_at(words[i].text) == first &&
-            (len <= 8 || memcmp(words[i].text + 8, key->u.ptr + 8, len - 8) == 0))
+            (len <= 8 || is_same(words[i].text, key->u.ptr, len)))
             return (enum peg__kw)i;
     }
     return PEG__KW_UNKNOWN;

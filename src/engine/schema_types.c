@@ -10,14 +10,28 @@ static const peg_str type_names[] = {PEG_LIT("null"),   PEG_LIT("boolean"), PEG_
                                      PEG_LIT("number"), PEG_LIT("string"),  PEG_LIT("array"),
                                      PEG_LIT("object")};
 
+/* A name is looked at by its length and first letter, then compared once. */
 unsigned peg__type_bit(peg_str name)
 {
-    for (unsigned i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
-        if (name.len == type_names[i].len && name.ptr[0] == type_names[i].ptr[0] &&
-            peg__str_eq(name, type_names[i]))
-            return 1U << i;
+    unsigned i;
+
+    switch (name.len) {
+    case 4:
+        i = 0;
+        break;
+    case 5:
+        i = 5;
+        break;
+    case 6:
+        i = name.ptr[0] == 's' ? 4 : name.ptr[0] == 'n' ? 3 : 6;
+        break;
+    case 7:
+        i = name.ptr[0] == 'b' ? 1 : 2;
+        break;
+    default:
+        return 0;
     }
-    return 0;
+    return peg__str_eq(name, type_names[i]) ? 1U << i : 0;
 }
 
 const char *peg__type_name(unsigned bit)
