@@ -27,7 +27,7 @@ from scenario import TIMEOUT_S, check, main, scenario  # noqa: E402
 PROVIDERS = {  # the model we ask for, and what comes before the path
     "openai-chat": ("gpt-4.1-mini", "/v1"),
     "openai-responses": ("gpt-5-mini", "/v1"),
-    "anthropic": ("claude-sonnet-4-5", ""),
+    "anthropic": ("claude-sonnet-4-6", ""),
     "gemini": ("gemini-3-pro-preview", "/v1beta"),
 }
 MODES = {"streamed": [], "whole": ["--no-stream"]}
@@ -55,7 +55,8 @@ class Talk:
         done = subprocess.run(command, check=False, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, "no_proxy": "127.0.0.1"})
-        self.what = f"{' '.join(command)}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
+        self.what = "\n".join([" ".join(command), f"exit status {done.returncode}", done.stdout,
+                               done.stderr])
         check(done.returncode in (0, 1) and not done.stderr, self.what)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         self.outcome = lines[-1]
@@ -520,7 +521,7 @@ def the_server_refuses_what_openai_responses_refuses(_):
 @scenario
 def the_server_refuses_what_anthropic_refuses(_):
     def messages(*more, **members):
-        return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [USER, *more],
+        return {"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": [USER, *more],
                 **members}
 
     def says(role, *parts):

@@ -16,7 +16,7 @@ ANTHROPIC_PART_MEMBERS = {
     "image": {"type", "source", "cache_control"},
     "document": {"type", "source", "title", "context", "citations", "cache_control"},
     "search_result": {"type", "source", "title", "content", "cache_control"},
-    "tool_use": {"type", "id", "name", "input", "cache_control"},
+    "tool_use": {"type", "id", "name", "input", "caller", "cache_control"},
     "tool_result": {"type", "tool_use_id", "content", "is_error", "cache_control"},
     "thinking": {"type", "thinking", "signature"},
     "redacted_thinking": {"type", "data"},

@@ -63,7 +63,7 @@ def check_fields(value, shape, where):
         check_fields(member, inner, f"{where}.{name}" if where else name)
 
 
-def check_gemini_schema(schema, where):
+def check_gemini_schema(schema, where, is_root=False):
     kind = schema.get("type")
     need(kind is None or kind in GEMINI_TYPES, f"Invalid value at '{where}.type', \"{kind}\"")
     need(kind or "anyOf" in schema, f"{where}.type: must be specified")
@@ -71,7 +71,7 @@ def check_gemini_schema(schema, where):
          f"{where}.enum: only allowed for STRING type")
     need(all(is_string(e) and e for e in schema.get("enum", [])), f"{where}.enum: cannot be empty")
     need(kind != "ARRAY" or "items" in schema, f"{where}.items: missing field.")
-    need(kind != "OBJECT" or schema.get("properties"),
+    need(kind != "OBJECT" or schema.get("properties") or not is_root,
          f"{where}.properties: should be non-empty for OBJECT type")
     for name in schema.get("required", []):
         need(name in schema.get("properties", {}), f"{where}.required[{name}]: property is not "
@@ -98,7 +98,7 @@ def check_gemini_tools(body):
                  f"{where}: parameters and parameters_json_schema cannot both be set.")
             names.append(name)
             if "parameters" in declared:
-                check_gemini_schema(declared["parameters"], f"{where}.parameters")
+                check_gemini_schema(declared["parameters"], f"{where}.parameters", True)
     config = body.get("toolConfig", {}).get("functionCallingConfig")
     if config is not None:
         need(config.get("mode", "AUTO") in ("AUTO", "ANY", "NONE", "VALIDATED"),
@@ -108,17 +108,23 @@ def check_gemini_tools(body):
             need(name in names, f"Allowed function name {name} is not declared.")
 
 
+def check_signature(signature, where, issued):
+    try:
+        base64.b64decode(str(signature).translate({ord("-"): "+", ord("_"): "/"}), validate=True)
+    except binascii.Error:
+        raise Refused(f"Invalid value at '{where}' (TYPE_BYTES)") from None
+    # The documented word for calls that another model made.
+    need(signature in issued or signature == "skip_thought_signature_validator",
+         "Thought signature is not valid.")
+
+
 def check_gemini_part(part, where, issued):
     kinds = [k for k in ("text", "inlineData", "fileData", "functionCall", "functionResponse")
              if k in part]
     need(len(kinds) == 1, f"{where}.data: required oneof field 'data' must have one initialized "
          "field")
     if "thoughtSignature" in part:
-        try:
-            base64.b64decode(part["thoughtSignature"], validate=True)
-        except (binascii.Error, TypeError):
-            raise Refused(f"Invalid value at '{where}.thought_signature' (TYPE_BYTES)") from None
-        need(part["thoughtSignature"] in issued, "Thought signature is not valid.")
+        check_signature(part["thoughtSignature"], f"{where}.thought_signature", issued)
     for kind, body in (("functionCall", "args"), ("functionResponse", "response")):
         if kind in part:
             need(part[kind].get("name"), f"{where}.{kind}.name: Name cannot be empty.")

@@ -52,6 +52,8 @@ CHAT_PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "system": {"
               "developer": {"text"}, "assistant": {"text", "refusal"}, "tool": {"text"}}
 # DeepSeek and others; OpenAI itself passes over it.
 CHAT_THOUGHTS = ("reasoning_content", "reasoning")
+CHAT_MESSAGE = {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "annotations",
+                "audio", *CHAT_THOUGHTS}
 
 
 def check_chat_content(message, where):
@@ -96,8 +98,7 @@ def check_chat_messages(messages):
     waiting = []
     for i, message in enumerate(messages):
         where = f"messages[{i}]"
-        known(message, {"role", "content", "name", "tool_calls", "tool_call_id", "refusal",
-                        *CHAT_THOUGHTS}, lambda name: f"Unknown parameter: '{where}.{name}'.")
+        known(message, CHAT_MESSAGE, lambda name: f"Unknown parameter: '{where}.{name}'.")
         need(message.get("role") in CHAT_PARTS, f"Invalid value: '{message.get('role')}'.", where)
         check_chat_content(message, where)
         if message["role"] == "tool":
