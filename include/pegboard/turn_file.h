@@ -5,14 +5,17 @@
 /*
  * A turn as text: JSON or YAML, the same names in both, the same bytes for the same turn always.
  *
- *   id: 01j...
+ *   id: orders-1
  *   blocks:
  *     - id: b1
- *       kind: user            # user, llm_text, tool_call, tool_use (a result), system, reasoning,
- * other role: user payload: {text: how many open orders?} metadata: {...} data: {...}
+ *       kind: user    # system, llm_text, reasoning, tool_call, tool_use (a result), other
+ *       role: user
+ *       payload: {text: how many open orders?}
+ *   metadata: {...}
+ *   data: {...}
  *
  * What a reader does not know (members, kinds, keys, versions of a key) it keeps and writes again.
- * Files of the reference are read too: docs/turn-format.md has every member.
+ * docs/turn-format.md has every member.
  *
  * Bytes of artifacts and media are written into the text while they are small, else as a reference
  * to a spool store, by their SHA-256; a reader never holds anything live.
@@ -58,7 +61,9 @@ PEG_API PEG_MUST_USE peg_status peg_turn_to_json(const peg_turn *turn,
 
 typedef struct peg_turn_read_options {
     peg_format format;
-    bool strict; /* refuse members, kinds and ids that nobody here knows or would write */
+    /* Refuse members, kinds, roles and keys that nobody here knows, and ids that come twice.
+     * Members of a payload are whoever's made the block: they stay. */
+    bool strict;
     peg_spool_store *bytes; /* where references lead [nowhere: reading such bytes fails] */
     const peg_artifact_kind *const *kinds; /* the host's, beside text, json and markdown */
     size_t n_kinds;

@@ -50,23 +50,52 @@ static bool is_taken(const peg_turn *turn, const struct peg__map *also_taken, pe
            (also_taken && peg__map_find(also_taken, handle));
 }
 
+enum {
+    SUFFIX = 24, /* '~', the digits of a number and a NUL */
+    /* So many are tried one by one. Beyond, the number is doubled until one is free, and halved
+     * towards those that are not: a file may well want one handle a hundred thousand times. */
+    FEW_HANDLES = 64,
+};
+
+/* The n-th handle of a call: its id, then "id~2", "id~3", ... Is it taken? */
+static bool is_nth_taken(const peg_turn *turn, const struct peg__map *also_taken, char *handle,
+                         size_t id_len, size_t n)
+{
+    size_t len = id_len;
+
+    handle[len] = '\0';
+    if (n > 1)
+        len += (size_t)snprintf(handle + id_len, SUFFIX, "~%zu", n);
+    return is_taken(turn, also_taken, peg__strn(handle, len));
+}
+
 peg_status peg__turn_handle(const peg_turn *turn, peg_str call_id,
                             const struct peg__map *also_taken, char **ret_handle, size_t *ret_len)
 {
-    enum { SUFFIX = 24 }; /* '~', the digits of a number and a NUL */
     char *handle = peg__alloc(call_id.len + SUFFIX);
-    size_t len = call_id.len;
+    size_t taken = 0;
+    size_t n = 1;
 
     if (!handle)
         return PEG_ENOMEM;
     if (call_id.len)
         memcpy(handle, call_id.ptr, call_id.len);
-    handle[len] = '\0';
     /* Ends: there are no more handles than blocks and names in the map. */
-    for (size_t n = 2; is_taken(turn, also_taken, peg__strn(handle, len)); n++)
-        len = call_id.len + (size_t)snprintf(handle + call_id.len, SUFFIX, "~%zu", n);
+    while (is_nth_taken(turn, also_taken, handle, call_id.len, n)) {
+        taken = n;
+        n += n < FEW_HANDLES ? 1 : n;
+    }
+    while (n - taken > 1) {
+        const size_t between = taken + (n - taken) / 2;
+
+        if (is_nth_taken(turn, also_taken, handle, call_id.len, between))
+            taken = between;
+        else
+            n = between;
+    }
+    (void)is_nth_taken(turn, also_taken, handle, call_id.len, n); /* writes it */
     *ret_handle = handle;
     if (ret_len)
-        *ret_len = len;
+        *ret_len = call_id.len + strlen(handle + call_id.len);
     return PEG_OK;
 }

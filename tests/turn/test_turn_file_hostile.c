@@ -172,6 +172,30 @@ TEST(a_file_of_too_many_blocks_is_refused)
     free(text);
 }
 
+/* Each of them wants the handle of the first: looking through all others for each would not end. */
+TEST(many_artifacts_of_one_call_are_told_apart)
+{
+    enum { N = 30000 };
+    static const char block[] = "{\"kind\":\"tool_use\",\"payload\":{\"id\":\"c\",\"result\":"
+                                "\"x\",\"artifact\":{}}},";
+    char *text = malloc(N * sizeof(block) + 64);
+    size_t len = (size_t)sprintf(text, "{\"blocks\":[");
+    peg_turn *turn;
+
+    for (int i = 0; i < N; i++) {
+        memcpy(text + len, block, sizeof(block) - 1);
+        len += sizeof(block) - 1;
+    }
+    strcpy(text + len - 1, "]}");
+    turn = must_read(text);
+    CHECK_STR(peg_record_handle(record_at(turn, 0)), "c");
+    CHECK_STR(peg_record_handle(record_at(turn, 63)), "c~64");
+    CHECK_STR(peg_record_handle(record_at(turn, 100)), "c~101");
+    CHECK_STR(peg_record_handle(record_at(turn, N - 1)), "c~30000");
+    peg_turn_free(turn);
+    free(text);
+}
+
 TEST(a_value_that_could_not_be_read_back_is_not_written)
 {
     const peg_json_options deep = {.max_depth = 400};
