@@ -46,6 +46,8 @@ def check_anthropic_part(part, role, where, issued):
     elif kind == "thinking":
         need(part.get("signature") in issued,
              f"{where}: Invalid `signature` in `thinking` block")
+    elif kind == "redacted_thinking":
+        need(part.get("data") in issued, f"{where}: Invalid `data` in `redacted_thinking` block")
 
 
 def check_anthropic_result(part, where):
