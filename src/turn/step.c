@@ -319,6 +319,7 @@ static peg_status fail_stopped(const peg_ctx *ctx, peg_error *reterr)
     return why.status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its parameters are what a pause is made from
 peg_status peg_steps_pause(peg_steps *steps, peg_ctx *ctx, peg_str session_id, const char *phase,
                            size_t n_pending, peg_step_decision *ret_decision, peg_error *reterr)
 {

@@ -53,7 +53,7 @@ static peg_status model(peg_dispatch *dispatch, void *user, peg_error *reterr)
         return PEG_EHOST;
     status = peg_turn_add_text(turn, PEG_BLOCK_ASSISTANT, peg_cstr(says[round]), reterr);
     for (int n = (int)round * 2 + 1; !status && round < 2 && n <= (int)round * 2 + 2; n++) {
-        char id[8];
+        char id[16];
         char args[16];
 
         snprintf(id, sizeof(id), "c%d", n);
@@ -210,7 +210,7 @@ struct known {
 
 static peg_block *call_block(const peg_turn *turn, int n)
 {
-    char id[8];
+    char id[16];
 
     snprintf(id, sizeof(id), "c%d", n);
     for (size_t i = 0; i < peg_turn_len(turn); i++) {
