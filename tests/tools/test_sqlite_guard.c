@@ -484,6 +484,14 @@ static void make_hostile(char *sql, size_t size, uint64_t *state)
     }
 }
 
+/* Each of them takes a tenth of a second there. */
+static unsigned storm_size(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload") ? 50 : 1200;
+}
+
 /* G142 */
 TEST(a_storm_of_hostile_statements_changes_nothing_and_learns_nothing)
 {
@@ -491,11 +499,12 @@ TEST(a_storm_of_hostile_statements_changes_nothing_and_learns_nothing)
     char before[PEG_SHA256_HEX];
     char after[PEG_SHA256_HEX];
     uint64_t state = 20241115;
+    const unsigned n = storm_size();
     unsigned n_answered = 0;
 
     base_open(&b);
     file_digest(&b, before);
-    for (unsigned i = 0; i < 1200; i++) {
+    for (unsigned i = 0; i < n; i++) {
         char sql[512];
         peg_record *record;
 
@@ -508,6 +517,6 @@ TEST(a_storm_of_hostile_statements_changes_nothing_and_learns_nothing)
     }
     file_digest(&b, after);
     CHECK_STR(peg__str(after), before);
-    CHECK(n_answered > 100); /* else it tested nothing but syntax */
+    CHECK(n_answered > n / 12); /* else it tested nothing but syntax */
     base_close(&b);
 }
