@@ -3,6 +3,7 @@
 /* What the SQLite tool lets nobody do. */
 
 #include "sqlite_world.h"
+#include "tools/sqlite.h"
 
 static void check_all_refused(const char *const *queries, size_t n, const char *cause)
 {
@@ -380,6 +381,97 @@ TEST(long_names_of_many_bytes_are_cut_at_a_character)
         CHECK(peg__utf8_is_valid(text_of(record)));
         peg_record_unref(record);
     }
+    base_close(&b);
+}
+
+/* ---- the second wall ----------------------------------------------------------------------- */
+
+/* What the authorizer says by itself, without the sketch before it. */
+static peg_status ask_guard(struct peg__sqlite *db, const struct peg__sqlite_scope *scope,
+                            const char *text)
+{
+    struct peg__sql sql;
+    struct peg__sqlite_guard guard = {.scope = scope, .sql = &sql};
+    struct peg__sqlite_stmt *stmt = NULL;
+    peg_status status;
+
+    CHECK_INT(peg__sql_read(peg__str(text), &sql), PEG_OK);
+    peg__sqlite_guard(db, peg__sqlite_may, &guard);
+    status = peg__sqlite_prepare(db, peg__str(text), &stmt, NULL, NULL);
+    peg__sqlite_guard(db, NULL, NULL);
+    CHECK_INT(guard.has_refused, status != PEG_OK);
+    peg__sqlite_finalize(stmt);
+    peg__sql_free(&sql);
+    return status;
+}
+
+/* G137, G142 */
+TEST(the_guard_refuses_hidden_data_by_itself)
+{
+    static const char *const refused[] = {
+        "SELECT * FROM secret",
+        "SELECT k FROM items, \"secret\"",
+        "SELECT * FROM items WHERE name IN (SELECT k FROM secret)",
+        "SELECT rowid FROM secret",
+        "WITH secret AS (SELECT 1) SELECT * FROM main.secret",
+        "WITH active_items AS (SELECT k FROM secret) SELECT * FROM active_items",
+        "WITH [active_items](a) AS MATERIALIZED (SELECT k FROM secret) SELECT * FROM active_items",
+        "WITH inner_view AS (SELECT k FROM secret) SELECT * FROM inner_view, top_items",
+        "SELECT * FROM (SELECT k FROM secret) AS active_items",
+        "SELECT * FROM inner_view",
+        "SELECT * FROM sqlite_schema",
+        "SELECT count(*) FROM sqlite_schema",
+        "SELECT count(*) FROM sqlite_schema, (WITH sqlite_schema AS (SELECT 1) SELECT 1)",
+        "SELECT body FROM hidden_search",
+        "SELECT block FROM search_data",
+        "SELECT * FROM pragma_table_list",
+        "SELECT load_extension('x')",
+        "DELETE FROM items",
+        "PRAGMA user_version",
+        "PRAGMA data_version",
+        "ATTACH '' AS x",
+        "CREATE TEMP TABLE x(a)",
+    };
+    static const char *const allowed[] = {
+        "SELECT * FROM items",
+        "SELECT * FROM active_items, top_items",
+        "SELECT count(*) FROM top_items",
+        "WITH a AS (SELECT * FROM items) SELECT count(*) FROM a",
+        "SELECT value FROM json_each('[]')",
+    };
+    struct base b;
+    struct peg__sqlite *db = NULL;
+    struct peg__sqlite_scope scope;
+
+    base_make_file(&b, SCHEMA);
+    CHECK_INT(peg__sqlite_open(b.path, PEG__SQLITE_READ, &db, NULL), PEG_OK);
+    CHECK_INT(peg__sqlite_scope_open(db, listed, one_function, true, &scope, NULL), PEG_OK);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+        if (ask_guard(db, &scope, refused[i]) == PEG_OK)
+            T_FAIL("%s is let through", refused[i]);
+    }
+    for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++) {
+        if (ask_guard(db, &scope, allowed[i]) != PEG_OK)
+            T_FAIL("%s is refused", allowed[i]);
+    }
+    peg__sqlite_scope_close(&scope);
+    peg__sqlite_close(db);
+    base_remove_file(&b);
+}
+
+/* A query can come to the guard of the real database only through the sketch. A table without
+ * rowids is the one difference that an honest query may meet. */
+TEST(the_guard_stands_on_the_real_database)
+{
+    static const char *const objects[] = {"t", "u", NULL};
+    struct base b;
+
+    base_make_file(&b, "CREATE TABLE t(a PRIMARY KEY) WITHOUT ROWID;"
+                       "CREATE TABLE secret(k); INSERT INTO secret VALUES ('" MARKER "');"
+                       "CREATE VIEW u AS SELECT sqlite_source_id() AS a, k FROM secret");
+    base_offer(&b, &(peg_sqlite_def){.path = b.path, .objects = objects});
+    check_refused(&b, "SELECT rowid FROM t", NULL, "E_SQL_REFUSED");
+    check_refused(&b, "SELECT a FROM u", NULL, "E_SQL_REFUSED"); /* a function that is not listed */
     base_close(&b);
 }
 
