@@ -225,8 +225,9 @@ def the_examples_are_built_and_run_with_what_is_installed(w):
     os.mkdir(w.path("built"))
     for path in sorted(glob.glob(os.path.join(ROOT, "examples", "*.c"))):
         name = os.path.splitext(os.path.basename(path))[0]
+        package = "libpegboard-engine" if "<pegboard/engine.h>" in read(path) else "libpegboard"
         subprocess.run(f"cc -Wall -Wextra -Werror examples/{name}.c $(pkg-config --cflags --libs"
-                       f" libpegboard) -o built/{name}", shell=True, check=True,
+                       f" {package}) -o built/{name}", shell=True, check=True,
                        env=installed.environment(), cwd=w.directory)
     done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "examples",
                                                         "test_examples.py"), w.path("built")],

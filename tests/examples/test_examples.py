@@ -20,7 +20,7 @@ BUILT = os.path.abspath(sys.argv[1])
 FOLDER = os.path.join(ROOT, "examples")
 EXAMPLES = sorted(os.path.basename(path)[:-2] for path in glob.glob(os.path.join(FOLDER, "*.c")))
 MAX_LINES = 79
-HEADERS = re.compile(r"#include <(pegboard/\w+|pthread|semaphore|stdio|stdlib|string|unistd)\.h>")
+HEADERS = re.compile(r"#include <(pegboard/\w+|pthread|semaphore|signal|stdio|stdlib|string|sys/wait|unistd)\.h>")
 
 # Those that take arguments, or whose exit status says something.
 ARGUMENTS = {"first_tool": ['{"city": "Oslo"}']}
