@@ -55,13 +55,11 @@ peg_format turn_format_of(const char *path)
 static peg_format format_of(const char *path, peg_str text)
 {
     const peg_format format = turn_format_of(path);
-    size_t i = 0;
 
     if (format != PEG_FORMAT_AUTO)
         return format;
-    while (i < text.len && memchr(" \t\r\n", text.ptr[i], 4))
-        i++;
-    return i < text.len && text.ptr[i] == '{' ? PEG_FORMAT_JSON : PEG_FORMAT_YAML;
+    /* A buffer ends in a NUL. */
+    return text.ptr[strspn(text.ptr, " \t\r\n")] == '{' ? PEG_FORMAT_JSON : PEG_FORMAT_YAML;
 }
 
 /* A store makes its directory if there is none; somebody who only reads must not. */

@@ -13,6 +13,7 @@
  *   turn_convert.c   convert
  *   turn_validate.c  validate: options, verdicts
  *   turn_check.c     validate: what is wrong with a turn that can be read
+ *   turn_rewrite.c   validate: what re-writing would change
  */
 
 #include "base/limits.h"
@@ -167,5 +168,15 @@ void turn_found(struct turn_findings *findings, bool is_error, const peg_error *
 /* Everything beyond the format. PEG_ENOMEM, PEG_ELIMIT: there is no verdict. */
 peg_status turn_check(const struct turn_file *file, struct turn_findings *findings,
                       peg_error *reterr);
+
+/* The turn as its file has it. Value; borrows all. */
+struct turn_in_file {
+    const peg_json *root;
+    const char *at; /* where that stands: "" or "/turn" */
+};
+
+/* Sets `rewrite` and `rewritten`; what cannot be written is a finding. PEG_ENOMEM. */
+peg_status turn_check_rewriting(const struct turn_file *file, const struct turn_in_file *in,
+                                struct turn_findings *findings, peg_error *reterr);
 
 #endif

@@ -393,117 +393,6 @@ static peg_status check_strictly(struct checking *c)
     return PEG_OK;
 }
 
-static bool is_same(const peg_json *a, const peg_json *b)
-{
-    return a && b ? peg_json_equal(a, b) : a == b;
-}
-
-/* The first member of the turn, or its first block, that re-writing changes. */
-static void find_difference(struct checking *c, const peg_json *written)
-{
-    const peg_json *before = peg_json_get(c->root, "blocks");
-    const peg_json *after = peg_json_get(written, "blocks");
-    char *told = c->findings->rewritten;
-    const size_t size = sizeof(c->findings->rewritten);
-    size_t i = 0;
-
-    if (before && after && peg_json_len(before) == peg_json_len(after)) {
-        const peg_json *block = before + 1;
-
-        PEG_JSON_EACH_ITEM (after, other) {
-            if (!peg_json_equal(block, other)) {
-                snprintf(told, size, "%s/blocks/%zu", c->at, i);
-                return;
-            }
-            block = peg_json_next(block);
-            i++;
-        }
-    }
-    PEG_JSON_EACH_MEMBER (written, key) {
-        if (!is_same(peg_json_get_str(c->root, peg_json_str(key)), key + 1)) {
-            snprintf(told, size, "%s/%.40s", c->at, peg_json_str(key).ptr);
-            return;
-        }
-    }
-    snprintf(told, size, "%s/", c->at);
-}
-
-static peg_str without_line_end(peg_str text)
-{
-    if (text.len && text.ptr[text.len - 1] == '\n')
-        text.len--;
-    return text;
-}
-
-/* Is it what we would write? */
-static peg_status compare_bytes(struct checking *c, const peg_turn *turn, bool is_pretty,
-                                bool *ret_same)
-{
-    const peg_turn_write_options options = {
-        .format = c->file->format, .pretty = is_pretty, .inline_below = INT64_MAX};
-    PEG_CLEANUP(peg__freep) char *text = NULL;
-    size_t len = 0;
-    const peg_status status = peg_turn_write(turn, &options, &text, &len, c->reterr);
-
-    if (!status)
-        *ret_same = peg__str_eq(without_line_end(peg__strn(text, len)),
-                                without_line_end(peg__buf_view(&c->file->text)));
-    return status;
-}
-
-static peg_status compare_values(struct checking *c, const peg_turn *turn)
-{
-    const peg_turn_write_options options = {.inline_below = INT64_MAX};
-    peg_json_doc *written = NULL;
-    const peg_status status = peg_turn_to_json(turn, &options, &written, c->reterr);
-
-    if (status)
-        return status;
-    if (!*c->at && peg_json_equal(c->root, peg_json_root(written))) {
-        c->findings->rewrite = TURN_REWRITE_LAYOUT;
-    } else {
-        c->findings->rewrite = TURN_REWRITE_CONTENT;
-        find_difference(c, peg_json_root(written));
-    }
-    peg_json_doc_free(written);
-    return PEG_OK;
-}
-
-static peg_status compare(struct checking *c, const peg_turn *turn)
-{
-    bool is_same_text = false;
-    peg_status status = compare_bytes(c, turn, false, &is_same_text);
-
-    if (!status && !is_same_text && c->file->format == PEG_FORMAT_JSON)
-        status = compare_bytes(c, turn, true, &is_same_text);
-    if (!status && !is_same_text)
-        status = compare_values(c, turn);
-    if (status != PEG_ELIMIT)
-        return status;
-    /* It can be read, but what is written of it could not. */
-    c->findings->rewrite = TURN_REWRITE_CONTENT;
-    turn_found(c->findings, true, c->reterr);
-    return PEG_OK;
-}
-
-/* Of a turn that does not know where its bytes are: references stay what they are, whatever is
- * behind them. */
-static peg_status check_rewriting(struct checking *c)
-{
-    const peg_turn_read_options options = {.format = c->file->format,
-                                           .max_bytes = c->file->text.max};
-    peg_turn *turn = NULL;
-    peg_status status;
-
-    if (!c->file->bytes)
-        return compare(c, c->turn);
-    status = peg_turn_read(peg__buf_view(&c->file->text), &options, &turn, c->reterr);
-    if (!status)
-        status = compare(c, turn);
-    peg_turn_free(turn);
-    return status;
-}
-
 /* ---- all of it
  * ---------------------------------------------------------------------------------------- */
 
@@ -540,7 +429,8 @@ static peg_status check_all(struct checking *c)
     check_config(c);
     if ((status = check_definitions(c)) || (status = check_strictly(c)))
         return status;
-    return check_rewriting(c);
+    return turn_check_rewriting(c->file, &(const struct turn_in_file){c->root, c->at}, c->findings,
+                                c->reterr);
 }
 
 static bool stands_before(const peg_error *a, const peg_error *b)
