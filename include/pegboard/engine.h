@@ -85,9 +85,9 @@ PEG_API peg_engine *peg_engine_unref(peg_engine *engine);
 /*
  * The engine function of a peg_loop: asks the model and adds what it says to the turn, telling of
  * it while it comes in. Fails with a code of what happened: PEG_EIO (E_ENGINE_TRANSPORT), PEG_EHOST
- * (E_ENGINE_AUTH, E_ENGINE_RATE_LIMITED, E_ENGINE_OVERLOADED, E_ENGINE_REQUEST, E_ENGINE_FAILED,
- * with the provider's own words), PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT (E_ENGINE_TOO_LARGE),
- * PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or as peg_ctx_check() tells.
+ * (E_ENGINE_AUTH, E_ENGINE_QUOTA, E_ENGINE_RATE_LIMITED, E_ENGINE_OVERLOADED, E_ENGINE_REQUEST,
+ * E_ENGINE_FAILED, with the provider's own words), PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT
+ * (E_ENGINE_TOO_LARGE), PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or as peg_ctx_check() tells.
  */
 PEG_API peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *reterr);
 

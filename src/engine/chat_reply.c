@@ -189,6 +189,13 @@ static void read_usage(struct peg__reply *reply, const peg_json *root)
                      peg_json_get(usage, "completion_tokens_details"), "reasoning_tokens");
 }
 
+static void read_refusal(struct peg__reply *reply, peg_str words)
+{
+    if (words.len > 0)
+        peg__reply_set_refused(reply);
+    add_text(reply, words);
+}
+
 static void read_choice(struct peg__reply *reply, struct reader *reader, const peg_json *choice,
                         const char *name)
 {
@@ -198,7 +205,7 @@ static void read_choice(struct peg__reply *reply, struct reader *reader, const p
     if (message) {
         read_thoughts(reply, reader, message);
         read_content(reply, message);
-        add_text(reply, peg__reading_string(reply, message, "refusal"));
+        read_refusal(reply, peg__reading_string(reply, message, "refusal"));
         read_calls(reply, reader, message, name[0] == 'm');
     }
     if (finish.len > 0) {

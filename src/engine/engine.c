@@ -143,8 +143,11 @@ static peg_status read_stream_end(struct hearing *h, peg_error *reterr)
 
 static peg_status read_rest(struct hearing *h, peg_error *reterr)
 {
-    if (!is_good(h->answer.status))
+    if (!is_good(h->answer.status)) {
+        if (h->answer.retry_after_ms < 0)
+            h->answer.retry_after_ms = peg__wire_retry_ms(peg__buf_view(&h->body));
         return peg__wire_error(h->wire, h->answer.status, peg__buf_view(&h->body), reterr);
+    }
     if (h->form == FORM_BODY)
         return reader_status(h, h->wire->read_body(&h->reply, peg__buf_view(&h->body), reterr),
                              reterr);
@@ -160,6 +163,7 @@ static void open_hearing(struct hearing *h, const struct asking *asking)
         .turn = peg_dispatch_turn(asking->dispatch),
         .dispatch = asking->dispatch,
         .names = asking->names,
+        .strict = engine->config.model.strict ? peg_dispatch_definitions(asking->dispatch) : NULL,
         .provider = engine->config.provider,
         .model = engine->config.model.model,
         .max_bytes = (size_t)engine->config.max_reply_bytes,

@@ -92,6 +92,7 @@ void peg__reply_init(struct peg__reply *reply, const struct peg__reply_def *def)
         .turn = def->turn,
         .dispatch = def->dispatch,
         .names = def->names,
+        .strict = def->strict,
         .provider = peg_provider_name(def->provider),
         .usage = {-1, -1, -1, -1, -1, -1},
         .max_bytes = def->max_bytes ? def->max_bytes : PEG_LIMIT_REPLY_BYTES,
@@ -162,6 +163,11 @@ void peg__reply_set_model(struct peg__reply *reply, peg_str model)
 void peg__reply_set_stop(struct peg__reply *reply, peg_str reason)
 {
     set_word(reply, &reply->stop_reason, reason);
+}
+
+void peg__reply_set_refused(struct peg__reply *reply)
+{
+    reply->has_refused = true;
 }
 
 void peg__reply_set_response_id(struct peg__reply *reply, peg_str id)

@@ -34,7 +34,8 @@ struct peg__reply {
     peg_turn *turn;
     peg_dispatch *dispatch;         /* NULL: nobody is told while it comes in */
     const struct peg__names *names; /* NULL: names are as they come */
-    const char *provider;           /* "openai-chat", ... */
+    const peg_json *strict; /* definitions of strict mode; NULL: arguments are as they come */
+    const char *provider;   /* "openai-chat", ... */
     int64_t started_ns;
     struct peg__usage usage;
     peg_status status;
@@ -49,6 +50,7 @@ struct peg__reply {
     size_t n_bytes;
     const char *model; /* in the arena, as the next three; NULL: not told */
     const char *stop_reason;
+    bool has_refused; /* what it says is why it does not answer */
     const char *response_id;
     const char *request_id;
 };
@@ -60,6 +62,8 @@ struct peg__reply_def {
     peg_provider provider;
     const char *model; /* as asked for; what the provider answers with counts more */
     size_t max_bytes;  /* 0: 64 MiB */
+    const peg_json
+        *strict; /* definitions that were sent in strict mode, see strict_args.h; or NULL */
 };
 void peg__reply_init(struct peg__reply *reply, const struct peg__reply_def *def);
 void peg__reply_free(struct peg__reply *reply);
@@ -88,6 +92,8 @@ bool peg__part_is_empty(const struct peg__part *part);
 /* Empty ones count for nothing; else the last one does. */
 void peg__reply_set_model(struct peg__reply *reply, peg_str model);
 void peg__reply_set_stop(struct peg__reply *reply, peg_str reason);
+/* The model declines: whatever the stop reason says, it is a refusal. */
+void peg__reply_set_refused(struct peg__reply *reply);
 void peg__reply_set_response_id(struct peg__reply *reply, peg_str id);
 void peg__reply_set_request_id(struct peg__reply *reply, peg_str id);
 /* A count, if the member is there and is one: takes the value that the provider names. */

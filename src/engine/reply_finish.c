@@ -13,9 +13,11 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/reply_part.h"
+#include "engine/strict_args.h"
 #include "turn/bag.h"
 
 /* ---- how it ended ---------------------------------------------------------------------- */
@@ -34,6 +36,9 @@ static const char *finish_class(const char *reason)
                                            "model_length", NULL};
     static const char *const stopped[] = {"interrupted", "cancelled", "canceled", NULL};
     static const char *const failed[] = {"error", "failed", NULL};
+    static const char *const refused[] = {"refusal",    "content_filter", "safety",
+                                          "recitation", "blocklist",      "prohibited_content",
+                                          "spii",       "image_safety",   NULL};
 
     if (!reason || strcasecmp(reason, "unknown") == 0)
         return "unknown";
@@ -41,6 +46,8 @@ static const char *finish_class(const char *reason)
         return "max_tokens";
     if (is_one_of(reason, stopped))
         return "interrupted";
+    if (is_one_of(reason, refused))
+        return "refused";
     return is_one_of(reason, failed) ? "error" : "completed";
 }
 
@@ -78,11 +85,17 @@ static void add_usage(peg_json_builder *b, const struct peg__usage *usage)
     peg_json_add_end(b);
 }
 
+/* OpenAI stops as usual after a refusal: a host could not tell it from an answer. */
+static const char *stop_reason(const struct peg__reply *reply)
+{
+    return reply->has_refused ? "refusal" : reply->stop_reason;
+}
+
 static const char *class_of(const struct peg__reply *reply, bool is_whole)
 {
     if (!is_whole)
         return "interrupted";
-    return peg__reply_has_calls(reply) ? "tool_calls_pending" : finish_class(reply->stop_reason);
+    return peg__reply_has_calls(reply) ? "tool_calls_pending" : finish_class(stop_reason(reply));
 }
 
 static peg_status build_result(const struct peg__reply *reply, bool is_whole,
@@ -97,7 +110,7 @@ static peg_status build_result(const struct peg__reply *reply, bool is_whole,
     peg_json_add_object(b);
     add_word(b, "provider", reply->provider);
     add_word(b, "model", reply->model);
-    add_word(b, "stop_reason", reply->stop_reason);
+    add_word(b, "stop_reason", stop_reason(reply));
     add_word(b, "finish_class", how);
     peg_json_add_key(b, peg_cstr("truncated"));
     peg_json_add_bool(b, strcmp(finish_class(reply->stop_reason), "max_tokens") == 0);
@@ -202,6 +215,7 @@ static void fill_def(const struct peg__reply *reply, const struct peg__part *par
 static peg_status make_block(const struct peg__reply *reply, const struct peg__part *part,
                              struct peg__shared *result, peg_block **ret_block, peg_error *reterr)
 {
+    struct peg__buf args = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_block_def def = {.metadata = NULL};
     peg_json_doc *payload;
     peg_status status = build_payload(part, &payload, reterr);
@@ -209,13 +223,19 @@ static peg_status make_block(const struct peg__reply *reply, const struct peg__p
     if (status)
         return status;
     fill_def(reply, part, &def);
+    if (part->kind == PEG__PART_CALL)
+        status = peg__strict_call_args(reply->strict, def.tool, def.args, &args, reterr);
+    if (args.len > 0)
+        def.args = peg__buf_view(&args);
     def.payload = payload ? peg_json_root(payload) : NULL;
-    status = peg__bag_with_shared(part->metadata, &peg_key_block_inference, result, &def.metadata,
-                                  reterr);
+    if (!status)
+        status = peg__bag_with_shared(part->metadata, &peg_key_block_inference, result,
+                                      &def.metadata, reterr);
     if (!status)
         status = peg_block_new(&def, ret_block, reterr);
     peg_bag_unref(def.metadata);
     peg_json_doc_free(payload);
+    peg__buf_free(&args);
     return status;
 }
 

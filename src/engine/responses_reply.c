@@ -58,8 +58,11 @@ static void join_texts(struct peg__reply *reply, const peg_json *list, const cha
             return;
         }
         text = peg__reading_string(reply, part, "text");
-        if (!text.ptr)
+        if (!text.ptr) {
             text = peg__reading_string(reply, part, "refusal");
+            if (text.len > 0)
+                peg__reply_set_refused(reply);
+        }
         if (text.len > 0 && out->len > 0)
             peg__buf_puts(out, gap);
         if (text.len > 0)
@@ -238,6 +241,13 @@ static void read_text_delta(struct peg__reply *reply, struct reader *reader, con
     read_delta(reply, reader, event, PEG__PART_TEXT);
 }
 
+static void read_refusal_delta(struct peg__reply *reply, struct reader *reader,
+                               const peg_json *event)
+{
+    peg__reply_set_refused(reply);
+    read_delta(reply, reader, event, PEG__PART_TEXT);
+}
+
 static void read_thought_delta(struct peg__reply *reply, struct reader *reader,
                                const peg_json *event)
 {
@@ -303,7 +313,7 @@ static const struct {
     {"response.in_progress", read_start_event},
     {"response.output_item.added", read_item_event},
     {"response.output_text.delta", read_text_delta},
-    {"response.refusal.delta", read_text_delta},
+    {"response.refusal.delta", read_refusal_delta},
     {"response.reasoning_summary_part.added", read_summary_part},
     {"response.reasoning_summary_text.delta", read_thought_delta},
     {"response.reasoning_text.delta", read_thought_delta},

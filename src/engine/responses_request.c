@@ -193,25 +193,47 @@ static peg_status put_other(struct writer *w, const peg_block *block)
     return status;
 }
 
+/* As it came, with the members that the API gave it. */
+static void put_own_message(struct writer *w, const peg_block *block, peg_str text)
+{
+    peg__out_object(&w->out);
+    peg__out_cmember(&w->out, "type", "message");
+    put_item_id(w, block, "msg_");
+    peg__out_cmember(&w->out, "role", "assistant");
+    peg__out_cmember(&w->out, "status", "completed");
+    peg__out_key(&w->out, "content");
+    peg__out_array(&w->out);
+    peg__out_object(&w->out);
+    peg__out_cmember(&w->out, "type", "output_text");
+    peg__out_member(&w->out, "text", text);
+    peg__out_key(&w->out, "annotations");
+    peg__out_array(&w->out);
+    peg__out_end_array(&w->out);
+    peg__out_end_object(&w->out);
+    end_message(w);
+}
+
+static void put_said(struct writer *w, peg_str text)
+{
+    peg__out_object(&w->out);
+    peg__out_cmember(&w->out, "role", "assistant");
+    peg__out_member(&w->out, "content", text);
+    peg__out_end_object(&w->out);
+}
+
 /* With its id only behind its thought: alone, the API would ask for the thought. */
 static peg_status put_assistant(struct writer *w, const peg_block *block, bool is_behind_thought)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_status status = peg__openai_spoken(block, &text, w->reterr);
+    const peg_str words = peg__buf_view(&text);
 
-    if (!status && !peg__is_blank(peg__buf_view(&text))) {
-        peg__out_object(&w->out);
-        peg__out_cmember(&w->out, "type", "message");
-        if (is_behind_thought)
-            put_item_id(w, block, "msg_");
-        peg__out_cmember(&w->out, "role", "assistant");
-        peg__out_key(&w->out, "content");
-        peg__out_array(&w->out);
-        peg__out_object(&w->out);
-        peg__out_cmember(&w->out, "type", "output_text");
-        peg__out_member(&w->out, "text", peg__buf_view(&text));
-        peg__out_end_object(&w->out);
-        end_message(w);
+    if (!status && !peg__is_blank(words)) {
+        if (is_behind_thought &&
+            peg__str_starts(peg__openai_payload(block, "item_id"), peg__str("msg_")))
+            put_own_message(w, block, words);
+        else
+            put_said(w, words);
     }
     peg__buf_free(&text);
     return status;

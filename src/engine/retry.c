@@ -31,6 +31,9 @@ static bool is_worth_it(const struct peg__try *failed)
 {
     const long status = failed->answer->status;
 
+    /* Nothing left to spend: that does not pass by waiting. */
+    if (strcmp(failed->code, "E_ENGINE_QUOTA") == 0)
+        return false;
     if (status >= 400)
         return is_passing_status(status);
     return is_passing_code(failed->code, status);

@@ -2,6 +2,8 @@
 
 #include "engine/strict_args.h"
 
+#include "base/error.h"
+
 #include "base/str.h"
 #include "engine/schema_view.h"
 
@@ -147,4 +149,38 @@ void peg__strict_args(const peg_json *parameters, const peg_json *args, struct p
     struct walk w = {.root = parameters, .out = {.buf = out}};
 
     write_value(&w, parameters, args);
+}
+
+/* ---- a call ------------------------------------------------------------------------------- */
+
+static const peg_json *parameters_of(const peg_json *definitions, peg_str tool)
+{
+    PEG_JSON_EACH_ITEM (definitions, definition) {
+        const peg_json *name = peg_json_get(definition, "name");
+
+        if (name && peg_json_kind_of(name) == PEG_JSON_STRING &&
+            peg__str_eq(peg_json_str(name), tool))
+            return peg_json_get(definition, "parameters");
+    }
+    return NULL;
+}
+
+peg_status peg__strict_call_args(const peg_json *definitions, peg_str tool, peg_str args,
+                                 struct peg__buf *out, peg_error *reterr)
+{
+    const peg_json *parameters = definitions ? parameters_of(definitions, tool) : NULL;
+    peg_json_doc *doc;
+    peg_status status;
+
+    if (!parameters)
+        return PEG_OK;
+    status = peg_json_parse(args, NULL, &doc, NULL);
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status)
+        return PEG_OK; /* whoever runs it tells the model what is wrong */
+    if (peg_json_kind_of(peg_json_root(doc)) == PEG_JSON_OBJECT)
+        peg__strict_args(parameters, peg_json_root(doc), out);
+    peg_json_doc_free(doc);
+    return out->status ? peg__fail_nomem(reterr) : PEG_OK;
 }

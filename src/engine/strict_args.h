@@ -13,4 +13,10 @@
  */
 void peg__strict_args(const peg_json *parameters, const peg_json *args, struct peg__buf *out);
 
+/* The same for the text of a call of one of the definitions (may be NULL). PEG_OK with nothing
+ * written: it stays as it is, because it is no object, or its tool is not among them. PEG_ENOMEM.
+ */
+peg_status peg__strict_call_args(const peg_json *definitions, peg_str tool, peg_str args,
+                                 struct peg__buf *out, peg_error *reterr);
+
 #endif

@@ -57,10 +57,10 @@ extern const struct peg__wire peg__wire_gemini;
 /* NULL for PEG_PROVIDER_NEUTRAL, which nobody speaks. */
 const struct peg__wire *peg__wire_of(peg_provider provider);
 
-/* Writes a request: names and history made where they are NULL, the body written, model.extra merged
- * in: its members win over ours, inside objects too; null takes one of ours away; tools are added
- * to ours, but not if the turn wants none. PEG_EINVAL (E_ENGINE_CONFIG) if extra is no object or no
- * model is named. */
+/* Writes a request: names and history made where they are NULL, the body written, model.extra
+ * merged in: its members win over ours, inside objects too; null takes one of ours away; tools are
+ * added to ours, but not if the turn wants none. PEG_EINVAL (E_ENGINE_CONFIG) if extra is no object
+ * or no model is named. */
 peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__request *partial,
                            struct peg__buf *out, peg_error *reterr);
 
@@ -69,6 +69,9 @@ peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__reque
  * stream, judged by its type. Always returns the status it put into *reterr. */
 peg_status peg__wire_error(const struct peg__wire *wire, long http_status, peg_str body,
                            peg_error *reterr);
+
+/* How long a refusal asks to wait, in its body: Gemini has no Retry-After. -1: it does not say. */
+int64_t peg__wire_retry_ms(peg_str body);
 
 /* Shared by those who speak OpenAI. */
 void peg__openai_headers(const char *api_key, struct peg__buf *out);

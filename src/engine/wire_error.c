@@ -22,7 +22,7 @@
 struct refusal {
     long http_status; /* 0: none is known */
     peg_str message;
-    peg_str types[3]; /* what kind of error: type, code and status as far as they are words */
+    peg_str types[4]; /* what kind of error: type, code, status and Gemini's reason, if words */
 };
 
 /* ---- reading it ------------------------------------------------------------------------- */
@@ -48,6 +48,22 @@ static const peg_json *find_error(const peg_json *root)
     return error && peg_json_kind_of(error) != PEG_JSON_NULL ? error : root;
 }
 
+/* Gemini says more in a list of details: {"reason": "API_KEY_INVALID"}, {"retryDelay": "32s"}. */
+static peg_str detail_of(const peg_json *error, const char *name)
+{
+    const peg_json *details = peg_json_get(error, "details");
+
+    if (details && peg_json_kind_of(details) == PEG_JSON_ARRAY) {
+        PEG_JSON_EACH_ITEM (details, detail) {
+            const peg_str word = string_of(detail, name);
+
+            if (word.len > 0)
+                return word;
+        }
+    }
+    return peg__strn("", 0);
+}
+
 static void read_error(const peg_json *error, struct refusal *refusal)
 {
     const peg_json *code = peg_json_get(error, "code");
@@ -63,6 +79,7 @@ static void read_error(const peg_json *error, struct refusal *refusal)
     refusal->types[0] = string_of(error, "type");
     refusal->types[1] = string_of(error, "code");
     refusal->types[2] = string_of(error, "status");
+    refusal->types[3] = detail_of(error, "reason");
     /* Some tell the HTTP status where they cannot send one any more. */
     if (refusal->http_status == 0 && code && peg_json_int64(code, &number) && number >= 400 &&
         number < 600)
@@ -78,11 +95,12 @@ static const struct {
     {"authentication_error", "E_ENGINE_AUTH"},
     {"permission_error", "E_ENGINE_AUTH"},
     {"invalid_api_key", "E_ENGINE_AUTH"},
+    {"API_KEY_INVALID", "E_ENGINE_AUTH"},
     {"UNAUTHENTICATED", "E_ENGINE_AUTH"},
     {"PERMISSION_DENIED", "E_ENGINE_AUTH"},
     {"rate_limit_error", "E_ENGINE_RATE_LIMITED"},
     {"rate_limit_exceeded", "E_ENGINE_RATE_LIMITED"},
-    {"insufficient_quota", "E_ENGINE_RATE_LIMITED"},
+    {"insufficient_quota", "E_ENGINE_QUOTA"},
     {"tokens", "E_ENGINE_RATE_LIMITED"},
     {"requests", "E_ENGINE_RATE_LIMITED"},
     {"RESOURCE_EXHAUSTED", "E_ENGINE_RATE_LIMITED"},
@@ -100,19 +118,31 @@ static const struct {
     {"NOT_FOUND", "E_ENGINE_REQUEST"},
 };
 
+static bool is_of_type(const struct refusal *refusal, const char *type)
+{
+    for (size_t k = 0; k < sizeof(refusal->types) / sizeof(*refusal->types); k++) {
+        if (peg__str_is(refusal->types[k], type))
+            return true;
+    }
+    return false;
+}
+
 static const char *code_of_types(const struct refusal *refusal)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        for (size_t k = 0; k < sizeof(refusal->types) / sizeof(*refusal->types); k++) {
-            if (peg__str_is(refusal->types[k], kinds[i].type))
-                return kinds[i].code;
-        }
+        if (is_of_type(refusal, kinds[i].type))
+            return kinds[i].code;
     }
     return "E_ENGINE_FAILED";
 }
 
 static const char *code_of(const struct refusal *refusal)
 {
+    /* Where the HTTP status says less than the words. */
+    if (is_of_type(refusal, "insufficient_quota"))
+        return "E_ENGINE_QUOTA";
+    if (is_of_type(refusal, "API_KEY_INVALID"))
+        return "E_ENGINE_AUTH";
     switch (refusal->http_status) {
     case 0:
         return code_of_types(refusal);
@@ -198,4 +228,22 @@ peg_status peg__wire_error(const struct peg__wire *wire, long http_status, peg_s
     status = tell(wire, &refusal, reterr);
     peg_json_doc_free(doc);
     return status;
+}
+
+/* ---- when to come back ------------------------------------------------------------------------
+ */
+
+int64_t peg__wire_retry_ms(peg_str body)
+{
+    peg_json_doc *doc;
+    int64_t ns = -1;
+    peg_str delay;
+
+    if (peg_json_parse(body, NULL, &doc, NULL))
+        return -1;
+    delay = detail_of(find_error(peg_json_root(doc)), "retryDelay");
+    if (!delay.len || peg_duration_parse(delay, &ns, NULL))
+        ns = -1;
+    peg_json_doc_free(doc);
+    return ns < 0 ? -1 : ns / 1000000;
 }

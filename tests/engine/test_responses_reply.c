@@ -127,8 +127,9 @@ TEST(responses_sends_back_what_it_has_read)
     CHECK(ask_has(&a, "\"input\":[{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[{\"type\":"
                       "\"summary_text\",\"text\":\"Hm\"},{\"type\":\"summary_text\",\"text\":"
                       "\"Ah\"}],\"encrypted_content\":\"gAAA\"},{\"type\":\"message\",\"id\":"
-                      "\"msg_1\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\","
-                      "\"text\":\"Both.\"}]},{\"type\":\"function_call\",\"id\":\"fc_1\","));
+                      "\"msg_1\",\"role\":\"assistant\",\"status\":\"completed\",\"content\":[{"
+                      "\"type\":\"output_text\",\"text\":\"Both.\",\"annotations\":[]}]},{\"type\":"
+                      "\"function_call\",\"id\":\"fc_1\","));
     ask_free(&a);
     hear_free(&h);
 }

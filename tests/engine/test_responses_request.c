@@ -16,9 +16,10 @@ static const char tools[] = "[{\"name\":\"fs.read\",\"description\":\"Reads.\",\
 #define TAIL "],\"include\":[\"reasoning.encrypted_content\"],\"store\":false}"
 #define SAY(role, text)                                                                            \
     "{\"role\":\"" role "\",\"content\":[{\"type\":\"input_text\",\"text\":\"" text "\"}]}"
+#define SAID(text) "{\"role\":\"assistant\",\"content\":\"" text "\"}"
 #define ANSWER(id, text)                                                                           \
-    "{\"type\":\"message\"," id "\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\","   \
-    "\"text\":\"" text "\"}]}"
+    "{\"type\":\"message\"," id "\"role\":\"assistant\",\"status\":\"completed\",\"content\":[{"   \
+    "\"type\":\"output_text\",\"text\":\"" text "\",\"annotations\":[]}]}"
 #define CALL(id, call_id)                                                                          \
     "{\"type\":\"function_call\"," id "\"call_id\":\"" call_id                                     \
     "\",\"name\":\"echo\",\"arguments\":\"{}\"}"
@@ -55,8 +56,7 @@ TEST(responses_sends_blocks_as_items)
     t_text(&a.t, PEG_BLOCK_ASSISTANT, "a", "Hi.");
     t_text(&a.t, PEG_BLOCK_USER, "blank", " ");
 
-    CHECK_BODY(&a,
-               HEAD SAY("system", "Be brief.") "," SAY("user", "Hello") "," ANSWER("", "Hi.") TAIL);
+    CHECK_BODY(&a, HEAD SAY("system", "Be brief.") "," SAY("user", "Hello") "," SAID("Hi.") TAIL);
     ask_free(&a);
 }
 
@@ -248,9 +248,8 @@ TEST(responses_sends_a_thought_before_its_message_with_the_id_of_that)
         (peg_block_def){.kind = PEG_BLOCK_ASSISTANT, .id = peg_cstr("a2"), .text = peg_cstr("No.")},
         "{\"item_id\":\"msg_2\"}", NULL);
 
-    CHECK_BODY(&a,
-               HEAD "{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":"
-                    "\"Hm\"}]}," ANSWER("\"id\":\"msg_1\",", "Yes.") "," ANSWER("", "No.") TAIL);
+    CHECK_BODY(&a, HEAD "{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":"
+                        "\"Hm\"}]}," ANSWER("\"id\":\"msg_1\",", "Yes.") "," SAID("No.") TAIL);
     ask_free(&a);
 }
 
@@ -281,10 +280,10 @@ TEST(responses_never_sends_plain_thoughts_or_ids_of_ours)
     think(&a, "rs_3", "", "{\"encrypted_content\":\"gAAA\"}");
     t_text(&a.t, PEG_BLOCK_ASSISTANT, "msg_3", "No.");
 
-    CHECK_BODY(&a, HEAD ANSWER("", "Yes.") "," ANSWER(
-                       "", "Well.") ","
-                                    "{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":"
-                                    "\"gAAA\"}," ANSWER("", "No.") TAIL);
+    CHECK_BODY(&a, HEAD SAID("Yes.") "," SAID(
+                       "Well.") ","
+                                "{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":"
+                                "\"gAAA\"}," SAID("No.") TAIL);
     ask_free(&a);
 }
 

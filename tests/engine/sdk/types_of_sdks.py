@@ -125,8 +125,6 @@ def as_typed(provider, value):
     value = copy.deepcopy(value)
     if provider == "openai-chat":
         _without_thoughts(value)
-    if provider == "openai-responses":
-        _with_whole_messages(value)
     return value
 
 
@@ -136,13 +134,3 @@ def _without_thoughts(value):
     places = [choice.get(where, {}) for choice in choices for where in ("message", "delta")]
     for place in [*value.get("messages", []), *places]:
         place.pop("reasoning_content", None)
-
-
-def _with_whole_messages(value):
-    """The SDK sends a message of the assistant back as it came, with members that mean nothing."""
-    for item in value.get("input", []):
-        if item.get("role") == "assistant" and isinstance(item["content"], list):
-            item.setdefault("id", "msg_0")
-            item.setdefault("status", "completed")
-            for part in item["content"]:
-                part.setdefault("annotations", [])
