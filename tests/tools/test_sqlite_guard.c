@@ -104,8 +104,7 @@ TEST(a_cte_does_not_read_in_the_name_of_a_view)
         "WITH RECURSIVE active_items AS (SELECT * FROM secret) SELECT * FROM active_items",
         "WITH a AS (SELECT 1), active_items AS (SELECT * FROM secret) SELECT * FROM active_items",
         "WITH inner_view AS (SELECT * FROM secret) SELECT * FROM inner_view, top_items",
-        "WITH a AS (SELECT $x(')), top_items AS (SELECT k FROM secret) SELECT * FROM top_items -- "
-        "'",
+        "WITH a AS (SELECT $x(')), top_items AS (SELECT k FROM secret) SELECT k FROM top_items --'",
         "SELECT * FROM (WITH active_items AS (SELECT * FROM secret) SELECT * FROM active_items)",
     };
 
