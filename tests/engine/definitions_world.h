@@ -4,11 +4,11 @@
 
 /* Definitions from text, what a provider is sent for them, and what it is not told. */
 
+#include "../t.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "pegboard/definitions.h"
-#include "../t.h"
 
 struct world {
     peg_json_doc *doc;

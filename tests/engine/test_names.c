@@ -2,9 +2,9 @@
 
 #include "engine/names.h"
 
+#include "../t.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "../t.h"
 
 /* ---- fixture ------------------------------------------------------------------------------ */
 
