@@ -309,7 +309,9 @@ def the_demo_shows_what_it_promises(w):
     check(done.returncode == 0, done.stdout)
     for part in ("good_call.json: valid\n(exit status 0)", "bad_call.json: invalid\n",
                  "(exit status 1)", "/properties/days/type", "/properties/unit/enum",
-                 "$ agent\n" + read(os.path.join(ROOT, "examples", "expected", "agent.txt"))):
+                 "$ agent\n" + read(os.path.join(ROOT, "examples", "expected", "agent.txt")),
+                 "Three orders are open: A-17, A-21 and B-02.\n", "/properties/to/format described",
+                 "$ resume\n" + read(os.path.join(ROOT, "examples", "expected", "resume.txt"))):
         check(part in done.stdout, f"expected {part!r} in\n{done.stdout}")
 
 
