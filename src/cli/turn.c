@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "json/out.h"
 
-/* ---- options of all three ----------------------------------------------------------------- */
+/* ---- options of all three --------------------------------------------------------------- */
 
 int turn_take_common(struct turn_common *common, struct cli_args *args, int id)
 {
@@ -40,8 +40,7 @@ int turn_take_common(struct turn_common *common, struct cli_args *args, int id)
     return 0;
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 peg_format turn_format_of(const char *path)
 {
@@ -124,7 +123,7 @@ bool turn_has_begun(const struct turn_file *file, peg_str block_id)
     return peg__map_find(&file->begun, block_id);
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- telling ---------------------------------------------------------------------------- */
 
 void turn_complain(const struct turn_common *common, const char *path, const peg_error *error)
 {
@@ -179,7 +178,7 @@ peg_status turn_flush(struct peg__buf *out, peg_error *reterr)
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
-/* ---- the command ---------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 static const struct cli_command *const parts[] = {
     &cli_turn_show,

@@ -27,7 +27,7 @@ extern const struct cli_command cli_turn_show;
 extern const struct cli_command cli_turn_convert;
 extern const struct cli_command cli_turn_validate;
 
-/* ---- options of all three ----------------------------------------------------------------- */
+/* ---- options of all three --------------------------------------------------------------- */
 
 /* Above those of a command's own. */
 enum {
@@ -61,8 +61,7 @@ struct turn_common {
 /* Takes an option if it is one of the above. Returns 0, or CLI_STOP after a complaint. */
 int turn_take_common(struct turn_common *common, struct cli_args *args, int id);
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 /* Owned; starts as TURN_FILE and ends with turn_file_free(), also if it could not be loaded. */
 struct turn_file {
@@ -101,7 +100,7 @@ peg_status turn_flush(struct peg__buf *out, peg_error *reterr);
 /* Was a call under way when the turn was written, so that nobody knows what came of it? */
 bool turn_has_begun(const struct turn_file *file, peg_str block_id);
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------ */
 
 /* How to write text. Value; the buffer is borrowed. */
 struct turn_text {
@@ -119,7 +118,7 @@ void turn_put_text(const struct turn_text *how, peg_str text);
 /* "12,345". */
 void turn_put_count(struct peg__buf *out, uint64_t number);
 
-/* ---- show ----------------------------------------------------------------------------------- */
+/* ---- show ------------------------------------------------------------------------------- */
 
 struct turn_show_options {
     struct turn_common common;
@@ -136,8 +135,7 @@ peg_status turn_print(const struct turn_show_options *options, const struct turn
 peg_status turn_print_objects(const struct turn_show_options *options, const struct turn_file *file,
                               peg_error *reterr);
 
-/* ---- validate ----------------------------------------------------------------------------------
- */
+/* ---- validate --------------------------------------------------------------------------- */
 
 enum { TURN_FINDINGS = 32 }; /* more are only counted */
 

@@ -42,8 +42,10 @@ static int shown_len(peg_str s)
     return (int)(s.len <= MOST ? s.len : peg__utf8_cut(s.ptr, MOST));
 }
 
-/* ---- findings -----------------------------------------------------------------------------------
- */
+/* Room for the place of a finding. */
+enum { WHERE_SIZE = sizeof(((peg_error *)0)->where) };
+
+/* ---- findings --------------------------------------------------------------------------- */
 
 void turn_found(struct turn_findings *findings, bool is_error, const peg_error *error)
 {
@@ -81,21 +83,24 @@ static void found_in_block(struct checking *c, bool is_error, size_t i, peg_erro
     found_at(c, is_error, error, where);
 }
 
-/* "/data/namespace.slug@v1", and what is behind it. Cut where it does not fit. */
-static void name_member(const char *bag, peg_str id, const char *behind,
-                        char ret_where[sizeof(((peg_error *)0)->where)])
+/* "/data/namespace.slug@v1", and what is behind it; cut where it does not fit. PEG_ENOMEM. */
+static peg_status name_member(const char *bag, peg_str id, const char *behind,
+                              char ret_where[WHERE_SIZE], peg_error *reterr)
 {
     struct peg__buf where = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    PEG_CLEANUP(peg__freep) char *text = NULL;
+    peg_status status;
 
     peg__buf_puts(&where, bag);
     peg__json_pointer_push(id, &where);
     peg__buf_puts(&where, behind);
-    snprintf(ret_where, sizeof(((peg_error *)0)->where), "%s", where.status ? bag : where.ptr);
-    peg__buf_free(&where);
+    status = peg__buf_take(&where, &text, NULL, reterr);
+    if (!status)
+        snprintf(ret_where, WHERE_SIZE, "%s", text);
+    return status;
 }
 
-/* ---- calls and results
- * ---------------------------------------------------------------------------- */
+/* ---- calls and results ------------------------------------------------------------------ */
 
 static void check_pending(struct checking *c, size_t i, const peg_block *call)
 {
@@ -158,8 +163,7 @@ static peg_status check_result(struct checking *c, size_t i, const peg_record *r
     return PEG_OK;
 }
 
-/* ---- bytes that are elsewhere
- * ------------------------------------------------------------------------ */
+/* ---- bytes that are elsewhere ----------------------------------------------------------- */
 
 static peg_status check_reader(struct checking *c, size_t i, peg_reader *reader)
 {
@@ -197,8 +201,7 @@ static peg_status check_bytes(struct checking *c, size_t i, const peg_block *blo
     return status;
 }
 
-/* ---- keys
- * --------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 /* namespace.slug of namespace.slug@vN. */
 static peg_str without_version(peg_str id)
@@ -259,31 +262,36 @@ static void check_key(struct checking *c, peg_bag_kind kind, const peg_bag *bag,
     }
 }
 
-static void check_bag(struct checking *c, peg_bag_kind kind, const peg_bag *bag, const char *at)
+static peg_status check_bag(struct checking *c, peg_bag_kind kind, const peg_bag *bag,
+                            const char *at)
 {
+    peg_status status = PEG_OK;
     peg_str id;
 
-    for (size_t i = 0; peg_bag_at(bag, i, &id, NULL); i++) {
-        char where[sizeof(((peg_error *)0)->where)];
+    for (size_t i = 0; !status && peg_bag_at(bag, i, &id, NULL); i++) {
+        char where[WHERE_SIZE];
 
-        name_member(at, id, "", where);
-        check_key(c, kind, bag, id, where);
+        status = name_member(at, id, "", where, c->reterr);
+        if (!status)
+            check_key(c, kind, bag, id, where);
     }
+    return status;
 }
 
-/* ---- tools
- * ------------------------------------------------------------------------------------------ */
+/* ---- tools ------------------------------------------------------------------------------ */
 
-/* An error about the value of a key in data, which may stand under an older id. */
-static void found_in_data(struct checking *c, const peg_key *key, peg_error *error)
+/* An error about the value of a key in data, which may stand under an older id. PEG_ENOMEM. */
+static peg_status found_in_data(struct checking *c, const peg_key *key, peg_error *error)
 {
-    const peg_bag *data = peg_turn_data(c->turn);
-    const bool is_new = peg_bag_find(data, peg__str(key->id));
-    char where[sizeof(error->where)];
+    const bool is_new = peg_bag_find(peg_turn_data(c->turn), peg__str(key->id));
+    char where[WHERE_SIZE];
+    const peg_status status =
+        name_member("/data", peg__str(is_new || !key->n_older ? key->id : key->older[0].id),
+                    error->where, where, c->reterr);
 
-    name_member("/data", peg__str(is_new || !key->n_older ? key->id : key->older[0].id),
-                error->where, where);
-    found_at(c, true, error, where);
+    if (!status)
+        found_at(c, true, error, where);
+    return status;
 }
 
 static peg_status check_schema(struct checking *c, const peg_json *definition, size_t i,
@@ -308,8 +316,7 @@ static peg_status check_schema(struct checking *c, const peg_json *definition, s
     peg__fail_because(&error, status, "E_DEFINITION_SCHEMA", &error,
                       "the schema of '%.*s' does not compile", SHOWN(peg_json_str(name)));
     peg__error_where(&error, peg__str(at));
-    found_in_data(c, &peg_key_tool_definitions, &error);
-    return PEG_OK;
+    return found_in_data(c, &peg_key_tool_definitions, &error);
 }
 
 static peg_status check_definitions(struct checking *c)
@@ -325,10 +332,8 @@ static peg_status check_definitions(struct checking *c)
         status = peg_definitions_render(definitions, &neutral, &text, NULL, NULL, &error);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(c->reterr);
-    if (status) {
-        found_in_data(c, &peg_key_tool_definitions, &error);
-        return PEG_OK;
-    }
+    if (status)
+        return found_in_data(c, &peg_key_tool_definitions, &error);
     if (!definitions)
         return PEG_OK;
     PEG_JSON_EACH_ITEM (definitions, definition) {
@@ -340,17 +345,17 @@ static peg_status check_definitions(struct checking *c)
     return PEG_OK;
 }
 
-static void check_config(struct checking *c)
+static peg_status check_config(struct checking *c)
 {
     peg_tool_config config;
     peg_error error;
 
     if (peg_turn_tool_config(c->turn, &config, NULL, &error))
-        found_in_data(c, &peg_key_tool_config, &error);
+        return found_in_data(c, &peg_key_tool_config, &error);
+    return PEG_OK;
 }
 
-/* ---- blocks
- * ------------------------------------------------------------------------------------------ */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 static peg_status check_block(struct checking *c, size_t i)
 {
@@ -363,12 +368,12 @@ static peg_status check_block(struct checking *c, size_t i)
     else if (peg_block_kind_of(block) == PEG_BLOCK_RESULT)
         status = check_result(c, i, peg_block_record(block));
     snprintf(at, sizeof(at), "/blocks/%zu/metadata", i);
-    check_bag(c, PEG_BAG_BLOCK, peg_block_metadata(block), at);
+    if (!status)
+        status = check_bag(c, PEG_BAG_BLOCK, peg_block_metadata(block), at);
     return status ? status : check_bytes(c, i, block);
 }
 
-/* ---- the file as a whole
- * ------------------------------------------------------------------------------ */
+/* ---- the file as a whole ---------------------------------------------------------------- */
 
 /* What only a strict reader minds: members, kinds and ids that nobody here knows. */
 static peg_status check_strictly(struct checking *c)
@@ -393,8 +398,7 @@ static peg_status check_strictly(struct checking *c)
     return PEG_OK;
 }
 
-/* ---- all of it
- * ---------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static peg_status parse(struct checking *c)
 {
@@ -422,12 +426,11 @@ static peg_status check_all(struct checking *c)
 
     for (size_t i = 0; !status && i < peg_turn_len(c->turn); i++)
         status = check_block(c, i);
-    if (status)
-        return status;
-    check_bag(c, PEG_BAG_METADATA, peg_turn_metadata(c->turn), "/metadata");
-    check_bag(c, PEG_BAG_DATA, peg_turn_data(c->turn), "/data");
-    check_config(c);
-    if ((status = check_definitions(c)) || (status = check_strictly(c)))
+    if (status ||
+        (status = check_bag(c, PEG_BAG_METADATA, peg_turn_metadata(c->turn), "/metadata")) ||
+        (status = check_bag(c, PEG_BAG_DATA, peg_turn_data(c->turn), "/data")) ||
+        (status = check_config(c)) || (status = check_definitions(c)) ||
+        (status = check_strictly(c)))
         return status;
     return turn_check_rewriting(c->file, &(const struct turn_in_file){c->root, c->at}, c->findings,
                                 c->reterr);

@@ -44,8 +44,7 @@ struct convert_options {
     const char *out; /* NULL: standard output */
 };
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options ---------------------------------------------------------------------------- */
 
 /* Returns 0, or CLI_STOP after a complaint. */
 static int take(struct convert_options *o, struct cli_args *args, int id)
@@ -87,8 +86,7 @@ static peg_format choose_format(const struct convert_options *o, peg_format from
     return format;
 }
 
-/* ---- a file that is there whole or not at all --------------------------------------------------
- */
+/* ---- a file that is there whole or not at all ------------------------------------------- */
 
 static peg_status fail_out(const char *what, peg_error *reterr)
 {
@@ -170,8 +168,7 @@ static peg_status replace_file(const char *path, peg_str text, peg_error *reterr
     return status;
 }
 
-/* ---- work ---------------------------------------------------------------------------------------
- */
+/* ---- work ------------------------------------------------------------------------------- */
 
 static peg_status convert(const struct convert_options *o, const struct turn_file *file,
                           struct peg__buf *text, peg_error *reterr)

@@ -21,8 +21,7 @@
 #include "turn/block_file.h"
 #include "json/out.h"
 
-/* ---- the turn ----------------------------------------------------------------------------------
- */
+/* ---- the turn --------------------------------------------------------------------------- */
 
 static void put_string_or_null(struct peg__out *out, const char *name, peg_str text)
 {
@@ -86,8 +85,7 @@ static void put_turn(struct peg__out *out, const struct turn_file *file)
     peg__out_end_object(out);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 static const char *state_of(const struct turn_file *file, const peg_block *call)
 {

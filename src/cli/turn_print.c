@@ -47,8 +47,7 @@ struct printing {
     unsigned width;
 };
 
-/* ---- words ------------------------------------------------------------------------------------
- */
+/* ---- words ------------------------------------------------------------------------------ */
 
 static void put_body(const struct printing *p, peg_str text, const char *on)
 {
@@ -93,8 +92,7 @@ static void put_line(const struct printing *p, const char *label, peg_str text)
     turn_put_text(&how, text);
 }
 
-/* ---- the head ---------------------------------------------------------------------------------
- */
+/* ---- the head --------------------------------------------------------------------------- */
 
 static void add_member(struct peg__buf *line, const peg_json *object, const char *name,
                        const char *before, const char *after)
@@ -215,8 +213,7 @@ static void put_head(const struct printing *p)
     put_pending(p);
 }
 
-/* ---- heads of blocks ----------------------------------------------------------------------------
- */
+/* ---- heads of blocks -------------------------------------------------------------------- */
 
 static void put_time(const struct printing *p, int64_t ms)
 {
@@ -292,8 +289,7 @@ static void put_block_head(const struct printing *p, const peg_block *block, siz
     peg__buf_putc(p->out, '\n');
 }
 
-/* ---- what blocks hold
- * ----------------------------------------------------------------------------- */
+/* ---- what blocks hold ------------------------------------------------------------------- */
 
 /* Compact JSON, or whatever the model wrote. */
 static peg_status put_args(const struct printing *p, peg_str args, peg_error *reterr)

@@ -30,8 +30,7 @@ static const struct cli_option option_table[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options ---------------------------------------------------------------------------- */
 
 static bool kind_named(peg_str name, peg_block_kind *ret_kind)
 {
@@ -90,8 +89,7 @@ static int take(struct turn_show_options *o, struct cli_args *args, int id)
     return 0;
 }
 
-/* ---- work ---------------------------------------------------------------------------------------
- */
+/* ---- work ------------------------------------------------------------------------------- */
 
 size_t turn_show_from(const struct turn_show_options *options, const peg_turn *turn)
 {

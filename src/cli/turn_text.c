@@ -14,8 +14,7 @@ enum {
     LEAST = 16, /* columns of words, however narrow the terminal and deep the indentation */
 };
 
-/* ---- how wide a character is ------------------------------------------------------------------
- */
+/* ---- how wide a character is ------------------------------------------------------------ */
 
 struct range {
     uint32_t first;
@@ -61,8 +60,7 @@ static unsigned width_of(const char *text, size_t n)
     return is_in(wide, sizeof(wide) / sizeof(wide[0]), c) ? 2 : 1;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 /* A line of the terminal that is not written yet. Owned by turn_put_text(). */
 struct row {
@@ -138,8 +136,7 @@ static void put(struct row *row, const char *bytes, size_t n, unsigned width)
     }
 }
 
-/* ---- characters --------------------------------------------------------------------------------
- */
+/* ---- characters ------------------------------------------------------------------------- */
 
 static void put_escaped(struct row *row, peg_str bytes)
 {
@@ -162,7 +159,9 @@ static size_t put_character(struct row *row, peg_str rest)
         return 1;
     }
     cli_put_safe(&safe, peg__strn(rest.ptr, n));
-    if (safe.len == n)
+    if (safe.status)
+        row->text.status = safe.status;
+    else if (safe.len == n)
         put(row, rest.ptr, n, width_of(rest.ptr, n));
     else
         put_escaped(row, peg__strn(rest.ptr, n));

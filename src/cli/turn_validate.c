@@ -48,8 +48,7 @@ struct validate_turns {
     bool has_unusable;
 };
 
-/* ---- for people
- * ---------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------- */
 
 /* "  turn.yaml:9:5: warning: at /blocks/2: what is wrong (E_CODE)" */
 static void put_finding(const struct validate_turns *v, struct peg__buf *out, const char *path,
@@ -102,8 +101,7 @@ static void put_text(const struct validate_turns *v, struct peg__buf *out,
     }
 }
 
-/* ---- for programs
- * -------------------------------------------------------------------------------- */
+/* ---- for programs ----------------------------------------------------------------------- */
 
 static void put_place(struct peg__out *out, const peg_error *error)
 {
@@ -185,8 +183,7 @@ static void put_unusable_object(struct peg__buf *buf, const char *path, const pe
     peg__buf_putc(buf, '\n');
 }
 
-/* ---- verdicts
- * ------------------------------------------------------------------------------------- */
+/* ---- verdicts --------------------------------------------------------------------------- */
 
 static void send(struct peg__buf *out)
 {
@@ -243,8 +240,7 @@ static void validate_file(struct validate_turns *v, const char *path)
     turn_file_free(&file);
 }
 
-/* ---- the command
- * ----------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 static int take(struct validate_turns *v, struct cli_args *args, int id)
 {
