@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,11 +14,11 @@ static const char steps[] = "- calls: [{name: book}, {name: pay}, {name: weather
 
 static void act(peg_call *call, const peg_json *args, void *user)
 {
-    const char *tool = peg_tool_name(peg_call_tool(call));
+    const peg_tool *tool = peg_call_tool(call);
     (void)args, (void)user;
-    printf("  runs     %s\n", tool);
+    printf("  runs     %s\n", peg_tool_name(tool));
     fflush(stdout);
-    if (strcmp(tool, "pay") == 0)
+    if (peg_tool_is_destructive(tool))
         raise(SIGKILL); /* nothing is cleaned up, and nobody is told */
     peg_call_reply(call, peg_cstr("done"));
 }
@@ -36,13 +35,13 @@ static void trace(const peg_event *event, void *user)
 }
 
 /* What a process does: goes on with the turn in the store, or begins one. */
-static peg_status live(const char *path, peg_runner_config config, peg_error *e)
+static peg_status live(peg_runner_config config, peg_error *e)
 {
     peg_phase phase = PEG_PHASE_PRE_INFERENCE;
     peg_turn_store *store = NULL;
     peg_runner *runner = NULL;
     peg_turn *turn = NULL;
-    peg_status s = peg_turn_store_sqlite_new(path, &store, e);
+    peg_status s = peg_turn_store_sqlite_new("turns.db", &store, e);
     if (!s && !(s = peg_turn_store_load(store, peg_cstr("trip-1"), &turn, &phase, e)) && !turn &&
         !(s = peg_turn_new(&turn, e)) && !(s = peg_turn_set_id(turn, peg_cstr("trip-1"), e)))
         s = peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Book a seat to Oslo."), e);
@@ -57,23 +56,24 @@ static peg_status live(const char *path, peg_runner_config config, peg_error *e)
 int main(void)
 {
     static const peg_tool_def defs[] = {{"book", "Books a seat", .run = act},
-                                        {"pay", "Pays for it", .run = act},
+                                        {"pay", "Pays for it", .run = act, .destructive = true},
                                         {"weather", "Tells it", .run = act, .read_only = true}};
-    char folder[] = "/tmp/resume-XXXXXX", path[64];
+    char folder[] = "/tmp/resume-XXXXXX";
     peg_tool *t[3];
     peg_runner_config config = {.tools = t, .n_tools = 3, .on_event = trace};
     peg_script *script;
     peg_error e;
-    if (!mkdtemp(folder) || snprintf(path, sizeof(path), "%s/turns.db", folder) < 0 ||
-        peg_script_new(peg_cstr(steps), &script, &e) || peg_tool_new(&defs[0], &t[0], &e) ||
-        peg_tool_new(&defs[1], &t[1], &e) || peg_tool_new(&defs[2], &t[2], &e))
+    if (!mkdtemp(folder) || chdir(folder) || peg_script_new(peg_cstr(steps), &script, &e) ||
+        peg_tool_new(&defs[0], &t[0], &e) || peg_tool_new(&defs[1], &t[1], &e) ||
+        peg_tool_new(&defs[2], &t[2], &e))
         return 1;
     config.loop = (peg_loop){.engine = peg_script_engine, .user = script};
     if (fork() == 0)
-        return live(path, config, &e); /* a first process, which does not get far */
+        return live(config, &e); /* a first process, which does not get far */
     wait(NULL);
-    if (live(path, config, &e) || live(path, config, &e)) /* a second one; and when all is done */
-        return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
+    for (int i = 0; i < 2; i++) /* a second one; and again, when all is done */
+        if (live(config, &e))
+            return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     peg_script_unref(script), peg_tool_unref(t[0]), peg_tool_unref(t[1]), peg_tool_unref(t[2]);
-    return unlink(path) || rmdir(folder);
+    return unlink("turns.db") || rmdir(folder);
 }
