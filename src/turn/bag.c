@@ -8,7 +8,6 @@
 
 #include "turn/bag.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +17,7 @@
 #include "base/refs.h"
 #include "base/str.h"
 #include "turn/key.h"
+#include "json/json.h"
 
 struct entry {
     peg_str id;
@@ -377,13 +377,13 @@ peg_status peg_bag_upgraded(peg_bag *bag, const peg_key *key, peg_bag **ret_bag,
 
 static peg_status fail_member(peg_str id, const char *why, peg_error *reterr)
 {
-    char where[160];
-    const int len =
-        snprintf(where, sizeof(where), "/%.*s", (int)(id.len < 150 ? id.len : 150), id.ptr);
+    struct peg__buf where = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
+    peg__json_pointer_push(id, &where);
     peg__fail(reterr, PEG_EPARSE, "E_TURN_FORMAT", "'%.*s': %s", (int)(id.len < 80 ? id.len : 80),
               id.ptr, why);
-    peg__error_where(reterr, peg__strn(where, len < 0 ? 0 : strlen(where)));
+    peg__error_where(reterr, peg__buf_view(&where));
+    peg__buf_free(&where);
     return PEG_EPARSE;
 }
 

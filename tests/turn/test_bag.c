@@ -416,6 +416,19 @@ TEST(somebody_elses_name_for_a_key_is_read_as_ours_and_goes_when_ours_is_set)
     CHECK_INT(peg_bag_len(peg_turn_metadata(turn)), 1);
 }
 
+TEST(a_key_of_a_file_that_is_none_is_refused_at_its_place_by_a_strict_reader)
+{
+    DOC doc = parse("{\"a/b\":1}");
+    BAG bag = NULL;
+    peg_error error;
+
+    CHECK_INT(peg__bag_from_json(peg_json_root(doc), false, &bag, NULL), PEG_OK);
+    CHECK_INT(peg_bag_len(bag), 1);
+    CHECK_INT(peg__bag_from_json(peg_json_root(doc), true, &bag, &error), PEG_EPARSE);
+    CHECK_STR(peg__str(error.code), "E_TURN_FORMAT");
+    CHECK_STR(peg__str(error.where), "/a~1b");
+}
+
 /* ---- memory ----------------------------------------------------------------------- */
 
 TORTURE(bags_survive_any_allocation_failure)
