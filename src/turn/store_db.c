@@ -2,12 +2,14 @@
 
 #include "turn/store_db.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -200,16 +202,31 @@ static peg_status migrate(struct peg__db *db, peg_error *reterr)
 /* ---- life -------------------------------------------------------------------------------------
  */
 
-/* What was said in a conversation is for its owner alone; the files beside it get the same mode. */
+/* What was said in a conversation is for its owner alone; the files beside it get the same mode. It
+ * is made without being opened: closing it would drop the locks of another connection that this
+ * process has to it. */
 static peg_status make_file(const char *path, peg_error *reterr)
 {
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-
-    if (fd < 0)
+    if (mknod(path, S_IFREG | 0600, 0) != 0 && errno != EEXIST)
         return peg__fail(reterr, PEG_EIO, "E_TURN_STORE", "turn store '%.128s' cannot be made: %m",
                          path);
-    close(fd);
     return PEG_OK;
+}
+
+/* Switching a new file to a write-ahead log does not wait for others who are doing the same. */
+static peg_status open_patiently(struct peg__db *db, peg_error *reterr)
+{
+    enum { PAUSE_MS = 5 };
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * PEG_NS_PER_MS};
+    peg_status status = PEG_ESTATE;
+
+    for (int waited = 0; status == PEG_ESTATE; waited += PAUSE_MS) {
+        status = peg__sqlite_open(db->path, PEG__SQLITE_WRITE, &db->sqlite, reterr);
+        if (status != PEG_ESTATE || waited >= PEG_LIMIT_SQLITE_BUSY_MS)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return status;
 }
 
 static peg_status prepare(struct peg__db *db, peg_error *reterr)
@@ -226,7 +243,7 @@ static peg_status start(struct peg__db *db, peg_error *reterr)
     peg_status status = make_file(db->path, reterr);
 
     if (!status)
-        status = peg__sqlite_open(db->path, PEG__SQLITE_WRITE, &db->sqlite, reterr);
+        status = open_patiently(db, reterr);
     /* Saved means saved, also if the power goes. */
     if (!status)
         status = peg__sqlite_exec(db->sqlite, "PRAGMA synchronous = FULL", reterr);

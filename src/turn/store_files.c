@@ -367,7 +367,7 @@ static peg_status read_text(const struct peg__dir *dir, const char *name,
                             const struct peg__dir_file *file, const peg_turn_read_options *how,
                             struct loaded *ret_loaded, peg_error *reterr)
 {
-    struct loaded loaded = {NULL};
+    struct loaded loaded = {.turn = NULL};
     peg_error why;
     peg_status status = peg_turn_read(peg__strn(file->bytes, file->len), how, &loaded.turn, &why);
 
@@ -392,7 +392,7 @@ static peg_status load_file(struct peg__dir *dir, const char *name,
 {
     PEG_CLEANUP(peg_spool_store_unrefp) peg_spool_store *bytes = NULL;
     peg_turn_read_options how = *options;
-    struct peg__dir_file file = {NULL};
+    struct peg__dir_file file = {.bytes = NULL};
     peg_status status = spool_of(dir, name, &bytes, reterr);
 
     if (!status)
@@ -412,7 +412,7 @@ static peg_status files_load(void *self, peg_str id, const peg_turn_read_options
                              peg_turn **ret_turn, peg_phase *ret_phase, peg_error *reterr)
 {
     struct peg__dir *dir = self;
-    struct loaded loaded = {NULL};
+    struct loaded loaded = {.turn = NULL};
     char name[PEG__DIR_NAME + 1];
     peg_status status;
 
@@ -480,7 +480,7 @@ static peg_status list_by_member(const struct listing *listing, const char *name
 {
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
     PEG_CLEANUP(peg__freep) char *bytes = NULL;
-    struct peg__dir_file file = {NULL};
+    struct peg__dir_file file = {.bytes = NULL};
     peg_turn_info info;
     peg_str member;
     peg_status status = peg__dir_read(listing->dir, name, PEEK_BYTES, &file, reterr);
@@ -504,7 +504,7 @@ static peg_status list_by_member(const struct listing *listing, const char *name
 static peg_status list_whole(const struct listing *listing, const char *name, peg_error *reterr)
 {
     const peg_turn_read_options how = {0};
-    struct loaded loaded = {NULL};
+    struct loaded loaded = {.turn = NULL};
     peg_status status = load_file(listing->dir, name, &how, &loaded, reterr);
 
     if (!status && loaded.turn)

@@ -6,7 +6,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../t.h"
@@ -49,6 +52,47 @@ static inline void folder_remove(int at, const char *name)
     if (entries)
         closedir(entries);
     unlinkat(at, name, AT_REMOVEDIR);
+}
+
+/* ---- other processes ------------------------------------------------------------------------ */
+
+enum { CHILD_KILLED = 0, CHILD_WELL = 1, MAX_CHILDREN = 4 };
+
+/* A child ends without cleaning up, which valgrind would take for leaks and change its exit status:
+ * what it has to say stands in memory that it shares with its parent. */
+static volatile int *child_verdicts;
+
+/* As fork(). */
+static inline pid_t child_start(int number)
+{
+    if (!child_verdicts) {
+        void *shared = mmap(NULL, sizeof(int) * MAX_CHILDREN, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        CHECK(shared != MAP_FAILED);
+        child_verdicts = shared;
+    }
+    child_verdicts[number] = CHILD_KILLED;
+    fflush(stdout);
+    return fork();
+}
+
+static inline _Noreturn void child_end(int number, int verdict)
+{
+    child_verdicts[number] = verdict;
+    kill(getpid(), SIGKILL);
+    for (;;)
+        pause();
+}
+
+/* What a child said before its end. */
+static inline int child_wait(int number, pid_t child)
+{
+    int status = 0;
+
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    return child_verdicts[number];
 }
 
 /* ---- kinds of stores --------------------------------------------------------------------- */

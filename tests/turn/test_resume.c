@@ -10,9 +10,7 @@
  * goes on from the store. What tools did stands in a log, on the disk before anything else happens.
  */
 
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "pegboard/pool.h"
 #include "pegboard/runner.h"
@@ -77,7 +75,7 @@ static void act(peg_call *call, const peg_json *args, void *user)
     len = snprintf(line, sizeof(line), "%d\n", (int)n);
     point();
     if (write(log, line, (size_t)len) != len || fsync(log) != 0)
-        _exit(9);
+        child_end(0, 9);
     point();
     peg_call_replyf(call, "did %d", (int)n);
 }
@@ -123,13 +121,13 @@ static peg_turn *turn_to_run(peg_turn_store *store, bool *ret_is_over)
     peg_phase phase = PEG_PHASE_PRE_INFERENCE;
 
     if (peg_turn_store_load(store, peg_cstr("t1"), &turn, &phase, NULL))
-        _exit(3);
+        child_end(0, 3);
     *ret_is_over = turn && peg_turn_is_over(turn, phase);
     return turn ? turn : turn_saying("t1", "go");
 }
 
-/* Ends with 0 when the conversation has come to its end. */
-static void live(const struct story *story)
+/* Ends well when the conversation has come to its end. */
+static _Noreturn void live(const struct story *story)
 {
     char path[128];
     peg_turn_store *store = NULL;
@@ -150,36 +148,33 @@ static void live(const struct story *story)
 
     if (log < 0 || story->world.kind->open(story->world.folder, &store, NULL) ||
         (story->n_parallel > 1 && peg_pool_new(NULL, &pool, NULL)))
-        _exit(2);
+        child_end(0, 2);
     config.loop.snapshot_user = store;
     config.loop.call.pool = pool;
     turn = turn_to_run(store, &is_over);
     if (is_over)
-        _exit(0);
+        child_end(0, CHILD_WELL);
     if (peg_runner_new(&config, &runner, NULL) ||
         peg_runner_run(runner, NULL, turn, &outcome, NULL))
-        _exit(4);
-    _exit(outcome.end == PEG_END_ACK ? 0 : 5);
+        child_end(0, 4);
+    child_end(0, outcome.end == PEG_END_ACK ? CHILD_WELL : 5);
 }
 
 /* True if it got to the end, false if it was killed. */
 static bool run_process(const struct story *story, int kill_at)
 {
-    int status = -1;
-    pid_t child;
+    const pid_t child = child_start(0);
+    int verdict;
 
-    fflush(stdout);
-    child = fork();
     if (child == 0) {
         atomic_store(&n_points, 0);
         killed_at = kill_at;
         live(story);
     }
-    CHECK_INT(waitpid(child, &status, 0), child);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        return false;
-    CHECK_INT(status, 0);
-    return true;
+    verdict = child_wait(0, child);
+    if (verdict != CHILD_KILLED)
+        CHECK_INT(verdict, CHILD_WELL);
+    return verdict == CHILD_WELL;
 }
 
 /* ---- what is known from outside ----------------------------------------------------------------

@@ -3,9 +3,7 @@
 /* What is particular about turns in files: what the files are, and what others may do to them. */
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "store_world.h"
 #include "turn/store_dir.h"
@@ -399,7 +397,6 @@ TEST(a_disk_that_is_full_is_an_error_and_the_state_before_stays)
     struct world w;
     TURN turn = turn_saying("t1", "hello");
     TURN larger = NULL;
-    int status = -1;
     pid_t child;
 
     world_init(&w, files);
@@ -408,21 +405,19 @@ TEST(a_disk_that_is_full_is_an_error_and_the_state_before_stays)
     for (int i = 0; i < 1000; i++)
         say(larger, "more");
 
-    fflush(stdout);
-    child = fork();
+    child = child_start(0);
     if (child == 0) {
         const struct rlimit limit = {4096, 4096};
         peg_error error = {0};
 
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
-        _exit(peg_turn_store_save(w.store, larger, PEG_PHASE_FINAL, &error) == PEG_EIO &&
-                      strcmp(error.code, "E_TURN_STORE") == 0 && error.message[0]
-                  ? 0
-                  : 1);
+        child_end(0, peg_turn_store_save(w.store, larger, PEG_PHASE_FINAL, &error) == PEG_EIO &&
+                             strcmp(error.code, "E_TURN_STORE") == 0 && error.message[0]
+                         ? CHILD_WELL
+                         : 2);
     }
-    CHECK_INT(waitpid(child, &status, 0), child);
-    CHECK_INT(status, 0);
+    CHECK_INT(child_wait(0, child), CHILD_WELL);
     check_loads(&w, turn);
     world_done(&w);
 }

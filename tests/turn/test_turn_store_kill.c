@@ -6,8 +6,6 @@
  * returned for.
  */
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "store_world.h"
@@ -62,14 +60,14 @@ static void save_for_ever(const struct world *w, int acks)
 
     if (w->kind->open(w->folder, &store, NULL) ||
         peg_turn_store_load(store, peg_cstr("t1"), &turn, NULL, NULL))
-        _exit(1);
+        child_end(0, 2);
     if (!turn)
         turn = turn_named(peg_cstr("t1"));
     for (n = state_of(turn) + 1;; n++) {
         add_state(turn, n);
         if (peg_turn_store_save(store, turn, PEG_PHASE_POST_CALL, NULL) ||
             write(acks, &n, sizeof(n)) != (ssize_t)sizeof(n))
-            _exit(1);
+            child_end(0, 3);
     }
 }
 
@@ -78,12 +76,10 @@ static unsigned run_and_kill(const struct world *w, unsigned last, long wait_us)
 {
     const struct timespec wait = {.tv_nsec = wait_us * 1000};
     int acks[2];
-    int status = 0;
     pid_t child;
 
     CHECK_INT(pipe(acks), 0);
-    fflush(stdout);
-    child = fork();
+    child = child_start(0);
     if (child == 0)
         save_for_ever(w, acks[1]);
     close(acks[1]);
@@ -92,8 +88,7 @@ static unsigned run_and_kill(const struct world *w, unsigned last, long wait_us)
     CHECK_INT(read(acks[0], &last, sizeof(last)), sizeof(last));
     nanosleep(&wait, NULL);
     CHECK_INT(kill(child, SIGKILL), 0);
-    CHECK_INT(waitpid(child, &status, 0), child);
-    CHECK(WIFSIGNALED(status));
+    CHECK_INT(child_wait(0, child), CHILD_KILLED);
     while (read(acks[0], &last, sizeof(last)) == (ssize_t)sizeof(last))
         continue;
     close(acks[0]);
@@ -146,30 +141,42 @@ static bool hear_all(const peg_turn_info *info, void *user)
 }
 
 /* Saves a turn of its own and one that both have, which is also removed. */
+static peg_status save_both(peg_turn_store *store, const peg_turn *mine, const peg_turn *shared,
+                            unsigned n, peg_error *reterr)
+{
+    TURN loaded = NULL;
+    peg_status status = peg_turn_store_save(store, mine, PEG_PHASE_FINAL, reterr);
+
+    if (!status)
+        status = peg_turn_store_save(store, shared, PEG_PHASE_FINAL, reterr);
+    if (!status)
+        status = peg_turn_store_load(store, peg_turn_id(mine), &loaded, NULL, reterr);
+    if (!status)
+        CHECK(loaded && state_of(loaded) == n);
+    if (!status && n % 7 == 0)
+        status = peg_turn_store_remove(store, peg_turn_id(shared), reterr);
+    if (!status && n % 5 == 0)
+        status = peg_turn_store_list(store, peg_cstr(""), hear_all, NULL, reterr);
+    return status;
+}
+
 static bool save_beside(const struct world *w, const char *own)
 {
-    peg_turn_store *store = NULL;
-    peg_turn *mine = turn_named(peg_cstr(own));
-    peg_turn *shared = turn_named(peg_cstr("shared"));
-    bool is_well = !w->kind->open(w->folder, &store, NULL);
+    TURN mine = turn_named(peg_cstr(own));
+    TURN shared = turn_named(peg_cstr("shared"));
+    PEG_CLEANUP(peg_turn_store_unrefp) peg_turn_store *store = NULL;
+    peg_error error;
+    peg_status status = w->kind->open(w->folder, &store, &error);
 
-    for (unsigned n = 1; is_well && n <= N_SAVES; n++) {
-        peg_turn *loaded = NULL;
-
+    for (unsigned n = 1; !status && n <= N_SAVES; n++) {
         add_state(mine, n);
         add_state(shared, n);
-        is_well = !peg_turn_store_save(store, mine, PEG_PHASE_FINAL, NULL) &&
-                  !peg_turn_store_save(store, shared, PEG_PHASE_FINAL, NULL) &&
-                  !peg_turn_store_load(store, peg_cstr(own), &loaded, NULL, NULL) && loaded &&
-                  state_of(loaded) == n &&
-                  (n % 7 || !peg_turn_store_remove(store, peg_cstr("shared"), NULL)) &&
-                  (n % 5 || !peg_turn_store_list(store, peg_cstr(""), hear_all, NULL, NULL));
-        peg_turn_free(loaded);
+        status = save_both(store, mine, shared, n, &error);
     }
-    peg_turn_free(mine);
-    peg_turn_free(shared);
-    peg_turn_store_unref(store);
-    return is_well;
+    if (status)
+        printf("# %s: %s\n", own, error.message);
+    fflush(stdout);
+    return !status;
 }
 
 static void save_together(const struct store_kind *kind)
@@ -179,18 +186,13 @@ static void save_together(const struct store_kind *kind)
     pid_t children[2];
 
     folder_make(w.folder);
-    fflush(stdout);
     for (int i = 0; i < 2; i++) {
-        children[i] = fork();
+        children[i] = child_start(i);
         if (children[i] == 0)
-            _exit(save_beside(&w, names[i]) ? 0 : 1);
+            child_end(i, save_beside(&w, names[i]) ? CHILD_WELL : 2);
     }
-    for (int i = 0; i < 2; i++) {
-        int status = -1;
-
-        CHECK_INT(waitpid(children[i], &status, 0), children[i]);
-        CHECK_INT(status, 0);
-    }
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(child_wait(i, children[i]), CHILD_WELL);
     world_open(&w);
     for (int i = 0; i < 2; i++) {
         TURN loaded = load(&w, peg_cstr(names[i]));

@@ -2,9 +2,7 @@
 
 /* What is particular about turns in SQLite: what is stored once, what goes, what is refused. */
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/sqlite.h"
 #include "store_world.h"
@@ -355,8 +353,8 @@ TEST(a_block_that_is_missing_or_another_makes_the_turn_unreadable)
         "UPDATE turns SET data = zeroblob(32)",
         "UPDATE turns SET phase = 'never'",
         /* The same block twice. */
-        "UPDATE pages SET hashes = substr(hashes, 1, 32) || substr(hashes, 1, 32)"
-        " || substr(hashes, 65)",
+        ("UPDATE pages SET hashes = substr(hashes, 1, 32) || substr(hashes, 1, 32)"
+         " || substr(hashes, 65)"),
     };
 
     for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
@@ -446,7 +444,6 @@ TEST(a_disk_that_is_full_is_an_error_and_the_state_before_stays)
     struct world w;
     TURN turn = turn_saying("t1", "hello");
     TURN larger = NULL;
-    int status = -1;
     pid_t child;
 
     world_init(&w, in_sqlite);
@@ -455,8 +452,7 @@ TEST(a_disk_that_is_full_is_an_error_and_the_state_before_stays)
     CHECK_INT(peg_turn_copy(turn, &larger, NULL), PEG_OK);
     add_result(larger, "c1", 4 << 20);
 
-    fflush(stdout);
-    child = fork();
+    child = child_start(0);
     if (child == 0) {
         const struct rlimit limit = {1 << 20, 1 << 20};
         peg_error error = {0};
@@ -464,14 +460,13 @@ TEST(a_disk_that_is_full_is_an_error_and_the_state_before_stays)
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
         if (open_sqlite(w.folder, &w.store, NULL))
-            _exit(2);
-        _exit(peg_turn_store_save(w.store, larger, PEG_PHASE_FINAL, &error) == PEG_EIO &&
-                      strcmp(error.code, "E_TURN_STORE") == 0 && error.message[0]
-                  ? 0
-                  : 1);
+            child_end(0, 3);
+        child_end(0, peg_turn_store_save(w.store, larger, PEG_PHASE_FINAL, &error) == PEG_EIO &&
+                             strcmp(error.code, "E_TURN_STORE") == 0 && error.message[0]
+                         ? CHILD_WELL
+                         : 2);
     }
-    CHECK_INT(waitpid(child, &status, 0), child);
-    CHECK_INT(status, 0);
+    CHECK_INT(child_wait(0, child), CHILD_WELL);
     world_open(&w);
     check_loads(&w, turn);
     check_counts(&w);
