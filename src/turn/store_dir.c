@@ -21,7 +21,6 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/id.h"
 #include "base/mem.h"
 #include "base/str.h"
