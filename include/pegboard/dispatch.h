@@ -62,7 +62,9 @@ typedef enum peg_advertise {
                              * do not count */
 } peg_advertise;
 
-/* Calls that an earlier run left without a result, found before the model is asked. */
+/* Calls that an earlier run left without a result, found before the model is asked. Where a host's
+ * executor runs the calls, only those are known as left that are marked as begun. A turn may come
+ * from somebody who put calls into it that no model asked for: run it with PEG_PENDING_UNKNOWN. */
 typedef enum peg_pending_policy {
     /* Run; but one that had begun (pegboard.calls_started@v1) only if its tool is read_only or
      * idempotent. Else it is answered with E_OUTCOME_UNKNOWN: it is not run twice. */
@@ -199,7 +201,8 @@ PEG_API PEG_MUST_USE peg_status peg_registry_bind(peg_registry *registry, peg_di
 
 /* Runs the calls of the turn that have no result yet and adds their results, in call order: what
  * the standard executor does after the engine. ret_n (may be NULL): how many ran. PEG_ESTATE
- * (E_CALLS_RUNNING) from within one of them. */
+ * (E_CALLS_RUNNING) from within one of them. Those that an earlier run had begun are treated as
+ * peg_pending_policy says. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n,
                                                        peg_error *reterr);
 /* What the model is to be offered now, as the loop's policy has it: the neutral form

@@ -184,7 +184,7 @@ static void look_again(const peg_dispatch *dispatch, struct asking *asking)
 static peg_status auto_ack(peg_dispatch *dispatch, const struct asking *asking, peg_error *reterr)
 {
     if (asking->wants_tools || peg_dispatch_is_signalled(dispatch) ||
-        !acks_by_itself(dispatch->loop))
+        dispatch->stops_after_iteration || !acks_by_itself(dispatch->loop))
         return PEG_OK;
     return peg_dispatch_ack(dispatch, reterr);
 }
@@ -200,7 +200,8 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
     if (loop->engine && goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
         status = peg__dispatch_settle_pending(dispatch, reterr);
     asking.n_calls = count_calls(dispatch);
-    if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
+    if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch) &&
+        !dispatch->stops_after_iteration)
         status = execute(dispatch, reterr);
     look_again(dispatch, &asking);
     if (goes_on(dispatch, status))
@@ -225,7 +226,7 @@ static peg_status iterate(peg_dispatch *dispatch, peg_error *reterr)
         return status;
     peg__turn_swap_in(dispatch->target, dispatch->turn);
     end_span(dispatch->ctx, &span, &end);
-    if (!dispatch->stops_after_iteration)
+    if (!dispatch->stops_after_iteration || peg_dispatch_is_acked(dispatch))
         return PEG_OK;
     if (reterr)
         *reterr = dispatch->stop_error;

@@ -10,6 +10,7 @@
  *   dispatch_sync.c     definitions and settings on the turn, before the model is asked
  *   dispatch_forge.c    the queries of the artifacts that there are
  *   dispatch_calls.c    running the calls a model asked for
+ *   dispatch_left.c     calls that an earlier run left: which may have run
  *   dispatch_signal.c   ack, nack, abort, and who hears of an ack
  *   dispatch_report.c   what executors tell, and what they ask of the storage
  */
@@ -67,12 +68,16 @@ peg_status peg__dispatch_infer(peg_dispatch *dispatch, peg_error *reterr);
 /* The settings that hold now, from loop and turn. */
 peg_status peg__dispatch_read_config(peg_dispatch *dispatch, peg_error *reterr);
 bool peg__dispatch_uses_tools(const peg_dispatch *dispatch);
-/* By the policy for what an earlier run left: it had begun, and cannot be run twice. */
-bool peg__dispatch_must_not_run(peg_dispatch *dispatch, const peg_block *call);
-/* Answers calls without running them: all that are pending, or those that must not run. */
+/* Answers calls without running them: all that are pending, or those for which `must` is true. */
+typedef bool (*peg__must_fn)(peg_dispatch *dispatch, const peg_block *call, void *user);
 peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error *why,
                                         peg_error *reterr);
-peg_status peg__dispatch_close_unknown(peg_dispatch *dispatch, peg_error *reterr);
+peg_status peg__dispatch_refuse_those(peg_dispatch *dispatch, const peg_error *why,
+                                      peg__must_fn must, void *user, peg_error *reterr);
+/* Answers with E_OUTCOME_UNKNOWN what an earlier run left and the loop's policy does not let run:
+ * all that is pending was left; or only what is marked as begun was. */
+peg_status peg__dispatch_close_left(peg_dispatch *dispatch, peg_error *reterr);
+peg_status peg__dispatch_close_begun(peg_dispatch *dispatch, peg_error *reterr);
 /* Tells whoever keeps turns; PEG_OK if nobody does. */
 peg_status peg__snapshot(peg_ctx *ctx, const peg_loop *loop, const peg_turn *turn, peg_phase phase,
                          peg_error *reterr);

@@ -29,6 +29,7 @@ struct batch {
     size_t max_calls;
     size_t n_begun;
     size_t n_ended;
+    size_t n_answered; /* all before it have a result on the turn; n_ended unless one was lost */
     struct peg__run *runs; /* a ring of `width`: run i is at i % width */
     size_t width;
     struct peg__run_tap tap;
@@ -39,18 +40,28 @@ struct batch {
 
 /* ---- for those who resume ------------------------------------------------------- */
 
-/* Those between n_ended and `end` have begun and have no result. */
+static bool is_answered(const struct batch *batch, size_t i)
+{
+    return peg_turn_result_of(batch->dispatch->turn, peg_block_id(batch->blocks[i])) != NULL;
+}
+
+/* Those before `end` that have no result have begun; also one that came to its end, but whose
+ * result could not be put on the turn. */
 static peg_status mark_begun(struct batch *batch, size_t end, peg_error *reterr)
 {
     peg_turn *turn = batch->dispatch->turn;
     peg_json_builder *b;
 
-    if (batch->n_ended == end)
+    while (batch->n_answered < end && is_answered(batch, batch->n_answered))
+        batch->n_answered++;
+    if (batch->n_answered == end)
         return peg_turn_unset(turn, &peg_key_calls_started, reterr);
     b = peg_json_builder_new();
     peg_json_add_array(b);
-    for (size_t i = batch->n_ended; i < end; i++)
-        peg_json_add_string(b, peg_block_id(batch->blocks[i]));
+    for (size_t i = batch->n_answered; i < end; i++) {
+        if (!is_answered(batch, i))
+            peg_json_add_string(b, peg_block_id(batch->blocks[i]));
+    }
     peg_json_add_end(b);
     return peg_turn_set_built(turn, &peg_key_calls_started, b, reterr);
 }
@@ -116,6 +127,12 @@ static peg_status make_handle(struct batch *batch, peg_str call_id, peg_str *ret
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
+/* After a nack nobody will see what a handler answers; an ack lets the iteration finish. */
+static bool is_ended_early(const struct batch *batch)
+{
+    return peg_dispatch_nack_error(batch->dispatch) || peg__dispatch_is_stopped(batch->dispatch);
+}
+
 static peg_status begin_next(struct batch *batch, peg_error *reterr)
 {
     const peg_block *block = batch->blocks[batch->n_begun];
@@ -127,9 +144,10 @@ static peg_status begin_next(struct batch *batch, peg_error *reterr)
 
     if (!status)
         status = snapshot(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
-    if (!status)
-        status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
-                                &request, &batch->options, &batch->tap, reterr);
+    if (status || is_ended_early(batch)) /* perhaps by whoever keeps the turn */
+        return status;
+    status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
+                            &request, &batch->options, &batch->tap, reterr);
     if (!status)
         batch->n_begun++;
     return status;
@@ -167,8 +185,7 @@ static peg_status end_oldest(struct batch *batch, peg_error *reterr)
     return status;
 }
 
-/* ---- answered without being run
- * ------------------------------------------------------------------- */
+/* ---- answered without being run --------------------------------------------------- */
 
 static peg_status refuse_one(struct batch *batch, const peg_block *block, const peg_error *why,
                              peg_error *reterr)
@@ -231,12 +248,10 @@ static peg_status refuse_after_failure(struct batch *batch, peg_error *reterr)
 
 /* ---- all of them ---------------------------------------------------------------- */
 
-/* After a nack nobody will see what a handler answers; an ack lets the iteration finish. */
 static bool may_begin(const struct batch *batch, size_t n_calls)
 {
     return batch->n_begun < n_calls && batch->n_begun - batch->n_ended < batch->width &&
-           !batch->is_given_up && !peg_dispatch_nack_error(batch->dispatch) &&
-           !peg__dispatch_is_stopped(batch->dispatch);
+           !batch->is_given_up && !is_ended_early(batch);
 }
 
 /* Whatever was begun is ended, also after a failure: its handler may still hold a thread. */
@@ -299,7 +314,8 @@ static peg_status set_options(struct batch *batch, peg_error *reterr)
 
     batch->options = loop->call;
     if (!batch->options.timeout_ms)
-        batch->options.timeout_ms = (config->timeout_ns + 999999) / 1000000;
+        batch->options.timeout_ms =
+            config->timeout_ns / 1000000 + (config->timeout_ns % 1000000 > 0);
     set_retries(&batch->options, config);
     batch->is_kept = peg__snapshot_is_wanted(batch->dispatch->ctx, loop);
     batch->max_calls = max_calls < 0 ? SIZE_MAX : max_calls ? (size_t)max_calls : PEG_LIMIT_CALLS;
@@ -321,16 +337,14 @@ static void release(struct batch *batch)
 
 /* ---- without running them --------------------------------------------------------- */
 
-/* Those of which `must` is true, all if it is NULL. */
-static peg_status refuse_those(peg_dispatch *dispatch, const peg_error *why,
-                               bool (*must)(peg_dispatch *dispatch, const peg_block *call),
-                               peg_error *reterr)
+peg_status peg__dispatch_refuse_those(peg_dispatch *dispatch, const peg_error *why,
+                                      peg__must_fn must, void *user, peg_error *reterr)
 {
     struct batch batch = {.dispatch = dispatch, .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
     peg_status status = collect(&batch, reterr);
 
     for (size_t i = 0; i < batch.n_blocks && !status; i++) {
-        if (!must || must(dispatch, batch.blocks[i]))
+        if (!must || must(dispatch, batch.blocks[i], user))
             status = refuse_one(&batch, batch.blocks[i], why, reterr);
     }
     release(&batch);
@@ -340,18 +354,7 @@ static peg_status refuse_those(peg_dispatch *dispatch, const peg_error *why,
 peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error *why,
                                         peg_error *reterr)
 {
-    return refuse_those(dispatch, why, NULL, reterr);
-}
-
-peg_status peg__dispatch_close_unknown(peg_dispatch *dispatch, peg_error *reterr)
-{
-    peg_error why;
-
-    peg__fail(&why, PEG_ESTATE, "E_OUTCOME_UNKNOWN",
-              "it is not known whether this call was carried out: the run that began it did not "
-              "come to its end. It was not repeated; find out what is the case before you call "
-              "it again");
-    return refuse_those(dispatch, &why, peg__dispatch_must_not_run, reterr);
+    return peg__dispatch_refuse_those(dispatch, why, NULL, NULL, reterr);
 }
 
 /* ---- running them ----------------------------------------------------------------- */
@@ -361,8 +364,10 @@ static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *re
     struct batch batch = {.dispatch = dispatch,
                           .tap = {.announce = announce, .user = &batch},
                           .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
-    peg_status status = collect(&batch, reterr);
+    peg_status status = peg__dispatch_close_begun(dispatch, reterr);
 
+    if (!status)
+        status = collect(&batch, reterr);
     if (!status && batch.n_blocks)
         status = set_options(&batch, reterr);
     if (!status && batch.n_blocks) {

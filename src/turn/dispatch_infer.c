@@ -30,16 +30,19 @@ static size_t count_pending(const peg_turn *turn)
 
 /* ---- the model ------------------------------------------------------------------ */
 
-static size_t count_calls(const peg_dispatch *dispatch)
+/* How many calls stand in the turn beyond those; an engine may take some out. */
+static size_t count_calls(const peg_dispatch *dispatch, size_t beyond)
 {
-    return peg_turn_count(dispatch->turn, PEG_BLOCKS(PEG_BLOCK_CALL));
+    const size_t n = peg_turn_count(dispatch->turn, PEG_BLOCKS(PEG_BLOCK_CALL));
+
+    return n > beyond ? n - beyond : 0;
 }
 
 static peg_status ask(peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_clock *clock = peg_ctx_clock(dispatch->ctx);
     const int64_t started_ns = peg_clock_mono_ns(clock);
-    const size_t n_calls = count_calls(dispatch);
+    const size_t n_calls = count_calls(dispatch, 0);
     peg_event event = {.kind = PEG_EVENT_INFERENCE_START};
     peg_status status;
 
@@ -52,7 +55,7 @@ static peg_status ask(peg_dispatch *dispatch, peg_error *reterr)
     event.kind = PEG_EVENT_INFERENCE_END;
     event.u.inference.is_error = status != PEG_OK;
     event.u.inference.duration_ns = peg_clock_mono_ns(clock) - started_ns;
-    event.u.inference.n_calls = count_calls(dispatch) - n_calls;
+    event.u.inference.n_calls = count_calls(dispatch, n_calls);
     if (status ||
         peg_turn_get(dispatch->turn, &peg_key_inference_result, &event.u.inference.result, NULL))
         event.u.inference.result = NULL;
@@ -125,43 +128,6 @@ static peg_status run_asked(peg_dispatch *dispatch, peg_error *reterr)
 
 /* ---- what an earlier run left --------------------------------------------------- */
 
-static bool has_begun(const peg_turn *turn, peg_str block_id)
-{
-    const peg_json *begun;
-
-    if (peg_turn_get(turn, &peg_key_calls_started, &begun, NULL) || !begun)
-        return false;
-    PEG_JSON_EACH_ITEM (begun, item) {
-        if (peg__str_eq(peg_json_str(item), block_id))
-            return true;
-    }
-    return false;
-}
-
-/* May it run again? Nobody knows whether it ran. */
-static bool is_repeatable(peg_dispatch *dispatch, peg_str name)
-{
-    peg_tool *tool = peg_registry_get(dispatch->registry, name);
-    const bool is = tool && (peg_tool_is_idempotent(tool) || peg_tool_is_read_only(tool));
-
-    peg_tool_unref(tool);
-    return is;
-}
-
-bool peg__dispatch_must_not_run(peg_dispatch *dispatch, const peg_block *call)
-{
-    switch (dispatch->loop->pending) {
-    case PEG_PENDING_RUN:
-        return false;
-    case PEG_PENDING_UNKNOWN:
-        return true;
-    case PEG_PENDING_SAFE:
-        break;
-    }
-    return has_begun(dispatch->turn, peg_block_id(call)) &&
-           !is_repeatable(dispatch, peg_block_tool(call));
-}
-
 peg_status peg__dispatch_settle_pending(peg_dispatch *dispatch, peg_error *reterr)
 {
     peg_status status;
@@ -170,7 +136,7 @@ peg_status peg__dispatch_settle_pending(peg_dispatch *dispatch, peg_error *reter
         return PEG_OK;
     status = peg__dispatch_read_config(dispatch, reterr);
     if (!status)
-        status = peg__dispatch_close_unknown(dispatch, reterr);
+        status = peg__dispatch_close_left(dispatch, reterr);
     if (!status && count_pending(dispatch->turn))
         status = answer_calls(dispatch, PEG_STEP_CONTINUE, reterr);
     if (!status)
@@ -190,7 +156,8 @@ peg_status peg__dispatch_infer(peg_dispatch *dispatch, peg_error *reterr)
 
     if ((status = peg_dispatch_sync(dispatch, reterr)) ||
         (status = snapshot(dispatch, PEG_PHASE_PRE_INFERENCE, reterr)) ||
-        (status = ask(dispatch, reterr)) || peg__dispatch_is_over(dispatch))
+        peg__dispatch_is_over(dispatch) || (status = ask(dispatch, reterr)) ||
+        peg__dispatch_is_over(dispatch))
         return status;
     status = snapshot(dispatch, PEG_PHASE_POST_INFERENCE, reterr);
     return status ? status : run_asked(dispatch, reterr);
