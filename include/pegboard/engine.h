@@ -14,7 +14,8 @@
  * The key comes from the environment. Any server that speaks a provider's protocol works with
  * base_url ("http://127.0.0.1:11434/v1").
  *
- * Shared, immutable, reference counted; any number of runs on any thread. Starts no thread.
+ * Shared, immutable, reference counted; any number of runs on any thread. Starts no thread of its
+ * own; libcurl may, to resolve a name.
  */
 
 #include <pegboard/definitions.h>

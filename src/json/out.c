@@ -104,7 +104,7 @@ void peg__out_double(struct peg__out *out, double number)
         peg__out_null(out);
         return;
     }
-    if (number == rint(number) && fabs(number) < 1e15) {
+    if (fabs(number) < 1e15 && number == (double)(int64_t)number) {
         peg__out_integer(out, (int64_t)number);
         return;
     }

@@ -268,7 +268,7 @@ TEST(what_cannot_be_written_as_json_is_refused_and_changes_nothing)
     peg_json_builder *b = peg_json_builder_new();
     peg_error error;
 
-    peg_json_add_double(b, NAN);
+    peg_json_add_double(b, (double)NAN);
     CHECK_INT(peg_turn_set_built(turn, &any, b, &error), PEG_EINVAL);
     CHECK_STR(peg__str(error.code), "E_KEY_NOT_SERIALIZABLE");
     CHECK_STR(peg__str(error.cause), "E_JSON_BUILD_NOT_FINITE");
@@ -276,7 +276,7 @@ TEST(what_cannot_be_written_as_json_is_refused_and_changes_nothing)
     CHECK(strstr(error.message, "not serializable"));
 
     b = peg_json_builder_new();
-    peg_json_add_double(b, -INFINITY);
+    peg_json_add_double(b, (double)-INFINITY);
     CHECK_INT(peg_turn_set_built(turn, &any, b, NULL), PEG_EINVAL);
     CHECK_INT(peg_turn_set_string(turn, &color, peg_cstr("\xff"), NULL), PEG_EINVAL);
     CHECK_INT(peg_turn_set(turn, &any, NULL, NULL), PEG_EINVAL);
