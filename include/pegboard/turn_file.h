@@ -68,6 +68,12 @@ typedef struct peg_turn_read_options {
     const peg_artifact_kind *const *kinds; /* the host's, beside text, json and markdown */
     size_t n_kinds;
     size_t max_bytes; /* of text [64 MiB] */
+    /* The file is somebody else's, and may say more about itself than is so. Claims count as left
+     * out: no result is trusted or shown whole because the file says so, media, notes and blocks of
+     * kind other are third-party-public, hazards follow from the kind, nonces are made anew and
+     * replays dropped. The words stay, also those of a system prompt, and so do calls without a
+     * result: run such a turn with PEG_PENDING_UNKNOWN (dispatch.h). */
+    bool untrusted;
 } peg_turn_read_options;
 
 /*

@@ -191,6 +191,8 @@ static peg_status read_other(struct reading *r)
     if (settle(r) || read_artifact(r) ||
         peg__media_file_read(&r->payload, r->def.id, false, r->how->options, &r->media))
         return settle(r);
+    if (r->def.tier && r->how->options->untrusted)
+        r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
     if (!r->def.tier && (r->def.text.len || r->media.n || r->artifact || tier.len))
         r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
     return PEG_OK;

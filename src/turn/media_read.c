@@ -186,6 +186,15 @@ static peg_status make(struct peg__in *in, peg_media_def *def, const char *id,
     return status ? in->status = peg__in_refused(status, in->at, in->reterr) : PEG_OK;
 }
 
+/* What an untrusted file says about itself counts as left out. */
+static void drop_claims(peg_media_def *def, peg_media_note *notes)
+{
+    def->tier = PEG_TIER_THIRD_PARTY_PUBLIC;
+    def->hazard = PEG_HAZARD_UNSET;
+    for (size_t i = 0; i < def->n_notes; i++)
+        notes[i].tier = PEG_TIER_THIRD_PARTY_PUBLIC;
+}
+
 static peg_status read_media(struct peg__in *in, const char *id,
                              const peg_turn_read_options *options, peg_media **ret_media)
 {
@@ -209,6 +218,8 @@ static peg_status read_media(struct peg__in *in, const char *id,
     check_known(in, "modality_hazard", hazard, (int)def.hazard);
     if (in->status || read_notes(in, &notes, &def.n_notes) || peg__bytes_read(in, options, &reader))
         return in->status;
+    if (options->untrusted)
+        drop_claims(&def, notes);
     def.notes = notes;
     def.reader = reader;
     return make(in, &def, id, ret_media);
@@ -308,9 +319,9 @@ static peg_status read_image(struct peg__in *in, const char *id,
                          .uri = uri,
                          .file_id = read_optional(in, "file_id"),
                          .detail = read_optional(in, "detail"),
-                         .tier = PEG_TIER_THIRD_PARTY_PRIVATE};
+                         .tier = options->untrusted ? PEG_TIER_THIRD_PARTY_PUBLIC
+                                                    : PEG_TIER_THIRD_PARTY_PRIVATE};
 
-    (void)options;
     peg__in_only(in, image_names);
     if (in->status || read_content(in, &def, &data, &reader))
         return in->status;

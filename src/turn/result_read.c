@@ -279,6 +279,8 @@ static peg_status read_replay(struct making *m)
     const peg_json *replay = peg__in_any(m->payload, "replay");
     const char *compatibility = peg__in_cstring(m->payload, "replay_compatibility");
 
+    if (m->how->options->untrusted)
+        return m->payload->status;
     m->def.replay_compatibility = compatibility;
     if (m->payload->status || !replay)
         return m->payload->status;
@@ -289,6 +291,15 @@ static peg_status read_replay(struct making *m)
         peg_json_write(replay, PEG_JSON_COMPACT, &m->replay, NULL, m->payload->reterr);
     m->def.payload = m->replay;
     return m->payload->status;
+}
+
+/* What a file may claim and an untrusted one may not. */
+static void drop_claims(peg_record_def *def)
+{
+    def->is_trusted = false;
+    def->is_inline = false;
+    def->is_from_artifact_tool = false;
+    def->nonce = NULL;
 }
 
 static peg_status read_circumstances(struct making *m, peg_str id)
@@ -304,6 +315,8 @@ static peg_status read_circumstances(struct making *m, peg_str id)
     m->def.duration_ns = peg__in_integer(in, "duration_ns", INT64_MAX);
     m->def.nonce = peg__in_cstring(in, "nonce");
     m->def.server_data = peg__in_array(in, "server_data");
+    if (m->how->options->untrusted)
+        drop_claims(&m->def);
     if (!in->status && !m->def.nonce)
         make_nonce(m, id);
     return in->status;
