@@ -272,7 +272,10 @@ static peg_status replace(const peg_bag *bag, const peg_key *key, struct peg__sh
 peg_status peg__bag_with_shared(peg_bag *bag, const peg_key *key, struct peg__shared *shared,
                                 peg_bag **ret_bag, peg_error *reterr)
 {
-    return replace(bag, key, shared, ret_bag, reterr);
+    /* What could not be read back is refused here, while there is somebody to hear of it. */
+    const peg_status status = check_value_size(peg__str(key->id), shared, reterr);
+
+    return status ? status : replace(bag, key, shared, ret_bag, reterr);
 }
 
 /* Takes the document over. */

@@ -15,8 +15,8 @@ peg_status peg__bag_from_json(const peg_json *object, bool is_strict, peg_bag **
 /* Adds an object with all of it, in the order of the ids. */
 void peg__bag_build(const peg_bag *bag, peg_json_builder *b);
 
-/* A bag with a document in place of what stands under the key, which is not checked: for values
- * that the library made itself. Takes a reference. */
+/* A bag with a document in place of what stands under the key, of which only the size is checked:
+ * for values that the library made itself. Takes a reference. */
 peg_status peg__bag_with_shared(peg_bag *bag, const peg_key *key, struct peg__shared *shared,
                                 peg_bag **ret_bag, peg_error *reterr);
 /* The document under the key's own id, or NULL; borrowed. */

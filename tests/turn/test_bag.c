@@ -324,6 +324,26 @@ TEST(a_bag_has_a_limit_of_keys)
     CHECK_INT(peg_bag_len(peg_turn_data(turn)), PEG_LIMIT_BAG_KEYS);
 }
 
+TEST(a_bag_holds_so_many_bytes_and_no_more)
+{
+    const peg_key one = {.bag = PEG_BAG_DATA, .id = "app.one@v1", .type = PEG_KEY_STRING};
+    const peg_key two = {.bag = PEG_BAG_DATA, .id = "app.two@v1", .type = PEG_KEY_STRING};
+    const size_t len = PEG_LIMIT_BAG_BYTES / 2 + 1;
+    char *text = malloc(len);
+    peg_turn *turn = NULL;
+    peg_error error;
+
+    CHECK(text);
+    memset(text, 'x', len);
+    CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);
+    CHECK_INT(peg_turn_set_string(turn, &one, (peg_str){text, len}, &error), PEG_OK);
+    CHECK_INT(peg_turn_set_string(turn, &two, (peg_str){text, len}, &error), PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_BAG_BYTES"));
+    CHECK_INT(peg_bag_len(peg_turn_data(turn)), 1);
+    peg_turn_free(turn);
+    free(text);
+}
+
 /* ---- taking out, copies ---------------------------------------------------------- */
 
 /* G17 */

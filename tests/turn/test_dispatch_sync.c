@@ -91,6 +91,27 @@ TEST(a_registry_that_shows_no_tools_leaves_none_on_the_turn)
     stage_close(&s);
 }
 
+/* A store would keep it, and nobody could load it again. */
+TEST(definitions_that_no_file_could_hold_fail_the_run_before_the_model_is_asked)
+{
+    char examples[2 * PEG_LIMIT_BAG_DEPTH + 16] = "[{\"x\":";
+    const size_t start = strlen(examples);
+    struct stage s;
+    peg_tool_def def = tool_def("deep", echo, NULL);
+
+    memset(examples + start, '[', PEG_LIMIT_BAG_DEPTH);
+    memset(examples + start + PEG_LIMIT_BAG_DEPTH, ']', PEG_LIMIT_BAG_DEPTH);
+    memcpy(examples + start + (size_t)2 * PEG_LIMIT_BAG_DEPTH, "}]", 3);
+    def.examples = examples;
+    CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_NACK);
+    CHECK_STR(peg__str(s.outcome.error.cause), "E_BAG_TOO_LARGE");
+    CHECK_INT(s.n_infer, 0);
+    stage_close(&s);
+}
+
 /* ---- ended between the parts ------------------------------------------------------------------
  */
 
@@ -102,6 +123,20 @@ static peg_status note_phase(peg_ctx *ctx, const peg_turn *turn, peg_phase phase
     (void)reterr;
     note(user, "%s ", peg_phase_name(phase));
     return PEG_OK;
+}
+
+TEST(a_context_that_keeps_turns_is_told_around_each_call_too)
+{
+    struct stage s;
+
+    opened(&s)->script[0] = "call c1 echo {}";
+    CHECK_INT(peg_ctx_with_snapshots(NULL, note_phase, &s, &s.ctx, NULL), PEG_OK);
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_STR(peg__str(s.seen), "pre_inference post_inference pre_call post_call post_tools "
+                                "pre_inference post_inference final ");
+    peg_ctx_unref(s.ctx);
+    stage_close(&s);
 }
 
 TEST(what_was_answered_for_an_earlier_run_is_kept_before_the_model_is_asked)
