@@ -324,6 +324,21 @@ TEST(a_bag_has_a_limit_of_keys)
     CHECK_INT(peg_bag_len(peg_turn_data(turn)), PEG_LIMIT_BAG_KEYS);
 }
 
+TEST(values_beside_each_other_do_not_count_as_nested)
+{
+    char text[4 * PEG_LIMIT_BAG_DEPTH + 8] = "[[]";
+    const peg_key key = {.bag = PEG_BAG_DATA, .id = "app.list@v1", .type = PEG_KEY_ARRAY};
+    size_t len = strlen(text);
+    peg_turn *turn = NULL;
+
+    for (int i = 0; i < PEG_LIMIT_BAG_DEPTH; i++, len += 3)
+        memcpy(text + len, ",[]", 3);
+    memcpy(text + len, "]", 2);
+    CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);
+    CHECK_INT(set(turn, &key, text, NULL), PEG_OK);
+    peg_turn_free(turn);
+}
+
 TEST(a_bag_holds_so_many_bytes_and_no_more)
 {
     const peg_key one = {.bag = PEG_BAG_DATA, .id = "app.one@v1", .type = PEG_KEY_STRING};

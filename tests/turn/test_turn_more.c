@@ -344,3 +344,32 @@ TORTURE(blocks_with_all_they_carry_survive_any_allocation_failure)
     peg_turn_free(next);
     return status;
 }
+
+/* ---- storages and memory ------------------------------------------------------------------ */
+
+static peg_status count_store(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr)
+{
+    (void)ctx;
+    (void)block;
+    (void)reterr;
+    ++*(size_t *)user;
+    return PEG_OK;
+}
+
+/* Room is made first: a storage is never told of a block that the turn then has no memory for. */
+TORTURE(a_storage_is_told_only_of_what_the_turn_gets)
+{
+    size_t n_stored = 0;
+    const peg_storage storage = {.store = count_store, .mutate = count_store, .user = &n_stored};
+    peg_turn *turn = NULL;
+    peg_status status = peg_turn_new(&turn, NULL);
+
+    if (status)
+        return status;
+    peg__turn_attach(turn, &storage, NULL);
+    for (int i = 0; i < 40 && !status; i++)
+        status = peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("x"), NULL);
+    CHECK_INT(n_stored, peg_turn_len(turn));
+    peg_turn_free(turn);
+    return status;
+}
