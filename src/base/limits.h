@@ -210,6 +210,11 @@ enum {
     PEG_LIMIT_SQLITE_BUSY_MS = 5000,
     /* The SQLite tool. A query of a model; the longest that people write have some 10 kB. */
     PEG_LIMIT_SQL_BYTES = 100000,
+    /* Tokens of a query with its CTEs written out where they are used, as SQLite does it: 200,000
+     * take it some 0.2 seconds and 100 MB, and it cannot be interrupted meanwhile. */
+    PEG_LIMIT_SQL_TOKENS = 200000,
+    /* CTEs and windows of one query. */
+    PEG_LIMIT_SQL_NAMES = 1000,
     /* Values bound to one query. */
     PEG_LIMIT_SQL_PARAMS = 1000,
     /* Tables and views of a database: a call looks at all of them. */
@@ -219,8 +224,11 @@ enum {
     /* What SQLite may hold more than before while a query sorts, groups and joins. It counts for
      * the whole process. */
     PEG_LIMIT_SQLITE_MEMORY = 256 << 20,
-    /* Steps of a query between two looks at the clock: some 100 microseconds. */
-    PEG_LIMIT_SQLITE_STEPS = 2000,
+    /* What LIKE and GLOB look for, and trim() removes: they take its length times the text's. */
+    PEG_LIMIT_SQLITE_PATTERN_BYTES = 1000,
+    /* Steps of a query between two looks at the clock and at the memory, of which each step can
+     * take a whole value. */
+    PEG_LIMIT_SQLITE_STEPS = 50,
     /* Defaults of peg_sqlite_def, and the most that a definition can ask for. */
     PEG_LIMIT_SQLITE_ROWS = 100,
     PEG_LIMIT_SQLITE_ROWS_MAX = 100000,

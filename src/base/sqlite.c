@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sqlite_text.h"
 #include "base/str.h"
 
 /* Statements are SQLite's own behind another name. */
@@ -186,6 +187,11 @@ peg_status peg__sqlite_freeze(struct peg__sqlite *db, peg_error *reterr)
 peg_status peg__sqlite_scratch_in_memory(struct peg__sqlite *db, peg_error *reterr)
 {
     return peg__sqlite_exec(db, "PRAGMA temp_store = MEMORY", reterr);
+}
+
+peg_status peg__sqlite_bound_functions(struct peg__sqlite *db, peg_error *reterr)
+{
+    return peg__sqlite_text_functions(db->handle, reterr);
 }
 
 static bool takes_json_for_unsafe;

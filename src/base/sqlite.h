@@ -3,7 +3,7 @@
 #define PEG_BASE_SQLITE_H
 
 /*
- * A thin face on SQLite: only sqlite.c knows it.
+ * A thin face on SQLite: only sqlite.c and sqlite_text.c know it.
  *
  *   status = peg__sqlite_open(path, PEG__SQLITE_WRITE, &db, reterr);
  *   status = peg__sqlite_prepare(db, peg__str("SELECT a FROM t WHERE b = ?"), &stmt, NULL, reterr);
@@ -50,6 +50,9 @@ struct peg__sqlite *peg__sqlite_close(struct peg__sqlite *db);
 peg_status peg__sqlite_freeze(struct peg__sqlite *db, peg_error *reterr) PEG_MUST_USE;
 /* Sorts and other scratch in memory only, no temporary files. */
 peg_status peg__sqlite_scratch_in_memory(struct peg__sqlite *db, peg_error *reterr) PEG_MUST_USE;
+/* Text functions whose time grows with the text alone: SQLite's own can take hours for one step,
+ * which no watch can stop. */
+peg_status peg__sqlite_bound_functions(struct peg__sqlite *db, peg_error *reterr) PEG_MUST_USE;
 /* SQLite 3.38 to 3.40 take their own JSON functions for unsafe in a view. Where that is so, this
  * trusts the schema with functions after all: whoever calls it guards functions (below). */
 void peg__sqlite_let_views_use_json(struct peg__sqlite *db);

@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "engine/secret.h"
 #include "engine/sse.h"
 
 /* What is asked, for all tries. */
@@ -209,6 +210,20 @@ static peg_status hear(struct hearing *h, peg_error *reterr)
     return status;
 }
 
+/* Providers and proxies tell in an error what they were sent: the key must not get into logs. */
+static void hide_secrets(const peg_engine *engine, peg_error *error)
+{
+    peg_str rest = peg__buf_view(&engine->headers);
+
+    while (rest.len) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        const size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+
+        peg__secret_hide(peg__secret_in(peg__strn(rest.ptr, len)), error->message);
+        rest = peg__str_from(rest, end ? len + 1 : len);
+    }
+}
+
 /* Asks once. *ret_wait_ms: how long to wait before it is worth another try, or -1. */
 static peg_status ask(const struct asking *asking, int n, int64_t *ret_wait_ms, peg_error *reterr)
 {
@@ -218,6 +233,8 @@ static peg_status ask(const struct asking *asking, int n, int64_t *ret_wait_ms, 
 
     open_hearing(&h, asking);
     status = hear(&h, &why);
+    if (status)
+        hide_secrets(asking->engine, &why);
     *ret_wait_ms = -1;
     if (!status) {
         status = peg__reply_finish(&h.reply, true, reterr);

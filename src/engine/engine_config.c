@@ -179,12 +179,27 @@ static peg_status check_extra(const char *extra, peg_error *reterr)
     return is_object ? PEG_OK : bad(reterr, "/model/extra", "it has to be a JSON object");
 }
 
+/* Gemini has the model in its path, where ".." would lead elsewhere, and the key with it. */
+static bool has_dots(const char *model)
+{
+    while (*model) {
+        const size_t len = strcspn(model, "/");
+
+        if ((len == 1 && model[0] == '.') || (len == 2 && strncmp(model, "..", 2) == 0))
+            return true;
+        model += len + (model[len] == '/');
+    }
+    return false;
+}
+
 static peg_status check_model(const peg_model_options *model, peg_error *reterr)
 {
     if (!model->model || !*model->model)
         return bad(reterr, "/model/model", "name the model to ask");
     if (!is_line(model->model))
         return bad(reterr, "/model/model", "a name of a model has no control characters");
+    if (has_dots(model->model))
+        return bad(reterr, "/model/model", "no part of a model's name is . or ..");
     return check_extra(model->extra, reterr);
 }
 

@@ -314,6 +314,10 @@ static void set_rules(struct transfer *t)
     set_number(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
     set_number(t, CURLOPT_TCP_KEEPALIVE, 1);
     set_number(t, CURLOPT_CONNECTTIMEOUT_MS, (long)t->request->connect_ms);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* Else curl waits for a name server that does not answer, after we have given up. */
+    set_number(t, CURLOPT_QUICK_EXIT, 1);
+#endif
 }
 
 static void set_callbacks(struct transfer *t)

@@ -52,10 +52,20 @@ static size_t comment_len(peg_str s)
     return at < s.len ? at + 2 : s.len;
 }
 
+/* Of the space, the byte order mark or the comment at the start: SQLite skips all of them. */
+static size_t space_len(peg_str s)
+{
+    static const peg_str mark = PEG_LIT("\xEF\xBB\xBF");
+
+    if (is_space(s.ptr[0]))
+        return 1;
+    return peg__str_starts(s, mark) ? mark.len : comment_len(s);
+}
+
 static peg_str skip_space(peg_str s)
 {
     while (s.len) {
-        const size_t len = is_space(s.ptr[0]) ? 1 : comment_len(s);
+        const size_t len = space_len(s);
 
         if (len == 0)
             break;

@@ -45,6 +45,9 @@ peg_status peg__sql_read(peg_str text, struct peg__sql *ret_sql) PEG_MUST_USE;
 void peg__sql_free(struct peg__sql *sql);
 /* Does it give this name to something of its own? */
 bool peg__sql_gives_name(const struct peg__sql *sql, peg_str name);
+/* How many tokens it has once each CTE is written out where it is used; any number above max if it
+ * is more than that, uses CTEs in a circle or has more than PEG_LIMIT_SQL_NAMES. Out of memory. */
+peg_status peg__sql_size(const struct peg__sql *sql, size_t max, size_t *ret_size) PEG_MUST_USE;
 /* Nothing but space, comments and semicolons? */
 bool peg__sql_is_blank(peg_str text);
 

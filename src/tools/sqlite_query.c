@@ -187,6 +187,8 @@ static bool open_database(struct query *q)
         peg__sqlite_watch(q->db, PEG_LIMIT_SQLITE_STEPS, should_stop, q);
         status = peg__sqlite_scratch_in_memory(q->db, &why);
     }
+    if (!status)
+        status = peg__sqlite_bound_functions(q->db, &why);
     if (status)
         return fail_unavailable(q, "E_SQLITE", &why);
     if (!is_file && !fill(q))
@@ -212,7 +214,7 @@ static void set_limits(struct peg__sqlite *db)
         {PEG__SQLITE_LIMIT_EXPR_DEPTH, 200},
         {PEG__SQLITE_LIMIT_COMPOUND, 100},
         {PEG__SQLITE_LIMIT_ATTACHED, 0},
-        {PEG__SQLITE_LIMIT_PATTERN, 1000},
+        {PEG__SQLITE_LIMIT_PATTERN, PEG_LIMIT_SQLITE_PATTERN_BYTES},
         {PEG__SQLITE_LIMIT_VARIABLES, PEG_LIMIT_SQL_PARAMS},
     };
 
@@ -274,6 +276,22 @@ static bool is_other_statement(const struct peg__sql_token *first)
     return false;
 }
 
+/* SQLite writes CTEs out while it prepares, and does not look at the clock meanwhile. */
+static bool check_size(struct query *q)
+{
+    size_t n_tokens;
+
+    if (peg__sql_size(&q->sql, PEG_LIMIT_SQL_TOKENS, &n_tokens)) {
+        peg__call_out_of_memory(q->call);
+        return false;
+    }
+    if (n_tokens > PEG_LIMIT_SQL_TOKENS)
+        return fail(q, "E_SQL_LIMIT",
+                    "the query is too large once what its WITH names is written out where it is "
+                    "used, or uses it in a circle; use fewer of them");
+    return true;
+}
+
 static bool read_text(struct query *q)
 {
     if (q->text.len > PEG_LIMIT_SQL_BYTES)
@@ -289,7 +307,7 @@ static bool read_text(struct query *q)
         return fail(q, "E_SQL_SYNTAX", "there is no statement; write a SELECT");
     if (is_other_statement(&q->sql.tokens[0]))
         return fail_kind(q);
-    if (!check_names(q))
+    if (!check_names(q) || !check_size(q))
         return false;
     if (q->tool->require_order_by && !q->sql.is_ordered)
         return fail(q, "E_SQL_ORDER",

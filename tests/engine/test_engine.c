@@ -446,6 +446,32 @@ TEST(a_request_that_is_refused_is_not_sent_again)
     }
 }
 
+/* Some proxies tell what they were sent; this one also where an error is cut. */
+TEST(a_key_that_a_server_repeats_is_not_told)
+{
+    static const char *const words[] = {"no such key: sk-0123456789abcdef, sk-0123456789abcdef!",
+                                        "token tenant-secret-77 is not known"};
+    static const char *const headers[] = {"X-Tenant: tenant-secret-77", NULL};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct play p;
+        const struct stage *s;
+
+        add_answer(prepared(&p), (struct scripted_answer){.status = 503,
+                                                          .content_type = "text/plain",
+                                                          .pieces = {words[i]}});
+        p.config.api_key = "sk-0123456789abcdef";
+        p.config.headers = headers;
+        s = played(&p);
+
+        CHECK_CONTAINS(peg__str(s->outcome.error.message), "***");
+        CHECK_LACKS(peg__str(s->outcome.error.message), "0123456789");
+        CHECK_LACKS(peg__str(s->outcome.error.message), "secret-77");
+        CHECK_LACKS(peg__str(s->log), "0123456789");
+        close_play(&p);
+    }
+}
+
 TEST(a_server_that_wants_to_be_asked_much_later_is_given_up)
 {
     struct play p;
@@ -657,6 +683,9 @@ TEST(a_config_that_cannot_work_is_refused_with_its_field)
     WITH(model.model = NULL, "/model/model");
     WITH(model.model = "", "/model/model");
     WITH(model.model = "a\nb", "/model/model");
+    WITH(model.model = "../../v1/files", "/model/model");
+    WITH(model.model = "models/./a", "/model/model");
+    WITH(model.model = "models/..", "/model/model");
     WITH(model.extra = "[1]", "/model/extra");
     WITH(model.extra = "{", "/model/extra");
     WITH(model.max_tokens = -1, "/model/max_tokens");
