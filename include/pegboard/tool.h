@@ -45,7 +45,9 @@ typedef struct peg_tool_def {
     bool trusted;        /* its text results are rendered as trusted */
     bool inline_result;  /* render its results whole, whatever their size */
     bool open_arguments; /* keep input_schema as it is, open if it is silent about other members */
-    bool read_only;      /* hints, for hosts and gateways; nothing here acts on them */
+    /* Hints, for hosts and gateways. Here only resuming acts on them: a call that may have run is
+     * run again if its tool is one of the first two (peg_pending_policy). */
+    bool read_only;
     bool idempotent;
     bool destructive;
     peg_collision on_collision;

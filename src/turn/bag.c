@@ -368,7 +368,7 @@ peg_status peg_bag_upgraded(peg_bag *bag, const peg_key *key, peg_bag **ret_bag,
     b = peg_json_builder_new();
     if (!older->upgrade)
         peg_json_add_copy(b, old);
-    else if ((status = older->upgrade(old, b, &why))) {
+    else if (older->upgrade(old, b, &why)) {
         peg_json_builder_free(b);
         return peg__fail_because(reterr, PEG_EHOST, "E_KEY_UPGRADE", &why,
                                  "'%s' cannot be made '%s'", older->id, key->id);

@@ -192,7 +192,7 @@ peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_eve
     struct peg__map *texts = kind == PEG_EVENT_MESSAGE ? &streams->messages : &streams->thoughts;
     const int64_t now = now_ms(ctx);
     peg_event event = {.kind = kind};
-    struct text *text;
+    struct text *text = NULL;
     const peg_status status = add_to_text(streams, texts, ctx, part, &text, reterr);
 
     if (status)
@@ -215,7 +215,7 @@ peg_status peg__streams_tell_args(struct peg__streams *streams, peg_ctx *ctx, pe
 {
     const struct peg__stream_part part = {call_id, delta, false};
     peg_event event = {.kind = PEG_EVENT_TOOL_ARGS};
-    struct text *text;
+    struct text *text = NULL;
     const peg_status status = add_to_text(streams, &streams->args, ctx, &part, &text, reterr);
 
     if (status)

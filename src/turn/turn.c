@@ -55,7 +55,7 @@ peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
 static peg_status copy_as(const peg_turn *turn, peg_str id, peg_turn **ret_turn, peg_error *reterr)
 {
     const struct peg__turn_parts parts = {id, turn->data, turn->metadata, turn->members};
-    peg_turn *copy;
+    peg_turn *copy = NULL;
     const peg_status status = peg__turn_from_parts(&parts, &copy, reterr);
 
     if (status)
