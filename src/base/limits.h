@@ -224,8 +224,9 @@ enum {
     /* What SQLite may hold more than before while a query sorts, groups and joins. It counts for
      * the whole process. */
     PEG_LIMIT_SQLITE_MEMORY = 256 << 20,
-    /* What LIKE and GLOB look for, and trim() removes: they take its length times the text's. */
-    PEG_LIMIT_SQLITE_PATTERN_BYTES = 1000,
+    /* What LIKE and GLOB look for, and trim() removes: they take its length times the text's,
+     * some 10 seconds for the largest value. */
+    PEG_LIMIT_SQLITE_PATTERN_BYTES = 200,
     /* Steps of a query between two looks at the clock and at the memory, of which each step can
      * take a whole value. */
     PEG_LIMIT_SQLITE_STEPS = 50,

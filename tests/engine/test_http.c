@@ -2,7 +2,10 @@
 
 #include "engine/http.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "base/limits.h"
@@ -503,6 +506,47 @@ TEST(a_request_is_canceled_from_another_thread)
         CHECK_HAS(w.error.message, "enough");
         close_world(&w);
     }
+}
+
+/* Stands in for the C library's, so that a name server can be silent. */
+static sem_t is_asked;
+static sem_t may_answer;
+
+PEG_API int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                        struct addrinfo **ret_list)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    if (name && strcmp(name, "silent.test") == 0) {
+        sem_post(&is_asked);
+        sem_wait(&may_answer);
+        return EAI_AGAIN;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    return real(name, service, hints, ret_list);
+}
+
+static void *fire_when_asked(void *user)
+{
+    struct world *w = user;
+
+    sem_wait(&is_asked);
+    peg_cancel_fire(w->cancel, "enough");
+    return NULL;
+}
+
+TEST(a_silent_name_server_does_not_hold_what_is_canceled)
+{
+    struct world w;
+
+    sem_init(&is_asked, 0, 0);
+    sem_init(&may_answer, 0, 0);
+    open_world(&w, answer_hi, false);
+    w.request.url = "http://silent.test/";
+    CHECK_INT(send_while(&w, fire_when_asked), PEG_ECANCELED);
+
+    sem_post(&may_answer); /* only now */
+    close_world(&w);
 }
 
 TEST(a_request_of_what_was_canceled_is_not_sent)

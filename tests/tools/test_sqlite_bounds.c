@@ -41,6 +41,16 @@ TEST(characters_to_trim_are_limited)
     base_close(&b);
 }
 
+TEST(functions_that_take_the_square_of_a_text_are_refused)
+{
+    struct base b;
+
+    base_open(&b);
+    check_refused(&b, "SELECT json_patch('{}', '{}')", NULL, "E_SQL_REFUSED");
+    check_refused(&b, "SELECT 'a' LIKE printf('%.201c', 'a')", NULL, NULL);
+    base_close(&b);
+}
+
 /* One value, as text that shows its type. */
 static void evaluate(struct peg__sqlite *db, const char *expression, char *ret_text, size_t size)
 {
