@@ -158,32 +158,37 @@ static void emit_text(struct peg__streams *streams, peg_ctx *ctx, struct text *t
     }
 }
 
-/* The text of an id with a delta added to it, in *ret_text; on failure nothing has changed. */
-static peg_status add_to_text(struct peg__streams *streams, struct peg__map *texts, peg_ctx *ctx,
-                              const struct peg__stream_part *part, struct text **ret_text,
-                              peg_error *reterr)
+/* The text of an id with a delta added to it; NULL with *ret_status if nothing has changed. */
+static struct text *add_to_text(struct peg__streams *streams, struct peg__map *texts, peg_ctx *ctx,
+                                const struct peg__stream_part *part, peg_status *ret_status,
+                                peg_error *reterr)
 {
     struct text *text = peg__map_get(texts, part->id);
     const bool is_new = !text;
-    peg_status status = check_id(part->id, reterr);
 
-    if (status || (text && (status = check_open(text->is_complete, text->is_telling, reterr))) ||
-        (status = check_room(streams, part->delta.len, reterr)))
-        return status;
+    *ret_status = check_id(part->id, reterr);
+    if (!*ret_status && text)
+        *ret_status = check_open(text->is_complete, text->is_telling, reterr);
+    if (!*ret_status)
+        *ret_status = check_room(streams, part->delta.len, reterr);
+    if (*ret_status)
+        return NULL;
     if (!text)
-        text = begin_text(texts, part->id, now_ms(ctx), &status);
-    if (!text)
-        return fail_add(status, reterr);
+        text = begin_text(texts, part->id, now_ms(ctx), ret_status);
+    if (!text) {
+        *ret_status = fail_add(*ret_status, reterr);
+        return NULL;
+    }
     if (!append(text, part->delta)) {
         if (is_new)
             drop_text(texts, part->id, text);
-        return peg__fail_nomem(reterr);
+        *ret_status = peg__fail_nomem(reterr);
+        return NULL;
     }
     streams->n_bytes += part->delta.len;
     text->is_complete = part->is_complete;
     text->n_told++;
-    *ret_text = text;
-    return PEG_OK;
+    return text;
 }
 
 peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_event_kind kind,
@@ -192,10 +197,10 @@ peg_status peg__streams_tell(struct peg__streams *streams, peg_ctx *ctx, peg_eve
     struct peg__map *texts = kind == PEG_EVENT_MESSAGE ? &streams->messages : &streams->thoughts;
     const int64_t now = now_ms(ctx);
     peg_event event = {.kind = kind};
-    struct text *text = NULL;
-    const peg_status status = add_to_text(streams, texts, ctx, part, &text, reterr);
+    peg_status status;
+    struct text *text = add_to_text(streams, texts, ctx, part, &status, reterr);
 
-    if (status)
+    if (!text)
         return status;
     event.u.stream = (peg_stream_event){
         .id = part->id,
@@ -215,10 +220,10 @@ peg_status peg__streams_tell_args(struct peg__streams *streams, peg_ctx *ctx, pe
 {
     const struct peg__stream_part part = {call_id, delta, false};
     peg_event event = {.kind = PEG_EVENT_TOOL_ARGS};
-    struct text *text = NULL;
-    const peg_status status = add_to_text(streams, &streams->args, ctx, &part, &text, reterr);
+    peg_status status;
+    struct text *text = add_to_text(streams, &streams->args, ctx, &part, &status, reterr);
 
-    if (status)
+    if (!text)
         return status;
     event.u.tool_args = (peg_tool_args_event){.id = call_id,
                                               .tool = tool,
