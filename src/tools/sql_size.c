@@ -79,10 +79,12 @@ static size_t opening_of(const struct peg__sql *sql, const struct peg__sql_token
 static int next_letter(const struct peg__sql_token *token, size_t *at)
 {
     const peg_str text = token->text;
-    const char quote = token->kind != PEG__SQL_QUOTED ? '\0'
-                       : text.ptr[0] == '['           ? ']'
-                                                      : text.ptr[0];
+    char quote = '\0';
 
+    if (token->kind == PEG__SQL_QUOTED)
+        quote = text.ptr[0];
+    if (quote == '[')
+        quote = ']';
     if (quote && *at == 0)
         *at = 1;
     if (*at >= text.len)
