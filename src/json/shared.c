@@ -15,6 +15,7 @@ struct peg__shared *peg__shared_new(peg_json_doc *doc)
         return NULL;
     }
     atomic_init(&shared->n_refs, 1);
+    atomic_init(&shared->depth, 0);
     shared->doc = doc;
     return shared;
 }

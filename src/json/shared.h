@@ -10,6 +10,7 @@
 
 struct peg__shared {
     atomic_uint n_refs;
+    atomic_uint depth; /* of nesting, found out once by whoever asks; 0: not yet */
     peg_json_doc *doc;
 };
 

@@ -200,9 +200,21 @@ static peg_status too_large(peg_error *reterr, peg_str id, const char *what, con
                      (int)(id.len < 80 ? id.len : 80), id.ptr, what, max, limit);
 }
 
-static peg_status check_value_size(peg_str id, const struct peg__shared *value, peg_error *reterr)
+/* A list of a thousand tools is put on every turn that is run with them: it is walked once. */
+static unsigned depth_once(struct peg__shared *value)
 {
-    if (depth_of(peg__shared_root(value)) > PEG_LIMIT_BAG_DEPTH)
+    unsigned depth = atomic_load_explicit(&value->depth, memory_order_relaxed);
+
+    if (!depth) {
+        depth = (unsigned)depth_of(peg__shared_root(value));
+        atomic_store_explicit(&value->depth, depth, memory_order_relaxed);
+    }
+    return depth;
+}
+
+static peg_status check_value_size(peg_str id, struct peg__shared *value, peg_error *reterr)
+{
+    if (depth_once(value) > PEG_LIMIT_BAG_DEPTH)
         return too_large(reterr, id, "the value nests too deep", "PEG_LIMIT_BAG_DEPTH",
                          PEG_LIMIT_BAG_DEPTH);
     return PEG_OK;

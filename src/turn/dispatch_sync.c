@@ -165,17 +165,31 @@ static peg_status sync_present(peg_dispatch *dispatch, const peg_json *stored,
     return stored ? peg_turn_unset(dispatch->turn, &peg_key_tool_definitions, reterr) : PEG_OK;
 }
 
+/* Nothing has changed since the last time: no need to look at each of them. */
+static bool has_synced(const peg_dispatch *dispatch, const struct peg__shared *live)
+{
+    return dispatch->offered == live &&
+           peg__bag_shared(peg_turn_data(dispatch->turn), &peg_key_tool_definitions) == live;
+}
+
 static peg_status sync_definitions(peg_dispatch *dispatch, peg_error *reterr)
 {
     const bool is_strict = dispatch->loop->advertise == PEG_ADVERTISE_STRICT;
     const peg_json *stored;
-    struct peg__shared *live;
-    peg_status status = peg_turn_definitions(dispatch->turn, &stored, reterr);
+    struct peg__shared *live = NULL;
+    peg_status status = peg__registry_definitions(dispatch->registry, &live, reterr);
 
-    if (!status)
-        status = peg__registry_definitions(dispatch->registry, &live, reterr);
     if (status)
         return status;
+    if (has_synced(dispatch, live)) {
+        peg__shared_unref(live);
+        return PEG_OK;
+    }
+    status = peg_turn_definitions(dispatch->turn, &stored, reterr);
+    if (status) {
+        peg__shared_unref(live);
+        return status;
+    }
     if (is_strict && stored)
         status = peg__definitions_compare(stored, peg__shared_root(live), reterr);
     if (!status)
