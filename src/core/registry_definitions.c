@@ -42,17 +42,6 @@ static void add_examples(peg_json_builder *b, const peg_json *examples)
     peg_json_add_end(b);
 }
 
-static void add_tags(peg_json_builder *b, const char *const *tags)
-{
-    if (!tags[0])
-        return;
-    peg_json_add_key(b, peg__str("tags"));
-    peg_json_add_array(b);
-    for (; *tags; tags++)
-        peg_json_add_string(b, peg__str(*tags));
-    peg_json_add_end(b);
-}
-
 static void add_hint(peg_json_builder *b, const char *name, bool is_set)
 {
     if (!is_set)
@@ -81,7 +70,7 @@ static void add_tool(peg_json_builder *b, const peg_tool *tool)
     add_member(b, "parameters", peg_tool_input_schema(tool));
     add_member(b, "output", peg_tool_output_schema(tool));
     add_examples(b, peg_tool_examples(tool));
-    add_tags(b, tool->tags);
+    peg__tool_add_tags(tool, b);
     if (tool->version.len)
         add_text(b, "version", tool->version);
     add_hints(b, &tool->def);

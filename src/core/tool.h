@@ -61,4 +61,7 @@ peg_status peg__tool_check_output(const peg_tool *tool, struct peg__scratch *scr
                                   const peg_json *result, struct peg__buf *sentence,
                                   peg_error *reterr);
 
+/* Adds the member "tags" to an object, if the tool has any. */
+void peg__tool_add_tags(const peg_tool *tool, peg_json_builder *b);
+
 #endif

@@ -113,7 +113,7 @@ static void add_value(peg_json_builder *b, const char *key, const peg_json *valu
     peg_json_add_copy(b, value);
 }
 
-static void add_tags(peg_json_builder *b, const peg_tool *tool)
+void peg__tool_add_tags(const peg_tool *tool, peg_json_builder *b)
 {
     if (!tool->tags[0])
         return;
@@ -157,7 +157,7 @@ peg_status peg_tool_describe(const peg_tool *tool, peg_json_doc **ret_doc, peg_e
     add_value(b, "outputSchema", peg_tool_output_schema(tool));
     if (tool->version.len)
         add_string(b, "version", tool->version);
-    add_tags(b, tool);
+    peg__tool_add_tags(tool, b);
     add_value(b, "examples", peg_tool_examples(tool));
     add_hints(b, tool);
     peg_json_add_end(b);

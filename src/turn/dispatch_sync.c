@@ -222,7 +222,6 @@ peg_status peg_dispatch_sync(peg_dispatch *dispatch, peg_error *reterr)
 
     if (!status)
         status = sync_id(dispatch, reterr);
-
     if (!status)
         status = sync_definitions(dispatch, reterr);
     return status;
