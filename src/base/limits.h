@@ -296,6 +296,63 @@ enum {
 
     /* A turn with as many answers would have too many blocks. */
     PEG_LIMIT_SCRIPT_STEPS = 100000,
+
+    /* Loops are threads; more of them than cores gain nothing. */
+    PEG_LIMIT_NET_LOOPS = 64,
+    /* What the kernel lets wait before we accept; it cuts it at its own limit (4,096). */
+    PEG_LIMIT_NET_BACKLOG = 1024,
+    /* Connections of one listener: each may take some 20 KB of ours and more of the kernel's. */
+    PEG_LIMIT_NET_CONNECTIONS = 20000,
+    /* Bytes that wait for a socket. Whoever stops at the first byte that waits holds one scratch
+     * buffer of 64 KiB, and TLS adds to that. */
+    PEG_LIMIT_NET_QUEUE_BYTES = 1 << 20,
+    /* Connecting and the TLS handshake; what grpc-go allows for both. */
+    PEG_LIMIT_NET_OPEN_MS = 20000,
+    /* For the last bytes after a close. */
+    PEG_LIMIT_NET_LINGER_MS = 5000,
+    /* Addresses of one name. */
+    PEG_LIMIT_NET_ADDRESSES = 64,
+
+    /* A request of a probe or of Prometheus is below 1 KiB. */
+    PEG_LIMIT_HTTP1_HEAD_BYTES = 8 << 10,
+    PEG_LIMIT_HTTP1_ANSWER_BYTES = 16 << 20,
+    PEG_LIMIT_HTTP1_IDLE_MS = 30000,
+
+    /* What every gRPC library takes by default. */
+    PEG_LIMIT_GRPC_MESSAGE_BYTES = 4 << 20,
+    /* grpc-go and grpc-js take 16 KiB and 8 KiB; tokens and trace state fit. */
+    PEG_LIMIT_GRPC_HEADER_BYTES = 16 << 10,
+    /* Metadata that a program of ours may add to a call. */
+    PEG_LIMIT_GRPC_METADATA_BYTES = 64 << 10,
+    /* Words of a status; what is longer belongs into its details. */
+    PEG_LIMIT_GRPC_STATUS_BYTES = 4096,
+    /* Calls at once on one connection: some 2 KB each while they wait. */
+    PEG_LIMIT_GRPC_STREAMS = 1000,
+    /* What may be on its way to one stream, and to one connection: 1 Gbit/s over 2 ms and 8 ms. */
+    PEG_LIMIT_GRPC_STREAM_WINDOW = 256 << 10,
+    PEG_LIMIT_GRPC_SESSION_WINDOW = 1 << 20,
+    /* Messages that have begun or wait on one connection: sixteen of the largest. */
+    PEG_LIMIT_GRPC_HELD_BYTES = 64 << 20,
+    /* What waits to be sent on one stream. */
+    PEG_LIMIT_GRPC_SEND_BYTES = 8 << 20,
+    /* Streams that a client resets (CVE-2023-44487): at once, and per second. A reset costs us
+     * some 3 us, so this is below 1 % of a core. */
+    PEG_LIMIT_GRPC_RESET_BURST = 5000,
+    PEG_LIMIT_GRPC_RESETS = 2000,
+    /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed
+     * sooner. */
+    PEG_LIMIT_GRPC_KEEPALIVE_MS = 60000,
+    PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS = 20000,
+    /* Clients that ping more often get two strikes, then GOAWAY. grpc-go's least interval is 10 s. */
+    PEG_LIMIT_GRPC_PING_MS = 8000,
+    PEG_LIMIT_GRPC_PING_STRIKES = 2,
+    PEG_LIMIT_GRPC_AGE_GRACE_MS = 30000,
+    PEG_LIMIT_GRPC_PREFACE_MS = 10000,
+    /* Ended calls whose memory a loop keeps for the next ones. */
+    PEG_LIMIT_GRPC_SPARE_CALLS = 256,
+    /* Calls of a client that wait for a connection or a stream. */
+    PEG_LIMIT_GRPC_WAITING_CALLS = 10000,
+    PEG_LIMIT_GRPC_RESOLVE_MS = 30000,
 };
 
 #endif

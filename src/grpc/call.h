@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GRPC_CALL_H
+#define PEG_GRPC_CALL_H
+
+/*
+ * A call as the server that answers it sees it. It lives on the loop of its connection, whose
+ * thread alone may touch it.
+ *
+ * A call ends exactly once, whatever happens to the client, the connection, the deadline or the
+ * server: then on_end is called, last of all events. A handler that goes on working elsewhere
+ * takes a reference; what it says to a call that has ended is PEG_ECANCELED and changes nothing.
+ */
+
+#include "grpc/head.h"
+#include "grpc/service.h"
+#include "net/loop.h"
+
+struct grpc_call;
+struct ProtobufCMessage;
+
+/* What a service does with the calls of one method. `user` is what the service was added with. */
+struct grpc_handler {
+    /* Headers came. May be NULL. */
+    void (*on_start)(struct grpc_call *call, void *user);
+    /* A message: what method->input describes, or a const peg_str * if that is NULL. A method
+     * whose client does not stream hears it once, when the client has said everything, and the
+     * message lives as long as the call; otherwise it lives until on_message returns. */
+    void (*on_message)(struct grpc_call *call, const void *message, void *user);
+    /* The client of a client-streaming method sends nothing more. May be NULL for the others. */
+    void (*on_half_close)(struct grpc_call *call, void *user);
+    /* grpc_call_is_writable() has become true again. May be NULL. */
+    void (*on_writable)(struct grpc_call *call, void *user);
+    /* The call is over: how, tells grpc_call_ended_as(). May be NULL. */
+    void (*on_end)(struct grpc_call *call, void *user);
+};
+
+/* Hangs on every call of a server, in the order given, before and around its handler. */
+struct grpc_interceptor {
+    /* The call is known, its handler has not heard of it. It may be finished here, which refuses
+     * it: nobody behind hears of it, and on_end is called for those that did. May be NULL. */
+    void (*on_start)(struct grpc_call *call, void *user);
+    /* The call is over; in the reverse order. May be NULL. */
+    void (*on_end)(struct grpc_call *call, const struct grpc_status *status, void *user);
+    void *user;
+};
+
+/* ---- what the client said; all borrowed from the call --------------------------------------- */
+
+const struct grpc_method *grpc_call_method(const struct grpc_call *call);
+const struct grpc_metadata *grpc_call_metadata(const struct grpc_call *call);
+peg_str grpc_call_authority(const struct grpc_call *call);
+/* The moment at which the client gives up, or NET_NEVER. */
+int64_t grpc_call_deadline_ns(const struct grpc_call *call);
+/* The other end: its address, whether it is this machine, its certificate's name or "". */
+const char *grpc_call_peer(const struct grpc_call *call);
+bool grpc_call_peer_is_local(const struct grpc_call *call);
+peg_str grpc_call_peer_name(const struct grpc_call *call);
+struct net_loop *grpc_call_loop(const struct grpc_call *call);
+
+/* Memory that lives as long as the call. */
+struct peg__arena *grpc_call_arena(struct grpc_call *call);
+
+/* ---- answering ------------------------------------------------------------------------------ */
+
+/* PEG_ESTATE once the headers are sent; else as grpc_metadata_add(). */
+peg_status grpc_call_add_header(struct grpc_call *call, peg_str key, peg_str value,
+                                peg_error *reterr);
+peg_status grpc_call_add_trailer(struct grpc_call *call, peg_str key, peg_str value,
+                                 peg_error *reterr);
+/* Sends the headers now; without it they go with the first message or the end. */
+peg_status grpc_call_send_headers(struct grpc_call *call, peg_error *reterr);
+/* Messages from now on are compressed, if the client takes gzip. */
+void grpc_call_use_gzip(struct grpc_call *call);
+
+/* Queues a message, as grpc_stream_send(). The second packs it in place. */
+peg_status grpc_call_send(struct grpc_call *call, peg_str message, peg_error *reterr);
+peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufCMessage *message,
+                                  peg_error *reterr);
+bool grpc_call_is_writable(const struct grpc_call *call);
+
+/* Ends the call: what is queued, then the status. Only the first one counts. A call that cannot be
+ * ended in good order (out of memory) is reset. */
+void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status);
+/* The same with words made here, cut at PEG_LIMIT_GRPC_STATUS_BYTES. */
+void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
+    PEG_PRINTF(3, 4);
+/* One message, then OK. Fails the call (INTERNAL, RESOURCE_EXHAUSTED) if it cannot be sent. */
+void grpc_call_reply(struct grpc_call *call, peg_str message);
+void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessage *message);
+
+/* Client-streaming methods: no on_message until it is resumed. */
+void grpc_call_pause(struct grpc_call *call);
+void grpc_call_resume(struct grpc_call *call);
+
+/* ---- its life ---------------------------------------------------------------------------------
+ */
+
+/* Keeps the memory of the call; it may have ended all the same. On its loop only. */
+struct grpc_call *grpc_call_ref(struct grpc_call *call);
+struct grpc_call *grpc_call_unref(struct grpc_call *call);
+bool grpc_call_has_ended(const struct grpc_call *call);
+/* After the end: the status that the client was told, or CANCELLED, DEADLINE_EXCEEDED or
+ * UNAVAILABLE if it was not. Borrowed from the call. */
+const struct grpc_status *grpc_call_ended_as(const struct grpc_call *call);
+
+/* Whatever a handler keeps for the call. */
+void grpc_call_set_state(struct grpc_call *call, void *state);
+void *grpc_call_state(const struct grpc_call *call);
+
+/* A value that an interceptor leaves for others; the key is the address of a variable of theirs.
+ * The value must live as long as the call (its arena is a good place). */
+peg_status grpc_call_put(struct grpc_call *call, const void *key, void *value);
+void *grpc_call_get(const struct grpc_call *call, const void *key);
+
+/* Hears of the end of a call, before on_end: a call that this one makes hangs here, so that a
+ * cancellation travels on. Lies in its owner's memory. */
+struct grpc_end_hook {
+    void (*fn)(struct grpc_end_hook *hook);
+    struct grpc_end_hook *next; /* the call's */
+    struct grpc_end_hook *prev;
+    struct grpc_call *call; /* NULL: hangs nowhere */
+};
+void grpc_call_hang(struct grpc_call *call, struct grpc_end_hook *hook);
+void grpc_call_unhang(struct grpc_end_hook *hook);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GRPC_FRAME_H
+#define PEG_GRPC_FRAME_H
+
+/*
+ * Messages in a stream of bytes: one byte that says whether it is compressed, four of length, the
+ * message. The reader is handed bytes in pieces of any size, and copies only what does not arrive
+ * in one piece. Does no I/O.
+ */
+
+#include "base/buf.h"
+#include "grpc/head.h"
+
+enum { GRPC_PREFIX_BYTES = 5 };
+
+/* Owned by its stream. */
+struct grpc_reader {
+    size_t max_message;          /* after decompression too */
+    enum grpc_encoding encoding; /* of compressed messages */
+    /* The rest is its own. */
+    struct peg__buf piece;    /* the beginning of a message whose end has not come */
+    struct peg__buf unpacked; /* the last compressed message, in the clear */
+};
+
+void grpc_reader_init(struct grpc_reader *reader, size_t max_message);
+void grpc_reader_free(struct grpc_reader *reader);
+/* Bytes that it holds of an unfinished message. */
+size_t grpc_reader_held(const struct grpc_reader *reader);
+
+/* Takes bytes from the front of *bytes. Returns PEG_OK and
+ *   *ret_has_message true:  *ret_message is a whole message, borrowed until the next call or
+ *                           until the bytes that were handed in are gone
+ *   *ret_has_message false: *bytes is empty, more are needed
+ * PEG_ELIMIT (E_MESSAGE_TOO_LARGE) as soon as the length is seen: RESOURCE_EXHAUSTED.
+ * PEG_EPARSE (E_GRPC_FRAME): a flag that is none, a compressed message where none was announced,
+ * or one that does not decompress: INTERNAL. PEG_EUNSUPPORTED (E_GRPC_ENCODING): UNIMPLEMENTED. */
+peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
+                            peg_str *ret_message, peg_error *reterr);
+
+/* Writes the five bytes before a message. */
+void grpc_prefix_write(uint8_t ret_prefix[GRPC_PREFIX_BYTES], bool is_compressed, uint32_t len);
+
+#endif

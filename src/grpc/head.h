@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GRPC_HEAD_H
+#define PEG_GRPC_HEAD_H
+
+/*
+ * A block of headers as gRPC reads it: the protocol's own fields, each into its place, and the
+ * metadata of the program. Filled field by field while HTTP/2 unpacks them; does no I/O.
+ */
+
+#include "grpc/metadata.h"
+#include "grpc/status.h"
+
+enum grpc_encoding {
+    GRPC_IDENTITY,
+    GRPC_GZIP,
+    GRPC_ENCODING_UNKNOWN, /* named, and not one of ours */
+};
+
+/* Arena: strings lie in the arena that the head was given. */
+struct grpc_head {
+    struct peg__arena *arena;
+    size_t max_bytes; /* of the whole block as HTTP/2 counts */
+    size_t n_bytes;
+    /* pseudo-headers */
+    peg_str method;
+    peg_str path;
+    peg_str authority;
+    int http_status; /* 0: none */
+    /* fields of the protocol */
+    peg_str content_type;
+    bool has_te_trailers;
+    int64_t timeout_ns; /* -1: none */
+    bool has_bad_timeout;
+    enum grpc_encoding encoding;
+    peg_str encoding_name; /* as it came */
+    bool accepts_gzip;
+    peg_str user_agent;
+    /* the end of a call */
+    bool has_status;
+    enum grpc_code code;
+    peg_str message; /* decoded */
+    peg_str details;
+    /* the program's */
+    struct grpc_metadata metadata;
+};
+
+void grpc_head_init(struct grpc_head *head, struct peg__arena *arena, size_t max_bytes);
+/* PEG_ELIMIT (names max_header_bytes): the block is too large, the rest need not be read.
+ * PEG_EPARSE (E_METADATA): a value that must be base 64 is not. PEG_ENOMEM. */
+peg_status grpc_head_add(struct grpc_head *head, peg_str name, peg_str value, peg_error *reterr);
+/* "application/grpc", alone or followed by '+' or ';'. */
+bool grpc_head_is_grpc(const struct grpc_head *head);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GRPC_SESSION_H
+#define PEG_GRPC_SESSION_H
+
+/*
+ * One HTTP/2 connection that carries gRPC: bytes in, events and bytes out, no I/O. Both sides of
+ * a connection use it. What a stream holds is bounded by its window and max_message, and what all
+ * streams of a session hold together by max_held.
+ *
+ *   net/stream  --bytes-->  grpc_session_feed()  --events-->  grpc_call, grpc_rpc
+ *   net/stream  <--bytes--  grpc_session_pull()  <----------  grpc_stream_send() ...
+ *
+ * Nobody may free a session while it feeds: owners look at grpc_session_is_feeding() and wait.
+ */
+
+#include "grpc/frame.h"
+#include "grpc/head.h"
+
+struct grpc_session;
+struct grpc_stream;
+
+struct grpc_session_options {
+    bool is_client;
+    uint32_t max_streams;    /* that the peer may have open at once */
+    size_t max_header_bytes; /* of one block, as HTTP/2 counts */
+    uint32_t stream_window;  /* bytes that may be on their way to us for one stream */
+    uint32_t session_window; /* and for all */
+    size_t max_held;         /* bytes of messages that have begun or wait, all streams */
+    uint32_t reset_burst;    /* streams that the peer may reset at once ... */
+    uint32_t reset_per_s;    /* ... and per second, before it is sent away */
+};
+
+struct grpc_session_events {
+    /* Server: the peer opens a stream. The owner readies a grpc_stream and returns it; NULL
+     * refuses it (REFUSED_STREAM, so the peer knows that nothing happened). */
+    struct grpc_stream *(*on_stream)(void *user);
+    /* There is something to pull that was not there before. */
+    void (*on_output)(void *user);
+    /* A PING came that is no answer; an answer to ours came. */
+    void (*on_ping)(void *user);
+    void (*on_pong)(void *user);
+    /* Client: the peer takes no stream above `last_id`. */
+    void (*on_goaway)(void *user, int32_t last_id, uint32_t h2_error);
+    /* Client: the peer's SETTINGS came (the first, or new ones). */
+    void (*on_settings)(void *user);
+};
+
+peg_status grpc_session_new(const struct grpc_session_options *options,
+                            const struct grpc_session_events *events, void *user,
+                            struct grpc_session **ret_session, peg_error *reterr);
+/* Every stream that is open hears on_closed. Not while it feeds. */
+struct grpc_session *grpc_session_free(struct grpc_session *session);
+
+/* Takes all the bytes. A failure is the end of the connection: what is left to pull says why to
+ * the peer. PEG_EPARSE (E_HTTP2), PEG_ELIMIT (E_HTTP2_LIMIT: a flood of something), PEG_ENOMEM. */
+peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes, size_t len,
+                             peg_error *reterr);
+bool grpc_session_is_feeding(const struct grpc_session *session);
+/* Writes at most `max` (at least 32 KiB) bytes for the peer. 0: there is nothing now. */
+size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_t max);
+/* Neither side has anything more to say: the connection can be closed. */
+bool grpc_session_is_over(const struct grpc_session *session);
+
+/* Tells the peer to open no more streams here; those that are open go on. A server says so twice,
+ * first without a number (`is_final` false): what is on its way is still taken. */
+void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,
+                         const char *why);
+void grpc_session_ping(struct grpc_session *session);
+size_t grpc_session_n_streams(const struct grpc_session *session);
+/* Client: how many streams the peer lets us have open. */
+uint32_t grpc_session_peer_max_streams(const struct grpc_session *session);
+/* Bytes of messages that it holds. */
+size_t grpc_session_held(const struct grpc_session *session);
+
+/* ---- one call on the wire, either side ---------------------------------------------------- */
+
+struct grpc_stream_events {
+    /* The first block of headers is whole: stream->head. */
+    void (*on_headers)(struct grpc_stream *stream);
+    /* A message, borrowed until it returns. Not called while the stream is paused. */
+    void (*on_message)(struct grpc_stream *stream, peg_str message);
+    /* The peer sends nothing more, and everything it sent was delivered. Client: stream->head now
+     * holds the trailers (or the only block of headers, if there was but one). */
+    void (*on_remote_end)(struct grpc_stream *stream);
+    /* What was to be sent has gone below GRPC_LOW_MARK after it was above GRPC_HIGH_MARK. */
+    void (*on_writable)(struct grpc_stream *stream);
+    /* What came is no gRPC, or too much: the owner answers (server), or ends it (client). Nothing
+     * else that the peer sends is delivered after it. */
+    void (*on_broken)(struct grpc_stream *stream, const struct grpc_status *status);
+    /* Exactly once, last: the stream is off the wire. h2_error 0: in good order. */
+    void (*on_closed)(struct grpc_stream *stream, uint32_t h2_error);
+};
+
+/* Bytes that wait to be sent: above the first, grpc_stream_is_writable() is false. */
+enum { GRPC_HIGH_MARK = 64 << 10, GRPC_LOW_MARK = 16 << 10 };
+
+/* Part of a grpc_call or grpc_rpc. What may be pending on a stream is all here, and
+ * grpc_stream_drop() is right in any state. */
+struct grpc_stream {
+    const struct grpc_stream_events *events;
+    struct grpc_session *session; /* NULL: not on the wire, not yet or not any more */
+    int32_t id;
+    struct peg__arena *arena; /* the owner's; for the heads */
+    /* in */
+    struct grpc_head head;
+    struct grpc_reader reader;
+    struct peg__buf waiting; /* came while paused; the peer's window is smaller by so much */
+    bool has_head;           /* the first block is whole */
+    bool is_paused;
+    bool is_broken;
+    bool is_delivering;
+    bool remote_ended;
+    bool told_remote_end;
+    bool is_trailers_head; /* head is being filled with trailers */
+    /* out */
+    struct peg__buf out; /* framed messages */
+    size_t out_sent;     /* bytes of `out` that are gone */
+    size_t max_out;
+    bool uses_gzip; /* compress what is sent */
+    bool has_sent_headers;
+    bool is_deferred; /* HTTP/2 waits for us to say that there is more */
+    bool was_full;
+    bool local_ended;                  /* nothing may be sent any more, once `out` is gone */
+    const struct grpc_block *trailers; /* to be sent after `out`; arena; NULL on a client */
+    struct grpc_stream *next;          /* the session's list of open streams */
+    struct grpc_stream *prev;
+};
+
+/* A block of headers to be sent. Arena. */
+struct grpc_field {
+    peg_str name;
+    peg_str value;
+};
+struct grpc_block {
+    const struct grpc_field *fields;
+    size_t n;
+};
+
+/* Readies one; everything that a call held before is given back or used again. */
+void grpc_stream_init(struct grpc_stream *stream, const struct grpc_stream_events *events,
+                      struct peg__arena *arena, size_t max_message, size_t max_header_bytes);
+void grpc_stream_free(struct grpc_stream *stream);
+
+/* Client: opens it on the session. PEG_ELIMIT: no more ids on this connection. */
+peg_status grpc_stream_open(struct grpc_stream *stream, struct grpc_session *session,
+                            const struct grpc_block *headers, peg_error *reterr);
+/* Server: answers. `is_last`: the block is all there is (trailers only). */
+peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_block *headers,
+                               bool is_last, peg_error *reterr);
+/* Queues a message. PEG_ELIMIT (E_SEND_QUEUE_FULL) beyond max_out (a single message may always
+ * be queued on an empty queue); PEG_ESTATE after the end. A failure queues nothing. */
+peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_error *reterr);
+/* The same in two steps, to pack in place: room for `len` bytes, then the end. Between the two
+ * nothing else may be called. Not for streams that use gzip. NULL: *reterr says why. */
+uint8_t *grpc_stream_reserve(struct grpc_stream *stream, size_t len, peg_error *reterr);
+void grpc_stream_commit(struct grpc_stream *stream, size_t len);
+/* Nothing follows but the trailers (server; arena, they live as long as the stream), or nothing
+ * (client: NULL). */
+peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,
+                           peg_error *reterr);
+bool grpc_stream_is_writable(const struct grpc_stream *stream);
+
+/* Delivers no message until it is resumed. The peer may send a window more. */
+void grpc_stream_pause(struct grpc_stream *stream);
+void grpc_stream_resume(struct grpc_stream *stream);
+
+/* Takes it off the wire, with RST_STREAM if it is open. No event comes any more. Right in any
+ * state, also within an event of this stream. */
+void grpc_stream_drop(struct grpc_stream *stream, uint32_t h2_error);
+
+#endif

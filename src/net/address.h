@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_NET_ADDRESS_H
+#define PEG_NET_ADDRESS_H
+
+/*
+ * Where to listen or to connect:
+ *
+ *   127.0.0.1:9090   [::1]:9090   localhost:9090   :9090 (every interface)   example.org:443
+ *   unix:/run/pegboard.sock   unix:relative.sock   unix:///run/x.sock   unix:@abstract
+ *
+ * A target of a client may begin with dns: or dns:///, as stock clients write it, and may be a
+ * list: ipv4:10.0.0.1:1,10.0.0.2:1 and ipv6:[::1]:1,... (several addresses, no lookup).
+ */
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "net/loop.h"
+
+enum { NET_ADDRESS_TEXT = 280, NET_HOST_BYTES = 254 };
+
+/* A value: an address that the system understands. */
+struct net_address {
+    socklen_t len;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in ip4;
+        struct sockaddr_in6 ip6;
+        struct sockaddr_un unix_path;
+    } at;
+};
+
+/* A value: what a text says, before names are looked up. */
+struct net_endpoint {
+    bool is_unix;
+    char host[NET_HOST_BYTES]; /* "" means every interface; an IPv6 address without brackets */
+    uint16_t port;
+    struct net_address unix_address; /* if is_unix */
+};
+
+/* PEG_EPARSE (E_ADDRESS), with what an address looks like. */
+peg_status net_endpoint_parse(peg_str text, struct net_endpoint *ret_endpoint, peg_error *reterr);
+
+/* True, and the address, if nothing has to be looked up: unix, numbers, "" and localhost (which
+ * is 127.0.0.1 here, so that nobody depends on a file). */
+bool net_endpoint_is_numeric(const struct net_endpoint *endpoint, struct net_address *ret_address);
+
+/* "127.0.0.1:9090", "[::1]:9090", "unix:/run/x.sock"; what net_endpoint_parse() reads. */
+void net_address_format(const struct net_address *address, char ret_text[NET_ADDRESS_TEXT]);
+bool net_address_eq(const struct net_address *a, const struct net_address *b);
+/* A loopback address or a unix socket: nobody else's machine is at the other end. */
+bool net_address_is_local(const struct net_address *address);
+
+/* Looks a name up on a worker of the loop. fn is called once on the loop, never from within
+ * net_resolve(): with addresses (borrowed, in the order of RFC 6724, each once), or with none
+ * and the reason (E_RESOLVE). net_resolve_cancel(): fn is not called any more. */
+struct net_resolve;
+typedef void (*net_resolve_fn)(void *user, const struct net_address *addresses, size_t n,
+                               const peg_error *error);
+peg_status net_resolve(struct net_loop *loop, const struct net_endpoint *endpoint,
+                       net_resolve_fn fn, void *user, struct net_resolve **ret_resolve,
+                       peg_error *reterr);
+void net_resolve_cancel(struct net_resolve *resolve);
+
+#endif

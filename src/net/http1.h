@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_NET_HTTP1_H
+#define PEG_NET_HTTP1_H
+
+/*
+ * A small, strict HTTP/1.1 server for probes and metrics beside gRPC: GET and HEAD, no body, one
+ * request after the other on a connection. Whatever is unclear is refused and the connection
+ * closed, so that no two readers of the same bytes can disagree about where a request ends.
+ *
+ * The reader (net_http1_read) does no I/O.
+ */
+
+#include "net/stream.h"
+
+enum { NET_HTTP1_MAX_FIELDS = 64 };
+
+struct net_http1_field {
+    peg_str name;
+    peg_str value; /* without the blanks around it */
+};
+
+/* A value; all strings are borrowed from the bytes that were read. */
+struct net_http1_request {
+    peg_str method; /* "GET" or "HEAD" */
+    peg_str target; /* as it came: "/metrics?x=1" */
+    peg_str path;   /* up to the '?' */
+    peg_str query;  /* after it, or empty */
+    bool keeps_alive;
+    size_t n_fields;
+    struct net_http1_field fields[NET_HTTP1_MAX_FIELDS];
+};
+
+/* Reads one request from the start of `bytes`. Returns
+ *   0     and *ret_used > 0: a whole request of so many bytes
+ *   0     and *ret_used == 0: more bytes are needed
+ *   4xx, 5xx: refuse with this status and close */
+int net_http1_read(const uint8_t *bytes, size_t len, struct net_http1_request *ret_request,
+                   size_t *ret_used);
+/* The value of a field by its name in any case, or an empty one. */
+peg_str net_http1_field(const struct net_http1_request *request, const char *name);
+
+struct net_http1_answer {
+    int status;               /* 200 to begin with */
+    const char *content_type; /* "text/plain; charset=utf-8" to begin with; static */
+    struct peg__buf body;     /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES */
+};
+
+struct net_http1_events {
+    /* On the loop; fills the answer. */
+    void (*on_request)(void *user, const struct net_http1_request *request,
+                       struct net_http1_answer *answer);
+    /* Once and last: the peer ended it, or it was closed after an error or after
+     * PEG_LIMIT_HTTP1_IDLE_MS without a request. The connection is gone when it returns. */
+    void (*on_end)(void *user);
+};
+
+struct net_http1;
+
+/* Takes the stream over, also on failure (it is then dropped), `first` being bytes that were read
+ * from it already. on_end is never called from within this call, nor after net_http1_drop(). */
+peg_status net_http1_serve(struct net_stream *stream, const struct net_http1_events *events,
+                           void *user, const uint8_t *first, size_t first_len,
+                           struct net_http1 **ret_http1);
+/* Ends it after the answer that is being sent, or at once. No event comes any more. */
+void net_http1_close(struct net_http1 *http1);
+void net_http1_drop(struct net_http1 *http1);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_NET_LISTENER_H
+#define PEG_NET_LISTENER_H
+
+/*
+ * A socket that takes connections. One loop accepts; each connection is handed to the loop on
+ * which the least hangs, and on_stream is called there.
+ */
+
+#include "net/stream.h"
+
+struct net_listener;
+
+struct net_listener_options {
+    int backlog;                      /* 0: PEG_LIMIT_NET_BACKLOG */
+    unsigned unix_mode;               /* of the socket's file; 0: 0600 */
+    size_t max_connections;           /* 0: PEG_LIMIT_NET_CONNECTIONS; beyond it, nothing is
+                                       * accepted until one ends */
+    struct net_stream_options stream; /* of each connection */
+};
+
+/* On the loop of the stream, which is now the callee's: it sets its events before it returns, or
+ * drops it. Called before on_open. */
+typedef void (*net_accept_fn)(void *user, struct net_stream *stream);
+
+/* Any thread. PEG_EIO (E_LISTEN) with the address and the system's words; port 0 takes a free
+ * one. An old unix socket that nobody listens on is replaced; one that is in use is not. */
+peg_status net_listen(struct net_loops *loops, const struct net_address *address,
+                      const struct net_listener_options *options, net_accept_fn on_stream,
+                      void *user, struct net_listener **ret_listener, peg_error *reterr);
+/* The same on a socket that listens already: it is the listener's then. */
+peg_status net_listen_on(struct net_loops *loops, int fd,
+                         const struct net_listener_options *options, net_accept_fn on_stream,
+                         void *user, struct net_listener **ret_listener, peg_error *reterr);
+/* Any thread but the loops' own. Accepts nothing more when it returns; on_stream is not running.
+ * Connections live on. A unix socket's file is removed. */
+struct net_listener *net_listener_free(struct net_listener *listener);
+/* Where it listens, with the port that was chosen; borrowed. */
+const struct net_address *net_listener_address(const struct net_listener *listener);
+/* Called when a stream that came from the listener has ended, so that max_connections holds:
+ * net/stream.c does so itself. Connections that are open now. */
+size_t net_listener_n_connections(const struct net_listener *listener);
+
+/* Sockets that systemd (or who else speaks LISTEN_FDS and LISTEN_PID) handed to this process:
+ * fills at most `max`, says how many there are, marks them close-on-exec and removes the
+ * variables. 0 if there are none. */
+size_t net_activated_sockets(int *ret_fds, size_t max);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_NET_LOOP_H
+#define PEG_NET_LOOP_H
+
+/*
+ * A thread with an event loop. A connection and everything that hangs on it belong to one loop
+ * for life; other threads reach it by messages only.
+ *
+ *   status = net_loop_new(&loop, reterr);
+ *   status = net_loop_start(loop, reterr);       its own thread, or net_loop_run() in this one
+ *   net_loop_post(loop, &request->message);      any thread
+ *   loop = net_loop_free(loop);                  stops, joins, closes what is left
+ *
+ * Threads: functions marked "any thread" may be called from anywhere; all others only on the
+ * loop's thread, or before it runs.
+ */
+
+#include "net/timers.h"
+
+struct net_loop;
+struct uv_loop_s;
+
+/* Something to be done on the loop's thread. It lies in the sender's memory until fn is called,
+ * which may free it or post it again. */
+struct net_message {
+    void (*fn)(struct net_message *message);
+    struct net_message *next; /* the mailbox's */
+};
+
+/* Something to be done once at the end of this round of the loop, after all that can be read
+ * was read: writes of a connection are gathered that way. */
+struct net_later {
+    void (*fn)(struct net_later *later);
+    bool is_waiting; /* the rest is the loop's */
+    struct net_later *next;
+    struct net_later *prev;
+};
+
+/* Work that would block the loop: `work` runs on a thread of the pool, then `done` on the loop.
+ * It lies in the owner's memory, who keeps it until `done` is called, also when the loop stops
+ * before: then `work` may not have run, and `was_canceled` is true. */
+struct net_work {
+    void (*work)(struct net_work *work);
+    void (*done)(struct net_work *work, bool was_canceled);
+    struct net_loop *loop; /* the rest is the loop's */
+    void *request;
+};
+
+/* PEG_EIO (E_LOOP) if the system has no more of what a loop needs. */
+peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr);
+/* Any thread but the loop's own. Stops it, waits for its thread, runs what was posted, closes
+ * everything that is still open on it (each owner hears of it as of any other end). */
+struct net_loop *net_loop_free(struct net_loop *loop);
+
+/* Runs it in a thread of its own, in which all signals are blocked. */
+peg_status net_loop_start(struct net_loop *loop, peg_error *reterr);
+/* Runs it in this thread until net_loop_stop(). */
+void net_loop_run(struct net_loop *loop);
+/* Any thread; async-signal-safe. */
+void net_loop_stop(struct net_loop *loop);
+
+/* Any thread. Messages of one sender arrive in order. Never fails. Wakes the loop once for as
+ * many messages as are there when it looks. */
+void net_loop_post(struct net_loop *loop, struct net_message *message);
+/* Any thread. Is this the thread that runs the loop? */
+bool net_loop_is_here(const struct net_loop *loop);
+
+/* Monotonic. The time at which this round began: cheap, and the same for all of a round. */
+int64_t net_loop_now_ns(const struct net_loop *loop);
+/* Arms with the moment, which may be in the past: fn is then called in the next round. */
+void net_loop_arm(struct net_loop *loop, struct net_timer *timer, int64_t due_ns);
+void net_loop_disarm(struct net_loop *loop, struct net_timer *timer);
+
+/* Asking again before it was done is the same as asking once. */
+void net_loop_later(struct net_loop *loop, struct net_later *later);
+void net_loop_not_later(struct net_loop *loop, struct net_later *later);
+
+/* PEG_ENOMEM: `done` will not be called. */
+peg_status net_loop_work(struct net_loop *loop, struct net_work *work) PEG_MUST_USE;
+
+/* Any thread may read it: how much hangs on this loop, for whoever hands out connections. */
+size_t net_loop_load(const struct net_loop *loop);
+void net_loop_add_load(struct net_loop *loop, ptrdiff_t n);
+
+/* A buffer of NET_SCRATCH_BYTES for whoever is running on the loop, until it returns. */
+enum { NET_SCRATCH_BYTES = 64 << 10 };
+uint8_t *net_loop_scratch(struct net_loop *loop);
+
+/* For what libuv offers and this does not: other files of net/, and bus/. */
+struct uv_loop_s *net_loop_uv(struct net_loop *loop);
+
+/* Things that are open on the loop, so that net_loop_free() can close them: put one in at the
+ * start and take it out at the end. `close` must lead to that end, within a few rounds. */
+struct net_open {
+    void (*close)(struct net_open *open);
+    struct net_open *next; /* the loop's */
+    struct net_open *prev;
+};
+void net_loop_opened(struct net_loop *loop, struct net_open *open);
+void net_loop_closed(struct net_loop *loop, struct net_open *open);
+
+/* ---- several loops ------------------------------------------------------------------------ */
+
+/* A fixed set of started loops. Any thread. */
+struct net_loops;
+
+/* 1..PEG_LIMIT_NET_LOOPS of them; 0 means 1. */
+peg_status net_loops_new(unsigned n, struct net_loops **ret_loops, peg_error *reterr);
+struct net_loops *net_loops_free(struct net_loops *loops);
+unsigned net_loops_len(const struct net_loops *loops);
+struct net_loop *net_loops_at(const struct net_loops *loops, unsigned i);
+/* The one on which the least hangs. */
+struct net_loop *net_loops_least(const struct net_loops *loops);
+
+#endif
