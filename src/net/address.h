@@ -7,6 +7,7 @@
  *
  *   127.0.0.1:9090   [::1]:9090   localhost:9090   :9090 (every interface)   example.org:443
  *   unix:/run/pegboard.sock   unix:relative.sock   unix:///run/x.sock   unix:@abstract
+ *   unix-abstract:name (the same as unix:@name)
  *
  * A target of a client may begin with dns: or dns:///, as stock clients write it, and may be a
  * list: ipv4:10.0.0.1:1,10.0.0.2:1 and ipv6:[::1]:1,... (several addresses, no lookup).
@@ -42,11 +43,18 @@ struct net_endpoint {
 /* PEG_EPARSE (E_ADDRESS), with what an address looks like. */
 peg_status net_endpoint_parse(peg_str text, struct net_endpoint *ret_endpoint, peg_error *reterr);
 
+/* What a client may be told: an endpoint, or a list of them after ipv4: or ipv6:. Fills at most
+ * `max` (PEG_LIMIT_NET_ADDRESSES, which the error of a longer list names); on failure what is in
+ * ret_endpoints has no meaning. */
+peg_status net_target_parse(peg_str text, struct net_endpoint *ret_endpoints, size_t max,
+                            size_t *ret_n, peg_error *reterr);
+
 /* True, and the address, if nothing has to be looked up: unix, numbers, "" and localhost (which
  * is 127.0.0.1 here, so that nobody depends on a file). */
 bool net_endpoint_is_numeric(const struct net_endpoint *endpoint, struct net_address *ret_address);
 
-/* "127.0.0.1:9090", "[::1]:9090", "unix:/run/x.sock"; what net_endpoint_parse() reads. */
+/* "127.0.0.1:9090", "[::1]:9090", "unix:/run/x.sock"; what net_endpoint_parse() reads. A client's
+ * end of a unix socket has no name: "unix:". */
 void net_address_format(const struct net_address *address, char ret_text[NET_ADDRESS_TEXT]);
 bool net_address_eq(const struct net_address *a, const struct net_address *b);
 /* A loopback address or a unix socket: nobody else's machine is at the other end. */
