@@ -313,6 +313,19 @@ enum {
     /* Addresses of one name. */
     PEG_LIMIT_NET_ADDRESSES = 64,
 
+    /* Bytes of the wire that nobody has read: what one look at a socket may bring. */
+    PEG_LIMIT_TLS_UNREAD_BYTES = 64 << 10,
+    /* Bytes for the wire that nobody has sent: a full queue of a stream, and records around it. */
+    PEG_LIMIT_TLS_WIRE_BYTES = 2 << 20,
+    /* What a peer may send before the handshake is done, in all and as its first message (which
+     * OpenSSL makes room for as soon as it is announced): chains of certificates take 10 KiB. */
+    PEG_LIMIT_TLS_HANDSHAKE_BYTES = 64 << 10,
+    PEG_LIMIT_TLS_HELLO_BYTES = 16 << 10,
+    /* The system's roots take some 220 KiB. */
+    PEG_LIMIT_TLS_FILE_BYTES = 4 << 20,
+    /* SPIFFE's limit for a name. */
+    PEG_LIMIT_TLS_NAME_BYTES = 2048,
+
     /* A request of a probe or of Prometheus is below 1 KiB. */
     PEG_LIMIT_HTTP1_HEAD_BYTES = 8 << 10,
     PEG_LIMIT_HTTP1_ANSWER_BYTES = 16 << 20,
@@ -339,6 +352,8 @@ enum {
      * some 3 us, so this is below 1 % of a core. */
     PEG_LIMIT_GRPC_RESET_BURST = 5000,
     PEG_LIMIT_GRPC_RESETS = 2000,
+    /* Frames in a row that carry neither a call nor a message: each costs some 100 ns. */
+    PEG_LIMIT_GRPC_IDLE_FRAMES = 10000,
     /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed
      * sooner. */
     PEG_LIMIT_GRPC_KEEPALIVE_MS = 60000,
@@ -353,6 +368,22 @@ enum {
     /* Calls of a client that wait for a connection or a stream. */
     PEG_LIMIT_GRPC_WAITING_CALLS = 10000,
     PEG_LIMIT_GRPC_RESOLVE_MS = 30000,
+    /* Messages inside messages: what every protobuf library takes. Some 1.5 KiB of stack each. */
+    PEG_LIMIT_GRPC_MESSAGE_DEPTH = 100,
+    /* Memory of one message: a peer may write two bytes where a C struct takes hundreds. */
+    PEG_LIMIT_GRPC_UNPACKED_BYTES = 64 << 20,
+    /* What a client keeps of a request until an answer begins, so that a call which a server has
+     * not seen can be sent again. */
+    PEG_LIMIT_GRPC_KEPT_BYTES = 64 << 10,
+    /* Connections of one channel: addresses times connections to each. */
+    PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS = 1024,
+    /* Between two attempts to connect: the first time, and at most. What the protocol says. */
+    PEG_LIMIT_GRPC_BACKOFF_MS = 1000,
+    PEG_LIMIT_GRPC_BACKOFF_MAX_MS = 120000,
+    /* A channel without calls closes its connections after so long; what gRPC core does. */
+    PEG_LIMIT_GRPC_CHANNEL_IDLE_MS = 30 * 60 * 1000,
+    /* Memory of an ended call that is kept for the next one. */
+    PEG_LIMIT_GRPC_SPARE_BYTES = 64 << 10,
 };
 
 #endif

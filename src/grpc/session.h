@@ -108,10 +108,12 @@ struct grpc_stream {
     bool has_head;           /* the first block is whole */
     bool is_paused;
     bool is_broken;
+    bool told_broken;
     bool is_delivering;
+    struct grpc_status broken; /* why; arena */
+    size_t held;               /* its part of grpc_session_held() */
     bool remote_ended;
     bool told_remote_end;
-    bool is_trailers_head; /* head is being filled with trailers */
     /* out */
     struct peg__buf out; /* framed messages */
     size_t out_sent;     /* bytes of `out` that are gone */
@@ -167,5 +169,7 @@ void grpc_stream_resume(struct grpc_stream *stream);
 /* Takes it off the wire, with RST_STREAM if it is open. No event comes any more. Right in any
  * state, also within an event of this stream. */
 void grpc_stream_drop(struct grpc_stream *stream, uint32_t h2_error);
+/* The same, and on_closed follows when the peer has been told. What was queued is not sent. */
+void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error);
 
 #endif

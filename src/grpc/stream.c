@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One call on the wire, either side. What comes:
+ *
+ *   session_input.c -> grpc__stream_data -> deliver -> on_message
+ *                      grpc__stream_remote_end      -> on_remote_end
+ *
+ * and, while the stream is paused, waits in `waiting` until grpc_stream_resume(). The peer may
+ * send as much as its window allows; the window opens again when bytes leave `waiting` or were
+ * delivered. What goes: stream_send.c.
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "grpc/session_internal.h"
+
+/* A call that is used again keeps small buffers; large ones are rare. */
+enum { KEPT_BYTES = 16 << 10 };
+
+static void forget_bytes(struct peg__buf *buf, size_t max)
+{
+    if (buf->capacity > KEPT_BYTES)
+        peg__buf_free(buf);
+    peg__buf_clear(buf);
+    buf->max = max;
+}
+
+void grpc_stream_init(struct grpc_stream *stream, const struct grpc_stream_events *events,
+                      struct peg__arena *arena, size_t max_message, size_t max_header_bytes)
+{
+    struct peg__buf out = stream->out;
+    struct peg__buf waiting = stream->waiting;
+    struct grpc_reader reader = stream->reader;
+
+    forget_bytes(&out, SIZE_MAX / 2);
+    forget_bytes(&waiting, SIZE_MAX / 2);
+    grpc_reader_init(&reader, max_message);
+    *stream = (struct grpc_stream){.events = events,
+                                   .arena = arena,
+                                   .reader = reader,
+                                   .waiting = waiting,
+                                   .out = out,
+                                   .max_out = PEG_LIMIT_GRPC_SEND_BYTES};
+    grpc_head_init(&stream->head, arena, max_header_bytes);
+}
+
+void grpc_stream_free(struct grpc_stream *stream)
+{
+    peg__buf_free(&stream->out);
+    peg__buf_free(&stream->waiting);
+    grpc_reader_free(&stream->reader);
+}
+
+/* ---- on the wire, off the wire ------------------------------------------------------------------
+ */
+
+void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *session, int32_t id)
+{
+    stream->session = session;
+    stream->id = id;
+    stream->prev = NULL;
+    stream->next = session->streams;
+    if (stream->next)
+        stream->next->prev = stream;
+    session->streams = stream;
+    session->n_streams++;
+}
+
+static void detach(struct grpc_stream *stream)
+{
+    struct grpc_session *session = stream->session;
+
+    for (struct grpc__guard *guard = session->guards; guard; guard = guard->outer) {
+        if (guard->stream == stream)
+            guard->stream = NULL;
+    }
+    if (stream->prev)
+        stream->prev->next = stream->next;
+    else
+        session->streams = stream->next;
+    if (stream->next)
+        stream->next->prev = stream->prev;
+    session->n_streams--;
+    session->held -= stream->held;
+    stream->held = 0;
+    stream->session = NULL;
+}
+
+void grpc__stream_closed(struct grpc_stream *stream, uint32_t h2_error)
+{
+    nghttp2_session_set_stream_user_data(stream->session->h2, stream->id, NULL);
+    detach(stream);
+    stream->events->on_closed(stream, h2_error);
+}
+
+void grpc_stream_drop(struct grpc_stream *stream, uint32_t h2_error)
+{
+    struct grpc_session *session = stream->session;
+
+    if (!session)
+        return;
+    nghttp2_session_set_stream_user_data(session->h2, stream->id, NULL);
+    nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
+    detach(stream);
+    grpc__session_output(session);
+}
+
+void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error)
+{
+    if (!stream->session)
+        return;
+    stream->local_ended = true;
+    nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
+    grpc__session_output(stream->session);
+}
+
+/* ---- what cannot be read
+ * ------------------------------------------------------------------------- */
+
+static void tell_broken(struct grpc_stream *stream)
+{
+    if (stream->told_broken)
+        return;
+    stream->told_broken = true;
+    stream->events->on_broken(stream, &stream->broken);
+}
+
+/* Before the headers are whole it is only noted: an answer has to wait for their end. */
+void grpc__stream_broke(struct grpc_stream *stream, enum grpc_code code, const peg_error *error)
+{
+    const peg_str words = peg__str(error->message);
+    const char *copy = peg__arena_copy(stream->arena, words);
+
+    stream->is_broken = true;
+    stream->broken = copy ? (struct grpc_status){.code = code, .message = {copy, words.len}}
+                          : GRPC_STATUS(GRPC_RESOURCE_EXHAUSTED, "out of memory: try again later");
+    if (stream->has_head)
+        tell_broken(stream);
+}
+
+static enum grpc_code code_of_reader(peg_status status)
+{
+    switch (status) {
+    case PEG_ELIMIT:
+    case PEG_ENOMEM:
+        return GRPC_RESOURCE_EXHAUSTED;
+    case PEG_EUNSUPPORTED:
+        return GRPC_UNIMPLEMENTED;
+    default:
+        return GRPC_INTERNAL;
+    }
+}
+
+/* ---- headers
+ * --------------------------------------------------------------------------------------- */
+
+void grpc__stream_head_done(struct grpc_stream *stream, bool is_end)
+{
+    const struct grpc_head *head = &stream->head;
+
+    if (stream->has_head && !stream->is_broken)
+        return; /* trailers: the end of the stream tells them */
+    /* 1xx: the answer is still to come. */
+    if (!is_end && head->http_status >= 100 && head->http_status < 200)
+        return;
+    stream->has_head = true;
+    stream->reader.encoding = head->encoding;
+    if (stream->is_broken)
+        tell_broken(stream);
+    else
+        stream->events->on_headers(stream);
+}
+
+/* ---- messages
+ * -------------------------------------------------------------------------------------- */
+
+/* Hands over the messages that are in *bytes, as long as somebody wants them. False: the stream is
+ * off the wire and perhaps gone. */
+static bool deliver(struct grpc_stream *stream, peg_str *bytes)
+{
+    struct grpc_session *session = stream->session;
+    struct grpc__guard guard = {.stream = stream, .outer = session->guards};
+
+    session->guards = &guard;
+    session->n_busy++;
+    stream->is_delivering = true;
+    while (guard.stream && !stream->is_paused && !stream->is_broken) {
+        bool has_message;
+        peg_str message;
+        peg_error error;
+        const peg_status status =
+            grpc_reader_next(&stream->reader, bytes, &has_message, &message, &error);
+
+        if (status)
+            grpc__stream_broke(stream, code_of_reader(status), &error);
+        else if (has_message)
+            stream->events->on_message(stream, message);
+        else
+            break;
+    }
+    session->n_busy--;
+    session->guards = guard.outer;
+    if (!guard.stream)
+        return false;
+    stream->is_delivering = false;
+    return true;
+}
+
+/* What a stream holds belongs to the connection's bound. */
+static void count_held(struct grpc_stream *stream)
+{
+    struct grpc_session *session = stream->session;
+    const size_t held = stream->waiting.len + grpc_reader_held(&stream->reader);
+    peg_error error;
+
+    session->held += held - stream->held;
+    stream->held = held;
+    if (session->held <= session->options.max_held || held == 0 || stream->is_broken)
+        return;
+    peg__fail(&error, PEG_ELIMIT, "E_HELD_BYTES",
+              "this connection has more than %zu bytes of unfinished messages "
+              "(PEG_LIMIT_GRPC_HELD_BYTES): send fewer at once",
+              session->options.max_held);
+    grpc__stream_broke(stream, GRPC_RESOURCE_EXHAUSTED, &error);
+}
+
+static void keep(struct grpc_stream *stream, peg_str bytes)
+{
+    peg_error error;
+
+    peg__buf_str(&stream->waiting, bytes);
+    if (!stream->waiting.status)
+        return;
+    peg__fail_nomem(&error);
+    grpc__stream_broke(stream, GRPC_RESOURCE_EXHAUSTED, &error);
+}
+
+void grpc__stream_data(struct grpc_stream *stream, peg_str bytes)
+{
+    struct grpc_session *session = stream->session;
+    const int32_t id = stream->id;
+    const size_t len = bytes.len;
+
+    if (stream->waiting.len == 0 && !stream->is_paused) {
+        const bool is_there = deliver(stream, &bytes);
+
+        nghttp2_session_consume_stream(session->h2, id, is_there ? len - bytes.len : len);
+        if (!is_there)
+            return;
+    }
+    if (bytes.len > 0 && !stream->is_broken)
+        keep(stream, bytes);
+    if (stream->session)
+        count_held(stream);
+}
+
+static void tell_remote_end(struct grpc_stream *stream)
+{
+    peg_error error;
+
+    if (stream->told_remote_end || !stream->remote_ended || stream->is_paused ||
+        stream->is_broken || stream->waiting.len > 0)
+        return;
+    stream->told_remote_end = true;
+    if (grpc_reader_held(&stream->reader) == 0) {
+        stream->events->on_remote_end(stream);
+        return;
+    }
+    peg__fail(&error, PEG_EPARSE, "E_GRPC_FRAME", "the stream ended within a message");
+    grpc__stream_broke(stream, GRPC_INTERNAL, &error);
+}
+
+void grpc__stream_remote_end(struct grpc_stream *stream)
+{
+    stream->remote_ended = true;
+    tell_remote_end(stream);
+}
+
+void grpc_stream_pause(struct grpc_stream *stream)
+{
+    stream->is_paused = true;
+}
+
+void grpc_stream_resume(struct grpc_stream *stream)
+{
+    struct grpc_session *session = stream->session;
+    const int32_t id = stream->id;
+    peg_str bytes = peg__buf_view(&stream->waiting);
+    const size_t len = bytes.len;
+
+    stream->is_paused = false;
+    if (!session || stream->is_delivering)
+        return;
+    if (len > 0) {
+        const bool is_there = deliver(stream, &bytes);
+
+        nghttp2_session_consume_stream(session->h2, id, is_there ? len - bytes.len : len);
+        grpc__session_output(session);
+        if (!is_there)
+            return;
+        if (stream->is_broken)
+            bytes.len = 0;
+        memmove(stream->waiting.ptr, bytes.ptr, bytes.len);
+        stream->waiting.len = bytes.len;
+        count_held(stream);
+    }
+    if (stream->session)
+        tell_remote_end(stream);
+}
