@@ -48,26 +48,35 @@ struct net_work {
 
 /* PEG_EIO (E_LOOP) if the system has no more of what a loop needs. */
 peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr);
-/* Any thread but the loop's own. Stops it, waits for its thread, runs what was posted, closes
- * everything that is still open on it (each owner hears of it as of any other end). */
+/* Any thread but the loop's own, and not while net_loop_run() runs it elsewhere. Stops it, waits
+ * for its thread, runs what was posted, closes everything that is still open on it (each owner
+ * hears of it as of any other end), cancels work that has not begun and waits for the rest. All
+ * of that runs in the caller's thread, which is the loop's for as long: what it posts to the loop,
+ * asks for later or works on is done too. Timers that are armed at the end are forgotten. Other
+ * threads must not post any more, but for the functions of work that runs. */
 struct net_loop *net_loop_free(struct net_loop *loop);
 
 /* Runs it in a thread of its own, in which all signals are blocked. */
 peg_status net_loop_start(struct net_loop *loop, peg_error *reterr);
 /* Runs it in this thread until net_loop_stop(). */
 void net_loop_run(struct net_loop *loop);
-/* Any thread; async-signal-safe. */
+/* Any thread; async-signal-safe. What was posted before is run first. Before net_loop_run(): it
+ * returns after one round. */
 void net_loop_stop(struct net_loop *loop);
 
 /* Any thread. Messages of one sender arrive in order. Never fails. Wakes the loop once for as
  * many messages as are there when it looks. */
 void net_loop_post(struct net_loop *loop, struct net_message *message);
-/* Any thread. Is this the thread that runs the loop? */
+/* Any thread. How often a message from another thread has woken it. */
+uint64_t net_loop_n_wakes(const struct net_loop *loop);
+/* Any thread. Is this the thread that runs the loop? False for a loop that does not run. */
 bool net_loop_is_here(const struct net_loop *loop);
 
-/* Monotonic. The time at which this round began: cheap, and the same for all of a round. */
-int64_t net_loop_now_ns(const struct net_loop *loop);
-/* Arms with the moment, which may be in the past: fn is then called in the next round. */
+/* Monotonic (that of uv_hrtime()). Read when it is first asked for in a round: cheap, and the same
+ * for all of a round, which begins when the loop has waited. */
+int64_t net_loop_now_ns(struct net_loop *loop);
+/* Arms with the moment, which may be in the past: fn is then called in the next round. It is
+ * called up to 1 ms late, never early by net_loop_now_ns(). */
 void net_loop_arm(struct net_loop *loop, struct net_timer *timer, int64_t due_ns);
 void net_loop_disarm(struct net_loop *loop, struct net_timer *timer);
 
@@ -78,7 +87,8 @@ void net_loop_not_later(struct net_loop *loop, struct net_later *later);
 /* PEG_ENOMEM: `done` will not be called. */
 peg_status net_loop_work(struct net_loop *loop, struct net_work *work) PEG_MUST_USE;
 
-/* Any thread may read it: how much hangs on this loop, for whoever hands out connections. */
+/* Any thread: how much hangs on this loop, for whoever hands out connections. Adding is cheapest
+ * on the loop's own thread. */
 size_t net_loop_load(const struct net_loop *loop);
 void net_loop_add_load(struct net_loop *loop, ptrdiff_t n);
 
@@ -90,14 +100,18 @@ uint8_t *net_loop_scratch(struct net_loop *loop);
 struct uv_loop_s *net_loop_uv(struct net_loop *loop);
 
 /* Things that are open on the loop, so that net_loop_free() can close them: put one in at the
- * start and take it out at the end. `close` must lead to that end, within a few rounds. */
+ * start and take it out at the end. `close` is called once and must lead to that end, at once or
+ * within a few rounds, and without an answer from another loop, which may have ended. */
 struct net_open {
     void (*close)(struct net_open *open);
     struct net_open *next; /* the loop's */
     struct net_open *prev;
 };
 void net_loop_opened(struct net_loop *loop, struct net_open *open);
+/* One that is not in (all zeros, or taken out before) is left alone. */
 void net_loop_closed(struct net_loop *loop, struct net_open *open);
+/* net_loop_free() has begun: what ends now should not be begun again. */
+bool net_loop_is_ending(const struct net_loop *loop);
 
 /* ---- several loops ------------------------------------------------------------------------ */
 
@@ -106,10 +120,12 @@ struct net_loops;
 
 /* 1..PEG_LIMIT_NET_LOOPS of them; 0 means 1. */
 peg_status net_loops_new(unsigned n, struct net_loops **ret_loops, peg_error *reterr);
+/* As net_loop_free() for each; none is gone before all have ended, so that they may post to each
+ * other until then. */
 struct net_loops *net_loops_free(struct net_loops *loops);
 unsigned net_loops_len(const struct net_loops *loops);
 struct net_loop *net_loops_at(const struct net_loops *loops, unsigned i);
-/* The one on which the least hangs. */
-struct net_loop *net_loops_least(const struct net_loops *loops);
+/* The one on which the least hangs; equals take turns. */
+struct net_loop *net_loops_least(struct net_loops *loops);
 
 #endif
