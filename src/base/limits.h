@@ -365,6 +365,8 @@ enum {
     PEG_LIMIT_GRPC_PREFACE_MS = 10000,
     /* Ended calls whose memory a loop keeps for the next ones. */
     PEG_LIMIT_GRPC_SPARE_CALLS = 256,
+    /* Of a buffer that a stream keeps between two messages. */
+    PEG_LIMIT_GRPC_READER_SPARE_BYTES = 16 << 10,
     /* Calls of a client that wait for a connection or a stream. */
     PEG_LIMIT_GRPC_WAITING_CALLS = 10000,
     PEG_LIMIT_GRPC_RESOLVE_MS = 30000,

@@ -13,18 +13,26 @@
 
 enum { GRPC_PREFIX_BYTES = 5 };
 
-/* Owned by its stream. */
+/* Owned by its stream. All zero takes no message but an empty one; see grpc_reader_reset(). */
 struct grpc_reader {
     size_t max_message;          /* after decompression too */
     enum grpc_encoding encoding; /* of compressed messages */
     /* The rest is its own. */
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    uint8_t n_prefix;         /* bytes of it that have come */
+    bool is_delivered;        /* what `piece` holds was handed out */
     struct peg__buf piece;    /* the beginning of a message whose end has not come */
     struct peg__buf unpacked; /* the last compressed message, in the clear */
 };
 
+/* Readies one whose memory may hold anything. */
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message);
+/* Readies one that was used, or is all zero, for the next stream: forgets everything but buffers
+ * of at most PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
+void grpc_reader_reset(struct grpc_reader *reader, size_t max_message);
 void grpc_reader_free(struct grpc_reader *reader);
-/* Bytes that it holds of an unfinished message. */
+/* Bytes that it holds of an unfinished message. The memory for them is at most twice as much, and
+ * never more than the message, but for PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 size_t grpc_reader_held(const struct grpc_reader *reader);
 
 /* Takes bytes from the front of *bytes. Returns PEG_OK and
@@ -33,7 +41,8 @@ size_t grpc_reader_held(const struct grpc_reader *reader);
  *   *ret_has_message false: *bytes is empty, more are needed
  * PEG_ELIMIT (E_MESSAGE_TOO_LARGE) as soon as the length is seen: RESOURCE_EXHAUSTED.
  * PEG_EPARSE (E_GRPC_FRAME): a flag that is none, a compressed message where none was announced,
- * or one that does not decompress: INTERNAL. PEG_EUNSUPPORTED (E_GRPC_ENCODING): UNIMPLEMENTED. */
+ * or one that does not decompress: INTERNAL. PEG_EUNSUPPORTED (E_GRPC_ENCODING): UNIMPLEMENTED.
+ * PEG_ENOMEM. There is no message after any of these; grpc_reader_reset() is all that helps. */
 peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
                             peg_str *ret_message, peg_error *reterr);
 

@@ -16,7 +16,9 @@ enum grpc_encoding {
     GRPC_ENCODING_UNKNOWN, /* named, and not one of ours */
 };
 
-/* Arena: strings lie in the arena that the head was given. */
+/* Arena: strings lie in the arena that the head was given. {NULL, 0} is what did not come. Method,
+ * path, authority, content type, encoding and user agent are bytes as HTTP/2 let them through and
+ * end with NUL; they need not be UTF-8. */
 struct grpc_head {
     struct peg__arena *arena;
     size_t max_bytes; /* of the whole block as HTTP/2 counts */
@@ -45,10 +47,15 @@ struct grpc_head {
 };
 
 void grpc_head_init(struct grpc_head *head, struct peg__arena *arena, size_t max_bytes);
-/* PEG_ELIMIT (names max_header_bytes): the block is too large, the rest need not be read.
- * PEG_EPARSE (E_METADATA): a value that must be base 64 is not. PEG_ENOMEM. */
+/* Copies what it keeps. Of fields of the protocol that come twice the first counts; what one
+ * grpc-accept-encoding or te says, another cannot take back. Of names that begin with "grpc-" only
+ * grpc-trace-bin and grpc-tags-bin become metadata, and of the rest those that
+ * grpc_metadata_is_ours() knows; others are counted and left out.
+ * PEG_ELIMIT (E_HEADERS_TOO_LARGE, names max_header_bytes): the block is too large, the rest need
+ * not be read. PEG_EPARSE (E_METADATA): a value that must be base 64 is not. PEG_ENOMEM.
+ * A failure changes nothing. */
 peg_status grpc_head_add(struct grpc_head *head, peg_str name, peg_str value, peg_error *reterr);
-/* "application/grpc", alone or followed by '+' or ';'. */
+/* "application/grpc" in any case of its letters, alone or followed by '+' or ';'. */
 bool grpc_head_is_grpc(const struct grpc_head *head);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "grpc/status.h"
 
+#include "base/str.h"
+
 static const char *const names[] = {
     "OK",
     "CANCELLED",
@@ -21,8 +23,154 @@ static const char *const names[] = {
     "DATA_LOSS",
     "UNAUTHENTICATED",
 };
+enum { N_CODES = sizeof(names) / sizeof(names[0]) };
+
+/* ---- codes ---------------------------------------------------------------------------------- */
 
 const char *grpc_code_name(enum grpc_code code)
 {
-    return (unsigned)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
+    return (unsigned)code < N_CODES ? names[code] : "UNKNOWN";
+}
+
+enum grpc_code grpc_code_from_wire(peg_str decimal)
+{
+    unsigned value = 0;
+
+    if (decimal.len == 0)
+        return GRPC_UNKNOWN;
+    for (size_t i = 0; i < decimal.len; i++) {
+        if (decimal.ptr[i] < '0' || decimal.ptr[i] > '9')
+            return GRPC_UNKNOWN;
+        value = value * 10 + (unsigned)(decimal.ptr[i] - '0');
+        if (value >= N_CODES)
+            return GRPC_UNKNOWN;
+    }
+    return (enum grpc_code)value;
+}
+
+enum grpc_code grpc_code_from_http(int http_status)
+{
+    switch (http_status) {
+    case 400:
+        return GRPC_INTERNAL;
+    case 401:
+        return GRPC_UNAUTHENTICATED;
+    case 403:
+        return GRPC_PERMISSION_DENIED;
+    case 404:
+        return GRPC_UNIMPLEMENTED;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+        return GRPC_UNAVAILABLE;
+    default:
+        return GRPC_UNKNOWN;
+    }
+}
+
+enum grpc_code grpc_code_from_h2(uint32_t h2_error, bool deadline_passed)
+{
+    switch (h2_error) {
+    case 0x7: /* REFUSED_STREAM */
+        return GRPC_UNAVAILABLE;
+    case 0x8: /* CANCEL: a peer that sees the deadline pass may say so before our timer does */
+        return deadline_passed ? GRPC_DEADLINE_EXCEEDED : GRPC_CANCELLED;
+    case 0xb: /* ENHANCE_YOUR_CALM */
+        return GRPC_RESOURCE_EXHAUSTED;
+    case 0xc: /* INADEQUATE_SECURITY */
+        return GRPC_PERMISSION_DENIED;
+    default: /* NO_ERROR too: a status should have come, and did not */
+        return GRPC_INTERNAL;
+    }
+}
+
+/* ---- percent-encoding ----------------------------------------------------------------------- */
+
+size_t grpc_percent_encode(peg_str text, char *ret_text)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+
+        if (c >= 0x20 && c <= 0x7e && c != '%') {
+            ret_text[len++] = (char)c;
+            continue;
+        }
+        ret_text[len++] = '%';
+        ret_text[len++] = hex[c >> 4];
+        ret_text[len++] = hex[c & 15];
+    }
+    return len;
+}
+
+static size_t unescape(peg_str text, char *ret_text)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        const int high =
+            text.ptr[i] == '%' && text.len - i > 2 ? peg__hex_value(text.ptr[i + 1]) : -1;
+        const int low = high >= 0 ? peg__hex_value(text.ptr[i + 2]) : -1;
+
+        if (low >= 0) {
+            ret_text[len++] = (char)(high << 4 | low);
+            i += 2;
+        } else {
+            ret_text[len++] = text.ptr[i];
+        }
+    }
+    return len;
+}
+
+static bool is_tail(unsigned char byte)
+{
+    return (byte & 0xC0) == 0x80;
+}
+
+/* Bytes of the UTF-8 character at the front of n bytes (at least one), 0 if there is none. */
+static size_t character_len(const unsigned char *s, size_t n)
+{
+    size_t len = s[0] < 0xE0 ? 2 : 3;
+
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] >= 0xF0)
+        len = 4;
+    if (s[0] < 0xC2 || s[0] > 0xF4 || n < len)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if (!is_tail(s[i]))
+            return 0;
+    /* too long a form, half of a surrogate pair, beyond U+10FFFF */
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
+        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
+        return 0;
+    return len;
+}
+
+size_t grpc_percent_decode(peg_str text, char *ret_text)
+{
+    /* The bytes are put at the end of the room first. What has been written of k of them, at most
+     * 3 * k, never reaches those that are still to be read. */
+    const char *const bytes = ret_text + 2 * text.len;
+    const size_t n = unescape(text, ret_text + 2 * text.len);
+    size_t len = 0;
+
+    for (size_t i = 0; i < n;) {
+        const size_t n_char = character_len((const unsigned char *)bytes + i, n - i);
+
+        if (n_char) {
+            memmove(ret_text + len, bytes + i, n_char);
+            len += n_char;
+            i += n_char;
+        } else {
+            memcpy(ret_text + len, "\xEF\xBF\xBD", 3);
+            len += 3;
+            i++;
+        }
+    }
+    return len;
 }

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "grpc/frame.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "grpc/gzip.h"
+
+enum { MIN_PIECE = 1024 };
+
+/* Empties it, and keeps no more than the next small message can use: whoever has sent one large
+ * message must not hold its memory for the price of the next one's first byte. */
+static void empty(struct peg__buf *buf)
+{
+    peg__buf_clear(buf);
+    if (buf->capacity > PEG_LIMIT_GRPC_READER_SPARE_BYTES)
+        peg__buf_free(buf);
+}
+
+void grpc_reader_init(struct grpc_reader *reader, size_t max_message)
+{
+    *reader = (struct grpc_reader){0};
+    grpc_reader_reset(reader, max_message);
+}
+
+void grpc_reader_reset(struct grpc_reader *reader, size_t max_message)
+{
+    empty(&reader->piece);
+    empty(&reader->unpacked);
+    reader->piece.max = max_message;
+    reader->unpacked.max = max_message;
+    reader->max_message = max_message;
+    reader->encoding = GRPC_IDENTITY;
+    reader->n_prefix = 0;
+    reader->is_delivered = false;
+}
+
+void grpc_reader_free(struct grpc_reader *reader)
+{
+    peg__buf_free(&reader->piece);
+    peg__buf_free(&reader->unpacked);
+    reader->n_prefix = 0;
+    reader->is_delivered = false;
+}
+
+size_t grpc_reader_held(const struct grpc_reader *reader)
+{
+    return reader->is_delivered ? 0 : reader->n_prefix + reader->piece.len;
+}
+
+static uint32_t message_len(const struct grpc_reader *reader)
+{
+    const uint8_t *p = reader->prefix;
+
+    return (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
+}
+
+/* Forgets the message that was handed out. */
+static void begin_next(struct grpc_reader *reader)
+{
+    reader->is_delivered = false;
+    reader->n_prefix = 0;
+    empty(&reader->piece);
+    empty(&reader->unpacked);
+}
+
+/* False: the prefix is not whole. */
+static bool take_prefix(struct grpc_reader *reader, peg_str *bytes)
+{
+    size_t n = (size_t)GRPC_PREFIX_BYTES - reader->n_prefix;
+
+    if (n == 0)
+        return true;
+    if (n > bytes->len)
+        n = bytes->len;
+    if (n == 0)
+        return false;
+    memcpy(reader->prefix + reader->n_prefix, bytes->ptr, n);
+    reader->n_prefix = (uint8_t)(reader->n_prefix + n);
+    *bytes = peg__str_from(*bytes, n);
+    return reader->n_prefix == GRPC_PREFIX_BYTES;
+}
+
+static peg_status refuse_compressed(const struct grpc_reader *reader, peg_error *reterr)
+{
+    if (reader->prefix[0] > 1)
+        return peg__fail(reterr, PEG_EPARSE, "E_GRPC_FRAME",
+                         "a message begins with the flag %u; it must be 0 or 1, 1 if the message "
+                         "is compressed",
+                         reader->prefix[0]);
+    if (reader->encoding == GRPC_IDENTITY)
+        return peg__fail(reterr, PEG_EPARSE, "E_GRPC_FRAME",
+                         "a message is compressed, but grpc-encoding does not say how; name it "
+                         "there");
+    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_GRPC_ENCODING",
+                     "a message is compressed in a way that is not known here; use gzip or "
+                     "identity");
+}
+
+static peg_status check_prefix(const struct grpc_reader *reader, peg_error *reterr)
+{
+    if (reader->prefix[0] != 0 && (reader->prefix[0] > 1 || reader->encoding != GRPC_GZIP))
+        return refuse_compressed(reader, reterr);
+    if (message_len(reader) > reader->max_message)
+        return peg__fail(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE",
+                         "a message has %u bytes, and max_message_bytes is %zu; send smaller ones "
+                         "or raise it",
+                         message_len(reader), reader->max_message);
+    return PEG_OK;
+}
+
+/* Room for so many bytes of the message: twice what there is, since they have come, and not more
+ * than the message, since it will not be longer. */
+static bool grow_piece(struct peg__buf *piece, size_t need, size_t len)
+{
+    size_t capacity = piece->capacity < MIN_PIECE / 2 ? MIN_PIECE : 2 * piece->capacity;
+    char *grown;
+
+    if (need <= piece->capacity)
+        return true;
+    if (capacity > len)
+        capacity = len;
+    if (capacity < need)
+        capacity = need;
+    grown = peg__realloc(piece->ptr, capacity);
+    if (!grown)
+        return false;
+    piece->ptr = grown;
+    piece->capacity = capacity;
+    return true;
+}
+
+static peg_status take_piece(struct grpc_reader *reader, peg_str *bytes, size_t len,
+                             peg_error *reterr)
+{
+    struct peg__buf *piece = &reader->piece;
+    const size_t missing = len - piece->len;
+    const size_t n = missing < bytes->len ? missing : bytes->len;
+
+    if (n == 0)
+        return PEG_OK;
+    if (!grow_piece(piece, piece->len + n, len))
+        return peg__fail_nomem(reterr);
+    memcpy(piece->ptr + piece->len, bytes->ptr, n);
+    piece->len += n;
+    *bytes = peg__str_from(*bytes, n);
+    return PEG_OK;
+}
+
+static peg_status unpack(struct grpc_reader *reader, peg_str packed, peg_str *ret_message,
+                         peg_error *reterr)
+{
+    peg_error why;
+    const peg_status status = grpc_gunzip(packed, reader->max_message, &reader->unpacked, &why);
+
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status == PEG_ELIMIT)
+        return peg__fail_because(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE", &why,
+                                 "a message of %zu bytes unpacks to more than max_message_bytes",
+                                 packed.len);
+    if (status)
+        return peg__fail_because(reterr, PEG_EPARSE, "E_GRPC_FRAME", &why,
+                                 "a compressed message of %zu bytes cannot be unpacked",
+                                 packed.len);
+    *ret_message = peg__buf_view(&reader->unpacked);
+    return PEG_OK;
+}
+
+peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
+                            peg_str *ret_message, peg_error *reterr)
+{
+    peg_str message;
+    peg_status status;
+
+    if (reader->is_delivered)
+        begin_next(reader);
+    if (!take_prefix(reader, bytes)) {
+        *ret_has_message = false;
+        return PEG_OK;
+    }
+    status = check_prefix(reader, reterr);
+    if (status)
+        return status;
+
+    message.len = message_len(reader);
+    if (reader->piece.len == 0 && message.len <= bytes->len) {
+        message.ptr = message.len ? bytes->ptr : "";
+        if (message.len)
+            *bytes = peg__str_from(*bytes, message.len);
+    } else {
+        status = take_piece(reader, bytes, message.len, reterr);
+        if (status)
+            return status;
+        if (reader->piece.len < message.len) {
+            *ret_has_message = false;
+            return PEG_OK;
+        }
+        message.ptr = reader->piece.ptr;
+    }
+    if (reader->prefix[0])
+        status = unpack(reader, message, &message, reterr);
+    if (status)
+        return status;
+
+    reader->is_delivered = true;
+    *ret_has_message = true;
+    *ret_message = message;
+    return PEG_OK;
+}
+
+void grpc_prefix_write(uint8_t ret_prefix[GRPC_PREFIX_BYTES], bool is_compressed, uint32_t len)
+{
+    ret_prefix[0] = is_compressed;
+    ret_prefix[1] = (uint8_t)(len >> 24);
+    ret_prefix[2] = (uint8_t)(len >> 16);
+    ret_prefix[3] = (uint8_t)(len >> 8);
+    ret_prefix[4] = (uint8_t)len;
+}
