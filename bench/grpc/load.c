@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Loads an echo server with our client and says what came of it, as one JSON object.
+ *
+ *   grpc-load --target 127.0.0.1:PORT --pid PID [--kind echo|chat|stream] [--conns N] [--streams N]
+ *             [--seconds S] [--warm S] [--size BYTES] [--ca PEM]
+ *
+ * Closed loop: `conns` connections, `streams` calls at once on each, each followed by the next one
+ * as soon as it is answered. `echo` is unary; `chat` keeps one call open for each and sends the
+ * next message when the last one is back; `stream` asks for N_ANSWERS messages and takes them.
+ * Every answer is compared with what was sent. Whatever goes wrong ends the program: a server
+ * that fails has no figures.
+ *
+ * One thread. The server's CPU is read from the clock of its process when the measurement
+ * begins, which is when the warm-up is over and every call has been answered once, and when it
+ * ends.
+ */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grpc/rpc.h"
+#include "load.h"
+
+enum { N_ANSWERS = 1000, MAX_SIZE = 1 << 20, START_NS = 100000000, MAX_STARTS = 200 };
+
+enum kind { ECHO, CHAT, STREAM, N_KINDS };
+enum phase { WARMING, MEASURING, ENDING };
+
+struct options {
+    const char *target;
+    enum kind kind;
+    pid_t pid;
+    unsigned n_conns;
+    unsigned n_streams;
+    double seconds;
+    double warm_seconds;
+    size_t size;
+    const char *ca;
+};
+
+struct load;
+
+/* One of the calls at once. */
+struct slot {
+    struct load *load;
+    struct grpc_channel *channel;
+    struct grpc_rpc *rpc; /* NULL: between two calls */
+    int64_t sent_ns;
+    unsigned n_got; /* messages of this call */
+    bool was_answered;
+};
+
+struct load {
+    struct options options;
+    enum phase phase;
+    struct net_loop *loop;
+    struct net_timer timer;
+    struct grpc_channel **channels;
+    struct slot *slots;
+    size_t n_slots;
+    size_t n_running;
+    unsigned n_starts; /* how often the warm-up was too short */
+    peg_str message;
+    /* of the measurement */
+    uint64_t n_calls;
+    uint64_t n_messages;
+    int64_t began_ns;
+    int64_t server_ns;
+    int64_t client_ns;
+    struct histogram latencies;
+};
+
+static const char *const kind_names[N_KINDS] = {"echo", "chat", "stream"};
+
+static const struct grpc_method methods[N_KINDS] = {
+    {.name = "Echo", .path = "/pegboard.test.Echo/Echo"},
+    {.name = "Chat",
+     .path = "/pegboard.test.Echo/Chat",
+     .client_streams = true,
+     .server_streams = true},
+    {.name = "Stream", .path = "/pegboard.test.Echo/Stream", .server_streams = true},
+};
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "grpc-load: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void must(peg_status status, const peg_error *error, const char *what)
+{
+    if (status)
+        fail(what, error->message);
+}
+
+/* ---- calls ------------------------------------------------------------------------- */
+
+static void start_call(struct slot *slot);
+
+static void count_answer(struct slot *slot)
+{
+    struct load *load = slot->load;
+
+    slot->was_answered = true;
+    if (load->phase != MEASURING)
+        return;
+    load->n_messages++;
+    if (load->options.kind != STREAM)
+        histogram_add(&load->latencies, now_ns() - slot->sent_ns);
+}
+
+static void send_next(struct slot *slot)
+{
+    peg_error error;
+
+    if (slot->load->phase == ENDING) {
+        grpc_rpc_half_close(slot->rpc);
+        return;
+    }
+    slot->sent_ns = now_ns();
+    must(grpc_rpc_send(slot->rpc, slot->load->message, &error), &error, "a message");
+}
+
+static void take_message(struct grpc_rpc *rpc, const void *message, void *user)
+{
+    struct slot *slot = user;
+    const peg_str *got = message;
+    const peg_str *sent = &slot->load->message;
+
+    (void)rpc;
+    if (got->len != sent->len || memcmp(got->ptr, sent->ptr, sent->len) != 0)
+        fail("an answer", "it is not what was sent");
+    slot->n_got++;
+    if (slot->load->options.kind == ECHO)
+        return; /* it counts when the status is there */
+    count_answer(slot);
+    if (slot->load->options.kind == CHAT)
+        send_next(slot);
+}
+
+static void check_end(const struct slot *slot, const struct grpc_status *status)
+{
+    static const unsigned n_expected[N_KINDS] = {[ECHO] = 1, [STREAM] = N_ANSWERS};
+    enum kind kind = slot->load->options.kind;
+    char why[300];
+
+    if (status->code != GRPC_OK) {
+        snprintf(why, sizeof why, "%s %.*s", grpc_code_name(status->code),
+                 status->message.len < 200 ? (int)status->message.len : 200, status->message.ptr);
+        fail("a call", why);
+    }
+    if (kind == CHAT && slot->load->phase != ENDING)
+        fail("a chat", "the server ended it");
+    if (kind != CHAT && slot->n_got != n_expected[kind])
+        fail("a call", "it has not as many answers as it should");
+}
+
+static void end_call(struct grpc_rpc *rpc, const struct grpc_status *status,
+                     const struct grpc_metadata *trailers, void *user)
+{
+    struct slot *slot = user;
+    struct load *load = slot->load;
+
+    (void)rpc;
+    (void)trailers;
+    check_end(slot, status);
+    slot->rpc = NULL;
+    if (load->options.kind == ECHO)
+        count_answer(slot);
+    if (load->phase == MEASURING)
+        load->n_calls++;
+    if (load->phase != ENDING) {
+        start_call(slot);
+        return;
+    }
+    load->n_running--;
+    if (load->n_running == 0)
+        net_loop_stop(load->loop);
+}
+
+static const struct grpc_rpc_events events = {.on_message = take_message, .on_end = end_call};
+static const struct grpc_rpc_options rpc_options = {.waits_for_ready = true};
+
+static void start_call(struct slot *slot)
+{
+    struct load *load = slot->load;
+    const struct grpc_method *method = &methods[load->options.kind];
+    peg_error error;
+
+    slot->n_got = 0;
+    slot->sent_ns = now_ns();
+    if (load->options.kind == ECHO) {
+        must(grpc_rpc_unary(slot->channel, method, &load->message, &rpc_options, &events, slot,
+                            &slot->rpc, &error),
+             &error, "a call");
+        return;
+    }
+    must(grpc_rpc_start(slot->channel, method, &rpc_options, &events, slot, &slot->rpc, &error),
+         &error, "a call");
+    must(grpc_rpc_send(slot->rpc, load->message, &error), &error, "a message");
+    if (load->options.kind == STREAM)
+        grpc_rpc_half_close(slot->rpc);
+}
+
+/* ---- the measurement ---------------------------------------------------------------- */
+
+static bool all_were_answered(const struct load *load)
+{
+    for (size_t i = 0; i < load->n_slots; i++)
+        if (!load->slots[i].was_answered)
+            return false;
+    return true;
+}
+
+static void arm(struct load *load, int64_t ns)
+{
+    net_loop_arm(load->loop, &load->timer, now_ns() + ns);
+}
+
+static void begin(struct load *load)
+{
+    if (!all_were_answered(load)) {
+        if (++load->n_starts > MAX_STARTS)
+            fail("the warm-up", "some calls are not answered");
+        arm(load, START_NS);
+        return;
+    }
+    load->phase = MEASURING;
+    load->began_ns = now_ns();
+    load->server_ns = process_cpu_ns(load->options.pid);
+    load->client_ns = own_cpu_ns();
+    arm(load, (int64_t)(load->options.seconds * 1e9));
+}
+
+static void end(struct load *load)
+{
+    load->server_ns = process_cpu_ns(load->options.pid) - load->server_ns;
+    load->client_ns = own_cpu_ns() - load->client_ns;
+    load->began_ns = now_ns() - load->began_ns;
+    load->phase = ENDING;
+}
+
+static void tick(struct net_timer *timer)
+{
+    struct load *load = (struct load *)((char *)timer - offsetof(struct load, timer));
+
+    if (load->phase == WARMING)
+        begin(load);
+    else
+        end(load);
+}
+
+static void report(const struct load *load)
+{
+    const struct options *o = &load->options;
+
+    printf("{\"kind\":\"%s\",\"conns\":%u,\"streams\":%u,\"size\":%zu,\"tls\":%s,"
+           "\"seconds\":%.6f,\"calls\":%llu,\"messages\":%llu,\"server_cpu_s\":%.6f,"
+           "\"client_cpu_s\":%.6f",
+           kind_names[o->kind], o->n_conns, o->n_streams, o->size, o->ca ? "true" : "false",
+           (double)load->began_ns / 1e9, (unsigned long long)load->n_calls,
+           (unsigned long long)load->n_messages, (double)load->server_ns / 1e9,
+           (double)load->client_ns / 1e9);
+    if (load->latencies.n > 0)
+        printf(",\"p50_us\":%.1f,\"p99_us\":%.1f", histogram_quantile_us(&load->latencies, 0.5),
+               histogram_quantile_us(&load->latencies, 0.99));
+    printf("}\n");
+}
+
+/* ---- the program -------------------------------------------------------------------- */
+
+static enum kind parse_kind(const char *name)
+{
+    for (int kind = 0; kind < N_KINDS; kind++)
+        if (strcmp(name, kind_names[kind]) == 0)
+            return (enum kind)kind;
+    fail("--kind", "echo, chat and stream are known");
+    return ECHO;
+}
+
+static void set_option(struct options *options, int c, const char *value)
+{
+    switch (c) {
+    case 't':
+        options->target = value;
+        break;
+    case 'k':
+        options->kind = parse_kind(value);
+        break;
+    case 'p':
+        options->pid = (pid_t)strtol(value, NULL, 10);
+        break;
+    case 'c':
+        options->n_conns = (unsigned)strtoul(value, NULL, 10);
+        break;
+    case 'm':
+        options->n_streams = (unsigned)strtoul(value, NULL, 10);
+        break;
+    case 's':
+        options->seconds = strtod(value, NULL);
+        break;
+    case 'w':
+        options->warm_seconds = strtod(value, NULL);
+        break;
+    case 'b':
+        options->size = strtoul(value, NULL, 10);
+        break;
+    case 'a':
+        options->ca = value;
+        break;
+    default:
+        exit(2);
+    }
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"target", required_argument, NULL, 't'},  {"kind", required_argument, NULL, 'k'},
+        {"pid", required_argument, NULL, 'p'},     {"conns", required_argument, NULL, 'c'},
+        {"streams", required_argument, NULL, 'm'}, {"seconds", required_argument, NULL, 's'},
+        {"warm", required_argument, NULL, 'w'},    {"size", required_argument, NULL, 'b'},
+        {"ca", required_argument, NULL, 'a'},      {NULL, 0, NULL, 0},
+    };
+    struct options options = {
+        .n_conns = 1, .n_streams = 1, .seconds = 2, .warm_seconds = 0.5, .size = 500};
+
+    for (int c = 0; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        set_option(&options, c, optarg);
+    if (!options.target || !options.pid || options.n_conns == 0 || options.n_streams == 0)
+        fail("options", "--target and --pid are needed, --conns and --streams are above 0");
+    if (options.size < 1 || options.size > MAX_SIZE)
+        fail("--size", "1 to 1048576 bytes");
+    return options;
+}
+
+static void *allocate(size_t n, size_t size)
+{
+    void *memory = calloc(n, size);
+
+    if (!memory)
+        fail("memory", "there is none left");
+    return memory;
+}
+
+/* `bytes payload = 1;` with so many bytes. */
+static peg_str make_message(size_t size)
+{
+    char *bytes = allocate(1, size + 16);
+    size_t len = 0;
+    size_t rest = size;
+
+    bytes[len++] = 0x0a;
+    for (; rest >= 0x80; rest >>= 7)
+        bytes[len++] = (char)(0x80 | (rest & 0x7f));
+    bytes[len++] = (char)rest;
+    for (size_t i = 0; i < size; i++)
+        bytes[len++] = (char)('a' + i % 26);
+    return (peg_str){bytes, len};
+}
+
+static void make_channels(struct load *load)
+{
+    const struct options *o = &load->options;
+    struct net_tls_options trust = {.ca_file = o->ca, .is_client = true};
+    struct grpc_channel_options options = {0};
+    peg_error error;
+
+    if (o->ca)
+        must(net_tls_config_new(&trust, &options.tls, &error), &error, "--ca");
+    load->channels = allocate(o->n_conns, sizeof(struct grpc_channel *));
+    for (unsigned i = 0; i < o->n_conns; i++)
+        must(
+            grpc_channel_new(load->loop, peg_cstr(o->target), &options, &load->channels[i], &error),
+            &error, "--target");
+    net_tls_config_unref(options.tls);
+}
+
+static void start_calls(struct load *load)
+{
+    load->n_slots = (size_t)load->options.n_conns * load->options.n_streams;
+    load->slots = allocate(load->n_slots, sizeof(struct slot));
+    for (size_t i = 0; i < load->n_slots; i++) {
+        load->slots[i] =
+            (struct slot){.load = load, .channel = load->channels[i % load->options.n_conns]};
+        start_call(&load->slots[i]);
+        load->n_running++;
+    }
+    load->timer.fn = tick;
+    arm(load, (int64_t)(load->options.warm_seconds * 1e9));
+}
+
+int main(int argc, char **argv)
+{
+    static struct load load;
+    peg_error error;
+
+    load.options = parse_options(argc, argv);
+    load.message = make_message(load.options.size);
+    must(net_loop_new(&load.loop, &error), &error, "a loop");
+    make_channels(&load);
+    start_calls(&load);
+    net_loop_run(load.loop);
+    report(&load);
+    for (unsigned i = 0; i < load.options.n_conns; i++)
+        grpc_channel_free(load.channels[i]);
+    net_loop_free(load.loop);
+    free(load.channels);
+    free(load.slots);
+    return 0;
+}
