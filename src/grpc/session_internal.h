@@ -24,6 +24,7 @@ struct grpc_session {
     struct grpc_stream *streams; /* open ones */
     size_t n_streams;
     size_t held;
+    size_t queued; /* bytes that wait to be sent, of all streams */
     unsigned n_busy;        /* feeds, pulls and deliveries that are running */
     struct grpc__guard *guards;
     unsigned n_idle_frames; /* in a row, that bring nobody further */

@@ -67,6 +67,7 @@ void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *sessio
         stream->next->prev = stream;
     session->streams = stream;
     session->n_streams++;
+    session->queued += stream->out.len - stream->out_sent;
 }
 
 static void detach(struct grpc_stream *stream)
@@ -85,6 +86,7 @@ static void detach(struct grpc_stream *stream)
         stream->next->prev = stream->prev;
     session->n_streams--;
     session->held -= stream->held;
+    session->queued -= stream->out.len - stream->out_sent;
     stream->held = 0;
     stream->session = NULL;
 }

@@ -129,12 +129,24 @@ static peg_status check_room(const struct grpc_stream *stream, size_t len, peg_e
         return peg__fail(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE",
                          "a message of gRPC has at most 4 GiB");
     if (pending(stream) > 0 && pending(stream) + len > stream->max_out)
-        return peg__fail(
-            reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
-            "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait for "
-            "on_writable",
-            stream->max_out);
+        return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
+                         "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait "
+                         "for on_writable",
+                         stream->max_out);
+    if (stream->session && stream->session->queued > 0 &&
+        stream->session->queued + len > stream->session->options.max_held)
+        return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
+                         "more than %zu bytes wait to be sent on this connection "
+                         "(PEG_LIMIT_GRPC_HELD_BYTES): its peer does not read",
+                         stream->session->options.max_held);
     return PEG_OK;
+}
+
+static void queued(struct grpc_stream *stream, size_t n)
+{
+    stream->was_full |= pending(stream) > GRPC_HIGH_MARK;
+    if (stream->session)
+        stream->session->queued += n;
 }
 
 /* What is gone makes room before more memory is asked for. */
@@ -169,7 +181,7 @@ void grpc_stream_commit(struct grpc_stream *stream, size_t len)
 {
     grpc_prefix_write((uint8_t *)stream->out.ptr + stream->out.len, false, (uint32_t)len);
     stream->out.len += GRPC_PREFIX_BYTES + len;
-    stream->was_full |= pending(stream) > GRPC_HIGH_MARK;
+    queued(stream, GRPC_PREFIX_BYTES + len);
     there_is_more(stream);
 }
 
@@ -193,7 +205,7 @@ static peg_status send_gzip(struct grpc_stream *stream, peg_str message, peg_err
     }
     grpc_prefix_write((uint8_t *)out->ptr + start, true,
                       (uint32_t)(out->len - start - GRPC_PREFIX_BYTES));
-    stream->was_full |= pending(stream) > GRPC_HIGH_MARK;
+    queued(stream, out->len - start);
     there_is_more(stream);
     return PEG_OK;
 }
@@ -267,6 +279,7 @@ ssize_t grpc__stream_read(struct grpc_stream *stream, size_t max, uint32_t *flag
 void grpc__stream_took(struct grpc_stream *stream, size_t n)
 {
     stream->session->n_idle_frames = 0;
+    stream->session->queued -= n;
     stream->out_sent += n;
     if (pending(stream) == 0) {
         stream->out.len = 0;

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A server: what it is told before it listens, where it listens, and its end. What happens in
+ * between is in server_home.c and behind. */
+
+#include "grpc/server.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "grpc/server_internal.h"
+
+enum { MAX_SERVICES = 1000, MAX_LISTENERS = 64, MAX_ROUTES = 100000 };
+
+#define DEFAULT(field, value)                                                                      \
+    do {                                                                                           \
+        if (!(field))                                                                              \
+            (field) = (value);                                                                     \
+    } while (0)
+
+static void fill_in(struct grpc_server_options *options)
+{
+    DEFAULT(options->max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
+    DEFAULT(options->max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
+    DEFAULT(options->max_streams, PEG_LIMIT_GRPC_STREAMS);
+    DEFAULT(options->stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
+    DEFAULT(options->session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
+    DEFAULT(options->max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
+    DEFAULT(options->max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
+    DEFAULT(options->reset_burst, PEG_LIMIT_GRPC_RESET_BURST);
+    DEFAULT(options->reset_per_s, PEG_LIMIT_GRPC_RESETS);
+    DEFAULT(options->keepalive_ms, PEG_LIMIT_GRPC_KEEPALIVE_MS);
+    DEFAULT(options->keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
+    DEFAULT(options->min_ping_ms, PEG_LIMIT_GRPC_PING_MS);
+    DEFAULT(options->max_age_grace_ms, PEG_LIMIT_GRPC_AGE_GRACE_MS);
+    DEFAULT(options->preface_ms, PEG_LIMIT_GRPC_PREFACE_MS);
+}
+
+/* ---- beginning and end
+ * --------------------------------------------------------------------------- */
+
+static void ready_home(struct grpc_server *server, unsigned i)
+{
+    server->homes[i] = (struct grpc__home){
+        .server = server,
+        .loop = net_loops_at(server->loops, i),
+        .drain = {.fn = grpc__home_drain},
+        .drop = {.fn = grpc__home_drop},
+    };
+}
+
+static bool copy_interceptors(struct grpc_server_options *options)
+{
+    const size_t n = options->n_interceptors;
+    struct grpc_interceptor *copy = peg__alloc_zero(n, sizeof(*copy));
+
+    if (!copy)
+        return false;
+    if (n > 0)
+        memcpy(copy, options->interceptors, n * sizeof(*copy));
+    options->interceptors = copy;
+    return true;
+}
+
+peg_status grpc_server_new(struct net_loops *loops, const struct grpc_server_options *options,
+                           struct grpc_server **ret_server, peg_error *reterr)
+{
+    struct grpc_server *server = peg__alloc_zero(1, sizeof(*server));
+
+    if (!server)
+        return peg__fail_nomem(reterr);
+    if (options)
+        server->options = *options;
+    fill_in(&server->options);
+    server->loops = loops;
+    server->routes = (struct peg__map)PEG__MAP(MAX_ROUTES);
+    server->n_homes = net_loops_len(loops);
+    server->homes = peg__alloc_zero(server->n_homes, sizeof(*server->homes));
+    if (!server->homes || !copy_interceptors(&server->options)) {
+        peg__free(server->homes);
+        peg__free(server);
+        return peg__fail_nomem(reterr);
+    }
+    for (unsigned i = 0; i < server->n_homes; i++)
+        ready_home(server, i);
+    pthread_mutex_init(&server->lock, NULL);
+    peg__clock_cond_init(&server->changed);
+    *ret_server = server;
+    return PEG_OK;
+}
+
+static void close_listeners(struct grpc_server *server)
+{
+    for (size_t i = 0; i < server->n_listeners; i++)
+        net_listener_free(server->listeners[i]);
+    server->n_listeners = 0;
+}
+
+/* False if it took longer. */
+static bool wait_until_empty(struct grpc_server *server, int64_t until_ns)
+{
+    const peg_clock *clock = peg_clock_system();
+    bool is_empty;
+
+    pthread_mutex_lock(&server->lock);
+    while (server->n_empty_homes < server->n_homes && peg_clock_mono_ns(clock) < until_ns)
+        peg__clock_wait(clock, &server->changed, &server->lock, until_ns);
+    is_empty = server->n_empty_homes == server->n_homes;
+    pthread_mutex_unlock(&server->lock);
+    return is_empty;
+}
+
+bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms)
+{
+    close_listeners(server);
+    for (unsigned i = 0; i < server->n_homes; i++)
+        net_loop_post(server->homes[i].loop, &server->homes[i].drain);
+    return wait_until_empty(server, peg__clock_in_ms(peg_clock_system(), drain_ms));
+}
+
+struct grpc_server *grpc_server_free(struct grpc_server *server)
+{
+    if (!server)
+        return NULL;
+    close_listeners(server);
+    for (unsigned i = 0; i < server->n_homes; i++)
+        net_loop_post(server->homes[i].loop, &server->homes[i].drop);
+    wait_until_empty(server, INT64_MAX);
+    for (unsigned i = 0; i < server->n_homes; i++)
+        grpc__home_free(&server->homes[i]);
+    for (size_t i = 0; i < server->n_services; i++)
+        peg__free(server->route_blocks[i]);
+    peg__free(server->route_blocks);
+    peg__free(server->services);
+    peg__free(server->listeners);
+    peg__free(server->homes);
+    peg__free(peg__unconst(server->options.interceptors));
+    peg__map_free(&server->routes);
+    pthread_cond_destroy(&server->changed);
+    pthread_mutex_destroy(&server->lock);
+    peg__free(server);
+    return NULL;
+}
+
+/* ---- services
+ * ------------------------------------------------------------------------------------- */
+
+static peg_status fail_exists(const struct grpc_service *service, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EEXISTS, "E_GRPC_SERVICE_EXISTS",
+                     "the service '%s' has been added already: a server has one of each",
+                     service->name);
+}
+
+static bool has_service(const struct grpc_server *server, const char *name)
+{
+    for (size_t i = 0; i < server->n_services; i++) {
+        if (strcmp(server->services[i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Room for one more service, so that adding it cannot fail half way. */
+static bool make_room(struct grpc_server *server)
+{
+    const size_t want = server->n_services + 1;
+    void *grown = peg__grow(server->services, sizeof(struct grpc_service *), want,
+                            &server->services_capacity);
+
+    if (!grown)
+        return false;
+    server->services = grown;
+    grown = peg__grow(server->route_blocks, sizeof(struct grpc_route *), want,
+                      &server->blocks_capacity);
+    if (!grown)
+        return false;
+    server->route_blocks = grown;
+    return true;
+}
+
+static void remove_routes(struct grpc_server *server, const struct grpc_service *service, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        peg__map_remove(&server->routes, peg__str(service->methods[i].path), NULL);
+}
+
+static peg_status add_routes(struct grpc_server *server, const struct grpc_service *service,
+                             struct grpc_route *routes)
+{
+    for (size_t i = 0; i < service->n_methods; i++) {
+        const peg_status status =
+            peg__map_add(&server->routes, peg__str(service->methods[i].path), &routes[i]);
+
+        if (status) {
+            remove_routes(server, service, i);
+            return status;
+        }
+    }
+    return PEG_OK;
+}
+
+peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service *service,
+                           const struct grpc_handler *handlers, void *user, peg_error *reterr)
+{
+    struct grpc_route *routes;
+    peg_status status;
+
+    if (has_service(server, service->name))
+        return fail_exists(service, reterr);
+    if (server->n_services == MAX_SERVICES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_SERVICES", "a server has at most %d services",
+                         MAX_SERVICES);
+    routes = peg__alloc_zero(service->n_methods, sizeof(*routes));
+    if (!routes || !make_room(server)) {
+        peg__free(routes);
+        return peg__fail_nomem(reterr);
+    }
+    for (size_t i = 0; i < service->n_methods; i++)
+        routes[i] = (struct grpc_route){&service->methods[i], handlers[i], user};
+    status = add_routes(server, service, routes);
+    if (status) {
+        peg__free(routes);
+        return status == PEG_EEXISTS ? fail_exists(service, reterr) : peg__fail_nomem(reterr);
+    }
+    server->services[server->n_services] = service;
+    server->route_blocks[server->n_services++] = routes;
+    return PEG_OK;
+}
+
+const struct grpc_service *grpc_server_service_at(const struct grpc_server *server, size_t i)
+{
+    return i < server->n_services ? server->services[i] : NULL;
+}
+
+/* ---- listening
+ * --------------------------------------------------------------------------------------- */
+
+static peg_status keep_listener(struct grpc_server *server, peg_error *reterr)
+{
+    void *grown;
+
+    if (server->n_listeners == MAX_LISTENERS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_LISTEN", "a server listens on at most %d sockets",
+                         MAX_LISTENERS);
+    grown = peg__grow(server->listeners, sizeof(struct net_listener *), server->n_listeners + 1,
+                      &server->listeners_capacity);
+    if (!grown)
+        return peg__fail_nomem(reterr);
+    server->listeners = grown;
+    return PEG_OK;
+}
+
+peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
+                              const struct net_listener_options *options,
+                              struct net_address *ret_address, peg_error *reterr)
+{
+    struct net_endpoint endpoint;
+    struct net_address at;
+    struct net_listener *listener;
+    peg_status status = net_endpoint_parse(address, &endpoint, reterr);
+
+    if (status)
+        return status;
+    if (!net_endpoint_is_numeric(&endpoint, &at))
+        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN",
+                         "'%s' is a name: listen on an address, such as 127.0.0.1:%u or :%u",
+                         endpoint.host, (unsigned)endpoint.port, (unsigned)endpoint.port);
+    status = keep_listener(server, reterr);
+    if (!status)
+        status =
+            net_listen(server->loops, &at, options, grpc__home_accept, server, &listener, reterr);
+    if (status)
+        return status;
+    server->listeners[server->n_listeners++] = listener;
+    if (ret_address)
+        *ret_address = *net_listener_address(listener);
+    return PEG_OK;
+}
+
+peg_status grpc_server_listen_on(struct grpc_server *server, int fd,
+                                 const struct net_listener_options *options, peg_error *reterr)
+{
+    struct net_listener *listener;
+    peg_status status = keep_listener(server, reterr);
+
+    if (!status)
+        status =
+            net_listen_on(server->loops, fd, options, grpc__home_accept, server, &listener, reterr);
+    if (!status)
+        server->listeners[server->n_listeners++] = listener;
+    return status;
+}
+
+void grpc_server_counts(const struct grpc_server *server, struct grpc_server_counts *ret_counts)
+{
+    *ret_counts = (struct grpc_server_counts){0};
+    for (unsigned i = 0; i < server->n_homes; i++) {
+        const struct grpc__counts *counts = &server->homes[i].counts;
+        const uint64_t n_ended = atomic_load_explicit(&counts->n_ended, memory_order_relaxed);
+        const uint64_t n_started = atomic_load_explicit(&counts->n_started, memory_order_relaxed);
+
+        ret_counts->n_connections +=
+            atomic_load_explicit(&counts->n_connections, memory_order_relaxed);
+        ret_counts->n_started += n_started;
+        ret_counts->n_ended += n_ended;
+        ret_counts->n_calls += n_started > n_ended ? n_started - n_ended : 0;
+        ret_counts->n_refused_connections +=
+            atomic_load_explicit(&counts->n_refused_connections, memory_order_relaxed);
+    }
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One connection of the server. Its first bytes tell what it speaks; then bytes go to the session
+ * and, once in a round of the loop, what the session has to say goes to the stream. While the
+ * socket takes nothing, nothing is read either: a client that does not read its answers gets to
+ * ask no more.
+ */
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "grpc/server_internal.h"
+
+static const uint8_t preface[4] = {'P', 'R', 'I', ' '};
+static const char no_http1[] = "HTTP/1.1 505 HTTP Version Not Supported\r\n"
+                               "Content-Type: text/plain\r\nContent-Length: 35\r\n"
+                               "Connection: close\r\n\r\nThis port speaks gRPC over HTTP/2.\n";
+enum {
+    /* How long a client may take to answer the ping after the first GOAWAY: calls that were on
+     * their way are still taken until then. */
+    FAREWELL_MS = 1000,
+};
+
+static const struct grpc_server_options *options_of(const struct grpc__conn *conn)
+{
+    return &conn->home->server->options;
+}
+
+static int64_t now_ns(const struct grpc__conn *conn)
+{
+    return net_loop_now_ns(conn->home->loop);
+}
+
+/* ---- the end
+ * ------------------------------------------------------------------------------------------ */
+
+static void unlink_conn(struct grpc__conn *conn)
+{
+    if (conn->prev)
+        conn->prev->next = conn->next;
+    else
+        conn->home->conns = conn->next;
+    if (conn->next)
+        conn->next->prev = conn->prev;
+}
+
+/* The stream and HTTP/1.1 have been taken care of. Calls that run hear of their end here. */
+static void free_conn(struct grpc__conn *conn)
+{
+    struct grpc__home *home = conn->home;
+
+    net_loop_not_later(home->loop, &conn->flush);
+    net_loop_disarm(home->loop, &conn->timer);
+    grpc_session_free(conn->session);
+    unlink_conn(conn);
+    grpc__count(&home->counts.n_connections, -1);
+    if (conn->is_refused)
+        grpc__count(&home->counts.n_refused_connections, 1);
+    peg__free(conn);
+    grpc__home_lost_one(home);
+}
+
+/* Calls look at their peer until they have ended: the session goes before the stream. */
+static void end_session(struct grpc__conn *conn)
+{
+    net_loop_not_later(conn->home->loop, &conn->flush);
+    conn->session = grpc_session_free(conn->session);
+}
+
+void grpc__conn_drop(struct grpc__conn *conn)
+{
+    end_session(conn);
+    if (conn->http1)
+        net_http1_drop(conn->http1);
+    else if (conn->stream)
+        net_stream_drop(conn->stream);
+    free_conn(conn);
+}
+
+/* What was written still goes out. */
+static void close_conn(struct grpc__conn *conn)
+{
+    end_session(conn);
+    net_stream_close(conn->stream);
+    free_conn(conn);
+}
+
+/* ---- times
+ * ---------------------------------------------------------------------------------------------- */
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_idle(const struct grpc__conn *conn)
+{
+    return conn->session && grpc_session_n_streams(conn->session) == 0;
+}
+
+static int64_t next_due(const struct grpc__conn *conn)
+{
+    const struct grpc_server_options *options = options_of(conn);
+    int64_t due = earliest(conn->close_ns, conn->leave_ns);
+
+    if (conn->http1)
+        return due;
+    if (!conn->session)
+        return earliest(due, peg__clock_after_ms(conn->opened_ns, options->preface_ms));
+    if (conn->ping_sent_ns)
+        due = earliest(due, peg__clock_after_ms(conn->ping_sent_ns, options->keepalive_timeout_ms));
+    else
+        due = earliest(due, peg__clock_after_ms(conn->last_read_ns, options->keepalive_ms));
+    if (options->max_idle_ms && is_idle(conn) && !conn->was_asked_to_go)
+        due = earliest(due, peg__clock_after_ms(conn->idle_since_ns, options->max_idle_ms));
+    return due;
+}
+
+static void arm(struct grpc__conn *conn)
+{
+    net_loop_arm(conn->home->loop, &conn->timer, next_due(conn));
+}
+
+static void send_ping(struct grpc__conn *conn)
+{
+    if (conn->ping_sent_ns)
+        return;
+    conn->ping_sent_ns = now_ns(conn);
+    grpc_session_ping(conn->session);
+}
+
+static void tell_finally(struct grpc__conn *conn)
+{
+    conn->was_told_finally = true;
+    grpc_session_goaway(conn->session, true, NGHTTP2_NO_ERROR, "the server goes");
+    net_loop_later(conn->home->loop, &conn->flush);
+}
+
+void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms)
+{
+    if (conn->was_asked_to_go)
+        return;
+    if (conn->http1) {
+        net_http1_close(conn->http1);
+        conn->stream = NULL;
+        free_conn(conn);
+        return;
+    }
+    if (!conn->session) {
+        grpc__conn_drop(conn);
+        return;
+    }
+    conn->was_asked_to_go = true;
+    conn->leave_ns = peg__clock_after_ms(now_ns(conn), FAREWELL_MS);
+    if (grace_ms > 0)
+        conn->close_ns = peg__clock_after_ms(now_ns(conn), grace_ms);
+    grpc_session_goaway(conn->session, false, NGHTTP2_NO_ERROR, "");
+    send_ping(conn);
+    arm(conn);
+}
+
+/* One of the times has come; which, is found out by looking at all. */
+static void time_passed(struct net_timer *timer)
+{
+    struct grpc__conn *conn =
+        (struct grpc__conn *)((char *)timer - offsetof(struct grpc__conn, timer));
+    const struct grpc_server_options *options = options_of(conn);
+    const int64_t now = now_ns(conn);
+    const bool is_late =
+        conn->close_ns <= now || (!conn->session && !conn->http1) ||
+        (conn->ping_sent_ns &&
+         peg__clock_after_ms(conn->ping_sent_ns, options->keepalive_timeout_ms) <= now);
+
+    if (is_late) {
+        grpc__conn_drop(conn);
+        return;
+    }
+    if (conn->leave_ns <= now) {
+        conn->leave_ns = NET_NEVER;
+        if (conn->was_asked_to_go)
+            tell_finally(conn);
+        else
+            grpc__conn_leave(conn, options->max_age_grace_ms);
+    } else if (options->max_idle_ms && is_idle(conn) && !conn->was_asked_to_go &&
+               peg__clock_after_ms(conn->idle_since_ns, options->max_idle_ms) <= now) {
+        grpc__conn_leave(conn, options->max_age_grace_ms);
+    } else if (!conn->ping_sent_ns &&
+               peg__clock_after_ms(conn->last_read_ns, options->keepalive_ms) <= now) {
+        send_ping(conn);
+    }
+    arm(conn);
+}
+
+/* ---- output
+ * ---------------------------------------------------------------------------------------------- */
+
+static bool is_done(const struct grpc__conn *conn)
+{
+    if (conn->is_refused || grpc_session_is_over(conn->session))
+        return true;
+    return conn->was_told_finally && grpc_session_n_streams(conn->session) == 0;
+}
+
+static void flush(struct net_later *later)
+{
+    struct grpc__conn *conn =
+        (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
+    uint8_t *scratch = net_loop_scratch(conn->home->loop);
+
+    while (!net_stream_is_blocked(conn->stream)) {
+        const size_t n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
+
+        if (n == 0)
+            break;
+        if (net_stream_write(conn->stream, scratch, n, NULL))
+            return; /* it broke, and on_closed comes */
+    }
+    if (net_stream_is_blocked(conn->stream))
+        net_stream_pause(conn->stream);
+    else if (is_done(conn))
+        close_conn(conn);
+}
+
+static void on_drained(void *user)
+{
+    struct grpc__conn *conn = user;
+
+    net_stream_resume(conn->stream);
+    if (conn->session)
+        net_loop_later(conn->home->loop, &conn->flush);
+}
+
+/* ---- events of the session
+ * --------------------------------------------------------------------------------- */
+
+static struct grpc_stream *on_stream(void *user)
+{
+    return grpc__call_begin(user);
+}
+
+static void on_output(void *user)
+{
+    struct grpc__conn *conn = user;
+
+    net_loop_later(conn->home->loop, &conn->flush);
+}
+
+/* Pings that come faster than agreed, while nothing was answered, are strikes. */
+static void on_ping(void *user)
+{
+    struct grpc__conn *conn = user;
+    const int64_t now = now_ns(conn);
+    const bool is_early = conn->pinged_ns &&
+                          now < peg__clock_after_ms(conn->pinged_ns, options_of(conn)->min_ping_ms);
+
+    conn->pinged_ns = now;
+    if (!is_early || conn->has_answered) {
+        conn->n_strikes = 0;
+        conn->has_answered = false;
+        return;
+    }
+    if (++conn->n_strikes <= PEG_LIMIT_GRPC_PING_STRIKES)
+        return;
+    conn->is_refused = true;
+    grpc_session_goaway(conn->session, true, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
+}
+
+static void on_pong(void *user)
+{
+    struct grpc__conn *conn = user;
+
+    conn->ping_sent_ns = 0;
+    if (conn->was_asked_to_go && !conn->was_told_finally)
+        tell_finally(conn);
+    arm(conn);
+}
+
+static const struct grpc_session_events session_events = {
+    .on_stream = on_stream,
+    .on_output = on_output,
+    .on_ping = on_ping,
+    .on_pong = on_pong,
+};
+
+/* ---- input
+ * -------------------------------------------------------------------------------------------------
+ */
+
+static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
+{
+    peg_error error;
+
+    conn->last_read_ns = now_ns(conn);
+    if (!conn->is_refused && grpc_session_feed(conn->session, bytes, len, &error)) {
+        conn->is_refused = true;
+        peg__log(PEG_LOG_INFO, error.code, "%s: %s", net_stream_peer(conn->stream), error.message);
+    }
+    net_loop_later(conn->home->loop, &conn->flush);
+}
+
+static peg_status start_session(struct grpc__conn *conn)
+{
+    const struct grpc_server_options *options = options_of(conn);
+    const struct grpc_session_options session = {
+        .max_streams = options->max_streams,
+        .max_header_bytes = options->max_header_bytes,
+        .stream_window = options->stream_window,
+        .session_window = options->session_window,
+        .max_held = options->max_held_bytes,
+        .reset_burst = options->reset_burst,
+        .reset_per_s = options->reset_per_s,
+    };
+    peg_status status = grpc_session_new(&session, &session_events, conn, &conn->session, NULL);
+
+    if (status)
+        return status;
+    conn->last_read_ns = conn->idle_since_ns = now_ns(conn);
+    arm(conn);
+    feed(conn, conn->first, conn->n_first);
+    return PEG_OK;
+}
+
+static void on_http1_request(void *user, const struct net_http1_request *request,
+                             struct net_http1_answer *answer)
+{
+    const struct grpc__conn *conn = user;
+    const struct grpc_server_options *options = options_of(conn);
+
+    options->on_http1(options->http1_user, request, answer);
+}
+
+static void on_http1_end(void *user)
+{
+    struct grpc__conn *conn = user;
+
+    conn->http1 = NULL;
+    conn->stream = NULL;
+    free_conn(conn);
+}
+
+static const struct net_http1_events http1_events = {
+    .on_request = on_http1_request,
+    .on_end = on_http1_end,
+};
+
+/* Everything that came so far goes to HTTP/1.1, or a sentence for whoever looks at it. */
+static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
+{
+    uint8_t *first = net_loop_scratch(conn->home->loop);
+
+    if (!options_of(conn)->on_http1) {
+        net_stream_write(conn->stream, (const uint8_t *)no_http1, sizeof(no_http1) - 1, NULL);
+        conn->is_refused = true;
+        close_conn(conn);
+        return;
+    }
+    memcpy(first, conn->first, conn->n_first);
+    memcpy(first + conn->n_first, bytes, len);
+    net_loop_arm(conn->home->loop, &conn->timer, NET_NEVER);
+    if (net_http1_serve(conn->stream, &http1_events, conn, first, conn->n_first + len,
+                        &conn->http1)) {
+        conn->stream = NULL;
+        free_conn(conn);
+    }
+}
+
+/* The first bytes that differ from the preface of HTTP/2 tell that it is something else. */
+static void look(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
+{
+    const size_t want = sizeof(preface) - conn->n_first;
+    const size_t n = len < want ? len : want;
+
+    if (memcmp(bytes, preface + conn->n_first, n) != 0) {
+        start_http1(conn, bytes, len);
+        return;
+    }
+    memcpy(conn->first + conn->n_first, bytes, n);
+    conn->n_first += n;
+    if (conn->n_first < sizeof(preface))
+        return;
+    if (start_session(conn))
+        grpc__conn_drop(conn);
+    else if (len > n)
+        feed(conn, bytes + n, len - n);
+}
+
+static void on_bytes(void *user, const uint8_t *bytes, size_t len)
+{
+    struct grpc__conn *conn = user;
+
+    if (conn->session)
+        feed(conn, bytes, len);
+    else
+        look(conn, bytes, len);
+}
+
+static void on_closed(void *user, const peg_error *error)
+{
+    struct grpc__conn *conn = user;
+
+    (void)error; /* clients come and go */
+    end_session(conn);
+    conn->stream = NULL;
+    free_conn(conn);
+}
+
+static const struct net_stream_events stream_events = {
+    .on_bytes = on_bytes,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+/* ---- the beginning
+ * ----------------------------------------------------------------------------------------- */
+
+/* Clients that came together do not all leave together. */
+static int64_t spread(const struct grpc__conn *conn, int64_t ms)
+{
+    const uintptr_t place = (uintptr_t)conn / 64;
+
+    return ms - ms / 10 + (int64_t)(place % 21) * ms / 100;
+}
+
+peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
+{
+    struct grpc__conn *conn = peg__alloc_zero(1, sizeof(*conn));
+    const struct grpc_server_options *options = &home->server->options;
+
+    if (!conn)
+        return PEG_ENOMEM;
+    conn->home = home;
+    conn->stream = stream;
+    conn->flush.fn = flush;
+    conn->timer.fn = time_passed;
+    conn->opened_ns = net_loop_now_ns(home->loop);
+    conn->close_ns = NET_NEVER;
+    conn->leave_ns = options->max_age_ms
+                         ? peg__clock_after_ms(conn->opened_ns, spread(conn, options->max_age_ms))
+                         : NET_NEVER;
+    conn->next = home->conns;
+    if (conn->next)
+        conn->next->prev = conn;
+    home->conns = conn;
+    grpc__count(&home->counts.n_connections, 1);
+    net_stream_set_events(stream, &stream_events, conn);
+    arm(conn);
+    return PEG_OK;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The server on one loop: the connections that it was handed, and the memory of ended calls. */
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "grpc/server_internal.h"
+
+static struct grpc__home *home_of(struct grpc_server *server, const struct net_loop *loop)
+{
+    for (unsigned i = 0; i < server->n_homes; i++) {
+        if (server->homes[i].loop == loop)
+            return &server->homes[i];
+    }
+    return NULL;
+}
+
+void grpc__home_accept(void *server, struct net_stream *stream)
+{
+    struct grpc__home *home = home_of(server, net_stream_loop(stream));
+
+    if (home && !home->is_draining && !grpc__conn_new(home, stream))
+        return;
+    net_stream_drop(stream);
+}
+
+/* ---- calls that are used again ------------------------------------------------------------------
+ */
+
+struct grpc_call *grpc__home_take_call(struct grpc__home *home)
+{
+    struct grpc_call *call = home->spare;
+
+    if (call) {
+        home->spare = call->next_spare;
+        home->n_spare--;
+    } else {
+        call = peg__alloc_zero(1, sizeof(*call));
+    }
+    if (call)
+        call->home = home;
+    return call;
+}
+
+static void free_call(struct grpc_call *call)
+{
+    grpc_stream_free(&call->stream);
+    peg__arena_free(&call->arena);
+    peg__arena_free(&call->message_arena);
+    peg__free(call);
+}
+
+/* Everything but the memory is forgotten. */
+void grpc__home_keep_call(struct grpc__home *home, struct grpc_call *call)
+{
+    enum { KEPT_ARENA_BYTES = 16 << 10 };
+
+    if (home->n_spare >= PEG_LIMIT_GRPC_SPARE_CALLS || call->arena.held > KEPT_ARENA_BYTES ||
+        call->message_arena.held > KEPT_ARENA_BYTES) {
+        free_call(call);
+        return;
+    }
+    peg__arena_reset(&call->arena);
+    peg__arena_reset(&call->message_arena);
+    *call = (struct grpc_call){.stream = call->stream,
+                               .arena = call->arena,
+                               .message_arena = call->message_arena,
+                               .next_spare = home->spare};
+    home->spare = call;
+    home->n_spare++;
+}
+
+/* ---- the end
+ * ---------------------------------------------------------------------------------------- */
+
+static void tell_empty(struct grpc__home *home)
+{
+    struct grpc_server *server = home->server;
+
+    if (!home->is_draining || home->conns || home->is_empty_told)
+        return;
+    home->is_empty_told = true;
+    pthread_mutex_lock(&server->lock);
+    server->n_empty_homes++;
+    pthread_cond_signal(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+}
+
+void grpc__home_lost_one(struct grpc__home *home)
+{
+    tell_empty(home);
+}
+
+void grpc__home_drain(struct net_message *message)
+{
+    struct grpc__home *home =
+        (struct grpc__home *)((char *)message - offsetof(struct grpc__home, drain));
+
+    home->is_draining = true;
+    for (struct grpc__conn *conn = home->conns; conn;) {
+        struct grpc__conn *next = conn->next; /* leaving may free it */
+
+        grpc__conn_leave(conn, 0);
+        conn = next;
+    }
+    tell_empty(home);
+}
+
+void grpc__home_drop(struct net_message *message)
+{
+    struct grpc__home *home =
+        (struct grpc__home *)((char *)message - offsetof(struct grpc__home, drop));
+
+    home->is_draining = true;
+    while (home->conns)
+        grpc__conn_drop(home->conns);
+    tell_empty(home);
+}
+
+void grpc__home_free(struct grpc__home *home)
+{
+    while (home->spare) {
+        struct grpc_call *call = home->spare;
+
+        home->spare = call->next_spare;
+        free_call(call);
+    }
+}

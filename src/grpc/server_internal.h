@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GRPC_SERVER_INTERNAL_H
+#define PEG_GRPC_SERVER_INTERNAL_H
+
+/*
+ * What the files of the server share, in the order in which a call meets them:
+ *
+ *   server.c       options, services, listeners, the end
+ *   server_home.c  the server on one loop: its connections, and calls to be used again
+ *   server_conn.c  one connection: first bytes, session, times
+ *   call_start.c   headers to handler
+ *   call.c         what a handler says, and the end of a call
+ *   call_send.c    the headers, messages and trailers that go out
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "grpc/server.h"
+#include "grpc/session.h"
+
+struct grpc_route {
+    const struct grpc_method *method;
+    struct grpc_handler handler;
+    void *user;
+};
+
+/* Counts of one loop: written by its thread alone, read by any. */
+struct grpc__counts {
+    atomic_uint_fast64_t n_connections;
+    atomic_uint_fast64_t n_started;
+    atomic_uint_fast64_t n_ended;
+    atomic_uint_fast64_t n_refused_connections;
+};
+
+static inline void grpc__count(atomic_uint_fast64_t *counter, int64_t n)
+{
+    atomic_store_explicit(counter,
+                          atomic_load_explicit(counter, memory_order_relaxed) + (uint64_t)n,
+                          memory_order_relaxed);
+}
+
+/* The server on one loop, whose thread alone touches it. Owned by the server. */
+struct grpc__home {
+    struct grpc_server *server;
+    struct net_loop *loop;
+    struct grpc__conn *conns;
+    struct grpc_call *spare; /* ended calls, to be used again */
+    size_t n_spare;
+    bool is_draining;
+    bool is_empty_told;
+    struct net_message drain; /* to the loop: GOAWAY to all */
+    struct net_message drop;  /* to the loop: close all now */
+    struct grpc__counts counts;
+};
+
+struct grpc_server {
+    struct grpc_server_options options; /* with defaults filled in */
+    struct net_loops *loops;
+    struct peg__map routes; /* path -> struct grpc_route, in the blocks below */
+    const struct grpc_service **services;
+    struct grpc_route **route_blocks; /* one for each service */
+    size_t n_services;
+    size_t services_capacity;
+    size_t blocks_capacity;
+    struct net_listener **listeners;
+    size_t n_listeners;
+    size_t listeners_capacity;
+    struct grpc__home *homes;
+    unsigned n_homes;
+    pthread_mutex_t lock; /* for what follows, and the listeners */
+    pthread_cond_t changed;
+    unsigned n_empty_homes; /* that drain and have no connection */
+};
+
+/* One connection. Owned by its home. What may be pending: the flush, the timer; grpc__conn_drop()
+ * is right in any state but within an event of its session. */
+struct grpc__conn {
+    struct grpc__home *home;
+    struct net_stream *stream;
+    struct grpc_session *session; /* HTTP/2 */
+    struct net_http1 *http1;      /* or HTTP/1.1; neither: the first bytes have not come */
+    uint8_t first[4];
+    size_t n_first;
+    struct net_later flush;
+    struct net_timer timer; /* the next of the times below */
+    int64_t opened_ns;
+    int64_t last_read_ns;
+    int64_t idle_since_ns;
+    int64_t ping_sent_ns; /* 0: no ping of ours is unanswered */
+    int64_t pinged_ns;    /* the last ping of the peer; 0: none */
+    int64_t leave_ns;     /* when it is asked to go because of its age */
+    int64_t close_ns;     /* when it is closed at the latest */
+    unsigned n_strikes;
+    bool has_answered; /* since the peer's last ping */
+    bool was_asked_to_go;
+    bool was_told_finally;
+    bool is_refused; /* what it sent ends it */
+    struct grpc__conn *next;
+    struct grpc__conn *prev;
+};
+
+struct grpc__value {
+    const void *key;
+    void *value;
+    struct grpc__value *next;
+};
+
+/* One call. Its home keeps it for the next one when the last reference is gone. */
+struct grpc_call {
+    struct grpc_stream stream;
+    struct grpc__home *home;
+    struct grpc__conn *conn; /* NULL after the end */
+    const struct grpc_route *route;
+    struct peg__arena arena;
+    struct peg__arena message_arena; /* of one message of a client that streams */
+    struct net_timer deadline;
+    int64_t deadline_ns;
+    unsigned n_refs;
+    size_t n_interceptors; /* that have heard of it */
+    bool handler_knows;
+    bool is_finished; /* its status is decided */
+    bool has_ended;
+    const void *message; /* of a client that does not stream */
+    struct grpc_metadata headers;
+    struct grpc_metadata trailers;
+    struct grpc_status status;
+    void *state;
+    struct grpc__value *values;
+    struct grpc_end_hook *hooks;
+    struct grpc_call *next_spare;
+};
+
+/* server_home.c */
+void grpc__home_accept(void *server, struct net_stream *stream);
+void grpc__home_drain(struct net_message *message);
+void grpc__home_drop(struct net_message *message);
+/* After a connection was freed. */
+void grpc__home_lost_one(struct grpc__home *home);
+struct grpc_call *grpc__home_take_call(struct grpc__home *home);
+void grpc__home_keep_call(struct grpc__home *home, struct grpc_call *call);
+void grpc__home_free(struct grpc__home *home);
+
+/* server_conn.c */
+peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream);
+/* Asks the client to go: calls that run go on. */
+void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms);
+void grpc__conn_drop(struct grpc__conn *conn);
+
+/* call_start.c */
+extern const struct grpc_stream_events grpc__call_events;
+struct grpc_stream *grpc__call_begin(struct grpc__conn *conn);
+
+/* call.c */
+void grpc__call_ended(struct grpc_call *call, uint32_t h2_error);
+
+/* call_send.c: PEG_OK, or it could not be said. */
+peg_status grpc__call_send_headers(struct grpc_call *call, peg_error *reterr);
+peg_status grpc__call_send_end(struct grpc_call *call);
+/* Not gRPC: an HTTP status alone. */
+peg_status grpc__call_refuse_http(struct grpc_call *call, const char *http_status);
+
+#endif
