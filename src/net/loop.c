@@ -334,6 +334,11 @@ uint8_t *net_loop_scratch(struct net_loop *loop)
     return loop->scratch;
 }
 
+uint8_t *net_loop_read_buffer(struct net_loop *loop)
+{
+    return loop->scratch + NET_SCRATCH_BYTES;
+}
+
 struct uv_loop_s *net_loop_uv(struct net_loop *loop)
 {
     return &loop->uv;
@@ -394,7 +399,7 @@ peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr)
     int error;
 
     loop = (struct net_loop *)peg__alloc_zero(1, sizeof(*loop));
-    scratch = (uint8_t *)peg__alloc(NET_SCRATCH_BYTES);
+    scratch = (uint8_t *)peg__alloc(NET_SCRATCH_BYTES + NET_READ_BYTES);
     if (!loop || !scratch)
         return peg__fail_nomem(reterr);
     loop->alarm_ns = NET_NEVER;

@@ -95,6 +95,10 @@ void net_loop_add_load(struct net_loop *loop, ptrdiff_t n);
 /* A buffer of NET_SCRATCH_BYTES for whoever is running on the loop, until it returns. */
 enum { NET_SCRATCH_BYTES = 64 << 10 };
 uint8_t *net_loop_scratch(struct net_loop *loop);
+/* Another one of NET_READ_BYTES, for net/stream.c: what it read lies there while the owner of the
+ * stream may be writing in the scratch buffer. */
+enum { NET_READ_BYTES = 64 << 10 };
+uint8_t *net_loop_read_buffer(struct net_loop *loop);
 
 /* For what libuv offers and this does not: other files of net/, and bus/. */
 struct uv_loop_s *net_loop_uv(struct net_loop *loop);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_NET_STREAM_INTERNAL_H
+#define PEG_NET_STREAM_INTERNAL_H
+
+/* What stream.c, stream_open.c, stream_tls.c and listener.c share. Nobody else includes it. */
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "net/stream.h"
+
+enum net_stream_state {
+    NET_CONNECTING,
+    NET_SHAKING_HANDS, /* TLS */
+    NET_OPEN,
+    NET_BROKEN, /* a write failed: on_closed comes at the end of the round */
+    NET_ENDING, /* the owner has gone; sends what waits, then waits for the peer's end */
+    NET_GONE,   /* off the loop; the memory lives until libuv lets the handle go */
+};
+
+/*
+ * Owned by its loop. What may be pending: `poll` (watching for `watched`), `timer` (opening, or
+ * ending), `later` (on_open or a break is to be told, TLS is to begin or has bytes that came while
+ * paused). net_stream_leave() takes all of them back.
+ */
+struct net_stream {
+    uv_poll_t poll;
+    struct net_loop *loop;
+    struct net_stream_events events;
+    void *user;
+    int fd;
+    int broke; /* errno of the write that failed; 0: no memory for what it left */
+    enum net_stream_state state;
+    int watched; /* of UV_READABLE, UV_WRITABLE */
+    bool told_open;
+    bool is_paused;
+    bool is_blocked; /* something waits for the socket */
+    bool is_local;
+    bool peer_ended;
+    bool was_shut; /* our end was sent */
+    struct peg__buf queue;
+    size_t queue_sent; /* bytes of `queue` that are gone */
+    size_t max_queue;
+    int64_t linger_ms;
+    struct net_tls *tls; /* what waits is then in its wire */
+    struct net_timer timer;
+    struct net_later later;
+    struct net_open open;
+    /* Called once when the socket is closed; the listener counts so. */
+    void (*on_gone)(void *on_gone_user);
+    void *on_gone_user;
+    char peer[];
+};
+
+/* stream_open.c: the socket is connected; goes on with TLS, or is open. */
+void net_stream_connected(struct net_stream *stream);
+/* stream_open.c: says the first word of TLS, if it is ours. */
+void net_stream_shake_hands(struct net_stream *stream);
+
+/* ---- stream.c ------------------------------------------------------------------------------ */
+
+/* Off the loop, at once; the memory goes in a later round. */
+void net_stream_leave(struct net_stream *stream);
+/* Leaves, and tells the owner why. */
+void net_stream_fail(struct net_stream *stream, const peg_error *error);
+/* The same at the end of the round, for when the owner is in the midst of something. `why` is an
+ * errno, or 0 if there was no memory. */
+void net_stream_break(struct net_stream *stream, int why);
+/* The peer has ended it. What waits is still sent to it, without the owner. */
+void net_stream_end(struct net_stream *stream);
+/* It stands: the timer is off, writes are taken, and on_open was told when it returns. */
+void net_stream_opened(struct net_stream *stream);
+/* Watches for what the state asks for. False: libuv refuses, which it does at the start only. */
+bool net_stream_watch(struct net_stream *stream);
+/* Sends what waits, as far as the socket takes it; a failure breaks the stream. */
+void net_stream_flush(struct net_stream *stream);
+/* Words for errno. */
+void net_stream_explain(const struct net_stream *stream, int why, peg_error *ret_error);
+/* What comes is for the owner now. */
+static inline bool net_stream_is_reading(const struct net_stream *stream)
+{
+    return stream->state == NET_OPEN && !stream->is_paused;
+}
+
+void net_stream_on_poll(uv_poll_t *poll, int status, int events);
+void net_stream_on_later(struct net_later *later);
+void net_stream_on_close(struct net_open *open);
+void net_stream_on_timer(struct net_timer *timer);
+
+/* ---- stream_tls.c -------------------------------------------------------------------------- */
+
+/* Bytes from the wire, in the loop's read buffer, which is used for the plain ones. */
+void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len);
+/* Hands out what came while the stream was paused. */
+void net_stream_tls_deliver(struct net_stream *stream);
+peg_status net_stream_tls_write(struct net_stream *stream, const uint8_t *bytes, size_t len,
+                                peg_error *reterr);
+
+#endif

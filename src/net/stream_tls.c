@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * TLS between a socket and the owner of a stream:
+ *
+ *   socket -> net_tls_feed -> net_tls_read -> on_bytes
+ *   net_stream_write -> net_tls_write -> net_tls_wire -> socket
+ *
+ * What waits for the socket waits in the wire of TLS itself and is not copied again.
+ */
+
+#include <errno.h>
+
+#include "base/error.h"
+#include "net/stream_internal.h"
+
+/* The alert that says why goes out, if the socket takes it. */
+static void lose(struct net_stream *stream, const peg_error *error)
+{
+    if (!stream->is_blocked)
+        net_stream_flush(stream);
+    net_stream_fail(stream, error);
+}
+
+/* Answers of the protocol itself. A peer that asks for them and never reads them is ended. */
+static void send_answers(struct net_stream *stream)
+{
+    peg_error error;
+
+    if (!stream->is_blocked)
+        net_stream_flush(stream);
+    if (stream->state >= NET_BROKEN || net_stream_queued(stream) / 2 <= stream->max_queue)
+        return;
+    peg__fail(&error, PEG_ELIMIT, "E_WRITE_QUEUE_FULL",
+              "%s does not read what TLS answers: more than twice max_queue (%zu bytes) waits",
+              stream->peer, stream->max_queue);
+    net_stream_fail(stream, &error);
+}
+
+void net_stream_tls_deliver(struct net_stream *stream)
+{
+    uint8_t *buffer = net_loop_read_buffer(stream->loop);
+    peg_error error;
+
+    while (net_stream_is_reading(stream)) {
+        size_t n = 0;
+
+        if (net_tls_read(stream->tls, buffer, NET_READ_BYTES, &n, &error)) {
+            lose(stream, &error);
+            return;
+        }
+        if (n == 0)
+            break;
+        stream->events.on_bytes(stream->user, buffer, n);
+    }
+    if (stream->state != NET_OPEN)
+        return;
+    send_answers(stream);
+    if (stream->state == NET_OPEN && net_tls_peer_ended(stream->tls))
+        net_stream_end(stream);
+}
+
+void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len)
+{
+    peg_error error;
+
+    if (net_tls_feed(stream->tls, bytes, len, &error)) {
+        lose(stream, &error);
+        return;
+    }
+    if (stream->state == NET_SHAKING_HANDS) {
+        /* The last answer goes out together with what on_open writes. */
+        if (net_tls_is_open(stream->tls))
+            net_stream_opened(stream);
+        else
+            send_answers(stream);
+    }
+    if (stream->state == NET_OPEN)
+        net_stream_tls_deliver(stream);
+}
+
+peg_status net_stream_tls_write(struct net_stream *stream, const uint8_t *bytes, size_t len,
+                                peg_error *reterr)
+{
+    const peg_status status = net_tls_write(stream->tls, bytes, len, reterr);
+
+    if (status == PEG_EIO)
+        net_stream_break(stream, EPROTO);
+    if (status || stream->is_blocked)
+        return status;
+    net_stream_flush(stream);
+    if (stream->state == NET_OPEN)
+        return PEG_OK;
+    net_stream_explain(stream, stream->broke, reterr);
+    return PEG_EIO;
+}
