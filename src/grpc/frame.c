@@ -21,12 +21,6 @@ static void empty(struct peg__buf *buf)
 
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message)
 {
-    *reader = (struct grpc_reader){0};
-    grpc_reader_reset(reader, max_message);
-}
-
-void grpc_reader_reset(struct grpc_reader *reader, size_t max_message)
-{
     empty(&reader->piece);
     empty(&reader->unpacked);
     reader->piece.max = max_message;
@@ -57,9 +51,10 @@ static uint32_t message_len(const struct grpc_reader *reader)
     return (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
 }
 
-/* Forgets the message that was handed out. */
-static void begin_next(struct grpc_reader *reader)
+void grpc_reader_release(struct grpc_reader *reader)
 {
+    if (!reader->is_delivered)
+        return;
     reader->is_delivered = false;
     reader->n_prefix = 0;
     empty(&reader->piece);
@@ -175,8 +170,7 @@ peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *re
     peg_str message;
     peg_status status;
 
-    if (reader->is_delivered)
-        begin_next(reader);
+    grpc_reader_release(reader);
     if (!take_prefix(reader, bytes)) {
         *ret_has_message = false;
         return PEG_OK;

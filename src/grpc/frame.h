@@ -13,7 +13,7 @@
 
 enum { GRPC_PREFIX_BYTES = 5 };
 
-/* Owned by its stream. All zero takes no message but an empty one; see grpc_reader_reset(). */
+/* Owned by its stream. All zero takes no message but an empty one; see grpc_reader_init(). */
 struct grpc_reader {
     size_t max_message;          /* after decompression too */
     enum grpc_encoding encoding; /* of compressed messages */
@@ -25,11 +25,9 @@ struct grpc_reader {
     struct peg__buf unpacked; /* the last compressed message, in the clear */
 };
 
-/* Readies one whose memory may hold anything. */
+/* Readies one that is all zero, or was used for another stream: forgets everything but buffers of
+ * at most PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message);
-/* Readies one that was used, or is all zero, for the next stream: forgets everything but buffers
- * of at most PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
-void grpc_reader_reset(struct grpc_reader *reader, size_t max_message);
 void grpc_reader_free(struct grpc_reader *reader);
 /* Bytes that it holds of an unfinished message. The memory for them is at most twice as much, and
  * never more than the message, but for PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
@@ -42,9 +40,13 @@ size_t grpc_reader_held(const struct grpc_reader *reader);
  * PEG_ELIMIT (E_MESSAGE_TOO_LARGE) as soon as the length is seen: RESOURCE_EXHAUSTED.
  * PEG_EPARSE (E_GRPC_FRAME): a flag that is none, a compressed message where none was announced,
  * or one that does not decompress: INTERNAL. PEG_EUNSUPPORTED (E_GRPC_ENCODING): UNIMPLEMENTED.
- * PEG_ENOMEM. There is no message after any of these; grpc_reader_reset() is all that helps. */
+ * PEG_ENOMEM. There is no message after any of these; grpc_reader_init() is all that helps. */
 peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
                             peg_str *ret_message, peg_error *reterr);
+
+/* Gives the memory of the last message back before the next one is asked for, which may be long:
+ * what was handed out is gone. */
+void grpc_reader_release(struct grpc_reader *reader);
 
 /* Writes the five bytes before a message. */
 void grpc_prefix_write(uint8_t ret_prefix[GRPC_PREFIX_BYTES], bool is_compressed, uint32_t len);
