@@ -50,7 +50,8 @@ struct net_tls {
 
 /* ---- between OpenSSL and the buffers ------------------------------------------------------ */
 
-/* False if the peer asks for more room than a handshake needs. */
+/* False if the peer asks for more room than a handshake needs. A first record too short to say how
+ * long the message is, which nobody sends, counts as one that asks for too much. */
 static bool count_handshake(struct net_tls *tls, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len && tls->n_handshake + i < HELLO_LEN_TO; i++) {
