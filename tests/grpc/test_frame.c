@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "grpc/frame.h"
+#include "grpc/gzip.h"
+#include "t.h"
+
+enum { MAX_MESSAGE = 1 << 20 };
+
+static void add_frame(struct peg__buf *wire, bool is_compressed, peg_str message)
+{
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+
+    grpc_prefix_write(prefix, is_compressed, (uint32_t)message.len);
+    peg__buf_add(wire, prefix, sizeof(prefix));
+    peg__buf_str(wire, message);
+}
+
+static void add_gzip(struct peg__buf *wire, peg_str message)
+{
+    struct peg__buf packed = PEG__BUF(MAX_MESSAGE);
+    peg_error error;
+
+    CHECK_STATUS(grpc_gzip(message, &packed, &error), PEG_OK, error);
+    add_frame(wire, true, peg__buf_view(&packed));
+    peg__buf_free(&packed);
+}
+
+/* The next message; there must be one. */
+static peg_str next(struct grpc_reader *reader, peg_str *bytes)
+{
+    bool has_message = false;
+    peg_str message = {NULL, 0};
+    peg_error error;
+
+    CHECK_STATUS(grpc_reader_next(reader, bytes, &has_message, &message, &error), PEG_OK, error);
+    CHECK(has_message);
+    CHECK(message.ptr);
+    return message;
+}
+
+/* There must be none: all bytes are taken. */
+static void check_no_more(struct grpc_reader *reader, peg_str *bytes)
+{
+    bool has_message = true;
+    peg_str message = {NULL, 0};
+    peg_error error;
+
+    CHECK_STATUS(grpc_reader_next(reader, bytes, &has_message, &message, &error), PEG_OK, error);
+    CHECK(!has_message);
+    CHECK_INT(bytes->len, 0);
+}
+
+static void feed(struct grpc_reader *reader, const char *bytes, size_t len)
+{
+    peg_str rest = {bytes, len};
+
+    check_no_more(reader, &rest);
+}
+
+static void check_fails(enum grpc_encoding encoding, peg_str bytes, peg_status expected,
+                        const char *code)
+{
+    struct grpc_reader reader = {0};
+    bool has_message;
+    peg_str message;
+    peg_error error;
+
+    grpc_reader_init(&reader, 100);
+    reader.encoding = encoding;
+    CHECK_STATUS(grpc_reader_next(&reader, &bytes, &has_message, &message, &error), expected,
+                 error);
+    CHECK_STR(peg__str(error.code), code);
+    grpc_reader_free(&reader);
+}
+
+/* ---- whole messages ------------------------------------------------------------------------- */
+
+TEST(a_prefix_is_a_flag_and_four_bytes_of_length)
+{
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+
+    grpc_prefix_write(prefix, true, 0x01020304);
+    CHECK(memcmp(prefix, "\1\1\2\3\4", 5) == 0);
+    grpc_prefix_write(prefix, false, 0xFFFFFFFF);
+    CHECK(memcmp(prefix, "\0\xFF\xFF\xFF\xFF", 5) == 0);
+}
+
+TEST(a_message_that_lies_whole_in_the_bytes_is_not_copied)
+{
+    struct grpc_reader reader = {0};
+    const char wire[] = "\0\0\0\0\5hello";
+    peg_str bytes = {wire, sizeof(wire) - 1};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    CHECK(next(&reader, &bytes).ptr == wire + 5);
+    check_no_more(&reader, &bytes);
+    CHECK(!reader.piece.ptr);
+    grpc_reader_free(&reader);
+}
+
+TEST(several_messages_in_one_piece_come_one_after_the_other)
+{
+    struct grpc_reader reader = {0};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    peg_str bytes;
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    add_frame(&wire, false, peg__str("one"));
+    add_frame(&wire, false, peg__str(""));
+    add_frame(&wire, false, peg__str("three"));
+    bytes = peg__buf_view(&wire);
+    CHECK_STR(next(&reader, &bytes), "one");
+    CHECK_STR(next(&reader, &bytes), "");
+    CHECK_STR(next(&reader, &bytes), "three");
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    check_no_more(&reader, &bytes);
+    peg__buf_free(&wire);
+    grpc_reader_free(&reader);
+}
+
+TEST(no_bytes_are_no_message)
+{
+    struct grpc_reader reader = {0};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    feed(&reader, NULL, 0);
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    grpc_reader_free(&reader);
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+static void check_in_pieces(peg_str wire, size_t piece)
+{
+    static const char *const expected[] = {"first", "", "third message", "x"};
+    struct grpc_reader reader = {0};
+    size_t n = 0;
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    reader.encoding = GRPC_GZIP;
+    while (wire.len) {
+        const size_t len = piece < wire.len ? piece : wire.len;
+        char *copy = malloc(len);
+        peg_str bytes = {copy, len};
+        bool has_message = true;
+
+        memcpy(copy, wire.ptr, len);
+        wire = peg__str_from(wire, len);
+        while (has_message) {
+            peg_str message;
+            peg_error error;
+
+            CHECK_STATUS(grpc_reader_next(&reader, &bytes, &has_message, &message, &error), PEG_OK,
+                         error);
+            if (has_message) {
+                CHECK(n < 4);
+                CHECK_STR(message, expected[n]);
+                n++;
+            }
+        }
+        free(copy);
+    }
+    CHECK_INT(n, 4);
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    grpc_reader_free(&reader);
+}
+
+TEST(messages_are_the_same_in_pieces_of_any_size)
+{
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+
+    add_frame(&wire, false, peg__str("first"));
+    add_frame(&wire, false, peg__str(""));
+    add_gzip(&wire, peg__str("third message"));
+    add_frame(&wire, false, peg__str("x"));
+    for (size_t piece = 1; piece <= wire.len; piece++)
+        check_in_pieces(peg__buf_view(&wire), piece);
+    peg__buf_free(&wire);
+}
+
+TEST(a_message_whose_prefix_alone_was_split_is_not_copied)
+{
+    struct grpc_reader reader = {0};
+    const char rest[] = "\5hello";
+    peg_str bytes = {rest, sizeof(rest) - 1};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    feed(&reader, "\0\0\0\0", 4);
+    CHECK_INT(grpc_reader_held(&reader), 4);
+    CHECK(next(&reader, &bytes).ptr == rest + 1);
+    CHECK(!reader.piece.ptr);
+    grpc_reader_free(&reader);
+}
+
+TEST(held_counts_what_came_of_an_unfinished_message)
+{
+    struct grpc_reader reader = {0};
+    peg_str bytes = {"lo", 2};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    feed(&reader, "\0\0\0\0\5hel", 8);
+    CHECK_INT(grpc_reader_held(&reader), 8);
+    CHECK_STR(next(&reader, &bytes), "hello");
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    grpc_reader_free(&reader);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+TEST(an_announced_length_costs_nothing_until_bytes_come)
+{
+    struct grpc_reader reader = {0};
+
+    grpc_reader_init(&reader, 4 << 20);
+    feed(&reader, "\0\0\x40\0\0", 5);
+    CHECK_INT(reader.piece.capacity, 0);
+    feed(&reader, "0123456789", 10);
+    CHECK(reader.piece.capacity <= 1024);
+    grpc_reader_free(&reader);
+}
+
+TEST(a_piece_grows_to_twice_what_came_and_never_beyond_the_message)
+{
+    struct grpc_reader reader = {0};
+    char chunk[1000] = {0};
+    const size_t len = 300000;
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    peg_str bytes = {chunk, sizeof(chunk)};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    grpc_prefix_write(prefix, false, (uint32_t)len);
+    feed(&reader, (const char *)prefix, sizeof(prefix));
+    for (size_t n = sizeof(chunk); n < len; n += sizeof(chunk)) {
+        feed(&reader, chunk, sizeof(chunk));
+        CHECK_INT(grpc_reader_held(&reader), n + GRPC_PREFIX_BYTES);
+        CHECK(reader.piece.capacity <= 2 * n || reader.piece.capacity <= 1024);
+        CHECK(reader.piece.capacity <= len);
+    }
+    CHECK_INT(next(&reader, &bytes).len, len);
+    grpc_reader_free(&reader);
+}
+
+/* Leaves a reader that has handed out one large message in pieces. */
+static void read_large(struct grpc_reader *reader)
+{
+    static char wire[5 + 100000];
+    peg_str bytes = {wire + 50000, sizeof(wire) - 50000};
+
+    grpc_prefix_write((uint8_t *)wire, false, 100000);
+    grpc_reader_init(reader, MAX_MESSAGE);
+    feed(reader, wire, 50000);
+    CHECK_INT(next(reader, &bytes).len, 100000);
+    CHECK(reader->piece.capacity >= 100000);
+}
+
+TEST(the_memory_of_a_large_message_goes_when_the_next_one_begins)
+{
+    struct grpc_reader reader = {0};
+
+    read_large(&reader);
+    feed(&reader, "\0\0\0", 3);
+    CHECK_INT(reader.piece.capacity, 0);
+    grpc_reader_free(&reader);
+}
+
+TEST(the_memory_of_a_large_message_can_be_released_before)
+{
+    struct grpc_reader reader = {0};
+    peg_str bytes = {"\0\0\0\0\1x", 6};
+
+    read_large(&reader);
+    grpc_reader_release(&reader);
+    CHECK_INT(reader.piece.capacity, 0);
+    CHECK_STR(next(&reader, &bytes), "x");
+    grpc_reader_free(&reader);
+}
+
+TEST(releasing_does_not_forget_an_unfinished_message)
+{
+    struct grpc_reader reader = {0};
+    peg_str bytes = {"lo", 2};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    feed(&reader, "\0\0\0\0\5hel", 8);
+    grpc_reader_release(&reader);
+    CHECK_STR(next(&reader, &bytes), "hello");
+    grpc_reader_free(&reader);
+}
+
+TEST(a_reader_used_again_forgets_all_but_small_buffers)
+{
+    struct grpc_reader reader = {0};
+    peg_str bytes = {"\0\0\0\0\2hi", 7};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    reader.encoding = GRPC_GZIP;
+    feed(&reader, "\0\0\0\0\5hel", 8);
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    CHECK(reader.piece.capacity > 0);
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    CHECK_INT(reader.encoding, GRPC_IDENTITY);
+    CHECK_STR(next(&reader, &bytes), "hi");
+
+    read_large(&reader);
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    CHECK_INT(reader.piece.capacity, 0);
+    grpc_reader_free(&reader);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+TEST(a_message_above_the_limit_is_refused_when_its_length_is_seen)
+{
+    struct grpc_reader reader = {0};
+    char wire[5 + 100] = "\0\0\0\0\x64";
+    peg_str bytes = {wire, sizeof(wire)};
+
+    check_fails(GRPC_IDENTITY, peg__strn("\0\0\0\0\x65", 5), PEG_ELIMIT, "E_MESSAGE_TOO_LARGE");
+    check_fails(GRPC_IDENTITY, peg__strn("\0\xFF\xFF\xFF\xFF", 5), PEG_ELIMIT,
+                "E_MESSAGE_TOO_LARGE");
+    grpc_reader_init(&reader, 100);
+    CHECK_INT(next(&reader, &bytes).len, 100);
+    grpc_reader_free(&reader);
+}
+
+TEST(a_flag_that_is_none_is_refused)
+{
+    check_fails(GRPC_GZIP, peg__strn("\2\0\0\0\0", 5), PEG_EPARSE, "E_GRPC_FRAME");
+    check_fails(GRPC_IDENTITY, peg__strn("\xFF\0\0\0\0", 5), PEG_EPARSE, "E_GRPC_FRAME");
+}
+
+TEST(a_compressed_message_where_none_was_announced_is_refused)
+{
+    check_fails(GRPC_IDENTITY, peg__strn("\1\0\0\0\0", 5), PEG_EPARSE, "E_GRPC_FRAME");
+}
+
+TEST(a_compression_that_is_not_known_is_unsupported)
+{
+    check_fails(GRPC_ENCODING_UNKNOWN, peg__strn("\1\0\0\0\0", 5), PEG_EUNSUPPORTED,
+                "E_GRPC_ENCODING");
+}
+
+TEST(messages_in_the_clear_may_come_whatever_was_announced)
+{
+    struct grpc_reader reader = {0};
+    peg_str bytes = {"\0\0\0\0\1x", 6};
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    reader.encoding = GRPC_ENCODING_UNKNOWN;
+    CHECK_STR(next(&reader, &bytes), "x");
+    grpc_reader_free(&reader);
+}
+
+TEST(a_compressed_message_that_is_damaged_is_refused)
+{
+    check_fails(GRPC_GZIP, peg__strn("\1\0\0\0\5hello", 10), PEG_EPARSE, "E_GRPC_FRAME");
+    check_fails(GRPC_GZIP, peg__strn("\1\0\0\0\0", 5), PEG_EPARSE, "E_GRPC_FRAME");
+}
+
+TEST(a_compressed_message_that_unpacks_to_too_much_is_refused)
+{
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    char zeros[101] = {0};
+
+    add_gzip(&wire, peg__strn(zeros, sizeof(zeros)));
+    check_fails(GRPC_GZIP, peg__buf_view(&wire), PEG_ELIMIT, "E_MESSAGE_TOO_LARGE");
+    peg__buf_free(&wire);
+}
+
+TORTURE(a_reader_survives_any_allocation_failure)
+{
+    static const char packed[] = "\1\0\0\0\x19\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcb\x48\xcd"
+                                 "\xc9\xc9\x07\x00\x86\xa6\x10\x36\x05\x00\x00\x00";
+    struct grpc_reader reader = {0};
+    peg_status status = PEG_OK;
+    size_t n = 0;
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    reader.encoding = GRPC_GZIP;
+    for (size_t at = 0; at < sizeof(packed) - 1 && !status; at += 10) {
+        const size_t left = sizeof(packed) - 1 - at;
+        peg_str bytes = {packed + at, left < 10 ? left : 10};
+        bool has_message;
+        peg_str message;
+        peg_error error;
+
+        status = grpc_reader_next(&reader, &bytes, &has_message, &message, &error);
+        n += !status && has_message;
+        if (!status && has_message)
+            CHECK_STR(message, "hello");
+    }
+    CHECK_INT(n, status == PEG_OK);
+    grpc_reader_free(&reader);
+    return status;
+}
