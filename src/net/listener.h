@@ -43,7 +43,7 @@ size_t net_listener_n_connections(const struct net_listener *listener);
 
 /* Sockets that systemd (or who else speaks LISTEN_FDS and LISTEN_PID) handed to this process:
  * fills at most `max`, says how many there are, marks them close-on-exec and removes the
- * variables. 0 if there are none. */
+ * variables. 0 if there are none. At the start of a program, before it has threads. */
 size_t net_activated_sockets(int *ret_fds, size_t max);
 
 #endif

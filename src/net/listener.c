@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Accepting connections and handing them out.
+ *
+ *   net_listen -> (acceptor's loop) start -> on_acceptable -> accept_one -> hand_over
+ *              -> (the chosen loop) on_handed_over -> serve -> on_stream
+ *   net_listener_free -> (acceptor's loop) go_off
+ *
+ * A listener is counted: by its owner, by its acceptor, by each connection on its way to a loop,
+ * and by each that is open, because the last thing that a connection does is to make room for
+ * another one.
+ */
+
+#include "net/listener.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "net/listener_internal.h"
+#include "net/stream_internal.h"
+
+/* Connections that are accepted before others have their turn, and how long nothing is accepted
+ * when the system has no room for another one. */
+enum { MAX_ACCEPTS = 64, RETRY_MS = 100, DEFAULT_UNIX_MODE = 0600 };
+
+struct net_listener {
+    atomic_uint n_refs;
+    struct net_loops *loops;
+    struct net_listener_options options;
+    net_accept_fn on_stream;
+    void *user;
+    struct net_address address;
+
+    /* The acceptor's, on its loop. */
+    struct net_loop *loop;
+    struct net_listening listening;
+    uv_poll_t poll;
+    struct net_timer retry;
+    struct net_open open;
+    bool was_told; /* of an accept that failed, since the last that did not */
+
+    struct net_message to_start;
+    struct net_message to_stop;
+    struct net_message to_resume;
+    atomic_bool is_resuming; /* to_resume is on its way */
+
+    atomic_bool is_full;
+    atomic_size_t n_connections;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_stopping; /* on_stream is not called any more */
+    bool is_off;      /* nothing is accepted any more */
+    size_t n_handed;  /* connections on their way to a loop */
+};
+
+/* A connection on its way to its loop. Owned by the message. */
+struct handed {
+    struct net_message message;
+    struct net_listener *listener;
+    struct net_loop *loop;
+    int fd;
+};
+
+static struct net_listener *listener_of(void *member, size_t offset)
+{
+    return (struct net_listener *)(void *)((char *)member - offset);
+}
+
+static void drop_ref(struct net_listener *listener)
+{
+    if (!peg__refs_drop(&listener->n_refs))
+        return;
+    net_tls_config_unref(listener->options.stream.tls);
+    pthread_cond_destroy(&listener->changed);
+    pthread_mutex_destroy(&listener->lock);
+    peg__free(listener);
+}
+
+/* ---- a connection on its loop --------------------------------------------------------------- */
+
+static void ignore_bytes(void *user, const uint8_t *bytes, size_t len)
+{
+    (void)user;
+    (void)bytes;
+    (void)len;
+}
+
+static void ignore_closed(void *user, const peg_error *error)
+{
+    (void)user;
+    (void)error;
+}
+
+static const struct net_stream_events no_events = {
+    .on_bytes = ignore_bytes,
+    .on_closed = ignore_closed,
+};
+
+/* On the loop of the connection. The two atomics are in the opposite order in accept_one(), so
+ * that one of both sees what the other did. */
+static void on_connection_gone(void *user)
+{
+    struct net_listener *listener = (struct net_listener *)user;
+
+    atomic_fetch_sub(&listener->n_connections, 1);
+    if (!atomic_load(&listener->is_full) || atomic_exchange(&listener->is_resuming, true)) {
+        drop_ref(listener);
+        return;
+    }
+    net_loop_post(listener->loop, &listener->to_resume); /* with our reference */
+}
+
+/* Takes fd, and a reference that the connection keeps. */
+static void serve(struct net_listener *listener, struct net_loop *loop, int fd)
+{
+    struct net_stream *stream;
+    peg_error error;
+
+    if (net_stream_take(loop, fd, &listener->options.stream, &no_events, NULL, &stream, &error)) {
+        peg__log(PEG_LOG_WARN, error.code, "a connection was dropped: %s", error.message);
+        on_connection_gone(listener);
+        return;
+    }
+    stream->on_gone = on_connection_gone;
+    stream->on_gone_user = listener;
+    listener->on_stream(listener->user, stream);
+}
+
+static bool is_stopping(struct net_listener *listener)
+{
+    bool is;
+
+    pthread_mutex_lock(&listener->lock);
+    is = listener->is_stopping;
+    pthread_mutex_unlock(&listener->lock);
+    return is;
+}
+
+static void on_handed_over(struct net_message *message)
+{
+    struct handed *handed = (struct handed *)(void *)message; /* its first member */
+    struct net_listener *listener = handed->listener;
+
+    peg__refs_take(&listener->n_refs); /* serve() may give the other one back */
+    net_loop_add_load(handed->loop, -1);
+    if (is_stopping(listener) || net_loop_is_ending(handed->loop)) {
+        close(handed->fd);
+        on_connection_gone(listener);
+    } else {
+        serve(listener, handed->loop, handed->fd);
+    }
+    pthread_mutex_lock(&listener->lock);
+    listener->n_handed--;
+    pthread_cond_broadcast(&listener->changed);
+    pthread_mutex_unlock(&listener->lock);
+    peg__free(handed);
+    drop_ref(listener);
+}
+
+/* ---- accepting ------------------------------------------------------------------------------ */
+
+static void on_acceptable(uv_poll_t *poll, int status, int events);
+
+static void watch(struct net_listener *listener, bool is_wanted)
+{
+    if (is_wanted)
+        uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+    else
+        uv_poll_stop(&listener->poll);
+}
+
+static void wait_a_while(struct net_listener *listener, int why)
+{
+    char text[NET_ADDRESS_TEXT];
+    char words[128];
+
+    watch(listener, false);
+    net_loop_arm(listener->loop, &listener->retry,
+                 peg__clock_after_ms(net_loop_now_ns(listener->loop), RETRY_MS));
+    if (listener->was_told)
+        return;
+    listener->was_told = true;
+    net_address_format(&listener->address, text);
+    peg__log(PEG_LOG_ERROR, "E_ACCEPT",
+             "%s accepts nothing for now: %s; allow more descriptors (ulimit -n) or fewer "
+             "connections (max_connections)",
+             text, strerror_r(why, words, sizeof(words)));
+}
+
+static void on_retry(struct net_timer *timer)
+{
+    watch(listener_of(timer, offsetof(struct net_listener, retry)), true);
+}
+
+/* Takes fd. */
+static void hand_over(struct net_listener *listener, int fd)
+{
+    struct net_loop *loop = net_loops_least(listener->loops);
+    struct handed *handed;
+
+    atomic_fetch_add(&listener->n_connections, 1);
+    peg__refs_take(&listener->n_refs);
+    if (loop == listener->loop) {
+        serve(listener, loop, fd);
+        return;
+    }
+    handed = (struct handed *)peg__alloc_zero(1, sizeof(*handed));
+    if (!handed) {
+        close(fd);
+        on_connection_gone(listener);
+        return;
+    }
+    handed->message.fn = on_handed_over;
+    handed->listener = listener;
+    handed->loop = loop;
+    handed->fd = fd;
+    pthread_mutex_lock(&listener->lock);
+    listener->n_handed++;
+    pthread_mutex_unlock(&listener->lock);
+    net_loop_add_load(loop, 1); /* so that a crowd is not sent to one loop */
+    net_loop_post(loop, &handed->message);
+}
+
+static bool is_full(struct net_listener *listener)
+{
+    const size_t max = listener->options.max_connections;
+
+    if (atomic_load(&listener->n_connections) < max)
+        return false;
+    atomic_store(&listener->is_full, true);
+    if (atomic_load(&listener->n_connections) >= max)
+        return true;
+    atomic_store(&listener->is_full, false); /* one has just ended */
+    return false;
+}
+
+/* True if there may be another one now. */
+static bool accept_one(struct net_listener *listener)
+{
+    int fd;
+
+    if (is_full(listener)) {
+        watch(listener, false);
+        return false;
+    }
+    fd = accept4(listener->listening.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        listener->was_told = false;
+        hand_over(listener, fd);
+        return true;
+    }
+    switch (errno) {
+    case EAGAIN:
+        return false;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case EINVAL:
+    case EBADF:
+    case ENOTSOCK:
+    case EOPNOTSUPP:
+        wait_a_while(listener, errno);
+        return false;
+    default: /* that connection's own trouble: it was reset while it waited, say */
+        return true;
+    }
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+    struct net_listener *listener = listener_of(poll, offsetof(struct net_listener, poll));
+
+    (void)events;
+    if (status < 0) {
+        wait_a_while(listener, -status);
+        return;
+    }
+    for (unsigned i = 0; i < MAX_ACCEPTS; i++)
+        if (!accept_one(listener))
+            return;
+}
+
+static void on_resume(struct net_message *message)
+{
+    struct net_listener *listener = listener_of(message, offsetof(struct net_listener, to_resume));
+
+    atomic_store(&listener->is_resuming, false);
+    if (atomic_exchange(&listener->is_full, false) && !listener->is_off &&
+        !listener->retry.is_armed)
+        watch(listener, true);
+    drop_ref(listener);
+}
+
+/* ---- beginning and end, on the acceptor's loop ----------------------------------------------- */
+
+static void say_off(struct net_listener *listener)
+{
+    net_listening_close(&listener->listening);
+    pthread_mutex_lock(&listener->lock);
+    listener->is_off = true;
+    listener->is_stopping = true;
+    pthread_cond_broadcast(&listener->changed);
+    pthread_mutex_unlock(&listener->lock);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct net_listener *listener = listener_of(handle, offsetof(struct net_listener, poll));
+
+    net_loop_closed(listener->loop, &listener->open);
+    drop_ref(listener);
+}
+
+static void go_off(struct net_listener *listener)
+{
+    if (listener->is_off)
+        return;
+    net_loop_disarm(listener->loop, &listener->retry);
+    uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
+    say_off(listener);
+}
+
+static void on_open_close(struct net_open *open)
+{
+    go_off(listener_of(open, offsetof(struct net_listener, open)));
+}
+
+static void on_stop(struct net_message *message)
+{
+    struct net_listener *listener = listener_of(message, offsetof(struct net_listener, to_stop));
+
+    go_off(listener);
+    drop_ref(listener);
+}
+
+static void on_start(struct net_message *message)
+{
+    struct net_listener *listener = listener_of(message, offsetof(struct net_listener, to_start));
+    const int error =
+        uv_poll_init(net_loop_uv(listener->loop), &listener->poll, listener->listening.fd);
+
+    if (error) {
+        peg__log(PEG_LOG_ERROR, "E_LISTEN", "a listener cannot be watched: %s", uv_strerror(error));
+        say_off(listener);
+        drop_ref(listener);
+        return;
+    }
+    net_loop_opened(listener->loop, &listener->open);
+    watch(listener, true);
+}
+
+/* ---- the owner's side ------------------------------------------------------------------------ */
+
+static void fill_options(struct net_listener *listener, const struct net_listener_options *options)
+{
+    if (options)
+        listener->options = *options;
+    if (!listener->options.max_connections)
+        listener->options.max_connections = PEG_LIMIT_NET_CONNECTIONS;
+    listener->options.stream.tls_host = NULL;
+    if (listener->options.stream.tls)
+        net_tls_config_ref(listener->options.stream.tls);
+}
+
+static struct net_listener *make(struct net_loops *loops,
+                                 const struct net_listener_options *options,
+                                 net_accept_fn on_stream, void *user)
+{
+    struct net_listener *listener = (struct net_listener *)peg__alloc_zero(1, sizeof(*listener));
+
+    if (!listener)
+        return NULL;
+    atomic_init(&listener->n_refs, 1);
+    listener->loops = loops;
+    listener->loop = net_loops_at(loops, 0);
+    fill_options(listener, options);
+    listener->on_stream = on_stream;
+    listener->user = user;
+    listener->retry.fn = on_retry;
+    listener->open.close = on_open_close;
+    listener->to_start.fn = on_start;
+    listener->to_stop.fn = on_stop;
+    listener->to_resume.fn = on_resume;
+    pthread_mutex_init(&listener->lock, NULL);
+    pthread_cond_init(&listener->changed, NULL);
+    return listener;
+}
+
+static struct net_listener *begin(struct net_listener *listener, struct net_listening listening)
+{
+    listener->listening = listening;
+    listener->address = listening.address;
+    peg__refs_take(&listener->n_refs); /* the acceptor's */
+    net_loop_post(listener->loop, &listener->to_start);
+    return listener;
+}
+
+peg_status net_listen(struct net_loops *loops, const struct net_address *address,
+                      const struct net_listener_options *options, net_accept_fn on_stream,
+                      void *user, struct net_listener **ret_listener, peg_error *reterr)
+{
+    const int backlog = options && options->backlog ? options->backlog : PEG_LIMIT_NET_BACKLOG;
+    const mode_t mode = options && options->unix_mode ? options->unix_mode : DEFAULT_UNIX_MODE;
+    struct net_listener *listener = make(loops, options, on_stream, user);
+    struct net_listening listening;
+    peg_status status;
+
+    if (!listener)
+        return peg__fail_nomem(reterr);
+    status = net_listening_open(address, backlog, mode, &listening, reterr);
+    if (status) {
+        drop_ref(listener);
+        return status;
+    }
+    *ret_listener = begin(listener, listening);
+    return PEG_OK;
+}
+
+peg_status net_listen_on(struct net_loops *loops, int fd,
+                         const struct net_listener_options *options, net_accept_fn on_stream,
+                         void *user, struct net_listener **ret_listener, peg_error *reterr)
+{
+    struct net_listener *listener = make(loops, options, on_stream, user);
+    struct net_listening listening;
+    peg_status status;
+
+    if (!listener)
+        return peg__fail_nomem(reterr);
+    status = net_listening_adopt(fd, &listening, reterr);
+    if (status) {
+        drop_ref(listener);
+        return status;
+    }
+    *ret_listener = begin(listener, listening);
+    return PEG_OK;
+}
+
+struct net_listener *net_listener_free(struct net_listener *listener)
+{
+    if (!listener)
+        return NULL;
+    pthread_mutex_lock(&listener->lock);
+    listener->is_stopping = true;
+    if (!listener->is_off) {
+        peg__refs_take(&listener->n_refs);
+        net_loop_post(listener->loop, &listener->to_stop);
+    }
+    while (!listener->is_off || listener->n_handed > 0)
+        pthread_cond_wait(&listener->changed, &listener->lock);
+    pthread_mutex_unlock(&listener->lock);
+    drop_ref(listener);
+    return NULL;
+}
+
+const struct net_address *net_listener_address(const struct net_listener *listener)
+{
+    return &listener->address;
+}
+
+size_t net_listener_n_connections(const struct net_listener *listener)
+{
+    return atomic_load(&listener->n_connections);
+}

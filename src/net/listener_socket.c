@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Sockets that listen, and the files of unix sockets. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "net/listener_internal.h"
+
+static peg_status fail(const struct net_address *address, const char *what, int why,
+                       peg_error *reterr)
+{
+    char text[NET_ADDRESS_TEXT];
+    char words[128];
+
+    net_address_format(address, text);
+    return peg__fail(reterr, PEG_EIO, "E_LISTEN", "cannot listen on %s: %s: %s (%s)%s", text, what,
+                     strerror_r(why, words, sizeof(words)), strerrorname_np(why),
+                     why == EADDRINUSE ? "; stop whoever uses it, or choose another one" : "");
+}
+
+static bool is_any6(const struct net_address *address)
+{
+    return address->at.any.sa_family == AF_INET6 &&
+           IN6_IS_ADDR_UNSPECIFIED(&address->at.ip6.sin6_addr);
+}
+
+static struct net_address any4(uint16_t port_be)
+{
+    struct net_address address = {.len = sizeof(struct sockaddr_in)};
+
+    address.at.ip4.sin_family = AF_INET;
+    address.at.ip4.sin_port = port_be;
+    return address;
+}
+
+static bool has_path(const struct net_address *address)
+{
+    return address->at.any.sa_family == AF_UNIX && address->at.unix_path.sun_path[0] != '\0';
+}
+
+/* A file of a process that has ended: whoever connects is refused. */
+static bool is_stale(const struct net_address *address)
+{
+    struct stat found;
+    bool is_refused;
+    int fd;
+
+    if (lstat(address->at.unix_path.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
+        return false;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    is_refused = connect(fd, &address->at.any, address->len) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return is_refused;
+}
+
+static int bind_to(int fd, const struct net_address *address)
+{
+    if (bind(fd, &address->at.any, address->len) == 0)
+        return 0;
+    if (errno != EADDRINUSE || !has_path(address))
+        return errno;
+    if (!is_stale(address) || unlink(address->at.unix_path.sun_path) != 0)
+        return EADDRINUSE;
+    return bind(fd, &address->at.any, address->len) == 0 ? 0 : errno;
+}
+
+static void set_options(int fd, const struct net_address *address)
+{
+    const int on = 1;
+    const int off = 0;
+
+    if (address->at.any.sa_family == AF_UNIX)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (address->at.any.sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_any6(address) ? &off : &on, sizeof(on));
+}
+
+/* The mode is set before anybody can connect: that is refused until it listens. */
+static int claim_file(struct net_listening *listening, mode_t mode)
+{
+    const char *path = listening->address.at.unix_path.sun_path;
+    struct stat made;
+
+    if (lstat(path, &made) != 0)
+        return errno;
+    listening->has_file = true;
+    listening->device = made.st_dev;
+    listening->inode = made.st_ino;
+    return chmod(path, mode) == 0 ? 0 : errno;
+}
+
+static peg_status listen_at(struct net_listening *listening, const struct net_address *address,
+                            int backlog, mode_t unix_mode, peg_error *reterr)
+{
+    int why = bind_to(listening->fd, address);
+
+    if (why)
+        return fail(address, "the address cannot be taken", why, reterr);
+    listening->address.len = sizeof(listening->address.at);
+    if (getsockname(listening->fd, &listening->address.at.any, &listening->address.len) != 0)
+        return fail(address, "its name is unknown", errno, reterr);
+    if (has_path(address)) {
+        listening->address = *address;
+        why = claim_file(listening, unix_mode);
+        if (why)
+            return fail(address, "its mode cannot be set", why, reterr);
+    }
+    if (listen(listening->fd, backlog) != 0)
+        return fail(address, "the socket does not listen", errno, reterr);
+    return PEG_OK;
+}
+
+static peg_status open_at(const struct net_address *address, int backlog, mode_t unix_mode,
+                          struct net_listening *ret_listening, peg_error *reterr)
+{
+    struct net_listening listening = {0};
+    peg_status status;
+
+    listening.fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listening.fd < 0)
+        return fail(address, "there is no such socket", errno, reterr);
+    set_options(listening.fd, address);
+    status = listen_at(&listening, address, backlog, unix_mode, reterr);
+    if (status)
+        net_listening_close(&listening);
+    else
+        *ret_listening = listening;
+    return status;
+}
+
+/* Some machines have no IPv6 at all. */
+static bool has_ip6(void)
+{
+    struct net_address loopback = {.len = sizeof(struct sockaddr_in6)};
+    const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_there;
+
+    if (fd < 0)
+        return false;
+    loopback.at.ip6.sin6_family = AF_INET6;
+    is_there = bind(fd, &loopback.at.any, loopback.len) == 0;
+    close(fd);
+    return is_there;
+}
+
+peg_status net_listening_open(const struct net_address *address, int backlog, mode_t unix_mode,
+                              struct net_listening *ret_listening, peg_error *reterr)
+{
+    struct net_address instead;
+
+    if (!is_any6(address) || has_ip6())
+        return open_at(address, backlog, unix_mode, ret_listening, reterr);
+    instead = any4(address->at.ip6.sin6_port);
+    return open_at(&instead, backlog, unix_mode, ret_listening, reterr);
+}
+
+peg_status net_listening_adopt(int fd, struct net_listening *ret_listening, peg_error *reterr)
+{
+    struct net_listening listening = {.fd = fd, .address = {.len = sizeof(listening.address.at)}};
+    int is_listening = 0;
+    socklen_t len = sizeof(is_listening);
+
+    if (getsockname(fd, &listening.address.at.any, &listening.address.len) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &len) != 0 || !is_listening)
+        return peg__fail(reterr, PEG_EIO, "E_LISTEN",
+                         "descriptor %d is no socket that listens: hand over one that does", fd);
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
+        return fail(&listening.address, "its flags cannot be set", errno, reterr);
+    *ret_listening = listening;
+    return PEG_OK;
+}
+
+void net_listening_close(struct net_listening *listening)
+{
+    const char *path = listening->address.at.unix_path.sun_path;
+    struct stat found;
+
+    if (listening->has_file && lstat(path, &found) == 0 && found.st_dev == listening->device &&
+        found.st_ino == listening->inode)
+        unlink(path);
+    close(listening->fd);
+    listening->fd = -1;
+}
