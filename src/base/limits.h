@@ -386,6 +386,17 @@ enum {
     PEG_LIMIT_GRPC_CHANNEL_IDLE_MS = 30 * 60 * 1000,
     /* Memory of an ended call that is kept for the next one. */
     PEG_LIMIT_GRPC_SPARE_BYTES = 64 << 10,
+    /* Descriptors in one program, for reflection: what every file imports is listed per file, so
+     * this bounds the square. Google's own APIs have some hundred files in one service. */
+    PEG_LIMIT_GRPC_FILES = 1000,
+    PEG_LIMIT_GRPC_SYMBOLS = 1000000,
+    PEG_LIMIT_GRPC_SYMBOL_BYTES = 4096,
+    /* Messages declared inside messages; protoc stops at 32 too. */
+    PEG_LIMIT_GRPC_NESTING = 32,
+    /* Services whose health is told; what asks for all of them gets at most a hundred, as the
+     * protocol says. */
+    PEG_LIMIT_GRPC_HEALTH_SERVICES = 1000,
+    PEG_LIMIT_GRPC_HEALTH_LISTED = 100,
 };
 
 #endif
