@@ -19,32 +19,6 @@ enum {
     MAX_SETTINGS = 32,
 };
 
-/* ---- nghttp2 takes our memory --------------------------------------------------------------- */
-
-static void *h2_malloc(size_t size, void *user)
-{
-    (void)user;
-    return peg__alloc(size);
-}
-
-static void h2_free(void *memory, void *user)
-{
-    (void)user;
-    peg__free(memory);
-}
-
-static void *h2_calloc(size_t n, size_t size, void *user)
-{
-    (void)user;
-    return peg__alloc_zero(n, size);
-}
-
-static void *h2_realloc(void *memory, size_t size, void *user)
-{
-    (void)user;
-    return peg__realloc(memory, size);
-}
-
 /* ---- setting up -------------------------------------------------------------------------------
  */
 
@@ -68,8 +42,7 @@ static nghttp2_option *new_options(const struct grpc_session_options *options)
 static int new_h2(struct grpc_session *session, nghttp2_session_callbacks *callbacks,
                   nghttp2_option *options)
 {
-    nghttp2_mem mem = {
-        .malloc = h2_malloc, .free = h2_free, .calloc = h2_calloc, .realloc = h2_realloc};
+    nghttp2_mem mem = grpc__memory_for_h2(&session->memory);
 
     return session->options.is_client
                ? nghttp2_session_client_new3(&session->h2, callbacks, session, options, &mem)
@@ -139,7 +112,9 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
     session->n_busy++; /* what the streams do now does not come back to the owner */
     while (session->streams)
         grpc__stream_closed(session->streams, NGHTTP2_CANCEL);
-    nghttp2_session_del(session->h2);
+    if (!grpc__session_is_lost(session))
+        nghttp2_session_del(session->h2);
+    grpc__memory_free(&session->memory);
     peg__free(session);
     return NULL;
 }
@@ -149,8 +124,6 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
 
 static peg_status fail_feed(const struct grpc_session *session, ssize_t h2_error, peg_error *reterr)
 {
-    if (h2_error == NGHTTP2_ERR_NOMEM)
-        return peg__fail_nomem(reterr);
     if (h2_error == NGHTTP2_ERR_FLOODED || session->is_flooded)
         return peg__fail(reterr, PEG_ELIMIT, "E_HTTP2_LIMIT",
                          "the peer sends frames that bring nobody further, more of them than a "
@@ -164,9 +137,13 @@ peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes,
 {
     ssize_t n;
 
+    if (grpc__session_is_lost(session))
+        return peg__fail_nomem(reterr);
     session->n_busy++;
     n = nghttp2_session_mem_recv(session->h2, bytes, len);
     session->n_busy--;
+    if (grpc__session_is_lost(session))
+        return peg__fail_nomem(reterr);
     if (n >= 0)
         return PEG_OK;
     nghttp2_session_terminate_session(session->h2, session->is_flooded || n == NGHTTP2_ERR_FLOODED
@@ -196,8 +173,9 @@ static bool copy_left(struct grpc_session *session)
     const size_t room = session->out_max - session->out_len;
     const size_t n = session->left_len < room ? session->left_len : room;
 
-    if (n > 0)
-        memcpy(session->out + session->out_len, session->left, n);
+    if (session->left_len == 0)
+        return true;
+    memcpy(session->out + session->out_len, session->left, n);
     session->out_len += n;
     session->left += n;
     session->left_len -= n;
@@ -210,10 +188,10 @@ size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_
     session->out_len = 0;
     session->out_max = max;
     session->n_busy++;
-    while (copy_left(session)) {
+    while (!grpc__session_is_lost(session) && copy_left(session)) {
         const ssize_t n = nghttp2_session_mem_send(session->h2, &session->left);
 
-        /* Out of memory is the only failure: the owner sees a session that is over. */
+        /* Out of memory is the only failure, and then it is lost. */
         if (n <= 0)
             break;
         session->left_len = (size_t)n;
@@ -225,6 +203,8 @@ size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_
 
 bool grpc_session_is_over(const struct grpc_session *session)
 {
+    if (grpc__session_is_lost(session))
+        return true;
     return session->left_len == 0 && !nghttp2_session_want_read(session->h2) &&
            !nghttp2_session_want_write(session->h2);
 }
@@ -232,7 +212,7 @@ bool grpc_session_is_over(const struct grpc_session *session)
 void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,
                          const char *why)
 {
-    if (session->has_goaway)
+    if (session->has_goaway || grpc__session_is_lost(session))
         return;
     if (is_final) {
         session->has_goaway = true;
@@ -247,6 +227,8 @@ void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h
 
 void grpc_session_ping(struct grpc_session *session)
 {
+    if (grpc__session_is_lost(session))
+        return;
     nghttp2_submit_ping(session->h2, NGHTTP2_FLAG_NONE, NULL);
     grpc__session_output(session);
 }

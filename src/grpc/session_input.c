@@ -183,7 +183,9 @@ static int send_data(nghttp2_session *h2, nghttp2_frame *frame, const uint8_t *h
     if (session->out_max - session->out_len < FRAME_HEAD + len)
         return NGHTTP2_ERR_WOULDBLOCK;
     memcpy(session->out + session->out_len, head, FRAME_HEAD);
-    memcpy(session->out + session->out_len + FRAME_HEAD, stream->out.ptr + stream->out_sent, len);
+    if (len > 0)
+        memcpy(session->out + session->out_len + FRAME_HEAD, stream->out.ptr + stream->out_sent,
+               len);
     session->out_len += FRAME_HEAD + len;
     grpc__stream_took(stream, len);
     return 0;

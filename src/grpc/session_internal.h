@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "grpc/session.h"
+#include "grpc/session_memory.h"
 
 /* Around an event of a stream that may take it off the wire; on the stack of who calls it. */
 struct grpc__guard {
@@ -18,14 +19,15 @@ struct grpc__guard {
 
 struct grpc_session {
     nghttp2_session *h2;
+    struct grpc__memory memory; /* of h2 */
     const struct grpc_session_events *events;
     void *user;
     struct grpc_session_options options;
     struct grpc_stream *streams; /* open ones */
     size_t n_streams;
     size_t held;
-    size_t queued; /* bytes that wait to be sent, of all streams */
-    unsigned n_busy;        /* feeds, pulls and deliveries that are running */
+    size_t queued;   /* bytes that wait to be sent, of all streams */
+    unsigned n_busy; /* feeds, pulls and deliveries that are running */
     struct grpc__guard *guards;
     unsigned n_idle_frames; /* in a row, that bring nobody further */
     bool is_flooded;
@@ -38,6 +40,12 @@ struct grpc_session {
     size_t out_len;
     size_t out_max;
 };
+
+/* It ran out of memory: nobody calls into h2 any more, and the connection ends. */
+static inline bool grpc__session_is_lost(const struct grpc_session *session)
+{
+    return session->memory.has_failed;
+}
 
 /* Tells the owner that there is something to send. */
 void grpc__session_output(struct grpc_session *session);

@@ -93,7 +93,8 @@ static void detach(struct grpc_stream *stream)
 
 void grpc__stream_closed(struct grpc_stream *stream, uint32_t h2_error)
 {
-    nghttp2_session_set_stream_user_data(stream->session->h2, stream->id, NULL);
+    if (!grpc__session_is_lost(stream->session))
+        nghttp2_session_set_stream_user_data(stream->session->h2, stream->id, NULL);
     detach(stream);
     stream->events->on_closed(stream, h2_error);
 }
@@ -104,8 +105,10 @@ void grpc_stream_drop(struct grpc_stream *stream, uint32_t h2_error)
 
     if (!session)
         return;
-    nghttp2_session_set_stream_user_data(session->h2, stream->id, NULL);
-    nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
+    if (!grpc__session_is_lost(session)) {
+        nghttp2_session_set_stream_user_data(session->h2, stream->id, NULL);
+        nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
+    }
     detach(stream);
     grpc__session_output(session);
 }
@@ -115,7 +118,8 @@ void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error)
     if (!stream->session)
         return;
     stream->local_ended = true;
-    nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
+    if (!grpc__session_is_lost(stream->session))
+        nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
     grpc__session_output(stream->session);
 }
 
@@ -130,6 +134,15 @@ static void tell_broken(struct grpc_stream *stream)
     stream->events->on_broken(stream, &stream->broken);
 }
 
+/* Nobody will read it any more. */
+static void let_go(struct grpc_stream *stream)
+{
+    stream->session->held -= stream->held;
+    stream->held = 0;
+    peg__buf_free(&stream->waiting);
+    grpc_reader_free(&stream->reader);
+}
+
 /* Before the headers are whole it is only noted: an answer has to wait for their end. */
 void grpc__stream_broke(struct grpc_stream *stream, enum grpc_code code, const peg_error *error)
 {
@@ -139,6 +152,7 @@ void grpc__stream_broke(struct grpc_stream *stream, enum grpc_code code, const p
     stream->is_broken = true;
     stream->broken = copy ? (struct grpc_status){.code = code, .message = {copy, words.len}}
                           : GRPC_STATUS(GRPC_RESOURCE_EXHAUSTED, "out of memory: try again later");
+    let_go(stream);
     if (stream->has_head)
         tell_broken(stream);
 }
@@ -179,6 +193,13 @@ void grpc__stream_head_done(struct grpc_stream *stream, bool is_end)
 /* ---- messages
  * -------------------------------------------------------------------------------------- */
 
+/* The peer may send so many bytes more. */
+static void open_window(struct grpc_session *session, int32_t id, size_t n)
+{
+    if (!grpc__session_is_lost(session))
+        nghttp2_session_consume_stream(session->h2, id, n);
+}
+
 /* Hands over the messages that are in *bytes, as long as somebody wants them. False: the stream is
  * off the wire and perhaps gone. */
 static bool deliver(struct grpc_stream *stream, peg_str *bytes)
@@ -208,6 +229,7 @@ static bool deliver(struct grpc_stream *stream, peg_str *bytes)
     if (!guard.stream)
         return false;
     stream->is_delivering = false;
+    grpc_reader_release(&stream->reader); /* the next message may be long in coming */
     return true;
 }
 
@@ -220,7 +242,7 @@ static void count_held(struct grpc_stream *stream)
 
     session->held += held - stream->held;
     stream->held = held;
-    if (session->held <= session->options.max_held || held == 0 || stream->is_broken)
+    if (session->held <= session->options.max_held || held == 0)
         return;
     peg__fail(&error, PEG_ELIMIT, "E_HELD_BYTES",
               "this connection has more than %zu bytes of unfinished messages "
@@ -249,13 +271,13 @@ void grpc__stream_data(struct grpc_stream *stream, peg_str bytes)
     if (stream->waiting.len == 0 && !stream->is_paused) {
         const bool is_there = deliver(stream, &bytes);
 
-        nghttp2_session_consume_stream(session->h2, id, is_there ? len - bytes.len : len);
+        open_window(session, id, is_there ? len - bytes.len : len);
         if (!is_there)
             return;
     }
     if (bytes.len > 0 && !stream->is_broken)
         keep(stream, bytes);
-    if (stream->session)
+    if (!stream->is_broken)
         count_held(stream);
 }
 
@@ -299,12 +321,10 @@ void grpc_stream_resume(struct grpc_stream *stream)
     if (len > 0) {
         const bool is_there = deliver(stream, &bytes);
 
-        nghttp2_session_consume_stream(session->h2, id, is_there ? len - bytes.len : len);
+        open_window(session, id, is_there ? len - bytes.len : len);
         grpc__session_output(session);
-        if (!is_there)
+        if (!is_there || stream->is_broken)
             return;
-        if (stream->is_broken)
-            bytes.len = 0;
         memmove(stream->waiting.ptr, bytes.ptr, bytes.len);
         stream->waiting.len = bytes.len;
         count_held(stream);

@@ -74,7 +74,7 @@ peg_status grpc_stream_open(struct grpc_stream *stream, struct grpc_session *ses
     const nghttp2_nv *nva = to_nva(stream, headers, on_stack);
     int32_t id;
 
-    if (!nva)
+    if (!nva || grpc__session_is_lost(session))
         return peg__fail_nomem(reterr);
     id = nghttp2_submit_request(session->h2, NULL, nva, headers->n, &provider, stream);
     if (id < 0)
@@ -92,10 +92,10 @@ peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_blo
     const nghttp2_nv *nva = to_nva(stream, headers, on_stack);
     int failed;
 
-    if (!nva)
-        return peg__fail_nomem(reterr);
     if (!stream->session || stream->has_sent_headers)
         return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE", "the headers have been sent");
+    if (!nva || grpc__session_is_lost(stream->session))
+        return peg__fail_nomem(reterr);
     failed = nghttp2_submit_response(stream->session->h2, stream->id, nva, headers->n,
                                      is_last ? NULL : &provider);
     if (failed)
@@ -111,7 +111,7 @@ peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_blo
 
 static void there_is_more(struct grpc_stream *stream)
 {
-    if (!stream->session)
+    if (!stream->session || grpc__session_is_lost(stream->session))
         return;
     if (stream->is_deferred) {
         stream->is_deferred = false;
