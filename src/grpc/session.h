@@ -150,7 +150,8 @@ peg_status grpc_stream_open(struct grpc_stream *stream, struct grpc_session *ses
 peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_block *headers,
                                bool is_last, peg_error *reterr);
 /* Queues a message. PEG_ELIMIT (E_SEND_QUEUE_FULL) beyond max_out, or max_held of the session (a
- * single message may always be queued on an empty queue); PEG_ESTATE after the end. A failure queues nothing. */
+ * single message may always be queued on an empty queue); PEG_ESTATE after the end. A failure
+ * queues nothing. */
 peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_error *reterr);
 /* The same in two steps, to pack in place: room for `len` bytes, then the end. Between the two
  * nothing else may be called. Not for streams that use gzip. NULL: *reterr says why. */
