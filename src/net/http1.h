@@ -40,29 +40,35 @@ int net_http1_read(const uint8_t *bytes, size_t len, struct net_http1_request *r
 peg_str net_http1_field(const struct net_http1_request *request, const char *name);
 
 struct net_http1_answer {
-    int status;               /* 200 to begin with */
+    int status;               /* 200 to begin with; 200 to 599 */
     const char *content_type; /* "text/plain; charset=utf-8" to begin with; static */
-    struct peg__buf body;     /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES */
+    struct peg__buf body;     /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES; if it failed, the
+                               * answer is 500. HEAD sends its length only. */
 };
 
 struct net_http1_events {
-    /* On the loop; fills the answer. */
+    /* On the loop; fills the answer. It may call net_http1_close(), and this answer is the last,
+     * or net_http1_drop(), and there is none. */
     void (*on_request)(void *user, const struct net_http1_request *request,
                        struct net_http1_answer *answer);
-    /* Once and last: the peer ended it, or it was closed after an error or after
-     * PEG_LIMIT_HTTP1_IDLE_MS without a request. The connection is gone when it returns. */
+    /* Once and last: the peer ended it, or it was closed after an error, after the last answer
+     * or after idle_ms without a request. The connection is gone when it returns. */
     void (*on_end)(void *user);
+    int64_t idle_ms; /* for a request to come whole, and for each 64 KiB of an answer to be
+                      * taken; 0: PEG_LIMIT_HTTP1_IDLE_MS */
 };
 
 struct net_http1;
 
 /* Takes the stream over, also on failure (it is then dropped), `first` being bytes that were read
- * from it already. on_end is never called from within this call, nor after net_http1_drop(). */
+ * from it already (at most NET_READ_BYTES and PEG_LIMIT_HTTP1_HEAD_BYTES together, else
+ * PEG_ELIMIT). No event is called from within this call, nor after net_http1_drop(). */
 peg_status net_http1_serve(struct net_stream *stream, const struct net_http1_events *events,
                            void *user, const uint8_t *first, size_t first_len,
                            struct net_http1 **ret_http1);
 /* Ends it after the answer that is being sent, or at once. No event comes any more. */
 void net_http1_close(struct net_http1 *http1);
+/* Ends it now. No event comes any more; right in any state. */
 void net_http1_drop(struct net_http1 *http1);
 
 #endif

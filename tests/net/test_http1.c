@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A server of HTTP/1.1 behind a listener, on a loop with a thread of its own, and clients that
+ * write bytes to a socket. What the server sees is told to the test under a lock.
+ */
+
+#include "net/http1.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../t.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "net/listener.h"
+
+/* ---- the server --------------------------------------------------------------------------- */
+
+enum act { ANSWER, CLOSE, DROP };
+
+struct server {
+    struct net_loops *loops;
+    struct net_listener *listener;
+    struct net_http1_events events;
+    enum act at_request;
+    size_t body_bytes;     /* of "/large" */
+    struct peg__buf first; /* handed to net_http1_serve() as read already */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t n_requests;
+    size_t n_ended;
+};
+
+/* One connection; freed when it ends. */
+struct guest {
+    struct server *server;
+    struct net_http1 *http1;
+};
+
+#define TELL(server, what)                                                                         \
+    do {                                                                                           \
+        pthread_mutex_lock(&(server)->lock);                                                       \
+        what;                                                                                      \
+        pthread_cond_broadcast(&(server)->changed);                                                \
+        pthread_mutex_unlock(&(server)->lock);                                                     \
+    } while (0)
+
+#define AWAIT(server, condition)                                                                   \
+    do {                                                                                           \
+        pthread_mutex_lock(&(server)->lock);                                                       \
+        while (!(condition))                                                                       \
+            pthread_cond_wait(&(server)->changed, &(server)->lock);                                \
+        pthread_mutex_unlock(&(server)->lock);                                                     \
+    } while (0)
+
+static void fill(const struct server *server, const struct net_http1_request *request,
+                 struct net_http1_answer *answer)
+{
+    if (peg__str_is(request->path, "/large")) {
+        peg__buf_repeat(&answer->body, 'x', server->body_bytes);
+    } else if (peg__str_is(request->path, "/json")) {
+        answer->content_type = "application/json";
+        peg__buf_puts(&answer->body, "{}");
+    } else if (peg__str_is(request->path, "/nothing")) {
+        answer->status = 204;
+        peg__buf_puts(&answer->body, "not sent");
+    } else if (peg__str_is(request->path, "/missing")) {
+        answer->status = 404;
+    } else if (peg__str_is(request->path, "/wrong")) {
+        answer->status = 99;
+    } else {
+        peg__buf_printf(&answer->body, "%.*s at %.*s", PEG_ARG(request->method),
+                        PEG_ARG(request->target));
+    }
+}
+
+static void on_request(void *user, const struct net_http1_request *request,
+                       struct net_http1_answer *answer)
+{
+    struct guest *guest = user;
+    struct server *server = guest->server;
+    const enum act act = server->at_request;
+
+    fill(server, request, answer);
+    if (act == CLOSE)
+        net_http1_close(guest->http1);
+    if (act == DROP)
+        net_http1_drop(guest->http1);
+    if (act != ANSWER)
+        free(guest);
+    TELL(server, server->n_requests++);
+}
+
+static void on_end(void *user)
+{
+    struct guest *guest = user;
+
+    net_http1_close(guest->http1); /* nothing more to do, and harmless */
+    net_http1_drop(guest->http1);
+    TELL(guest->server, guest->server->n_ended++);
+    free(guest);
+}
+
+static void on_stream(void *user, struct net_stream *stream)
+{
+    struct server *server = user;
+    struct guest *guest = calloc(1, sizeof(*guest));
+
+    guest->server = server;
+    if (net_http1_serve(stream, &server->events, guest, (const uint8_t *)server->first.ptr,
+                        server->first.len, &guest->http1))
+        free(guest);
+}
+
+static void start(struct server *server)
+{
+    struct net_address address = {.len = sizeof(struct sockaddr_in)};
+    peg_error error;
+
+    address.at.ip4.sin_family = AF_INET;
+    address.at.ip4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_cond_init(&server->changed, NULL);
+    server->first.max = 1 << 20;
+    server->events.on_request = on_request;
+    server->events.on_end = on_end;
+    CHECK_STATUS(net_loops_new(1, &server->loops, &error), PEG_OK, error);
+    CHECK_STATUS(
+        net_listen(server->loops, &address, NULL, on_stream, server, &server->listener, &error),
+        PEG_OK, error);
+}
+
+static void stop(struct server *server)
+{
+    net_listener_free(server->listener);
+    net_loops_free(server->loops);
+    peg__buf_free(&server->first);
+    pthread_mutex_destroy(&server->lock);
+    pthread_cond_destroy(&server->changed);
+}
+
+/* ---- the client --------------------------------------------------------------------------- */
+
+static int dial(const struct server *server)
+{
+    const struct net_address *address = net_listener_address(server->listener);
+    const struct timeval limit = {.tv_sec = 60}; /* a test that hangs fails instead */
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    CHECK(connect(fd, &address->at.any, address->len) == 0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    CHECK_INT(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+struct answer {
+    char head[1024];
+    char body[4096]; /* the start of it */
+    size_t body_len;
+};
+
+static size_t length_of(const char *head)
+{
+    const char *found = strstr(head, "Content-Length: ");
+
+    return found ? strtoul(found + 16, NULL, 10) : 0;
+}
+
+/* False: the server ended it before the first byte. */
+static bool hear_head(int fd, struct answer *ret_answer)
+{
+    size_t n = 0;
+
+    do {
+        CHECK(n + 1 < sizeof(ret_answer->head));
+        if (recv(fd, ret_answer->head + n, 1, 0) != 1) {
+            CHECK_INT(n, 0);
+            return false;
+        }
+        ret_answer->head[++n] = '\0';
+    } while (n < 4 || memcmp(ret_answer->head + n - 4, "\r\n\r\n", 4) != 0);
+    return true;
+}
+
+static void hear_body(int fd, struct answer *ret_answer)
+{
+    const size_t len = length_of(ret_answer->head);
+    char bytes[16384];
+
+    ret_answer->body_len = 0;
+    while (ret_answer->body_len < len) {
+        const size_t left = len - ret_answer->body_len;
+        const ssize_t n = recv(fd, bytes, left < sizeof(bytes) ? left : sizeof(bytes), 0);
+
+        CHECK(n > 0);
+        for (ssize_t i = 0; i < n; i++) {
+            if (ret_answer->body_len < sizeof(ret_answer->body) - 1)
+                ret_answer->body[ret_answer->body_len] = bytes[i];
+            ret_answer->body_len++;
+        }
+    }
+    ret_answer->body[len < sizeof(ret_answer->body) ? len : sizeof(ret_answer->body) - 1] = '\0';
+}
+
+static void hear(int fd, struct answer *ret_answer)
+{
+    CHECK(hear_head(fd, ret_answer));
+    hear_body(fd, ret_answer);
+}
+
+static void check_head(const struct answer *answer, const char *part)
+{
+    if (!strstr(answer->head, part))
+        T_FAIL("\"%s\" is not in \"%s\"", part, answer->head);
+}
+
+static void check_ended(int fd)
+{
+    char byte;
+
+    CHECK_INT(recv(fd, &byte, 1, 0), 0);
+    close(fd);
+}
+
+#define HOST "Host: a\r\n\r\n"
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+TEST(http1_answers_and_keeps_the_connection)
+{
+    struct server server = {0};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "GET /metrics?x=1 HTTP/1.1\r\n" HOST);
+    hear(fd, &answer);
+    CHECK(strncmp(answer.head, "HTTP/1.1 200 OK\r\n", 17) == 0);
+    check_head(&answer, "\r\nDate: ");
+    check_head(&answer, " GMT\r\n");
+    check_head(&answer, "\r\nContent-Type: text/plain; charset=utf-8\r\n");
+    check_head(&answer, "\r\nConnection: keep-alive\r\n");
+    CHECK_STR(peg_cstr(answer.body), "GET at /metrics?x=1");
+
+    say(fd, "GET /json HTTP/1.1\r\n" HOST);
+    hear(fd, &answer);
+    check_head(&answer, "\r\nContent-Type: application/json\r\n");
+    CHECK_STR(peg_cstr(answer.body), "{}");
+    close(fd);
+    AWAIT(&server, server.n_ended == 1);
+    CHECK_INT(server.n_requests, 2);
+    stop(&server);
+}
+
+TEST(http1_sends_no_body_where_none_belongs)
+{
+    struct server server = {0};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd,
+        "HEAD /a HTTP/1.1\r\n" HOST "GET /nothing HTTP/1.1\r\n" HOST "GET /b HTTP/1.1\r\n" HOST);
+    CHECK(hear_head(fd, &answer));
+    check_head(&answer, "Content-Length: 10\r\n");
+    CHECK(hear_head(fd, &answer));
+    check_head(&answer, "HTTP/1.1 204 No Content\r\n");
+    CHECK(!strstr(answer.head, "Content-Length"));
+    hear(fd, &answer);
+    CHECK_STR(peg_cstr(answer.body), "GET at /b");
+    close(fd);
+    stop(&server);
+}
+
+TEST(http1_closes_after_the_answer_if_the_client_says_so)
+{
+    static const char *const requests[] = {
+        "GET /a HTTP/1.1\r\nConnection: close\r\n" HOST "GET /not-answered HTTP/1.1\r\n" HOST,
+        "GET /a HTTP/1.0\r\n\r\n",
+    };
+    struct server server = {0};
+    struct answer answer;
+
+    start(&server);
+    for (size_t i = 0; i < 2; i++) {
+        const int fd = dial(&server);
+
+        say(fd, requests[i]);
+        hear(fd, &answer);
+        check_head(&answer, "\r\nConnection: close\r\n");
+        check_ended(fd);
+        AWAIT(&server, server.n_ended == i + 1);
+        CHECK_INT(server.n_requests, i + 1);
+    }
+    stop(&server);
+}
+
+TEST(http1_refuses_with_a_status_and_closes)
+{
+    static const struct {
+        const char *status;
+        const char *request;
+    } bad[] = {
+        {"400 Bad Request", "GET / HTTP/1.1\r\n\r\n"},
+        {"405 Method Not Allowed", "POST / HTTP/1.1\r\nContent-Length: 5\r\n" HOST "hello"},
+        {"413 Content Too Large", "GET / HTTP/1.1\r\nContent-Length: 5\r\n" HOST "hello"},
+        {"417 Expectation Failed", "GET / HTTP/1.1\r\nExpect: x\r\n" HOST},
+        {"501 Not Implemented", "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HOST},
+        {"505 HTTP Version Not Supported", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
+    };
+    struct server server = {0};
+    struct answer answer;
+
+    start(&server);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const int fd = dial(&server);
+
+        say(fd, bad[i].request);
+        hear(fd, &answer);
+        CHECK(strstr(answer.head, bad[i].status) == answer.head + 9);
+        check_head(&answer, "\r\nConnection: close\r\n");
+        CHECK_INT(strstr(answer.head, "\r\nAllow: GET, HEAD\r\n") != NULL, i == 1);
+        check_ended(fd);
+    }
+    AWAIT(&server, server.n_ended == sizeof(bad) / sizeof(bad[0]));
+    CHECK_INT(server.n_requests, 0);
+    stop(&server);
+}
+
+/* The bytes that were not read do not take the answer back. */
+TEST(http1_refusal_arrives_although_the_client_goes_on_sending)
+{
+    struct server server = {0};
+    struct answer answer;
+    char *head = malloc(60000);
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    memset(head, 'x', 59999);
+    head[59999] = '\0';
+    memcpy(head, "GET /", 5);
+    say(fd, head);
+    hear(fd, &answer);
+    check_head(&answer, "HTTP/1.1 431 Request Header Fields Too Large\r\n");
+    say(fd, "more");
+    check_ended(fd);
+    free(head);
+    stop(&server);
+}
+
+TEST(http1_answers_500_if_the_owner_cannot)
+{
+    struct server server = {.body_bytes = PEG_LIMIT_HTTP1_ANSWER_BYTES + 1};
+    struct answer answer;
+    static const char *const requests[] = {"GET /large HTTP/1.1\r\n" HOST,
+                                           "GET /wrong HTTP/1.1\r\n" HOST};
+
+    start(&server);
+    for (size_t i = 0; i < 2; i++) {
+        const int fd = dial(&server);
+
+        say(fd, requests[i]);
+        hear(fd, &answer);
+        check_head(&answer, "HTTP/1.1 500 Internal Server Error\r\n");
+        check_ended(fd);
+    }
+    stop(&server);
+}
+
+/* ---- pieces, pipelines and slow readers --------------------------------------------------- */
+
+TEST(http1_does_not_care_in_which_pieces_a_request_comes)
+{
+    static const char text[] = "GET /a HTTP/1.1\r\n" HOST;
+    struct server server = {0};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    for (size_t i = 0; i < sizeof(text) - 1; i++)
+        CHECK_INT(send(fd, text + i, 1, MSG_NOSIGNAL), 1);
+    hear(fd, &answer);
+    CHECK_STR(peg_cstr(answer.body), "GET at /a");
+    close(fd);
+    stop(&server);
+}
+
+TEST(http1_answers_pipelined_requests_in_order)
+{
+    enum { N = 1000 };
+    struct server server = {0};
+    struct answer answer;
+    char text[64];
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    for (int i = 0; i < N; i++) {
+        snprintf(text, sizeof(text), "GET /%d HTTP/1.1\r\n" HOST, i);
+        say(fd, text);
+    }
+    for (int i = 0; i < N; i++) {
+        hear(fd, &answer);
+        snprintf(text, sizeof(text), "GET at /%d", i);
+        CHECK_STR(peg_cstr(answer.body), text);
+    }
+    close(fd);
+    AWAIT(&server, server.n_ended == 1);
+    CHECK_INT(server.n_requests, N);
+    stop(&server);
+}
+
+TEST(http1_produces_no_answer_while_the_last_one_waits)
+{
+    struct server server = {.body_bytes = PEG_LIMIT_HTTP1_ANSWER_BYTES};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    for (int i = 0; i < 100; i++)
+        say(fd, "GET /large HTTP/1.1\r\n" HOST);
+    AWAIT(&server, server.n_requests == 1);
+    for (size_t i = 1; i <= 3; i++) {
+        CHECK(hear_head(fd, &answer));
+        /* The second is not begun before most of the first was taken. */
+        pthread_mutex_lock(&server.lock);
+        CHECK(server.n_requests <= i);
+        pthread_mutex_unlock(&server.lock);
+        hear_body(fd, &answer);
+        CHECK_INT(answer.body_len, PEG_LIMIT_HTTP1_ANSWER_BYTES);
+    }
+    close(fd);
+    AWAIT(&server, server.n_ended == 1);
+    CHECK(server.n_requests < 100);
+    stop(&server);
+}
+
+TEST(http1_sends_all_to_a_client_that_has_ended_its_side)
+{
+    struct server server = {.body_bytes = 4 << 20};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "GET /large HTTP/1.1\r\n" HOST);
+    CHECK(shutdown(fd, SHUT_WR) == 0);
+    hear(fd, &answer);
+    CHECK_INT(answer.body_len, 4 << 20);
+    check_ended(fd);
+    AWAIT(&server, server.n_ended == 1);
+    stop(&server);
+}
+
+TEST(http1_begins_with_bytes_that_were_read_already)
+{
+    struct server server = {0};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    peg__buf_puts(&server.first, "GET /first HTTP/1.1\r\n" HOST "GET /sec");
+    fd = dial(&server);
+    say(fd, "ond HTTP/1.1\r\n" HOST);
+    hear(fd, &answer);
+    CHECK_STR(peg_cstr(answer.body), "GET at /first");
+    hear(fd, &answer);
+    CHECK_STR(peg_cstr(answer.body), "GET at /second");
+    close(fd);
+    stop(&server);
+}
+
+TEST(http1_takes_no_more_first_bytes_than_it_has_room_for)
+{
+    struct server server = {0};
+    int fd;
+
+    start(&server);
+    peg__buf_repeat(&server.first, 'x', PEG_LIMIT_HTTP1_HEAD_BYTES + NET_READ_BYTES + 1);
+    fd = dial(&server);
+    check_ended(fd);
+    CHECK_INT(server.n_ended, 0);
+    stop(&server);
+}
+
+/* ---- ends --------------------------------------------------------------------------------- */
+
+TEST(http1_closes_a_connection_on_which_nothing_happens)
+{
+    struct server server = {.events.idle_ms = 20};
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    check_ended(fd);
+    AWAIT(&server, server.n_ended == 1);
+    stop(&server);
+}
+
+TEST(http1_answers_408_to_a_request_that_does_not_come_whole)
+{
+    struct server server = {.events.idle_ms = 50};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "GET / HTTP/1.1\r\nHos");
+    hear(fd, &answer);
+    check_head(&answer, "HTTP/1.1 408 Request Timeout\r\n");
+    check_ended(fd);
+    AWAIT(&server, server.n_ended == 1);
+    stop(&server);
+}
+
+TEST(http1_drops_a_client_that_reads_nothing)
+{
+    struct server server = {.events.idle_ms = 50, .body_bytes = PEG_LIMIT_HTTP1_ANSWER_BYTES};
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "GET /large HTTP/1.1\r\n" HOST);
+    AWAIT(&server, server.n_ended == 1);
+    close(fd);
+    stop(&server);
+}
+
+TEST(http1_that_is_closed_at_a_request_answers_it_and_tells_no_end)
+{
+    struct server server = {.at_request = CLOSE, .body_bytes = 2 << 20};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "GET /large HTTP/1.1\r\n" HOST "GET /not-answered HTTP/1.1\r\n" HOST);
+    hear(fd, &answer);
+    check_head(&answer, "\r\nConnection: close\r\n");
+    CHECK_INT(answer.body_len, 2 << 20);
+    check_ended(fd);
+    CHECK_INT(server.n_requests, 1);
+    CHECK_INT(server.n_ended, 0);
+    stop(&server);
+}
+
+TEST(http1_that_is_dropped_at_a_request_answers_nothing)
+{
+    struct server server = {.at_request = DROP};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "GET /a HTTP/1.1\r\n" HOST);
+    CHECK(!hear_head(fd, &answer));
+    close(fd);
+    CHECK_INT(server.n_requests, 1);
+    CHECK_INT(server.n_ended, 0);
+    stop(&server);
+}
+
+TEST(http1_ends_with_its_loop)
+{
+    struct server server = {.body_bytes = PEG_LIMIT_HTTP1_ANSWER_BYTES};
+    int idle;
+    int busy;
+
+    start(&server);
+    idle = dial(&server);
+    busy = dial(&server);
+    say(idle, "GET /a HTTP/1.1\r\n" HOST);
+    say(busy, "GET /large HTTP/1.1\r\n" HOST);
+    AWAIT(&server, server.n_requests == 2);
+    net_listener_free(server.listener);
+    server.listener = NULL;
+    server.loops = net_loops_free(server.loops);
+    CHECK_INT(server.n_ended, 2);
+    close(idle);
+    close(busy);
+    stop(&server);
+}
+
+/* ---- memory: on a loop in this thread ----------------------------------------------------- */
+
+static void torture_request(void *user, const struct net_http1_request *request,
+                            struct net_http1_answer *answer)
+{
+    (void)user;
+    (void)request;
+    peg__buf_puts(&answer->body, "hello");
+}
+
+static void torture_end(void *user)
+{
+    *(bool *)user = true;
+}
+
+static peg_status serve_one(struct net_loop *loop, int fd, int peer)
+{
+    static const struct net_http1_events events = {.on_request = torture_request,
+                                                   .on_end = torture_end};
+    static const char first[] = "GET /a HTTP/1.1\r\nHost:";
+    static const struct net_stream_events none = {0};
+    struct net_stream *stream = NULL;
+    struct net_http1 *http1 = NULL;
+    bool has_ended = false;
+    char got[4096];
+    ssize_t n = 0;
+    peg_status status = net_stream_take(loop, fd, NULL, &none, NULL, &stream, NULL);
+
+    if (!status)
+        status = net_http1_serve(stream, &events, &has_ended, (const uint8_t *)first,
+                                 sizeof(first) - 1, &http1);
+    if (status)
+        return status;
+    CHECK_INT(write(peer, " a\r\n\r\n", 6), 6);
+    while (!has_ended && (n = recv(peer, got, sizeof(got), MSG_DONTWAIT)) < 0) {
+        net_loop_stop(loop);
+        net_loop_run(loop);
+    }
+    if (has_ended)
+        return PEG_ENOMEM;
+    net_http1_drop(http1);
+    /* An answer without memory for its body is an answer all the same. */
+    return n > 12 && memcmp(got, "HTTP/1.1 200", 12) == 0 ? PEG_OK : PEG_ENOMEM;
+}
+
+TORTURE(http1_survives_any_allocation_failure)
+{
+    struct net_loop *loop = NULL;
+    int fds[2];
+    peg_status status;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    status = net_loop_new(&loop, NULL);
+    if (status)
+        close(fds[0]);
+    else
+        status = serve_one(loop, fds[0], fds[1]);
+    net_loop_free(loop);
+    close(fds[1]);
+    return status;
+}
