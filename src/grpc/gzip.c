@@ -71,35 +71,46 @@ static size_t first_step(peg_str bytes)
     return told < MIN_STEP ? MIN_STEP : told;
 }
 
+/* What zlib's result means; PEG_ESTATE: go on, with more room. */
+static peg_status status_of(int result, const z_stream *z)
+{
+    switch (result) {
+    case Z_STREAM_END:
+        return z->avail_in ? PEG_EPARSE : PEG_OK;
+    case Z_MEM_ERROR:
+        return PEG_ENOMEM;
+    case Z_OK:
+    case Z_BUF_ERROR: /* one of the two has run out */
+        return z->avail_out ? PEG_EPARSE : PEG_ESTATE;
+    default:
+        return PEG_EPARSE;
+    }
+}
+
 /* Adds at most `max` bytes to `out`, which takes as many. */
 static peg_status inflate_all(z_stream *z, size_t step, size_t max, struct peg__buf *out)
 {
     const size_t start = out->len;
+    peg_status status = PEG_ESTATE;
 
-    for (;;) {
+    while (status == PEG_ESTATE) {
         const size_t left = max - (out->len - start);
         const size_t room = left ? least(least(step, left), MAX_STEP) : 1;
         char beyond; /* the byte that must not come */
         char *to = left ? peg__buf_reserve(out, room) : &beyond;
-        int result;
 
         if (!to)
             return PEG_ENOMEM;
         z->next_out = (Bytef *)to;
         z->avail_out = (uInt)room;
-        result = inflate(z, Z_FINISH);
+        status = status_of(inflate(z, Z_FINISH), z);
         if (left)
             out->len += room - z->avail_out;
         else if (z->avail_out == 0)
             return PEG_ELIMIT;
-        if (result == Z_STREAM_END)
-            return z->avail_in ? PEG_EPARSE : PEG_OK;
-        if (result == Z_MEM_ERROR)
-            return PEG_ENOMEM;
-        if ((result != Z_BUF_ERROR && result != Z_OK) || z->avail_out > 0)
-            return PEG_EPARSE;
         step = out->len - start;
     }
+    return status;
 }
 
 peg_status grpc_gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_error *reterr)

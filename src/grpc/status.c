@@ -153,6 +153,7 @@ static size_t character_len(const unsigned char *s, size_t n)
 
 size_t grpc_percent_decode(peg_str text, char *ret_text)
 {
+    static const char replacement[] = {'\xEF', '\xBF', '\xBD'}; /* U+FFFD */
     /* The bytes are put at the end of the room first. What has been written of k of them, at most
      * 3 * k, never reaches those that are still to be read. */
     const char *const bytes = ret_text + 2 * text.len;
@@ -167,7 +168,7 @@ size_t grpc_percent_decode(peg_str text, char *ret_text)
             len += n_char;
             i += n_char;
         } else {
-            memcpy(ret_text + len, "\xEF\xBF\xBD", 3);
+            memcpy(ret_text + len, replacement, sizeof(replacement));
             len += 3;
             i++;
         }
