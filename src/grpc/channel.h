@@ -51,21 +51,24 @@ struct grpc_channel_options {
     int64_t keepalive_ms;         /* 0: never */
     int64_t keepalive_timeout_ms; /* PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS */
     int64_t resolve_again_ms;     /* PEG_LIMIT_GRPC_RESOLVE_MS: least time between two lookups */
-    unsigned n_connections;       /* 1: to each address */
-    struct net_tls_config *tls;   /* NULL: plain; the channel takes its own reference */
-    const char *tls_host;         /* NULL: the host of the target */
-    const char *authority;        /* NULL: the target */
-    const char *user_agent;       /* put before ours; NULL: none */
+    int64_t idle_ms;              /* PEG_LIMIT_GRPC_CHANNEL_IDLE_MS: then connections without any
+                                   * call are closed, and made again for the next one */
+    unsigned n_connections;     /* 1: to each address; PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS in all */
+    struct net_tls_config *tls; /* NULL: plain; the channel takes its own reference */
+    const char *tls_host;       /* NULL: the host of the target */
+    const char *authority;      /* NULL: the target */
+    const char *user_agent;     /* put before ours; NULL: none */
     const struct grpc_client_interceptor *interceptors; /* copied */
     size_t n_interceptors;
 };
 
-/* Does not connect. PEG_EPARSE (E_ADDRESS). Targets: see net/address.h. */
+/* Does not connect. PEG_EPARSE (E_ADDRESS), PEG_EINVAL (an option below 0, or too many
+ * connections). Targets: see net/address.h; without a port it is 443 with TLS and 80 otherwise. */
 peg_status grpc_channel_new(struct net_loop *loop, peg_str target,
                             const struct grpc_channel_options *options,
                             struct grpc_channel **ret_channel, peg_error *reterr);
 /* Every call that still runs ends with CANCELLED before it returns. Not from within an event of
- * one of its calls. */
+ * one of its calls, and before its loop. */
 struct grpc_channel *grpc_channel_free(struct grpc_channel *channel);
 
 enum grpc_channel_state grpc_channel_state(const struct grpc_channel *channel);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One connection of a client. What comes:  bytes -> feed -> events of streams, then on_fed.
+ * What goes:  output of a session -> later, once per round -> flush -> the socket, as long as it
+ * takes bytes; then on_drained goes on.
+ *
+ * Everything that ends it leads to lose(), which waits until the session does not feed.
+ */
+
+#include "grpc/client_conn.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+static struct grpc_client_conn *conn_of_later(struct net_later *later)
+{
+    return (struct grpc_client_conn *)(void *)((char *)later -
+                                               offsetof(struct grpc_client_conn, flush));
+}
+
+static struct grpc_client_conn *conn_of_timer(struct net_timer *timer)
+{
+    return (struct grpc_client_conn *)(void *)((char *)timer -
+                                               offsetof(struct grpc_client_conn, timer));
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static void release(struct grpc_client_conn *conn)
+{
+    struct net_stream *stream = conn->stream;
+
+    conn->stream = NULL;
+    net_loop_disarm(conn->loop, &conn->timer);
+    net_loop_not_later(conn->loop, &conn->flush);
+    if (stream && conn->is_open)
+        net_stream_close(stream);
+    else if (stream)
+        net_stream_drop(stream);
+    conn->session = grpc_session_free(conn->session);
+    peg__free(conn);
+}
+
+/* `error` NULL: in good order. While the session feeds, whoever feeds it comes here again. */
+static void lose(struct grpc_client_conn *conn, const peg_error *error)
+{
+    if (error && conn->lost.status == PEG_OK)
+        conn->lost = *error;
+    if (grpc_session_is_feeding(conn->session))
+        return;
+    net_loop_disarm(conn->loop, &conn->timer);
+    conn->events->on_lost(conn->user, conn);
+    release(conn);
+}
+
+static bool is_done(const struct grpc_client_conn *conn)
+{
+    return conn->lost.status != PEG_OK || (conn->is_retired && conn->pick.n_streams == 0);
+}
+
+/* ---- out ---------------------------------------------------------------------------------- */
+
+static peg_status push(struct grpc_client_conn *conn, peg_error *reterr)
+{
+    uint8_t *scratch = net_loop_scratch(conn->loop);
+    peg_status status = PEG_OK;
+
+    while (!status && conn->is_open && !net_stream_is_blocked(conn->stream)) {
+        const size_t n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
+
+        if (n == 0)
+            break;
+        conn->n_pulls++;
+        status = net_stream_write(conn->stream, scratch, n, reterr);
+    }
+    return status;
+}
+
+/* False: it is lost or gone; nothing of it may be touched. */
+static bool flush(struct grpc_client_conn *conn)
+{
+    peg_error error;
+    const peg_status status = push(conn, &error);
+
+    /* A socket that broke tells by on_closed; here are the other reasons. */
+    if (status && status != PEG_EIO)
+        lose(conn, &error);
+    return status == PEG_OK;
+}
+
+static void on_flush(struct net_later *later)
+{
+    struct grpc_client_conn *conn = conn_of_later(later);
+
+    if (flush(conn) && is_done(conn))
+        lose(conn, NULL);
+}
+
+static void on_drained(void *user)
+{
+    struct grpc_client_conn *conn = user;
+
+    net_loop_later(conn->loop, &conn->flush);
+}
+
+static void on_output(void *user)
+{
+    struct grpc_client_conn *conn = user;
+
+    net_loop_later(conn->loop, &conn->flush);
+}
+
+/* ---- in ----------------------------------------------------------------------------------- */
+
+static void on_open(void *user)
+{
+    struct grpc_client_conn *conn = user;
+
+    conn->is_open = true;
+    net_loop_later(conn->loop, &conn->flush);
+}
+
+static void on_bytes(void *user, const uint8_t *bytes, size_t len)
+{
+    struct grpc_client_conn *conn = user;
+    peg_error error;
+    peg_error why;
+
+    conn->is_pinging = false;
+    if (conn->options.keepalive_ms > 0)
+        conn->last_read_ns = net_loop_now_ns(conn->loop);
+    if (grpc_session_feed(conn->session, bytes, len, &error)) {
+        peg__fail_because(&why, error.status, "E_GRPC_CONNECTION", &error,
+                          "the connection with %s was given up", conn->peer);
+        if (flush(conn))
+            lose(conn, &why);
+        return;
+    }
+    conn->events->on_fed(conn->user);
+    net_loop_later(conn->loop, &conn->flush);
+}
+
+static void on_closed(void *user, const peg_error *error)
+{
+    struct grpc_client_conn *conn = user;
+
+    conn->stream = NULL;
+    conn->is_open = false;
+    lose(conn, error);
+}
+
+static const struct net_stream_events stream_events = {
+    .on_open = on_open,
+    .on_bytes = on_bytes,
+    .on_drained = on_drained,
+    .on_closed = on_closed,
+};
+
+/* ---- what the session hears --------------------------------------------------------------- */
+
+static void on_settings(void *user)
+{
+    struct grpc_client_conn *conn = user;
+
+    conn->pick.max_streams = grpc_session_peer_max_streams(conn->session);
+    if (!conn->is_ready) {
+        conn->is_ready = true;
+        net_loop_disarm(conn->loop, &conn->timer);
+    }
+    if (!conn->is_retired)
+        conn->events->on_ready(conn->user, conn);
+}
+
+static void retire(struct grpc_client_conn *conn, bool is_too_eager)
+{
+    if (!conn->is_retired) {
+        conn->is_retired = true;
+        conn->events->on_retired(conn->user, conn, is_too_eager);
+    }
+    net_loop_later(conn->loop, &conn->flush); /* there it ends, if it has no streams */
+}
+
+/* nghttp2 ends the streams above `last_id` itself, after this. */
+static void on_goaway(void *user, int32_t last_id, uint32_t h2_error)
+{
+    (void)last_id;
+    retire(user, h2_error == NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static void on_ping(void *user)
+{
+    (void)user; /* the session has answered */
+}
+
+static const struct grpc_session_events session_events = {
+    .on_output = on_output,
+    .on_ping = on_ping,
+    .on_pong = on_ping, /* any bytes are an answer: see on_bytes() */
+    .on_goaway = on_goaway,
+    .on_settings = on_settings,
+};
+
+/* ---- time --------------------------------------------------------------------------------- */
+
+/* Without calls nobody is missed; the next one starts it again. */
+static void keep_alive(struct grpc_client_conn *conn)
+{
+    const int64_t now_ns = net_loop_now_ns(conn->loop);
+    const int64_t due_ns = peg__clock_after_ms(conn->last_read_ns, conn->options.keepalive_ms);
+
+    if (conn->pick.n_streams == 0)
+        return;
+    if (now_ns < due_ns) {
+        net_loop_arm(conn->loop, &conn->timer, due_ns);
+        return;
+    }
+    conn->is_pinging = true;
+    grpc_session_ping(conn->session);
+    net_loop_arm(conn->loop, &conn->timer,
+                 peg__clock_after_ms(now_ns, conn->options.keepalive_timeout_ms));
+}
+
+static void on_timer(struct net_timer *timer)
+{
+    struct grpc_client_conn *conn = conn_of_timer(timer);
+    peg_error error;
+
+    if (conn->is_ready && !conn->is_pinging) {
+        keep_alive(conn);
+        return;
+    }
+    if (conn->is_ready)
+        peg__fail(&error, PEG_ETIMEOUT, "E_GRPC_KEEPALIVE",
+                  "%s has not answered a ping for %lld ms", conn->peer,
+                  (long long)conn->options.keepalive_timeout_ms);
+    else
+        peg__fail(&error, PEG_ETIMEOUT, "E_GRPC_CONNECT",
+                  "%s has not begun to speak HTTP/2 within %lld ms: see what listens there",
+                  conn->peer, (long long)conn->options.stream.open_ms);
+    conn->is_open = false; /* nobody reads any more: what waits is not worth waiting for */
+    lose(conn, &error);
+}
+
+/* ---- the face ----------------------------------------------------------------------------- */
+
+peg_status grpc_client_conn_new(struct net_loop *loop, const struct net_address *address,
+                                const struct grpc_client_conn_options *options,
+                                const struct grpc_client_conn_events *events, void *user,
+                                struct grpc_client_conn **ret_conn, peg_error *reterr)
+{
+    struct grpc_client_conn *conn = peg__alloc_zero(1, sizeof(*conn));
+    peg_status status;
+
+    if (!conn)
+        return peg__fail_nomem(reterr);
+    conn->loop = loop;
+    conn->options = *options;
+    conn->events = events;
+    conn->user = user;
+    conn->flush.fn = on_flush;
+    conn->timer.fn = on_timer;
+    net_address_format(address, conn->peer);
+
+    status = grpc_session_new(&options->session, &session_events, conn, &conn->session, reterr);
+    if (!status)
+        status = net_stream_connect(loop, address, &options->stream, &stream_events, conn,
+                                    &conn->stream, reterr);
+    if (status) {
+        grpc_session_free(conn->session);
+        peg__free(conn);
+        return status;
+    }
+    /* The socket has its own timer for the same time, which says better what is wrong. */
+    net_loop_arm(loop, &conn->timer,
+                 peg__clock_after_ms(net_loop_now_ns(loop), options->stream.open_ms + 1));
+    *ret_conn = conn;
+    return PEG_OK;
+}
+
+struct grpc_client_conn *grpc_client_conn_free(struct grpc_client_conn *conn)
+{
+    if (!conn)
+        return NULL;
+    conn->lost.status = PEG_ECANCELED;
+    conn->is_retired = true;
+    if (conn->is_open) {
+        grpc_session_goaway(conn->session, true, NGHTTP2_NO_ERROR, "");
+        (void)push(conn, NULL);
+    }
+    release(conn);
+    return NULL;
+}
+
+void grpc_client_conn_took(struct grpc_client_conn *conn)
+{
+    conn->pick.n_streams++;
+    if (conn->options.keepalive_ms > 0 && !conn->timer.is_armed)
+        net_loop_arm(conn->loop, &conn->timer,
+                     peg__clock_after_ms(net_loop_now_ns(conn->loop), conn->options.keepalive_ms));
+}
+
+void grpc_client_conn_gave(struct grpc_client_conn *conn)
+{
+    conn->pick.n_streams--;
+    if (conn->is_retired && conn->pick.n_streams == 0)
+        net_loop_later(conn->loop, &conn->flush);
+}
+
+void grpc_client_conn_retire(struct grpc_client_conn *conn)
+{
+    retire(conn, false);
+}
