@@ -17,8 +17,6 @@
 
 #include "net/loop.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -279,7 +277,7 @@ peg_status net_loop_start(struct net_loop *loop, peg_error *reterr)
         return peg__fail(reterr, PEG_EIO, "E_LOOP",
                          "no thread for an event loop could be started: %s; allow more threads "
                          "(ulimit -u) or use fewer loops",
-                         strerror(error));
+                         uv_strerror(uv_translate_sys_error(error)));
     loop->has_thread = true;
     return PEG_OK;
 }

@@ -303,6 +303,32 @@ TEST(no_timer_is_called_early_and_all_are_called)
     net_loop_free(loop);
 }
 
+static void count_round(uv_prepare_t *round)
+{
+    ++*(unsigned *)round->data;
+}
+
+/* An alarm before the moment would make the loop poll in vain until it has come. */
+TEST(a_loop_does_not_spin_until_a_timer_is_due)
+{
+    struct world w;
+    uv_prepare_t round;
+    unsigned n_rounds = 0;
+
+    world_init(&w, arm_in_the_past);
+    uv_prepare_init(net_loop_uv(w.loop), &round);
+    round.data = &n_rounds;
+    uv_prepare_start(&round, count_round);
+    for (int64_t i = 0; i < 10; i++) {
+        net_loop_arm(w.loop, &w.timer, net_loop_now_ns(w.loop) + PEG_NS_PER_MS + i * 100000);
+        net_loop_run(w.loop);
+    }
+
+    CHECK_STR(said(&w), "tttttttttt");
+    CHECK(n_rounds < 100);
+    world_done(&w);
+}
+
 /* The alarm of the first one must not be taken for that of the second. */
 static void arm_sooner(struct net_message *message)
 {
@@ -432,12 +458,12 @@ TEST(what_is_taken_back_while_others_are_done_is_not_done)
     world_done(&w);
 }
 
-static void ask_other(struct net_later *later)
+static void ask_again_then_other(struct net_later *later)
 {
     struct world *w = WORLD_OF(later, later);
 
     say(w, 'l');
-    net_loop_later(w->loop, &w->other);
+    net_loop_later(w->loop, ++w->n_laters < 8 ? later : &w->other);
 }
 
 static void ask_later(struct net_message *message)
@@ -453,10 +479,10 @@ TEST(what_is_asked_for_while_others_are_done_is_done_in_the_same_round)
     struct world w;
 
     world_init(&w, ask_later);
-    w.later.fn = ask_other;
+    w.later.fn = ask_again_then_other;
     world_run(&w);
 
-    CHECK_STR(said(&w), "lot");
+    CHECK_STR(said(&w), "llllllllot");
     world_done(&w);
 }
 
