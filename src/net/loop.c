@@ -25,7 +25,9 @@
 /* What is asked for while it is run is done in the same round, but not for ever. */
 enum { MAX_PASSES = 16 };
 
-static _Thread_local struct net_loop *here;
+/* The loop that this thread runs. Asked for all the time: without the model it would be a call in
+ * a shared library. */
+static _Thread_local struct net_loop *here __attribute__((tls_model("initial-exec")));
 
 struct net_loop *net_loop_enter(struct net_loop *loop)
 {
@@ -42,13 +44,22 @@ bool net_loop_is_here(const struct net_loop *loop)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
+/* uv_async_send() first looks, without a barrier, whether the loop is being woken already. The
+ * loop forgets that before it looks at what we have just written: so must we write before we look,
+ * or on some processors both would see the old state, and nobody would wake. */
+static void wake_up(struct net_loop *loop)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    uv_async_send(&loop->wake);
+}
+
 void net_loop_post(struct net_loop *loop, struct net_message *message)
 {
     /* On its own thread the loop looks by itself before it waits. */
     if (!net_mailbox_post(&loop->mailbox, message) || here == loop || loop->is_shut)
         return;
     atomic_fetch_add_explicit(&loop->n_wakes, 1, memory_order_relaxed);
-    uv_async_send(&loop->wake);
+    wake_up(loop);
 }
 
 uint64_t net_loop_n_wakes(const struct net_loop *loop)
@@ -241,7 +252,7 @@ void net_loop_run(struct net_loop *loop)
 void net_loop_stop(struct net_loop *loop)
 {
     atomic_store_explicit(&loop->must_stop, true, memory_order_relaxed);
-    uv_async_send(&loop->wake);
+    wake_up(loop);
 }
 
 void net_block_signals(sigset_t *ret_before)

@@ -47,7 +47,7 @@ struct net_loop {
     struct net_work_request *works;
 
     atomic_ptrdiff_t load; /* by the loop's own thread */
-    uint8_t *scratch; /* and behind it the read buffer */
+    uint8_t *scratch;      /* and behind it the read buffer */
 
     bool has_thread;
     pthread_t thread;

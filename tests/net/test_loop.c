@@ -484,12 +484,14 @@ TEST(a_load_that_is_seen_too_early_is_not_negative)
     net_loop_free(loop);
 }
 
-TEST(the_scratch_buffer_can_be_written_to_its_end)
+TEST(the_buffers_of_a_loop_can_be_written_to_their_ends)
 {
     struct net_loop *loop = new_loop();
 
     memset(net_loop_scratch(loop), 1, NET_SCRATCH_BYTES);
+    memset(net_loop_read_buffer(loop), 2, NET_READ_BYTES);
 
     CHECK(net_loop_scratch(loop)[NET_SCRATCH_BYTES - 1] == 1);
+    CHECK(net_loop_read_buffer(loop)[NET_READ_BYTES - 1] == 2);
     net_loop_free(loop);
 }
