@@ -49,13 +49,9 @@ struct answer {
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void answer_with_error(struct answer *answer, enum grpc_code code, const char *what,
-                              peg_str name)
+/* The words are in place. */
+static void answer_with_error(struct answer *answer, enum grpc_code code)
 {
-    /* The name is cut: it stands in original_request as a whole. */
-    const size_t len = name.len < 100 ? name.len : peg__utf8_cut(name.ptr, 100);
-
-    snprintf(answer->words, sizeof(answer->words), "%s '%.*s'", what, (int)len, name.ptr);
     answer->error.error_code = (int32_t)code;
     answer->error.error_message = answer->words;
     answer->response.message_response_case =
@@ -63,11 +59,21 @@ static void answer_with_error(struct answer *answer, enum grpc_code code, const 
     answer->response.error_response = &answer->error;
 }
 
+static void answer_not_found(struct answer *answer, const char *what, peg_str name)
+{
+    /* The name is cut: it stands in original_request as a whole. */
+    const size_t len = name.len < 100 ? name.len : peg__utf8_cut(name.ptr, 100);
+
+    snprintf(answer->words, sizeof(answer->words), "there is no %s '%.*s'", what, (int)len,
+             name.ptr);
+    answer_with_error(answer, GRPC_NOT_FOUND);
+}
+
 static void answer_with_file(struct answer *answer, const struct grpc_symbol_file *file,
                              const char *what, peg_str name)
 {
     if (!file) {
-        answer_with_error(answer, GRPC_NOT_FOUND, what, name);
+        answer_not_found(answer, what, name);
         return;
     }
     answer->files.n_file_descriptor_proto = file->n_with_imports;
@@ -83,7 +89,7 @@ static void answer_with_extension(struct answer *answer, const struct grpc_symbo
     const peg_str type = peg__str(request->containing_type);
 
     answer_with_file(answer, grpc_symbols_extension(symbols, type, request->extension_number),
-                     "there is no extension of that number for", type);
+                     "extension of that number for", type);
 }
 
 static peg_status answer_with_numbers(struct answer *answer, const struct grpc_symbols *symbols,
@@ -92,7 +98,7 @@ static peg_status answer_with_numbers(struct answer *answer, const struct grpc_s
     const size_t n = grpc_symbols_extension_numbers(symbols, peg__str(type), NULL, 0);
 
     if (n == 0 && !grpc_symbols_find(symbols, peg__str(type))) {
-        answer_with_error(answer, GRPC_NOT_FOUND, "there is no type", peg__str(type));
+        answer_not_found(answer, "type", peg__str(type));
         return PEG_OK;
     }
     if (n > 0) {
@@ -127,12 +133,12 @@ static peg_status answer_question(struct answer *answer, const struct grpc_refle
     switch (request->message_request_case) {
     case GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME:
         answer_with_file(answer, grpc_symbols_file(symbols, peg__str(request->file_by_filename)),
-                         "there is no file", peg__str(request->file_by_filename));
+                         "file", peg__str(request->file_by_filename));
         return PEG_OK;
     case GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL:
         answer_with_file(answer,
                          grpc_symbols_find(symbols, peg__str(request->file_containing_symbol)),
-                         "there is no symbol", peg__str(request->file_containing_symbol));
+                         "symbol", peg__str(request->file_containing_symbol));
         return PEG_OK;
     case GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_EXTENSION:
         answer_with_extension(answer, symbols, request->file_containing_extension);
@@ -143,8 +149,8 @@ static peg_status answer_question(struct answer *answer, const struct grpc_refle
         answer_with_services(answer, reflection);
         return PEG_OK;
     default:
-        answer_with_error(answer, GRPC_INVALID_ARGUMENT, "a request of this kind is not known",
-                          peg__str(""));
+        snprintf(answer->words, sizeof(answer->words), "the request asks for nothing known here");
+        answer_with_error(answer, GRPC_INVALID_ARGUMENT);
         return PEG_OK;
     }
 }
