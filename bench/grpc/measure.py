@@ -44,6 +44,7 @@ def parse_arguments():
     options.build = options.build.resolve()
     options.seconds = options.seconds or (0.3 if options.quick else 2.0)
     options.warm = 0.2 if options.quick else 0.4
+    options.first_warm = 0.6 if options.quick else 3.0
     return options
 
 
@@ -142,8 +143,8 @@ def run_cross(options, running, cell, tls):
 
 
 def warm_up(options, running, tls):
-    """Once for each process: what is compiled or allocated at first is not measured."""
-    short = argparse.Namespace(**vars(options) | {"seconds": options.warm * 3})
+    """Once for each process: what is compiled (node takes its time) or allocated at first is not measured."""
+    short = argparse.Namespace(**vars(options) | {"seconds": options.first_warm})
     run_cell(short, running, ("echo", 1, 16), tls)
 
 
