@@ -96,9 +96,16 @@ static bool flush(struct grpc_client_conn *conn)
 static void on_flush(struct net_later *later)
 {
     struct grpc_client_conn *conn = conn_of_later(later);
+    peg_error error;
 
-    if (flush(conn) && is_done(conn))
+    if (!flush(conn))
+        return;
+    if (is_done(conn)) {
         lose(conn, NULL);
+    } else if (grpc_session_is_over(conn->session)) {
+        peg__fail_nomem(&error); /* what else ends a session is told as it happens */
+        lose(conn, &error);
+    }
 }
 
 static void on_drained(void *user)

@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Channels: connections that fail, break, are made again and shared. */
+
+#include "grpc/channel.h"
+
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "client_world.h"
+
+METHOD(echo, "/f/echo", false, false);
+METHOD(never, "/f/never", false, false);
+METHOD(chat, "/f/echo", true, true);
+METHOD(refuse, "/f/refuse", false, false);
+METHOD(refuse_once, "/f/refuse-once", false, false);
+METHOD(goaway, "/f/goaway", false, false);
+METHOD(goaway_before, "/f/goaway-before", false, false);
+METHOD(die, "/f/die", false, false);
+METHOD(die_once, "/f/die-once", false, false);
+
+static const struct grpc_channel_options hasty = {.backoff_ms = 10, .max_backoff_ms = 50};
+
+/* A port at which nobody listens. */
+static void find_free_port(char ret_target[NET_ADDRESS_TEXT])
+{
+    struct fake fake = {0};
+
+    CHECK_INT(fake_start(&fake, NULL), PEG_OK);
+    snprintf(ret_target, NET_ADDRESS_TEXT, "%s", fake.target);
+    fake_stop(&fake);
+}
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+TEST(a_channel_connects_when_the_first_call_needs_it)
+{
+    struct world w;
+
+    world_init(&w);
+    world_nap(&w, 20);
+    CHECK_INT(w.fake.n_connections, 0);
+    CHECK_INT(grpc_channel_state(w.channel), GRPC_CHANNEL_IDLE);
+
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+
+    CHECK_INT(grpc_channel_state(w.channel), GRPC_CHANNEL_READY);
+    CHECK_INT(w.n_states, 2);
+    CHECK_INT(w.states[0], GRPC_CHANNEL_CONNECTING);
+    CHECK_INT(w.states[1], GRPC_CHANNEL_READY);
+    CHECK(grpc_channel_loop(w.channel) == w.loop);
+    world_done(&w);
+}
+
+TEST(a_channel_can_be_asked_to_connect)
+{
+    struct world w;
+
+    world_init(&w);
+    grpc_channel_connect(w.channel);
+    world_run_until(&w, GRPC_CHANNEL_READY);
+    grpc_channel_connect(w.channel);
+
+    CHECK_INT(w.fake.n_connections, 1);
+    world_done(&w);
+}
+
+TEST(a_call_fails_when_nobody_listens)
+{
+    struct world w = {0};
+    char target[NET_ADDRESS_TEXT];
+    struct outcome o;
+
+    find_free_port(target);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+    o = call(&w, &echo, "x");
+
+    CHECK_INT(o.code, GRPC_UNAVAILABLE);
+    CHECK(strstr(o.words, target));
+    CHECK(strstr(o.words, "ECONNREFUSED"));
+    CHECK(!o.was_sent);
+    CHECK_INT(grpc_channel_state(w.channel), GRPC_CHANNEL_FAILING);
+    /* and the next one at once, without another attempt */
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_UNAVAILABLE);
+    world_done(&w);
+}
+
+TEST(a_call_that_waits_for_ready_is_answered_when_a_server_comes)
+{
+    const struct grpc_rpc_options options = {.waits_for_ready = true};
+    struct world w = {0};
+    char target[NET_ADDRESS_TEXT];
+    struct outcome o = {0};
+
+    find_free_port(target);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+    CHECK_INT(begin(&w, &echo, "patience", &options, &o), PEG_OK);
+    world_run_until(&w, GRPC_CHANNEL_FAILING);
+    world_nap(&w, 50);
+    CHECK_INT(o.n_ends, 0);
+
+    CHECK_INT(fake_start(&w.fake, target), PEG_OK);
+    world_run(&w);
+
+    CHECK_INT(o.code, GRPC_OK);
+    CHECK_STR(peg__str(o.last), "patience");
+    world_done(&w);
+}
+
+TEST(a_call_that_waits_for_ready_has_a_deadline_all_the_same)
+{
+    const struct grpc_rpc_options options = {.waits_for_ready = true, .timeout_ms = 40};
+    struct world w = {0};
+    char target[NET_ADDRESS_TEXT];
+    struct outcome o = {0};
+
+    find_free_port(target);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+    CHECK_INT(begin(&w, &echo, "x", &options, &o), PEG_OK);
+    world_run(&w);
+
+    CHECK_INT(o.code, GRPC_DEADLINE_EXCEEDED);
+    CHECK(strstr(o.words, "waited"));
+    world_done(&w);
+}
+
+TEST(peers_that_speak_no_http2_are_told_apart_from_servers)
+{
+    static const enum fake_manner manners[] = {FAKE_SILENT, FAKE_RUDE, FAKE_STRANGE};
+    const struct grpc_channel_options options = {.connect_ms = 100};
+
+    for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++) {
+        struct world w = {.fake.manner = manners[i]};
+        struct outcome o;
+
+        world_init_with(&w, &options);
+        o = call(&w, &echo, "x");
+        CHECK_INT(o.code, GRPC_UNAVAILABLE);
+        CHECK(!o.was_sent);
+        if (manners[i] == FAKE_SILENT)
+            CHECK(strstr(o.words, "HTTP/2"));
+        world_done(&w);
+    }
+}
+
+TEST(a_unix_socket_is_a_target)
+{
+    char folder[] = "/tmp/peg-channel-XXXXXX";
+    char target[64];
+    struct world w = {0};
+
+    CHECK(mkdtemp(folder));
+    snprintf(target, sizeof(target), "unix:%s/s", folder);
+    CHECK_INT(fake_start(&w.fake, target), PEG_OK);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+
+    world_done(&w);
+    rmdir(folder);
+}
+
+TEST(a_name_is_looked_up)
+{
+    struct world w = {0};
+    char target[64];
+    unsigned port;
+
+    CHECK_INT(fake_start(&w.fake, NULL), PEG_OK);
+    CHECK_INT(sscanf(w.fake.target, "127.0.0.1:%u", &port), 1);
+    snprintf(target, sizeof(target), "dns:///localhost:%u", port);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    world_done(&w);
+}
+
+TEST(a_name_that_does_not_exist_fails_calls_and_is_looked_up_again)
+{
+    struct world w = {0};
+    struct outcome o;
+
+    CHECK_INT(world_connect(&w, "does-not-exist.invalid:1", &hasty), PEG_OK);
+    o = call(&w, &echo, "x");
+    CHECK_INT(o.code, GRPC_UNAVAILABLE);
+    CHECK(strstr(o.words, "does-not-exist.invalid"));
+    CHECK_INT(grpc_channel_state(w.channel), GRPC_CHANNEL_FAILING);
+    world_nap(&w, 60);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_UNAVAILABLE);
+    world_done(&w);
+}
+
+TEST(a_channel_can_go_while_a_name_is_looked_up)
+{
+    struct world w = {0};
+    struct outcome o = {0};
+
+    CHECK_INT(world_connect(&w, "does-not-exist.invalid:1", &hasty), PEG_OK);
+    CHECK_INT(begin(&w, &echo, "x", NULL, &o), PEG_OK);
+    w.channel = grpc_channel_free(w.channel);
+
+    CHECK_INT(o.n_ends, 1);
+    CHECK_INT(o.code, GRPC_CANCELLED);
+    world_done(&w);
+}
+
+/* ---- several connections ------------------------------------------------------------------ */
+
+TEST(calls_take_turns_over_all_addresses)
+{
+    enum { N = 3, CALLS = 30 };
+    struct fake more[N - 1] = {{0}};
+    struct world w = {0};
+    char target[512];
+
+    CHECK_INT(fake_start(&w.fake, NULL), PEG_OK);
+    CHECK_INT(fake_start(&more[0], NULL), PEG_OK);
+    CHECK_INT(fake_start(&more[1], NULL), PEG_OK);
+    snprintf(target, sizeof(target), "ipv4:%.100s,%.100s,%.100s", w.fake.target, more[0].target,
+             more[1].target);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+    grpc_channel_connect(w.channel);
+    world_await(&w, &w.fake.n_connections, 1);
+    world_await(&w, &more[0].n_connections, 1);
+    world_await(&w, &more[1].n_connections, 1);
+    world_nap(&w, 50); /* all of them have said SETTINGS */
+    for (unsigned i = 0; i < CALLS; i++)
+        CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+
+    CHECK_INT(w.fake.n_calls + more[0].n_calls + more[1].n_calls, CALLS);
+    CHECK_INT(w.fake.n_calls, CALLS / N);
+    CHECK_INT(more[0].n_calls, CALLS / N);
+
+    /* one that dies is missed by nobody */
+    fake_stop(&more[0]);
+    for (unsigned i = 0; i < CALLS; i++) {
+        const enum grpc_code code = call(&w, &echo, "x").code;
+
+        CHECK(code == GRPC_OK || code == GRPC_UNAVAILABLE);
+    }
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    CHECK_INT(grpc_channel_state(w.channel), GRPC_CHANNEL_READY);
+    world_done(&w);
+    fake_stop(&more[1]);
+}
+
+TEST(one_address_of_several_that_fails_does_not_fail_calls)
+{
+    struct world w = {0};
+    char dead[NET_ADDRESS_TEXT];
+    char target[512];
+
+    find_free_port(dead);
+    CHECK_INT(fake_start(&w.fake, NULL), PEG_OK);
+    snprintf(target, sizeof(target), "ipv4:%.100s,%.100s", dead, w.fake.target);
+    CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
+
+    for (unsigned i = 0; i < 10; i++)
+        CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    world_done(&w);
+}
+
+TEST(an_address_can_have_several_connections)
+{
+    struct world w = {0};
+    const struct grpc_channel_options options = {.n_connections = 4};
+
+    world_init_with(&w, &options);
+    grpc_channel_connect(w.channel);
+    world_await(&w, &w.fake.n_connections, 4);
+    world_nap(&w, 50);
+    for (unsigned i = 0; i < 20; i++)
+        CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+
+    CHECK_INT(w.fake.n_connections, 4);
+    world_done(&w);
+}
+
+TEST(calls_wait_for_a_stream_of_a_busy_connection)
+{
+    enum { N = 10 };
+    struct world w = {.fake.max_streams = 2};
+    struct outcome outcomes[N] = {{0}};
+
+    world_init_with(&w, &hasty);
+    for (unsigned i = 0; i < N; i++)
+        CHECK_INT(begin_stream(&w, &chat, NULL, &outcomes[i]), PEG_OK);
+    world_await(&w, &w.fake.n_calls, 2);
+    world_nap(&w, 20);
+    CHECK_INT(w.fake.n_calls, 2); /* no more than the server allows */
+    CHECK_INT(grpc_channel_n_calls(w.channel), N);
+    for (unsigned i = 0; i < N; i++) {
+        CHECK_INT(grpc_rpc_send(outcomes[i].rpc, peg__str("x"), NULL), PEG_OK);
+        grpc_rpc_half_close(outcomes[i].rpc);
+    }
+    world_run(&w);
+
+    for (unsigned i = 0; i < N; i++)
+        CHECK_INT(outcomes[i].code, GRPC_OK);
+    CHECK_INT(w.fake.n_calls, N);
+    world_done(&w);
+}
+
+TEST(too_many_waiting_calls_are_refused_by_name)
+{
+    struct world w = {.fake.max_streams = 1};
+    const struct grpc_channel_options options = {.max_waiting = 2};
+    struct outcome outcomes[5] = {{0}};
+
+    world_init_with(&w, &options);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_INT(begin(&w, &never, "x", NULL, &outcomes[i]), PEG_OK);
+    world_nap(&w, 20);
+
+    CHECK_INT(outcomes[2].n_ends, 0);
+    CHECK_INT(outcomes[3].n_ends, 1);
+    CHECK_INT(outcomes[3].code, GRPC_RESOURCE_EXHAUSTED);
+    CHECK(strstr(outcomes[3].words, "max_waiting"));
+    CHECK_INT(outcomes[4].code, GRPC_RESOURCE_EXHAUSTED);
+    /* a place that becomes free goes to the next */
+    grpc_rpc_cancel(outcomes[0].rpc);
+    world_await(&w, &w.fake.n_calls, 3);
+    world_done(&w);
+    CHECK_INT(outcomes[1].code, GRPC_CANCELLED);
+}
+
+/* ---- connections that end ----------------------------------------------------------------- */
+
+TEST(a_lost_connection_ends_its_calls_and_is_made_again)
+{
+    struct world w;
+    struct outcome o;
+
+    world_init(&w);
+    o = call(&w, &die, "x");
+    CHECK_INT(o.code, GRPC_UNAVAILABLE);
+    CHECK(strstr(o.words, "lost"));
+    CHECK(o.was_sent);
+
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
+TEST(a_server_that_comes_back_is_found_again)
+{
+    struct world w;
+    const struct grpc_rpc_options options = {.waits_for_ready = true};
+    struct outcome o = {0};
+    char target[NET_ADDRESS_TEXT];
+
+    world_init(&w);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    snprintf(target, sizeof(target), "%s", w.fake.target);
+    fake_stop(&w.fake);
+    world_run_until(&w, GRPC_CHANNEL_IDLE); /* without calls nobody tries */
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_UNAVAILABLE);
+    CHECK_INT(begin(&w, &echo, "x", &options, &o), PEG_OK);
+    CHECK_INT(fake_start(&w.fake, target), PEG_OK);
+    world_run(&w);
+
+    CHECK_INT(o.code, GRPC_OK);
+    world_done(&w);
+}
+
+TEST(a_refused_call_is_sent_again_once)
+{
+    struct world w;
+    struct outcome o;
+
+    world_init(&w);
+    o = call(&w, &refuse_once, "once more");
+    CHECK_INT(o.code, GRPC_OK);
+    CHECK_STR(peg__str(o.last), "once more");
+    CHECK_INT(w.fake.n_calls, 2);
+
+    o = call(&w, &refuse, "x");
+    CHECK_INT(o.code, GRPC_UNAVAILABLE);
+    CHECK_INT(w.fake.n_calls, 4);
+    world_done(&w);
+}
+
+TEST(a_call_that_says_too_much_to_be_kept_is_not_sent_again)
+{
+    struct world w;
+    struct outcome o;
+    static char large[PEG_LIMIT_GRPC_KEPT_BYTES + 1];
+
+    memset(large, 'x', sizeof(large) - 1);
+    world_init(&w);
+    o = call(&w, &refuse_once, large);
+
+    CHECK_INT(o.code, GRPC_UNAVAILABLE);
+    CHECK_INT(w.fake.n_calls, 1);
+    world_done(&w);
+}
+
+TEST(after_goaway_calls_end_in_peace_and_new_ones_go_elsewhere)
+{
+    struct world w;
+
+    world_init(&w);
+    CHECK_INT(call(&w, &goaway, "bye").code, GRPC_OK);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
+TEST(a_call_that_goaway_leaves_out_is_sent_again)
+{
+    struct world w;
+    struct outcome o;
+
+    world_init(&w);
+    o = call(&w, &goaway_before, "again");
+
+    CHECK_INT(o.code, GRPC_OK);
+    CHECK_STR(peg__str(o.last), "again");
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
+TEST(a_server_that_leaves_at_once_is_tried_again)
+{
+    struct world w = {.fake.manner = FAKE_LEAVING};
+    const struct grpc_rpc_options options = {.waits_for_ready = true};
+    struct outcome o = {0};
+
+    world_init_with(&w, &hasty);
+    CHECK_INT(begin(&w, &echo, "x", &options, &o), PEG_OK);
+    world_run(&w);
+
+    CHECK_INT(o.code, GRPC_OK);
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
+TEST(a_connection_that_does_not_answer_a_ping_is_given_up)
+{
+    struct world w = {.fake.manner = FAKE_DEAF};
+    const struct grpc_channel_options options = {.keepalive_ms = 20, .keepalive_timeout_ms = 20};
+    struct outcome o;
+
+    world_init_with(&w, &options);
+    o = call(&w, &never, "x");
+
+    CHECK_INT(o.code, GRPC_UNAVAILABLE);
+    CHECK(strstr(o.words, "ping"));
+    world_done(&w);
+}
+
+TEST(a_connection_that_answers_pings_is_kept)
+{
+    struct world w = {0};
+    const struct grpc_channel_options options = {.keepalive_ms = 5, .keepalive_timeout_ms = 10000};
+    struct outcome o = {0};
+
+    world_init_with(&w, &options);
+    CHECK_INT(begin(&w, &never, "x", NULL, &o), PEG_OK);
+    world_nap(&w, 100);
+
+    CHECK_INT(o.n_ends, 0);
+    CHECK_INT(w.fake.n_connections, 1);
+    world_done(&w);
+    CHECK_INT(o.code, GRPC_CANCELLED);
+}
+
+TEST(a_channel_without_calls_goes_to_sleep_and_wakes_up)
+{
+    struct world w = {0};
+    const struct grpc_channel_options options = {.idle_ms = 30};
+
+    world_init_with(&w, &options);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    world_run_until(&w, GRPC_CHANNEL_IDLE);
+
+    grpc_channel_connect(w.channel);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+TEST(freeing_a_channel_ends_its_calls_in_every_state)
+{
+    struct world w = {.fake.max_streams = 1};
+    struct outcome running = {0};
+    struct outcome waiting = {0};
+    struct outcome canceled = {0};
+
+    world_init_with(&w, &hasty);
+    CHECK_INT(begin(&w, &never, "x", NULL, &running), PEG_OK);
+    world_await(&w, &w.fake.n_calls, 1);
+    CHECK_INT(begin(&w, &echo, "x", NULL, &waiting), PEG_OK);
+    CHECK_INT(begin(&w, &echo, "x", NULL, &canceled), PEG_OK);
+    grpc_rpc_cancel(canceled.rpc);
+    w.channel = grpc_channel_free(w.channel);
+
+    CHECK_INT(running.n_ends, 1);
+    CHECK_INT(waiting.n_ends, 1);
+    CHECK_INT(canceled.n_ends, 1);
+    CHECK_INT(running.code, GRPC_CANCELLED);
+    CHECK_INT(waiting.code, GRPC_CANCELLED);
+    world_await(&w, &w.fake.n_closed, 1);
+    world_done(&w);
+}
+
+static void call_again(struct grpc_rpc *rpc, const struct grpc_status *status,
+                       const struct grpc_metadata *trailers, void *user)
+{
+    struct outcome *o = user;
+    const peg_str bytes = {"x", 1};
+
+    outcome_on_end(rpc, status, trailers, user);
+    if (o->n_ends == 1)
+        CHECK_INT(grpc_rpc_unary(o->w->channel, &echo, &bytes, NULL, &outcome_events, o, &o->rpc,
+                                 &o->w->error),
+                  PEG_ESTATE);
+}
+
+TEST(no_call_can_be_made_on_a_channel_that_goes)
+{
+    static const struct grpc_rpc_events events = {.on_end = call_again};
+    struct world w;
+    struct outcome o = {.w = &w};
+    const peg_str bytes = {"x", 1};
+
+    world_init(&w);
+    CHECK_INT(grpc_rpc_unary(w.channel, &never, &bytes, NULL, &events, &o, NULL, NULL), PEG_OK);
+    w.n_pending = 1;
+    w.channel = grpc_channel_free(w.channel);
+
+    CHECK_INT(o.n_ends, 1);
+    world_done(&w);
+}
+
+TEST(options_that_mean_nothing_are_refused)
+{
+    struct world w = {0};
+    struct grpc_channel_options options = {.backoff_ms = -1};
+
+    CHECK_INT(world_connect(&w, "127.0.0.1:1", &options), PEG_EINVAL);
+    options =
+        (struct grpc_channel_options){.n_connections = PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS + 1};
+    CHECK_INT(world_connect(&w, "127.0.0.1:1", &options), PEG_EINVAL);
+    CHECK_INT(world_connect(&w, "nonsense:port", NULL), PEG_EPARSE);
+    world_done(&w);
+}
+
+/* ---- interceptors ------------------------------------------------------------------------- */
+
+struct spy {
+    char log[64];
+    bool cancels;
+};
+
+struct spy_link {
+    struct spy *spy;
+    char name;
+};
+
+static void note(struct spy *spy, char what, char name)
+{
+    const size_t len = strlen(spy->log);
+
+    snprintf(spy->log + len, sizeof(spy->log) - len, "%c%c ", what, name);
+}
+
+static void spy_on_start(struct grpc_rpc *rpc, void *user)
+{
+    struct spy_link *link = user;
+
+    note(link->spy, '+', link->name);
+    CHECK_INT(grpc_rpc_add_metadata(rpc, peg__str("x-key"), peg__str("spied"), NULL), PEG_OK);
+    if (link->spy->cancels)
+        grpc_rpc_cancel(rpc);
+}
+
+static void spy_on_end(struct grpc_rpc *rpc, const struct grpc_status *status, void *user)
+{
+    struct spy_link *link = user;
+
+    (void)status;
+    note(link->spy, '-', link->name);
+    CHECK_INT(grpc_rpc_add_metadata(rpc, peg__str("x"), peg__str("y"), NULL), PEG_ESTATE);
+}
+
+static void world_init_spied(struct world *w, struct spy_link links[2])
+{
+    const struct grpc_client_interceptor interceptors[] = {
+        {spy_on_start, spy_on_end, &links[0]},
+        {spy_on_start, spy_on_end, &links[1]},
+    };
+    const struct grpc_channel_options options = {.interceptors = interceptors, .n_interceptors = 2};
+
+    *w = (struct world){0};
+    world_init_with(w, &options);
+}
+
+METHOD(head, "/f/head", false, false);
+
+TEST(interceptors_add_metadata_and_hear_the_end_in_reverse)
+{
+    struct spy spy = {0};
+    struct spy_link links[] = {{&spy, 'a'}, {&spy, 'b'}};
+    struct world w;
+    struct outcome o;
+
+    world_init_spied(&w, links);
+    o = call(&w, &head, "x");
+
+    CHECK_STR(peg__str(spy.log), "+a +b -b -a ");
+    CHECK(strstr(o.last, "key=spied"));
+    world_done(&w);
+}
+
+TEST(an_interceptor_can_cancel)
+{
+    struct spy spy = {.cancels = true};
+    struct spy_link links[] = {{&spy, 'a'}, {&spy, 'b'}};
+    struct world w;
+
+    world_init_spied(&w, links);
+
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_CANCELLED);
+    CHECK_STR(peg__str(spy.log), "+a -a ");
+    CHECK_INT(w.fake.n_calls, 0);
+    world_done(&w);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+TORTURE(reconnecting_survives_any_allocation_failure)
+{
+    struct world w = {0};
+    struct outcome o = {0};
+    const struct grpc_rpc_options options = {.timeout_ms = 60000};
+    peg_status status = fake_start(&w.fake, NULL);
+
+    if (!status)
+        status = world_connect(&w, w.fake.target, &hasty);
+    if (!status)
+        status = begin(&w, &die_once, "x", &options, &o);
+    if (!status)
+        world_run(&w);
+    if (!status) {
+        struct outcome again = {0};
+
+        CHECK_INT(o.n_ends, 1);
+        status = begin(&w, &refuse_once, "x", &options, &again);
+        if (!status) {
+            world_run(&w);
+            CHECK_INT(again.n_ends, 1);
+            status = again.code == GRPC_OK ? PEG_OK : PEG_ENOMEM;
+        }
+    }
+    world_done(&w);
+    return status;
+}
