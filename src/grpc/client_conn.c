@@ -36,13 +36,14 @@ static void release(struct grpc_client_conn *conn)
     struct net_stream *stream = conn->stream;
 
     conn->stream = NULL;
-    net_loop_disarm(conn->loop, &conn->timer);
-    net_loop_not_later(conn->loop, &conn->flush);
     if (stream && conn->is_open)
         net_stream_close(stream);
     else if (stream)
         net_stream_drop(stream);
     conn->session = grpc_session_free(conn->session);
+    /* The streams that ended just now may have asked for one or the other. */
+    net_loop_disarm(conn->loop, &conn->timer);
+    net_loop_not_later(conn->loop, &conn->flush);
     peg__free(conn);
 }
 
