@@ -89,6 +89,16 @@ void grpc_call_use_gzip(struct grpc_call *call)
         call->stream.uses_gzip = true;
 }
 
+void grpc_call_skip_gzip(struct grpc_call *call, bool skips)
+{
+    call->stream.skips_gzip = skips;
+}
+
+bool grpc_call_was_compressed(const struct grpc_call *call)
+{
+    return grpc_reader_was_compressed(&call->stream.reader);
+}
+
 /* The words outlive whoever said them; without memory the code alone has to do. */
 static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_status *status)
 {

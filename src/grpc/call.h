@@ -48,6 +48,8 @@ struct grpc_interceptor {
 
 const struct grpc_method *grpc_call_method(const struct grpc_call *call);
 const struct grpc_metadata *grpc_call_metadata(const struct grpc_call *call);
+/* Within on_message: did the message come compressed? */
+bool grpc_call_was_compressed(const struct grpc_call *call);
 peg_str grpc_call_authority(const struct grpc_call *call);
 /* The moment at which the client gives up, or NET_NEVER. */
 int64_t grpc_call_deadline_ns(const struct grpc_call *call);
@@ -69,8 +71,10 @@ peg_status grpc_call_add_trailer(struct grpc_call *call, peg_str key, peg_str va
                                  peg_error *reterr);
 /* Sends the headers now; without it they go with the first message or the end. */
 peg_status grpc_call_send_headers(struct grpc_call *call, peg_error *reterr);
-/* Messages from now on are compressed, if the client takes gzip. */
+/* Messages are compressed, if the client takes gzip. Before the headers are sent. */
 void grpc_call_use_gzip(struct grpc_call *call);
+/* Messages of such a call go as they are from now on, or compressed again. */
+void grpc_call_skip_gzip(struct grpc_call *call, bool skips);
 
 /* Queues a message, as grpc_stream_send(). The second packs it in place. */
 peg_status grpc_call_send(struct grpc_call *call, peg_str message, peg_error *reterr);

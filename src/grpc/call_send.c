@@ -265,7 +265,7 @@ peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufC
     if (status)
         return status;
     call->conn->has_answered = true;
-    if (call->stream.uses_gzip)
+    if (call->stream.uses_gzip && !call->stream.skips_gzip)
         return send_packed(call, message, len, reterr);
     room = grpc_stream_reserve(&call->stream, len, &error);
     if (!room) {

@@ -39,6 +39,12 @@ struct grpc__link {
     struct grpc_rpc *prev;
 };
 
+/* Before each message that is kept. */
+struct grpc__kept {
+    uint32_t len;
+    bool skips_gzip;
+};
+
 /* Pooled: a call that has ended keeps its small buffers for the next one. */
 struct grpc_rpc {
     struct grpc_channel *channel; /* NULL: the channel is gone, and so the call has ended */
@@ -53,6 +59,7 @@ struct grpc_rpc {
     int64_t deadline_ns;
     bool waits_for_ready;
     bool uses_gzip;
+    bool skips_gzip;
     bool is_half_closed;
     bool is_paused;
     bool is_keeping; /* `kept` has all that was said, from the beginning */
@@ -74,7 +81,7 @@ struct grpc_rpc {
     /* From here on it is not cleared for the next call, but readied. */
     struct peg__arena arena;    /* metadata, headers, status */
     struct peg__arena messages; /* of the message that is being delivered */
-    /* Messages as 4 bytes of length and bytes: what waits for a connection, and what would have
+    /* Messages as struct grpc__kept and bytes: what waits for a connection, and what would have
      * to be said again. */
     struct peg__buf kept;
     struct grpc_stream stream;

@@ -205,6 +205,11 @@ peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *re
     return PEG_OK;
 }
 
+bool grpc_reader_was_compressed(const struct grpc_reader *reader)
+{
+    return reader->prefix[0] != 0;
+}
+
 void grpc_prefix_write(uint8_t ret_prefix[GRPC_PREFIX_BYTES], bool is_compressed, uint32_t len)
 {
     ret_prefix[0] = is_compressed;

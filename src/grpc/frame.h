@@ -44,6 +44,9 @@ size_t grpc_reader_held(const struct grpc_reader *reader);
 peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
                             peg_str *ret_message, peg_error *reterr);
 
+/* Did the last message come compressed? */
+bool grpc_reader_was_compressed(const struct grpc_reader *reader);
+
 /* Gives the memory of the last message back before the next one is asked for, which may be long:
  * what was handed out is gone. */
 void grpc_reader_release(struct grpc_reader *reader);

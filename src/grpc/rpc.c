@@ -213,7 +213,8 @@ static bool goes_on_keeping(struct grpc_rpc *rpc, size_t len)
 {
     if (!is_open(rpc))
         return true;
-    if (rpc->is_keeping && rpc->kept.len + sizeof(uint32_t) + len <= PEG_LIMIT_GRPC_KEPT_BYTES)
+    if (rpc->is_keeping &&
+        rpc->kept.len + sizeof(struct grpc__kept) + len <= PEG_LIMIT_GRPC_KEPT_BYTES)
         return true;
     rpc->is_keeping = false;
     peg__buf_clear(&rpc->kept);
@@ -223,7 +224,7 @@ static bool goes_on_keeping(struct grpc_rpc *rpc, size_t len)
 /* Room for a message at the end of what is kept; NULL when out of memory. */
 static char *reserve_kept(struct grpc_rpc *rpc, size_t len)
 {
-    const uint32_t prefix = (uint32_t)len;
+    const struct grpc__kept prefix = {.len = (uint32_t)len, .skips_gzip = rpc->skips_gzip};
     char *room = peg__buf_reserve(&rpc->kept, sizeof(prefix) + len);
 
     if (!room) {
@@ -242,7 +243,7 @@ static peg_status say(struct grpc_rpc *rpc, const char *bytes, size_t len, peg_e
     if (is_open(rpc))
         status = grpc_stream_send(&rpc->stream, peg__strn(bytes, len), reterr);
     if (!status && (rpc->is_keeping || !is_open(rpc)))
-        rpc->kept.len += sizeof(uint32_t) + len;
+        rpc->kept.len += sizeof(struct grpc__kept) + len;
     return status;
 }
 
@@ -297,6 +298,17 @@ bool grpc_rpc_is_writable(const struct grpc_rpc *rpc)
     if (rpc->state >= GRPC__RPC_ENDED || rpc->is_half_closed)
         return false;
     return is_open(rpc) ? grpc_stream_is_writable(&rpc->stream) : rpc->kept.len <= GRPC_HIGH_MARK;
+}
+
+void grpc_rpc_skip_gzip(struct grpc_rpc *rpc, bool skips)
+{
+    rpc->skips_gzip = skips;
+    rpc->stream.skips_gzip = skips;
+}
+
+bool grpc_rpc_was_compressed(const struct grpc_rpc *rpc)
+{
+    return grpc_reader_was_compressed(&rpc->stream.reader);
 }
 
 void grpc_rpc_half_close(struct grpc_rpc *rpc)

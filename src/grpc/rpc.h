@@ -49,6 +49,8 @@ peg_status grpc_rpc_start(struct grpc_channel *channel, const struct grpc_method
 peg_status grpc_rpc_send(struct grpc_rpc *rpc, peg_str message, peg_error *reterr);
 peg_status grpc_rpc_send_message(struct grpc_rpc *rpc, const struct ProtobufCMessage *message,
                                  peg_error *reterr);
+/* Messages of a call with uses_gzip go as they are from now on, or compressed again. */
+void grpc_rpc_skip_gzip(struct grpc_rpc *rpc, bool skips);
 bool grpc_rpc_is_writable(const struct grpc_rpc *rpc);
 /* Sends nothing more. */
 void grpc_rpc_half_close(struct grpc_rpc *rpc);
@@ -73,6 +75,8 @@ struct peg__arena *grpc_rpc_arena(struct grpc_rpc *rpc);
 const char *grpc_rpc_peer(const struct grpc_rpc *rpc);
 /* Did anything of it reach the wire? False: no server has seen it, it may be made again. */
 bool grpc_rpc_was_sent(const struct grpc_rpc *rpc);
+/* Within on_message: did the message come compressed? */
+bool grpc_rpc_was_compressed(const struct grpc_rpc *rpc);
 /* For interceptors, before it is sent: as grpc_metadata_add(). */
 peg_status grpc_rpc_add_metadata(struct grpc_rpc *rpc, peg_str key, peg_str value,
                                  peg_error *reterr);

@@ -107,13 +107,15 @@ static peg_status say_kept(struct grpc_rpc *rpc, peg_error *reterr)
     /* Its bound was that of `kept`; a prefix more for each message must not be too much. */
     rpc->stream.max_out = SIZE_MAX / 2;
     while (!status && left.len > 0) {
-        uint32_t len;
+        struct grpc__kept kept;
 
-        memcpy(&len, left.ptr, sizeof(len));
-        left = peg__str_from(left, sizeof(len));
-        status = grpc_stream_send(&rpc->stream, peg__strn(left.ptr, len), reterr);
-        left = peg__str_from(left, len);
+        memcpy(&kept, left.ptr, sizeof(kept));
+        left = peg__str_from(left, sizeof(kept));
+        rpc->stream.skips_gzip = kept.skips_gzip;
+        status = grpc_stream_send(&rpc->stream, peg__strn(left.ptr, kept.len), reterr);
+        left = peg__str_from(left, kept.len);
     }
+    rpc->stream.skips_gzip = rpc->skips_gzip;
     rpc->stream.max_out = rpc->channel->options.max_send_bytes;
     if (!status && rpc->kept.len > PEG_LIMIT_GRPC_KEPT_BYTES) {
         peg__buf_free(&rpc->kept);

@@ -118,7 +118,8 @@ struct grpc_stream {
     struct peg__buf out; /* framed messages */
     size_t out_sent;     /* bytes of `out` that are gone */
     size_t max_out;
-    bool uses_gzip; /* compress what is sent */
+    bool uses_gzip;  /* compress what is sent */
+    bool skips_gzip; /* but not what is sent now */
     bool has_sent_headers;
     bool is_deferred; /* HTTP/2 waits for us to say that there is more */
     bool was_full;

@@ -215,7 +215,7 @@ peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_err
     peg_error error;
     uint8_t *room;
 
-    if (stream->uses_gzip)
+    if (stream->uses_gzip && !stream->skips_gzip)
         return send_gzip(stream, message, reterr);
     room = grpc_stream_reserve(stream, message.len, &error);
     if (!room) {
