@@ -262,7 +262,7 @@ peg_status net_endpoint_parse(peg_str text, struct net_endpoint *ret_endpoint, p
 static peg_status read_listed(peg_str text, sa_family_t family, struct net_endpoint *ret_endpoint,
                               peg_error *reterr)
 {
-    struct net_endpoint endpoint;
+    struct net_endpoint endpoint = {0};
     struct net_address address;
     const peg_status status = read_host_and_port(text, &endpoint, reterr);
 

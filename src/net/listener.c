@@ -125,9 +125,13 @@ static void serve(struct net_listener *listener, struct net_loop *loop, int fd)
 {
     struct net_stream *stream;
     peg_error error;
+    const peg_status status =
+        net_stream_take(loop, fd, &listener->options.stream, &no_events, NULL, &stream, &error);
 
-    if (net_stream_take(loop, fd, &listener->options.stream, &no_events, NULL, &stream, &error)) {
-        peg__log(PEG_LOG_WARN, error.code, "a connection was dropped: %s", error.message);
+    if (status) {
+        /* A peer that is gone already is nothing to be told of, and could fill the log. */
+        peg__log(status == PEG_EIO ? PEG_LOG_DEBUG : PEG_LOG_WARN, error.code,
+                 "a connection was dropped: %s", error.message);
         on_connection_gone(listener);
         return;
     }
@@ -406,6 +410,7 @@ static struct net_listener *begin(struct net_listener *listener, struct net_list
     return listener;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
 peg_status net_listen(struct net_loops *loops, const struct net_address *address,
                       const struct net_listener_options *options, net_accept_fn on_stream,
                       void *user, struct net_listener **ret_listener, peg_error *reterr)
@@ -427,6 +432,7 @@ peg_status net_listen(struct net_loops *loops, const struct net_address *address
     return PEG_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
 peg_status net_listen_on(struct net_loops *loops, int fd,
                          const struct net_listener_options *options, net_accept_fn on_stream,
                          void *user, struct net_listener **ret_listener, peg_error *reterr)

@@ -28,17 +28,17 @@ typedef void (*net_accept_fn)(void *user, struct net_stream *stream);
 peg_status net_listen(struct net_loops *loops, const struct net_address *address,
                       const struct net_listener_options *options, net_accept_fn on_stream,
                       void *user, struct net_listener **ret_listener, peg_error *reterr);
-/* The same on a socket that listens already: it is the listener's then. */
+/* The same on a socket that listens already: it is the listener's then, but not on failure. The
+ * file of a unix socket stays: it is somebody else's. */
 peg_status net_listen_on(struct net_loops *loops, int fd,
                          const struct net_listener_options *options, net_accept_fn on_stream,
                          void *user, struct net_listener **ret_listener, peg_error *reterr);
-/* Any thread but the loops' own. Accepts nothing more when it returns; on_stream is not running.
- * Connections live on. A unix socket's file is removed. */
+/* Any thread but the loops' own; before the loops end or after. Accepts nothing more when it
+ * returns; on_stream is not running. Connections live on. A unix socket's file is removed. */
 struct net_listener *net_listener_free(struct net_listener *listener);
 /* Where it listens, with the port that was chosen; borrowed. */
 const struct net_address *net_listener_address(const struct net_listener *listener);
-/* Called when a stream that came from the listener has ended, so that max_connections holds:
- * net/stream.c does so itself. Connections that are open now. */
+/* Any thread. Connections that are open now, or on their way to their loop. */
 size_t net_listener_n_connections(const struct net_listener *listener);
 
 /* Sockets that systemd (or who else speaks LISTEN_FDS and LISTEN_PID) handed to this process:

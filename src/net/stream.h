@@ -6,9 +6,11 @@
  * Bytes in both directions: a TCP or unix socket, with or without TLS. Owned by one loop, whose
  * thread alone may touch it.
  *
- * The owner hears on_open once (at once for a plain accepted socket), then bytes, and at the end
- * on_closed, exactly once and last: the stream is gone when it returns. An owner that ends it
- * itself, by net_stream_close() or net_stream_drop(), hears nothing more.
+ * The owner hears on_open once, then bytes, and at the end on_closed, exactly once and last: the
+ * stream is gone when it returns. No event is told from within a call of the owner's. A plain
+ * socket that was taken is open from the start, so it may be written to at once; its on_open comes
+ * at the end of the same round. An owner that ends the stream itself, by net_stream_close() or
+ * net_stream_drop(), hears nothing more, and may do so in any event.
  *
  * Writes go out at once as far as the socket takes them. What it does not take waits in a queue
  * of at most max_queue bytes; while anything waits, net_stream_is_blocked() is true, and an owner
@@ -28,8 +30,10 @@ struct net_stream_events {
     void (*on_bytes)(void *user, const uint8_t *bytes, size_t len);
     /* Nothing waits to be written any more. May be NULL. */
     void (*on_drained)(void *user);
-    /* The peer ended it (error->code is E_STREAM_ENDED, PEG_ECANCELED), or it broke (PEG_EIO), or
-     * a limit or time was passed (PEG_ELIMIT, PEG_ETIMEOUT). */
+    /* The peer ended it (error->code is E_STREAM_ENDED, PEG_ECANCELED; what waits is still sent to
+     * it for linger_ms), or its loop ends (E_LOOP_ENDED, PEG_ECANCELED), or it broke (PEG_EIO:
+     * E_STREAM with the system's words, or E_TLS), or a limit or time was passed (PEG_ELIMIT,
+     * PEG_ETIMEOUT), or there was no memory (PEG_ENOMEM). */
     void (*on_closed)(void *user, const peg_error *error);
 };
 
@@ -54,9 +58,10 @@ peg_status net_stream_connect(struct net_loop *loop, const struct net_address *a
 void net_stream_set_events(struct net_stream *stream, const struct net_stream_events *events,
                            void *user);
 
-/* Copies what cannot go out at once. PEG_ELIMIT (E_WRITE_QUEUE_FULL): nothing was taken.
- * PEG_EIO: the socket broke; on_closed follows in this round or the next. PEG_ESTATE before
- * on_open. */
+/* Copies what cannot go out at once. PEG_ELIMIT (E_WRITE_QUEUE_FULL): with what waits these would
+ * be more than max_queue bytes; nothing was taken. PEG_EIO: the socket broke; on_closed follows in
+ * this round or the next, after the bytes that the peer sent before. PEG_ENOMEM: nothing was taken,
+ * or, if a part had gone out already, on_closed follows. PEG_ESTATE before it is open. */
 peg_status net_stream_write(struct net_stream *stream, const uint8_t *bytes, size_t len,
                             peg_error *reterr);
 bool net_stream_is_blocked(const struct net_stream *stream);
@@ -66,7 +71,9 @@ size_t net_stream_queued(const struct net_stream *stream);
 void net_stream_pause(struct net_stream *stream);
 void net_stream_resume(struct net_stream *stream);
 
-/* Sends what waits (for at most linger_ms), then closes. No event comes any more. */
+/* Sends what waits, says that it ends and waits for the peer to do the same (all of it for at most
+ * linger_ms), so that the last bytes are not lost; then closes. No event comes any more. One that
+ * is not open is dropped. */
 void net_stream_close(struct net_stream *stream);
 /* Closes now. No event comes any more; right in any state. */
 void net_stream_drop(struct net_stream *stream);

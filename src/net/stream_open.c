@@ -113,15 +113,16 @@ static peg_status take(struct net_loop *loop, int fd, const struct net_stream_op
     return make(loop, fd, &peer, options, ret_stream, reterr);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
 peg_status net_stream_take(struct net_loop *loop, int fd, const struct net_stream_options *options,
                            const struct net_stream_events *events, void *user,
                            struct net_stream **ret_stream, peg_error *reterr)
 {
     const struct net_stream_options *opts = options ? options : &default_options;
-    struct net_stream *stream;
+    struct net_stream *stream = NULL;
     const peg_status status = take(loop, fd, opts, &stream, reterr);
 
-    if (status) {
+    if (!stream) {
         close(fd);
         return status;
     }
@@ -167,6 +168,7 @@ static int start_connecting(int fd, const struct net_address *address)
     return errno;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
 peg_status net_stream_connect(struct net_loop *loop, const struct net_address *address,
                               const struct net_stream_options *options,
                               const struct net_stream_events *events, void *user,
@@ -174,7 +176,7 @@ peg_status net_stream_connect(struct net_loop *loop, const struct net_address *a
 {
     const struct net_stream_options *opts = options ? options : &default_options;
     const int family = address->at.any.sa_family;
-    struct net_stream *stream;
+    struct net_stream *stream = NULL;
     peg_status status;
     int why;
     const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -184,7 +186,7 @@ peg_status net_stream_connect(struct net_loop *loop, const struct net_address *a
     if (family != AF_UNIX)
         set_tcp_options(fd);
     status = make(loop, fd, address, opts, &stream, reterr);
-    if (status) {
+    if (!stream) {
         close(fd);
         return status;
     }

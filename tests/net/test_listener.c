@@ -301,7 +301,7 @@ static void on_log(peg_log_level level, const char *code, const char *message, v
         TELL(w, w->n_logged++);
 }
 
-/* Without a descriptor for it a connection waits, and comes in when there is one again. */
+/* Nothing is accepted, it is told once, and goes on when there are descriptors again. */
 TEST(a_process_without_descriptors_accepts_later)
 {
     enum { MAX_FILLERS = 4096 };
@@ -328,6 +328,8 @@ TEST(a_process_without_descriptors_accepts_later)
 
     while (n > 0)
         close(fillers[--n]);
+    close(fd); /* it came in meanwhile, but under valgrind it was lost */
+    fd = connect_to(&w);
     check_echo(fd);
     CHECK_INT(w.n_logged, 1);
     CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -557,6 +559,57 @@ TEST(loops_may_end_before_the_listener)
     for (size_t i = 0; i < 8; i++)
         close(fds[i]);
     CHECK(rmdir(w.folder) == 0);
+}
+
+/* ---- out of memory ------------------------------------------------------------------------ */
+
+struct failing {
+    struct net_message message; /* first */
+    struct world *world;
+    unsigned nth;
+    bool is_set;
+};
+
+static void on_failing(struct net_message *message)
+{
+    struct failing *failing = (struct failing *)(void *)message;
+
+    peg__mem_fail_at(failing->nth);
+    TELL(failing->world, failing->is_set = true);
+}
+
+/* On the thread that accepts. */
+static void fail_at(struct world *w, unsigned nth)
+{
+    struct failing failing = {.message = {.fn = on_failing}, .world = w, .nth = nth};
+
+    net_loop_post(net_loops_at(w->loops, 0), &failing.message);
+    AWAIT(w, failing.is_set);
+}
+
+TEST(a_connection_without_memory_is_closed_and_the_next_one_is_not)
+{
+    for (unsigned n_loops = 1; n_loops <= 2; n_loops++) {
+        struct world w;
+        char byte;
+        int fd;
+
+        world_init(&w, n_loops);
+        listen_on_loopback(&w, NULL);
+        fail_at(&w, 1);
+        for (unsigned i = 0; i < n_loops; i++) {
+            fd = connect_to(&w);
+            CHECK_INT(read(fd, &byte, 1), 0);
+            close(fd);
+        }
+        fail_at(&w, 0);
+        check_echo(fd = connect_to(&w));
+        CHECK_INT(w.n_streams, 1);
+        CHECK_INT(net_listener_n_connections(w.listener), 1);
+        close(fd);
+        AWAIT(&w, w.n_closed == 1);
+        world_done(&w);
+    }
 }
 
 TORTURE(listening_survives_any_allocation_failure)
