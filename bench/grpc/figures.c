@@ -10,7 +10,7 @@ static unsigned bucket_of(uint64_t ns)
 {
     unsigned shift = 0;
 
-    while (ns >> shift >= 2 * HISTOGRAM_SUB)
+    while (ns >> shift >= 2ULL * HISTOGRAM_SUB)
         shift++;
     unsigned bucket = (unsigned)(ns >> shift) + shift * HISTOGRAM_SUB;
     return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;

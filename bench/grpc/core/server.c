@@ -203,7 +203,7 @@ static void step(struct call *call, bool is_ok)
 static char *read_file(const char *path)
 {
     char *text = calloc(1, MAX_PEM);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(path, "re");
     if (!text || !file || fread(text, 1, MAX_PEM - 1, file) == 0)
         fail("the certificate or its key cannot be read");
     fclose(file);
