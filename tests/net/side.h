@@ -25,6 +25,7 @@ struct side {
     enum side_act at_bytes;
     enum side_act at_drained;
     peg_status written; /* of an echo */
+    unsigned n_late;    /* events after the end */
 };
 
 static void side_act(struct side *side, enum side_act act, const uint8_t *bytes, size_t len)
@@ -49,6 +50,7 @@ static void side_on_open(void *user)
     struct side *side = (struct side *)user;
 
     side->n_opened++;
+    side->n_late += !side->stream;
     side_act(side, side->at_open, (const uint8_t *)"hello", 5);
 }
 
@@ -57,6 +59,7 @@ static void side_on_bytes(void *user, const uint8_t *bytes, size_t len)
     struct side *side = (struct side *)user;
 
     side->n_bytes++;
+    side->n_late += !side->stream;
     peg__buf_add(&side->got, bytes, len);
     side_act(side, side->at_bytes, bytes, len);
 }
@@ -66,6 +69,7 @@ static void side_on_drained(void *user)
     struct side *side = (struct side *)user;
 
     side->n_drained++;
+    side->n_late += !side->stream;
     side_act(side, side->at_drained, (const uint8_t *)"more", 4);
 }
 
@@ -74,6 +78,7 @@ static void side_on_closed(void *user, const peg_error *error)
     struct side *side = (struct side *)user;
 
     side->n_closed++;
+    side->n_late += !side->stream;
     side->error = *error;
     side->stream = NULL;
     net_loop_stop(side->loop);

@@ -388,6 +388,92 @@ TEST(writing_to_a_peer_that_is_gone_fails)
     world_done(&w);
 }
 
+/* ---- anything at any time ------------------------------------------------------------------ */
+
+static uint32_t random_state = 1;
+
+static uint32_t draw(uint32_t n)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state % n;
+}
+
+static void write_some(struct side *side, size_t *n_sent)
+{
+    static uint8_t bytes[100000];
+    const size_t len = draw(sizeof(bytes));
+
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (uint8_t)((*n_sent + i) * 31 >> 3);
+    if (net_stream_write(side->stream, bytes, len, NULL) == PEG_OK)
+        *n_sent += len;
+}
+
+static void do_something(struct side *side, size_t *n_sent)
+{
+    static const enum side_act acts[] = {SIDE_PAUSE, SIDE_CLOSE, SIDE_DROP};
+    const uint32_t what = draw(60);
+
+    if (what < 30)
+        write_some(side, n_sent);
+    else if (what < 40)
+        net_stream_pause(side->stream);
+    else if (what < 57)
+        net_stream_resume(side->stream);
+    else if (what < 59)
+        side->at_bytes = acts[draw(3)];
+    else
+        side_act(side, acts[1 + draw(2)], NULL, 0);
+}
+
+static void check_prefix(const struct side *side, size_t n_sent)
+{
+    CHECK(side->got.len <= n_sent);
+    for (size_t i = 0; i < side->got.len; i++)
+        if ((uint8_t)side->got.ptr[i] != (uint8_t)(i * 31 >> 3))
+            T_FAIL("byte %zu differs", i);
+    CHECK_INT(side->n_late, 0);
+    CHECK(side->n_closed <= 1);
+    CHECK(side->n_opened <= 1);
+}
+
+static void live_through_anything(bool has_tls)
+{
+    struct world w;
+    size_t n_sent[2] = {0};
+    int fds[2];
+
+    CHECK_INT(world_begin(&w), PEG_OK);
+    if (has_tls) {
+        CHECK_INT(connect_both(&w, "localhost"), PEG_OK);
+    } else {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+        CHECK_INT(take(&w, &w.server, fds[0], NULL), PEG_OK);
+        CHECK_INT(take(&w, &w.client, fds[1], NULL), PEG_OK);
+    }
+    for (unsigned i = 0; i < 200 && (w.server.stream || w.client.stream); i++) {
+        if (w.server.stream)
+            do_something(&w.server, &n_sent[0]);
+        if (w.client.stream)
+            do_something(&w.client, &n_sent[1]);
+        run_rounds(w.loop, draw(3));
+    }
+    w.loop = net_loop_free(w.loop);
+    check_prefix(&w.server, n_sent[1]);
+    check_prefix(&w.client, n_sent[0]);
+    world_done(&w);
+}
+
+TEST(streams_live_through_anything_in_any_order)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        random_state = i + 1;
+        live_through_anything(i % 2);
+    }
+}
+
 /* ---- out of memory ------------------------------------------------------------------------ */
 
 /* From the first byte to an echo. Memory that is missing ends a stream, or a call says so. */
