@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "grpc/message.h"
 #include "grpc/server_internal.h"
@@ -151,7 +152,6 @@ peg_status grpc__call_send_headers(struct grpc_call *call, peg_error *reterr)
             return peg__fail_nomem(reterr);
         headers = (struct grpc_block){.fields = block.fields, .n = block.n};
     }
-    call->conn->has_answered = true;
     return grpc_stream_respond(&call->stream, &headers, false, reterr);
 }
 
@@ -190,7 +190,6 @@ peg_status grpc__call_send_end(struct grpc_call *call)
     const struct grpc_block *trailers;
     peg_status failed;
 
-    call->conn->has_answered = true;
     if (!stream->has_sent_headers && stream->out.len == 0)
         return send_end_alone(call);
     trailers = is_plain ? &ok_block : new_trailers(call);
@@ -238,7 +237,6 @@ peg_status grpc_call_send(struct grpc_call *call, peg_str message, peg_error *re
         status = grpc__call_send_headers(call, reterr);
     if (status)
         return status;
-    call->conn->has_answered = true;
     return grpc_stream_send(&call->stream, message, reterr);
 }
 
@@ -246,7 +244,7 @@ peg_status grpc_call_send(struct grpc_call *call, peg_str message, peg_error *re
 static peg_status send_packed(struct grpc_call *call, const struct ProtobufCMessage *message,
                               size_t len, peg_error *reterr)
 {
-    uint8_t *bytes = peg__arena_alloc(&call->message_arena, len);
+    PEG_CLEANUP(peg__freep) uint8_t *bytes = peg__alloc(len);
 
     if (!bytes)
         return peg__fail_nomem(reterr);
@@ -264,7 +262,6 @@ peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufC
 
     if (status)
         return status;
-    call->conn->has_answered = true;
     if (call->stream.uses_gzip && !call->stream.skips_gzip)
         return send_packed(call, message, len, reterr);
     room = grpc_stream_reserve(&call->stream, len, &error);

@@ -260,9 +260,9 @@ static void on_ping(void *user)
                           now < peg__clock_after_ms(conn->pinged_ns, options_of(conn)->min_ping_ms);
 
     conn->pinged_ns = now;
-    if (!is_early || conn->has_answered) {
+    /* Clients that measure the line send a ping for what they receive. */
+    if (grpc_session_has_said_more(conn->session) || !is_early) {
         conn->n_strikes = 0;
-        conn->has_answered = false;
         return;
     }
     if (++conn->n_strikes <= PEG_LIMIT_GRPC_PING_STRIKES)

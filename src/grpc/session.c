@@ -126,8 +126,10 @@ static peg_status fail_feed(const struct grpc_session *session, ssize_t h2_error
 {
     if (h2_error == NGHTTP2_ERR_FLOODED || session->is_flooded)
         return peg__fail(reterr, PEG_ELIMIT, "E_HTTP2_LIMIT",
-                         "the peer sends frames that bring nobody further, more of them than a "
-                         "connection may (PEG_LIMIT_GRPC_IDLE_FRAMES)");
+                         "the peer sends frames that bring nobody further, wrong ones, or headers "
+                         "that are far too large, more than a connection may "
+                         "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES, "
+                         "PEG_LIMIT_GRPC_INVALID_FRAMES, PEG_LIMIT_GRPC_HEADER_BYTES)");
     return peg__fail(reterr, PEG_EPARSE, "E_HTTP2", "this is no HTTP/2: %s",
                      nghttp2_strerror((int)h2_error));
 }
@@ -139,12 +141,14 @@ peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes,
 
     if (grpc__session_is_lost(session))
         return peg__fail_nomem(reterr);
+    session->n_idle_bytes += len;
     session->n_busy++;
     n = nghttp2_session_mem_recv(session->h2, bytes, len);
     session->n_busy--;
     if (grpc__session_is_lost(session))
         return peg__fail_nomem(reterr);
-    if (n >= 0)
+    session->is_flooded |= session->n_idle_bytes > PEG_LIMIT_GRPC_IDLE_BYTES;
+    if (n >= 0 && !session->is_flooded)
         return PEG_OK;
     nghttp2_session_terminate_session(session->h2, session->is_flooded || n == NGHTTP2_ERR_FLOODED
                                                        ? NGHTTP2_ENHANCE_YOUR_CALM
@@ -245,6 +249,14 @@ uint32_t grpc_session_peer_max_streams(const struct grpc_session *session)
 {
     return nghttp2_session_get_remote_settings(session->h2,
                                                NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+bool grpc_session_has_said_more(struct grpc_session *session)
+{
+    const bool has_said_more = session->has_said_more;
+
+    session->has_said_more = false;
+    return has_said_more;
 }
 
 size_t grpc_session_held(const struct grpc_session *session)

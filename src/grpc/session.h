@@ -66,6 +66,8 @@ bool grpc_session_is_over(const struct grpc_session *session);
 void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,
                          const char *why);
 void grpc_session_ping(struct grpc_session *session);
+/* Have headers, bytes of messages or trailers gone out since this was last asked? */
+bool grpc_session_has_said_more(struct grpc_session *session);
 size_t grpc_session_n_streams(const struct grpc_session *session);
 /* Client: how many streams the peer lets us have open. */
 uint32_t grpc_session_peer_max_streams(const struct grpc_session *session);

@@ -30,8 +30,12 @@ struct grpc_session {
     unsigned n_busy; /* feeds, pulls and deliveries that are running */
     struct grpc__guard *guards;
     unsigned n_idle_frames; /* in a row, that bring nobody further */
+    size_t n_idle_bytes;    /* fed meanwhile; nghttp2 does not tell of frames it does not know */
+    unsigned n_invalid_frames;
+    size_t block_bytes; /* of the fields of the block that is coming */
     bool is_flooded;
-    bool has_goaway; /* ours, the final one */
+    bool has_said_more; /* see grpc_session_has_said_more() */
+    bool has_goaway;    /* ours, the final one */
     /* What nghttp2 handed out and had no room. */
     const uint8_t *left;
     size_t left_len;

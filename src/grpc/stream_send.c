@@ -102,6 +102,7 @@ peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_blo
         return fail_h2(failed, reterr);
     stream->has_sent_headers = true;
     stream->local_ended = is_last;
+    stream->session->has_said_more = true;
     grpc__session_output(stream->session);
     return PEG_OK;
 }
@@ -253,6 +254,7 @@ static int submit_trailers(struct grpc_stream *stream)
     nghttp2_nv on_stack[FIELDS_ON_STACK];
     const nghttp2_nv *nva = to_nva(stream, stream->trailers, on_stack);
 
+    stream->session->has_said_more = true;
     return nva ? nghttp2_submit_trailer(stream->session->h2, stream->id, nva, stream->trailers->n)
                : NGHTTP2_ERR_NOMEM;
 }
@@ -279,6 +281,7 @@ ssize_t grpc__stream_read(struct grpc_stream *stream, size_t max, uint32_t *flag
 void grpc__stream_took(struct grpc_stream *stream, size_t n)
 {
     stream->session->n_idle_frames = 0;
+    stream->session->has_said_more = true;
     stream->session->queued -= n;
     stream->out_sent += n;
     if (pending(stream) == 0) {
