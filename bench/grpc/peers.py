@@ -72,7 +72,7 @@ def js(build):
 def tonic(build):
     if not shutil.which("cargo"):
         return Server("tonic", reason="there is no cargo on the PATH")
-    made = subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"], cwd=SOURCE / "tonic", capture_output=True,
+    made = subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=SOURCE / "tonic", capture_output=True,
                           text=True, env=os.environ | {"CARGO_TARGET_DIR": str(build / "tonic")})
     if made.returncode:
         return Server("tonic", reason="cargo build failed: " + last_words(made))
