@@ -98,18 +98,18 @@ static void close_listeners(struct grpc_server *server)
     server->n_listeners = 0;
 }
 
-/* False if it took longer. */
-static bool wait_until_empty(struct grpc_server *server, int64_t until_ns)
+/* Until every home has counted itself; false if it took longer. */
+static bool wait_for_homes(struct grpc_server *server, const unsigned *n_homes, int64_t until_ns)
 {
     const peg_clock *clock = peg_clock_system();
-    bool is_empty;
+    bool are_all;
 
     pthread_mutex_lock(&server->lock);
-    while (server->n_empty_homes < server->n_homes && peg_clock_mono_ns(clock) < until_ns)
+    while (*n_homes < server->n_homes && peg_clock_mono_ns(clock) < until_ns)
         peg__clock_wait(clock, &server->changed, &server->lock, until_ns);
-    is_empty = server->n_empty_homes == server->n_homes;
+    are_all = *n_homes == server->n_homes;
     pthread_mutex_unlock(&server->lock);
-    return is_empty;
+    return are_all;
 }
 
 bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms)
@@ -117,7 +117,8 @@ bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms)
     close_listeners(server);
     for (unsigned i = 0; i < server->n_homes; i++)
         net_loop_post(server->homes[i].loop, &server->homes[i].drain);
-    return wait_until_empty(server, peg__clock_in_ms(peg_clock_system(), drain_ms));
+    return wait_for_homes(server, &server->n_empty_homes,
+                          peg__clock_in_ms(peg_clock_system(), drain_ms));
 }
 
 struct grpc_server *grpc_server_free(struct grpc_server *server)
@@ -127,7 +128,8 @@ struct grpc_server *grpc_server_free(struct grpc_server *server)
     close_listeners(server);
     for (unsigned i = 0; i < server->n_homes; i++)
         net_loop_post(server->homes[i].loop, &server->homes[i].drop);
-    wait_until_empty(server, INT64_MAX);
+    /* Not only until they are empty: the message itself lies in the home. */
+    wait_for_homes(server, &server->n_dropped_homes, INT64_MAX);
     for (unsigned i = 0; i < server->n_homes; i++)
         grpc__home_free(&server->homes[i]);
     for (size_t i = 0; i < server->n_services; i++)

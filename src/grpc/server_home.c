@@ -116,6 +116,10 @@ void grpc__home_drop(struct net_message *message)
     while (home->conns)
         grpc__conn_drop(home->conns);
     tell_empty(home);
+    pthread_mutex_lock(&home->server->lock);
+    home->server->n_dropped_homes++;
+    pthread_cond_signal(&home->server->changed);
+    pthread_mutex_unlock(&home->server->lock);
 }
 
 void grpc__home_free(struct grpc__home *home)

@@ -71,7 +71,8 @@ struct grpc_server {
     unsigned n_homes;
     pthread_mutex_t lock; /* for what follows, and the listeners */
     pthread_cond_t changed;
-    unsigned n_empty_homes; /* that drain and have no connection */
+    unsigned n_empty_homes;   /* that drain and have no connection */
+    unsigned n_dropped_homes; /* whose thread does not touch them any more */
 };
 
 /* One connection. Owned by its home. What may be pending: the flush, the timer; grpc__conn_drop()
