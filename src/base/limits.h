@@ -354,6 +354,10 @@ enum {
     PEG_LIMIT_GRPC_RESETS = 2000,
     /* Frames in a row that carry neither a call nor a message: each costs some 100 ns. */
     PEG_LIMIT_GRPC_IDLE_FRAMES = 10000,
+    /* And the bytes of such, known to anybody or not. */
+    PEG_LIMIT_GRPC_IDLE_BYTES = 1 << 20,
+    /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
+    PEG_LIMIT_GRPC_INVALID_FRAMES = 2000,
     /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed
      * sooner. */
     PEG_LIMIT_GRPC_KEEPALIVE_MS = 60000,

@@ -16,6 +16,19 @@ static struct grpc_stream *find(nghttp2_session *h2, int32_t id)
     return nghttp2_session_get_stream_user_data(h2, id);
 }
 
+/* The peer sends too much of something: this is the end of the connection. */
+static int flooded(struct grpc_session *session)
+{
+    session->is_flooded = true;
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static void made_progress(struct grpc_session *session)
+{
+    session->n_idle_frames = 0;
+    session->n_idle_bytes = 0;
+}
+
 /* Frames that carry neither a call nor a message: a peer that sends nothing else costs us time
  * for nothing. Those that it needs for what we send are forgiven by stream.c. */
 static int begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *hd, void *user)
@@ -23,14 +36,20 @@ static int begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *hd, void *us
     struct grpc_session *session = user;
 
     (void)h2;
-    if (hd->type == NGHTTP2_HEADERS || (hd->type == NGHTTP2_DATA && hd->length > 0)) {
-        session->n_idle_frames = 0;
-        return 0;
-    }
-    if (++session->n_idle_frames <= PEG_LIMIT_GRPC_IDLE_FRAMES)
-        return 0;
-    session->is_flooded = true;
-    return NGHTTP2_ERR_CALLBACK_FAILURE;
+    (void)hd;
+    return ++session->n_idle_frames <= PEG_LIMIT_GRPC_IDLE_FRAMES ? 0 : flooded(session);
+}
+
+/* Frames for which a stream is reset or refused. The peer that makes us reset its streams gets
+ * no further than the one that resets them itself. */
+static int invalid_frame(nghttp2_session *h2, const nghttp2_frame *frame, int h2_error, void *user)
+{
+    struct grpc_session *session = user;
+
+    (void)h2;
+    (void)frame;
+    (void)h2_error;
+    return ++session->n_invalid_frames <= PEG_LIMIT_GRPC_INVALID_FRAMES ? 0 : flooded(session);
 }
 
 /* ---- headers ------------------------------------------------------------------------------------
@@ -42,8 +61,10 @@ static int begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *
     const int32_t id = frame->hd.stream_id;
     struct grpc_stream *stream = find(h2, id);
 
+    session->block_bytes = 0;
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
+    made_progress(session);
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         stream = session->events->on_stream(session->user);
         if (!stream)
@@ -57,18 +78,42 @@ static int begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *
     return 0;
 }
 
+/* A block that is too large is answered, but not read to its end whatever that may be: with HPACK
+ * one byte can stand for thousands, and each of them is looked at. */
+static int count_field(struct grpc_session *session, size_t name_len, size_t value_len)
+{
+    enum { FIELD_BYTES = 32, MAX_TIMES = 4 }; /* as HTTP/2 counts */
+
+    session->block_bytes += name_len + value_len + FIELD_BYTES;
+    return session->block_bytes / MAX_TIMES <= session->options.max_header_bytes ? 0
+                                                                                 : flooded(session);
+}
+
+static int invalid_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+                          size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                          void *user)
+{
+    (void)h2;
+    (void)frame;
+    (void)name;
+    (void)value;
+    (void)flags;
+    return count_field(user, name_len, value_len);
+}
+
 static int header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
                   size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
                   void *user)
 {
-    const struct grpc_session *session = user;
+    struct grpc_session *session = user;
     struct grpc_stream *stream = find(h2, frame->hd.stream_id);
+    const int failed = count_field(session, name_len, value_len);
     peg_error error;
     peg_status status;
 
     (void)flags;
-    if (!stream || stream->is_broken)
-        return 0;
+    if (failed || !stream || stream->is_broken)
+        return failed;
     /* What a client sends behind its messages means nothing in gRPC. */
     if (stream->has_head && !session->options.is_client)
         return 0;
@@ -146,7 +191,7 @@ static int data_came(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8
     struct grpc_stream *stream = find(h2, id);
 
     (void)flags;
-    (void)user;
+    made_progress(user);
     /* The connection's window is never what a stream waits for; see max_held. */
     if (nghttp2_session_consume_connection(h2, len))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -211,6 +256,8 @@ void grpc__session_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, invalid_header);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, invalid_frame);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame_came);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data_came);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_ended);

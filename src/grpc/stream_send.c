@@ -281,6 +281,7 @@ ssize_t grpc__stream_read(struct grpc_stream *stream, size_t max, uint32_t *flag
 void grpc__stream_took(struct grpc_stream *stream, size_t n)
 {
     stream->session->n_idle_frames = 0;
+    stream->session->n_idle_bytes = 0;
     stream->session->has_said_more = true;
     stream->session->queued -= n;
     stream->out_sent += n;
