@@ -41,28 +41,32 @@ static peg_status check_options(const struct grpc_channel_options *options, peg_
     return PEG_OK;
 }
 
-#define DEFAULT(field, value)                                                                      \
-    do {                                                                                           \
-        if (!options->field)                                                                       \
-            options->field = (value);                                                              \
-    } while (0)
-
-static void fill_in(struct grpc_channel_options *options)
+static size_t size_or(size_t size, size_t normal)
 {
-    DEFAULT(max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
-    DEFAULT(max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
-    DEFAULT(stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
-    DEFAULT(session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
-    DEFAULT(max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
-    DEFAULT(max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
-    DEFAULT(max_waiting, PEG_LIMIT_GRPC_WAITING_CALLS);
-    DEFAULT(connect_ms, PEG_LIMIT_NET_OPEN_MS);
-    DEFAULT(backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MS);
-    DEFAULT(max_backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MAX_MS);
-    DEFAULT(keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
-    DEFAULT(resolve_again_ms, PEG_LIMIT_GRPC_RESOLVE_MS);
-    DEFAULT(idle_ms, PEG_LIMIT_GRPC_CHANNEL_IDLE_MS);
-    DEFAULT(n_connections, 1);
+    return size ? size : normal;
+}
+
+static int64_t ms_or(int64_t ms, int64_t normal_ms)
+{
+    return ms ? ms : normal_ms;
+}
+
+static void fill_in(struct grpc_channel_options *o)
+{
+    o->max_message_bytes = size_or(o->max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
+    o->max_header_bytes = size_or(o->max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
+    o->stream_window = (uint32_t)size_or(o->stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
+    o->session_window = (uint32_t)size_or(o->session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
+    o->max_held_bytes = size_or(o->max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
+    o->max_send_bytes = size_or(o->max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
+    o->max_waiting = size_or(o->max_waiting, PEG_LIMIT_GRPC_WAITING_CALLS);
+    o->n_connections = (unsigned)size_or(o->n_connections, 1);
+    o->connect_ms = ms_or(o->connect_ms, PEG_LIMIT_NET_OPEN_MS);
+    o->backoff_ms = ms_or(o->backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MS);
+    o->max_backoff_ms = ms_or(o->max_backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MAX_MS);
+    o->keepalive_timeout_ms = ms_or(o->keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
+    o->resolve_again_ms = ms_or(o->resolve_again_ms, PEG_LIMIT_GRPC_RESOLVE_MS);
+    o->idle_ms = ms_or(o->idle_ms, PEG_LIMIT_GRPC_CHANNEL_IDLE_MS);
 }
 
 static void set_conn_options(struct grpc_channel *channel)

@@ -55,7 +55,7 @@ static void lose(struct grpc_client_conn *conn, const peg_error *error)
     if (grpc_session_is_feeding(conn->session))
         return;
     net_loop_disarm(conn->loop, &conn->timer);
-    conn->events->on_lost(conn->user, conn);
+    conn->options.events->on_lost(conn->options.user, conn);
     release(conn);
 }
 
@@ -149,7 +149,7 @@ static void on_bytes(void *user, const uint8_t *bytes, size_t len)
             lose(conn, &why);
         return;
     }
-    conn->events->on_fed(conn->user);
+    conn->options.events->on_fed(conn->options.user);
     net_loop_later(conn->loop, &conn->flush);
 }
 
@@ -181,14 +181,14 @@ static void on_settings(void *user)
         net_loop_disarm(conn->loop, &conn->timer);
     }
     if (!conn->is_retired)
-        conn->events->on_ready(conn->user, conn);
+        conn->options.events->on_ready(conn->options.user, conn);
 }
 
 static void retire(struct grpc_client_conn *conn, bool is_too_eager)
 {
     if (!conn->is_retired) {
         conn->is_retired = true;
-        conn->events->on_retired(conn->user, conn, is_too_eager);
+        conn->options.events->on_retired(conn->options.user, conn, is_too_eager);
     }
     net_loop_later(conn->loop, &conn->flush); /* there it ends, if it has no streams */
 }
@@ -258,7 +258,6 @@ static void on_timer(struct net_timer *timer)
 
 peg_status grpc_client_conn_new(struct net_loop *loop, const struct net_address *address,
                                 const struct grpc_client_conn_options *options,
-                                const struct grpc_client_conn_events *events, void *user,
                                 struct grpc_client_conn **ret_conn, peg_error *reterr)
 {
     struct grpc_client_conn *conn = peg__alloc_zero(1, sizeof(*conn));
@@ -268,8 +267,6 @@ peg_status grpc_client_conn_new(struct net_loop *loop, const struct net_address 
         return peg__fail_nomem(reterr);
     conn->loop = loop;
     conn->options = *options;
-    conn->events = events;
-    conn->user = user;
     conn->flush.fn = on_flush;
     conn->timer.fn = on_timer;
     net_address_format(address, conn->peer);

@@ -37,14 +37,14 @@ struct grpc_client_conn_options {
     struct net_stream_options stream;
     int64_t keepalive_ms; /* 0: never */
     int64_t keepalive_timeout_ms;
+    const struct grpc_client_conn_events *events;
+    void *user;
 };
 
 /* Owned by its channel. */
 struct grpc_client_conn {
     struct grpc_pick_entry pick; /* first: an entry is its connection */
     struct net_loop *loop;
-    const struct grpc_client_conn_events *events;
-    void *user;
     void *slot; /* whatever its owner hangs here */
     struct grpc_client_conn_options options;
     struct grpc_session *session;
@@ -68,7 +68,6 @@ struct grpc_client_conn {
 /* Begins to connect. PEG_EIO, PEG_ENOMEM. */
 peg_status grpc_client_conn_new(struct net_loop *loop, const struct net_address *address,
                                 const struct grpc_client_conn_options *options,
-                                const struct grpc_client_conn_events *events, void *user,
                                 struct grpc_client_conn **ret_conn, peg_error *reterr);
 /* Right in any state but within its own events: says good-bye if it can, and is gone without a
  * word to its owner. It must have no streams. */

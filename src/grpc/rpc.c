@@ -132,18 +132,19 @@ static void launch(struct grpc_rpc *rpc, const struct grpc_rpc_options *options,
 
 static const struct grpc_rpc_options no_options;
 
+// NOLINTNEXTLINE(readability-function-size): where, what and how, whom to tell, and what comes back
 peg_status grpc_rpc_start(struct grpc_channel *channel, const struct grpc_method *method,
                           const struct grpc_rpc_options *options,
                           const struct grpc_rpc_events *events, void *user,
                           struct grpc_rpc **ret_rpc, peg_error *reterr)
 {
-    struct grpc_rpc *rpc;
+    struct grpc_rpc *rpc = NULL;
     peg_status status;
 
     if (!options)
         options = &no_options;
     status = make(channel, method, options, &rpc, reterr);
-    if (status)
+    if (!rpc)
         return status;
     launch(rpc, options, events, user);
     if (ret_rpc)
@@ -157,13 +158,13 @@ peg_status grpc_rpc_unary(struct grpc_channel *channel, const struct grpc_method
                           const struct grpc_rpc_events *events, void *user,
                           struct grpc_rpc **ret_rpc, peg_error *reterr)
 {
-    struct grpc_rpc *rpc;
+    struct grpc_rpc *rpc = NULL;
     peg_status status;
 
     if (!options)
         options = &no_options;
     status = make(channel, method, options, &rpc, reterr);
-    if (status)
+    if (!rpc)
         return status;
     if (method->input)
         status = grpc_rpc_send_message(rpc, request, reterr);

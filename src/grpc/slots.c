@@ -197,8 +197,8 @@ static void connect_slot(struct grpc__slot *slot)
     peg_error error;
 
     slot->not_before_ns = peg__clock_after_ms(now_ns, grpc_backoff_take_ms(&slot->backoff));
-    if (grpc_client_conn_new(channel->loop, &slot->address, &channel->conn_options, &conn_events,
-                             channel, &slot->conn, &error)) {
+    if (grpc_client_conn_new(channel->loop, &slot->address, &channel->conn_options, &slot->conn,
+                             &error)) {
         fail_slot(slot, &error);
         return;
     }
@@ -432,6 +432,8 @@ peg_status grpc__slots_init(struct grpc_channel *channel, peg_error *reterr)
 {
     const struct grpc_target *target = &channel->target;
 
+    channel->conn_options.events = &conn_events;
+    channel->conn_options.user = channel;
     channel->resolve_timer.fn = on_resolve_timer;
     channel->idle_timer.fn = on_idle_timer;
     grpc_backoff_init(&channel->resolve_backoff, channel->options.backoff_ms,

@@ -238,8 +238,10 @@ static peg_status begin(struct world *w, const struct grpc_method *method, const
     return status;
 }
 
-static peg_status begin_stream(struct world *w, const struct grpc_method *method,
-                               const struct grpc_rpc_options *options, struct outcome *o)
+__attribute__((unused)) static peg_status begin_stream(struct world *w,
+                                                       const struct grpc_method *method,
+                                                       const struct grpc_rpc_options *options,
+                                                       struct outcome *o)
 {
     peg_status status;
 

@@ -6,9 +6,9 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "../t.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "../t.h"
 
 /* ---- a type that contains itself, as protoc-c would write it --------------------------------
  *
