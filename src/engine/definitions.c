@@ -46,7 +46,7 @@ peg_status peg_provider_from_name(peg_str name, peg_provider *ret_provider, peg_
 /* ---- one definition --------------------------------------------------------------------- */
 
 struct definition {
-    peg_str name;                /* empty: none, or no string */
+    const peg_json *name;        /* a string; empty: none, or no string */
     const peg_json *description; /* NULL: none */
     const peg_json *parameters;  /* NULL: any object */
     const peg_json *examples;
@@ -82,7 +82,7 @@ static void take_member(struct definition *d, const peg_json *key)
     const peg_json *value = unless_null(key + 1);
 
     if (peg__str_is(name, "name") && value && value->kind == PEG_JSON_STRING)
-        d->name = peg_json_str(value);
+        d->name = value;
     else if (peg__str_is(name, "description"))
         d->description = value;
     else if (peg__str_is(name, "parameters"))
@@ -96,7 +96,8 @@ static void take_member(struct definition *d, const peg_json *key)
 /* What is null, empty or says nothing is as good as missing. */
 static struct definition read_definition(const peg_json *value)
 {
-    struct definition d = {.name = peg__str("")};
+    static const peg_json no_name = {.kind = PEG_JSON_STRING, .u.ptr = ""};
+    struct definition d = {.name = &no_name};
 
     if (value->kind != PEG_JSON_OBJECT)
         return d;
@@ -113,7 +114,7 @@ static struct definition read_definition(const peg_json *value)
 static const char *find_fault(const struct definition *d, const char **ret_member)
 {
     *ret_member = "/name";
-    if (d->name.len == 0)
+    if (d->name->len == 0)
         return "give it a \"name\", a string that is not empty";
     *ret_member = "/description";
     if (d->description && d->description->kind != PEG_JSON_STRING)
@@ -170,12 +171,14 @@ static void tell_tool(struct peg__render *r, const struct definition *d, peg_str
 
 static void write_head(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    peg__put(r->out, PEG__LIT("\"name\":"));
-    r->out->needs_comma = false;
-    peg__out_string(r->out, wire);
+    peg__put_before(r->out, "\"name\":");
+    if (wire.ptr == d->name->u.ptr)
+        peg__put_string(r->out, d->name);
+    else
+        peg__out_string(r->out, wire);
     if (d->description) {
         peg__put_kw(r->out, PEG__KW_DESCRIPTION);
-        peg__put_value(r->out, d->description);
+        peg__put_string(r->out, d->description);
     }
 }
 
@@ -187,32 +190,30 @@ static void write_openai_parameters(struct peg__render *r, bool says_not_strict)
     const size_t len = buf->len;
     bool is_strict = r->options->strict;
 
-    peg__out_key(r->out, "parameters");
+    peg__put_before(r->out, "\"parameters\":");
     r->start = buf->len;
     if (is_strict && !peg__schema_write_strict(r)) {
         is_strict = false;
         if (!buf->status) {
             buf->len = len;
             *r->out = before;
-            peg__out_key(r->out, "parameters");
+            peg__put_before(r->out, "\"parameters\":");
         }
     }
     if (!is_strict)
         peg__schema_write_plain(r);
-    if (is_strict || says_not_strict || r->options->strict) {
-        peg__out_key(r->out, "strict");
-        peg__out_bool(r->out, is_strict);
-    }
+    if (is_strict)
+        peg__put(r->out, PEG__LIT("\"strict\":true"));
+    else if (says_not_strict || r->options->strict)
+        peg__put(r->out, PEG__LIT("\"strict\":false"));
 }
 
 static void write_chat(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    peg__put(r->out, PEG__LIT("\"type\":\"function\""));
-    peg__out_key(r->out, "function");
-    peg__out_object(r->out);
+    peg__put_before(r->out, "\"type\":\"function\",\"function\":{");
     write_head(r, d, wire);
     write_openai_parameters(r, false);
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
 }
 
 /* Responses take a function for strict unless it says otherwise. */
@@ -226,7 +227,7 @@ static void write_responses(struct peg__render *r, const struct definition *d, p
 static void write_anthropic(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     write_head(r, d, wire);
-    peg__out_key(r->out, "input_schema");
+    peg__put_before(r->out, "\"input_schema\":");
     peg__schema_write_plain(r);
 }
 
@@ -242,7 +243,7 @@ static void write_gemini(struct peg__render *r, const struct definition *d, peg_
 
 static void write_tool(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    peg__out_object(r->out);
+    peg__put_open(r->out, "{");
     switch (r->options->provider) {
     case PEG_PROVIDER_OPENAI_CHAT:
         write_chat(r, d, wire);
@@ -257,12 +258,12 @@ static void write_tool(struct peg__render *r, const struct definition *d, peg_st
         write_gemini(r, d, wire);
         break;
     }
-    peg__out_end_object(r->out);
+    peg__put_close(r->out, "}");
 }
 
 static void begin_tool(struct peg__render *r, const struct definition *d)
 {
-    r->tool = d->name;
+    r->tool = peg_json_str(d->name);
     r->root = d->parameters;
     r->start = r->out->buf->len;
     r->depth = 0;
@@ -288,7 +289,7 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
             return PEG_EINVAL;
         }
         i++;
-        wire = peg__names_out(names, d.name);
+        wire = peg__names_out(names, peg_json_str(d.name));
         begin_tool(r, &d);
         if (r->options->provider == PEG_PROVIDER_NEUTRAL)
             continue;

@@ -58,16 +58,20 @@ static bool is_letter(char c)
     return classes[(unsigned char)c] == LETTER;
 }
 
+static unsigned classes_of(peg_provider provider)
+{
+    return provider == PEG_PROVIDER_GEMINI ? LETTER | OTHER | GEMINI_ONLY : LETTER | OTHER;
+}
+
 static bool is_taken_by(peg_provider provider, char c)
 {
-    const unsigned taken =
-        provider == PEG_PROVIDER_GEMINI ? LETTER | OTHER | GEMINI_ONLY : LETTER | OTHER;
-
-    return classes[(unsigned char)c] & taken;
+    return classes[(unsigned char)c] & classes_of(provider);
 }
 
 static bool is_acceptable(const struct peg__names *names, peg_str name)
 {
+    const unsigned taken = classes_of(names->provider);
+
     if (name.len == 0 || name.len > names->max_bytes)
         return false;
     if (names->provider == PEG_PROVIDER_NEUTRAL)
@@ -75,7 +79,7 @@ static bool is_acceptable(const struct peg__names *names, peg_str name)
     if (names->provider == PEG_PROVIDER_GEMINI && !is_letter(name.ptr[0]))
         return false;
     for (size_t i = 0; i < name.len; i++) {
-        if (!is_taken_by(names->provider, name.ptr[i]))
+        if (!(classes[(unsigned char)name.ptr[i]] & taken))
             return false;
     }
     return true;
@@ -254,9 +258,11 @@ static peg_status check_name(const struct peg__names *names, const peg_json *nam
     return PEG_OK;
 }
 
+/* Counts those that have to change. */
 static peg_status take_names(const struct peg__names *names, const peg_json *definitions,
-                             struct taken *taken, peg_error *reterr)
+                             struct taken *taken, size_t *ret_n_changing, peg_error *reterr)
 {
+    size_t n_changing = 0;
     size_t i = 0;
 
     PEG_JSON_EACH_ITEM (definitions, definition) {
@@ -273,8 +279,10 @@ static peg_status take_names(const struct peg__names *names, const peg_json *def
                                      "two definitions have the name '%.64s': rename one of them",
                                      name->u.ptr));
         taken->slots[slot] = name;
+        n_changing += !is_acceptable(names, peg_json_str(name));
         i++;
     }
+    *ret_n_changing = n_changing;
     return PEG_OK;
 }
 
@@ -358,11 +366,14 @@ static peg_status add_definitions(struct peg__names *names, const peg_json *defi
                                   struct taken *taken, peg_error *reterr)
 {
     peg_status status = taken_make(definitions->len, taken);
+    size_t n_changing = 0;
 
     if (status)
         return peg__fail_nomem(reterr);
-    status = take_names(names, definitions, taken, reterr);
-    return status ? status : change_definitions(names, definitions, taken, reterr);
+    status = take_names(names, definitions, taken, &n_changing, reterr);
+    if (status || n_changing == 0)
+        return status;
+    return change_definitions(names, definitions, taken, reterr);
 }
 
 /* Tools that are gone: an acceptable name stays, also where a definition has become that, for in

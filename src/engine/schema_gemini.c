@@ -16,14 +16,13 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
 
 static void write_type(struct peg__render *r, unsigned type)
 {
-    static const peg_str texts[] = {
-        PEG_LIT("\"type\":\"NULL\""),    PEG_LIT("\"type\":\"BOOLEAN\""),
-        PEG_LIT("\"type\":\"INTEGER\""), PEG_LIT("\"type\":\"NUMBER\""),
-        PEG_LIT("\"type\":\"STRING\""),  PEG_LIT("\"type\":\"ARRAY\""),
-        PEG_LIT("\"type\":\"OBJECT\"")};
-    const peg_str text = texts[__builtin_ctz(type)];
+    static const struct peg__kw_text texts[] = {
+        PEG__KW_TEXT("\"type\":\"NULL\""),    PEG__KW_TEXT("\"type\":\"BOOLEAN\""),
+        PEG__KW_TEXT("\"type\":\"INTEGER\""), PEG__KW_TEXT("\"type\":\"NUMBER\""),
+        PEG__KW_TEXT("\"type\":\"STRING\""),  PEG__KW_TEXT("\"type\":\"ARRAY\""),
+        PEG__KW_TEXT("\"type\":\"OBJECT\"")};
 
-    peg__put(r->out, text.ptr, text.len);
+    peg__put_text(r->out, &texts[__builtin_ctz(type)]);
 }
 
 static void write_plain(struct peg__render *r, const struct peg__view *view, uint64_t keywords)
@@ -43,6 +42,8 @@ static void write_bounds(struct peg__render *r, const struct peg__view *view,
 {
     int64_t bound;
 
+    if (!(view->has & (PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM))))
+        return;
     if (peg__gemini_bound(view, form, PEG__KW_EXCLUSIVE_MINIMUM, &bound)) {
         peg__put_kw(r->out, PEG__KW_MINIMUM);
         peg__out_integer(r->out, bound);
@@ -109,7 +110,7 @@ static void write_tuple(struct peg__render *r, const struct peg__view *view, enu
 {
     const struct peg__place *up = peg__view_place(view, keyword);
     const peg_json *list = view->value[keyword];
-    size_t i = 0;
+    uint32_t i = 0;
 
     peg__lose_kw(r, up, keyword, "rewritten",
                  "Gemini's parameters know no tuples, so each item may be any of them");
@@ -150,7 +151,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
 
         write_schema(r, items, &place);
     } else {
-        peg__lose_here(r, &view->sources[0].place, PEG__KW_ITEMS, "rewritten",
+        peg__lose_here(r, view->sources[0].place, PEG__KW_ITEMS, "rewritten",
                        "Gemini refuses an array that does not say what its items are, so it is "
                        "sent with items of any kind");
         write_anything(r);
@@ -184,7 +185,7 @@ static void write_member(struct peg__render *r, const peg_json *key, const struc
         peg__put_kw(r->out, PEG__KW_PROPERTIES);
         peg__put_open(r->out, "{");
     }
-    members->n_required += peg__required_has(&members->required, peg_json_str(key));
+    members->n_required += peg__required_has(&members->required, key);
     peg__put_key(r->out, key);
     write_schema(r, key + 1, place);
 }
@@ -195,15 +196,17 @@ static void write_required_name(struct peg__render *r, const peg_json *key,
     const struct members *members = user;
 
     (void)place;
-    if (!is_false(key + 1) && peg__required_has(&members->required, peg_json_str(key)))
-        peg__out_string(r->out, peg_json_str(key));
+    if (!is_false(key + 1) && peg__required_has(&members->required, key))
+        peg__put_string(r->out, key);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_members(struct peg__render *r, const struct peg__view *view)
 {
-    struct members members = {.n = 0};
+    struct members members;
 
+    members.n_required = 0;
+    members.n = 0;
     peg__required_make(r, view, &members.required);
     peg__view_members(r, view, write_member, &members);
     if (members.n)
@@ -321,7 +324,7 @@ static void take_only_branch(struct peg__render *r, struct peg__view *view)
     for (enum peg__kw keyword; (keyword = peg__gemini_branches(view)) != PEG__KW_UNKNOWN;) {
         const peg_json *list = view->value[keyword];
         const struct peg__place *up = peg__view_place(view, keyword);
-        size_t i = 0;
+        uint32_t i = 0;
 
         if (count_real(list) > 1)
             return;
@@ -346,7 +349,7 @@ static void write_branch(struct peg__render *r, const peg_json *branch,
 
     peg__view_make(r, branch, place, PEG__VIEW_MERGE, &view);
     for (size_t i = 0; i < beside->n_sources; i++)
-        peg__view_add(r, &view, beside->sources[i].schema, &beside->sources[i].place,
+        peg__view_add(r, &view, beside->sources[i].schema, beside->sources[i].place,
                       PEG__VIEW_BASE);
     take_only_branch(r, &view);
     peg__put_open(r->out, "{");
@@ -362,7 +365,7 @@ static void write_branches(struct peg__render *r, const struct peg__view *view,
     const peg_json *list = view->value[form->branches];
     const struct peg__place *up = peg__view_place(view, form->branches);
     bool has_null = false;
-    size_t i = 0;
+    uint32_t i = 0;
 
     PEG_JSON_EACH_ITEM (list, branch)
         has_null = has_null || is_null(branch);
@@ -381,7 +384,7 @@ static void write_branches(struct peg__render *r, const struct peg__view *view,
 static void write_any_type(struct peg__render *r, const struct peg__view *view,
                            const struct peg__gemini_form *form)
 {
-    peg__lose_here(r, view->n_sources ? &view->sources[0].place : NULL, PEG__KW_TYPE, "rewritten",
+    peg__lose_here(r, view->n_sources ? view->sources[0].place : NULL, PEG__KW_TYPE, "rewritten",
                    "Gemini's parameters want a type, so it is sent as any of them");
     write_outside(r, view, form->is_nullable);
     peg__out_raw(r->out, peg__str("{\"type\":\"STRING\"},{\"type\":\"NUMBER\"},"
@@ -401,8 +404,9 @@ static bool is_too_much(const struct peg__render *r)
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_laid_out(struct peg__render *r, const struct peg__view *view)
 {
-    struct peg__gemini_form form = peg__gemini_decide(view);
+    struct peg__gemini_form form;
 
+    peg__gemini_decide(view, &form);
     if (form.branches != PEG__KW_UNKNOWN && is_too_much(r)) {
         peg__lose_kw(r, peg__view_place(view, form.branches), form.branches, "dropped",
                      "written out, the branches would become too large");
@@ -437,7 +441,8 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
         return;
     }
     peg__view_make(r, schema, place, PEG__VIEW_MERGE, &view);
-    take_only_branch(r, &view);
+    if (view.has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF)))
+        take_only_branch(r, &view);
     peg__put_open(r->out, "{");
     write_laid_out(r, &view);
     peg__put_close(r->out, "}");
@@ -454,6 +459,19 @@ static void count_member(struct peg__render *r, const peg_json *key, const struc
     (void)r;
     (void)place;
     *n += !is_false(key + 1);
+}
+
+/* The first member of a plain schema mostly tells. */
+static bool has_members(struct peg__render *r, const struct peg__view *view)
+{
+    const peg_json *properties = peg__view_get(view, PEG__KW_PROPERTIES);
+    size_t n = 0;
+
+    if (view->n_sources == 1 && properties && properties->kind == PEG_JSON_OBJECT &&
+        properties->len && !is_false(properties + 2))
+        return true;
+    peg__view_members(r, view, count_member, &n);
+    return n > 0;
 }
 
 static void tell_root(struct peg__render *r, const struct peg__view *view)
@@ -475,18 +493,15 @@ void peg__schema_write_gemini(struct peg__render *r)
 {
     const struct peg__gemini_form form = {.types = PEG__TYPE_OBJECT, .branches = PEG__KW_UNKNOWN};
     struct peg__view view;
-    size_t n = 0;
 
     if (!r->root)
         return;
     peg__view_make(r, r->root, NULL, PEG__VIEW_MERGE | PEG__VIEW_ROOT, &view);
     tell_root(r, &view);
-    peg__view_members(r, &view, count_member, &n);
     peg__gemini_sort(r, &view, &form);
     /* Gemini refuses an object without members: then there are no parameters at all. */
-    if (n) {
-        peg__out_key(r->out, "parameters");
-        peg__put_open(r->out, "{");
+    if (has_members(r, &view)) {
+        peg__put_before(r->out, "\"parameters\":{");
         r->depth = 1;
         write_inside(r, &view, &form);
         r->depth = 0;

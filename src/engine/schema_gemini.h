@@ -16,11 +16,16 @@ struct peg__gemini_form {
     enum peg__kw branches; /* PEG__KW_ANY_OF, PEG__KW_ONE_OF or PEG__KW_UNKNOWN */
 };
 
-struct peg__gemini_form peg__gemini_decide(const struct peg__view *view);
+void peg__gemini_decide(const struct peg__view *view, struct peg__gemini_form *ret_form);
 /* Types that the other keywords speak of, where `type` is missing; 0: none. */
 unsigned peg__gemini_implied(const struct peg__view *view);
 /* PEG__KW_ANY_OF or PEG__KW_ONE_OF, if it has branches; PEG__KW_UNKNOWN. */
-enum peg__kw peg__gemini_branches(const struct peg__view *view);
+enum peg__kw peg__gemini_find_branches(const struct peg__view *view);
+static inline enum peg__kw peg__gemini_branches(const struct peg__view *view)
+{
+    return view->has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF)) ? peg__gemini_find_branches(view)
+                                                                   : PEG__KW_UNKNOWN;
+}
 
 /* Fills the notes with what goes into the description, and tells what is lost. */
 void peg__gemini_sort(struct peg__render *r, const struct peg__view *view,

@@ -137,7 +137,7 @@ static void decide_values(const struct peg__view *view, struct peg__gemini_form 
     form->has_const = !values;
 }
 
-enum peg__kw peg__gemini_branches(const struct peg__view *view)
+enum peg__kw peg__gemini_find_branches(const struct peg__view *view)
 {
     const peg_json *any_of = peg__view_get(view, PEG__KW_ANY_OF);
     const peg_json *one_of = peg__view_get(view, PEG__KW_ONE_OF);
@@ -148,21 +148,22 @@ enum peg__kw peg__gemini_branches(const struct peg__view *view)
                                                                    : PEG__KW_UNKNOWN;
 }
 
-struct peg__gemini_form peg__gemini_decide(const struct peg__view *view)
+void peg__gemini_decide(const struct peg__view *view, struct peg__gemini_form *ret_form)
 {
     const unsigned types = peg__types_of(peg__view_get(view, PEG__KW_TYPE));
     const peg_json *nullable = peg__view_get(view, PEG__KW_NULLABLE);
-    struct peg__gemini_form form = {.types = types & ~(unsigned)PEG__TYPE_NULL,
-                                    .is_nullable = view->is_nullable || types & PEG__TYPE_NULL ||
-                                                   (nullable && peg_json_is_true(nullable)),
-                                    .branches = peg__gemini_branches(view)};
+    struct peg__gemini_form *form = ret_form;
 
-    if (types == PEG__TYPE_NULL && form.branches == PEG__KW_UNKNOWN)
-        form = (struct peg__gemini_form){.types = PEG__TYPE_NULL, .branches = PEG__KW_UNKNOWN};
-    decide_values(view, &form);
-    if (!form.types && form.branches == PEG__KW_UNKNOWN)
-        form.types = peg__gemini_implied(view);
-    return form;
+    *form = (struct peg__gemini_form){.types = types & ~(unsigned)PEG__TYPE_NULL,
+                                      .is_nullable = view->is_nullable || types & PEG__TYPE_NULL ||
+                                                     (nullable && peg_json_is_true(nullable)),
+                                      .branches = peg__gemini_branches(view)};
+    if (types == PEG__TYPE_NULL && form->branches == PEG__KW_UNKNOWN)
+        *form = (struct peg__gemini_form){.types = PEG__TYPE_NULL, .branches = PEG__KW_UNKNOWN};
+    if (view->has & (PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST)))
+        decide_values(view, form);
+    if (!form->types && form->branches == PEG__KW_UNKNOWN)
+        form->types = peg__gemini_implied(view);
 }
 
 /* ---- what has no place ------------------------------------------------------------------ */
@@ -184,16 +185,21 @@ static void sort_values(struct peg__render *r, const struct peg__view *view,
         peg__describe(r, view, PEG__KW_EXAMPLES, not_taken);
 }
 
+/* Sent as they are, with the type that they belong to. */
+static uint64_t taken(void)
+{
+    return of_strings | of_numbers | of_arrays | of_objects;
+}
+
 static void sort_keyword(struct peg__render *r, const struct peg__view *view,
                          const struct peg__gemini_form *form, enum peg__kw i)
 {
-    const uint64_t taken = of_strings | of_numbers | of_arrays | of_objects;
     const struct peg__place *place = peg__view_place(view, i);
     const peg_json *value = view->value[i];
     const bool is_exclusive = i == PEG__KW_EXCLUSIVE_MINIMUM || i == PEG__KW_EXCLUSIVE_MAXIMUM;
     int64_t bound;
 
-    if (taken >> i & 1) {
+    if (taken() >> i & 1) {
         if (!peg__gemini_takes_value(i, value))
             peg__lose_kw(r, place, i, "dropped", "it is not what JSON Schema wants there");
     } else if (is_exclusive && peg__gemini_bound(view, form, i, &bound)) {
@@ -212,9 +218,11 @@ void peg__gemini_sort(struct peg__render *r, const struct peg__view *view,
     const uint64_t of_values =
         PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) | PEG__KW_BIT(EXAMPLES);
     const uint64_t has = view->has & ~view->of_base;
+    /* What is taken can only be lost. */
+    const uint64_t silent = r->losses ? ours : ours | taken();
 
     peg__buf_clear(&r->notes);
-    for (uint64_t rest = has & ~ours; rest; rest &= rest - 1)
+    for (uint64_t rest = has & ~silent; rest; rest &= rest - 1)
         sort_keyword(r, view, form, (enum peg__kw)__builtin_ctzll(rest));
     if (has & of_values)
         sort_values(r, view, form, has);

@@ -25,6 +25,13 @@ static const uint64_t ours = PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(ENUM) | PEG_
                              PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(ALL_OF) |
                              PEG__KW_BIT(REF) | PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS);
 
+/* Without any of them, there is nothing to write of that kind; an array may have none but TYPE. */
+static const uint64_t of_values = PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST);
+static const uint64_t of_arrays =
+    PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS) | PEG__KW_BIT(TYPE);
+static const uint64_t of_objects =
+    PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) | PEG__KW_BIT(ADDITIONAL_PROPERTIES);
+
 static const uint64_t left_out =
     PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) | PEG__KW_BIT(WRITE_ONLY);
 
@@ -60,19 +67,10 @@ static void write_values(struct peg__render *r, const struct peg__view *view)
     peg__put_close(r->out, "]");
 }
 
-static void sort_keywords(struct peg__render *r, const struct peg__view *view)
+static void sort_values(struct peg__render *r, const struct peg__view *view)
 {
     const bool is_sayable = has_sayable_values(view);
 
-    peg__buf_clear(&r->notes);
-    for (uint64_t rest = view->has & ~(kept | ours); rest; rest &= rest - 1) {
-        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
-
-        if (left_out >> i & 1)
-            peg__lose_kw(r, peg__view_place(view, i), i, "dropped", not_taken);
-        else
-            peg__describe(r, view, i, not_taken);
-    }
     if (view->has & PEG__KW_BIT(ENUM) && !is_sayable)
         peg__describe(r, view, PEG__KW_ENUM, "Gemini takes enum for strings and numbers only");
     if (view->has & PEG__KW_BIT(CONST) && is_sayable)
@@ -82,18 +80,33 @@ static void sort_keywords(struct peg__render *r, const struct peg__view *view)
         peg__describe(r, view, PEG__KW_CONST, not_taken);
 }
 
+static void sort_keywords(struct peg__render *r, const struct peg__view *view)
+{
+    peg__buf_clear(&r->notes);
+    for (uint64_t rest = view->has & ~(kept | ours); rest; rest &= rest - 1) {
+        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
+
+        if (left_out >> i & 1)
+            peg__lose_kw(r, peg__view_place(view, i), i, "dropped", not_taken);
+        else
+            peg__describe(r, view, i, not_taken);
+    }
+    if (view->has & of_values)
+        sort_values(r, view);
+}
+
 /* ---- schemas inside --------------------------------------------------------------------- */
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_list(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
-                       const char *as)
+                       enum peg__kw as)
 {
     const peg_json *list = peg__view_get(view, keyword);
-    size_t i = 0;
+    uint32_t i = 0;
 
     if (!list || list->kind != PEG_JSON_ARRAY || list->len == 0)
         return;
-    peg__out_key(r->out, as);
+    peg__put_kw(r->out, as);
     peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (list, item) {
         const struct peg__place place =
@@ -129,6 +142,8 @@ static void write_required(struct peg__render *r, const struct peg__view *view)
 {
     struct peg__required required;
 
+    if (view->n_sources == 1 && !(view->has & PEG__KW_BIT(REQUIRED)))
+        return;
     peg__required_make(r, view, &required);
     if (required.n) {
         peg__put_kw(r->out, PEG__KW_REQUIRED);
@@ -148,8 +163,7 @@ static void write_required(struct peg__render *r, const struct peg__view *view)
 static void write_members(struct peg__render *r, const struct peg__view *view)
 {
     if (view->n_sources > 1 || view->has & PEG__KW_BIT(PROPERTIES)) {
-        peg__put_kw(r->out, PEG__KW_PROPERTIES);
-        peg__put_open(r->out, "{");
+        peg__put_before(r->out, "\"properties\":{");
         peg__view_members(r, view, write_member, NULL);
         peg__put_close(r->out, "}");
     }
@@ -163,17 +177,17 @@ static void write_arrays(struct peg__render *r, const struct peg__view *view)
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
 
     if (items && items->kind == PEG_JSON_ARRAY && !(view->has & PEG__KW_BIT(PREFIX_ITEMS))) {
-        write_list(r, view, PEG__KW_ITEMS, "prefixItems");
+        write_list(r, view, PEG__KW_ITEMS, PEG__KW_PREFIX_ITEMS);
         peg__lose_kw(r, peg__view_place(view, PEG__KW_ITEMS), PEG__KW_ITEMS, "rewritten",
                      "it is sent as prefixItems");
     }
-    write_list(r, view, PEG__KW_PREFIX_ITEMS, "prefixItems");
+    write_list(r, view, PEG__KW_PREFIX_ITEMS, PEG__KW_PREFIX_ITEMS);
     write_one(r, view, PEG__KW_ITEMS);
     if (!(view->has & (PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS))) &&
         peg__types_of(peg__view_get(view, PEG__KW_TYPE)) & PEG__TYPE_ARRAY) {
         peg__put_kw(r->out, PEG__KW_ITEMS);
         peg__out_raw(r->out, peg__str("{}"));
-        peg__lose_here(r, &view->sources[0].place, PEG__KW_ITEMS, "rewritten",
+        peg__lose_here(r, view->sources[0].place, PEG__KW_ITEMS, "rewritten",
                        "Gemini refuses an array that does not say what its items are, so it is "
                        "sent with items of any kind");
     }
@@ -235,7 +249,7 @@ static void write_reference(struct peg__render *r, const struct peg__view *view)
                               PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR));
 
     for (uint64_t rest = beside; rest; rest &= rest - 1)
-        peg__lose_kw(r, &view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
+        peg__lose_kw(r, view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
                      "Gemini takes no other rule beside $ref");
     peg__write_ref(r, view, renamed(r, peg_json_str(view->value[PEG__KW_REF])), false);
 }
@@ -255,14 +269,18 @@ static void write_rules(struct peg__render *r, const struct peg__view *view)
 {
     peg__write_description(r, view);
     write_kept(r, view);
-    write_values(r, view);
-    write_arrays(r, view);
-    write_members(r, view);
+    if (view->has & of_values)
+        write_values(r, view);
+    if (view->has & of_arrays)
+        write_arrays(r, view);
+    if (view->n_sources > 1 || view->has & of_objects)
+        write_members(r, view);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_laid_out(struct peg__render *r, const struct peg__view *view, bool is_merged)
+static void write_laid_out(struct peg__render *r, const struct peg__view *view)
 {
+    const bool is_merged = view->has & PEG__KW_BIT(ALL_OF);
     const peg_json *ref = peg__view_get(view, PEG__KW_REF);
 
     sort_keywords(r, view);
@@ -271,8 +289,10 @@ static void write_laid_out(struct peg__render *r, const struct peg__view *view, 
         return;
     }
     write_rules(r, view);
-    write_list(r, view, PEG__KW_ANY_OF, "anyOf");
-    write_list(r, view, PEG__KW_ONE_OF, "oneOf");
+    if (view->has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF))) {
+        write_list(r, view, PEG__KW_ANY_OF, PEG__KW_ANY_OF);
+        write_list(r, view, PEG__KW_ONE_OF, PEG__KW_ONE_OF);
+    }
 }
 
 /* At most PEG_LIMIT_REWRITE_DEPTH deep. */
@@ -280,7 +300,6 @@ static void write_laid_out(struct peg__render *r, const struct peg__view *view, 
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place)
 {
-    const bool is_merged = peg_json_get(schema, "allOf");
     const size_t inside = r->n_inside;
     struct peg__view view;
 
@@ -295,9 +314,9 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
         return;
     }
     r->depth++;
-    peg__view_make(r, schema, place, is_merged ? PEG__VIEW_MERGE : 0, &view);
+    peg__view_make(r, schema, place, PEG__VIEW_MERGE_ALL_OF, &view);
     peg__put_open(r->out, "{");
-    write_laid_out(r, &view, is_merged);
+    write_laid_out(r, &view);
     write_defs(r, &view);
     peg__put_close(r->out, "}");
     r->depth--;
@@ -332,9 +351,8 @@ void peg__schema_write_json(struct peg__render *r)
     view.has &= ~(PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(TYPE));
     sort_keywords(r, &view);
     r->depth = 1;
-    peg__out_key(r->out, "parametersJsonSchema");
-    peg__put_open(r->out, "{");
-    peg__out_cmember(r->out, "type", "object");
+    peg__put_before(r->out, "\"parametersJsonSchema\":{");
+    peg__put(r->out, PEG__LIT("\"type\":\"object\""));
     write_rules(r, &view);
     write_defs(r, &view);
     peg__put_close(r->out, "}");

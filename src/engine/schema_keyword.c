@@ -5,19 +5,14 @@
 #include "base/str.h"
 
 /* The first eight bytes decide most comparisons: they are there for every word. */
-struct word {
-    uint8_t len;
-    char text[31];
-};
-
-static const struct word words[] = {
-#define X(name, text) {sizeof(text) - 1, text},
+const struct peg__kw_text peg__kw_names[PEG__KW_N + 1] = {
+#define X(name, text) PEG__KW_TEXT(text),
     PEG__KEYWORDS(X)
 #undef X
 };
 
-static const peg_str texts[] = {
-#define X(name, text) PEG_LIT("\"" text "\":"),
+const struct peg__kw_text peg__kw_texts[PEG__KW_N] = {
+#define X(name, text) PEG__KW_TEXT("\"" text "\":"),
     PEG__KEYWORDS(X)
 #undef X
 };
@@ -54,48 +49,40 @@ static uint64_t word_at(const char *text)
     return word;
 }
 
-/* The first `len` bytes of a word, the others zero. */
+/* The first `len` bytes of a word, the others zero. Requires len > 0. */
 static uint64_t mask_of(size_t len)
 {
+    const size_t unused = len < 8 ? 64 - 8 * len : 0;
+
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    return len < 8 ? (UINT64_C(1) << 8 * len) - 1 : UINT64_MAX;
+    return UINT64_MAX >> unused;
 #else
-    return len == 0 ? 0 : len < 8 ? UINT64_MAX << 8 * (8 - len) : UINT64_MAX;
+    return UINT64_MAX << unused;
 #endif
 }
 
 /* The first eight of more than eight bytes are the same: are the others? Up to sixteen bytes, the
- * last eight decide. */
+ * last eight decide; no keyword has more than twenty-four. */
 static bool is_same(const char *a, const char *b, size_t len)
 {
     return word_at(a + len - 8) == word_at(b + len - 8) &&
-           (len <= 16 || memcmp(a + 8, b + 8, len - 16) == 0);
+           (len <= 16 || word_at(a + 8) == word_at(b + 8));
 }
 
 enum peg__kw peg__kw_find(const peg_json *key)
 {
     const size_t len = key->len;
+    const struct peg__kw_text *name;
     uint64_t first;
 
-    if (len > LONGEST)
+    if (len == 0 || len > LONGEST)
         return PEG__KW_UNKNOWN;
     first = word_at(key->u.ptr) & mask_of(len);
-    for (unsigned i = first_of_length[len]; i < PEG__KW_N && words[i].len == len; i++) {
-        if (word_at(words[i].text) == first &&
-            (len <= 8 || is_same(words[i].text, key->u.ptr, len)))
-            return (enum peg__kw)i;
+    for (name = &peg__kw_names[first_of_length[len]]; name->len == len; name++) {
+        if (word_at(name->bytes) == first && (len <= 8 || is_same(name->bytes, key->u.ptr, len)))
+            return (enum peg__kw)(name - peg__kw_names);
     }
     return PEG__KW_UNKNOWN;
-}
-
-peg_str peg__kw_name(enum peg__kw keyword)
-{
-    return peg__strn(words[keyword].text, words[keyword].len);
-}
-
-peg_str peg__kw_text(enum peg__kw keyword)
-{
-    return texts[keyword];
 }
 
 enum peg__kw_shape peg__kw_shape_of(enum peg__kw keyword)

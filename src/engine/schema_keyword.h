@@ -80,9 +80,27 @@ enum peg__kw {
 
 /* Of a member of a document, whose padding is read. */
 enum peg__kw peg__kw_find(const peg_json *key);
-peg_str peg__kw_name(enum peg__kw keyword);
-/* As it is written before its value: "minItems": with quotes and colon. */
-peg_str peg__kw_text(enum peg__kw keyword);
+
+/* JSON text in a field of a fixed size, with zeros behind it. */
+struct peg__kw_text {
+    char bytes[31];
+    uint8_t len;
+};
+
+#define PEG__KW_TEXT(literal)                                                                      \
+    {                                                                                              \
+        (literal), sizeof(literal) - 1                                                             \
+    }
+
+/* As each is written before its value: "minItems": with quotes and colon. */
+extern const struct peg__kw_text peg__kw_texts[PEG__KW_N];
+/* As each is called; the last one is empty. */
+extern const struct peg__kw_text peg__kw_names[PEG__KW_N + 1];
+
+static inline peg_str peg__kw_name(enum peg__kw keyword)
+{
+    return (peg_str){peg__kw_names[keyword].bytes, peg__kw_names[keyword].len};
+}
 
 /* What is in the value of a keyword. */
 enum peg__kw_shape {

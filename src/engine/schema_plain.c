@@ -15,7 +15,7 @@ static bool is_openai(const struct peg__render *r)
            r->options->provider == PEG_PROVIDER_OPENAI_RESPONSES;
 }
 
-/* ---- copying, with items where they are missing ----------------------------------------- */
+/* ---- copying, with items where OpenAI misses them ----------------------------------------- */
 
 static bool is_bare_array(const peg_json *type, bool has_items)
 {
@@ -29,7 +29,7 @@ static void copy_schema(struct peg__render *r, const peg_json *schema,
 static void copy_list(struct peg__render *r, const peg_json *list, const struct peg__place *up,
                       enum peg__kw keyword)
 {
-    size_t i = 0;
+    uint32_t i = 0;
 
     peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (list, item) {
@@ -99,7 +99,7 @@ static void copy_schema(struct peg__render *r, const peg_json *schema,
             peg__put_kw(r->out, keyword);
         copy_value(r, keyword, key + 1, place);
     }
-    if (is_bare_array(type, has_items)) {
+    if (is_openai(r) && is_bare_array(type, has_items)) {
         peg__put_kw(r->out, PEG__KW_ITEMS);
         peg__out_raw(r->out, peg__str("{}"));
         peg__lose_here(r, place, PEG__KW_ITEMS, "rewritten",
@@ -226,7 +226,7 @@ static void copy_rest(struct peg__render *r, const struct peg__view *view)
                 continue;
             peg__put_key(r->out, key);
             if (is_openai(r))
-                copy_value(r, keyword, key + 1, &source->place);
+                copy_value(r, keyword, key + 1, source->place);
             else
                 peg__put_value(r->out, key + 1);
         }
@@ -256,10 +256,8 @@ void peg__schema_write_plain(struct peg__render *r)
 {
     if (!r->root || r->root->len == 0)
         peg__out_raw(r->out, peg__str("{\"type\":\"object\",\"properties\":{}}"));
-    else if (is_fine(r) && is_openai(r))
-        copy_schema(r, r->root, NULL);
     else if (is_fine(r))
-        peg__put_value(r->out, r->root);
+        copy_schema(r, r->root, NULL);
     else
         rewrite_root(r);
 }

@@ -65,9 +65,10 @@ static const uint64_t cannot_be_said =
     PEG__KW_BIT(PATTERN_PROPERTIES) | PEG__KW_BIT(DEPENDENT_SCHEMAS) | PEG__KW_BIT(DEPENDENCIES);
 
 static const uint64_t kept = PEG__KW_BIT(TITLE) | PEG__KW_BIT(PATTERN) | PEG__KW_BIT(MULTIPLE_OF) |
-                             PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM) |
-                             PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM) |
-                             PEG__KW_BIT(MIN_ITEMS) | PEG__KW_BIT(MAX_ITEMS);
+                             PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM) | PEG__KW_BIT(MIN_ITEMS) |
+                             PEG__KW_BIT(MAX_ITEMS);
+static const uint64_t kept_numbers = /* Draft 4 has true and false there */
+    PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM);
 
 /* Written by functions of their own. */
 static const uint64_t ours =
@@ -94,13 +95,9 @@ static bool is_known_format(const peg_json *format)
     return false;
 }
 
-/* Draft 4 has true and false there. */
-static bool is_sayable(enum peg__kw keyword, const peg_json *value)
+static bool is_kept(enum peg__kw keyword, const peg_json *value)
 {
-    const bool is_bound =
-        keyword == PEG__KW_EXCLUSIVE_MINIMUM || keyword == PEG__KW_EXCLUSIVE_MAXIMUM;
-
-    return !is_bound || peg_json_is_number(value);
+    return kept >> keyword & 1 || (kept_numbers >> keyword & 1 && peg_json_is_number(value));
 }
 
 /* Fills the notes, tells what is left out, and gives up where it has to. */
@@ -109,7 +106,7 @@ static void sort_keywords(struct peg__render *r, const struct peg__view *view)
     static const char *const note = "OpenAI's strict mode does not take it";
 
     peg__buf_clear(&r->notes);
-    for (uint64_t rest = view->has & ~ours; rest; rest &= rest - 1) {
+    for (uint64_t rest = view->has & ~(ours | kept); rest; rest &= rest - 1) {
         const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
 
         if (cannot_be_said >> i & 1)
@@ -117,7 +114,7 @@ static void sort_keywords(struct peg__render *r, const struct peg__view *view)
                     "sent without strict: OpenAI's strict mode cannot say this");
         else if (left_out >> i & 1)
             peg__lose_kw(r, peg__view_place(view, i), i, "dropped", note);
-        else if (!(kept >> i & 1) || !is_sayable(i, view->value[i]))
+        else if (!is_kept(i, view->value[i]))
             peg__describe(r, view, i, note);
     }
     if (view->has & PEG__KW_BIT(FORMAT) && !is_known_format(view->value[PEG__KW_FORMAT]))
@@ -126,10 +123,10 @@ static void sort_keywords(struct peg__render *r, const struct peg__view *view)
 
 static void write_kept(struct peg__render *r, const struct peg__view *view)
 {
-    for (uint64_t rest = view->has & kept; rest; rest &= rest - 1) {
+    for (uint64_t rest = view->has & (kept | kept_numbers); rest; rest &= rest - 1) {
         const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
 
-        if (!is_sayable(i, view->value[i]))
+        if (!is_kept(i, view->value[i]))
             continue;
         peg__put_kw(r->out, i);
         peg__put_value(r->out, view->value[i]);
@@ -160,19 +157,35 @@ static unsigned types_of(const struct peg__view *view)
     return view->has & PEG__KW_BIT(ITEMS) ? PEG__TYPE_ARRAY : 0;
 }
 
+/* One type, alone or with null. */
+static const struct peg__kw_text one_type[][2] = {
+#define BOTH(name)                                                                                 \
+    {                                                                                              \
+        PEG__KW_TEXT("\"type\":\"" name "\""), PEG__KW_TEXT("\"type\":[\"" name "\",\"null\"]")    \
+    }
+    {PEG__KW_TEXT("\"type\":\"null\""), PEG__KW_TEXT("\"type\":\"null\"")},
+    BOTH("boolean"),
+    BOTH("integer"),
+    BOTH("number"),
+    BOTH("string"),
+    BOTH("array"),
+    BOTH("object"),
+#undef BOTH
+};
+
 static void write_types(struct peg__render *r, unsigned types)
 {
-    const bool is_one = (types & (types - 1)) == 0;
+    const unsigned others = types & ~(unsigned)PEG__TYPE_NULL;
+    const bool has_null = types & PEG__TYPE_NULL;
 
-    peg__put_kw(r->out, PEG__KW_TYPE);
-    if (is_one) {
-        peg__out_cstring(r->out, peg__type_name(types));
+    if ((others & (others - 1)) == 0) {
+        peg__put_text(r->out, &one_type[__builtin_ctz(others ? others : types)][has_null]);
         return;
     }
-    peg__put_open(r->out, "[");
-    for (unsigned rest = types & ~(unsigned)PEG__TYPE_NULL; rest; rest &= rest - 1)
+    peg__put_before(r->out, "\"type\":[");
+    for (unsigned rest = others; rest; rest &= rest - 1)
         peg__out_cstring(r->out, peg__type_name(rest & -rest));
-    if (types & PEG__TYPE_NULL)
+    if (has_null)
         peg__out_cstring(r->out, "null");
     peg__put_close(r->out, "]");
 }
@@ -237,7 +250,7 @@ static void write_member(struct peg__render *r, const peg_json *key, const struc
                          void *user)
 {
     struct members *members = user;
-    const bool is_required = peg__required_has(&members->required, peg_json_str(key));
+    const bool is_required = peg__required_has(&members->required, key);
 
     if (r->strict.failed)
         return;
@@ -258,7 +271,7 @@ static void write_name(struct peg__render *r, const peg_json *key, const struct 
 {
     (void)place;
     (void)user;
-    peg__out_string(r->out, peg_json_str(key));
+    peg__put_string(r->out, key);
 }
 
 /* An object that is open on purpose cannot be closed; one that is silent about it is. */
@@ -266,7 +279,7 @@ static void check_closed(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *extra = peg__view_get(view, PEG__KW_ADDITIONAL_PROPERTIES);
     const peg_json *rest = peg__view_get(view, PEG__KW_UNEVALUATED_PROPERTIES);
-    const struct peg__place *place = &view->sources[0].place;
+    const struct peg__place *place = view->sources[0].place;
 
     if (extra && (extra->kind != PEG_JSON_BOOL || peg_json_is_true(extra)))
         fail_at(r, place, PEG__KW_ADDITIONAL_PROPERTIES,
@@ -289,23 +302,21 @@ static void check_closed(struct peg__render *r, const struct peg__view *view)
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_object(struct peg__render *r, const struct peg__view *view)
 {
-    struct members members = {.n_required = 0};
+    struct members members;
 
+    members.n_required = 0;
     check_closed(r, view);
     if (++r->strict.n_objects > PEG_LIMIT_STRICT_DEPTH)
-        fail_here(r, &view->sources[0].place, PEG__KW_PROPERTIES,
+        fail_here(r, view->sources[0].place, PEG__KW_PROPERTIES,
                   "sent without strict: objects are more than ten levels deep");
     peg__required_make(r, view, &members.required);
-    peg__put_kw(r->out, PEG__KW_PROPERTIES);
-    peg__put_open(r->out, "{");
+    peg__put_before(r->out, "\"properties\":{");
     peg__view_members(r, view, write_member, &members);
     peg__put_close(r->out, "}");
-    peg__put_kw(r->out, PEG__KW_REQUIRED);
-    peg__put_open(r->out, "[");
+    peg__put_before(r->out, "\"required\":[");
     peg__view_members(r, view, write_name, NULL);
     peg__put_close(r->out, "]");
-    peg__put_kw(r->out, PEG__KW_ADDITIONAL_PROPERTIES);
-    peg__out_bool(r->out, false);
+    peg__put(r->out, PEG__LIT("\"additionalProperties\":false"));
     if (members.n_required < members.required.n)
         fail_at(r, peg__view_place(view, PEG__KW_REQUIRED), PEG__KW_REQUIRED,
                 "sent without strict: it names a member that is not described");
@@ -319,10 +330,10 @@ static void write_object(struct peg__render *r, const struct peg__view *view)
 static void write_items(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
-    const struct peg__place place = peg__place_of(&view->sources[0].place, PEG__KW_ITEMS);
+    const struct peg__place place = peg__place_of(view->sources[0].place, PEG__KW_ITEMS);
 
     if (!items) {
-        fail_here(r, &view->sources[0].place, PEG__KW_ITEMS,
+        fail_here(r, view->sources[0].place, PEG__KW_ITEMS,
                   "sent without strict: the array does not say what its items are");
         return;
     }
@@ -342,10 +353,10 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
                             PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(REQUIRED);
     const peg_json *list = view->value[PEG__KW_ANY_OF];
     bool has_null = false;
-    size_t i = 0;
+    uint32_t i = 0;
 
     if (view->has & beside || list->kind != PEG_JSON_ARRAY) {
-        fail_at(r, &view->sources[0].place, PEG__KW_ANY_OF,
+        fail_at(r, view->sources[0].place, PEG__KW_ANY_OF,
                 "sent without strict: OpenAI's strict mode takes anyOf without other rules beside "
                 "it");
         return;
@@ -355,7 +366,7 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
     peg__put_open(r->out, "[");
     PEG_JSON_EACH_ITEM (list, branch) {
         const struct peg__place place =
-            peg__place_index(&view->sources[0].place, PEG__KW_ANY_OF, i++);
+            peg__place_index(view->sources[0].place, PEG__KW_ANY_OF, i++);
 
         has_null = has_null || is_null_schema(branch);
         write_schema(r, branch, &place, false);
@@ -368,18 +379,18 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
 static void write_reference(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const peg_json *ref = view->value[PEG__KW_REF];
-    const uint64_t beside = view->has & (ours | kept) &
+    const uint64_t beside = view->has & (ours | kept | kept_numbers) &
                             ~(PEG__KW_BIT(REF) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFS) |
                               PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(NULLABLE));
     peg_str pointer;
 
     if (ref->kind != PEG_JSON_STRING || !peg__ref_target(r, peg_json_str(ref), &pointer)) {
-        fail_at(r, &view->sources[0].place, PEG__KW_REF,
+        fail_at(r, view->sources[0].place, PEG__KW_REF,
                 "sent without strict: it leads out of the parameters");
         return;
     }
     for (uint64_t rest = beside; rest; rest &= rest - 1)
-        peg__lose_kw(r, &view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
+        peg__lose_kw(r, view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
                      "OpenAI's strict mode takes no other rule beside $ref");
     peg__write_ref(r, view, peg_json_str(ref), is_nullable);
 }
@@ -390,7 +401,7 @@ static void write_typed(struct peg__render *r, const struct peg__view *view, boo
     unsigned types = types_of(view);
 
     if (!types) {
-        fail_here(r, &view->sources[0].place, PEG__KW_TYPE,
+        fail_here(r, view->sources[0].place, PEG__KW_TYPE,
                   "sent without strict: it does not say its type");
         return;
     }
@@ -418,9 +429,9 @@ static void write_defs(struct peg__render *r, const struct peg__view *view, enum
     peg__put_kw(r->out, keyword);
     peg__put_open(r->out, "{");
     PEG_JSON_EACH_MEMBER (defs, key) {
-        const struct peg__place place = peg__place_name(&view->sources[0].place, keyword, key);
+        const struct peg__place place = peg__place_name(view->sources[0].place, keyword, key);
 
-        count(r, &view->sources[0].place, keyword, key->len);
+        count(r, view->sources[0].place, keyword, key->len);
         peg__put_key(r->out, key);
         write_schema(r, key + 1, &place, false);
     }
@@ -441,8 +452,10 @@ static void write_laid_out(struct peg__render *r, const struct peg__view *view, 
         write_any_of(r, view, is_nullable);
     else
         write_typed(r, view, is_nullable);
-    write_defs(r, view, PEG__KW_DEFS);
-    write_defs(r, view, PEG__KW_DEFINITIONS);
+    if (view->has & (PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS))) {
+        write_defs(r, view, PEG__KW_DEFS);
+        write_defs(r, view, PEG__KW_DEFINITIONS);
+    }
     peg__put_close(r->out, "}");
 }
 
@@ -470,7 +483,16 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
 }
 
 /* The root is an object that says so itself. */
-static void check_root(struct peg__render *r)
+static bool is_fine_root(const struct peg__view *view)
+{
+    const peg_json *type = peg__view_get(view, PEG__KW_TYPE);
+
+    return !(view->has & (PEG__KW_BIT(REF) | PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ENUM))) &&
+           (!type || peg__types_of(type) == PEG__TYPE_OBJECT);
+}
+
+/* The first keyword that is wrong is the reason. */
+static void refuse_root(struct peg__render *r)
 {
     PEG_JSON_EACH_MEMBER (r->root, key) {
         const enum peg__kw keyword = peg__kw_find(key);
@@ -488,6 +510,10 @@ static void write_root(struct peg__render *r)
     struct peg__view view;
 
     peg__view_make(r, r->root, NULL, 0, &view);
+    if (!is_fine_root(&view)) {
+        refuse_root(r);
+        return;
+    }
     if (!(view.has & PEG__KW_BIT(TYPE))) {
         static const peg_json object = {.kind = PEG_JSON_STRING, .len = 6, .u.ptr = "object"};
 
@@ -508,9 +534,7 @@ bool peg__schema_write_strict(struct peg__render *r)
         return true;
     }
     r->strict = (struct peg__strict){.n_losses = peg_losses_len(r->losses)};
-    check_root(r);
-    if (!r->strict.failed)
-        write_root(r);
+    write_root(r);
     if (!r->strict.failed)
         return true;
     r->losses = r->strict.losses;

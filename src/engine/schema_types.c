@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Types by name and by value, and what is moved into descriptions. */
+/* Types by name and by value, how values of a document are written, and what is moved into
+ * descriptions. */
 
 #include "base/str.h"
 #include "engine/schema_view.h"
-#include "json/number.h"
 
-static const peg_str type_names[] = {PEG_LIT("null"),   PEG_LIT("boolean"), PEG_LIT("integer"),
-                                     PEG_LIT("number"), PEG_LIT("string"),  PEG_LIT("array"),
-                                     PEG_LIT("object")};
+static const char *const type_names[] = {"null",   "boolean", "integer", "number",
+                                         "string", "array",   "object"};
 
-/* A name is looked at by its length and first letter, then compared once. */
-unsigned peg__type_bit(peg_str name)
+static bool is_name(const peg_json *name, const char *text, size_t len)
 {
-    unsigned i;
+    return memcmp(name->u.ptr, text, len) == 0;
+}
 
-    switch (name.len) {
+/* Of the names of one length, a few bytes decide. */
+static unsigned type_bit(const peg_json *name)
+{
+    switch (name->len) {
     case 4:
-        i = 0;
-        break;
+        return is_name(name, "null", 4) ? PEG__TYPE_NULL : 0;
     case 5:
-        i = 5;
-        break;
+        return is_name(name, "array", 5) ? PEG__TYPE_ARRAY : 0;
     case 6:
-        i = name.ptr[0] == 's' ? 4 : name.ptr[0] == 'n' ? 3 : 6;
-        break;
+        return is_name(name, "string", 6)   ? PEG__TYPE_STRING
+               : is_name(name, "object", 6) ? PEG__TYPE_OBJECT
+               : is_name(name, "number", 6) ? PEG__TYPE_NUMBER
+                                            : 0;
     case 7:
-        i = name.ptr[0] == 'b' ? 1 : 2;
-        break;
+        return is_name(name, "integer", 7)   ? PEG__TYPE_INTEGER
+               : is_name(name, "boolean", 7) ? PEG__TYPE_BOOLEAN
+                                             : 0;
     default:
         return 0;
     }
-    return peg__str_eq(name, type_names[i]) ? 1U << i : 0;
 }
 
 const char *peg__type_name(unsigned bit)
 {
-    return type_names[__builtin_ctz(bit)].ptr;
+    return type_names[__builtin_ctz(bit)];
 }
 
 unsigned peg__types_of(const peg_json *type)
@@ -46,12 +48,12 @@ unsigned peg__types_of(const peg_json *type)
     if (!type)
         return 0;
     if (type->kind == PEG_JSON_STRING)
-        return peg__type_bit(peg_json_str(type));
+        return type_bit(type);
     if (type->kind != PEG_JSON_ARRAY)
         return 0;
     PEG_JSON_EACH_ITEM (type, item) {
         if (item->kind == PEG_JSON_STRING)
-            types |= peg__type_bit(peg_json_str(item));
+            types |= type_bit(item);
     }
     return types;
 }
@@ -90,28 +92,123 @@ unsigned peg__types_of_values(const peg_json *array)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
+enum { BLOCK = 16 }; /* so much of a string is looked at in one go */
+
+typedef uint8_t block __attribute__((vector_size(BLOCK)));
+
+/* Does none of the first `len` bytes need an escape? */
+static bool is_plain(block bytes, size_t len)
+{
+    static const uint8_t wanted_then_not[2 * BLOCK] = {[0 ... BLOCK - 1] = 0xFF};
+    uint64_t halves[2];
+    block wanted;
+
+    memcpy(&wanted, wanted_then_not + BLOCK - len, sizeof(wanted));
+    wanted &= (block)(bytes < 0x20) | (block)(bytes == '"') | (block)(bytes == '\\');
+    memcpy(halves, &wanted, sizeof(halves));
+    return !(halves[0] | halves[1]);
+}
+
+/* A string of a document in quotes, if it is short and nothing in it needs an escape; its padding
+ * is read. False: nothing is written. */
+static inline bool put_short(struct peg__out *out, const peg_json *string, char **ret_end)
+{
+    const size_t len = string->len;
+    block bytes;
+    char *p;
+
+    if (len > BLOCK || !peg__put_fits(out->buf, BLOCK + 3))
+        return false;
+    memcpy(&bytes, string->u.ptr, sizeof(bytes));
+    if (!is_plain(bytes, len))
+        return false;
+    p = peg__put_begin(out);
+    *p++ = '"';
+    memcpy(p, &bytes, sizeof(bytes));
+    p[len] = '"';
+    *ret_end = p + len + 1;
+    return true;
+}
+
+void peg__put_string(struct peg__out *out, const peg_json *string)
+{
+    char *end;
+
+    if (put_short(out, string, &end)) {
+        peg__put_end(out, end, true);
+        return;
+    }
+    if (out->needs_comma)
+        peg__buf_putc(out->buf, ',');
+    peg__json_write_doc_string(string, out->buf);
+    out->needs_comma = true;
+}
+
 void peg__put_key(struct peg__out *out, const peg_json *key)
 {
-    if (out->needs_comma)
-        peg__put_char(out->buf, ',');
-    peg__json_write_doc_string(key, out->buf);
-    peg__put_char(out->buf, ':');
+    char *end;
+
+    if (put_short(out, key, &end)) {
+        *end++ = ':';
+        peg__put_end(out, end, false);
+        return;
+    }
+    peg__put_string(out, key);
+    peg__buf_putc(out->buf, ':');
     out->needs_comma = false;
+}
+
+/* Most bounds are small. */
+static void put_number(struct peg__out *out, const peg_json *number)
+{
+    const uint64_t n = (uint64_t)number->u.number;
+    char *p;
+
+    if (number->kind != PEG_JSON_INTEGER || n >= 1000 || !peg__put_fits(out->buf, 3)) {
+        peg__out_value(out, number);
+        return;
+    }
+    p = peg__put_begin(out);
+    if (n >= 100)
+        *p++ = (char)('0' + n / 100);
+    if (n >= 10)
+        *p++ = (char)('0' + n / 10 % 10);
+    *p++ = (char)('0' + n % 10);
+    peg__put_end(out, p, true);
+}
+
+/* A value that contains no other. */
+static void put_single(struct peg__out *out, const peg_json *value)
+{
+    switch (peg_json_kind_of(value)) {
+    case PEG_JSON_STRING:
+        peg__put_string(out, value);
+        break;
+    case PEG_JSON_INTEGER:
+    case PEG_JSON_DECIMAL:
+        put_number(out, value);
+        break;
+    default:
+        peg__out_value(out, value);
+        break;
+    }
 }
 
 void peg__put_value(struct peg__out *out, const peg_json *value)
 {
-    if (value->kind != PEG_JSON_STRING && !peg_json_is_number(value)) {
+    if (value->kind < PEG_JSON_ARRAY) {
+        put_single(out, value);
+        return;
+    }
+    if (value->kind != PEG_JSON_ARRAY || value->u.extent != (uint64_t)value->len + 1) {
         peg__out_value(out, value);
         return;
     }
-    if (out->needs_comma)
-        peg__put_char(out->buf, ',');
-    out->needs_comma = true;
-    if (value->kind == PEG_JSON_STRING)
-        peg__json_write_doc_string(value, out->buf);
-    else
-        peg__number_write(value, out->buf);
+    /* As `required` and `enum` are. */
+    peg__put_open(out, "[");
+    PEG_JSON_EACH_ITEM (value, item)
+        put_single(out, item);
+    peg__put_close(out, "]");
 }
 
 /* ---- descriptions ----------------------------------------------------------------------- */
@@ -119,6 +216,7 @@ void peg__put_value(struct peg__out *out, const peg_json *value)
 /* Appends `keyword: value`, or leaves the notes as they were. */
 static bool add_note(struct peg__render *r, enum peg__kw keyword, const peg_json *value)
 {
+    struct peg__out out = {.buf = &r->notes};
     const size_t before = r->notes.len;
     const size_t max = before + PEG_LIMIT_DESCRIBED_BYTES < PEG_LIMIT_DESCRIBED_BYTES_ALL
                            ? before + PEG_LIMIT_DESCRIBED_BYTES
@@ -128,10 +226,12 @@ static bool add_note(struct peg__render *r, enum peg__kw keyword, const peg_json
     if (before > max || peg_json_extent(value) > max - before)
         return false;
     r->notes.max = max;
-    peg__buf_puts(&r->notes, before ? "; " : "");
-    peg__buf_str(&r->notes, peg__kw_name(keyword));
-    peg__buf_puts(&r->notes, ": ");
-    peg__json_write(value, PEG_JSON_COMPACT, &r->notes);
+    if (before)
+        peg__put_before(&out, "; ");
+    peg__put_text(&out, &peg__kw_names[keyword]);
+    out.needs_comma = false;
+    peg__put_before(&out, ": ");
+    peg__put_value(&out, value);
     if (!r->notes.status)
         return true;
     if (r->notes.status == PEG_ENOMEM)
@@ -149,30 +249,44 @@ void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg
     peg__lose_kw(r, peg__view_place(view, keyword), keyword, fits ? "described" : "dropped", note);
 }
 
-void peg__write_description(struct peg__render *r, const struct peg__view *view)
+/* The description and the notes, with padding as a string of a document has it. */
+static peg_json join_notes(struct peg__render *r, const peg_json *description)
+{
+    struct peg__buf *text = &r->scratch;
+    char *padding;
+
+    peg__buf_clear(text);
+    if (description) {
+        peg__buf_str(text, peg_json_str(description));
+        peg__buf_putc(text, ' ');
+    }
+    peg__buf_putc(text, '(');
+    peg__buf_str(text, peg__buf_view(&r->notes));
+    peg__buf_putc(text, ')');
+    padding = peg__buf_reserve(text, BLOCK);
+    if (!padding) {
+        peg__render_nomem(r);
+        return (peg_json){.kind = PEG_JSON_STRING};
+    }
+    memset(padding, 0, BLOCK);
+    return (peg_json){.kind = PEG_JSON_STRING, .len = (uint32_t)text->len, .u.ptr = text->ptr};
+}
+
+void peg__put_description(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *description = peg__view_get(view, PEG__KW_DESCRIPTION);
-    const bool is_there =
-        description && description->kind == PEG_JSON_STRING && description->len > 0;
 
-    if (!is_there && r->notes.len == 0)
-        return;
-    peg__put_kw(r->out, PEG__KW_DESCRIPTION);
-    if (r->notes.len == 0) {
-        peg__put_value(r->out, description);
-        return;
+    if (description && (description->kind != PEG_JSON_STRING || description->len == 0))
+        description = NULL;
+    if (r->notes.len) {
+        const peg_json joined = join_notes(r, description);
+
+        peg__put_kw(r->out, PEG__KW_DESCRIPTION);
+        peg__put_string(r->out, &joined);
+    } else if (description) {
+        peg__put_kw(r->out, PEG__KW_DESCRIPTION);
+        peg__put_string(r->out, description);
     }
-    peg__buf_clear(&r->scratch);
-    if (is_there) {
-        peg__buf_str(&r->scratch, peg_json_str(description));
-        peg__buf_putc(&r->scratch, ' ');
-    }
-    peg__buf_putc(&r->scratch, '(');
-    peg__buf_str(&r->scratch, peg__buf_view(&r->notes));
-    peg__buf_putc(&r->scratch, ')');
-    if (r->scratch.status)
-        peg__render_nomem(r);
-    peg__out_string(r->out, peg__buf_view(&r->scratch));
 }
 
 void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str ref,

@@ -2,6 +2,8 @@
 
 #include "engine/schema_view.h"
 
+#include <inttypes.h>
+
 #include "base/str.h"
 
 void peg__render_free(struct peg__render *r)
@@ -30,11 +32,11 @@ static void write_place(struct peg__buf *out, const struct peg__place *place)
         return;
     }
     write_place(out, place->up);
-    peg__json_pointer_push(place->keyword, out);
-    if (place->name.ptr)
-        peg__json_pointer_push(place->name, out);
-    if (place->index != SIZE_MAX)
-        peg__buf_printf(out, "/%zu", place->index);
+    peg__json_pointer_push(peg__kw_name(place->keyword), out);
+    if (place->name)
+        peg__json_pointer_push(peg_json_str(place->name), out);
+    if (place->index != UINT32_MAX)
+        peg__buf_printf(out, "/%" PRIu32, place->index);
 }
 
 static void tell(struct peg__render *r, peg_str keyword, const char *what, const char *note)
@@ -51,22 +53,18 @@ static void tell(struct peg__render *r, peg_str keyword, const char *what, const
         peg__losses_add(r->losses, &loss);
 }
 
-void peg__lose(struct peg__render *r, const struct peg__place *place, peg_str keyword,
+void peg__tell(struct peg__render *r, const struct peg__place *place, peg_str keyword,
                const char *what, const char *note)
 {
-    if (!r->losses)
-        return;
     peg__buf_clear(&r->scratch);
     write_place(&r->scratch, place);
     peg__json_pointer_push(keyword, &r->scratch);
     tell(r, keyword, what, note);
 }
 
-void peg__lose_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
+void peg__tell_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
                     const char *what, const char *note)
 {
-    if (!r->losses)
-        return;
     peg__buf_clear(&r->scratch);
     write_place(&r->scratch, place);
     tell(r, peg__kw_name(keyword), what, note);
@@ -125,7 +123,7 @@ static void lay_out_keyword(struct peg__render *r, struct peg__view *view, enum 
         return;
     }
     if (!(united & bit) && !peg_json_equal(view->value[keyword], value))
-        peg__lose_kw(r, &view->sources[from].place, keyword, "dropped",
+        peg__lose_kw(r, view->sources[from].place, keyword, "dropped",
                      "another schema that applies here says it differently, and that one is sent");
 }
 
@@ -159,18 +157,20 @@ static uint64_t lay_out(struct peg__render *r, struct peg__view *view, const peg
     PEG_JSON_EACH_MEMBER (schema, key) {
         const enum peg__kw keyword = peg__kw_find(key);
 
-        seen |= keyword != PEG__KW_UNKNOWN ? UINT64_C(1) << keyword : 0;
-        if (keyword != PEG__KW_UNKNOWN)
+        if (keyword != PEG__KW_UNKNOWN) {
+            seen |= UINT64_C(1) << keyword;
             lay_out_keyword(r, view, keyword, key + 1);
-        else if (!(flags & PEG__VIEW_QUIET))
-            peg__lose(r, &source->place, peg_json_str(key), "dropped",
+        } else if (r->losses && !(flags & PEG__VIEW_QUIET)) {
+            peg__tell(r, source->place, peg_json_str(key), "dropped",
                       "the provider knows no such keyword");
+        }
     }
     return seen;
 }
 
-static void add_source(struct peg__render *r, struct peg__view *view,
-                       const struct peg__source *source, unsigned flags);
+/* A schema that applies at the same place, which may be gone when the view is used. */
+static void add_source(struct peg__render *r, struct peg__view *view, const peg_json *schema,
+                       const struct peg__place *place, bool is_optional, unsigned flags);
 
 static void cut(struct peg__render *r, struct peg__view *view, const struct peg__place *place,
                 const char *note)
@@ -184,21 +184,22 @@ static void follow_ref(struct peg__render *r, struct peg__view *view,
                        const struct peg__source *source, unsigned flags)
 {
     const peg_json *ref = peg_json_get(source->schema, "$ref");
-    struct peg__source next = {.is_optional = source->is_optional};
+    struct peg__place place = {.up = NULL};
+    const peg_json *target;
 
     if (!ref || ref->kind != PEG_JSON_STRING)
         return;
-    next.schema = peg__ref_target(r, peg_json_str(ref), &next.place.pointer);
-    if (!next.schema) {
-        cut(r, view, &source->place, "only references within the parameters can be written out");
-    } else if (is_inside(r, next.schema)) {
-        cut(r, view, &source->place, "it leads back into itself, so its inside is left open");
+    target = peg__ref_target(r, peg_json_str(ref), &place.pointer);
+    if (!target) {
+        cut(r, view, source->place, "only references within the parameters can be written out");
+    } else if (is_inside(r, target)) {
+        cut(r, view, source->place, "it leads back into itself, so its inside is left open");
     } else if (!has_room(r)) {
-        cut(r, view, &source->place, "written out, the references would become too large");
+        cut(r, view, source->place, "written out, the references would become too large");
     } else {
-        r->refs[r->n_inside++] = next.schema;
+        r->refs[r->n_inside++] = target;
         r->n_refs++;
-        add_source(r, view, &next, flags);
+        add_source(r, view, target, &place, source->is_optional, flags);
     }
 }
 
@@ -207,79 +208,98 @@ static void follow_branches(struct peg__render *r, struct peg__view *view,
                             const struct peg__source *source, enum peg__kw keyword, unsigned flags)
 {
     const peg_json *list = peg_json_get_str(source->schema, peg__kw_name(keyword));
-    size_t i = 0;
+    const bool is_optional = source->is_optional || keyword != PEG__KW_ALL_OF;
+    uint32_t i = 0;
 
     if (!list || list->kind != PEG_JSON_ARRAY)
         return;
     PEG_JSON_EACH_ITEM (list, branch) {
-        const struct peg__source next = {.schema = branch,
-                                         .place = peg__place_index(&source->place, keyword, i++),
-                                         .is_optional =
-                                             source->is_optional || keyword != PEG__KW_ALL_OF};
+        const struct peg__place place = peg__place_index(source->place, keyword, i++);
 
-        add_source(r, view, &next, flags);
+        add_source(r, view, branch, &place, is_optional, flags);
     }
+}
+
+/* Takes in a source that has its place in the view. */
+// NOLINTNEXTLINE(misc-no-recursion): add_source() has the bound
+static void take_source(struct peg__render *r, struct peg__view *view,
+                        const struct peg__source *source, unsigned flags)
+{
+    uint64_t seen = UINT64_MAX;
+
+    view->n_sources++;
+    if (flags & PEG__VIEW_BASE)
+        lay_out_base(view, source->schema);
+    else if (!source->is_optional)
+        seen = lay_out(r, view, source->schema, flags);
+    if (flags & PEG__VIEW_MERGE_ALL_OF && seen & PEG__KW_BIT(ALL_OF))
+        flags |= PEG__VIEW_MERGE;
+    if (!(flags & PEG__VIEW_MERGE))
+        return;
+    if (seen & PEG__KW_BIT(REF))
+        follow_ref(r, view, source, flags);
+    if (seen & PEG__KW_BIT(ALL_OF))
+        follow_branches(r, view, source, PEG__KW_ALL_OF, flags);
+    if (!(flags & PEG__VIEW_ROOT))
+        return;
+    if (seen & PEG__KW_BIT(ANY_OF))
+        follow_branches(r, view, source, PEG__KW_ANY_OF, flags);
+    if (seen & PEG__KW_BIT(ONE_OF))
+        follow_branches(r, view, source, PEG__KW_ONE_OF, flags);
+}
+
+static bool is_false(const peg_json *schema)
+{
+    return schema->kind == PEG_JSON_BOOL && !peg_json_is_true(schema);
 }
 
 /* Each level takes one of PEG_LIMIT_INLINED_TOGETHER sources. */
 // NOLINTNEXTLINE(misc-no-recursion)
-static void add_source(struct peg__render *r, struct peg__view *view,
-                       const struct peg__source *source, unsigned flags)
+static void add_source(struct peg__render *r, struct peg__view *view, const peg_json *schema,
+                       const struct peg__place *place, bool is_optional, unsigned flags)
 {
-    struct peg__source *kept;
-    uint64_t seen = UINT64_MAX;
+    const size_t n = view->n_sources;
 
-    if (source->schema->kind != PEG_JSON_OBJECT) {
-        if (!source->is_optional && source->schema->kind == PEG_JSON_BOOL &&
-            !peg_json_is_true(source->schema))
+    if (schema->kind != PEG_JSON_OBJECT) {
+        if (!is_optional && is_false(schema))
             view->is_false = true;
         return;
     }
-    if (view->n_sources == PEG_LIMIT_INLINED_TOGETHER) {
-        peg__lose_here(r, &source->place, PEG__KW_ALL_OF, "dropped",
-                       "too many schemas apply at one place");
+    if (n == PEG_LIMIT_INLINED_TOGETHER) {
+        peg__lose_here(r, place, PEG__KW_ALL_OF, "dropped", "too many schemas apply at one place");
         return;
     }
-    kept = &view->sources[view->n_sources++];
-    *kept = *source;
-    if (flags & PEG__VIEW_BASE)
-        lay_out_base(view, kept->schema);
-    else if (!kept->is_optional)
-        seen = lay_out(r, view, kept->schema, flags);
-    if (!(flags & PEG__VIEW_MERGE))
-        return;
-    if (seen & PEG__KW_BIT(REF))
-        follow_ref(r, view, kept, flags);
-    if (seen & PEG__KW_BIT(ALL_OF))
-        follow_branches(r, view, kept, PEG__KW_ALL_OF, flags);
-    if (flags & PEG__VIEW_ROOT) {
-        follow_branches(r, view, kept, PEG__KW_ANY_OF, flags);
-        follow_branches(r, view, kept, PEG__KW_ONE_OF, flags);
-    }
+    view->places[n] = *place;
+    view->sources[n] = (struct peg__source){
+        .schema = schema, .place = &view->places[n], .is_optional = is_optional};
+    take_source(r, view, &view->sources[n], flags);
 }
 
 void peg__view_add(struct peg__render *r, struct peg__view *view, const peg_json *schema,
                    const struct peg__place *place, unsigned flags)
 {
-    struct peg__source source = {.schema = schema};
-
-    if (place)
-        source.place = *place;
-    else
-        source.place.pointer = peg__str("");
-    add_source(r, view, &source, flags);
+    add_source(r, view, schema, place, false, flags);
 }
 
 void peg__view_make(struct peg__render *r, const peg_json *schema, const struct peg__place *place,
                     unsigned flags, struct peg__view *ret_view)
 {
+    static const struct peg__place root = {.pointer = PEG_LIT("")};
+
     ret_view->has = 0;
     ret_view->n_sources = 0;
     ret_view->of_base = 0;
     ret_view->is_false = false;
     ret_view->is_nullable = false;
     ret_view->is_cut = false;
-    peg__view_add(r, ret_view, schema, place, flags);
+    if (schema->kind != PEG_JSON_OBJECT) {
+        ret_view->is_false = is_false(schema);
+        return;
+    }
+    ret_view->sources[0].schema = schema;
+    ret_view->sources[0].place = place ? place : &root;
+    ret_view->sources[0].is_optional = false;
+    take_source(r, ret_view, &ret_view->sources[0], flags);
 }
 
 /* ---- members ---------------------------------------------------------------------------- */
@@ -303,7 +323,7 @@ static void members_of_many(struct peg__render *r, const struct peg__view *view,
             continue;
         PEG_JSON_EACH_MEMBER (properties, key) {
             const struct peg__place place =
-                peg__place_name(&view->sources[i].place, PEG__KW_PROPERTIES, key);
+                peg__place_name(view->sources[i].place, PEG__KW_PROPERTIES, key);
             const peg_status status = peg__map_add(&seen, peg_json_str(key), NULL);
 
             if (!status)
@@ -329,7 +349,7 @@ void peg__view_members(struct peg__render *r, const struct peg__view *view, peg_
         return;
     PEG_JSON_EACH_MEMBER (properties, key) {
         const struct peg__place place =
-            peg__place_name(&view->sources[0].place, PEG__KW_PROPERTIES, key);
+            peg__place_name(view->sources[0].place, PEG__KW_PROPERTIES, key);
 
         fn(r, key, &place, user);
     }
@@ -349,12 +369,15 @@ static const peg_json *required_of(const struct peg__view *view, size_t source)
     return required && required->kind == PEG_JSON_ARRAY ? required : NULL;
 }
 
-static void map_required(struct peg__render *r, struct peg__required *required)
+static void map_required(struct peg__render *r, const struct peg__view *view,
+                         struct peg__required *required)
 {
+    required->map = (struct peg__map)PEG__MAP(PEG_LIMIT_JSON_BYTES);
     required->is_mapped = true;
+    required->few = NULL;
     required->n = 0;
-    for (size_t i = 0; i < required->view->n_sources; i++) {
-        const peg_json *names = required_of(required->view, i);
+    for (size_t i = 0; i < view->n_sources; i++) {
+        const peg_json *names = required_of(view, i);
 
         if (!names)
             continue;
@@ -375,27 +398,21 @@ void peg__required_make(struct peg__render *r, const struct peg__view *view,
 {
     const peg_json *names = peg__view_get(view, PEG__KW_REQUIRED);
 
-    *ret_required = (struct peg__required){.view = view, .map = PEG__MAP(PEG_LIMIT_JSON_BYTES)};
-    if (names && names->kind == PEG_JSON_ARRAY)
-        ret_required->n = names->len;
+    ret_required->few = names && names->kind == PEG_JSON_ARRAY ? names : NULL;
+    ret_required->n = ret_required->few ? names->len : 0;
+    ret_required->is_mapped = false;
     if (view->n_sources != 1 || ret_required->n > REQUIRED_IN_ROW)
-        map_required(r, ret_required);
+        map_required(r, view, ret_required);
 }
 
-bool peg__required_has(const struct peg__required *required, peg_str name)
+bool peg__required_finds(const struct peg__required *required, const peg_json *key)
 {
     if (required->is_mapped)
-        return peg__map_find(&required->map, name);
-    if (required->n == 0)
-        return false;
-    PEG_JSON_EACH_ITEM (required->view->value[PEG__KW_REQUIRED], item) {
-        if (item->kind == PEG_JSON_STRING && peg__str_eq(peg_json_str(item), name))
+        return peg__map_find(&required->map, peg_json_str(key));
+    PEG_JSON_EACH_ITEM (required->few, item) {
+        if (item->kind == PEG_JSON_STRING && item->len == key->len &&
+            peg__str_eq(peg_json_str(item), peg_json_str(key)))
             return true;
     }
     return false;
-}
-
-void peg__required_free(struct peg__required *required)
-{
-    peg__map_free(&required->map);
 }

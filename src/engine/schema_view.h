@@ -14,42 +14,38 @@
  * beside it. Everything lives on the stack of whoever writes, and points into the definitions.
  */
 
-#include <string.h>
-
 #include "base/limits.h"
 #include "base/map.h"
 #include "engine/definitions.h"
 #include "engine/losses.h"
-#include "engine/schema_keyword.h"
-#include "json/out.h"
+#include "engine/schema_put.h"
 
 /* ---- where a schema stands -------------------------------------------------------------- */
 
 /* One step into the parameters: /keyword, /keyword/name or /keyword/index. */
 struct peg__place {
     const struct peg__place *up; /* NULL: the parameters */
-    peg_str pointer;             /* if not empty, it is where a $ref led, and all the rest is not */
-    peg_str keyword;
-    peg_str name; /* ptr NULL: none */
-    size_t index; /* SIZE_MAX: none */
+    peg_str pointer;             /* if not NULL, it is where a $ref led, and all the rest is not */
+    const peg_json *name;        /* NULL: none */
+    uint32_t index;              /* UINT32_MAX: none */
+    enum peg__kw keyword;
 };
 
 static inline struct peg__place peg__place_of(const struct peg__place *up, enum peg__kw keyword)
 {
-    return (struct peg__place){.up = up, .keyword = peg__kw_name(keyword), .index = SIZE_MAX};
+    return (struct peg__place){.up = up, .keyword = keyword, .index = UINT32_MAX};
 }
 
 static inline struct peg__place peg__place_name(const struct peg__place *up, enum peg__kw keyword,
                                                 const peg_json *key)
 {
-    return (struct peg__place){
-        .up = up, .keyword = peg__kw_name(keyword), .name = peg_json_str(key), .index = SIZE_MAX};
+    return (struct peg__place){.up = up, .keyword = keyword, .name = key, .index = UINT32_MAX};
 }
 
 static inline struct peg__place peg__place_index(const struct peg__place *up, enum peg__kw keyword,
-                                                 size_t index)
+                                                 uint32_t index)
 {
-    return (struct peg__place){.up = up, .keyword = peg__kw_name(keyword), .index = index};
+    return (struct peg__place){.up = up, .keyword = keyword, .index = index};
 }
 
 /* ---- one tool --------------------------------------------------------------------------- */
@@ -88,80 +84,33 @@ void peg__render_free(struct peg__render *r);
 /* Out of memory: sticks to the text that is written. */
 void peg__render_nomem(struct peg__render *r);
 
-/* Tells a loss at a keyword of the schema at `place` (NULL: the parameters). `note` is static. */
-void peg__lose(struct peg__render *r, const struct peg__place *place, peg_str keyword,
+/* Tells a loss at a keyword of the schema at `place` (NULL: the parameters). `note` is static.
+ * Requires somebody who wants to know. */
+void peg__tell(struct peg__render *r, const struct peg__place *place, peg_str keyword,
                const char *what, const char *note);
+/* The same about the place itself, where a keyword is missing. */
+void peg__tell_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
+                    const char *what, const char *note);
+
 static inline void peg__lose_kw(struct peg__render *r, const struct peg__place *place,
                                 enum peg__kw keyword, const char *what, const char *note)
 {
-    peg__lose(r, place, peg__kw_name(keyword), what, note);
+    if (r->losses)
+        peg__tell(r, place, peg__kw_name(keyword), what, note);
 }
-/* The same about the place itself, where a keyword is missing. */
-void peg__lose_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
-                    const char *what, const char *note);
 
-/* ---- writing quickly -------------------------------------------------------------------- */
-
-/* A literal and its length. */
-#define PEG__LIT(literal) (literal), sizeof(literal) - 1
-
-/* JSON text as it is, as peg__out_raw() writes it. */
-static inline void peg__put(struct peg__out *out, const char *text, size_t n)
+static inline void peg__lose_here(struct peg__render *r, const struct peg__place *place,
+                                  enum peg__kw keyword, const char *what, const char *note)
 {
-    struct peg__buf *buf = out->buf;
-
-    if (buf->len + n + 2 > buf->capacity || buf->len + n + 2 > buf->max || buf->status) {
-        peg__out_raw(out, (peg_str){text, n});
-        return;
-    }
-    if (out->needs_comma)
-        buf->ptr[buf->len++] = ',';
-    memcpy(buf->ptr + buf->len, text, n);
-    buf->len += n;
-    buf->ptr[buf->len] = '\0';
-    out->needs_comma = true;
+    if (r->losses)
+        peg__tell_here(r, place, keyword, what, note);
 }
-
-static inline void peg__put_char(struct peg__buf *buf, char c)
-{
-    if (buf->len + 2 > buf->capacity || buf->len + 2 > buf->max || buf->status) {
-        peg__buf_putc(buf, c);
-        return;
-    }
-    buf->ptr[buf->len++] = c;
-    buf->ptr[buf->len] = '\0';
-}
-
-static inline void peg__put_kw(struct peg__out *out, enum peg__kw keyword)
-{
-    const peg_str text = peg__kw_text(keyword);
-
-    peg__put(out, text.ptr, text.len);
-    out->needs_comma = false;
-}
-
-static inline void peg__put_open(struct peg__out *out, const char *bracket)
-{
-    peg__put(out, bracket, 1);
-    out->needs_comma = false;
-}
-
-static inline void peg__put_close(struct peg__out *out, const char *bracket)
-{
-    out->needs_comma = false;
-    peg__put(out, bracket, 1);
-}
-
-/* The name of a member, as the document has it. */
-void peg__put_key(struct peg__out *out, const peg_json *key);
-/* A value of a document. */
-void peg__put_value(struct peg__out *out, const peg_json *value);
 
 /* ---- views ------------------------------------------------------------------------------ */
 
 struct peg__source {
     const peg_json *schema; /* an object */
-    struct peg__place place;
+    const struct peg__place *place;
     bool is_optional; /* one of several that may apply: only its members count */
 };
 
@@ -169,8 +118,9 @@ struct peg__view {
     uint64_t has;                     /* PEG__KW_BIT() of what is there */
     const peg_json *value[PEG__KW_N]; /* of what is there only */
     uint8_t from[PEG__KW_N];          /* index of its source */
-    struct peg__source sources[PEG_LIMIT_INLINED_TOGETHER];
     size_t n_sources;
+    struct peg__source sources[PEG_LIMIT_INLINED_TOGETHER];
+    struct peg__place places[PEG_LIMIT_INLINED_TOGETHER]; /* of sources that were added */
     uint64_t of_base; /* of what is there: it stands beside the branch, and was told there */
     bool is_false;    /* nothing is valid here */
     bool is_nullable; /* null is valid, too, whatever `type` says */
@@ -182,11 +132,12 @@ enum {
     PEG__VIEW_ROOT = 2,  /* the branches of anyOf and oneOf too: their members become optional */
     PEG__VIEW_QUIET = 4, /* unknown keywords are no loss */
     PEG__VIEW_BASE = 8,  /* what stands beside branches: only its rules, without a word of loss */
+    PEG__VIEW_MERGE_ALL_OF = 16, /* as MERGE, but only a schema with allOf */
 };
 
 /* Lays a schema out; what is said about unknown keywords, and what does not fit together, is told
- * as a loss. Whoever makes a view with MERGE sets r->n_inside back to what it was when the schema
- * is written. */
+ * as a loss. The place (NULL: the parameters) is borrowed. Whoever makes a view with MERGE sets
+ * r->n_inside back to what it was when the schema is written. */
 void peg__view_make(struct peg__render *r, const peg_json *schema, const struct peg__place *place,
                     unsigned flags, struct peg__view *ret_view);
 /* Adds a schema that applies at the same place; what is there already wins. */
@@ -201,7 +152,7 @@ static inline const peg_json *peg__view_get(const struct peg__view *view, enum p
 static inline const struct peg__place *peg__view_place(const struct peg__view *view,
                                                        enum peg__kw keyword)
 {
-    return &view->sources[view->from[keyword]].place;
+    return view->sources[view->from[keyword]].place;
 }
 
 /* What a local $ref leads to ("#", "#/$defs/x"), or NULL. *ret_pointer is borrowed from the ref. */
@@ -215,18 +166,27 @@ typedef void peg__member_fn(struct peg__render *r, const peg_json *key,
 void peg__view_members(struct peg__render *r, const struct peg__view *view, peg__member_fn *fn,
                        void *user);
 
-/* The names that `required` of the view asks for. Small ones cost nothing. */
+/* The names that `required` of the view asks for. Few of them are compared one by one. */
 struct peg__required {
-    const struct peg__view *view;
+    const peg_json *few; /* an array; NULL: none, or they are in the map */
     size_t n;
     bool is_mapped;
-    struct peg__map map;
+    struct peg__map map; /* only if it is mapped */
 };
 
 void peg__required_make(struct peg__render *r, const struct peg__view *view,
                         struct peg__required *ret_required);
-bool peg__required_has(const struct peg__required *required, peg_str name);
-void peg__required_free(struct peg__required *required);
+bool peg__required_finds(const struct peg__required *required, const peg_json *key);
+static inline bool peg__required_has(const struct peg__required *required, const peg_json *key)
+{
+    return required->n && peg__required_finds(required, key);
+}
+
+static inline void peg__required_free(struct peg__required *required)
+{
+    if (required->is_mapped)
+        peg__map_free(&required->map);
+}
 
 /* ---- small things ----------------------------------------------------------------------- */
 
@@ -241,8 +201,6 @@ enum {
     PEG__TYPE_OBJECT = 64,
 };
 
-/* 0 if it is none. */
-unsigned peg__type_bit(peg_str name);
 const char *peg__type_name(unsigned bit);
 /* Of a `type` that is a name or an array of names; 0 if it is none. */
 unsigned peg__types_of(const peg_json *type);
@@ -255,7 +213,13 @@ unsigned peg__type_of_value(const peg_json *value);
 void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
                    const char *note);
 /* Writes "description", with what was moved into it, if there is any. */
-void peg__write_description(struct peg__render *r, const struct peg__view *view);
+void peg__put_description(struct peg__render *r, const struct peg__view *view);
+static inline void peg__write_description(struct peg__render *r, const struct peg__view *view)
+{
+    if (r->notes.len || view->has & PEG__KW_BIT(DESCRIPTION))
+        peg__put_description(r, view);
+}
+
 /* Writes the members of a schema that is a reference: "$ref" alone, or within anyOf where it has a
  * description or may be null. */
 void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str ref,

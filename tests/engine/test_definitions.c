@@ -492,6 +492,39 @@ TEST(schemas_that_are_nested_deeply_end_somewhere)
     peg__buf_free(&text);
 }
 
+/* Short strings are written in one go, long ones and those with escapes are not. */
+TEST(names_and_values_of_any_length_are_written_as_they_are)
+{
+    static const char *const last[] = {"x", "\\\"", "\\\\", "\\n", "\xC3\xA9", "\x7F"};
+
+    for (int i = 0; i < 2 * PEG_N_PROVIDERS * 40 * 6; i++) {
+        const int form = i / 240;
+        const peg_definitions_options options = {
+            .provider = (peg_provider)(form / 2), .strict = form % 2, .json_schema = form % 2};
+        char text[64];
+        char schema[320];
+        char expected[192];
+        struct world w;
+
+        snprintf(text, sizeof(text), "%.*s%s", i % 40, "abcdefghijklmnopqrstuvwxyz0123456789ABCD",
+                 last[i / 40 % 6]);
+        snprintf(
+            schema, sizeof(schema),
+            "{\"type\":\"object\",\"properties\":{\"%s\":{\"type\":\"string\",\"enum\":[\"%s\"]}},"
+            "\"required\":[\"%s\"]}",
+            text, text, text);
+
+        CHECK_INT(render_schema(&w, schema, &options), PEG_OK);
+
+        snprintf(expected, sizeof(expected), "\"enum\":[\"%s\"]}},\"required\":[\"%s\"]", text,
+                 text);
+        CHECK(strstr(w.text, expected));
+        snprintf(expected, sizeof(expected), "\"properties\":{\"%s\":{", text);
+        CHECK(strstr(w.text, expected));
+        world_free(&w);
+    }
+}
+
 TEST(a_report_has_an_end_and_says_so)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
