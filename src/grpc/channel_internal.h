@@ -188,6 +188,9 @@ void grpc__list_remove(struct grpc__list *list, struct grpc_rpc *rpc);
 /* slots.c */
 /* Connects, or looks the name up, where nobody does so yet. */
 void grpc__slots_wake(struct grpc_channel *channel);
+/* These addresses from now on. What stays keeps its connections, what goes ends with its last
+ * call. False when out of memory: then all that was stays. */
+bool grpc__slots_set(struct grpc_channel *channel, const struct net_address *addresses, size_t n);
 /* Now, whatever the back-off says. */
 void grpc__slots_hurry(struct grpc_channel *channel);
 /* Closes all connections, forgets all slots. No call may be on one. */

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 static struct grpc_client_conn *conn_of_later(struct net_later *later)
 {
@@ -125,10 +126,27 @@ static void on_output(void *user)
 
 /* ---- in ----------------------------------------------------------------------------------- */
 
+/* Somebody who chose something else by ALPN would not understand a word. */
+static bool speaks_http2(const struct grpc_client_conn *conn)
+{
+    const struct net_tls *tls = net_stream_tls(conn->stream);
+    const peg_str alpn = tls ? net_tls_alpn(tls) : (peg_str){"", 0};
+
+    return alpn.len == 0 || peg__str_is(alpn, "h2");
+}
+
 static void on_open(void *user)
 {
     struct grpc_client_conn *conn = user;
+    peg_error error;
 
+    if (!speaks_http2(conn)) {
+        peg__fail(&error, PEG_EUNSUPPORTED, "E_GRPC_CONNECT",
+                  "%s does not offer HTTP/2 (ALPN h2) over TLS: see what listens there",
+                  conn->peer);
+        lose(conn, &error);
+        return;
+    }
     conn->is_open = true;
     net_loop_later(conn->loop, &conn->flush);
 }

@@ -315,9 +315,7 @@ static bool reserve(struct grpc_channel *channel, size_t n_addresses)
     return true;
 }
 
-/* What stays keeps its connections. False when out of memory: then all that was stays. */
-static bool set_addresses(struct grpc_channel *channel, const struct net_address *addresses,
-                          size_t n)
+bool grpc__slots_set(struct grpc_channel *channel, const struct net_address *addresses, size_t n)
 {
     bool is_whole = reserve(channel, n);
 
@@ -353,7 +351,7 @@ static void on_resolved(void *user, const struct net_address *addresses, size_t 
     peg_error nomem;
 
     channel->resolve = NULL;
-    if (n > 0 && !set_addresses(channel, addresses, n)) {
+    if (n > 0 && !grpc__slots_set(channel, addresses, n)) {
         peg__fail_nomem(&nomem);
         fail_lookup(channel, &nomem);
     } else if (n == 0) {
@@ -438,7 +436,7 @@ peg_status grpc__slots_init(struct grpc_channel *channel, peg_error *reterr)
     channel->idle_timer.fn = on_idle_timer;
     grpc_backoff_init(&channel->resolve_backoff, channel->options.backoff_ms,
                       channel->options.max_backoff_ms, (uint64_t)net_loop_now_ns(channel->loop));
-    if (target->is_name || set_addresses(channel, target->numbers, target->n_numbers))
+    if (target->is_name || grpc__slots_set(channel, target->numbers, target->n_numbers))
         return PEG_OK;
     return peg__fail_nomem(reterr);
 }

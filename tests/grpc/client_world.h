@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "fake_server.h"
-#include "grpc/rpc.h"
+#include "grpc/channel_internal.h"
 #include "t.h"
 
 struct world {
@@ -52,7 +52,7 @@ struct outcome {
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static void world_on_watchdog(struct net_timer *timer)
+static inline void world_on_watchdog(struct net_timer *timer)
 {
     struct world *w = (struct world *)(void *)((char *)timer - offsetof(struct world, watchdog));
 
@@ -61,7 +61,7 @@ static void world_on_watchdog(struct net_timer *timer)
 }
 
 /* Until somebody stops the loop: the last call ends, or what the test asked for. */
-static void world_run(struct world *w)
+static inline void world_run(struct world *w)
 {
     enum { PATIENCE_S = 60 };
 
@@ -77,13 +77,13 @@ struct world_nap {
     struct net_loop *loop;
 };
 
-static void world_wake(struct net_timer *timer)
+static inline void world_wake(struct net_timer *timer)
 {
     net_loop_stop(((struct world_nap *)(void *)timer)->loop);
 }
 
 /* Lets the loop go round for a moment, where the other thread must not be waited for. */
-static void world_nap(struct world *w, int64_t ms)
+static inline void world_nap(struct world *w, int64_t ms)
 {
     struct world_nap nap = {.timer = {.fn = world_wake}, .loop = w->loop};
 
@@ -93,14 +93,22 @@ static void world_nap(struct world *w, int64_t ms)
 }
 
 /* Until a counter of the server, which counts in its thread, has come so far. */
-static void world_await(struct world *w, atomic_uint *counter, unsigned at_least)
+static inline void world_await(struct world *w, atomic_uint *counter, unsigned at_least)
 {
     for (unsigned i = 0; i < 20000 && atomic_load(counter) < at_least; i++)
         world_nap(w, 1);
     CHECK(atomic_load(counter) >= at_least);
 }
 
-static void world_on_state(void *user, enum grpc_channel_state state)
+/* Until so many connections can take calls. */
+static inline void world_await_ready(struct world *w, size_t n)
+{
+    for (unsigned i = 0; i < 20000 && w->channel->pick.n < n; i++)
+        world_nap(w, 1);
+    CHECK_INT(w->channel->pick.n, n);
+}
+
+static inline void world_on_state(void *user, enum grpc_channel_state state)
 {
     struct world *w = (struct world *)user;
 
@@ -110,7 +118,7 @@ static void world_on_state(void *user, enum grpc_channel_state state)
         net_loop_stop(w->loop);
 }
 
-__attribute__((unused)) static void world_run_until(struct world *w, enum grpc_channel_state state)
+static inline void world_run_until(struct world *w, enum grpc_channel_state state)
 {
     w->stops_at_state = true;
     w->stop_at = state;
@@ -121,8 +129,8 @@ __attribute__((unused)) static void world_run_until(struct world *w, enum grpc_c
 
 /* ---- beginning and end -------------------------------------------------------------------- */
 
-static peg_status world_connect(struct world *w, const char *target,
-                                const struct grpc_channel_options *options)
+static inline peg_status world_connect(struct world *w, const char *target,
+                                       const struct grpc_channel_options *options)
 {
     peg_status status = PEG_OK;
 
@@ -135,20 +143,20 @@ static peg_status world_connect(struct world *w, const char *target,
     return status;
 }
 
-static void world_done(struct world *w)
+static inline void world_done(struct world *w)
 {
     w->channel = grpc_channel_free(w->channel);
     w->loop = net_loop_free(w->loop);
     fake_stop(&w->fake);
 }
 
-static void world_init_with(struct world *w, const struct grpc_channel_options *options)
+static inline void world_init_with(struct world *w, const struct grpc_channel_options *options)
 {
     CHECK_INT(fake_start(&w->fake, NULL), PEG_OK);
     CHECK_STATUS(world_connect(w, w->fake.target, options), PEG_OK, w->error);
 }
 
-static void world_init(struct world *w)
+static inline void world_init(struct world *w)
 {
     static const struct grpc_channel_options options = {.backoff_ms = 10, .max_backoff_ms = 50};
 
@@ -158,8 +166,8 @@ static void world_init(struct world *w)
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static void outcome_on_headers(struct grpc_rpc *rpc, const struct grpc_metadata *metadata,
-                               void *user)
+static inline void outcome_on_headers(struct grpc_rpc *rpc, const struct grpc_metadata *metadata,
+                                      void *user)
 {
     struct outcome *o = (struct outcome *)user;
 
@@ -169,7 +177,7 @@ static void outcome_on_headers(struct grpc_rpc *rpc, const struct grpc_metadata 
         grpc_rpc_cancel(rpc);
 }
 
-static void outcome_on_message(struct grpc_rpc *rpc, const void *message, void *user)
+static inline void outcome_on_message(struct grpc_rpc *rpc, const void *message, void *user)
 {
     struct outcome *o = (struct outcome *)user;
     const peg_str *bytes = (const peg_str *)message;
@@ -187,7 +195,7 @@ static void outcome_on_message(struct grpc_rpc *rpc, const void *message, void *
         net_loop_stop(o->w->loop);
 }
 
-static void outcome_on_writable(struct grpc_rpc *rpc, void *user)
+static inline void outcome_on_writable(struct grpc_rpc *rpc, void *user)
 {
     struct outcome *o = (struct outcome *)user;
 
@@ -195,8 +203,8 @@ static void outcome_on_writable(struct grpc_rpc *rpc, void *user)
     o->n_writable++;
 }
 
-static void outcome_on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
-                           const struct grpc_metadata *trailers, void *user)
+static inline void outcome_on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
+                                  const struct grpc_metadata *trailers, void *user)
 {
     struct outcome *o = (struct outcome *)user;
 
@@ -225,8 +233,9 @@ static const struct grpc_rpc_events outcome_events = {
         .name = #a_name, .path = a_path, .client_streams = a_client, .server_streams = a_server}
 
 /* Begins a call with bytes; it is counted in n_pending. */
-static peg_status begin(struct world *w, const struct grpc_method *method, const char *request,
-                        const struct grpc_rpc_options *options, struct outcome *o)
+static inline peg_status begin(struct world *w, const struct grpc_method *method,
+                               const char *request, const struct grpc_rpc_options *options,
+                               struct outcome *o)
 {
     const peg_str bytes = peg__str(request);
     peg_status status;
@@ -238,10 +247,8 @@ static peg_status begin(struct world *w, const struct grpc_method *method, const
     return status;
 }
 
-__attribute__((unused)) static peg_status begin_stream(struct world *w,
-                                                       const struct grpc_method *method,
-                                                       const struct grpc_rpc_options *options,
-                                                       struct outcome *o)
+static inline peg_status begin_stream(struct world *w, const struct grpc_method *method,
+                                      const struct grpc_rpc_options *options, struct outcome *o)
 {
     peg_status status;
 
@@ -252,7 +259,8 @@ __attribute__((unused)) static peg_status begin_stream(struct world *w,
 }
 
 /* The whole call. */
-static struct outcome call(struct world *w, const struct grpc_method *method, const char *request)
+static inline struct outcome call(struct world *w, const struct grpc_method *method,
+                                  const char *request)
 {
     struct outcome o = {0};
 

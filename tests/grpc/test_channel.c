@@ -219,10 +219,7 @@ TEST(calls_take_turns_over_all_addresses)
              more[1].target);
     CHECK_INT(world_connect(&w, target, &hasty), PEG_OK);
     grpc_channel_connect(w.channel);
-    world_await(&w, &w.fake.n_connections, 1);
-    world_await(&w, &more[0].n_connections, 1);
-    world_await(&w, &more[1].n_connections, 1);
-    world_nap(&w, 50); /* all of them have said SETTINGS */
+    world_await_ready(&w, N);
     for (unsigned i = 0; i < CALLS; i++)
         CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
 
@@ -267,8 +264,7 @@ TEST(an_address_can_have_several_connections)
 
     world_init_with(&w, &options);
     grpc_channel_connect(w.channel);
-    world_await(&w, &w.fake.n_connections, 4);
-    world_nap(&w, 50);
+    world_await_ready(&w, 4);
     for (unsigned i = 0; i < 20; i++)
         CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
 

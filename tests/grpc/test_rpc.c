@@ -375,6 +375,8 @@ TEST(a_paused_call_hears_nothing_until_it_is_resumed)
     CHECK_INT(o.n_ends, 0);
 
     grpc_rpc_resume(o.rpc); /* one more, which pauses it again */
+    for (unsigned i = 0; i < 20000 && o.n_messages < 2; i++)
+        world_nap(&w, 1);
     CHECK_INT(o.n_messages, 2);
     o.pauses_at_message = false;
     o.stops_at_message = false;
