@@ -307,6 +307,7 @@ static bool set_protocols(SSL_CTX *ctx, const struct net_tls_config *config)
 static bool set_up(SSL_CTX *ctx, const struct net_tls_config *config)
 {
     static const unsigned char session_context[] = "pegboard";
+    static char groups[] = "X25519:P-256:P-384"; /* OpenSSL takes it, and does not change it */
 
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -319,7 +320,7 @@ static bool set_up(SSL_CTX *ctx, const struct net_tls_config *config)
     /* HTTP/2 forbids all others (RFC 9113, appendix A). */
     return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) &&
            SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") &&
-           SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384") &&
+           SSL_CTX_set1_groups_list(ctx, groups) &&
            SSL_CTX_set_session_id_context(ctx, session_context, sizeof(session_context) - 1) &&
            set_protocols(ctx, config);
 }

@@ -27,7 +27,7 @@ struct server {
     struct net_http1_events events;
     enum act at_request;
     size_t body_bytes;     /* of "/large" */
-    struct peg__buf first; /* handed to net_http1_serve() as read already */
+    struct peg__buf first; /* handed to net_http1_serve() as read already; under the lock */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -111,9 +111,11 @@ static void on_stream(void *user, struct net_stream *stream)
     struct guest *guest = calloc(1, sizeof(*guest));
 
     guest->server = server;
+    pthread_mutex_lock(&server->lock);
     if (net_http1_serve(stream, &server->events, guest, (const uint8_t *)server->first.ptr,
                         server->first.len, &guest->http1))
         free(guest);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void start(struct server *server)
@@ -258,8 +260,8 @@ TEST(http1_answers_and_keeps_the_connection)
     CHECK_STR(peg_cstr(answer.body), "{}");
     close(fd);
     AWAIT(&server, server.n_ended == 1);
-    CHECK_INT(server.n_requests, 2);
     stop(&server);
+    CHECK_INT(server.n_requests, 2);
 }
 
 TEST(http1_sends_no_body_where_none_belongs)
@@ -301,9 +303,9 @@ TEST(http1_closes_after_the_answer_if_the_client_says_so)
         check_head(&answer, "\r\nConnection: close\r\n");
         check_ended(fd);
         AWAIT(&server, server.n_ended == i + 1);
-        CHECK_INT(server.n_requests, i + 1);
     }
     stop(&server);
+    CHECK_INT(server.n_requests, 2);
 }
 
 TEST(http1_refuses_with_a_status_and_closes)
@@ -334,8 +336,8 @@ TEST(http1_refuses_with_a_status_and_closes)
         check_ended(fd);
     }
     AWAIT(&server, server.n_ended == sizeof(bad) / sizeof(bad[0]));
-    CHECK_INT(server.n_requests, 0);
     stop(&server);
+    CHECK_INT(server.n_requests, 0);
 }
 
 /* The bytes that were not read do not take the answer back. */
@@ -419,8 +421,8 @@ TEST(http1_answers_pipelined_requests_in_order)
     }
     close(fd);
     AWAIT(&server, server.n_ended == 1);
-    CHECK_INT(server.n_requests, N);
     stop(&server);
+    CHECK_INT(server.n_requests, N);
 }
 
 TEST(http1_produces_no_answer_while_the_last_one_waits)
@@ -445,8 +447,8 @@ TEST(http1_produces_no_answer_while_the_last_one_waits)
     }
     close(fd);
     AWAIT(&server, server.n_ended == 1);
-    CHECK(server.n_requests < 100);
     stop(&server);
+    CHECK(server.n_requests < 100);
 }
 
 TEST(http1_sends_all_to_a_client_that_has_ended_its_side)
@@ -473,7 +475,7 @@ TEST(http1_begins_with_bytes_that_were_read_already)
     int fd;
 
     start(&server);
-    peg__buf_puts(&server.first, "GET /first HTTP/1.1\r\n" HOST "GET /sec");
+    TELL(&server, peg__buf_puts(&server.first, "GET /first HTTP/1.1\r\n" HOST "GET /sec"));
     fd = dial(&server);
     say(fd, "ond HTTP/1.1\r\n" HOST);
     hear(fd, &answer);
@@ -490,11 +492,12 @@ TEST(http1_takes_no_more_first_bytes_than_it_has_room_for)
     int fd;
 
     start(&server);
-    peg__buf_repeat(&server.first, 'x', PEG_LIMIT_HTTP1_HEAD_BYTES + NET_READ_BYTES + 1);
+    TELL(&server,
+         peg__buf_repeat(&server.first, 'x', PEG_LIMIT_HTTP1_HEAD_BYTES + NET_READ_BYTES + 1));
     fd = dial(&server);
     check_ended(fd);
-    CHECK_INT(server.n_ended, 0);
     stop(&server);
+    CHECK_INT(server.n_ended, 0);
 }
 
 /* ---- ends --------------------------------------------------------------------------------- */
@@ -553,9 +556,10 @@ TEST(http1_that_is_closed_at_a_request_answers_it_and_tells_no_end)
     check_head(&answer, "\r\nConnection: close\r\n");
     CHECK_INT(answer.body_len, 2 << 20);
     check_ended(fd);
+    AWAIT(&server, server.n_requests == 1);
+    stop(&server);
     CHECK_INT(server.n_requests, 1);
     CHECK_INT(server.n_ended, 0);
-    stop(&server);
 }
 
 TEST(http1_that_is_dropped_at_a_request_answers_nothing)
@@ -569,9 +573,9 @@ TEST(http1_that_is_dropped_at_a_request_answers_nothing)
     say(fd, "GET /a HTTP/1.1\r\n" HOST);
     CHECK(!hear_head(fd, &answer));
     close(fd);
-    CHECK_INT(server.n_requests, 1);
-    CHECK_INT(server.n_ended, 0);
+    AWAIT(&server, server.n_requests == 1);
     stop(&server);
+    CHECK_INT(server.n_ended, 0);
 }
 
 TEST(http1_ends_with_its_loop)
