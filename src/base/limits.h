@@ -371,6 +371,8 @@ enum {
     PEG_LIMIT_GRPC_SPARE_CALLS = 256,
     /* Of a buffer that a stream keeps between two messages. */
     PEG_LIMIT_GRPC_READER_SPARE_BYTES = 16 << 10,
+    /* Small blocks of HTTP/2 that a loop keeps for the next streams: those of some 800 of them. */
+    PEG_LIMIT_GRPC_POOL_BYTES = 1 << 20,
     /* Calls of a client that wait for a connection or a stream. */
     PEG_LIMIT_GRPC_WAITING_CALLS = 10000,
     PEG_LIMIT_GRPC_RESOLVE_MS = 30000,

@@ -35,7 +35,7 @@ static const struct grpc_field unimplemented_encoding_headers[] = {
 static const struct grpc_field ok_trailers[] = {
     FIELD("grpc-status", "0"),
 };
-static const struct grpc_block ok_block = {.fields = ok_trailers, .n = 1};
+static const struct grpc_block ok_block = {.fields = ok_trailers, .n = 1, .is_static = true};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -142,7 +142,8 @@ static size_t count_trailers(const struct grpc_call *call)
 peg_status grpc__call_send_headers(struct grpc_call *call, peg_error *reterr)
 {
     const bool is_plain = call->headers.n == 0 && !call->stream.uses_gzip;
-    struct grpc_block headers = {.fields = plain_headers, .n = COUNT(plain_headers)};
+    struct grpc_block headers = {
+        .fields = plain_headers, .n = COUNT(plain_headers), .is_static = true};
 
     if (!is_plain) {
         struct block block = new_block(call, count_headers(call));

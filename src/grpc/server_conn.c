@@ -308,6 +308,7 @@ static peg_status start_session(struct grpc__conn *conn)
 {
     const struct grpc_server_options *options = options_of(conn);
     const struct grpc_session_options session = {
+        .pool = &conn->home->pool,
         .max_streams = options->max_streams,
         .max_header_bytes = options->max_header_bytes,
         .stream_window = options->stream_window,

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "grpc/server_internal.h"
 
 static struct grpc__home *home_of(struct grpc_server *server, const struct net_loop *loop)
@@ -63,10 +64,8 @@ void grpc__home_keep_call(struct grpc__home *home, struct grpc_call *call)
     }
     peg__arena_reset(&call->arena);
     peg__arena_reset(&call->message_arena);
-    *call = (struct grpc_call){.stream = call->stream,
-                               .arena = call->arena,
-                               .message_arena = call->message_arena,
-                               .next_spare = home->spare};
+    memset(&call->home, 0, sizeof(*call) - offsetof(struct grpc_call, home));
+    call->next_spare = home->spare;
     home->spare = call;
     home->n_spare++;
 }
@@ -130,4 +129,5 @@ void grpc__home_free(struct grpc__home *home)
         home->spare = call->next_spare;
         free_call(call);
     }
+    grpc_pool_free(&home->pool);
 }

@@ -48,6 +48,7 @@ struct grpc__home {
     struct grpc__conn *conns;
     struct grpc_call *spare; /* ended calls, to be used again */
     size_t n_spare;
+    struct grpc_pool pool; /* of its sessions */
     bool is_draining;
     bool is_empty_told;
     struct net_message drain; /* to the loop: GOAWAY to all */
@@ -110,11 +111,12 @@ struct grpc__value {
 /* One call. Its home keeps it for the next one when the last reference is gone. */
 struct grpc_call {
     struct grpc_stream stream;
+    struct peg__arena arena;
+    struct peg__arena message_arena; /* of one message of a client that streams */
+    /* The rest begins with zeros for each call. */
     struct grpc__home *home;
     struct grpc__conn *conn; /* NULL after the end */
     const struct grpc_route *route;
-    struct peg__arena arena;
-    struct peg__arena message_arena; /* of one message of a client that streams */
     struct net_timer deadline;
     int64_t deadline_ns;
     unsigned n_refs;

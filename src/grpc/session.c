@@ -97,6 +97,7 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     session->options = *options;
     session->events = events;
     session->user = user;
+    session->memory.pool = options->pool;
     if (set_up(session)) {
         grpc_session_free(session);
         return peg__fail_nomem(reterr);

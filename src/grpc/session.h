@@ -18,8 +18,19 @@
 
 struct grpc_session;
 struct grpc_stream;
+struct grpc__block;
+
+/* Memory that the sessions of one thread hand to each other: a call makes HTTP/2 ask for a dozen
+ * small blocks, and give them back when it ends. All zero is empty; it outlives its sessions. */
+enum { GRPC_POOL_STEP = 16, GRPC_POOL_CLASSES = 65 };
+struct grpc_pool {
+    struct grpc__block *blocks[GRPC_POOL_CLASSES];
+    size_t held; /* at most PEG_LIMIT_GRPC_POOL_BYTES */
+};
+void grpc_pool_free(struct grpc_pool *pool);
 
 struct grpc_session_options {
+    struct grpc_pool *pool; /* NULL: none */
     bool is_client;
     uint32_t max_streams;    /* that the peer may have open at once */
     size_t max_header_bytes; /* of one block, as HTTP/2 counts */
@@ -104,31 +115,32 @@ struct grpc_stream {
     int32_t id;
     struct peg__arena *arena; /* the owner's; for the heads */
     /* in */
-    struct grpc_head head;
-    struct grpc_reader reader;
-    struct peg__buf waiting; /* came while paused; the peer's window is smaller by so much */
-    bool has_head;           /* the first block is whole */
+    bool has_head; /* the first block is whole */
     bool is_paused;
     bool is_broken;
     bool told_broken;
     bool is_delivering;
-    struct grpc_status broken; /* why; arena */
-    size_t held;               /* its part of grpc_session_held() */
     bool remote_ended;
     bool told_remote_end;
+    struct grpc_status broken; /* why; arena */
+    size_t held;               /* its part of grpc_session_held() */
     /* out */
-    struct peg__buf out; /* framed messages */
-    size_t out_sent;     /* bytes of `out` that are gone */
-    size_t max_out;
     bool uses_gzip;  /* compress what is sent */
     bool skips_gzip; /* but not what is sent now */
     bool has_sent_headers;
     bool is_deferred; /* HTTP/2 waits for us to say that there is more */
     bool was_full;
-    bool local_ended;                  /* nothing may be sent any more, once `out` is gone */
+    bool local_ended; /* nothing may be sent any more, once `out` is gone */
+    size_t out_sent;  /* bytes of `out` that are gone */
+    size_t max_out;
     const struct grpc_block *trailers; /* to be sent after `out`; arena; NULL on a client */
     struct grpc_stream *next;          /* the session's list of open streams */
     struct grpc_stream *prev;
+    /* What is readied apart, or kept for the next call: grpc_stream_init(). */
+    struct grpc_head head;
+    struct grpc_reader reader;
+    struct peg__buf waiting; /* came while paused; the peer's window is smaller by so much */
+    struct peg__buf out;     /* framed messages */
 };
 
 /* A block of headers to be sent. Arena. */
@@ -139,6 +151,7 @@ struct grpc_field {
 struct grpc_block {
     const struct grpc_field *fields;
     size_t n;
+    bool is_static; /* its strings live for ever and are lowercase: they need not be copied */
 };
 
 /* Readies one; everything that a call held before is given back or used again. */

@@ -11,11 +11,6 @@
 #include "base/str.h"
 #include "grpc/session_internal.h"
 
-static struct grpc_stream *find(nghttp2_session *h2, int32_t id)
-{
-    return nghttp2_session_get_stream_user_data(h2, id);
-}
-
 /* The peer sends too much of something: this is the end of the connection. */
 static int flooded(struct grpc_session *session)
 {
@@ -59,7 +54,7 @@ static int begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *
 {
     struct grpc_session *session = user;
     const int32_t id = frame->hd.stream_id;
-    struct grpc_stream *stream = find(h2, id);
+    struct grpc_stream *stream = grpc__session_find(session, id);
 
     session->block_bytes = 0;
     if (frame->hd.type != NGHTTP2_HEADERS)
@@ -106,11 +101,12 @@ static int header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t
                   void *user)
 {
     struct grpc_session *session = user;
-    struct grpc_stream *stream = find(h2, frame->hd.stream_id);
+    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
     const int failed = count_field(session, name_len, value_len);
     peg_error error;
     peg_status status;
 
+    (void)h2;
     (void)flags;
     if (failed || !stream || stream->is_broken)
         return failed;
@@ -128,21 +124,21 @@ static int header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t
 /* ---- frames that are whole ----------------------------------------------------------------------
  */
 
-static void headers_came(nghttp2_session *h2, const nghttp2_frame *frame)
+static void headers_came(struct grpc_session *session, const nghttp2_frame *frame)
 {
-    struct grpc_stream *stream = find(h2, frame->hd.stream_id);
+    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
     const bool is_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
 
     if (stream)
         grpc__stream_head_done(stream, is_end);
-    stream = find(h2, frame->hd.stream_id);
+    stream = grpc__session_find(session, frame->hd.stream_id);
     if (stream && is_end)
         grpc__stream_remote_end(stream);
 }
 
-static void data_ended(nghttp2_session *h2, const nghttp2_frame *frame)
+static void data_ended(struct grpc_session *session, const nghttp2_frame *frame)
 {
-    struct grpc_stream *stream = find(h2, frame->hd.stream_id);
+    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
 
     if (stream && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         grpc__stream_remote_end(stream);
@@ -160,12 +156,13 @@ static int frame_came(nghttp2_session *h2, const nghttp2_frame *frame, void *use
 {
     struct grpc_session *session = user;
 
+    (void)h2;
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
-        headers_came(h2, frame);
+        headers_came(session, frame);
         break;
     case NGHTTP2_DATA:
-        data_ended(h2, frame);
+        data_ended(session, frame);
         break;
     case NGHTTP2_PING:
         ping_came(session, frame);
@@ -188,10 +185,11 @@ static int frame_came(nghttp2_session *h2, const nghttp2_frame *frame, void *use
 static int data_came(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *bytes,
                      size_t len, void *user)
 {
-    struct grpc_stream *stream = find(h2, id);
+    struct grpc_session *session = user;
+    struct grpc_stream *stream = grpc__session_find(session, id);
 
     (void)flags;
-    made_progress(user);
+    made_progress(session);
     /* The connection's window is never what a stream waits for; see max_held. */
     if (nghttp2_session_consume_connection(h2, len))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -204,9 +202,10 @@ static int data_came(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8
 
 static int stream_ended(nghttp2_session *h2, int32_t id, uint32_t h2_error, void *user)
 {
-    struct grpc_stream *stream = find(h2, id);
+    struct grpc_session *session = user;
+    struct grpc_stream *stream = grpc__session_find(session, id);
 
-    (void)user;
+    (void)h2;
     if (stream)
         grpc__stream_closed(stream, h2_error);
     return 0;
@@ -219,9 +218,10 @@ static int send_data(nghttp2_session *h2, nghttp2_frame *frame, const uint8_t *h
                      nghttp2_data_source *source, void *user)
 {
     struct grpc_session *session = user;
-    struct grpc_stream *stream = find(h2, frame->hd.stream_id);
+    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
     enum { FRAME_HEAD = 9 };
 
+    (void)h2;
     (void)source;
     if (!stream)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -239,13 +239,13 @@ static int send_data(nghttp2_session *h2, nghttp2_frame *frame, const uint8_t *h
 /* A server that has answered does not wait for a client that goes on talking. */
 static int frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
-    const struct grpc_session *session = user;
+    struct grpc_session *session = user;
     const struct grpc_stream *stream;
 
     if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
         session->options.is_client)
         return 0;
-    stream = find(h2, frame->hd.stream_id);
+    stream = grpc__session_find(session, frame->hd.stream_id);
     if (stream && !stream->remote_ended)
         return nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
     return 0;

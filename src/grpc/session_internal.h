@@ -29,8 +29,9 @@ struct grpc_session {
     size_t queued;   /* bytes that wait to be sent, of all streams */
     unsigned n_busy; /* feeds, pulls and deliveries that are running */
     struct grpc__guard *guards;
-    unsigned n_idle_frames; /* in a row, that bring nobody further */
-    size_t n_idle_bytes;    /* fed meanwhile; nghttp2 does not tell of frames it does not know */
+    struct grpc_stream *found; /* the last one that was looked up, while it is on the wire */
+    unsigned n_idle_frames;    /* in a row, that bring nobody further */
+    size_t n_idle_bytes;       /* fed meanwhile; nghttp2 does not tell of frames it does not know */
     unsigned n_invalid_frames;
     size_t block_bytes; /* of the fields of the block that is coming */
     bool is_flooded;
@@ -49,6 +50,16 @@ struct grpc_session {
 static inline bool grpc__session_is_lost(const struct grpc_session *session)
 {
     return session->memory.has_failed;
+}
+
+/* The stream of an id; NULL if its owner has dropped it. What comes and goes is mostly about one
+ * stream after the other. */
+static inline struct grpc_stream *grpc__session_find(struct grpc_session *session, int32_t id)
+{
+    if (session->found && session->found->id == id)
+        return session->found;
+    session->found = nghttp2_session_get_stream_user_data(session->h2, id);
+    return session->found;
 }
 
 /* Tells the owner that there is something to send. */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/mem.h"
 
 /* Stands before each block; a multiple of 16, so that what follows is aligned. */
@@ -34,11 +35,63 @@ static void take_out(struct grpc__memory *memory, struct grpc__block *block)
         block->next->prev = block->prev;
 }
 
+/* ---- the pool: blocks of small sizes, each rounded up to its class
+ * ------------------------------- */
+
+static size_t class_of(size_t size)
+{
+    return (size + GRPC_POOL_STEP - 1) / GRPC_POOL_STEP;
+}
+
+static struct grpc__block *new_block(struct grpc_pool *pool, size_t size)
+{
+    const size_t class = class_of(size);
+    struct grpc__block *block;
+
+    if (!pool || class >= GRPC_POOL_CLASSES)
+        return peg__alloc(sizeof(*block) + size);
+    block = pool->blocks[class];
+    if (!block)
+        return peg__alloc(sizeof(*block) + class * GRPC_POOL_STEP);
+    pool->blocks[class] = block->next;
+    pool->held -= class * GRPC_POOL_STEP;
+    return block;
+}
+
+static void give_back(struct grpc_pool *pool, struct grpc__block *block)
+{
+    const size_t class = class_of(block->size);
+
+    if (!pool || class >= GRPC_POOL_CLASSES || pool->held > PEG_LIMIT_GRPC_POOL_BYTES) {
+        peg__free(block);
+        return;
+    }
+    block->next = pool->blocks[class];
+    pool->blocks[class] = block;
+    pool->held += class * GRPC_POOL_STEP;
+}
+
+void grpc_pool_free(struct grpc_pool *pool)
+{
+    for (size_t i = 0; i < GRPC_POOL_CLASSES; i++) {
+        while (pool->blocks[i]) {
+            struct grpc__block *block = pool->blocks[i];
+
+            pool->blocks[i] = block->next;
+            peg__free(block);
+        }
+    }
+    pool->held = 0;
+}
+
+/* ---- what nghttp2 calls
+ * --------------------------------------------------------------------------- */
+
 static void *h2_malloc(size_t size, void *user)
 {
     struct grpc__memory *memory = user;
     struct grpc__block *block =
-        size < SIZE_MAX - sizeof(*block) ? peg__alloc(sizeof(*block) + size) : NULL;
+        size < SIZE_MAX - sizeof(*block) ? new_block(memory->pool, size) : NULL;
 
     if (!block) {
         memory->has_failed = true;
@@ -58,7 +111,7 @@ static void h2_free(void *bytes, void *user)
     if (!block || memory->has_failed)
         return;
     take_out(memory, --block);
-    peg__free(block);
+    give_back(memory->pool, block);
 }
 
 static void *h2_calloc(size_t n, size_t size, void *user)

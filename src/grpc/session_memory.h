@@ -9,11 +9,11 @@
  */
 
 #include <nghttp2/nghttp2.h>
-#include <stdbool.h>
 
-struct grpc__block;
+#include "grpc/session.h"
 
 struct grpc__memory {
+    struct grpc_pool *pool; /* NULL: none */
     struct grpc__block *blocks;
     bool has_failed;
 };

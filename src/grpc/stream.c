@@ -31,19 +31,13 @@ static void forget_bytes(struct peg__buf *buf, size_t max)
 void grpc_stream_init(struct grpc_stream *stream, const struct grpc_stream_events *events,
                       struct peg__arena *arena, size_t max_message, size_t max_header_bytes)
 {
-    struct peg__buf out = stream->out;
-    struct peg__buf waiting = stream->waiting;
-    struct grpc_reader reader = stream->reader;
-
-    forget_bytes(&out, SIZE_MAX / 2);
-    forget_bytes(&waiting, SIZE_MAX / 2);
-    grpc_reader_init(&reader, max_message);
-    *stream = (struct grpc_stream){.events = events,
-                                   .arena = arena,
-                                   .reader = reader,
-                                   .waiting = waiting,
-                                   .out = out,
-                                   .max_out = PEG_LIMIT_GRPC_SEND_BYTES};
+    memset(stream, 0, offsetof(struct grpc_stream, head));
+    forget_bytes(&stream->out, SIZE_MAX / 2);
+    forget_bytes(&stream->waiting, SIZE_MAX / 2);
+    grpc_reader_init(&stream->reader, max_message);
+    stream->events = events;
+    stream->arena = arena;
+    stream->max_out = PEG_LIMIT_GRPC_SEND_BYTES;
     grpc_head_init(&stream->head, arena, max_header_bytes);
 }
 
@@ -78,6 +72,8 @@ static void detach(struct grpc_stream *stream)
         if (guard->stream == stream)
             guard->stream = NULL;
     }
+    if (session->found == stream)
+        session->found = NULL;
     if (stream->prev)
         stream->prev->next = stream->next;
     else

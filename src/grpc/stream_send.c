@@ -22,10 +22,12 @@ static size_t pending(const struct grpc_stream *stream)
 /* ---- headers
  * --------------------------------------------------------------------------------------- */
 
-/* nghttp2 copies names and values, so the block need not outlive the call. */
+/* nghttp2 copies names and values that may go before they are sent. */
 static nghttp2_nv *to_nva(struct grpc_stream *stream, const struct grpc_block *block,
                           nghttp2_nv on_stack[FIELDS_ON_STACK])
 {
+    const uint8_t flags =
+        block->is_static ? NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE : 0;
     nghttp2_nv *nva = on_stack;
 
     if (block->n > FIELDS_ON_STACK)
@@ -38,7 +40,8 @@ static nghttp2_nv *to_nva(struct grpc_stream *stream, const struct grpc_block *b
         nva[i] = (nghttp2_nv){.name = peg__unconst(field->name.ptr),
                               .value = peg__unconst(field->value.ptr),
                               .namelen = field->name.len,
-                              .valuelen = field->value.len};
+                              .valuelen = field->value.len,
+                              .flags = flags};
     }
     return nva;
 }
@@ -46,11 +49,11 @@ static nghttp2_nv *to_nva(struct grpc_stream *stream, const struct grpc_block *b
 static ssize_t read_out(nghttp2_session *h2, int32_t id, uint8_t *buf, size_t max, uint32_t *flags,
                         nghttp2_data_source *source, void *user)
 {
-    struct grpc_stream *stream = nghttp2_session_get_stream_user_data(h2, id);
+    struct grpc_stream *stream = grpc__session_find(user, id);
 
+    (void)h2;
     (void)buf;
     (void)source;
-    (void)user;
     return stream ? grpc__stream_read(stream, max, flags) : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 

@@ -76,7 +76,7 @@ TEST(a_block_alone_is_the_whole_answer)
     static const struct grpc_field fields[] = {
         WIRE_FIELD(":status", "200"), WIRE_FIELD("content-type", "application/grpc"),
         WIRE_FIELD("grpc-status", "5"), WIRE_FIELD("grpc-message", "no%20such")};
-    const struct grpc_block block = {fields, 4};
+    const struct grpc_block block = {.fields = fields, .n = 4};
     struct wire_stream *call;
 
     start(NULL);
@@ -311,7 +311,7 @@ TEST(what_waits_to_be_sent_on_a_connection_is_bounded)
 TEST(headers_above_the_limit_break_the_stream_when_they_are_whole)
 {
     struct grpc_field fields[100];
-    struct grpc_block block = {fields, 100};
+    struct grpc_block block = {.fields = fields, .n = 100};
     struct wire_stream *call = &w.at_client[0];
 
     start(NULL);

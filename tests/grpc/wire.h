@@ -242,17 +242,17 @@ static const struct grpc_field wire_request_fields[] = {
     WIRE_FIELD("te", "trailers"),       WIRE_FIELD("content-type", "application/grpc"),
     WIRE_FIELD("grpc-timeout", "100m"), WIRE_FIELD("x-key", "value"),
 };
-static const struct grpc_block wire_request = {wire_request_fields, 8};
+static const struct grpc_block wire_request = {.fields = wire_request_fields, .n = 8};
 static const struct grpc_field wire_answer_fields[] = {
     WIRE_FIELD(":status", "200"),
     WIRE_FIELD("content-type", "application/grpc"),
 };
-static const struct grpc_block wire_answer = {wire_answer_fields, 2};
+static const struct grpc_block wire_answer = {.fields = wire_answer_fields, .n = 2};
 static const struct grpc_field wire_trailer_fields[] = {
     WIRE_FIELD("grpc-status", "0"),
     WIRE_FIELD("x-end", "yes"),
 };
-static const struct grpc_block wire_trailers = {wire_trailer_fields, 2};
+static const struct grpc_block wire_trailers = {.fields = wire_trailer_fields, .n = 2};
 
 /* A call of the client that is open, not yet on the wire. If it cannot be opened its session is
  * NULL. */
