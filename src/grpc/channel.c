@@ -19,7 +19,17 @@ enum { PORT_WITH_TLS = 443, PORT_WITHOUT = 80 };
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static peg_status check_options(const struct grpc_channel_options *options, peg_error *reterr)
+/* What goes into a header as it is. */
+static bool is_printable(const char *text)
+{
+    for (; text && *text; text++) {
+        if (*text < ' ' || *text > '~')
+            return false;
+    }
+    return true;
+}
+
+static peg_status check_times(const struct grpc_channel_options *options, peg_error *reterr)
 {
     const int64_t times[] = {
         options->connect_ms,   options->backoff_ms,           options->max_backoff_ms,
@@ -33,6 +43,21 @@ static peg_status check_options(const struct grpc_channel_options *options, peg_
                              "a time of a channel is %lld ms: use 0 for the default, or more",
                              (long long)times[i]);
     }
+    return PEG_OK;
+}
+
+static peg_status check_options(const struct grpc_channel_options *options, peg_error *reterr)
+{
+    const peg_status status = check_times(options, reterr);
+
+    if (status)
+        return status;
+    if (!is_printable(options->authority) || !is_printable(options->user_agent))
+        return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
+                         "authority and user_agent are printable ASCII: leave the rest out");
+    if (options->stream_window > INT32_MAX || options->session_window > INT32_MAX)
+        return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
+                         "a window of HTTP/2 has at most 2,147,483,647 bytes: use less");
     if (options->n_connections > PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS)
         return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
                          "%u connections to each address are more than "

@@ -11,7 +11,13 @@
  * have a connection. One that breaks is made again after a back-off of 1 s that grows by 1.6 to
  * 120 s, with jitter; a call without waits_for_ready fails meanwhile (UNAVAILABLE) once every
  * address has failed. After GOAWAY a new connection takes the calls, and the old one ends with
- * its last call; a call that the server says it has not seen is sent again, once.
+ * its last call; a call that the server says it has not seen (GOAWAY, REFUSED_STREAM) is sent
+ * again, once, and one that has not left is given to another connection. Both need what was said so
+ * far: it is kept until an answer begins, up to PEG_LIMIT_GRPC_KEPT_BYTES.
+ *
+ * A connection that has stood longer than the back-off is made again at once when it breaks, if
+ * there are calls; a channel without calls waits for the next one. A name is looked up when the
+ * first call comes, and again after failures.
  */
 
 #include "grpc/head.h"
@@ -22,7 +28,8 @@ struct grpc_rpc;
 
 /* Hangs on every call of a channel, in the order given. */
 struct grpc_client_interceptor {
-    /* Before it is sent: may add metadata, may cancel. May be NULL. */
+    /* Before it is sent: may add metadata, may cancel, and then those behind hear nothing of it.
+     * May be NULL. */
     void (*on_start)(struct grpc_rpc *rpc, void *user);
     /* In the reverse order, before on_end of the call. May be NULL. */
     void (*on_end)(struct grpc_rpc *rpc, const struct grpc_status *status, void *user);
@@ -62,8 +69,8 @@ struct grpc_channel_options {
     size_t n_interceptors;
 };
 
-/* Does not connect. PEG_EPARSE (E_ADDRESS), PEG_EINVAL (an option below 0, or too many
- * connections). Targets: see net/address.h; without a port it is 443 with TLS and 80 otherwise. */
+/* Does not connect. PEG_EPARSE (E_ADDRESS), PEG_EINVAL (an option that means nothing). Targets: see
+ * net/address.h; without a port it is 443 with TLS and 80 otherwise. */
 peg_status grpc_channel_new(struct net_loop *loop, peg_str target,
                             const struct grpc_channel_options *options,
                             struct grpc_channel **ret_channel, peg_error *reterr);

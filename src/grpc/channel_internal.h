@@ -69,6 +69,7 @@ struct grpc_rpc {
     bool has_trailers; /* stream.head holds them */
     bool is_draining;  /* grpc__rpc_resume() delivers */
     unsigned n_messages;
+    unsigned n_tries;       /* connections that it was given to */
     uint64_t pulls_at_open; /* conn->n_pulls then */
     const char *peer;       /* arena; "" at first */
     struct grpc_status status;

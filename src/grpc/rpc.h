@@ -38,14 +38,16 @@ struct grpc_rpc_options {
                                * than its deadline; may be NULL */
 };
 
-/* Starts it; options may be NULL. A call that cannot reach a server ends (UNAVAILABLE); a failure
- * here is one of the caller (PEG_EINVAL, PEG_ENOMEM, PEG_ELIMIT), and on_end does not come. */
+/* Starts it; options and ret_rpc may be NULL, events are copied. A call that cannot reach a server
+ * ends (UNAVAILABLE); a failure here is one of the caller (PEG_EINVAL, PEG_ENOMEM, PEG_ELIMIT, or
+ * PEG_ESTATE while the channel is freed), and on_end does not come. */
 peg_status grpc_rpc_start(struct grpc_channel *channel, const struct grpc_method *method,
                           const struct grpc_rpc_options *options,
                           const struct grpc_rpc_events *events, void *user,
                           struct grpc_rpc **ret_rpc, peg_error *reterr);
 
-/* Queues a message (also before there is a connection). As grpc_stream_send(). */
+/* Queues a message (also before there is a connection). As grpc_stream_send(); PEG_ECANCELED
+ * (E_RPC_ENDED) once the call has ended. */
 peg_status grpc_rpc_send(struct grpc_rpc *rpc, peg_str message, peg_error *reterr);
 peg_status grpc_rpc_send_message(struct grpc_rpc *rpc, const struct ProtobufCMessage *message,
                                  peg_error *reterr);

@@ -15,6 +15,8 @@
 
 /* Fields of the protocol, of which two are not always there. */
 enum { MAX_OWN_FIELDS = 10, HTTP_OK = 200 };
+/* Connections on which a call may be tried that break before they have sent it. */
+enum { MAX_TRIES = 16 };
 
 static struct grpc_rpc *rpc_of(struct grpc_stream *stream)
 {
@@ -158,6 +160,7 @@ void grpc__rpc_open(struct grpc_rpc *rpc, struct grpc_client_conn *conn)
     peg_error error;
 
     rpc->state = GRPC__RPC_OPEN;
+    rpc->n_tries++;
     if (open_stream(rpc, conn, &error)) {
         fail_to_open(rpc, conn, &error);
         return;
@@ -286,7 +289,9 @@ static bool may_go_again(const struct grpc_rpc *rpc, uint32_t h2_error)
 {
     if (rpc->was_answered || !rpc->is_keeping || net_loop_is_ending(rpc->channel->loop))
         return false;
-    return !rpc->was_sent || (h2_error == NGHTTP2_REFUSED_STREAM && !rpc->was_sent_again);
+    if (!rpc->was_sent)
+        return rpc->n_tries < MAX_TRIES;
+    return h2_error == NGHTTP2_REFUSED_STREAM && !rpc->was_sent_again;
 }
 
 static void send_again(struct grpc_rpc *rpc)

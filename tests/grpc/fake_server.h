@@ -23,6 +23,7 @@
  *   /f/refuse-once    REFUSED_STREAM the first time, then echo
  *   /f/refuse         REFUSED_STREAM always
  *   /f/goaway         GOAWAY, then the answer
+ *   /f/calm           GOAWAY for too many pings, then the answer
  *   /f/goaway-before  GOAWAY that leaves this call out, the first time; then echo
  *   /f/die            closes the connection without a word
  *   /f/die-once       the first time; then echo
@@ -236,6 +237,9 @@ static void fake_at_end(struct fake_call *call)
     } else {
         if (fake_is(call, "/f/goaway"))
             grpc_session_goaway(call->conn->session, true, NGHTTP2_NO_ERROR, "bye");
+        if (fake_is(call, "/f/calm"))
+            grpc_session_goaway(call->conn->session, true, NGHTTP2_ENHANCE_YOUR_CALM,
+                                "too_many_pings");
         fake_answer(call, said, &fake_trailers);
     }
 }

@@ -14,6 +14,7 @@ METHOD(never, "/f/never", false, false);
 METHOD(chat, "/f/echo", true, true);
 METHOD(refuse, "/f/refuse", false, false);
 METHOD(refuse_once, "/f/refuse-once", false, false);
+METHOD(calm, "/f/calm", false, false);
 METHOD(goaway, "/f/goaway", false, false);
 METHOD(goaway_before, "/f/goaway-before", false, false);
 METHOD(die, "/f/die", false, false);
@@ -461,6 +462,18 @@ TEST(a_connection_that_answers_pings_is_kept)
     CHECK_INT(w.fake.n_connections, 1);
     world_done(&w);
     CHECK_INT(o.code, GRPC_CANCELLED);
+}
+
+TEST(a_server_that_is_pinged_too_often_is_pinged_less)
+{
+    struct world w = {0};
+    const struct grpc_channel_options options = {.keepalive_ms = 1000};
+
+    world_init_with(&w, &options);
+    CHECK_INT(call(&w, &calm, "x").code, GRPC_OK);
+
+    CHECK_INT(w.channel->conn_options.keepalive_ms, 2000);
+    world_done(&w);
 }
 
 TEST(a_channel_without_calls_goes_to_sleep_and_wakes_up)

@@ -79,6 +79,10 @@ TEST(options_that_mean_nothing_are_refused)
     options =
         (struct grpc_channel_options){.n_connections = PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS + 1};
     CHECK_INT(world_connect(&w, "127.0.0.1:1", &options), PEG_EINVAL);
+    options = (struct grpc_channel_options){.authority = "a\nb"};
+    CHECK_INT(world_connect(&w, "127.0.0.1:1", &options), PEG_EINVAL);
+    options = (struct grpc_channel_options){.stream_window = UINT32_MAX};
+    CHECK_INT(world_connect(&w, "127.0.0.1:1", &options), PEG_EINVAL);
     CHECK_INT(world_connect(&w, "nonsense:port", NULL), PEG_EPARSE);
     world_done(&w);
 }
