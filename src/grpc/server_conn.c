@@ -361,6 +361,11 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
         close_conn(conn);
         return;
     }
+    if (len > NET_SCRATCH_BYTES - conn->n_first) { /* far more than a request has */
+        conn->is_refused = true;
+        grpc__conn_drop(conn);
+        return;
+    }
     memcpy(first, conn->first, conn->n_first);
     memcpy(first + conn->n_first, bytes, len);
     net_loop_arm(conn->home->loop, &conn->timer, NET_NEVER);

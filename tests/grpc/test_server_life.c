@@ -137,6 +137,25 @@ TEST(a_request_cut_into_single_bytes_is_told_apart)
     world_stop(&w);
 }
 
+TEST(a_flood_that_begins_like_http2_is_dropped)
+{
+    const struct grpc_server_options options = {.on_http1 = on_http1};
+    static char flood[300 << 10];
+    int fd;
+
+    start(&options, NULL);
+    fd = connect_plain();
+    memset(flood, 'x', sizeof(flood));
+    CHECK_INT(send(fd, "PR", 2, MSG_NOSIGNAL), 2);
+    (void)!send(fd, flood, sizeof(flood), MSG_NOSIGNAL);
+    while (n_connections() > 0)
+        sched_yield();
+
+    CHECK_INT(world_call(&w, UNARY, "x", NULL)->code, GRPC_OK);
+    close(fd);
+    world_stop(&w);
+}
+
 TEST(without_a_handler_http1_is_told_what_is_spoken_here)
 {
     char bytes[1000];
