@@ -357,7 +357,7 @@ enum {
     /* And the bytes of such, known to anybody or not. */
     PEG_LIMIT_GRPC_IDLE_BYTES = 1 << 20,
     /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
-    PEG_LIMIT_GRPC_INVALID_FRAMES = 2000,
+    PEG_LIMIT_GRPC_INVALID_FRAMES = 1000,
     /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed
      * sooner. */
     PEG_LIMIT_GRPC_KEEPALIVE_MS = 60000,

@@ -209,12 +209,11 @@ static void take_only(struct grpc_call *call, peg_str bytes)
                        call->route->method->path);
         return;
     }
-    if (call->route->method->input) {
-        call->message = unpack(call, &call->arena, &bytes);
-        return;
-    }
-    call->message = copy_bytes(call, bytes);
-    if (!call->message)
+    call->message =
+        call->route->method->input ? unpack(call, &call->arena, &bytes) : copy_bytes(call, bytes);
+    if (call->message)
+        grpc_stream_keep(&call->stream, call->arena.held);
+    else if (!call->is_finished)
         grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory: try again later");
 }
 

@@ -123,6 +123,7 @@ struct grpc_stream {
     bool remote_ended;
     bool told_remote_end;
     struct grpc_status broken; /* why; arena */
+    size_t kept;               /* bytes that the owner keeps of messages it was handed */
     size_t held;               /* its part of grpc_session_held() */
     /* out */
     bool uses_gzip;  /* compress what is sent */
@@ -178,6 +179,11 @@ void grpc_stream_commit(struct grpc_stream *stream, size_t len);
 peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,
                            peg_error *reterr);
 bool grpc_stream_is_writable(const struct grpc_stream *stream);
+
+/* Within on_message: so many bytes of what came stay in the owner's memory until the stream is off
+ * the wire. They count as held: a peer that never ends its calls gets no further with whole
+ * messages than with unfinished ones. */
+void grpc_stream_keep(struct grpc_stream *stream, size_t n);
 
 /* Delivers no message until it is resumed. The peer may send a window more. */
 void grpc_stream_pause(struct grpc_stream *stream);

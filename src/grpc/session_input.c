@@ -74,7 +74,8 @@ static int begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *
 }
 
 /* A block that is too large is answered, but not read to its end whatever that may be: with HPACK
- * one byte can stand for thousands, and each of them is looked at. */
+ * one byte can stand for thousands, and each of them is looked at. A field that is wrong is the end
+ * of its stream, and nghttp2 does not look at what follows it. */
 static int count_field(struct grpc_session *session, size_t name_len, size_t value_len)
 {
     enum { FIELD_BYTES = 32, MAX_TIMES = 4 }; /* as HTTP/2 counts */
@@ -82,18 +83,6 @@ static int count_field(struct grpc_session *session, size_t name_len, size_t val
     session->block_bytes += name_len + value_len + FIELD_BYTES;
     return session->block_bytes / MAX_TIMES <= session->options.max_header_bytes ? 0
                                                                                  : flooded(session);
-}
-
-static int invalid_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
-                          size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-                          void *user)
-{
-    (void)h2;
-    (void)frame;
-    (void)name;
-    (void)value;
-    (void)flags;
-    return count_field(user, name_len, value_len);
 }
 
 static int header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
@@ -256,7 +245,6 @@ void grpc__session_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, invalid_header);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, invalid_frame);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame_came);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data_came);

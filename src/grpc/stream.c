@@ -229,11 +229,16 @@ static bool deliver(struct grpc_stream *stream, peg_str *bytes)
     return true;
 }
 
+void grpc_stream_keep(struct grpc_stream *stream, size_t n)
+{
+    stream->kept += n;
+}
+
 /* What a stream holds belongs to the connection's bound. */
 static void count_held(struct grpc_stream *stream)
 {
     struct grpc_session *session = stream->session;
-    const size_t held = stream->waiting.len + grpc_reader_held(&stream->reader);
+    const size_t held = stream->waiting.len + grpc_reader_held(&stream->reader) + stream->kept;
     peg_error error;
 
     session->held += held - stream->held;

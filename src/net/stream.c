@@ -27,9 +27,10 @@
 #include "base/str.h"
 #include "net/stream_internal.h"
 
-/* Buffers full that one stream may take before others have their turn, and the most that is
+/* Buffers full that one stream may take before others have their turn: what is in one may cost its
+ * reader milliseconds, and asking the system once more costs a microsecond. And the most that is
  * looked at of a connection that is lost already (its last words). */
-enum { MAX_READS = 4, MAX_LAST_READS = 64 };
+enum { MAX_READS = 1, MAX_LAST_READS = 64 };
 
 static struct net_stream *stream_of(void *member, size_t offset)
 {

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TESTS_GRPC_BATTLE_H
+#define PEG_TESTS_GRPC_BATTLE_H
+
+/*
+ * A server in a process of its own, somebody who attacks it, and a neighbour: a well-behaved
+ * client of the same server whose calls must all succeed meanwhile.
+ *
+ *   battle_begin(&b, &setup);           the server, the neighbour, how long its calls take now
+ *   battle_fight(&b, attack, user, 2);  attack(user, number) in two threads, calls beside it
+ *   battle_end(&b, 64);                 figures; the server lives and ends in good order
+ *
+ * Figures are told as TAP comments. Memory is asserted (the peak above what the server took before
+ * the attack), times are not: machines have other things to do. Include it behind t.h.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "grpc/rpc.h"
+#include "grpc/server.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BATTLE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BATTLE_SANITIZED 1
+#endif
+#endif
+#ifndef BATTLE_SANITIZED
+#define BATTLE_SANITIZED 0
+#endif
+
+enum { BATTLE_THREADS = 4, BATTLE_TIMES = 50000, BATTLE_CALLS = 1000, BATTLE_GUARD_S = 120 };
+
+struct battle_setup {
+    struct grpc_server_options server;
+    const char *cert_file; /* NULL: no TLS */
+    const char *key_file;
+    int64_t open_ms; /* of a TLS handshake */
+};
+
+struct battle_times {
+    int64_t ns[BATTLE_TIMES];
+    unsigned n;
+    unsigned n_failed;
+    unsigned wanted;
+    int64_t p50;
+    int64_t p99;
+};
+
+struct battle {
+    /* The server's process. */
+    pid_t pid;
+    int leash;         /* closed: the server ends */
+    unsigned ports[2]; /* plain, TLS */
+    clockid_t cpu;
+    long rss_before_kb;
+    int64_t cpu_before_ns;
+    int64_t fight_ns;
+    /* The neighbour. */
+    struct net_loop *loop;
+    struct grpc_channel *channel;
+    struct net_timer guard;
+    struct battle_times *times; /* of the measurement that runs */
+    struct battle_times calm;
+    struct battle_times stormy;
+    int64_t began_ns;
+    char words[256]; /* of its first call that failed */
+    /* The attack. */
+    void (*attack)(void *user, unsigned number);
+    void *user;
+    atomic_uint n_fighting;
+    unsigned n_threads;
+};
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static const struct grpc_method battle_methods[] = {
+    {.name = "Echo", .path = "/b.B/Echo"},
+    {.name = "Large", .path = "/b.B/Large"},                       /* an answer of so many bytes */
+    {.name = "Fill", .path = "/b.B/Fill", .server_streams = true}, /* as much as is taken */
+    {.name = "Chat", .path = "/b.B/Chat", .client_streams = true, .server_streams = true},
+    {.name = "Wait", .path = "/b.B/Wait"}, /* never answers */
+};
+static const struct grpc_service battle_service = {"b.B", battle_methods, 5, NULL};
+
+static inline void battle_echo(struct grpc_call *call, const void *message, void *user)
+{
+    (void)user;
+    grpc_call_reply(call, *(const peg_str *)message);
+}
+
+static inline void battle_large(struct grpc_call *call, const void *message, void *user)
+{
+    char digits[16] = "";
+    const peg_str text = *(const peg_str *)message;
+    size_t len;
+    char *bytes;
+
+    (void)user;
+    memcpy(digits, text.ptr, text.len < 15 ? text.len : 15);
+    len = strtoul(digits, NULL, 10);
+    bytes = peg__alloc(len + 1);
+    if (!bytes) {
+        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    memset(bytes, 'x', len);
+    grpc_call_reply(call, peg__strn(bytes, len));
+    peg__free(bytes);
+}
+
+static inline void battle_fill_more(struct grpc_call *call, void *user)
+{
+    static char bytes[1000];
+
+    (void)user;
+    while (grpc_call_is_writable(call))
+        if (grpc_call_send(call, peg__strn(bytes, sizeof(bytes)), NULL))
+            break;
+}
+
+static inline void battle_fill(struct grpc_call *call, const void *message, void *user)
+{
+    (void)message;
+    battle_fill_more(call, user);
+}
+
+static inline void battle_chat(struct grpc_call *call, const void *message, void *user)
+{
+    (void)user;
+    if (grpc_call_send(call, *(const peg_str *)message, NULL))
+        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "nobody reads");
+}
+
+static inline void battle_chat_ends(struct grpc_call *call, void *user)
+{
+    const struct grpc_status ok = {.code = GRPC_OK};
+
+    (void)user;
+    grpc_call_finish(call, &ok);
+}
+
+static inline void battle_wait(struct grpc_call *call, const void *message, void *user)
+{
+    (void)call;
+    (void)message;
+    (void)user;
+}
+
+static const struct grpc_handler battle_handlers[] = {
+    {.on_message = battle_echo},
+    {.on_message = battle_large},
+    {.on_message = battle_fill, .on_writable = battle_fill_more},
+    {.on_message = battle_chat, .on_half_close = battle_chat_ends},
+    {.on_message = battle_wait},
+};
+
+static inline void battle_http1(void *user, const struct net_http1_request *request,
+                                struct net_http1_answer *answer)
+{
+    (void)user;
+    (void)request;
+    peg__buf_puts(&answer->body, "fine\n");
+}
+
+static inline peg_status battle_listen(struct grpc_server *server, struct net_tls_config *tls,
+                                       const struct battle_setup *setup, unsigned *ret_port,
+                                       peg_error *reterr)
+{
+    const struct net_listener_options listen = {.stream = {.tls = tls, .open_ms = setup->open_ms}};
+    struct net_address at;
+    const peg_status status =
+        grpc_server_listen(server, peg__str("127.0.0.1:0"), &listen, &at, reterr);
+
+    if (!status)
+        *ret_port = ntohs(at.at.ip4.sin_port);
+    return status;
+}
+
+/* All that the server's process does: says where it listens, and waits for the end. */
+static inline int battle_serve(const struct battle_setup *setup, int said, int leash)
+{
+    struct grpc_server_options options = setup->server;
+    const struct net_tls_options files = {.cert_file = setup->cert_file,
+                                          .key_file = setup->key_file};
+    const size_t live = peg__mem_live();
+    struct net_tls_config *tls = NULL;
+    struct net_loops *loops = NULL;
+    struct grpc_server *server = NULL;
+    unsigned ports[2] = {0};
+    peg_error error = {.message = ""};
+    char nothing;
+    peg_status status = net_loops_new(1, &loops, &error);
+
+    options.on_http1 = battle_http1;
+    if (!status && setup->cert_file)
+        status = net_tls_config_new(&files, &tls, &error);
+    if (!status)
+        status = grpc_server_new(loops, &options, &server, &error);
+    if (!status)
+        status = grpc_server_add(server, &battle_service, battle_handlers, NULL, &error);
+    if (!status)
+        status = battle_listen(server, NULL, setup, &ports[0], &error);
+    if (!status && tls)
+        status = battle_listen(server, tls, setup, &ports[1], &error);
+    if (status || write(said, ports, sizeof(ports)) != sizeof(ports)) {
+        fprintf(stderr, "no server: %s\n", error.message);
+        return 1;
+    }
+    while (read(leash, &nothing, 1) < 0 && errno == EINTR)
+        ;
+    grpc_server_free(server);
+    net_loops_free(loops);
+    net_tls_config_unref(tls);
+    if (peg__mem_live() == live)
+        return 0;
+    fprintf(stderr, "the server leaves %zd blocks\n", (ssize_t)(peg__mem_live() - live));
+    return 2;
+}
+
+static inline void battle_start_server(struct battle *b, const struct battle_setup *setup)
+{
+    int said[2];
+    int leash[2];
+
+    fflush(stdout);
+    CHECK(pipe2(said, O_CLOEXEC) == 0 && pipe2(leash, O_CLOEXEC) == 0);
+    b->pid = fork();
+    CHECK(b->pid >= 0);
+    if (b->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(leash[1]);
+        _exit(battle_serve(setup, said[1], leash[0]));
+    }
+    close(said[1]);
+    close(leash[0]);
+    b->leash = leash[1];
+    CHECK_INT(read(said[0], b->ports, sizeof(b->ports)), sizeof(b->ports));
+    close(said[0]);
+    CHECK(clock_getcpuclockid(b->pid, &b->cpu) == 0);
+}
+
+/* ---- figures ----------------------------------------------------------------------------------
+ */
+
+static inline int64_t battle_now_ns(clockid_t clock)
+{
+    struct timespec now = {0};
+
+    clock_gettime(clock, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* "VmRSS:" or "VmHWM:" of the server. */
+static inline long battle_memory_kb(const struct battle *b, const char *name)
+{
+    char path[64];
+    char line[256];
+    long kb = -1;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)b->pid);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (strncmp(line, name, strlen(name)) == 0)
+            kb = strtol(line + strlen(name), NULL, 10);
+    }
+    if (file)
+        fclose(file);
+    return kb;
+}
+
+/* From here on the peak is that of the attack. */
+static inline void battle_forget_peak(const struct battle *b)
+{
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int)b->pid);
+    file = fopen(path, "we");
+    if (!file)
+        return;
+    fputs("5", file);
+    fclose(file);
+}
+
+static inline int battle_compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a;
+    const int64_t y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static inline void battle_sort(struct battle_times *times)
+{
+    if (times->n == 0)
+        return;
+    qsort(times->ns, times->n, sizeof(times->ns[0]), battle_compare);
+    times->p50 = times->ns[times->n / 2];
+    times->p99 = times->ns[times->n * 99 / 100];
+}
+
+/* ---- the neighbour ----------------------------------------------------------------------------
+ */
+
+static inline void battle_next_call(struct battle *b);
+
+static inline void battle_on_message(struct grpc_rpc *rpc, const void *message, void *user)
+{
+    (void)rpc;
+    (void)message;
+    (void)user;
+}
+
+static inline void battle_on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
+                                 const struct grpc_metadata *trailers, void *user)
+{
+    struct battle *b = user;
+    struct battle_times *times = b->times;
+    const bool is_done = times->n + 1 >= times->wanted && atomic_load(&b->n_fighting) == 0;
+
+    (void)rpc;
+    (void)trailers;
+    if (status->code != GRPC_OK && times->n_failed++ == 0)
+        snprintf(b->words, sizeof(b->words), "%s: %.*s", grpc_code_name(status->code),
+                 (int)(status->message.len < 200 ? status->message.len : 200), status->message.ptr);
+    times->ns[times->n++] = battle_now_ns(CLOCK_MONOTONIC) - b->began_ns;
+    if (is_done || times->n == BATTLE_TIMES || times->n_failed > 10)
+        net_loop_stop(b->loop);
+    else
+        battle_next_call(b);
+}
+
+static const struct grpc_rpc_events battle_events = {
+    .on_message = battle_on_message,
+    .on_end = battle_on_end,
+};
+
+static inline void battle_next_call(struct battle *b)
+{
+    static const char bytes[500] = "hello";
+    const peg_str request = peg__strn(bytes, sizeof(bytes));
+    const struct grpc_rpc_options options = {.timeout_ms = 60000};
+    struct grpc_rpc *rpc;
+
+    b->began_ns = battle_now_ns(CLOCK_MONOTONIC);
+    if (!grpc_rpc_unary(b->channel, &battle_methods[0], &request, &options, &battle_events, b, &rpc,
+                        NULL))
+        return;
+    b->times->n_failed++;
+    net_loop_stop(b->loop);
+}
+
+/* One call after the other, until there are enough and no attacker is left. */
+static inline void battle_measure(struct battle *b, struct battle_times *times, unsigned wanted)
+{
+    times->n = 0;
+    times->wanted = wanted;
+    b->times = times;
+    battle_next_call(b);
+    net_loop_run(b->loop);
+    battle_sort(times);
+}
+
+static inline void battle_stuck(struct net_timer *timer)
+{
+    (void)timer;
+    printf("# a call of the neighbour does not end, or the attack does not\n");
+    fflush(stdout);
+    abort();
+}
+
+static inline void battle_greet(struct battle *b)
+{
+    char address[64];
+    peg_error error = {.message = ""};
+
+    snprintf(address, sizeof(address), "127.0.0.1:%u", b->ports[0]);
+    if (net_loop_new(&b->loop, &error) ||
+        grpc_channel_new(b->loop, peg__str(address), NULL, &b->channel, &error))
+        T_FAIL("no neighbour: %s", error.message);
+    b->guard.fn = battle_stuck;
+    net_loop_arm(b->loop, &b->guard,
+                 net_loop_now_ns(b->loop) + BATTLE_GUARD_S * INT64_C(1000000000));
+    battle_measure(b, &b->calm, 100); /* connects, warms up */
+    battle_measure(b, &b->calm, BATTLE_CALLS);
+    if (b->calm.n_failed)
+        T_FAIL("a call fails before anything happened: %s", b->words);
+}
+
+/* ---- the battle -------------------------------------------------------------------------------
+ */
+
+static inline void battle_begin(struct battle *b, const struct battle_setup *setup)
+{
+    static const struct battle_setup plain;
+
+    memset(b, 0, sizeof(*b));
+    signal(SIGPIPE, SIG_IGN);
+    battle_start_server(b, setup ? setup : &plain);
+    battle_greet(b);
+    battle_forget_peak(b);
+    b->rss_before_kb = battle_memory_kb(b, "VmRSS:");
+    b->cpu_before_ns = battle_now_ns(b->cpu);
+}
+
+struct battle_fighter {
+    struct battle *battle;
+    unsigned number;
+    pthread_t thread;
+};
+
+static inline void *battle_run_fighter(void *user)
+{
+    const struct battle_fighter *fighter = user;
+
+    /* Attackers come from elsewhere: here they get what server and neighbour leave of the cores. */
+    setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+    fighter->battle->attack(fighter->battle->user, fighter->number);
+    atomic_fetch_sub(&fighter->battle->n_fighting, 1);
+    return NULL;
+}
+
+static inline void battle_fight(struct battle *b, void (*attack)(void *user, unsigned number),
+                                void *user, unsigned n_threads)
+{
+    struct battle_fighter fighters[BATTLE_THREADS];
+    const int64_t began = battle_now_ns(CLOCK_MONOTONIC);
+
+    b->attack = attack;
+    b->user = user;
+    atomic_store(&b->n_fighting, n_threads);
+    for (unsigned i = 0; i < n_threads; i++) {
+        fighters[i] = (struct battle_fighter){.battle = b, .number = i};
+        CHECK(pthread_create(&fighters[i].thread, NULL, battle_run_fighter, &fighters[i]) == 0);
+    }
+    battle_measure(b, &b->stormy, BATTLE_CALLS / 2);
+    for (unsigned i = 0; i < n_threads; i++)
+        pthread_join(fighters[i].thread, NULL);
+    b->fight_ns = battle_now_ns(CLOCK_MONOTONIC) - began;
+}
+
+static inline double battle_us(int64_t ns)
+{
+    return (double)ns / 1000.0;
+}
+
+static inline void battle_tell(const struct battle *b, long grown_kb)
+{
+    const double ratio = b->calm.p99 ? (double)b->stormy.p99 / (double)b->calm.p99 : 0;
+
+    printf("# %u calls beside it: p50 %.0f us, p99 %.0f us; without it p50 %.0f us, p99 %.0f us: "
+           "%.1f times\n",
+           b->stormy.n, battle_us(b->stormy.p50), battle_us(b->stormy.p99), battle_us(b->calm.p50),
+           battle_us(b->calm.p99), ratio);
+    printf("# server: %ld KB before, peak %ld KB more, %ld KB more at the end; %.0f ms of CPU in "
+           "%.0f ms\n",
+           b->rss_before_kb, grown_kb, battle_memory_kb(b, "VmRSS:") - b->rss_before_kb,
+           battle_us(battle_now_ns(b->cpu) - b->cpu_before_ns) / 1000,
+           battle_us(b->fight_ns) / 1000);
+}
+
+static inline void battle_stop_server(struct battle *b)
+{
+    int how = -1;
+
+    close(b->leash);
+    CHECK_INT(waitpid(b->pid, &how, 0), b->pid);
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
+        T_FAIL("the server ended badly: %s %d", WIFSIGNALED(how) ? "signal" : "exit",
+               WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+}
+
+static inline void battle_end(struct battle *b, long max_mb)
+{
+    const long grown_kb = battle_memory_kb(b, "VmHWM:") - b->rss_before_kb;
+
+    battle_tell(b, grown_kb);
+    net_loop_disarm(b->loop, &b->guard);
+    b->channel = grpc_channel_free(b->channel);
+    b->loop = net_loop_free(b->loop);
+    battle_stop_server(b);
+    if (b->stormy.n_failed)
+        T_FAIL("%u calls of the neighbour failed: %s", b->stormy.n_failed, b->words);
+    if (!BATTLE_SANITIZED && grown_kb > max_mb * 1024)
+        T_FAIL("the server grew by %ld KB, expected at most %ld MB", grown_kb, max_mb);
+}
+
+#endif
