@@ -83,9 +83,9 @@ struct fake_call {
     {                                                                                              \
         PEG_LIT(a_name), PEG_LIT(a_value)                                                          \
     }
-#define FAKE_BLOCK(fields)                                                                         \
+#define FAKE_BLOCK(a_fields)                                                                       \
     {                                                                                              \
-        fields, sizeof(fields) / sizeof((fields)[0])                                               \
+        .fields = (a_fields), .n = sizeof(a_fields) / sizeof((a_fields)[0])                        \
     }
 
 static const struct grpc_field fake_ok_fields[] = {
