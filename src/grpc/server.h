@@ -38,7 +38,7 @@ struct grpc_server_options {
     int64_t max_age_ms;           /* 0: never; a connection is asked to go after so long */
     int64_t max_age_grace_ms;     /* PEG_LIMIT_GRPC_AGE_GRACE_MS: and closed then */
     int64_t max_idle_ms;          /* 0: never; a connection without calls is asked to go */
-    int64_t preface_ms;           /* PEG_LIMIT_GRPC_PREFACE_MS: for the first bytes */
+    int64_t preface_ms;           /* PEG_LIMIT_GRPC_PREFACE_MS: until SETTINGS have come */
 
     const struct grpc_interceptor *interceptors; /* copied */
     size_t n_interceptors;

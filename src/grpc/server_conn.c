@@ -111,7 +111,7 @@ static int64_t next_due(const struct grpc__conn *conn)
 
     if (conn->http1)
         return due;
-    if (!conn->session)
+    if (!conn->has_settings)
         return earliest(due, peg__clock_after_ms(conn->opened_ns, options->preface_ms));
     if (conn->ping_sent_ns)
         due = earliest(due, peg__clock_after_ms(conn->ping_sent_ns, options->keepalive_timeout_ms));
@@ -173,7 +173,9 @@ static void time_passed(struct net_timer *timer)
     const struct grpc_server_options *options = options_of(conn);
     const int64_t now = now_ns(conn);
     const bool is_late =
-        conn->close_ns <= now || (!conn->session && !conn->http1) ||
+        conn->close_ns <= now ||
+        (!conn->has_settings && !conn->http1 &&
+         peg__clock_after_ms(conn->opened_ns, options->preface_ms) <= now) ||
         (conn->ping_sent_ns &&
          peg__clock_after_ms(conn->ping_sent_ns, options->keepalive_timeout_ms) <= now);
 
@@ -281,8 +283,20 @@ static void on_pong(void *user)
     arm(conn);
 }
 
+/* What it had to say first is whole; until then a byte now and then did not keep it. */
+static void on_settings(void *user)
+{
+    struct grpc__conn *conn = user;
+
+    if (conn->has_settings)
+        return;
+    conn->has_settings = true;
+    arm(conn);
+}
+
 static const struct grpc_session_events session_events = {
     .on_stream = on_stream,
+    .on_settings = on_settings,
     .on_output = on_output,
     .on_ping = on_ping,
     .on_pong = on_pong,

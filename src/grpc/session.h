@@ -52,7 +52,7 @@ struct grpc_session_events {
     void (*on_pong)(void *user);
     /* Client: the peer takes no stream above `last_id`. */
     void (*on_goaway)(void *user, int32_t last_id, uint32_t h2_error);
-    /* Client: the peer's SETTINGS came (the first, or new ones). */
+    /* The peer's SETTINGS came (the first, or new ones). */
     void (*on_settings)(void *user);
 };
 
