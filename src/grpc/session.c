@@ -78,6 +78,8 @@ static int set_up(struct grpc_session *session)
     if (options && !nghttp2_session_callbacks_new(&callbacks)) {
         grpc__session_set_callbacks(callbacks);
         failed = new_h2(session, callbacks, options);
+        if (failed)
+            session->h2 = NULL; /* nghttp2 leaves what it has freed */
     }
     if (callbacks)
         nghttp2_session_callbacks_del(callbacks);
@@ -113,8 +115,7 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
     session->n_busy++; /* what the streams do now does not come back to the owner */
     while (session->streams)
         grpc__stream_closed(session->streams, NGHTTP2_CANCEL);
-    if (!grpc__session_is_lost(session))
-        nghttp2_session_del(session->h2);
+    nghttp2_session_del(session->h2);
     grpc__memory_free(&session->memory);
     peg__free(session);
     return NULL;

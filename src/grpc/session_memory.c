@@ -8,32 +8,13 @@
 #include "base/limits.h"
 #include "base/mem.h"
 
-/* Stands before each block; a multiple of 16, so that what follows is aligned. */
+/* Stands before each block; 16 bytes, so that what follows is aligned. */
 struct grpc__block {
-    struct grpc__block *next;
-    struct grpc__block *prev;
-    size_t size;
-    size_t unused;
+    size_t size;              /* DEAD: freed after a failure */
+    struct grpc__block *next; /* in the pool, or among the dead */
 };
 
-static void hang_in(struct grpc__memory *memory, struct grpc__block *block)
-{
-    block->prev = NULL;
-    block->next = memory->blocks;
-    if (block->next)
-        block->next->prev = block;
-    memory->blocks = block;
-}
-
-static void take_out(struct grpc__memory *memory, struct grpc__block *block)
-{
-    if (block->prev)
-        block->prev->next = block->next;
-    else
-        memory->blocks = block->next;
-    if (block->next)
-        block->next->prev = block->prev;
-}
+static const size_t DEAD = SIZE_MAX;
 
 /* ---- the pool: blocks of small sizes, each rounded up to its class
  * ------------------------------- */
@@ -98,7 +79,6 @@ static void *h2_malloc(size_t size, void *user)
         return NULL;
     }
     block->size = size;
-    hang_in(memory, block);
     return block + 1;
 }
 
@@ -107,11 +87,16 @@ static void h2_free(void *bytes, void *user)
     struct grpc__memory *memory = user;
     struct grpc__block *block = bytes;
 
-    /* After a failure nghttp2 may free twice; grpc__memory_free() does it once. */
-    if (!block || memory->has_failed)
+    if (!block)
         return;
-    take_out(memory, --block);
-    give_back(memory->pool, block);
+    block--;
+    if (!memory->has_failed) {
+        give_back(memory->pool, block);
+    } else if (block->size != DEAD) {
+        block->size = DEAD;
+        block->next = memory->dead;
+        memory->dead = block;
+    }
 }
 
 static void *h2_calloc(size_t n, size_t size, void *user)
@@ -144,10 +129,10 @@ nghttp2_mem grpc__memory_for_h2(struct grpc__memory *memory)
 
 void grpc__memory_free(struct grpc__memory *memory)
 {
-    while (memory->blocks) {
-        struct grpc__block *block = memory->blocks;
+    while (memory->dead) {
+        struct grpc__block *block = memory->dead;
 
-        take_out(memory, block);
+        memory->dead = block->next;
         peg__free(block);
     }
 }
