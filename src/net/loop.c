@@ -83,7 +83,8 @@ static void on_wake(uv_async_t *wake)
 {
     struct net_loop *loop = (struct net_loop *)wake->data;
 
-    if (atomic_exchange_explicit(&loop->must_stop, false, memory_order_relaxed))
+    /* Whoever sees it also sees what its sender posted before. */
+    if (atomic_exchange_explicit(&loop->must_stop, false, memory_order_acquire))
         uv_stop(&loop->uv);
     net_loop_run_posted(loop);
 }
@@ -251,7 +252,7 @@ void net_loop_run(struct net_loop *loop)
 
 void net_loop_stop(struct net_loop *loop)
 {
-    atomic_store_explicit(&loop->must_stop, true, memory_order_relaxed);
+    atomic_store_explicit(&loop->must_stop, true, memory_order_release);
     wake_up(loop);
 }
 

@@ -225,7 +225,7 @@ void net_stream_flush(struct net_stream *stream)
 
 static void on_writable(struct net_stream *stream)
 {
-    if (!stream->is_blocked)
+    if (!(wanted(stream) & UV_WRITABLE)) /* on_open, just told, may have ended it */
         return;
     net_stream_flush(stream);
     if (stream->state == NET_OPEN && !stream->is_blocked && stream->events.on_drained)
@@ -333,8 +333,8 @@ void net_stream_end(struct net_stream *stream)
     peg_error error;
 
     stream->peer_ended = true;
-    if (stream->is_blocked && stream->state == NET_OPEN)
-        net_stream_close(stream);
+    if (stream->state == NET_OPEN && (stream->is_blocked || stream->tls))
+        net_stream_close(stream); /* TLS has an end of its own to send */
     else if (stream->state == NET_ENDING && stream->is_blocked)
         net_stream_watch(stream);
     else

@@ -56,7 +56,7 @@ void net_stream_tls_deliver(struct net_stream *stream)
     if (stream->state != NET_OPEN)
         return;
     send_answers(stream);
-    if (stream->state == NET_OPEN && net_tls_peer_ended(stream->tls))
+    if (net_stream_is_reading(stream) && net_tls_peer_ended(stream->tls))
         net_stream_end(stream);
 }
 

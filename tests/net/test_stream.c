@@ -724,6 +724,53 @@ TEST(a_stream_may_end_itself_in_any_event)
     }
 }
 
+/* A round has no time left to tell on_open before it polls, and the socket takes bytes again. */
+struct last_moment {
+    struct net_later later; /* first */
+    struct world *w;
+    unsigned n_passes;
+};
+
+static void take_at_last_moment(struct net_later *later)
+{
+    static uint8_t bytes[512 << 10];
+    struct last_moment *moment = (struct last_moment *)(void *)later;
+    struct world *w = moment->w;
+    int fds[2];
+
+    net_loop_later(w->loop, later);
+    if (++moment->n_passes % 16 != 0 || w->side.n_opened || w->side.stream)
+        return;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    CHECK_INT(net_stream_take(w->loop, fds[0], NULL, &side_events, &w->side, &w->side.stream, NULL),
+              PEG_OK);
+    CHECK_INT(net_stream_write(w->side.stream, bytes, sizeof(bytes), NULL), PEG_OK);
+    CHECK(net_stream_is_blocked(w->side.stream));
+    while (recv(fds[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        continue;
+    w->peer = fds[1];
+}
+
+TEST(a_stream_that_is_dropped_when_it_opens_writes_nothing_more)
+{
+    struct world w = {.peer = -1};
+    struct last_moment moment = {.later.fn = take_at_last_moment, .w = &w};
+    uint8_t byte;
+
+    CHECK_INT(net_loop_new(&w.loop, NULL), PEG_OK);
+    side_init(&w.side, w.loop);
+    w.side.at_open = SIDE_DROP;
+    net_loop_later(w.loop, &moment.later);
+    RUN_UNTIL(w.loop, w.side.n_opened);
+    net_loop_not_later(w.loop, &moment.later);
+    run_rounds(w.loop, 3);
+
+    CHECK_INT(w.side.n_late, 0);
+    CHECK_INT(w.side.n_closed, 0);
+    CHECK_INT(recv(w.peer, &byte, 1, MSG_DONTWAIT), 0);
+    world_done(&w);
+}
+
 TEST(a_stream_may_write_when_it_is_drained)
 {
     struct world w;

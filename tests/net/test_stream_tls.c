@@ -259,6 +259,92 @@ TEST(closing_sends_what_waits_and_says_so)
     world_done(&w);
 }
 
+/* A client that is worked by hand at the other end of a socket, and what it has read. */
+static struct net_tls *open_by_hand(struct world *w)
+{
+    struct net_tls *tls = NULL;
+
+    world_raw(w, 0, 0);
+    CHECK_INT(net_tls_new(w->client_config, "localhost", &tls, NULL), PEG_OK);
+    CHECK_INT(net_tls_start(tls, NULL), PEG_OK);
+    return tls;
+}
+
+static void send_by_hand(struct world *w, struct net_tls *tls)
+{
+    const peg_str wire = net_tls_wire(tls);
+
+    if (wire.len == 0)
+        return;
+    CHECK_INT(write(w->raw, wire.ptr, wire.len), wire.len);
+    net_tls_took(tls, wire.len);
+}
+
+/* False at the end of the wire. */
+static bool hear_by_hand(struct world *w, struct net_tls *tls)
+{
+    uint8_t bytes[16 << 10];
+    size_t len = 0;
+    const ssize_t n = recv(w->raw, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+    if (n > 0)
+        CHECK_INT(net_tls_feed(tls, bytes, (size_t)n, NULL), PEG_OK);
+    if (n > 0 && net_tls_is_open(tls))
+        CHECK_INT(net_tls_read(tls, bytes, sizeof(bytes), &len, NULL), PEG_OK);
+    return n != 0;
+}
+
+static void shake_by_hand(struct world *w, struct net_tls *tls)
+{
+    while (!net_tls_is_open(tls) || !w->server.n_opened) {
+        send_by_hand(w, tls);
+        run_rounds(w->loop, 1);
+        hear_by_hand(w, tls);
+    }
+}
+
+/* The end came together with the bytes, but whoever pauses wants to hear of nothing. */
+TEST(the_end_of_the_peer_waits_for_the_end_of_a_pause)
+{
+    struct world w;
+    struct net_tls *client = open_by_hand(&w);
+
+    shake_by_hand(&w, client);
+    w.server.at_bytes = SIDE_PAUSE;
+    CHECK_INT(net_tls_write(client, (const uint8_t *)"last", 4, NULL), PEG_OK);
+    net_tls_shutdown(client);
+    send_by_hand(&w, client);
+    RUN_UNTIL(w.loop, w.server.got.len == 4);
+    run_rounds(w.loop, 3);
+    CHECK_INT(w.server.n_closed, 0);
+    CHECK_INT(write_text(&w.server, "answer"), PEG_OK);
+
+    net_stream_resume(w.server.stream);
+    RUN_UNTIL(w.loop, w.server.n_closed == 1);
+    CHECK_STR(peg__str(w.server.error.code), "E_STREAM_ENDED");
+    net_tls_free(client);
+    world_done(&w);
+}
+
+/* Both sides say it (RFC 5246, 7.2.1), or the peer takes our end for a truncation. */
+TEST(a_peer_that_ends_hears_that_we_end_too)
+{
+    struct world w;
+    struct net_tls *client = open_by_hand(&w);
+
+    shake_by_hand(&w, client);
+    net_tls_shutdown(client);
+    send_by_hand(&w, client);
+    RUN_UNTIL(w.loop, w.server.n_closed == 1);
+    while (hear_by_hand(&w, client))
+        run_rounds(w.loop, 1);
+
+    CHECK(net_tls_peer_ended(client));
+    CHECK_STR(peg__str(w.server.error.code), "E_STREAM_ENDED");
+    net_tls_free(client);
+    world_done(&w);
+}
+
 TEST(a_stream_may_end_itself_in_any_event)
 {
     static const enum side_act acts[] = {SIDE_DROP, SIDE_CLOSE};
