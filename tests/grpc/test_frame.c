@@ -353,6 +353,25 @@ TEST(messages_in_the_clear_may_come_whatever_was_announced)
     grpc_reader_free(&reader);
 }
 
+TEST(a_reader_tells_which_messages_were_compressed)
+{
+    struct grpc_reader reader = {0};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    peg_str bytes;
+
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    reader.encoding = GRPC_GZIP;
+    add_gzip(&wire, peg__str("packed"));
+    add_frame(&wire, false, peg__str("clear"));
+    bytes = peg__buf_view(&wire);
+    CHECK_STR(next(&reader, &bytes), "packed");
+    CHECK(grpc_reader_was_compressed(&reader));
+    CHECK_STR(next(&reader, &bytes), "clear");
+    CHECK(!grpc_reader_was_compressed(&reader));
+    grpc_reader_free(&reader);
+    peg__buf_free(&wire);
+}
+
 TEST(a_compressed_message_that_is_damaged_is_refused)
 {
     check_fails(GRPC_GZIP, peg__strn("\1\0\0\0\5hello", 10), PEG_EPARSE, "E_GRPC_FRAME");
