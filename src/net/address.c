@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "json/json.h"
 
 enum { SHOWN_BYTES = 80, MAX_PORT = 65535, MAX_PORT_DIGITS = 5 };
 
@@ -338,24 +339,37 @@ bool net_endpoint_is_numeric(const struct net_endpoint *endpoint, struct net_add
            read_ip6(endpoint->host, endpoint->port, ret_address);
 }
 
+/* The kernel counts a NUL after a path that has no room for one. */
 static size_t unix_name_len(const struct net_address *address)
 {
     const size_t start = offsetof(struct sockaddr_un, sun_path);
+    const size_t most = sizeof(address->at.unix_path.sun_path);
+    const size_t len = address->len > start ? address->len - start : 0;
 
-    return address->len > start ? address->len - start : 0;
+    return len < most ? len : most;
 }
 
+/* Whoever connects chooses the name of its own end, and this is logged: bytes that are no text are
+ * not shown. */
 static void format_unix(const struct net_address *address, char *ret_text)
 {
     const char *path = address->at.unix_path.sun_path;
     const size_t len = unix_name_len(address);
+    const bool is_abstract = len > 1 && path[0] == '\0';
+    const peg_str name =
+        is_abstract ? peg__strn(path + 1, len - 1) : peg__strn(path, strnlen(path, len));
+    const bool is_utf8 = peg__utf8_is_valid(name);
+    size_t n = (size_t)snprintf(ret_text, NET_ADDRESS_TEXT, "unix:%s", is_abstract ? "@" : "");
 
-    if (len == 0 || (len == 1 && path[0] == '\0'))
-        snprintf(ret_text, NET_ADDRESS_TEXT, "unix:");
-    else if (path[0] == '\0')
-        snprintf(ret_text, NET_ADDRESS_TEXT, "unix:@%.*s", (int)len - 1, path + 1);
-    else
-        snprintf(ret_text, NET_ADDRESS_TEXT, "unix:%.*s", (int)len, path);
+    for (size_t i = 0; i < name.len; i++) {
+        const unsigned char c = (unsigned char)name.ptr[i];
+        const bool is_text = c >= 0x20 && c != 0x7F && (c < 0x80 || is_utf8);
+
+        ret_text[n++] = '?';
+        if (is_text)
+            ret_text[n - 1] = name.ptr[i];
+    }
+    ret_text[n] = '\0';
 }
 
 static void format_ip6(const struct sockaddr_in6 *at, char *ret_text)

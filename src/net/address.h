@@ -53,7 +53,8 @@ peg_status net_target_parse(peg_str text, struct net_endpoint *ret_endpoints, si
  * is 127.0.0.1 here, so that nobody depends on a file). */
 bool net_endpoint_is_numeric(const struct net_endpoint *endpoint, struct net_address *ret_address);
 
-/* "127.0.0.1:9090", "[::1]:9090", "unix:/run/x.sock"; what net_endpoint_parse() reads. A client's
+/* "127.0.0.1:9090", "[::1]:9090", "unix:/run/x.sock"; what net_endpoint_parse() reads, but for
+ * control characters and what is no UTF-8 in the name of a unix socket: it is '?' here. A client's
  * end of a unix socket has no name: "unix:". */
 void net_address_format(const struct net_address *address, char ret_text[NET_ADDRESS_TEXT]);
 bool net_address_eq(const struct net_address *a, const struct net_address *b);

@@ -258,6 +258,13 @@ static void forget_answered(struct net_http1 *http1)
     http1->in_used = 0;
 }
 
+/* What cannot be read, or has not come whole, may still be one that must have no body. */
+static bool is_head(const struct net_http1 *http1)
+{
+    return peg__str_starts(peg__str_from(peg__buf_view(&http1->in), http1->in_used),
+                           (peg_str)PEG_LIT("HEAD "));
+}
+
 /* True: there is an answer to send. False: there is no whole request yet, or all is over. */
 static bool answer_next(struct net_http1 *http1)
 {
@@ -267,7 +274,7 @@ static bool answer_next(struct net_http1 *http1)
                                       http1->in.len - http1->in_used, &request, &used);
 
     if (status) {
-        put_refusal(http1, status, true);
+        put_refusal(http1, status, !is_head(http1));
         return true;
     }
     if (used == 0) {
@@ -339,7 +346,7 @@ static void on_idle(struct net_timer *timer)
     if (http1->is_broken || http1->out.len > 0 || net_stream_is_blocked(http1->stream)) {
         drop_and_end(http1);
     } else if (http1->in.len > http1->in_used) {
-        put_refusal(http1, 408, true);
+        put_refusal(http1, 408, !is_head(http1));
         go_on(http1);
     } else {
         close_and_end(http1);

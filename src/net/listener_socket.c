@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "net/listener_internal.h"
 
@@ -40,6 +43,33 @@ static struct net_address any4(uint16_t port_be)
 static bool has_path(const struct net_address *address)
 {
     return address->at.any.sa_family == AF_UNIX && address->at.unix_path.sun_path[0] != '\0';
+}
+
+/* Held from looking at a file until the new one listens: before that it looks old to others who
+ * start now, and they would remove it. Whoever can read the folder can hold this lock too, so it
+ * is not waited for for ever. Less than 0: there is none. */
+static int lock_folder(const struct net_address *address)
+{
+    enum { MAX_TRIES = 1000 };
+    const struct timespec pause = {.tv_nsec = PEG_NS_PER_MS};
+    const char *path = address->at.unix_path.sun_path;
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof(address->at.unix_path.sun_path)] = ".";
+    int fd;
+
+    if (slash) {
+        const size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+        memcpy(folder, path, len);
+        folder[len] = '\0';
+    }
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; fd >= 0 && i < MAX_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return fd;
 }
 
 /* A file of a process that has ended: whoever connects is refused. */
@@ -122,16 +152,20 @@ static peg_status open_at(const struct net_address *address, int backlog, mode_t
 {
     struct net_listening listening = {0};
     peg_status status;
+    int lock;
 
     listening.fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (listening.fd < 0)
         return fail(address, "there is no such socket", errno, reterr);
     set_options(listening.fd, address);
+    lock = has_path(address) ? lock_folder(address) : -1;
     status = listen_at(&listening, address, backlog, unix_mode, reterr);
     if (status)
         net_listening_close(&listening);
     else
         *ret_listening = listening;
+    if (lock >= 0)
+        close(lock);
     return status;
 }
 

@@ -261,6 +261,18 @@ static const ASN1_STRING *find_name(const GENERAL_NAMES *names, int type)
     return NULL;
 }
 
+/* As these names are by their type; what else is in one is not even known to be UTF-8. */
+static bool is_ascii(const ASN1_STRING *name)
+{
+    const unsigned char *bytes = ASN1_STRING_get0_data(name);
+
+    for (int i = 0; i < ASN1_STRING_length(name); i++) {
+        if (bytes[i] >= 0x80)
+            return false;
+    }
+    return true;
+}
+
 /* True if there is such a name, even if it cannot be used: another one might be whose name the
  * peer chose more freely. */
 static bool keep_alternative_name(struct net_tls *tls, const X509 *x509)
@@ -271,7 +283,7 @@ static bool keep_alternative_name(struct net_tls *tls, const X509 *x509)
 
     for (size_t i = 0; names && !name && i < sizeof(types) / sizeof(types[0]); i++)
         name = find_name(names, types[i]);
-    if (name)
+    if (name && is_ascii(name))
         keep_name(tls, ASN1_STRING_get0_data(name), ASN1_STRING_length(name));
     GENERAL_NAMES_free(names);
     return name;
@@ -303,7 +315,8 @@ static void learn_peer_name(struct net_tls *tls)
 
 /* ---- one connection ----------------------------------------------------------------------- */
 
-/* Names in certificates have no dot at the end, and SNI carries no address. */
+/* Names in certificates have no dot at the end, and SNI carries no address. A dot at the start
+ * would mean every name below it to OpenSSL. */
 static bool set_host(struct net_tls *tls, const char *host)
 {
     char name[256];
@@ -311,7 +324,7 @@ static bool set_host(struct net_tls *tls, const char *host)
 
     if (len > 1 && host[len - 1] == '.')
         len--;
-    if (len >= sizeof(name))
+    if (len >= sizeof(name) || host[0] == '.')
         return false;
     memcpy(name, host, len);
     name[len] = '\0';

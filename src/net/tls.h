@@ -77,8 +77,8 @@ bool net_tls_peer_ended(const struct net_tls *tls);
 peg_str net_tls_alpn(const struct net_tls *tls);
 /* The name in the verified certificate of the peer: the first URI of its subjectAltName, else
  * the first DNS name, else the first e-mail address, else its common name. "" if it showed no
- * certificate, or that name has control characters or more than PEG_LIMIT_TLS_NAME_BYTES. Borrowed
- * from tls. */
+ * certificate, or that name has control characters, no UTF-8 (the common name) or no ASCII (all
+ * others), or more than PEG_LIMIT_TLS_NAME_BYTES. Borrowed from tls. */
 peg_str net_tls_peer_name(const struct net_tls *tls);
 
 #endif

@@ -286,6 +286,39 @@ TEST(a_mapped_address_is_written_as_ipv4)
     check_text("[::ffff:10.1.2.3]:5", "10.1.2.3:5");
 }
 
+/* Whoever connects chooses the name of its own end, and the text is logged. */
+TEST(strange_bytes_in_the_name_of_a_unix_socket_are_not_shown)
+{
+    check_text("unix:/run/a\nE: \x1b[31mb\x7f.sock", "unix:/run/a?E: ?[31mb?.sock");
+    check_text("unix:@a\r\nb", "unix:@a??b");
+    check_text("unix:/run/gr\xC3\xBC\xC3\x9F.sock", "unix:/run/gr\xC3\xBC\xC3\x9F.sock");
+    check_text("unix:/run/gr\xFC\xDF.sock", "unix:/run/gr??.sock");
+}
+
+TEST(a_nul_byte_in_an_abstract_name_hides_nothing)
+{
+    struct net_address address = {.len = offsetof(struct sockaddr_un, sun_path) + 4};
+    char text[NET_ADDRESS_TEXT];
+
+    address.at.any.sa_family = AF_UNIX;
+    memcpy(address.at.unix_path.sun_path, "\0a\0b", 4);
+    net_address_format(&address, text);
+    CHECK_STR(peg__str(text), "unix:@a?b");
+}
+
+/* The kernel says so of a path that fills all there is. */
+TEST(a_path_without_room_for_its_end_is_not_read_beyond)
+{
+    struct net_address address;
+    char text[NET_ADDRESS_TEXT];
+
+    memset(&address, 'a', sizeof(address));
+    address.at.any.sa_family = AF_UNIX;
+    address.len = sizeof(struct sockaddr_un) + 1;
+    net_address_format(&address, text);
+    CHECK_INT(strlen(text), strlen("unix:") + sizeof(address.at.unix_path.sun_path));
+}
+
 TEST(the_nameless_end_of_a_unix_socket_has_a_text)
 {
     struct net_address address = {.len = sizeof(sa_family_t)};

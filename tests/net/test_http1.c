@@ -109,6 +109,22 @@ TEST(http1_refuses_with_a_status_and_closes)
     CHECK_INT(server.n_requests, 0);
 }
 
+TEST(http1_refuses_head_without_a_body)
+{
+    struct server server = {0};
+    struct answer answer;
+    int fd;
+
+    start(&server);
+    fd = dial(&server);
+    say(fd, "HEAD / HTTP/1.1\r\n\r\n");
+    CHECK(hear_head(fd, &answer));
+    check_head(&answer, "HTTP/1.1 400 Bad Request\r\n");
+    check_head(&answer, "Content-Length: 12\r\n");
+    check_ended(fd);
+    stop(&server);
+}
+
 /* The bytes that were not read do not take the answer back. */
 TEST(http1_refusal_arrives_although_the_client_goes_on_sending)
 {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "net/listener_internal.h"
 #include "pegboard/log.h"
 #include "t.h"
 
@@ -398,6 +399,66 @@ TEST(an_old_unix_socket_is_replaced)
     CHECK_STATUS(listen_to(&w, &address, NULL, &error), PEG_OK, error);
     check_echo(old = connect_to(&w));
     close(old);
+    world_done(&w);
+}
+
+/* Several programs that start at once: each finds the old file, or that of another one which does
+ * not listen yet. */
+struct rival {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    const struct net_address *address;
+    struct net_listening listening;
+    peg_status status;
+};
+
+static void *run_rival(void *user)
+{
+    struct rival *rival = (struct rival *)user;
+
+    pthread_barrier_wait(rival->start);
+    rival->status = net_listening_open(rival->address, 1, 0600, &rival->listening, NULL);
+    return NULL;
+}
+
+static void leave_old_file(const struct net_address *address)
+{
+    const int old = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK(bind(old, &address->at.any, address->len) == 0);
+    close(old);
+}
+
+TEST(an_old_unix_socket_is_replaced_by_one_of_many)
+{
+    enum { N_RIVALS = 4, N_TIMES = 500 };
+    struct world w;
+    struct net_address address;
+    pthread_barrier_t start;
+
+    world_init(&w, 1);
+    address = file_of(&w);
+    pthread_barrier_init(&start, NULL, N_RIVALS);
+    for (unsigned i = 0; i < N_TIMES; i++) {
+        struct rival rivals[N_RIVALS];
+        unsigned n_won = 0;
+
+        leave_old_file(&address);
+        for (unsigned k = 0; k < N_RIVALS; k++) {
+            rivals[k] = (struct rival){.start = &start, .address = &address};
+            CHECK(pthread_create(&rivals[k].thread, NULL, run_rival, &rivals[k]) == 0);
+        }
+        for (unsigned k = 0; k < N_RIVALS; k++)
+            pthread_join(rivals[k].thread, NULL);
+        for (unsigned k = 0; k < N_RIVALS; k++)
+            if (!rivals[k].status) {
+                n_won++;
+                net_listening_close(&rivals[k].listening);
+            }
+        CHECK_INT(n_won, 1);
+        CHECK(access(address.at.unix_path.sun_path, F_OK) != 0);
+    }
+    pthread_barrier_destroy(&start);
     world_done(&w);
 }
 

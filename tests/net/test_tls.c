@@ -179,7 +179,7 @@ static void check_strange_name(int type, const char *bytes, int len)
     GENERAL_NAMES_free(names);
 }
 
-TEST(tls_name_with_a_nul_or_a_line_break_is_no_name)
+TEST(tls_name_with_strange_bytes_is_no_name)
 {
     static char longest[PEG_LIMIT_TLS_NAME_BYTES + 1];
 
@@ -187,6 +187,7 @@ TEST(tls_name_with_a_nul_or_a_line_break_is_no_name)
     check_strange_name(GEN_URI, "spiffe://test/admin\0.evil", 25);
     check_strange_name(GEN_DNS, "admin.test\0.evil.test", 21);
     check_strange_name(GEN_EMAIL, "a@b\nadmin", 9);
+    check_strange_name(GEN_URI, "spiffe://test/\xC3\x28", 16); /* these are ASCII */
     check_strange_name(GEN_URI, "", 0);
     check_strange_name(GEN_URI, longest, sizeof(longest));
 }
@@ -302,6 +303,8 @@ TEST(tls_client_has_to_say_whom_it_wants)
     CHECK_STR(peg_cstr(error.code), "E_TLS_CONFIG");
     CHECK_INT(net_tls_new(config, "", &tls, &error), PEG_EINVAL);
     CHECK_INT(net_tls_new(config, longest, &tls, &error), PEG_EINVAL);
+    /* OpenSSL would take any name below it. */
+    CHECK_INT(net_tls_new(config, ".test", &tls, &error), PEG_EINVAL);
     CHECK(!tls);
     net_tls_config_unref(config);
 }
