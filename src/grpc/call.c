@@ -17,7 +17,7 @@
 
 const struct grpc_method *grpc_call_method(const struct grpc_call *call)
 {
-    return call->route->method;
+    return call->method;
 }
 
 const struct grpc_metadata *grpc_call_metadata(const struct grpc_call *call)
@@ -54,7 +54,7 @@ peg_str grpc_call_peer_name(const struct grpc_call *call)
 
 struct net_loop *grpc_call_loop(const struct grpc_call *call)
 {
-    return call->home->loop;
+    return call->loop;
 }
 
 struct peg__arena *grpc_call_arena(struct grpc_call *call)
@@ -99,7 +99,8 @@ bool grpc_call_was_compressed(const struct grpc_call *call)
     return grpc_reader_was_compressed(&call->stream.reader);
 }
 
-/* The words outlive whoever said them; without memory the code alone has to do. */
+/* The words outlive whoever said them; without memory the code alone has to do. Details that no
+ * client would take would keep it from hearing the code, too. */
 static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_status *status)
 {
     struct grpc_status copy = {.code = status->code};
@@ -108,8 +109,9 @@ static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_
                            : PEG_LIMIT_GRPC_STATUS_BYTES;
     const peg_str words = {status->message.ptr, len};
     const char *message = len > 0 ? peg__arena_copy(&call->arena, words) : NULL;
-    const char *details =
-        status->details.len > 0 ? peg__arena_copy(&call->arena, status->details) : NULL;
+    const bool has_details =
+        status->details.len > 0 && status->details.len <= PEG_LIMIT_GRPC_METADATA_BYTES;
+    const char *details = has_details ? peg__arena_copy(&call->arena, status->details) : NULL;
 
     if (message)
         copy.message = peg__strn(message, len);
@@ -130,7 +132,7 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
 {
-    char words[1024];
+    char words[PEG_LIMIT_GRPC_STATUS_BYTES + 1];
     struct grpc_status status = {.code = code};
     va_list args;
     int len;
@@ -217,6 +219,11 @@ void *grpc_call_get(const struct grpc_call *call, const void *key)
 
 void grpc_call_hang(struct grpc_call *call, struct grpc_end_hook *hook)
 {
+    hook->call = NULL;
+    if (call->has_ended) {
+        hook->fn(hook);
+        return;
+    }
     hook->call = call;
     hook->prev = NULL;
     hook->next = call->hooks;
@@ -250,7 +257,7 @@ struct grpc_call *grpc_call_ref(struct grpc_call *call)
 struct grpc_call *grpc_call_unref(struct grpc_call *call)
 {
     if (call && --call->n_refs == 0)
-        grpc__home_keep_call(call->home, call);
+        grpc__home_keep_call(call);
     return NULL;
 }
 
@@ -268,6 +275,8 @@ static struct grpc_status status_of_lost(const struct grpc_call *call, uint32_t 
 {
     if (call->deadline_ns <= net_loop_now_ns(call->home->loop))
         return GRPC_STATUS(GRPC_DEADLINE_EXCEEDED, "the deadline of the client has passed");
+    if (call->conn->was_dropped)
+        return GRPC_STATUS(GRPC_UNAVAILABLE, "the server ended the connection");
     if (h2_error == NGHTTP2_CANCEL)
         return GRPC_STATUS(GRPC_CANCELLED, "the client went away or canceled the call");
     return GRPC_STATUS(GRPC_UNAVAILABLE, "the connection to the client broke");
@@ -305,9 +314,11 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
         call->route->handler.on_end(call, call->route->user);
     tell_interceptors(call);
 
-    call->conn->idle_since_ns = net_loop_now_ns(home->loop);
+    grpc__conn_lost_call(call->conn);
     call->conn = NULL;
     net_loop_add_load(home->loop, -1);
     grpc__count(&home->counts.n_ended, 1);
+    if (call->n_refs > 1)
+        grpc__home_hold_call(home, call);
     grpc_call_unref(call);
 }

@@ -83,9 +83,10 @@ peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufC
 bool grpc_call_is_writable(const struct grpc_call *call);
 
 /* Ends the call: what is queued, then the status. Only the first one counts. A call that cannot be
- * ended in good order (out of memory) is reset. */
+ * ended in good order (out of memory) is reset. Words are cut at PEG_LIMIT_GRPC_STATUS_BYTES,
+ * details above PEG_LIMIT_GRPC_METADATA_BYTES are left out. */
 void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status);
-/* The same with words made here, cut at PEG_LIMIT_GRPC_STATUS_BYTES. */
+/* The same with words made here. */
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
     PEG_PRINTF(3, 4);
 /* One message, then OK. Fails the call (INTERNAL, RESOURCE_EXHAUSTED) if it cannot be sent. */
@@ -99,12 +100,14 @@ void grpc_call_resume(struct grpc_call *call);
 /* ---- its life ---------------------------------------------------------------------------------
  */
 
-/* Keeps the memory of the call; it may have ended all the same. On its loop only. */
+/* Keeps the memory of the call; it may have ended all the same, and so may its server. On its loop
+ * only. */
 struct grpc_call *grpc_call_ref(struct grpc_call *call);
 struct grpc_call *grpc_call_unref(struct grpc_call *call);
 bool grpc_call_has_ended(const struct grpc_call *call);
-/* After the end: the status that the client was told, or CANCELLED, DEADLINE_EXCEEDED or
- * UNAVAILABLE if it was not. Borrowed from the call. */
+/* After the end: the status that the client was told; if it was not, CANCELLED (the client went
+ * away or wants it no more), DEADLINE_EXCEEDED or UNAVAILABLE (the server ended the connection, or
+ * it broke). Borrowed from the call. */
 const struct grpc_status *grpc_call_ended_as(const struct grpc_call *call);
 
 /* Whatever a handler keeps for the call. */
@@ -117,7 +120,8 @@ peg_status grpc_call_put(struct grpc_call *call, const void *key, void *value);
 void *grpc_call_get(const struct grpc_call *call, const void *key);
 
 /* Hears of the end of a call, before on_end: a call that this one makes hangs here, so that a
- * cancellation travels on. Lies in its owner's memory. */
+ * cancellation travels on. Lies in its owner's memory. One that is hung on a call that has ended
+ * hears of it at once. */
 struct grpc_end_hook {
     void (*fn)(struct grpc_end_hook *hook);
     struct grpc_end_hook *next; /* the call's */

@@ -108,6 +108,7 @@ static bool refuse_call(struct grpc_call *call)
     const struct grpc_head *head = &call->stream.head;
 
     call->route = peg__map_get(&call->home->server->routes, head->path);
+    call->method = call->route ? call->route->method : NULL;
     if (!call->route || !call->route->handler.on_message) {
         grpc_call_fail(call, GRPC_UNIMPLEMENTED,
                        "there is no method '%.*s' here: reflection lists those that there are",
@@ -166,7 +167,7 @@ static void refuse_message(struct grpc_call *call, peg_status status, const peg_
 /* A message as its handler wants it, or NULL: then the call has failed. */
 static const void *unpack(struct grpc_call *call, struct peg__arena *arena, const peg_str *bytes)
 {
-    const struct grpc_method *method = call->route->method;
+    const struct grpc_method *method = call->method;
     const struct ProtobufCMessage *message;
     peg_error error;
     peg_status status;
@@ -180,14 +181,18 @@ static const void *unpack(struct grpc_call *call, struct peg__arena *arena, cons
     return NULL;
 }
 
+/* The next message may be long in coming, and many calls may wait for theirs: what a large one
+ * took is given back. */
 static void take_streamed(struct grpc_call *call, peg_str bytes)
 {
-    const void *message;
+    enum { KEPT_BYTES = 16 << 10 };
+    const void *message = unpack(call, &call->message_arena, &bytes);
 
-    peg__arena_reset(&call->message_arena);
-    message = unpack(call, &call->message_arena, &bytes);
     if (message)
         call->route->handler.on_message(call, message, call->route->user);
+    peg__arena_reset(&call->message_arena);
+    if (call->message_arena.held > KEPT_BYTES)
+        peg__arena_free(&call->message_arena);
 }
 
 /* Bytes are only there until we return; they have to live as long as the call. */
@@ -206,11 +211,11 @@ static void take_only(struct grpc_call *call, peg_str bytes)
 {
     if (call->message) {
         grpc_call_fail(call, GRPC_INTERNAL, "%s takes one message, and this is a second one",
-                       call->route->method->path);
+                       call->method->path);
         return;
     }
     call->message =
-        call->route->method->input ? unpack(call, &call->arena, &bytes) : copy_bytes(call, bytes);
+        call->method->input ? unpack(call, &call->arena, &bytes) : copy_bytes(call, bytes);
     if (call->message)
         grpc_stream_keep(&call->stream, call->arena.held);
     else if (!call->is_finished)
@@ -224,7 +229,7 @@ static void on_message(struct grpc_stream *stream, peg_str bytes)
     if (call->is_finished)
         return; /* what the client says after the answer */
     grpc_call_ref(call);
-    if (call->route->method->client_streams)
+    if (call->method->client_streams)
         take_streamed(call, bytes);
     else
         take_only(call, bytes);
@@ -238,14 +243,14 @@ static void on_remote_end(struct grpc_stream *stream)
     if (call->is_finished)
         return;
     grpc_call_ref(call);
-    if (call->route->method->client_streams) {
+    if (call->method->client_streams) {
         if (call->route->handler.on_half_close)
             call->route->handler.on_half_close(call, call->route->user);
     } else if (call->message) {
         call->route->handler.on_message(call, call->message, call->route->user);
     } else {
         grpc_call_fail(call, GRPC_INTERNAL, "%s takes one message, and there was none",
-                       call->route->method->path);
+                       call->method->path);
     }
     grpc_call_unref(call);
 }

@@ -62,7 +62,8 @@ peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service
 /* The services in the order in which they were added; NULL behind the last. */
 const struct grpc_service *grpc_server_service_at(const struct grpc_server *server, size_t i);
 
-/* Any thread. May be called several times. ret_address (may be NULL) tells the port. */
+/* Any thread, but one at a time. May be called several times. ret_address (may be NULL) tells the
+ * port. */
 peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
                               const struct net_listener_options *options,
                               struct net_address *ret_address, peg_error *reterr);

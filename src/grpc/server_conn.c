@@ -75,6 +75,7 @@ static void end_session(struct grpc__conn *conn)
 
 void grpc__conn_drop(struct grpc__conn *conn)
 {
+    conn->was_dropped = true;
     end_session(conn);
     if (conn->http1)
         net_http1_drop(conn->http1);
@@ -104,6 +105,16 @@ static bool is_idle(const struct grpc__conn *conn)
     return conn->session && grpc_session_n_streams(conn->session) == 0;
 }
 
+/* Whatever comes after a ping shows that somebody is there; the answer may have to wait behind it.
+ */
+static int64_t answer_due(const struct grpc__conn *conn)
+{
+    const int64_t since_ns =
+        conn->last_read_ns > conn->ping_sent_ns ? conn->last_read_ns : conn->ping_sent_ns;
+
+    return peg__clock_after_ms(since_ns, options_of(conn)->keepalive_timeout_ms);
+}
+
 static int64_t next_due(const struct grpc__conn *conn)
 {
     const struct grpc_server_options *options = options_of(conn);
@@ -114,7 +125,7 @@ static int64_t next_due(const struct grpc__conn *conn)
     if (!conn->has_settings)
         return earliest(due, peg__clock_after_ms(conn->opened_ns, options->preface_ms));
     if (conn->ping_sent_ns)
-        due = earliest(due, peg__clock_after_ms(conn->ping_sent_ns, options->keepalive_timeout_ms));
+        due = earliest(due, answer_due(conn));
     else
         due = earliest(due, peg__clock_after_ms(conn->last_read_ns, options->keepalive_ms));
     if (options->max_idle_ms && is_idle(conn) && !conn->was_asked_to_go)
@@ -161,8 +172,16 @@ void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms)
     if (grace_ms > 0)
         conn->close_ns = peg__clock_after_ms(now_ns(conn), grace_ms);
     grpc_session_goaway(conn->session, false, NGHTTP2_NO_ERROR, "");
+    conn->pings_again = conn->ping_sent_ns != 0; /* its answer says nothing about the GOAWAY */
     send_ping(conn);
     arm(conn);
+}
+
+void grpc__conn_lost_call(struct grpc__conn *conn)
+{
+    conn->idle_since_ns = now_ns(conn);
+    if (options_of(conn)->max_idle_ms && is_idle(conn))
+        arm(conn);
 }
 
 /* One of the times has come; which, is found out by looking at all. */
@@ -172,12 +191,10 @@ static void time_passed(struct net_timer *timer)
         (struct grpc__conn *)((char *)timer - offsetof(struct grpc__conn, timer));
     const struct grpc_server_options *options = options_of(conn);
     const int64_t now = now_ns(conn);
-    const bool is_late =
-        conn->close_ns <= now ||
-        (!conn->has_settings && !conn->http1 &&
-         peg__clock_after_ms(conn->opened_ns, options->preface_ms) <= now) ||
-        (conn->ping_sent_ns &&
-         peg__clock_after_ms(conn->ping_sent_ns, options->keepalive_timeout_ms) <= now);
+    const bool is_late = conn->close_ns <= now ||
+                         (!conn->has_settings && !conn->http1 &&
+                          peg__clock_after_ms(conn->opened_ns, options->preface_ms) <= now) ||
+                         (conn->ping_sent_ns && answer_due(conn) <= now);
 
     if (is_late) {
         grpc__conn_drop(conn);
@@ -214,14 +231,20 @@ static void flush(struct net_later *later)
     struct grpc__conn *conn =
         (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
     uint8_t *scratch = net_loop_scratch(conn->home->loop);
+    peg_status status;
 
     while (!net_stream_is_blocked(conn->stream)) {
         const size_t n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
 
         if (n == 0)
             break;
-        if (net_stream_write(conn->stream, scratch, n, NULL))
+        status = net_stream_write(conn->stream, scratch, n, NULL);
+        if (status == PEG_EIO)
             return; /* it broke, and on_closed comes */
+        if (status) {
+            grpc__conn_drop(conn); /* these bytes are lost: nothing may follow them */
+            return;
+        }
     }
     if (net_stream_is_blocked(conn->stream))
         net_stream_pause(conn->stream);
@@ -278,8 +301,12 @@ static void on_pong(void *user)
     struct grpc__conn *conn = user;
 
     conn->ping_sent_ns = 0;
-    if (conn->was_asked_to_go && !conn->was_told_finally)
+    if (conn->pings_again) {
+        conn->pings_again = false;
+        send_ping(conn);
+    } else if (conn->was_asked_to_go && !conn->was_told_finally) {
         tell_finally(conn);
+    }
     arm(conn);
 }
 

@@ -34,13 +34,16 @@ struct grpc_call *grpc__home_take_call(struct grpc__home *home)
     struct grpc_call *call = home->spare;
 
     if (call) {
-        home->spare = call->next_spare;
+        home->spare = call->next;
         home->n_spare--;
     } else {
         call = peg__alloc_zero(1, sizeof(*call));
     }
-    if (call)
-        call->home = home;
+    if (!call)
+        return NULL;
+    call->next = NULL;
+    call->home = home;
+    call->loop = home->loop;
     return call;
 }
 
@@ -52,20 +55,51 @@ static void free_call(struct grpc_call *call)
     peg__free(call);
 }
 
-/* Everything but the memory is forgotten. */
-void grpc__home_keep_call(struct grpc__home *home, struct grpc_call *call)
+void grpc__home_hold_call(struct grpc__home *home, struct grpc_call *call)
 {
-    enum { KEPT_ARENA_BYTES = 16 << 10 };
+    call->is_held = true;
+    call->prev = NULL;
+    call->next = home->held;
+    if (call->next)
+        call->next->prev = call;
+    home->held = call;
+}
 
-    if (home->n_spare >= PEG_LIMIT_GRPC_SPARE_CALLS || call->arena.held > KEPT_ARENA_BYTES ||
-        call->message_arena.held > KEPT_ARENA_BYTES) {
+static void unhold(struct grpc_call *call)
+{
+    if (!call->is_held)
+        return;
+    call->is_held = false;
+    if (call->prev)
+        call->prev->next = call->next;
+    else
+        call->home->held = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+}
+
+static bool is_large(const struct grpc_call *call)
+{
+    enum { KEPT_BYTES = 16 << 10 };
+
+    return call->arena.held > KEPT_BYTES || call->message_arena.held > KEPT_BYTES ||
+           call->stream.out.capacity > KEPT_BYTES || call->stream.waiting.capacity > KEPT_BYTES;
+}
+
+/* Everything but the memory is forgotten. */
+void grpc__home_keep_call(struct grpc_call *call)
+{
+    struct grpc__home *home = call->home;
+
+    unhold(call);
+    if (!home || home->n_spare >= PEG_LIMIT_GRPC_SPARE_CALLS || is_large(call)) {
         free_call(call);
         return;
     }
     peg__arena_reset(&call->arena);
     peg__arena_reset(&call->message_arena);
     memset(&call->home, 0, sizeof(*call) - offsetof(struct grpc_call, home));
-    call->next_spare = home->spare;
+    call->next = home->spare;
     home->spare = call;
     home->n_spare++;
 }
@@ -106,6 +140,14 @@ void grpc__home_drain(struct net_message *message)
     tell_empty(home);
 }
 
+/* Whoever has a reference to it frees it. */
+static void orphan(struct grpc_call *call)
+{
+    unhold(call);
+    call->home = NULL;
+    call->route = NULL;
+}
+
 void grpc__home_drop(struct net_message *message)
 {
     struct grpc__home *home =
@@ -114,6 +156,8 @@ void grpc__home_drop(struct net_message *message)
     home->is_draining = true;
     while (home->conns)
         grpc__conn_drop(home->conns);
+    while (home->held)
+        orphan(home->held);
     tell_empty(home);
     pthread_mutex_lock(&home->server->lock);
     home->server->n_dropped_homes++;
@@ -126,7 +170,7 @@ void grpc__home_free(struct grpc__home *home)
     while (home->spare) {
         struct grpc_call *call = home->spare;
 
-        home->spare = call->next_spare;
+        home->spare = call->next;
         free_call(call);
     }
     grpc_pool_free(&home->pool);

@@ -48,7 +48,8 @@ struct grpc__home {
     struct grpc__conn *conns;
     struct grpc_call *spare; /* ended calls, to be used again */
     size_t n_spare;
-    struct grpc_pool pool; /* of its sessions */
+    struct grpc_call *held; /* ended calls to which somebody has a reference */
+    struct grpc_pool pool;  /* of its sessions */
     bool is_draining;
     bool is_empty_told;
     struct net_message drain; /* to the loop: GOAWAY to all */
@@ -70,7 +71,7 @@ struct grpc_server {
     size_t listeners_capacity;
     struct grpc__home *homes;
     unsigned n_homes;
-    pthread_mutex_t lock; /* for what follows, and the listeners */
+    pthread_mutex_t lock; /* for what follows */
     pthread_cond_t changed;
     unsigned n_empty_homes;   /* that drain and have no connection */
     unsigned n_dropped_homes; /* whose thread does not touch them any more */
@@ -91,6 +92,7 @@ struct grpc__conn {
     int64_t last_read_ns;
     int64_t idle_since_ns;
     int64_t ping_sent_ns; /* 0: no ping of ours is unanswered */
+    bool pings_again;     /* as soon as it is answered */
     int64_t pinged_ns;    /* the last ping of the peer; 0: none */
     int64_t leave_ns;     /* when it is asked to go because of its age */
     int64_t close_ns;     /* when it is closed at the latest */
@@ -98,7 +100,8 @@ struct grpc__conn {
     bool has_settings; /* the peer's; HTTP/2 has begun */
     bool was_asked_to_go;
     bool was_told_finally;
-    bool is_refused; /* what it sent ends it */
+    bool is_refused;  /* what it sent ends it */
+    bool was_dropped; /* we end it, not the client */
     struct grpc__conn *next;
     struct grpc__conn *prev;
 };
@@ -109,15 +112,18 @@ struct grpc__value {
     struct grpc__value *next;
 };
 
-/* One call. Its home keeps it for the next one when the last reference is gone. */
+/* One call. Its home keeps it for the next one when the last reference is gone; a reference may
+ * outlive the home. */
 struct grpc_call {
     struct grpc_stream stream;
     struct peg__arena arena;
     struct peg__arena message_arena; /* of one message of a client that streams */
     /* The rest begins with zeros for each call. */
-    struct grpc__home *home;
+    struct grpc__home *home; /* NULL after the end of the server */
     struct grpc__conn *conn; /* NULL after the end */
     const struct grpc_route *route;
+    const struct grpc_method *method; /* of the route */
+    struct net_loop *loop;
     struct net_timer deadline;
     int64_t deadline_ns;
     unsigned n_refs;
@@ -132,7 +138,9 @@ struct grpc_call {
     void *state;
     struct grpc__value *values;
     struct grpc_end_hook *hooks;
-    struct grpc_call *next_spare;
+    bool is_held;           /* in the list of its home */
+    struct grpc_call *next; /* held or spare */
+    struct grpc_call *prev; /* held */
 };
 
 /* server_home.c */
@@ -142,7 +150,10 @@ void grpc__home_drop(struct net_message *message);
 /* After a connection was freed. */
 void grpc__home_lost_one(struct grpc__home *home);
 struct grpc_call *grpc__home_take_call(struct grpc__home *home);
-void grpc__home_keep_call(struct grpc__home *home, struct grpc_call *call);
+/* It has ended, and not all references are gone. */
+void grpc__home_hold_call(struct grpc__home *home, struct grpc_call *call);
+/* It has ended, and they are. */
+void grpc__home_keep_call(struct grpc_call *call);
 void grpc__home_free(struct grpc__home *home);
 
 /* server_conn.c */
@@ -150,6 +161,8 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream);
 /* Asks the client to go: calls that run go on. */
 void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms);
 void grpc__conn_drop(struct grpc__conn *conn);
+/* One of its calls has ended. */
+void grpc__conn_lost_call(struct grpc__conn *conn);
 
 /* call_start.c */
 extern const struct grpc_stream_events grpc__call_events;

@@ -12,8 +12,9 @@
 #include "grpc/session_internal.h"
 
 enum {
-    /* Ours: what a program may add, and the protocol's own beside it. */
-    MAX_SENT_HEADER_BYTES = 2 * PEG_LIMIT_GRPC_METADATA_BYTES,
+    /* Ours: what a program may add as headers, trailers and details, all in one block and in base
+     * 64, and the protocol's own beside it. */
+    MAX_SENT_HEADER_BYTES = 5 * PEG_LIMIT_GRPC_METADATA_BYTES,
     /* Until the peer has said how many streams it takes. */
     PEER_STREAMS_AT_FIRST = 100,
     MAX_SETTINGS = 32,

@@ -85,6 +85,7 @@ static int count_field(struct grpc_session *session, size_t name_len, size_t val
                                                                                  : flooded(session);
 }
 
+// NOLINTNEXTLINE(readability-function-size): nghttp2's parameters
 static int header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
                   size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
                   void *user)
@@ -240,6 +241,22 @@ static int frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *use
     return 0;
 }
 
+/* An answer that cannot be sent (too large, for one) would leave its stream open for ever. The
+ * requests of a client are closed by nghttp2. */
+static int frame_not_sent(nghttp2_session *h2, const nghttp2_frame *frame, int h2_error, void *user)
+{
+    struct grpc_session *session = user;
+    const struct grpc_stream *stream;
+
+    (void)h2_error;
+    if (frame->hd.type != NGHTTP2_HEADERS || session->options.is_client)
+        return 0;
+    stream = grpc__session_find(session, frame->hd.stream_id);
+    if (!stream)
+        return 0;
+    return nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_INTERNAL_ERROR);
+}
+
 void grpc__session_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, begin_frame);
@@ -251,4 +268,5 @@ void grpc__session_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_ended);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, frame_sent);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, frame_not_sent);
 }

@@ -260,7 +260,8 @@ static peg_str peer_next_bytes(struct peer_call *call)
 }
 
 /* The same, unpacked. */
-static const void *peer_next(struct peer_call *call, const ProtobufCMessageDescriptor *type)
+__attribute__((unused)) static const void *peer_next(struct peer_call *call,
+                                                     const ProtobufCMessageDescriptor *type)
 {
     const struct ProtobufCMessage *message = NULL;
     const peg_str bytes = peer_next_bytes(call);

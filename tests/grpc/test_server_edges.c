@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a server does at its edges: answers that are too large to be sent, references that outlive
+ * it, memory that it gives back, and memory that it does not get. The client waits, in the thread
+ * of the test; what only the server's thread may touch is looked at there. */
+
+#include "t.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "grpc/peer.h"
+#include "grpc/server_internal.h"
+#include "pegboard/test/echo.pb-c.h"
+
+static const struct grpc_method methods[] = {
+    {.name = "Say", .path = "/edge.Edge/Say"},
+    {.name = "Chat",
+     .path = "/edge.Edge/Chat",
+     .input = &pegboard__test__echo_request__descriptor,
+     .client_streams = true,
+     .server_streams = true},
+};
+enum { N_METHODS = sizeof(methods) / sizeof(methods[0]), LARGE = 1 << 20 };
+static const struct grpc_service service = {"edge.Edge", methods, N_METHODS, NULL};
+
+struct edge {
+    struct net_loops *loops;
+    struct grpc_server *server;
+    struct net_address address;
+    struct peer peer;
+    struct grpc_call *kept;
+    unsigned n_ended;
+    enum grpc_code ended_as;
+    bool is_as_expected;
+    sem_t started;
+    sem_t ended;
+};
+
+static struct edge edge;
+
+/* ---- handlers: their text says what they shall do ---------------------------------------------
+ */
+
+static void fail_with_details(struct grpc_call *call, size_t len)
+{
+    char *bytes = peg__arena_alloc(grpc_call_arena(call), len);
+    const struct grpc_status status = {GRPC_ABORTED, peg__str("see there"), {bytes, len}};
+
+    if (bytes)
+        memset(bytes, 'd', len);
+    grpc_call_finish(call, &status);
+}
+
+/* As much as a program may add, in headers and in trailers. */
+static void fail_with_metadata(struct grpc_call *call)
+{
+    static char bytes[1000];
+
+    while (!grpc_call_add_header(call, peg__str("x-h-bin"), peg__strn(bytes, sizeof(bytes)), NULL))
+        ;
+    while (!grpc_call_add_trailer(call, peg__str("x-t-bin"), peg__strn(bytes, sizeof(bytes)), NULL))
+        ;
+    fail_with_details(call, PEG_LIMIT_GRPC_METADATA_BYTES);
+}
+
+static void send_large(struct grpc_call *call)
+{
+    char *bytes = peg__alloc_zero(1, LARGE);
+
+    grpc_call_reply(call, peg__strn(bytes, bytes ? LARGE : 0));
+    peg__free(bytes);
+}
+
+static void say(struct grpc_call *call, const void *message, void *user)
+{
+    const peg_str text = *(const peg_str *)message;
+
+    (void)user;
+    if (peg__str_is(text, "details"))
+        fail_with_details(call, 300000);
+    else if (peg__str_is(text, "metadata"))
+        fail_with_metadata(call);
+    else if (peg__str_is(text, "large"))
+        send_large(call);
+    else if (peg__str_is(text, "keep"))
+        edge.kept = grpc_call_ref(call);
+    else if (!peg__str_is(text, "wait"))
+        grpc_call_reply(call, text);
+    sem_post(&edge.started);
+}
+
+static void chat(struct grpc_call *call, const void *message, void *user)
+{
+    (void)message;
+    (void)user;
+    edge.kept = call;
+    grpc_call_send(call, peg__str("ok"), NULL);
+}
+
+static void chat_ends(struct grpc_call *call, void *user)
+{
+    (void)user;
+    grpc_call_finish(call, &GRPC_STATUS(GRPC_OK, ""));
+}
+
+static void on_end(struct grpc_call *call, void *user)
+{
+    (void)user;
+    edge.n_ended++;
+    edge.ended_as = grpc_call_ended_as(call)->code;
+    sem_post(&edge.ended);
+}
+
+static const struct grpc_handler handlers[N_METHODS] = {
+    {.on_message = say, .on_end = on_end},
+    {.on_message = chat, .on_half_close = chat_ends, .on_end = on_end},
+};
+
+/* ---- the server and its client ----------------------------------------------------------------
+ */
+
+static void start(const struct grpc_server_options *options)
+{
+    peg_error error;
+
+    edge = (struct edge){.n_ended = 0};
+    sem_init(&edge.started, 0, 0);
+    sem_init(&edge.ended, 0, 0);
+    CHECK_STATUS(net_loops_new(1, &edge.loops, &error), PEG_OK, error);
+    CHECK_STATUS(grpc_server_new(edge.loops, options, &edge.server, &error), PEG_OK, error);
+    CHECK_STATUS(grpc_server_add(edge.server, &service, handlers, NULL, &error), PEG_OK, error);
+    CHECK_STATUS(
+        grpc_server_listen(edge.server, peg__str("127.0.0.1:0"), NULL, &edge.address, &error),
+        PEG_OK, error);
+    peer_open(&edge.peer, &edge.address);
+}
+
+static void stop(void)
+{
+    peer_close(&edge.peer);
+    grpc_server_free(edge.server);
+    net_loops_free(edge.loops);
+}
+
+static void ask(struct peer_call *call, const char *text)
+{
+    peer_call(call, &edge.peer, "/edge.Edge/Say");
+    CHECK_INT(grpc_stream_send(&call->stream, peg__str(text), NULL), PEG_OK);
+    peer_half_close(call);
+}
+
+/* How a call with one answer, or none, ended. */
+static enum grpc_code answer(struct peer_call *call)
+{
+    peer_next_bytes(call);
+    return peer_end(call);
+}
+
+static enum grpc_code call_and_end(const char *text)
+{
+    struct peer_call call;
+
+    ask(&call, text);
+    return answer(&call);
+}
+
+struct look {
+    struct net_message message;
+    void (*fn)(void);
+    sem_t done;
+};
+
+static void look_here(struct net_message *message)
+{
+    struct look *look = (struct look *)message;
+
+    look->fn();
+    sem_post(&look->done);
+}
+
+/* Calls `fn` on the server's thread. */
+static void look(void (*fn)(void))
+{
+    struct look here = {.message = {.fn = look_here}, .fn = fn};
+
+    sem_init(&here.done, 0, 0);
+    net_loop_post(net_loops_at(edge.loops, 0), &here.message);
+    sem_wait(&here.done);
+    sem_destroy(&here.done);
+}
+
+static uint64_t n_connections(void)
+{
+    struct grpc_server_counts counts;
+
+    grpc_server_counts(edge.server, &counts);
+    return counts.n_connections;
+}
+
+/* ---- answers that are too large
+ * ---------------------------------------------------------------- */
+
+/* The client does not take so much: how it ended is looked at where it was said. */
+static enum grpc_code ended_at_server(const char *text)
+{
+    struct peer_call call;
+
+    ask(&call, text);
+    peer_flush(&edge.peer);
+    sem_wait(&edge.ended);
+    peer_drop(&call);
+    return edge.ended_as;
+}
+
+TEST(details_that_are_too_large_are_left_out)
+{
+    start(NULL);
+    CHECK_INT(call_and_end("details"), GRPC_ABORTED);
+    stop();
+}
+
+TEST(a_call_with_all_the_metadata_there_may_be_ends_as_it_was_told)
+{
+    start(NULL);
+    CHECK_INT(ended_at_server("metadata"), GRPC_ABORTED);
+    stop();
+}
+
+/* ---- the end of the server ---------------------------------------------------------------------
+ */
+
+TEST(a_server_that_is_freed_ends_its_calls_as_unavailable)
+{
+    struct peer_call call;
+
+    start(NULL);
+    ask(&call, "wait");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.started);
+    edge.server = grpc_server_free(edge.server);
+
+    CHECK_INT(edge.n_ended, 1);
+    CHECK_INT(edge.ended_as, GRPC_UNAVAILABLE);
+    CHECK_INT(answer(&call), GRPC_UNAVAILABLE);
+    stop();
+}
+
+static void look_at_kept(void)
+{
+    edge.is_as_expected = grpc_call_has_ended(edge.kept) &&
+                          strcmp(grpc_call_method(edge.kept)->name, "Say") == 0 &&
+                          grpc_call_loop(edge.kept) == net_loops_at(edge.loops, 0) &&
+                          grpc_call_send(edge.kept, peg__str("late"), NULL) == PEG_ECANCELED;
+    edge.kept = grpc_call_unref(edge.kept);
+}
+
+TEST(a_reference_to_a_call_outlives_its_server)
+{
+    struct peer_call call;
+
+    start(NULL);
+    ask(&call, "keep");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.started);
+    edge.server = grpc_server_free(edge.server);
+    look(look_at_kept);
+    CHECK(edge.is_as_expected);
+
+    CHECK_INT(answer(&call), GRPC_UNAVAILABLE);
+    stop();
+}
+
+/* ---- times
+ * ------------------------------------------------------------------------------------- */
+
+TEST(a_connection_is_idle_as_soon_as_its_last_call_has_ended)
+{
+    const struct grpc_server_options options = {.max_idle_ms = 30};
+    const struct timespec nap = {.tv_nsec = 100000000};
+    struct peer_call call;
+
+    start(&options);
+    ask(&call, "wait");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.started);
+    nanosleep(&nap, NULL); /* longer than a connection may be idle */
+    peer_drop(&call);
+    while (peer_pump(&edge.peer)) /* or it fails, in the end */
+        ;
+    CHECK_INT(n_connections(), 0);
+    stop();
+}
+
+/* ---- memory that is given back
+ * ------------------------------------------------------------------- */
+
+static void look_at_message(void)
+{
+    edge.is_as_expected = edge.kept->message_arena.held < LARGE / 8;
+}
+
+TEST(a_message_of_a_client_that_streams_is_given_back_when_it_was_heard)
+{
+    Pegboard__Test__EchoRequest request = PEGBOARD__TEST__ECHO_REQUEST__INIT;
+    uint8_t *bytes = peg__alloc_zero(1, LARGE);
+    struct peer_call call;
+
+    start(NULL);
+    request.payload = (ProtobufCBinaryData){.len = LARGE, .data = bytes};
+    peer_call(&call, &edge.peer, "/edge.Edge/Chat");
+    peer_send(&call, &request.base);
+    CHECK_STR(peer_next_bytes(&call), "ok");
+    look(look_at_message);
+    CHECK(edge.is_as_expected);
+
+    peer_half_close(&call);
+    CHECK_INT(peer_end(&call), GRPC_OK);
+    peg__free(bytes);
+    stop();
+}
+
+static void look_at_spare(void)
+{
+    edge.is_as_expected = true;
+    for (const struct grpc_call *call = edge.server->homes[0].spare; call; call = call->next)
+        edge.is_as_expected &= call->stream.out.capacity < LARGE / 8;
+}
+
+TEST(the_memory_of_a_large_answer_is_not_kept_for_the_next_call)
+{
+    start(NULL);
+    CHECK_INT(call_and_end("large"), GRPC_OK);
+    look(look_at_spare);
+    CHECK(edge.is_as_expected);
+    stop();
+}
+
+/* ---- memory that is not there
+ * -------------------------------------------------------------------- */
+
+/* The n-th allocation of the server fails: its calls end, and so does the server. */
+static void run_short_of_memory(unsigned nth)
+{
+    static const char *const texts[] = {"metadata", "x", "large"};
+    struct net_loop *loop;
+    struct peer_call call;
+
+    start(NULL);
+    loop = net_loops_at(edge.loops, 0);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    sem_wait(&edge.ended);
+    peer_close(&edge.peer);
+    peer_fail_at(loop, nth);
+    peer_open(&edge.peer, &edge.address);
+    ask(&call, texts[nth % 3]);
+    if (nth % 3 == 0)
+        peer_drop(&call);
+    else
+        answer(&call);
+    peer_close(&edge.peer);
+    peer_fail_at(loop, 0);
+
+    peer_open(&edge.peer, &edge.address);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop();
+}
+
+TEST(a_server_without_memory_serves_again_when_there_is_some)
+{
+    for (unsigned nth = 1; nth < 60; nth++)
+        run_short_of_memory(nth);
+}
