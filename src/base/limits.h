@@ -356,6 +356,9 @@ enum {
     PEG_LIMIT_GRPC_IDLE_FRAMES = 10000,
     /* And the bytes of such, known to anybody or not. */
     PEG_LIMIT_GRPC_IDLE_BYTES = 1 << 20,
+    /* SETTINGS of one connection, beside one for each KiB that was sent on it: each costs some 10 ns
+     * for every stream that is open. */
+    PEG_LIMIT_GRPC_SETTINGS = 100,
     /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
     PEG_LIMIT_GRPC_INVALID_FRAMES = 1000,
     /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed

@@ -128,11 +128,12 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
 static peg_status fail_feed(const struct grpc_session *session, ssize_t h2_error, peg_error *reterr)
 {
     if (h2_error == NGHTTP2_ERR_FLOODED || session->is_flooded)
-        return peg__fail(reterr, PEG_ELIMIT, "E_HTTP2_LIMIT",
-                         "the peer sends frames that bring nobody further, wrong ones, or headers "
-                         "that are far too large, more than a connection may "
-                         "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES, "
-                         "PEG_LIMIT_GRPC_INVALID_FRAMES, PEG_LIMIT_GRPC_HEADER_BYTES)");
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_HTTP2_LIMIT",
+            "the peer sends frames that bring nobody further, wrong ones, or headers "
+            "that are far too large, more than a connection may "
+            "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES, PEG_LIMIT_GRPC_SETTINGS, "
+            "PEG_LIMIT_GRPC_INVALID_FRAMES, PEG_LIMIT_GRPC_HEADER_BYTES)");
     return peg__fail(reterr, PEG_EPARSE, "E_HTTP2", "this is no HTTP/2: %s",
                      nghttp2_strerror((int)h2_error));
 }

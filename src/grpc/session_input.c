@@ -35,6 +35,19 @@ static int begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *hd, void *us
     return ++session->n_idle_frames <= PEG_LIMIT_GRPC_IDLE_FRAMES ? 0 : flooded(session);
 }
 
+/* SETTINGS change the window of every stream that is open. Clients that measure the line send them
+ * now and then, because of what came or went on it. */
+static int settings_came(struct grpc_session *session)
+{
+    enum { BYTES_FOR_ONE = 1024 };
+
+    if (++session->n_settings > PEG_LIMIT_GRPC_SETTINGS + session->n_moved / BYTES_FOR_ONE)
+        return flooded(session);
+    if (session->events->on_settings)
+        session->events->on_settings(session->user);
+    return 0;
+}
+
 /* Frames for which a stream is reset or refused. The peer that makes us reset its streams gets
  * no further than the one that resets them itself. */
 static int invalid_frame(nghttp2_session *h2, const nghttp2_frame *frame, int h2_error, void *user)
@@ -163,9 +176,7 @@ static int frame_came(nghttp2_session *h2, const nghttp2_frame *frame, void *use
                                        frame->goaway.error_code);
         break;
     case NGHTTP2_SETTINGS:
-        if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && session->events->on_settings)
-            session->events->on_settings(session->user);
-        break;
+        return frame->hd.flags & NGHTTP2_FLAG_ACK ? 0 : settings_came(session);
     default:
         break;
     }
@@ -180,6 +191,7 @@ static int data_came(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8
 
     (void)flags;
     made_progress(session);
+    session->n_moved += len;
     /* The connection's window is never what a stream waits for; see max_held. */
     if (nghttp2_session_consume_connection(h2, len))
         return NGHTTP2_ERR_CALLBACK_FAILURE;

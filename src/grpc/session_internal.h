@@ -33,7 +33,9 @@ struct grpc_session {
     unsigned n_idle_frames;    /* in a row, that bring nobody further */
     size_t n_idle_bytes;       /* fed meanwhile; nghttp2 does not tell of frames it does not know */
     unsigned n_invalid_frames;
-    size_t block_bytes; /* of the fields of the block that is coming */
+    uint64_t n_settings; /* of the peer's SETTINGS */
+    uint64_t n_moved;    /* bytes of messages, both ways */
+    size_t block_bytes;  /* of the fields of the block that is coming */
     bool is_flooded;
     bool has_said_more; /* see grpc_session_has_said_more() */
     bool has_goaway;    /* ours, the final one */

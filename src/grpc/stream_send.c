@@ -285,6 +285,7 @@ void grpc__stream_took(struct grpc_stream *stream, size_t n)
 {
     stream->session->n_idle_frames = 0;
     stream->session->n_idle_bytes = 0;
+    stream->session->n_moved += n;
     stream->session->has_said_more = true;
     stream->session->queued -= n;
     stream->out_sent += n;
