@@ -3,13 +3,16 @@
 """Goal: what the documents show is true. Every command in README.md, ARCHITECTURE.md,
 CONTRIBUTING.md and docs/ is run, every output shown is compared, and every piece of C that a newcomer
 reads stands in a file of examples/, all of which are compiled with pkg-config against an installation.
+C in docs/modules/ stands in a file that a test compiles and runs; the limits and the codes of errors that
+docs/modules/net.md and docs/modules/grpc.md list are those of the sources, all of them.
 
     test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
 
 In a ```console block, `$ ` starts a command and the lines behind it are what it prints; a line `...`
 stands for any lines. In a ```sh block every line is a command. Commands must succeed, unless the
 next one is `echo $?`. A ```c block in README.md and docs/embedding.md stands below a line that ends with
-the name of its file, as in "`examples/agent.c`:". Commands run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
+the name of its file, as in "`examples/agent.c`:", one in docs/modules/ as in "`tests/grpc/example_server.c`:".
+Commands run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
 `pkg-config` as after an installation. What would start these tests again, or reach beyond this
 machine, is looked at but not run (see `stand_in`).
 """
@@ -263,6 +266,64 @@ def the_limits_that_embedding_tells_are_those_of_the_headers(w):
     for name, default in rows:
         check(re.search(rf"\b{name};.*\[{re.escape(default)}\]", headers),
               f"no header says that {name} is {default} by default")
+
+
+MODULES = sorted(glob.glob(os.path.join(ROOT, "docs", "modules", "*.md")))
+
+
+@scenario
+def code_in_the_pages_of_modules_stands_in_the_files_that_they_name(w):
+    n = 0
+    for path in MODULES:
+        lines = read(path).splitlines()
+        for line, block in (found for language in ("c", "proto") for found in blocks(path, language)):
+            place = f"{os.path.relpath(path, ROOT)}:{line}:"
+            above = next((text for text in reversed(lines[:line - 2]) if text.strip()), "")
+            source = re.search(r"`(tests/[\w/]+\.(?:c|proto))`:$", above)
+            check(source, place, "the line above should end with `tests/...c`: but is", above)
+            check("\n" + block in "\n" + read(os.path.join(ROOT, source[1])),
+                  place, f"this is not in {source[1]}:\n{block}")
+            n += 1
+    check(n > 5, "only", n, "blocks of code")
+
+
+UNITS = {"": 1, " KiB": 1 << 10, " MiB": 1 << 20, " ms": 1}
+# Page -> the limits of src/base/limits.h that belong there.
+LIMITS = {"net.md": ("NET_", "TLS_", "HTTP1_"), "grpc.md": ("GRPC_",)}
+
+
+def limits_of_the_source():
+    text = read(os.path.join(ROOT, "src", "base", "limits.h"))
+    found = re.findall(r"^    PEG_LIMIT_(\w+) = ([\d *<]+),", text, re.M)
+    return {name: eval(value) for name, value in found}  # numbers, shifts and products
+
+
+@scenario
+def the_limits_that_the_pages_of_the_network_list_are_those_of_the_source(w):
+    limits = limits_of_the_source()
+    for page, prefixes in LIMITS.items():
+        section = re.search(r"^## Limits$.*?^## ", read(os.path.join(ROOT, "docs", "modules", page)), re.M | re.S)[0]
+        told = {name: int(number.replace(",", "")) * UNITS[unit] for name, number, unit in
+                re.findall(r"^\| `PEG_LIMIT_(\w+)` \| ([\d,]+)( \w+)? \|", section, re.M)}
+        wanted = {name: value for name, value in limits.items() if name.startswith(prefixes)}
+        for name in sorted({*told, *wanted}):
+            check(told.get(name) == wanted.get(name), f"{page}: PEG_LIMIT_{name} is", wanted.get(name), "but the page says",
+                  told.get(name))
+
+
+@scenario
+def the_codes_of_errors_that_the_pages_of_modules_name_exist(w):
+    sources = {path: read(path) for path in glob.glob(os.path.join(ROOT, "src", "**", "*.c"), recursive=True)}
+    everywhere = "".join(sources.values())
+    for path in MODULES:
+        for code in re.findall(r"`(E_\w+)`", read(path)):
+            check(f'"{code}"' in everywhere, os.path.relpath(path, ROOT), "names", code, "which no source has")
+    for page in LIMITS:
+        folder = os.path.join(ROOT, "src", os.path.splitext(page)[0]) + os.sep
+        codes = {code for path, text in sources.items() if path.startswith(folder)
+                 for code in re.findall(r'"(E_[A-Z0-9_]+)"', text)}
+        for code in sorted(codes):
+            check(f"`{code}`" in read(os.path.join(ROOT, "docs", "modules", page)), page, "does not tell of", code)
 
 
 @scenario
