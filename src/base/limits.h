@@ -356,8 +356,8 @@ enum {
     PEG_LIMIT_GRPC_IDLE_FRAMES = 10000,
     /* And the bytes of such, known to anybody or not. */
     PEG_LIMIT_GRPC_IDLE_BYTES = 1 << 20,
-    /* SETTINGS of one connection, beside one for each KiB that was sent on it: each costs some 10 ns
-     * for every stream that is open. */
+    /* SETTINGS of one connection, beside one for each KiB that was sent on it: each costs some 10
+     * ns for every stream that is open. */
     PEG_LIMIT_GRPC_SETTINGS = 100,
     /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
     PEG_LIMIT_GRPC_INVALID_FRAMES = 1000,
@@ -365,7 +365,8 @@ enum {
      * sooner. */
     PEG_LIMIT_GRPC_KEEPALIVE_MS = 60000,
     PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS = 20000,
-    /* Clients that ping more often get two strikes, then GOAWAY. grpc-go's least interval is 10 s. */
+    /* Clients that ping more often get two strikes, then GOAWAY. grpc-go's least interval is 10 s.
+     */
     PEG_LIMIT_GRPC_PING_MS = 8000,
     PEG_LIMIT_GRPC_PING_STRIKES = 2,
     PEG_LIMIT_GRPC_AGE_GRACE_MS = 30000,
