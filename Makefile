@@ -50,7 +50,7 @@ help:
 	@echo 'make            build into $(BUILD)/ (on a fresh Debian 12 it installs what is needed first)'
 	@echo 'make test       build and run every test; the last line counts them'
 	@echo 'make demo       show a schema rejecting a bad tool call, and an agent that learns from it'
-	@echo 'make bench      measure beside other parsers and validators'
+	@echo 'make bench      measure beside other parsers, validators, tool runtimes and gRPC servers'
 	@echo 'make fuzz       run the fuzz targets, FUZZ_SECONDS=60 each'
 	@echo 'make check      format, clang-tidy, shellcheck, layers, public headers'
 	@echo 'make format     format the C files'
