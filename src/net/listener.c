@@ -248,6 +248,20 @@ static bool is_full(struct net_listener *listener)
     return false;
 }
 
+/* That of one connection, which was reset while it waited, say (see accept(2)). All others are
+ * those of the system or of the listener: trying again at once would only burn the processor. */
+static bool is_its_own_trouble(int error)
+{
+    static const int theirs[] = {EINTR,    ECONNABORTED, ECONNRESET, EPROTO,
+                                 ENETDOWN, ENETUNREACH,  EHOSTDOWN,  EHOSTUNREACH,
+                                 ENONET,   ENOPROTOOPT,  ETIMEDOUT};
+
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+        if (error == theirs[i])
+            return true;
+    return false;
+}
+
 /* True if there may be another one now. */
 static bool accept_one(struct net_listener *listener)
 {
@@ -263,22 +277,11 @@ static bool accept_one(struct net_listener *listener)
         hand_over(listener, fd);
         return true;
     }
-    switch (errno) {
-    case EAGAIN:
-        return false;
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-    case EINVAL:
-    case EBADF:
-    case ENOTSOCK:
-    case EOPNOTSUPP:
-        wait_a_while(listener, errno);
-        return false;
-    default: /* that connection's own trouble: it was reset while it waited, say */
+    if (is_its_own_trouble(errno))
         return true;
-    }
+    if (errno != EAGAIN)
+        wait_a_while(listener, errno);
+    return false;
 }
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
