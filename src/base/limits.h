@@ -301,7 +301,8 @@ enum {
     PEG_LIMIT_NET_LOOPS = 64,
     /* What the kernel lets wait before we accept; it cuts it at its own limit (4,096). */
     PEG_LIMIT_NET_BACKLOG = 1024,
-    /* Connections of one listener: each may take some 20 KB of ours and more of the kernel's. */
+    /* Connections of one listener: each takes some 14 KiB of ours, with TLS 32, and more of the
+     * kernel's. */
     PEG_LIMIT_NET_CONNECTIONS = 20000,
     /* Bytes that wait for a socket. Whoever stops at the first byte that waits holds one scratch
      * buffer of 64 KiB, and TLS adds to that. */
@@ -339,7 +340,7 @@ enum {
     PEG_LIMIT_GRPC_METADATA_BYTES = 64 << 10,
     /* Words of a status; what is longer belongs into its details. */
     PEG_LIMIT_GRPC_STATUS_BYTES = 4096,
-    /* Calls at once on one connection: some 2 KB each while they wait. */
+    /* Calls at once on one connection: some 3 KiB each while they wait. */
     PEG_LIMIT_GRPC_STREAMS = 1000,
     /* What may be on its way to one stream, and to one connection: 1 Gbit/s over 2 ms and 8 ms. */
     PEG_LIMIT_GRPC_STREAM_WINDOW = 256 << 10,
