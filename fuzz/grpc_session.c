@@ -67,15 +67,15 @@ static const struct grpc_field request_fields[] = {
     FIELD("te", "trailers"),
     FIELD("content-type", "application/grpc"),
 };
-static const struct grpc_block request = {request_fields, 5};
+static const struct grpc_block request = {.fields = request_fields, .n = 5};
 static const struct grpc_field answer_fields[] = {
     FIELD(":status", "200"),
     FIELD("content-type", "application/grpc"),
 };
-static const struct grpc_block answer = {answer_fields, 2};
+static const struct grpc_block answer = {.fields = answer_fields, .n = 2};
 static const struct grpc_field trailer_fields[] = {FIELD("grpc-status", "0")};
-static const struct grpc_block trailers = {trailer_fields, 1};
-static const struct grpc_block only = {answer_fields, 1};
+static const struct grpc_block trailers = {.fields = trailer_fields, .n = 1};
+static const struct grpc_block only = {.fields = answer_fields, .n = 1};
 
 static struct slot *slot_of(struct grpc_stream *stream)
 {

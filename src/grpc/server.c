@@ -14,28 +14,38 @@
 
 enum { MAX_SERVICES = 1000, MAX_LISTENERS = 64, MAX_ROUTES = 100000 };
 
-#define DEFAULT(field, value)                                                                      \
-    do {                                                                                           \
-        if (!(field))                                                                              \
-            (field) = (value);                                                                     \
-    } while (0)
-
-static void fill_in(struct grpc_server_options *options)
+static size_t size_or(size_t given, size_t otherwise)
 {
-    DEFAULT(options->max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
-    DEFAULT(options->max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
-    DEFAULT(options->max_streams, PEG_LIMIT_GRPC_STREAMS);
-    DEFAULT(options->stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
-    DEFAULT(options->session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
-    DEFAULT(options->max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
-    DEFAULT(options->max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
-    DEFAULT(options->reset_burst, PEG_LIMIT_GRPC_RESET_BURST);
-    DEFAULT(options->reset_per_s, PEG_LIMIT_GRPC_RESETS);
-    DEFAULT(options->keepalive_ms, PEG_LIMIT_GRPC_KEEPALIVE_MS);
-    DEFAULT(options->keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
-    DEFAULT(options->min_ping_ms, PEG_LIMIT_GRPC_PING_MS);
-    DEFAULT(options->max_age_grace_ms, PEG_LIMIT_GRPC_AGE_GRACE_MS);
-    DEFAULT(options->preface_ms, PEG_LIMIT_GRPC_PREFACE_MS);
+    return given ? given : otherwise;
+}
+
+static uint32_t count_or(uint32_t given, uint32_t otherwise)
+{
+    return given ? given : otherwise;
+}
+
+static int64_t ms_or(int64_t given, int64_t otherwise)
+{
+    return given ? given : otherwise;
+}
+
+static struct grpc_server_options fill_in(struct grpc_server_options o)
+{
+    o.max_message_bytes = size_or(o.max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
+    o.max_header_bytes = size_or(o.max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
+    o.max_held_bytes = size_or(o.max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
+    o.max_send_bytes = size_or(o.max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
+    o.max_streams = count_or(o.max_streams, PEG_LIMIT_GRPC_STREAMS);
+    o.stream_window = count_or(o.stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
+    o.session_window = count_or(o.session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
+    o.reset_burst = count_or(o.reset_burst, PEG_LIMIT_GRPC_RESET_BURST);
+    o.reset_per_s = count_or(o.reset_per_s, PEG_LIMIT_GRPC_RESETS);
+    o.keepalive_ms = ms_or(o.keepalive_ms, PEG_LIMIT_GRPC_KEEPALIVE_MS);
+    o.keepalive_timeout_ms = ms_or(o.keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
+    o.min_ping_ms = ms_or(o.min_ping_ms, PEG_LIMIT_GRPC_PING_MS);
+    o.max_age_grace_ms = ms_or(o.max_age_grace_ms, PEG_LIMIT_GRPC_AGE_GRACE_MS);
+    o.preface_ms = ms_or(o.preface_ms, PEG_LIMIT_GRPC_PREFACE_MS);
+    return o;
 }
 
 /* ---- beginning and end
@@ -71,9 +81,7 @@ peg_status grpc_server_new(struct net_loops *loops, const struct grpc_server_opt
 
     if (!server)
         return peg__fail_nomem(reterr);
-    if (options)
-        server->options = *options;
-    fill_in(&server->options);
+    server->options = fill_in(options ? *options : (struct grpc_server_options){0});
     server->loops = loops;
     server->routes = (struct peg__map)PEG__MAP(MAX_ROUTES);
     server->n_homes = net_loops_len(loops);

@@ -46,6 +46,7 @@ static nghttp2_nv *to_nva(struct grpc_stream *stream, const struct grpc_block *b
     return nva;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are nghttp2's. */
 static ssize_t read_out(nghttp2_session *h2, int32_t id, uint8_t *buf, size_t max, uint32_t *flags,
                         nghttp2_data_source *source, void *user)
 {
