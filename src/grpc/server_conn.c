@@ -226,6 +226,12 @@ static bool is_done(const struct grpc__conn *conn)
     return conn->was_told_finally && grpc_session_n_streams(conn->session) == 0;
 }
 
+static void finish_conn(struct grpc__conn *conn)
+{
+    conn->is_refused |= grpc_session_has_complained(conn->session);
+    close_conn(conn);
+}
+
 static void flush(struct net_later *later)
 {
     struct grpc__conn *conn =
@@ -249,7 +255,7 @@ static void flush(struct net_later *later)
     if (net_stream_is_blocked(conn->stream))
         net_stream_pause(conn->stream);
     else if (is_done(conn))
-        close_conn(conn);
+        finish_conn(conn);
 }
 
 static void on_drained(void *user)

@@ -209,6 +209,11 @@ size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_
     return session->out_len;
 }
 
+bool grpc_session_has_complained(const struct grpc_session *session)
+{
+    return session->has_complained;
+}
+
 bool grpc_session_is_over(const struct grpc_session *session)
 {
     if (grpc__session_is_lost(session))

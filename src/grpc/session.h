@@ -69,6 +69,8 @@ peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes,
 bool grpc_session_is_feeding(const struct grpc_session *session);
 /* Writes at most `max` (at least 32 KiB) bytes for the peer. 0: there is nothing now. */
 size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_t max);
+/* Has the peer been told, by GOAWAY, what it did wrong? */
+bool grpc_session_has_complained(const struct grpc_session *session);
 /* Neither side has anything more to say: the connection can be closed. */
 bool grpc_session_is_over(const struct grpc_session *session);
 

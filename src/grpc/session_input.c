@@ -244,6 +244,8 @@ static int frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *use
     struct grpc_session *session = user;
     const struct grpc_stream *stream;
 
+    if (frame->hd.type == NGHTTP2_GOAWAY)
+        session->has_complained |= frame->goaway.error_code != NGHTTP2_NO_ERROR;
     if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
         session->options.is_client)
         return 0;

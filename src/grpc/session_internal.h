@@ -39,6 +39,7 @@ struct grpc_session {
     bool is_flooded;
     bool has_said_more; /* see grpc_session_has_said_more() */
     bool has_goaway;    /* ours, the final one */
+    bool has_complained;
     /* What nghttp2 handed out and had no room. */
     const uint8_t *left;
     size_t left_len;

@@ -153,11 +153,42 @@ static void stop(void)
     rmdir(edge.folder);
 }
 
+/* With one field more, or in the place of another; no message yet. */
+static void begin(struct peer_call *call, const char *path, struct grpc_field field)
+{
+    struct grpc_field fields[] = {
+        {PEG_LIT(":method"), PEG_LIT("POST")},
+        {PEG_LIT(":scheme"), PEG_LIT("http")},
+        {PEG_LIT(":path"), {path, strlen(path)}},
+        {PEG_LIT(":authority"), PEG_LIT("edge")},
+        {PEG_LIT("te"), PEG_LIT("trailers")},
+        {PEG_LIT("content-type"), PEG_LIT("application/grpc")},
+        field,
+    };
+    size_t n = sizeof(fields) / sizeof(fields[0]);
+    struct grpc_block headers = {.fields = fields, .n = n};
+
+    for (size_t i = 0; i < n - 1; i++) {
+        if (peg__str_eq(fields[i].name, field.name)) {
+            fields[i] = field;
+            headers.n = n - 1;
+        }
+    }
+    *call = (struct peer_call){.peer = &edge.peer, .last = &call->first};
+    grpc_stream_init(&call->stream, &peer_events, &call->arena, LARGE, 16 << 10);
+    CHECK_INT(grpc_stream_open(&call->stream, edge.peer.session, &headers, NULL), PEG_OK);
+}
+
+static void say_and_close(struct peer_call *call, const char *text)
+{
+    CHECK_INT(grpc_stream_send(&call->stream, peg__str(text), NULL), PEG_OK);
+    peer_half_close(call);
+}
+
 static void ask(struct peer_call *call, const char *text)
 {
     peer_call(call, &edge.peer, "/edge.Edge/Say");
-    CHECK_INT(grpc_stream_send(&call->stream, peg__str(text), NULL), PEG_OK);
-    peer_half_close(call);
+    say_and_close(call, text);
 }
 
 /* How a call with one answer, or none, ended. */
@@ -206,6 +237,186 @@ static uint64_t n_connections(void)
 
     grpc_server_counts(edge.server, &counts);
     return counts.n_connections;
+}
+
+/* ---- what is refused
+ * -----------------------------------------------------------------------------
+ */
+
+static int http_status_of(struct grpc_field field)
+{
+    struct peer_call call;
+    int status;
+
+    begin(&call, "/edge.Edge/Say", field);
+    while (!call.has_ended)
+        CHECK(peer_pump(&edge.peer));
+    status = call.stream.head.http_status;
+    CHECK(!call.stream.head.has_status);
+    peer_drop(&call);
+    return status;
+}
+
+TEST(what_is_no_grpc_is_answered_by_http)
+{
+    start(NULL);
+    CHECK_INT(http_status_of((struct grpc_field){PEG_LIT("content-type"), PEG_LIT("text/html")}),
+              415);
+    CHECK_INT(http_status_of((struct grpc_field){PEG_LIT(":method"), PEG_LIT("GET")}), 405);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop();
+}
+
+static enum grpc_code code_with(const char *name, const char *value)
+{
+    struct peer_call call;
+
+    begin(&call, "/edge.Edge/Say", (struct grpc_field){peg__str(name), peg__str(value)});
+    say_and_close(&call, "x");
+    return answer(&call);
+}
+
+TEST(a_timeout_that_is_none_is_refused)
+{
+    start(NULL);
+    CHECK_INT(code_with("grpc-timeout", "5"), GRPC_INVALID_ARGUMENT);
+    CHECK_INT(code_with("grpc-timeout", "-1S"), GRPC_INVALID_ARGUMENT);
+    CHECK_INT(code_with("grpc-timeout", "123456789S"), GRPC_INVALID_ARGUMENT);
+    CHECK_INT(edge.n_ended, 0); /* no handler has heard of them */
+    stop();
+}
+
+TEST(the_longest_timeout_is_long)
+{
+    start(NULL);
+    CHECK_INT(code_with("grpc-timeout", "99999999H"), GRPC_OK);
+    stop();
+}
+
+TEST(a_timeout_of_nothing_has_passed)
+{
+    struct peer_call call;
+
+    start(NULL);
+    begin(&call, "/edge.Edge/Say", (struct grpc_field){PEG_LIT("grpc-timeout"), PEG_LIT("0n")});
+    say_and_close(&call, "wait");
+    CHECK_INT(answer(&call), GRPC_DEADLINE_EXCEEDED);
+    sem_wait(&edge.ended);
+    CHECK_INT(edge.ended_as, GRPC_DEADLINE_EXCEEDED);
+    stop();
+}
+
+/* The client has a window of 64 KiB, and takes nothing of the rest. */
+TEST(a_deadline_ends_a_call_whose_answer_waits)
+{
+    struct peer_call call;
+
+    start(NULL);
+    begin(&call, "/edge.Edge/Say", (struct grpc_field){PEG_LIT("grpc-timeout"), PEG_LIT("50m")});
+    grpc_stream_pause(&call.stream);
+    say_and_close(&call, "large");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.ended);
+
+    CHECK_INT(edge.ended_as, GRPC_DEADLINE_EXCEEDED);
+    while (!call.has_ended)
+        CHECK(peer_pump(&edge.peer));
+    CHECK_INT(call.code, GRPC_CANCELLED); /* a client knows its own deadline */
+    peer_drop(&call);
+    stop();
+}
+
+TEST(an_encoding_that_is_not_known_is_refused_and_those_that_are_are_told)
+{
+    struct peer_call call;
+
+    start(NULL);
+    begin(&call, "/edge.Edge/Say",
+          (struct grpc_field){PEG_LIT("grpc-encoding"), PEG_LIT("snappy")});
+    say_and_close(&call, "x");
+    while (!call.has_ended)
+        CHECK(peer_pump(&edge.peer));
+    CHECK_INT(call.code, GRPC_UNIMPLEMENTED);
+    CHECK(call.stream.head.accepts_gzip);
+    peer_drop(&call);
+    stop();
+}
+
+TEST(a_second_message_of_a_unary_call_is_refused)
+{
+    struct peer_call call;
+
+    start(NULL);
+    peer_call(&call, &edge.peer, "/edge.Edge/Say");
+    CHECK_INT(grpc_stream_send(&call.stream, peg__str("one"), NULL), PEG_OK);
+    say_and_close(&call, "two");
+    CHECK_INT(answer(&call), GRPC_INTERNAL);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop();
+}
+
+TEST(a_message_that_is_none_is_refused)
+{
+    struct peer_call call;
+
+    start(NULL);
+    peer_call(&call, &edge.peer, "/edge.Edge/Chat");
+    CHECK_INT(grpc_stream_send(&call.stream, peg__str("\x0a\x7f"), NULL), PEG_OK);
+    CHECK_INT(answer(&call), GRPC_INTERNAL);
+    stop();
+}
+
+TEST(connections_that_break_the_protocol_are_counted)
+{
+    static const char data_for_nobody[] = "\0\0\x01\0\0\0\0\0\0x";
+    struct grpc_server_counts counts;
+
+    start(NULL);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    CHECK_INT(send(edge.peer.fd, data_for_nobody, sizeof(data_for_nobody) - 1, 0),
+              sizeof(data_for_nobody) - 1);
+    while (peer_pump(&edge.peer))
+        ;
+    while (n_connections() > 0)
+        sched_yield();
+    grpc_server_counts(edge.server, &counts);
+    CHECK_INT(counts.n_refused_connections, 1);
+    CHECK_INT(counts.n_calls, 0);
+    stop();
+}
+
+/* ---- hooks
+ * --------------------------------------------------------------------------------------
+ */
+
+static void on_hook(struct grpc_end_hook *hook)
+{
+    edge.is_as_expected = hook->call == NULL;
+}
+
+static void hang_on_kept(void)
+{
+    static struct grpc_end_hook hook = {.fn = on_hook};
+
+    grpc_call_hang(edge.kept, &hook);
+    grpc_call_unhang(&hook);
+    edge.kept = grpc_call_unref(edge.kept);
+}
+
+TEST(a_hook_on_a_call_that_has_ended_is_told_at_once)
+{
+    struct peer_call call;
+
+    start(NULL);
+    ask(&call, "keep");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.started);
+    peer_drop(&call);
+    peer_flush(&edge.peer);
+    sem_wait(&edge.ended);
+    look(hang_on_kept);
+    CHECK(edge.is_as_expected);
+    stop();
 }
 
 /* ---- answers that are too large
