@@ -25,6 +25,10 @@ enum {
     /* How long a client may take to answer the ping after the first GOAWAY: calls that were on
      * their way are still taken until then. */
     FAREWELL_MS = 1000,
+    /* What one connection may do before others have their turn: some fifty calls. */
+    TURN_NS = 100000,
+    MIN_READ = 1 << 10,
+    FIRST_READ = 4 << 10,
 };
 
 static const struct grpc_server_options *options_of(const struct grpc__conn *conn)
@@ -339,15 +343,40 @@ static const struct grpc_session_events session_events = {
  * -------------------------------------------------------------------------------------------------
  */
 
-static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
+static void feed_session(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
     peg_error error;
 
-    conn->last_read_ns = now_ns(conn);
     if (!conn->is_refused && grpc_session_feed(conn->session, bytes, len, &error)) {
         conn->is_refused = true;
         peg__log(PEG_LOG_INFO, error.code, "%s: %s", net_stream_peer(conn->stream), error.message);
     }
+}
+
+/* What a byte costs is the peer's choice: of some floods a buffer full keeps us busy for
+ * milliseconds. So a connection that is not alone reads only what takes some TURN_NS, and begins
+ * with little. */
+static void set_max_read(struct grpc__conn *conn, size_t len, int64_t took_ns)
+{
+    size_t max = 2 * conn->max_read;
+
+    if (took_ns > TURN_NS)
+        max = (size_t)((double)len * TURN_NS / (double)took_ns);
+    if (max < MIN_READ)
+        max = MIN_READ;
+    conn->max_read = max < NET_READ_BYTES ? max : NET_READ_BYTES;
+    net_stream_set_max_read(conn->stream, conn->next || conn->prev ? max : NET_READ_BYTES);
+}
+
+static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
+{
+    const bool is_measured = len >= MIN_READ;
+    const int64_t from_ns = is_measured ? peg_clock_mono_ns(peg_clock_system()) : 0;
+
+    conn->last_read_ns = now_ns(conn);
+    feed_session(conn, bytes, len);
+    if (is_measured)
+        set_max_read(conn, len, peg_clock_mono_ns(peg_clock_system()) - from_ns);
     net_loop_later(conn->home->loop, &conn->flush);
 }
 
@@ -501,6 +530,8 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
         conn->next->prev = conn;
     home->conns = conn;
     grpc__count(&home->counts.n_connections, 1);
+    conn->max_read = FIRST_READ;
+    net_stream_set_max_read(stream, FIRST_READ);
     net_stream_set_events(stream, &stream_events, conn);
     arm(conn);
     return PEG_OK;

@@ -97,6 +97,7 @@ struct grpc__conn {
     int64_t leave_ns;     /* when it is asked to go because of its age */
     int64_t close_ns;     /* when it is closed at the latest */
     unsigned n_strikes;
+    size_t max_read;   /* bytes that it reads in its turn */
     bool has_settings; /* the peer's; HTTP/2 has begun */
     bool was_asked_to_go;
     bool was_told_finally;

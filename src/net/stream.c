@@ -359,14 +359,15 @@ static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t l
 static bool read_once(struct net_stream *stream)
 {
     uint8_t *buffer = net_loop_read_buffer(stream->loop);
+    const size_t max = stream->max_read ? stream->max_read : NET_READ_BYTES;
     ssize_t n;
 
     do
-        n = recv(stream->fd, buffer, NET_READ_BYTES, MSG_DONTWAIT);
+        n = recv(stream->fd, buffer, max, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n > 0) {
         took_bytes(stream, buffer, (size_t)n);
-        return n == NET_READ_BYTES;
+        return (size_t)n == max;
     }
     if (n == 0)
         net_stream_end(stream);
@@ -487,6 +488,11 @@ void net_stream_set_events(struct net_stream *stream, const struct net_stream_ev
 {
     stream->events = *events;
     stream->user = user;
+}
+
+void net_stream_set_max_read(struct net_stream *stream, size_t max)
+{
+    stream->max_read = max < NET_READ_BYTES ? max : 0;
 }
 
 void net_stream_pause(struct net_stream *stream)
