@@ -129,6 +129,7 @@ struct grpc_channel {
     peg_error last_error;             /* why the last connection or lookup failed */
     bool is_failing;                  /* every slot has failed, or there are none */
     bool is_ending;
+    bool is_asked; /* to connect, though there are no calls, once it has addresses */
     enum grpc_channel_state told_state;
     void (*on_state)(void *user, enum grpc_channel_state state);
     void *on_state_user;

@@ -188,7 +188,7 @@ static bool is_open(const struct grpc_rpc *rpc)
     return rpc->state == GRPC__RPC_OPEN && rpc->conn;
 }
 
-static peg_status check_sending(const struct grpc_rpc *rpc, size_t len, peg_error *reterr)
+static peg_status check_sending(struct grpc_rpc *rpc, size_t len, peg_error *reterr)
 {
     const size_t waiting = rpc->kept.len;
 
@@ -201,12 +201,13 @@ static peg_status check_sending(const struct grpc_rpc *rpc, size_t len, peg_erro
     if (len > UINT32_MAX - GRPC_PREFIX_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE",
                          "a message of gRPC has at most 4 GiB");
-    if (!is_open(rpc) && waiting > 0 && waiting + len > rpc->channel->options.max_send_bytes)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
-                         "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait "
-                         "for on_writable",
-                         rpc->channel->options.max_send_bytes);
-    return PEG_OK;
+    if (is_open(rpc) || waiting == 0 || waiting + len <= rpc->channel->options.max_send_bytes)
+        return PEG_OK;
+    rpc->stream.was_full = true; /* so that on_writable comes */
+    return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
+                     "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait for "
+                     "on_writable",
+                     rpc->channel->options.max_send_bytes);
 }
 
 /* Is it to be kept as well, or is that at an end? */
@@ -359,7 +360,8 @@ const char *grpc_rpc_peer(const struct grpc_rpc *rpc)
 
 bool grpc_rpc_was_sent(const struct grpc_rpc *rpc)
 {
-    return rpc->was_sent || (rpc->conn && rpc->conn->n_pulls != rpc->pulls_at_open);
+    return rpc->was_sent ||
+           (rpc->conn && (rpc->conn->n_pulls != rpc->pulls_at_open || rpc->conn->is_pulling));
 }
 
 peg_status grpc_rpc_add_metadata(struct grpc_rpc *rpc, peg_str key, peg_str value,

@@ -196,6 +196,7 @@ void grpc__rpc_fail(struct grpc_rpc *rpc, enum grpc_code code, const char *fmt, 
     status.message.ptr = peg__arena_copy(&rpc->arena, peg__strn(words, status.message.len));
     if (!status.message.ptr)
         status.message = (peg_str)PEG_LIT("out of memory for saying why");
+    rpc->was_sent = grpc_rpc_was_sent(rpc);
     grpc__rpc_leave_wire(rpc);
     grpc__rpc_settle(rpc, &status);
 }

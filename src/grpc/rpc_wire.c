@@ -167,6 +167,8 @@ void grpc__rpc_open(struct grpc_rpc *rpc, struct grpc_client_conn *conn)
     }
     rpc->conn = conn;
     rpc->pulls_at_open = conn->n_pulls;
+    /* What filled the queue may be less on the wire: on_writable is owed all the same. */
+    rpc->stream.was_full |= rpc->kept.len > GRPC_HIGH_MARK;
     grpc_client_conn_took(conn);
     if (say_kept(rpc, &error) ||
         (rpc->is_half_closed && grpc_stream_end(&rpc->stream, NULL, &error)))
@@ -296,8 +298,11 @@ static bool may_go_again(const struct grpc_rpc *rpc, uint32_t h2_error)
 
 static void send_again(struct grpc_rpc *rpc)
 {
+    const bool was_full = rpc->stream.was_full;
+
     rpc->was_sent_again |= rpc->was_sent;
     grpc__rpc_ready_stream(rpc);
+    rpc->stream.was_full = was_full; /* on_writable is still owed */
     grpc__channel_send_again(rpc->channel, rpc);
 }
 
@@ -309,8 +314,8 @@ static void on_closed(struct grpc_stream *stream, uint32_t h2_error)
     grpc__rpc_leave_wire(rpc);
     if (rpc->state != GRPC__RPC_OPEN)
         return;
-    if (h2_error == NGHTTP2_NO_ERROR && stream->remote_ended && rpc->is_paused)
-        return; /* the rest of the answer waits for grpc__rpc_resume() */
+    if (stream->remote_ended && rpc->is_paused)
+        return; /* the answer is whole, and its rest waits for grpc__rpc_resume() */
     if (may_go_again(rpc, h2_error))
         send_again(rpc);
     else if (conn && conn->lost.status)
@@ -340,7 +345,7 @@ void grpc__rpc_ready_stream(struct grpc_rpc *rpc)
 
 /* ---- resuming ----------------------------------------------------------------------------- */
 
-/* The stream has closed in good order while the call was paused: what it left is read here. */
+/* The stream has closed behind a whole answer while the call was paused: the rest is read here. */
 static void drain(struct grpc_rpc *rpc)
 {
     struct grpc_stream *stream = &rpc->stream;

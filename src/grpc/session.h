@@ -117,7 +117,8 @@ struct grpc_stream {
     int32_t id;
     struct peg__arena *arena; /* the owner's; for the heads */
     /* in */
-    bool has_head; /* the first block is whole */
+    bool has_head;      /* the first block is whole */
+    unsigned n_interim; /* blocks before it that are no answer yet: 1xx */
     bool is_paused;
     bool is_broken;
     bool told_broken;

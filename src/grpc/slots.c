@@ -358,8 +358,9 @@ static void on_resolved(void *user, const struct net_address *addresses, size_t 
         fail_lookup(channel, error);
     } else {
         grpc_backoff_reset(&channel->resolve_backoff);
-        if (channel->n_calls > 0)
+        if (channel->n_calls > 0 || channel->is_asked)
             grpc__slots_wake(channel);
+        channel->is_asked = false;
         look(channel);
     }
 }
@@ -451,6 +452,8 @@ void grpc__slots_wake(struct grpc_channel *channel)
 
 void grpc__slots_hurry(struct grpc_channel *channel)
 {
+    channel->is_asked = channel->n_slots == 0;
+    grpc_backoff_reset(&channel->resolve_backoff);
     if (channel->n_slots == 0 && !channel->resolve)
         look_up(channel);
     for (size_t i = 0; i < channel->n_slots; i++) {

@@ -169,14 +169,30 @@ static enum grpc_code code_of_reader(peg_status status)
 /* ---- headers
  * --------------------------------------------------------------------------------------- */
 
+/* 1xx: the answer is still to come. Each block takes memory, so they come to an end. */
+static bool is_interim(struct grpc_stream *stream)
+{
+    peg_error error;
+
+    if (stream->is_broken || stream->head.http_status < 100 || stream->head.http_status >= 200)
+        return false;
+    if (++stream->n_interim <= PEG_LIMIT_GRPC_INTERIM)
+        return true;
+    peg__fail(&error, PEG_ELIMIT, "E_HTTP2_LIMIT",
+              "the server sends headers of status 1xx, more than PEG_LIMIT_GRPC_INTERIM (%d), and "
+              "no answer",
+              PEG_LIMIT_GRPC_INTERIM);
+    grpc__stream_broke(stream, GRPC_INTERNAL, &error);
+    return false;
+}
+
 void grpc__stream_head_done(struct grpc_stream *stream, bool is_end)
 {
     const struct grpc_head *head = &stream->head;
 
     if (stream->has_head && !stream->is_broken)
         return; /* trailers: the end of the stream tells them */
-    /* 1xx: the answer is still to come. */
-    if (!is_end && head->http_status >= 100 && head->http_status < 200)
+    if (!is_end && is_interim(stream))
         return;
     stream->has_head = true;
     stream->reader.encoding = head->encoding;

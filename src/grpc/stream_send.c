@@ -125,7 +125,7 @@ static void there_is_more(struct grpc_stream *stream)
     grpc__session_output(stream->session);
 }
 
-static peg_status check_room(const struct grpc_stream *stream, size_t len, peg_error *reterr)
+static peg_status check_room(struct grpc_stream *stream, size_t len, peg_error *reterr)
 {
     if (stream->local_ended)
         return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
@@ -133,11 +133,13 @@ static peg_status check_room(const struct grpc_stream *stream, size_t len, peg_e
     if (len > UINT32_MAX - GRPC_PREFIX_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE",
                          "a message of gRPC has at most 4 GiB");
-    if (pending(stream) > 0 && pending(stream) + len > stream->max_out)
+    if (pending(stream) > 0 && pending(stream) + len > stream->max_out) {
+        stream->was_full = true; /* so that on_writable comes */
         return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
                          "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait "
                          "for on_writable",
                          stream->max_out);
+    }
     if (stream->session && stream->session->queued > 0 &&
         stream->session->queued + len > stream->session->options.max_held)
         return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",

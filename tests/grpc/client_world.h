@@ -46,6 +46,7 @@ struct outcome {
     /* what is done at an event */
     bool cancels_at_headers;
     bool cancels_at_message;
+    bool cancels_at_writable;
     bool pauses_at_message;
     bool stops_at_message; /* the loop */
 };
@@ -199,8 +200,9 @@ static inline void outcome_on_writable(struct grpc_rpc *rpc, void *user)
 {
     struct outcome *o = (struct outcome *)user;
 
-    (void)rpc;
     o->n_writable++;
+    if (o->cancels_at_writable)
+        grpc_rpc_cancel(rpc);
 }
 
 static inline void outcome_on_end(struct grpc_rpc *rpc, const struct grpc_status *status,

@@ -28,6 +28,9 @@
  *   /f/die            closes the connection without a word
  *   /f/die-once       the first time; then echo
  *   /f/many           100 messages of 1,000 bytes
+ *   /f/interim-N      N blocks of headers that are no answer yet (103), then the answer
+ *   /f/limit          each message is how many streams it takes from now on; then as echo
+ *   /f/early-open     as early, but does not close the stream
  */
 
 #include <nghttp2/nghttp2.h>
@@ -36,7 +39,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "grpc/session.h"
+#include "grpc/session_internal.h"
 #include "net/listener.h"
 
 enum fake_manner {
@@ -173,12 +176,39 @@ static void fake_wrong_flag(struct fake_call *call)
     grpc_stream_end(&call->stream, &fake_trailers, NULL);
 }
 
+static void fake_interim(struct fake_call *call, unsigned n)
+{
+    static uint8_t name[] = ":status";
+    static uint8_t value[] = "103";
+    const nghttp2_nv field = {name, value, sizeof(name) - 1, sizeof(value) - 1, 0};
+
+    for (unsigned i = 0; i < n; i++)
+        nghttp2_submit_headers(call->stream.session->h2, NGHTTP2_FLAG_NONE, call->stream.id, NULL,
+                               &field, 1, NULL);
+}
+
+static void fake_limit(struct fake_call *call, peg_str message)
+{
+    nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0};
+
+    for (size_t i = 0; i < message.len; i++)
+        entry.value = entry.value * 10 + (uint32_t)(message.ptr[i] - '0');
+    nghttp2_submit_settings(call->stream.session->h2, NGHTTP2_FLAG_NONE, &entry, 1);
+    fake_answer(call, message, NULL);
+}
+
 /* What is done as soon as the headers are there. True: no more is to be done. */
 static bool fake_at_start(struct fake_call *call)
 {
     unsigned error;
 
-    if (fake_is(call, "/f/early")) {
+    if (sscanf(call->path, "/f/interim-%u", &error) == 1) {
+        fake_interim(call, error);
+        return false;
+    }
+    if (fake_is(call, "/f/early-open"))
+        call->stream.remote_ended = true; /* or the session would close it */
+    if (fake_is(call, "/f/early") || fake_is(call, "/f/early-open")) {
         fake_answer(call, peg__str("early"), &fake_trailers);
     } else if (sscanf(call->path, "/f/reset-%u", &error) == 1) {
         grpc_stream_reset(&call->stream, error);
@@ -264,6 +294,8 @@ static void fake_on_message(struct grpc_stream *stream, peg_str message)
 
     if (fake_is(call, "/f/echo"))
         fake_answer(call, message, NULL);
+    else if (fake_is(call, "/f/limit"))
+        fake_limit(call, message);
     else
         peg__buf_str(&call->said, message);
 }
@@ -272,7 +304,7 @@ static void fake_on_remote_end(struct grpc_stream *stream)
 {
     struct fake_call *call = (struct fake_call *)(void *)stream;
 
-    if (fake_is(call, "/f/echo") && stream->has_sent_headers)
+    if (stream->has_sent_headers)
         grpc_stream_end(stream, &fake_trailers, NULL);
     else
         fake_at_end(call);
