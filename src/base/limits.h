@@ -362,8 +362,7 @@ enum {
     PEG_LIMIT_GRPC_SETTINGS = 100,
     /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
     PEG_LIMIT_GRPC_INVALID_FRAMES = 1000,
-    /* Blocks of headers of status 1xx before the answer to a call: who sends some, sends one or
-       two. */
+    /* Blocks of headers of status 1xx before an answer: who sends any sends one or two. */
     PEG_LIMIT_GRPC_INTERIM = 16,
     /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed
      * sooner. */
