@@ -25,10 +25,11 @@ enum {
     /* How long a client may take to answer the ping after the first GOAWAY: calls that were on
      * their way are still taken until then. */
     FAREWELL_MS = 1000,
-    /* What one connection may do before others have their turn: some fifty calls. */
-    TURN_NS = 100000,
-    MIN_READ = 1 << 10,
-    FIRST_READ = 4 << 10,
+    /* What one connection may do before others have their turn: some ten calls. */
+    TURN_NS = 25000,
+    MIN_READ = 128,
+    PIECE = 4 << 10, /* to be sent, between two looks at the clock */
+    FIRST_READ = 1 << 10,
 };
 
 static const struct grpc_server_options *options_of(const struct grpc__conn *conn)
@@ -236,28 +237,58 @@ static void finish_conn(struct grpc__conn *conn)
     close_conn(conn);
 }
 
+static bool is_alone(const struct grpc__conn *conn)
+{
+    return !conn->next && !conn->prev;
+}
+
+/* Gathers what there is to send, as much as the scratch buffer holds; with others on the loop, as
+ * much as takes its turn (see set_max_read). */
+static size_t gather(struct grpc__conn *conn, uint8_t *scratch)
+{
+    const size_t piece = is_alone(conn) ? NET_SCRATCH_BYTES : PIECE;
+    int64_t from_ns = 0;
+    size_t len = 0;
+    size_t n;
+
+    while (len + piece <= NET_SCRATCH_BYTES &&
+           (n = grpc_session_pull(conn->session, scratch + len, piece)) > 0) {
+        const int64_t at_ns = n > PIECE / 2 ? peg_clock_mono_ns(peg_clock_system()) : 0;
+
+        len += n;
+        if (from_ns && at_ns && at_ns - from_ns > TURN_NS)
+            break;
+        from_ns = from_ns ? from_ns : at_ns;
+    }
+    return len;
+}
+
+/* False: it broke, and on_closed comes, or it is gone. */
+static bool send_some(struct grpc__conn *conn, size_t *ret_len)
+{
+    uint8_t *scratch = net_loop_scratch(conn->home->loop);
+    const size_t len = gather(conn, scratch);
+    const peg_status status = len ? net_stream_write(conn->stream, scratch, len, NULL) : PEG_OK;
+
+    if (status && status != PEG_EIO)
+        grpc__conn_drop(conn); /* these bytes are lost: nothing may follow them */
+    *ret_len = len;
+    return status == PEG_OK;
+}
+
 static void flush(struct net_later *later)
 {
     struct grpc__conn *conn =
         (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
-    uint8_t *scratch = net_loop_scratch(conn->home->loop);
-    peg_status status;
 
-    while (!net_stream_is_blocked(conn->stream)) {
-        const size_t n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
+    size_t len = 0;
 
-        if (n == 0)
-            break;
-        status = net_stream_write(conn->stream, scratch, n, NULL);
-        if (status == PEG_EIO)
-            return; /* it broke, and on_closed comes */
-        if (status) {
-            grpc__conn_drop(conn); /* these bytes are lost: nothing may follow them */
-            return;
-        }
-    }
+    if (!net_stream_is_blocked(conn->stream) && !send_some(conn, &len))
+        return;
     if (net_stream_is_blocked(conn->stream))
         net_stream_pause(conn->stream);
+    else if (len > 0 && grpc_session_has_output(conn->session))
+        net_loop_later(conn->home->loop, &conn->flush);
     else if (is_done(conn))
         finish_conn(conn);
 }
@@ -365,12 +396,12 @@ static void set_max_read(struct grpc__conn *conn, size_t len, int64_t took_ns)
     if (max < MIN_READ)
         max = MIN_READ;
     conn->max_read = max < NET_READ_BYTES ? max : NET_READ_BYTES;
-    net_stream_set_max_read(conn->stream, conn->next || conn->prev ? max : NET_READ_BYTES);
+    net_stream_set_max_read(conn->stream, is_alone(conn) ? NET_READ_BYTES : max);
 }
 
 static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
-    const bool is_measured = len >= MIN_READ;
+    const bool is_measured = len >= conn->max_read; /* there may be more */
     const int64_t from_ns = is_measured ? peg_clock_mono_ns(peg_clock_system()) : 0;
 
     conn->last_read_ns = now_ns(conn);

@@ -214,6 +214,12 @@ bool grpc_session_has_complained(const struct grpc_session *session)
     return session->has_complained;
 }
 
+bool grpc_session_has_output(const struct grpc_session *session)
+{
+    return !grpc__session_is_lost(session) &&
+           (session->left_len > 0 || nghttp2_session_want_write(session->h2));
+}
+
 bool grpc_session_is_over(const struct grpc_session *session)
 {
     if (grpc__session_is_lost(session))

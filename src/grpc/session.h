@@ -67,8 +67,11 @@ struct grpc_session *grpc_session_free(struct grpc_session *session);
 peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes, size_t len,
                              peg_error *reterr);
 bool grpc_session_is_feeding(const struct grpc_session *session);
-/* Writes at most `max` (at least 32 KiB) bytes for the peer. 0: there is nothing now. */
+/* Writes at most `max` (at least 1 KiB) bytes for the peer; its frames are no larger than that. 0:
+ * there is nothing now. */
 size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_t max);
+/* May there be more to pull? */
+bool grpc_session_has_output(const struct grpc_session *session);
 /* Has the peer been told, by GOAWAY, what it did wrong? */
 bool grpc_session_has_complained(const struct grpc_session *session);
 /* Neither side has anything more to say: the connection can be closed. */

@@ -265,10 +265,20 @@ static int submit_trailers(struct grpc_stream *stream)
                : NGHTTP2_ERR_NOMEM;
 }
 
+/* A frame that fits where somebody pulls, or where the next one will. */
+static size_t fit(const struct grpc_session *session, size_t n)
+{
+    enum { FRAME_HEAD = 9, LITTLE = 256 };
+    const size_t room = session->out_max - session->out_len;
+    const size_t most = room >= LITTLE ? room - FRAME_HEAD : session->out_max - FRAME_HEAD;
+
+    return n < most ? n : most;
+}
+
 /* How much can be sent now; the bytes are taken by grpc__stream_took(). */
 ssize_t grpc__stream_read(struct grpc_stream *stream, size_t max, uint32_t *flags)
 {
-    const size_t n = pending(stream) < max ? pending(stream) : max;
+    const size_t n = fit(stream->session, pending(stream) < max ? pending(stream) : max);
 
     if (n == 0 && !stream->local_ended) {
         stream->is_deferred = true;

@@ -22,8 +22,9 @@
 #include "base/mem.h"
 #include "net/loop_internal.h"
 
-/* What is asked for while it is run is done in the same round, but not for ever. */
-enum { MAX_PASSES = 16 };
+/* What is asked for while it is run is done in the same round, but not for ever: a connection with
+ * much to send asks for its next turn that way, and others wait to be read. */
+enum { MAX_PASSES = 2 };
 
 /* The loop that this thread runs. Asked for all the time: without the model it would be a call in
  * a shared library. */

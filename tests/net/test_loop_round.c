@@ -463,7 +463,7 @@ static void ask_again_then_other(struct net_later *later)
     struct world *w = WORLD_OF(later, later);
 
     say(w, 'l');
-    net_loop_later(w->loop, ++w->n_laters < 8 ? later : &w->other);
+    net_loop_later(w->loop, ++w->n_laters < 3 ? later : &w->other);
 }
 
 static void ask_later(struct net_message *message)
@@ -482,7 +482,7 @@ TEST(what_is_asked_for_while_others_are_done_is_done_in_the_same_round)
     w.later.fn = ask_again_then_other;
     world_run(&w);
 
-    CHECK_STR(said(&w), "llllllllot");
+    CHECK_STR(said(&w), "lllot");
     world_done(&w);
 }
 
