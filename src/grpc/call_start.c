@@ -102,12 +102,27 @@ static bool refuse_http(struct grpc_call *call)
     return true;
 }
 
+/* The method that was called before is mostly the one that is called again. */
+static const struct grpc_route *find_route(struct grpc__home *home, peg_str path)
+{
+    const struct grpc_route *last = home->last_route;
+
+    if (last && peg__str_eq(path, home->last_path))
+        return last;
+    last = peg__map_get(&home->server->routes, path);
+    if (last) {
+        home->last_route = last;
+        home->last_path = peg__str(last->method->path);
+    }
+    return last;
+}
+
 /* Refuses a call that no handler can have; true if it was. */
 static bool refuse_call(struct grpc_call *call)
 {
     const struct grpc_head *head = &call->stream.head;
 
-    call->route = peg__map_get(&call->home->server->routes, head->path);
+    call->route = find_route(call->home, head->path);
     call->method = call->route ? call->route->method : NULL;
     if (!call->route || !call->route->handler.on_message) {
         grpc_call_fail(call, GRPC_UNIMPLEMENTED,
