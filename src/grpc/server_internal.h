@@ -48,8 +48,10 @@ struct grpc__home {
     struct grpc__conn *conns;
     struct grpc_call *spare; /* ended calls, to be used again */
     size_t n_spare;
-    struct grpc_call *held; /* ended calls to which somebody has a reference */
-    struct grpc_pool pool;  /* of its sessions */
+    struct grpc_call *held;              /* ended calls to which somebody has a reference */
+    struct grpc_pool pool;               /* of its sessions */
+    const struct grpc_route *last_route; /* that was called; NULL: none yet */
+    peg_str last_path;
     bool is_draining;
     bool is_empty_told;
     struct net_message drain; /* to the loop: GOAWAY to all */
