@@ -69,9 +69,8 @@ struct grpc_rpc {
     bool has_trailers; /* stream.head holds them */
     bool is_draining;  /* grpc__rpc_resume() delivers */
     unsigned n_messages;
-    unsigned n_tries;       /* connections that it was given to */
-    uint64_t pulls_at_open; /* conn->n_pulls then */
-    const char *peer;       /* arena; "" at first */
+    unsigned n_tries; /* connections that it was given to */
+    const char *peer; /* arena; "" at first */
     struct grpc_status status;
     /* What may be pending. */
     struct grpc_client_conn *conn;
@@ -170,6 +169,8 @@ void grpc__channel_free_spare(struct grpc_channel *channel);
 /* rpc_wire.c */
 /* Opens it on a connection that has room. It may have ended or wait again when it returns. */
 void grpc__rpc_open(struct grpc_rpc *rpc, struct grpc_client_conn *conn);
+/* Its connection takes no more calls: one that has not left goes elsewhere. */
+void grpc__rpc_take_back(struct grpc_rpc *rpc);
 /* Readies the stream of a call that is on no connection. */
 void grpc__rpc_ready_stream(struct grpc_rpc *rpc);
 /* Delivers again; also of a paused call whose stream has closed meanwhile. */

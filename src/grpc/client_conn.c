@@ -73,14 +73,10 @@ static peg_status push(struct grpc_client_conn *conn, peg_error *reterr)
     peg_status status = PEG_OK;
 
     while (!status && conn->is_open && !net_stream_is_blocked(conn->stream)) {
-        size_t n;
+        const size_t n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
 
-        conn->is_pulling = true;
-        n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
-        conn->is_pulling = false;
         if (n == 0)
             break;
-        conn->n_pulls++;
         status = net_stream_write(conn->stream, scratch, n, reterr);
     }
     return status;

@@ -49,8 +49,6 @@ struct grpc_client_conn {
     struct grpc_client_conn_options options;
     struct grpc_session *session;
     char peer[NET_ADDRESS_TEXT];
-    uint64_t n_pulls; /* a stream that was opened before the last one has reached the wire */
-    bool is_pulling;  /* and now any may reach it */
     int64_t last_read_ns;
     peg_error lost; /* status PEG_OK as long as it stands */
     bool is_open;

@@ -360,8 +360,7 @@ const char *grpc_rpc_peer(const struct grpc_rpc *rpc)
 
 bool grpc_rpc_was_sent(const struct grpc_rpc *rpc)
 {
-    return rpc->was_sent ||
-           (rpc->conn && (rpc->conn->n_pulls != rpc->pulls_at_open || rpc->conn->is_pulling));
+    return rpc->was_sent || (rpc->conn && rpc->stream.has_left);
 }
 
 peg_status grpc_rpc_add_metadata(struct grpc_rpc *rpc, peg_str key, peg_str value,

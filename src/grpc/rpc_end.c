@@ -156,7 +156,7 @@ void grpc__rpc_leave_wire(struct grpc_rpc *rpc)
 
     if (!conn)
         return;
-    rpc->was_sent |= conn->n_pulls != rpc->pulls_at_open;
+    rpc->was_sent |= rpc->stream.has_left;
     rpc->conn = NULL;
     grpc_stream_drop(&rpc->stream, NGHTTP2_CANCEL);
     grpc_client_conn_gave(conn);
@@ -196,7 +196,6 @@ void grpc__rpc_fail(struct grpc_rpc *rpc, enum grpc_code code, const char *fmt, 
     status.message.ptr = peg__arena_copy(&rpc->arena, peg__strn(words, status.message.len));
     if (!status.message.ptr)
         status.message = (peg_str)PEG_LIT("out of memory for saying why");
-    rpc->was_sent = grpc_rpc_was_sent(rpc);
     grpc__rpc_leave_wire(rpc);
     grpc__rpc_settle(rpc, &status);
 }

@@ -166,7 +166,6 @@ void grpc__rpc_open(struct grpc_rpc *rpc, struct grpc_client_conn *conn)
         return;
     }
     rpc->conn = conn;
-    rpc->pulls_at_open = conn->n_pulls;
     /* What filled the queue may be less on the wire: on_writable is owed all the same. */
     rpc->stream.was_full |= rpc->kept.len > GRPC_HIGH_MARK;
     grpc_client_conn_took(conn);
@@ -326,6 +325,17 @@ static void on_closed(struct grpc_stream *stream, uint32_t h2_error)
             grpc_code_from_h2(h2_error, rpc->deadline_ns <= net_loop_now_ns(rpc->channel->loop)),
             "the server reset the call (HTTP/2 error %u, %s)", h2_error,
             nghttp2_http2_strerror(h2_error));
+}
+
+void grpc__rpc_take_back(struct grpc_rpc *rpc)
+{
+    if (rpc->state != GRPC__RPC_OPEN || rpc->stream.has_left)
+        return;
+    grpc__rpc_leave_wire(rpc);
+    if (may_go_again(rpc, NGHTTP2_REFUSED_STREAM))
+        send_again(rpc);
+    else
+        grpc__rpc_fail(rpc, GRPC_UNAVAILABLE, "%s takes no more calls", rpc->peer);
 }
 
 static const struct grpc_stream_events stream_events = {

@@ -135,6 +135,7 @@ struct grpc_stream {
     bool uses_gzip;  /* compress what is sent */
     bool skips_gzip; /* but not what is sent now */
     bool has_sent_headers;
+    bool has_left;    /* headers were pulled as a whole: before that the peer knows of nothing */
     bool is_deferred; /* HTTP/2 waits for us to say that there is more */
     bool was_full;
     bool local_ended; /* nothing may be sent any more, once `out` is gone */

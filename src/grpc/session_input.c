@@ -242,15 +242,18 @@ static int send_data(nghttp2_session *h2, nghttp2_frame *frame, const uint8_t *h
 static int frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
     struct grpc_session *session = user;
-    const struct grpc_stream *stream;
+    struct grpc_stream *stream;
 
     if (frame->hd.type == NGHTTP2_GOAWAY)
         session->has_complained |= frame->goaway.error_code != NGHTTP2_NO_ERROR;
-    if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
-        session->options.is_client)
+    if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     stream = grpc__session_find(session, frame->hd.stream_id);
-    if (stream && !stream->remote_ended)
+    if (!stream)
+        return 0;
+    stream->has_left = true;
+    if (!session->options.is_client && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
+        !stream->remote_ended)
         return nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
     return 0;
 }

@@ -150,6 +150,10 @@ static void on_retired(void *user, struct grpc_client_conn *conn, bool is_too_ea
         channel->conn_options.keepalive_ms *= 2; /* as the protocol asks */
     grpc_pick_remove(&channel->pick, &conn->pick);
     keep_retired(channel, conn);
+    for (struct grpc_rpc *rpc = channel->calls; rpc; rpc = rpc->all.next) {
+        if (rpc->conn == conn)
+            grpc__rpc_take_back(rpc);
+    }
     if (!slot)
         return;
     if (!conn->is_ready) {

@@ -95,6 +95,62 @@ TEST(a_whole_answer_outlives_its_connection)
     world_done(&w);
 }
 
+/* ---- calls that have not left ------------------------------------------------------------- */
+
+/* What the server says arrives before the client has written its call. */
+static void hear(struct world *w, const uint8_t *frame, size_t len)
+{
+    CHECK_INT(grpc_session_feed(w->channel->slots[0]->conn->session, frame, len, &w->error),
+              PEG_OK);
+}
+
+static const uint8_t goaway_frame[] = {0,    0,    8,    NGHTTP2_GOAWAY, 0, 0, 0, 0, 0,
+                                       0x7f, 0xff, 0xff, 0xff,           0, 0, 0, 0};
+
+TEST(a_call_that_meets_goaway_on_its_way_out_goes_elsewhere)
+{
+    struct world w;
+    struct outcome o = {0};
+
+    world_init(&w);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    CHECK_INT(begin(&w, &echo, "x", NULL, &o), PEG_OK);
+    hear(&w, goaway_frame, sizeof(goaway_frame));
+    world_run(&w);
+
+    CHECK_INT(o.code, GRPC_OK);
+    CHECK_INT(w.fake.n_calls, 2);
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
+/* As when the server takes no more streams just when the call is opened: HTTP/2 holds it back. */
+TEST(a_call_that_is_held_back_goes_elsewhere_after_goaway)
+{
+    struct world w;
+    struct outcome talk = {.stops_at_message = true};
+    struct outcome o = {0};
+
+    world_init(&w);
+    CHECK_INT(begin_stream(&w, &limit, NULL, &talk), PEG_OK);
+    CHECK_INT(grpc_rpc_send(talk.rpc, peg__str("0"), NULL), PEG_OK);
+    world_run(&w);
+    w.channel->slots[0]->conn->pick.max_streams = 100;
+    CHECK_INT(begin(&w, &echo, "x", NULL, &o), PEG_OK);
+    CHECK_INT(w.channel->waiting.n, 0);
+    CHECK_INT(grpc_rpc_send(talk.rpc, peg__str("0"), NULL), PEG_OK);
+    world_run(&w); /* something else has left meanwhile */
+    hear(&w, goaway_frame, sizeof(goaway_frame));
+    grpc_rpc_half_close(talk.rpc);
+    world_run(&w);
+
+    CHECK_INT(talk.code, GRPC_OK);
+    CHECK_INT(o.code, GRPC_OK);
+    CHECK_INT(w.fake.n_calls, 2);
+    CHECK_INT(w.fake.n_connections, 2);
+    world_done(&w);
+}
+
 /* ---- writing ------------------------------------------------------------------------------ */
 
 static char zeros[100000];
