@@ -30,6 +30,7 @@ enum {
     MIN_READ = 128,
     PIECE = 4 << 10, /* to be sent, between two looks at the clock */
     FIRST_READ = 1 << 10,
+    ALONE_READ = 4 * NET_READ_BYTES,
 };
 
 static const struct grpc_server_options *options_of(const struct grpc__conn *conn)
@@ -396,7 +397,7 @@ static void set_max_read(struct grpc__conn *conn, size_t len, int64_t took_ns)
     if (max < MIN_READ)
         max = MIN_READ;
     conn->max_read = max < NET_READ_BYTES ? max : NET_READ_BYTES;
-    net_stream_set_max_read(conn->stream, is_alone(conn) ? NET_READ_BYTES : max);
+    net_stream_set_max_read(conn->stream, is_alone(conn) ? ALONE_READ : max);
 }
 
 static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
