@@ -27,11 +27,10 @@
 #include "base/str.h"
 #include "net/stream_internal.h"
 
-/* Buffers full that one stream may take before others have their turn, if its owner asks for it:
- * what is in one may cost its reader milliseconds, and asking the system once more costs a
- * microsecond. And the most that is looked at of a connection that is lost already (its last
- * words). */
-enum { MAX_READS = 4, MAX_LAST_READS = 64 };
+/* Buffers full that one stream may take before others have their turn: what is in one may cost its
+ * reader milliseconds, and asking the system once more costs a microsecond. And the most that is
+ * looked at of a connection that is lost already (its last words). */
+enum { MAX_READS = 1, MAX_LAST_READS = 64 };
 
 static struct net_stream *stream_of(void *member, size_t offset)
 {
@@ -445,7 +444,7 @@ void net_stream_on_poll(uv_poll_t *poll, int status, int events)
     if (events & UV_WRITABLE)
         on_writable(stream);
     if (events & UV_READABLE)
-        read_all(stream, stream->n_reads ? stream->n_reads : 1);
+        read_all(stream, MAX_READS);
 }
 
 /* A write failed, perhaps because the peer has said its last word and gone: that is read first. */
@@ -493,10 +492,7 @@ void net_stream_set_events(struct net_stream *stream, const struct net_stream_ev
 
 void net_stream_set_max_read(struct net_stream *stream, size_t max)
 {
-    const size_t n = max / NET_READ_BYTES;
-
     stream->max_read = max < NET_READ_BYTES ? max : 0;
-    stream->n_reads = n > MAX_READS ? MAX_READS : (unsigned)n;
 }
 
 void net_stream_pause(struct net_stream *stream)

@@ -67,9 +67,8 @@ peg_status net_stream_write(struct net_stream *stream, const uint8_t *bytes, siz
 bool net_stream_is_blocked(const struct net_stream *stream);
 size_t net_stream_queued(const struct net_stream *stream);
 
-/* Reads at most so many bytes before other streams of the loop have their turn: at the beginning
- * NET_READ_BYTES, and never more than four times that. For an owner whose work for a byte may be
- * large, or who has the loop for himself. */
+/* Reads at most so many bytes before other streams of the loop have their turn; at the beginning,
+ * and at the most, NET_READ_BYTES. For an owner whose work for a byte may be large. */
 void net_stream_set_max_read(struct net_stream *stream, size_t max);
 
 /* While paused nothing is read, and so the end of the peer is not noticed either. */

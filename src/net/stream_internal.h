@@ -34,9 +34,8 @@ struct net_stream {
     int watched; /* of UV_READABLE, UV_WRITABLE */
     bool told_open;
     bool is_paused;
-    size_t max_read;  /* 0: NET_READ_BYTES */
-    unsigned n_reads; /* 0: one */
-    bool is_blocked;  /* something waits for the socket */
+    size_t max_read; /* 0: NET_READ_BYTES */
+    bool is_blocked; /* something waits for the socket */
     bool is_local;
     bool peer_ended;
     bool was_shut; /* our end was sent */
