@@ -78,7 +78,9 @@ struct battle {
     struct net_timer guard;
     struct battle_times *times; /* of the measurement that runs */
     struct battle_times calm;
+    struct battle_times busy; /* beside a thread that computes, and talks to nobody */
     struct battle_times stormy;
+    atomic_bool is_computing;
     int64_t began_ns;
     char words[256]; /* of its first call that failed */
     /* The attack. */
@@ -390,6 +392,34 @@ static inline void battle_stuck(struct net_timer *timer)
     abort();
 }
 
+/* Attackers come from elsewhere: here they get what server and neighbour leave of the cores. */
+static inline void battle_step_back(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+}
+
+static inline void *battle_compute(void *user)
+{
+    const struct battle *b = user;
+
+    battle_step_back();
+    while (atomic_load_explicit(&b->is_computing, memory_order_relaxed))
+        ;
+    return NULL;
+}
+
+/* What sharing the cores costs the neighbour by itself: an attack can do no less. */
+static inline void battle_measure_busy(struct battle *b)
+{
+    pthread_t thread;
+
+    atomic_store(&b->is_computing, true);
+    CHECK(pthread_create(&thread, NULL, battle_compute, b) == 0);
+    battle_measure(b, &b->busy, BATTLE_CALLS / 2);
+    atomic_store(&b->is_computing, false);
+    pthread_join(thread, NULL);
+}
+
 static inline void battle_greet(struct battle *b)
 {
     char address[64];
@@ -406,6 +436,7 @@ static inline void battle_greet(struct battle *b)
     battle_measure(b, &b->calm, BATTLE_CALLS);
     if (b->calm.n_failed)
         T_FAIL("a call fails before anything happened: %s", b->words);
+    battle_measure_busy(b);
 }
 
 /* ---- the battle -------------------------------------------------------------------------------
@@ -434,8 +465,7 @@ static inline void *battle_run_fighter(void *user)
 {
     const struct battle_fighter *fighter = user;
 
-    /* Attackers come from elsewhere: here they get what server and neighbour leave of the cores. */
-    setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+    battle_step_back();
     fighter->battle->attack(fighter->battle->user, fighter->number);
     atomic_fetch_sub(&fighter->battle->n_fighting, 1);
     return NULL;
@@ -468,11 +498,16 @@ static inline double battle_us(int64_t ns)
 static inline void battle_tell(const struct battle *b, long grown_kb)
 {
     const double ratio = b->calm.p99 ? (double)b->stormy.p99 / (double)b->calm.p99 : 0;
+    const double busy = b->busy.p99 ? (double)b->stormy.p99 / (double)b->busy.p99 : 0;
 
     printf("# %u calls beside it: p50 %.0f us, p99 %.0f us; without it p50 %.0f us, p99 %.0f us: "
            "%.1f times\n",
            b->stormy.n, battle_us(b->stormy.p50), battle_us(b->stormy.p99), battle_us(b->calm.p50),
            battle_us(b->calm.p99), ratio);
+    printf(
+        "# beside a thread that only computes: p50 %.0f us, p99 %.0f us; the attack is %.1f times "
+        "that\n",
+        battle_us(b->busy.p50), battle_us(b->busy.p99), busy);
     printf("# server: %ld KB before, peak %ld KB more, %ld KB more at the end; %.0f ms of CPU in "
            "%.0f ms\n",
            b->rss_before_kb, grown_kb, battle_memory_kb(b, "VmRSS:") - b->rss_before_kb,
