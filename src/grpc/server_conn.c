@@ -71,7 +71,7 @@ static void free_conn(struct grpc__conn *conn)
     if (conn->is_refused)
         grpc__count(&home->counts.n_refused_connections, 1);
     peg__free(conn);
-    grpc__home_lost_one(home);
+    grpc__home_tell_if_empty(home);
 }
 
 /* Calls look at their peer until they have ended: the session goes before the stream. */
@@ -192,6 +192,17 @@ void grpc__conn_lost_call(struct grpc__conn *conn)
         arm(conn);
 }
 
+/* It was given time to greet, to answer a ping or to go, and that is over. */
+static bool is_late(const struct grpc__conn *conn, int64_t now)
+{
+    if (conn->close_ns <= now)
+        return true;
+    if (!conn->has_settings && !conn->http1 &&
+        peg__clock_after_ms(conn->opened_ns, options_of(conn)->preface_ms) <= now)
+        return true;
+    return conn->ping_sent_ns && answer_due(conn) <= now;
+}
+
 /* One of the times has come; which, is found out by looking at all. */
 static void time_passed(struct net_timer *timer)
 {
@@ -199,12 +210,8 @@ static void time_passed(struct net_timer *timer)
         (struct grpc__conn *)((char *)timer - offsetof(struct grpc__conn, timer));
     const struct grpc_server_options *options = options_of(conn);
     const int64_t now = now_ns(conn);
-    const bool is_late = conn->close_ns <= now ||
-                         (!conn->has_settings && !conn->http1 &&
-                          peg__clock_after_ms(conn->opened_ns, options->preface_ms) <= now) ||
-                         (conn->ping_sent_ns && answer_due(conn) <= now);
 
-    if (is_late) {
+    if (is_late(conn, now)) {
         grpc__conn_drop(conn);
         return;
     }

@@ -3,7 +3,6 @@
 /* The server on one loop: the connections that it was handed, and the memory of ended calls. */
 
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "grpc/server_internal.h"
@@ -107,7 +106,7 @@ void grpc__home_keep_call(struct grpc_call *call)
 /* ---- the end
  * ---------------------------------------------------------------------------------------- */
 
-static void tell_empty(struct grpc__home *home)
+void grpc__home_tell_if_empty(struct grpc__home *home)
 {
     struct grpc_server *server = home->server;
 
@@ -118,11 +117,6 @@ static void tell_empty(struct grpc__home *home)
     server->n_empty_homes++;
     pthread_cond_signal(&server->changed);
     pthread_mutex_unlock(&server->lock);
-}
-
-void grpc__home_lost_one(struct grpc__home *home)
-{
-    tell_empty(home);
 }
 
 void grpc__home_drain(struct net_message *message)
@@ -137,7 +131,7 @@ void grpc__home_drain(struct net_message *message)
         grpc__conn_leave(conn, 0);
         conn = next;
     }
-    tell_empty(home);
+    grpc__home_tell_if_empty(home);
 }
 
 /* Whoever has a reference to it frees it. */
@@ -158,7 +152,7 @@ void grpc__home_drop(struct net_message *message)
         grpc__conn_drop(home->conns);
     while (home->held)
         orphan(home->held);
-    tell_empty(home);
+    grpc__home_tell_if_empty(home);
     pthread_mutex_lock(&home->server->lock);
     home->server->n_dropped_homes++;
     pthread_cond_signal(&home->server->changed);

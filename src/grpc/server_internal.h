@@ -150,8 +150,8 @@ struct grpc_call {
 void grpc__home_accept(void *server, struct net_stream *stream);
 void grpc__home_drain(struct net_message *message);
 void grpc__home_drop(struct net_message *message);
-/* After a connection was freed. */
-void grpc__home_lost_one(struct grpc__home *home);
+/* A home that is asked to end says when its last connection is gone. */
+void grpc__home_tell_if_empty(struct grpc__home *home);
 struct grpc_call *grpc__home_take_call(struct grpc__home *home);
 /* It has ended, and not all references are gone. */
 void grpc__home_hold_call(struct grpc__home *home, struct grpc_call *call);

@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402  pylint: disable=wrong-import-position
 TOOL = ROOT / "tools" / "grpc-gen"
 
 
@@ -173,21 +174,5 @@ def test_what_was_read_is_listed_for_ninja():
             "empty.proto", "messages.proto", "test.proto"]
 
 
-def main():
-    tests = [(name[5:], fn) for name, fn in globals().items() if name.startswith("test_")]
-    n_failed = 0
-
-    print(f"1..{len(tests)}")
-    for i, (name, test) in enumerate(tests, 1):
-        try:
-            test()
-            print(f"ok {i} - {name}")
-        except Exception:  # pylint: disable=broad-except
-            n_failed += 1
-            print("# " + traceback.format_exc().rstrip().replace("\n", "\n# "))
-            print(f"not ok {i} - {name}")
-    return 1 if n_failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.run(globals()))

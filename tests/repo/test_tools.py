@@ -6,11 +6,12 @@ import importlib.machinery
 import importlib.util
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def load(tool):
@@ -241,21 +242,5 @@ def test_behaviours_follow_a_test_that_moved():
         "`tests/new.c:a`, `tests/old.c:b`, `tests/other.c:c`")
 
 
-def main():
-    tests = [(name[5:], fn) for name, fn in globals().items() if name.startswith("test_")]
-    n_failed = 0
-
-    print(f"1..{len(tests)}")
-    for i, (name, test) in enumerate(tests, 1):
-        try:
-            test()
-            print(f"ok {i} - {name}")
-        except Exception:  # pylint: disable=broad-except
-            n_failed += 1
-            print("# " + traceback.format_exc().rstrip().replace("\n", "\n# "))
-            print(f"not ok {i} - {name}")
-    return 1 if n_failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.run(globals()))
