@@ -3,8 +3,8 @@
 /*
  * Accepting connections and handing them out.
  *
- *   net_listen -> (acceptor's loop) start -> on_acceptable -> accept_one -> hand_over
- *              -> (the chosen loop) on_handed_over -> serve -> on_stream
+ *   net_listen -> (acceptor's loop) start -> on_acceptable -> its turn -> accept_one -> hand_over
+ *              -> (the chosen loop) on_handed_over -> its turn -> serve -> on_stream
  *   net_listener_free -> (acceptor's loop) go_off
  *
  * A listener is counted: by its owner, by its acceptor, by each connection on its way to a loop,
@@ -28,9 +28,8 @@
 #include "net/listener_internal.h"
 #include "net/stream_internal.h"
 
-/* Connections that are accepted before others have their turn, and how long nothing is accepted
- * when the system has no room for another one. */
-enum { MAX_ACCEPTS = 64, RETRY_MS = 100, DEFAULT_UNIX_MODE = 0600 };
+/* How long nothing is accepted when the system has no room for another connection. */
+enum { RETRY_MS = 100, DEFAULT_UNIX_MODE = 0600 };
 
 struct net_listener {
     atomic_uint n_refs;
@@ -44,6 +43,7 @@ struct net_listener {
     struct net_loop *loop;
     struct net_listening listening;
     uv_poll_t poll;
+    struct net_turn turn; /* accepts one */
     struct net_timer retry;
     struct net_open open;
     bool was_told; /* of an accept that failed, since the last that did not */
@@ -63,9 +63,10 @@ struct net_listener {
     size_t n_handed;  /* connections on their way to a loop */
 };
 
-/* A connection on its way to its loop. Owned by the message. */
+/* A connection on its way to its loop. Owned by the message, then by the turn. */
 struct handed {
     struct net_message message;
+    struct net_turn turn;
     struct net_listener *listener;
     struct net_loop *loop;
     int fd;
@@ -150,9 +151,9 @@ static bool is_stopping(struct net_listener *listener)
     return is;
 }
 
-static void on_handed_over(struct net_message *message)
+static void take_handed(struct net_turn *turn)
 {
-    struct handed *handed = (struct handed *)(void *)message; /* its first member */
+    struct handed *handed = (struct handed *)(void *)((char *)turn - offsetof(struct handed, turn));
     struct net_listener *listener = handed->listener;
 
     peg__refs_take(&listener->n_refs); /* serve() may give the other one back */
@@ -167,8 +168,16 @@ static void on_handed_over(struct net_message *message)
     listener->n_handed--;
     pthread_cond_broadcast(&listener->changed);
     pthread_mutex_unlock(&listener->lock);
+    net_loop_no_turn(handed->loop, turn);
     peg__free(handed);
     drop_ref(listener);
+}
+
+static void on_handed_over(struct net_message *message)
+{
+    struct handed *handed = (struct handed *)(void *)message; /* its first member */
+
+    net_loop_turn(handed->loop, &handed->turn);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------ */
@@ -225,6 +234,7 @@ static void hand_over(struct net_listener *listener, int fd)
         return;
     }
     handed->message.fn = on_handed_over;
+    handed->turn.fn = take_handed;
     handed->listener = listener;
     handed->loop = loop;
     handed->fd = fd;
@@ -293,9 +303,15 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
         wait_a_while(listener, -status);
         return;
     }
-    for (unsigned i = 0; i < MAX_ACCEPTS; i++)
-        if (!accept_one(listener))
-            return;
+    net_loop_turn(listener->loop, &listener->turn);
+}
+
+static void on_turn(struct net_turn *turn)
+{
+    struct net_listener *listener = listener_of(turn, offsetof(struct net_listener, turn));
+
+    if (accept_one(listener))
+        net_loop_turn(listener->loop, turn);
 }
 
 static void on_resume(struct net_message *message)
@@ -334,6 +350,7 @@ static void go_off(struct net_listener *listener)
     if (listener->is_off)
         return;
     net_loop_disarm(listener->loop, &listener->retry);
+    net_loop_no_turn(listener->loop, &listener->turn);
     uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
     say_off(listener);
 }
@@ -394,6 +411,7 @@ static struct net_listener *make(struct net_loops *loops,
     fill_options(listener, options);
     listener->on_stream = on_stream;
     listener->user = user;
+    listener->turn.fn = on_turn;
     listener->retry.fn = on_retry;
     listener->open.close = on_open_close;
     listener->to_start.fn = on_start;

@@ -5,7 +5,7 @@
  *
  *   poll         waits; reads, writes and the mailbox are served
  *   after_poll   what the loop posted to itself, timers that are due, then what was to be done
- *                later
+ *                later, then turns (turns.c)
  *   closing      handles that were closed are gone
  *   before_poll  again what was to be done later; then decides how long to wait
  *
@@ -226,7 +226,7 @@ static void on_before_poll(uv_prepare_t *before_poll)
 
     net_loop_run_later(loop);
     set_alarm(loop);
-    if (has_laters(&loop->laters) || !net_mailbox_is_empty(&loop->mailbox))
+    if (has_laters(&loop->laters) || loop->turns.n > 0 || !net_mailbox_is_empty(&loop->mailbox))
         uv_idle_start(&loop->busy, on_busy);
     else
         uv_idle_stop(&loop->busy);
@@ -240,6 +240,7 @@ static void on_after_poll(uv_check_t *after_poll)
     net_loop_run_posted(loop);
     run_timers(loop);
     net_loop_run_later(loop);
+    net_loop_run_turns(loop);
 }
 
 void net_loop_run(struct net_loop *loop)

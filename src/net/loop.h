@@ -36,6 +36,14 @@ struct net_later {
     struct net_later *prev;
 };
 
+/* Something that may take long, or that many want at once: it waits for its turn (net/turns.c).
+ * Whoever lets it wait takes it back with net_loop_no_turn() before its memory goes. */
+struct net_turn {
+    void (*fn)(struct net_turn *turn); /* may ask for the next turn, or free it */
+    int64_t served_ns;                 /* the rest is the loop's; all zeros is one of no cost yet */
+    struct net_timer place;
+};
+
 /* Work that would block the loop: `work` runs on a thread of the pool, then `done` on the loop.
  * It lies in the owner's memory, who keeps it until `done` is called, also when the loop stops
  * before: then `work` may not have run, and `was_canceled` is true. */
@@ -83,6 +91,16 @@ void net_loop_disarm(struct net_loop *loop, struct net_timer *timer);
 /* Asking again before it was done is the same as asking once. */
 void net_loop_later(struct net_loop *loop, struct net_later *later);
 void net_loop_not_later(struct net_loop *loop, struct net_later *later);
+
+/* What turns of one round take together, but for one that takes longer alone. */
+enum { NET_TURN_NS = 25000 };
+/* Asking again before it came is the same as asking once. */
+void net_loop_turn(struct net_loop *loop, struct net_turn *turn);
+void net_loop_no_turn(struct net_loop *loop, struct net_turn *turn);
+static inline bool net_turn_is_waiting(const struct net_turn *turn)
+{
+    return turn->place.is_armed;
+}
 
 /* PEG_ENOMEM: `done` will not be called. */
 peg_status net_loop_work(struct net_loop *loop, struct net_work *work) PEG_MUST_USE;

@@ -15,7 +15,7 @@
 static bool is_quiet(const struct net_loop *loop)
 {
     return net_mailbox_is_empty(&loop->mailbox) && loop->laters.next == &loop->laters &&
-           loop->opens.next == &loop->opens && loop->closing.next == &loop->closing && !loop->works;
+           loop->turns.n == 0 && loop->opens.next == &loop->opens && loop->closing.next == &loop->closing && !loop->works;
 }
 
 /* Each is told once. Those that are opened meanwhile are told in the next round. */
@@ -60,6 +60,7 @@ static void end(struct net_loop *loop)
         close_opens(loop);
         net_loop_cancel_works(loop);
         net_loop_run_later(loop);
+        net_loop_run_turns(loop);
         if (!is_quiet(loop))
             uv_run(&loop->uv, UV_RUN_ONCE);
     }
@@ -84,6 +85,7 @@ static void shut(struct net_loop *loop)
         loop->is_now_fresh = false;
         net_loop_run_posted(loop);
         net_loop_run_later(loop);
+        net_loop_run_turns(loop);
         close_opens(loop);
     } while (uv_loop_alive(&loop->uv) || !is_quiet(loop));
     net_loop_enter(before);

@@ -2,7 +2,7 @@
 #ifndef PEG_NET_LOOP_INTERNAL_H
 #define PEG_NET_LOOP_INTERNAL_H
 
-/* What loop.c, loop_end.c, loop_work.c and loops.c share. Nobody else includes it. */
+/* What loop.c, loop_end.c, loop_work.c, loops.c and turns.c share. Nobody else includes it. */
 
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +18,15 @@ struct net_work_request {
     struct net_work *work;
     struct net_work_request *next;
     struct net_work_request *prev;
+};
+
+/* Those that wait for their turn. */
+struct net_turns {
+    struct net_timers queue; /* by what each was served */
+    size_t n;
+    int64_t served_ns; /* what somebody who always waited would have been served */
+    struct net_turn *running;
+    bool runs_again; /* the one that runs wants another turn */
 };
 
 struct net_loop {
@@ -42,6 +51,7 @@ struct net_loop {
 
     /* Rings; these are their heads. */
     struct net_later laters;
+    struct net_turns turns;
     struct net_open opens;
     struct net_open closing; /* close was called, the end has not come */
     struct net_work_request *works;
@@ -61,6 +71,8 @@ struct net_loop *net_loop_enter(struct net_loop *loop);
 /* Runs what was posted, and what is to be done later. */
 void net_loop_run_posted(struct net_loop *loop);
 void net_loop_run_later(struct net_loop *loop);
+/* Gives those that wait their turns, as many as a round has. */
+void net_loop_run_turns(struct net_loop *loop);
 
 /* All but the signals of a thread's own faults; the caller restores what was before. */
 void net_block_signals(sigset_t *ret_before);
