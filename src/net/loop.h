@@ -97,6 +97,8 @@ enum { NET_TURN_NS = 25000 };
 /* Asking again before it came is the same as asking once. */
 void net_loop_turn(struct net_loop *loop, struct net_turn *turn);
 void net_loop_no_turn(struct net_loop *loop, struct net_turn *turn);
+/* Is it its turn now? */
+bool net_loop_has_turn(const struct net_loop *loop, const struct net_turn *turn);
 static inline bool net_turn_is_waiting(const struct net_turn *turn)
 {
     return turn->place.is_armed;

@@ -15,7 +15,8 @@
 static bool is_quiet(const struct net_loop *loop)
 {
     return net_mailbox_is_empty(&loop->mailbox) && loop->laters.next == &loop->laters &&
-           loop->turns.n == 0 && loop->opens.next == &loop->opens && loop->closing.next == &loop->closing && !loop->works;
+           loop->turns.n == 0 && loop->opens.next == &loop->opens &&
+           loop->closing.next == &loop->closing && !loop->works;
 }
 
 /* Each is told once. Those that are opened meanwhile are told in the next round. */

@@ -2,9 +2,9 @@
 
 /*
  * A stream from its first byte to its end; how it begins is in stream_open.c, what TLS adds in
- * stream_tls.c.
+ * stream_tls.c, what waits for its turn in stream_turns.c.
  *
- *   readable  -> read_all -> took_bytes -> on_bytes
+ *   readable  -> net_stream_read, at once or in its turn -> took_bytes -> on_bytes
  *   a write   -> send at once -> the rest into the queue -> writable -> flush -> on_drained
  *   the end   -> net_stream_fail (the owner is told) or net_stream_leave (it knows)
  *
@@ -27,11 +27,6 @@
 #include "base/str.h"
 #include "net/stream_internal.h"
 
-/* Buffers full that one stream may take before others have their turn: what is in one may cost its
- * reader milliseconds, and asking the system once more costs a microsecond. And the most that is
- * looked at of a connection that is lost already (its last words). */
-enum { MAX_READS = 1, MAX_LAST_READS = 64 };
-
 static struct net_stream *stream_of(void *member, size_t offset)
 {
     return (struct net_stream *)(void *)((char *)member - offset);
@@ -46,6 +41,7 @@ static void on_uv_closed(uv_handle_t *handle)
     net_loop_closed(stream->loop, &stream->open);
     net_tls_free(stream->tls);
     peg__buf_free(&stream->queue);
+    peg__buf_free(&stream->rest);
     peg__free(stream);
 }
 
@@ -56,6 +52,7 @@ void net_stream_leave(struct net_stream *stream)
     stream->state = NET_GONE;
     net_loop_disarm(stream->loop, &stream->timer);
     net_loop_not_later(stream->loop, &stream->later);
+    net_loop_no_turn(stream->loop, &stream->turn);
     net_loop_add_load(stream->loop, -1);
     uv_close((uv_handle_t *)&stream->poll, on_uv_closed);
     close(stream->fd);
@@ -81,11 +78,14 @@ void net_stream_explain(const struct net_stream *stream, int why, peg_error *ret
               strerror_r(why, words, sizeof(words)), strerrorname_np(why));
 }
 
-static void fail_with_errno(struct net_stream *stream, int why)
+void net_stream_fail_why(struct net_stream *stream, int why)
 {
     peg_error error;
 
-    net_stream_explain(stream, why, &error);
+    if (why)
+        net_stream_explain(stream, why, &error);
+    else
+        peg__fail_nomem(&error);
     net_stream_fail(stream, &error);
 }
 
@@ -110,35 +110,57 @@ void net_stream_on_close(struct net_open *open)
     net_stream_fail(stream, &error);
 }
 
-void net_stream_on_timer(struct net_timer *timer)
+void net_stream_time_out(struct net_stream *stream)
 {
-    struct net_stream *stream = stream_of(timer, offsetof(struct net_stream, timer));
     peg_error error;
 
     peg__fail(&error, PEG_ETIMEOUT, "E_STREAM_OPEN",
               "%s with %s took too long: see whether it can be reached, or allow more time "
               "(open_ms)",
               stream->state == NET_CONNECTING ? "connecting" : "the TLS handshake", stream->peer);
-    net_stream_fail(stream, &error);
+    net_stream_fail(stream, &error); /* one that was ending has nobody to tell */
+}
+
+void net_stream_on_timer(struct net_timer *timer)
+{
+    struct net_stream *stream = stream_of(timer, offsetof(struct net_stream, timer));
+
+    stream->is_late = true;
+    if (net_stream_must_wait(stream))
+        net_stream_want_turn(stream);
+    else
+        net_stream_time_out(stream);
 }
 
 /* ---- what is watched ---------------------------------------------------------------------- */
 
+bool net_stream_may_read(const struct net_stream *stream)
+{
+    switch (stream->state) {
+    case NET_SHAKING_HANDS:
+        return true;
+    case NET_OPEN:
+        return !stream->is_paused;
+    case NET_ENDING:
+        return !stream->peer_ended;
+    default:
+        return false;
+    }
+}
+
 static int wanted(const struct net_stream *stream)
 {
-    const int writable = stream->is_blocked ? UV_WRITABLE : 0;
+    const bool reads = net_stream_may_read(stream) && !stream->waits_unseen;
+    const int readable = reads ? UV_READABLE : 0;
 
     switch (stream->state) {
     case NET_CONNECTING:
         return UV_WRITABLE;
-    case NET_SHAKING_HANDS:
-        return writable | UV_READABLE;
-    case NET_OPEN:
-        return writable | (stream->is_paused ? 0 : UV_READABLE);
-    case NET_ENDING:
-        return writable | (stream->peer_ended ? 0 : UV_READABLE);
-    default:
+    case NET_BROKEN:
+    case NET_GONE:
         return 0;
+    default:
+        return readable | (stream->is_blocked ? UV_WRITABLE : 0);
     }
 }
 
@@ -355,8 +377,22 @@ static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t l
         stream->events.on_bytes(stream->user, bytes, len);
 }
 
-/* True if there may be more now. */
-static bool read_once(struct net_stream *stream)
+/* `why` is an errno, or 0: the peer has ended it. */
+static void stop_reading(struct net_stream *stream, int why)
+{
+    if (net_stream_must_wait(stream)) {
+        if (why)
+            net_stream_break(stream, why);
+        else
+            net_stream_await_turn(stream);
+    } else if (why) {
+        net_stream_fail_why(stream, why);
+    } else {
+        net_stream_end(stream);
+    }
+}
+
+bool net_stream_read(struct net_stream *stream)
 {
     uint8_t *buffer = net_loop_read_buffer(stream->loop);
     const size_t max = stream->max_read ? stream->max_read : NET_READ_BYTES;
@@ -369,17 +405,15 @@ static bool read_once(struct net_stream *stream)
         took_bytes(stream, buffer, (size_t)n);
         return (size_t)n == max;
     }
-    if (n == 0)
-        net_stream_end(stream);
-    else if (errno != EAGAIN)
-        fail_with_errno(stream, errno);
+    if (n == 0 || errno != EAGAIN)
+        stop_reading(stream, n == 0 ? 0 : errno);
     return false;
 }
 
-static void read_all(struct net_stream *stream, unsigned max_reads)
+static void read_last(struct net_stream *stream)
 {
-    while ((wanted(stream) & UV_READABLE) && max_reads-- > 0)
-        if (!read_once(stream))
+    for (unsigned i = 0; i < NET_MAX_LAST_READS && net_stream_may_read(stream); i++)
+        if (!net_stream_read(stream))
             return;
 }
 
@@ -400,7 +434,7 @@ static void on_connect_result(struct net_stream *stream)
     const int why = error_of(stream);
 
     if (why)
-        fail_with_errno(stream, why);
+        net_stream_fail_why(stream, why);
     else
         net_stream_connected(stream);
 }
@@ -416,15 +450,26 @@ static void on_socket_error(struct net_stream *stream)
         on_connect_result(stream);
         return;
     }
-    for (unsigned i = 0; i < MAX_LAST_READS && (wanted(stream) & UV_READABLE); i++)
-        if (!read_once(stream))
-            break;
+    if (!net_stream_must_wait(stream))
+        read_last(stream);
     if (stream->state >= NET_ENDING) {
         net_stream_leave(stream);
         return;
     }
     why = error_of(stream);
-    fail_with_errno(stream, why ? why : ECONNRESET);
+    stop_reading(stream, why ? why : ECONNRESET);
+}
+
+/* One buffer full, and then others are next: what is in it may cost its reader milliseconds, and
+ * asking the system once more costs a microsecond. */
+static void on_readable(struct net_stream *stream)
+{
+    if (!net_stream_may_read(stream))
+        return;
+    if (net_stream_reads_at_once(stream))
+        net_stream_read(stream);
+    else
+        net_stream_await_turn(stream);
 }
 
 void net_stream_on_poll(uv_poll_t *poll, int status, int events)
@@ -444,34 +489,30 @@ void net_stream_on_poll(uv_poll_t *poll, int status, int events)
     if (events & UV_WRITABLE)
         on_writable(stream);
     if (events & UV_READABLE)
-        read_all(stream, MAX_READS);
+        on_readable(stream);
 }
 
 /* A write failed, perhaps because the peer has said its last word and gone: that is read first. */
 static void tell_break(struct net_stream *stream)
 {
     const int why = stream->broke;
-    peg_error error;
 
-    if (why == 0) {
-        peg__fail_nomem(&error);
-        net_stream_fail(stream, &error);
-        return;
-    }
-    if (!stream->is_paused && stream->told_open) {
+    if (why && !stream->is_paused && stream->told_open) {
         stream->state = NET_OPEN;
-        read_all(stream, MAX_LAST_READS);
+        read_last(stream);
         if (stream->state >= NET_ENDING)
             return;
     }
-    fail_with_errno(stream, why);
+    net_stream_fail_why(stream, why);
 }
 
 void net_stream_on_later(struct net_later *later)
 {
     struct net_stream *stream = stream_of(later, offsetof(struct net_stream, later));
 
-    if (stream->state == NET_BROKEN)
+    if (stream->state == NET_BROKEN && net_stream_must_wait(stream))
+        net_stream_want_turn(stream);
+    else if (stream->state == NET_BROKEN)
         tell_break(stream);
     else if (stream->state == NET_SHAKING_HANDS)
         net_stream_shake_hands(stream);
@@ -509,13 +550,13 @@ void net_stream_resume(struct net_stream *stream)
         return;
     stream->is_paused = false;
     net_stream_watch(stream);
-    if (stream->tls && stream->state == NET_OPEN)
+    if (stream->state != NET_OPEN)
+        return;
+    stream->has_plain |= stream->tls && stream->turns != NET_NO_TURNS;
+    if (stream->has_plain || stream->rest.len > 0 || stream->waits_unseen)
+        net_stream_want_turn(stream);
+    else if (stream->tls)
         net_loop_later(stream->loop, &stream->later);
-}
-
-static void on_lingered(struct net_timer *timer)
-{
-    net_stream_leave(stream_of(timer, offsetof(struct net_stream, timer)));
 }
 
 void net_stream_close(struct net_stream *stream)
@@ -528,7 +569,6 @@ void net_stream_close(struct net_stream *stream)
     }
     stream->state = NET_ENDING;
     net_loop_not_later(stream->loop, &stream->later);
-    stream->timer.fn = on_lingered;
     net_loop_arm(stream->loop, &stream->timer,
                  peg__clock_after_ms(net_loop_now_ns(stream->loop), stream->linger_ms));
     if (stream->tls)

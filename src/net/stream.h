@@ -71,6 +71,19 @@ size_t net_stream_queued(const struct net_stream *stream);
  * and at the most, NET_READ_BYTES. For an owner whose work for a byte may be large. */
 void net_stream_set_max_read(struct net_stream *stream, size_t max);
 
+/* What of it waits for a turn of the loop (net/turns.c). An owner of many connections whose peers
+ * are strangers has them take turns; one may be told apart that is quick. */
+enum net_stream_turns {
+    NET_NO_TURNS,   /* nothing: what comes is read at once; so at the beginning */
+    NET_TURN_ENDS,  /* its end */
+    NET_TURN_READS, /* that, and what it reads and the handshake: one read a turn */
+};
+void net_stream_set_turns(struct net_stream *stream, enum net_stream_turns turns);
+/* Within on_bytes of a stream that takes turns: the last `len` bytes are too much for this one.
+ * They come again, in the next. PEG_ENOMEM: they do not, and have to be taken now. */
+peg_status net_stream_unread(struct net_stream *stream, const uint8_t *bytes,
+                             size_t len) PEG_MUST_USE;
+
 /* While paused nothing is read, and so the end of the peer is not noticed either. */
 void net_stream_pause(struct net_stream *stream);
 void net_stream_resume(struct net_stream *stream);

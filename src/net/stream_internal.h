@@ -2,7 +2,8 @@
 #ifndef PEG_NET_STREAM_INTERNAL_H
 #define PEG_NET_STREAM_INTERNAL_H
 
-/* What stream.c, stream_open.c, stream_tls.c and listener.c share. Nobody else includes it. */
+/* What stream.c, stream_open.c, stream_tls.c, stream_turns.c and listener.c share. Nobody else
+ * includes it. */
 
 #include <uv.h>
 
@@ -13,7 +14,7 @@ enum net_stream_state {
     NET_CONNECTING,
     NET_SHAKING_HANDS, /* TLS */
     NET_OPEN,
-    NET_BROKEN, /* a write failed: on_closed comes at the end of the round */
+    NET_BROKEN, /* a write failed: on_closed comes at the end of the round, or in its turn */
     NET_ENDING, /* the owner has gone; sends what waits, then waits for the peer's end */
     NET_GONE,   /* off the loop; the memory lives until libuv lets the handle go */
 };
@@ -21,7 +22,7 @@ enum net_stream_state {
 /*
  * Owned by its loop. What may be pending: `poll` (watching for `watched`), `timer` (opening, or
  * ending), `later` (on_open or a break is to be told, TLS is to begin or has bytes that came while
- * paused). net_stream_leave() takes all of them back.
+ * paused), `turn` (to read, or to end). net_stream_leave() takes all of them back.
  */
 struct net_stream {
     uv_poll_t poll;
@@ -29,13 +30,19 @@ struct net_stream {
     struct net_stream_events events;
     void *user;
     int fd;
-    int broke; /* errno of the write that failed; 0: no memory for what it left */
+    int broke; /* errno of what failed; 0: no memory for what was left */
     enum net_stream_state state;
     int watched; /* of UV_READABLE, UV_WRITABLE */
     bool told_open;
     bool is_paused;
     size_t max_read; /* 0: NET_READ_BYTES */
-    bool is_blocked; /* something waits for the socket */
+    enum net_stream_turns turns;
+    bool waits_unseen;    /* for its turn, and is not watched until then */
+    bool is_late;         /* its time is over: it ends in its turn */
+    bool has_plain;       /* TLS may have more of what came */
+    unsigned n_last;      /* turns since it broke */
+    struct peg__buf rest; /* that the owner did not take in the last turn */
+    bool is_blocked;      /* something waits for the socket */
     bool is_local;
     bool peer_ended;
     bool was_shut; /* our end was sent */
@@ -46,6 +53,7 @@ struct net_stream {
     struct net_tls *tls; /* what waits is then in its wire */
     struct net_timer timer;
     struct net_later later;
+    struct net_turn turn;
     struct net_open open;
     /* Called once when the socket is closed; the listener counts so. */
     void (*on_gone)(void *on_gone_user);
@@ -83,10 +91,39 @@ static inline bool net_stream_is_reading(const struct net_stream *stream)
     return stream->state == NET_OPEN && !stream->is_paused;
 }
 
+/* What comes is taken now, be it only to look for the end. */
+bool net_stream_may_read(const struct net_stream *stream);
+/* Once. True if there may be more now. */
+bool net_stream_read(struct net_stream *stream);
+/* Ends it, and tells the owner what broke it: an errno, or 0. */
+void net_stream_fail_why(struct net_stream *stream, int why);
+/* The time to open it, or to end it, is over. */
+void net_stream_time_out(struct net_stream *stream);
+/* The most that is looked at of a connection that is lost already (its last words), in reads. */
+enum { NET_MAX_LAST_READS = 64 };
+
 void net_stream_on_poll(uv_poll_t *poll, int status, int events);
 void net_stream_on_later(struct net_later *later);
 void net_stream_on_close(struct net_open *open);
 void net_stream_on_timer(struct net_timer *timer);
+
+/* ---- stream_turns.c ------------------------------------------------------------------------ */
+
+void net_stream_on_turn(struct net_turn *turn);
+/* There is something to read, or it broke, or its time is over. */
+void net_stream_want_turn(struct net_stream *stream);
+/* The socket has something to read, of a stream that reads in its turn. */
+void net_stream_await_turn(struct net_stream *stream);
+/* May what comes be read when it comes? */
+static inline bool net_stream_reads_at_once(const struct net_stream *stream)
+{
+    return stream->turns != NET_TURN_READS && stream->rest.len == 0 && !stream->has_plain;
+}
+/* It takes turns, and this is not one. */
+static inline bool net_stream_must_wait(const struct net_stream *stream)
+{
+    return stream->turns != NET_NO_TURNS && !net_loop_has_turn(stream->loop, &stream->turn);
+}
 
 /* ---- stream_tls.c -------------------------------------------------------------------------- */
 

@@ -57,6 +57,8 @@ static peg_status make(struct net_loop *loop, int fd, const struct net_address *
     stream->linger_ms = options->linger_ms ? options->linger_ms : PEG_LIMIT_NET_LINGER_MS;
     stream->timer.fn = net_stream_on_timer;
     stream->later.fn = net_stream_on_later;
+    stream->turn.fn = net_stream_on_turn;
+    stream->rest.max = NET_READ_BYTES;
     stream->open.close = net_stream_on_close;
     if (options->tls) {
         status = net_tls_new(options->tls, options->tls_host, &stream->tls, reterr);

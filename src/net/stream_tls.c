@@ -37,27 +37,42 @@ static void send_answers(struct net_stream *stream)
     net_stream_fail(stream, &error);
 }
 
+static void end(struct net_stream *stream)
+{
+    stream->has_plain = net_stream_must_wait(stream); /* it ended, which is then seen again */
+    if (stream->has_plain)
+        net_stream_want_turn(stream);
+    else
+        net_stream_end(stream);
+}
+
 void net_stream_tls_deliver(struct net_stream *stream)
 {
     uint8_t *buffer = net_loop_read_buffer(stream->loop);
+    const bool is_one = stream->turns == NET_TURN_READS; /* read a turn */
+    const size_t max = is_one && stream->max_read ? stream->max_read : NET_READ_BYTES;
     peg_error error;
 
-    while (net_stream_is_reading(stream)) {
+    stream->has_plain = false;
+    while (net_stream_is_reading(stream) && !stream->has_plain) {
         size_t n = 0;
 
-        if (net_tls_read(stream->tls, buffer, NET_READ_BYTES, &n, &error)) {
+        if (net_tls_read(stream->tls, buffer, max, &n, &error)) {
             lose(stream, &error);
             return;
         }
         if (n == 0)
             break;
         stream->events.on_bytes(stream->user, buffer, n);
+        stream->has_plain = is_one || stream->rest.len > 0;
     }
     if (stream->state != NET_OPEN)
         return;
     send_answers(stream);
-    if (net_stream_is_reading(stream) && net_tls_peer_ended(stream->tls))
-        net_stream_end(stream);
+    if (stream->state == NET_OPEN && stream->has_plain)
+        net_stream_want_turn(stream);
+    else if (net_stream_is_reading(stream) && net_tls_peer_ended(stream->tls))
+        end(stream);
 }
 
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len)

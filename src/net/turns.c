@@ -50,6 +50,11 @@ void net_loop_no_turn(struct net_loop *loop, struct net_turn *turn)
     turns->n--;
 }
 
+bool net_loop_has_turn(const struct net_loop *loop, const struct net_turn *turn)
+{
+    return loop->turns.running == turn;
+}
+
 static struct net_turn *take_first(struct net_turns *turns)
 {
     struct net_timer *place = net_timers_take_due(&turns->queue, NET_NEVER);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/blob.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/refs.h"
+
+struct peg__blob *peg__blob_new(size_t len)
+{
+    struct peg__blob *blob = NULL;
+
+    if (len < SIZE_MAX - sizeof(*blob))
+        blob = (struct peg__blob *)peg__alloc(sizeof(*blob) + len + 1);
+    if (!blob)
+        return NULL;
+    atomic_init(&blob->n_refs, 1);
+    blob->len = len;
+    blob->bytes[len] = '\0';
+    return blob;
+}
+
+struct peg__blob *peg__blob_copy(peg_str bytes)
+{
+    struct peg__blob *blob = peg__blob_new(bytes.len);
+
+    if (blob && bytes.len)
+        memcpy(blob->bytes, bytes.ptr, bytes.len);
+    return blob;
+}
+
+struct peg__blob *peg__blob_ref(struct peg__blob *blob)
+{
+    if (blob)
+        peg__refs_take(&blob->n_refs);
+    return blob;
+}
+
+struct peg__blob *peg__blob_unref(struct peg__blob *blob)
+{
+    if (blob && peg__refs_drop(&blob->n_refs))
+        peg__free(blob);
+    return NULL;
+}
+
+peg_str peg__blob_str(const struct peg__blob *blob)
+{
+    return blob ? (peg_str){blob->bytes, blob->len} : (peg_str){"", 0};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BASE_BLOB_H
+#define PEG_BASE_BLOB_H
+
+/* Bytes that never change once they are shared: payloads and results go from loop to loop, into
+ * registers and out again, without being copied. Reference counted; any thread. */
+
+#include <stdatomic.h>
+
+#include "pegboard/common.h"
+
+struct peg__blob {
+    atomic_uint n_refs;
+    size_t len;
+    char bytes[]; /* and a NUL behind them */
+};
+
+/* Room for so many bytes, to be filled before it is shared; NULL: no memory. */
+struct peg__blob *peg__blob_new(size_t len);
+struct peg__blob *peg__blob_copy(peg_str bytes);
+/* Both take NULL. */
+struct peg__blob *peg__blob_ref(struct peg__blob *blob);
+struct peg__blob *peg__blob_unref(struct peg__blob *blob);
+/* Borrowed; NULL is empty. */
+peg_str peg__blob_str(const struct peg__blob *blob);
+
+#endif

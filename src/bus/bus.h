@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BUS_BUS_H
+#define PEG_BUS_BUS_H
+
+/*
+ * How the loops of a registry talk, on one node or many. Truth is in registers that are written
+ * once; letters between loops are hints and arrive at most once, in any order. Leases say who is
+ * alive; maps are replicated to every loop that watches them.
+ *
+ * One bus per loop, on which everything happens, and only there. Three kinds of it: local (one
+ * process), redis (many), sim (a test).
+ *
+ * An answer comes exactly once, perhaps before the function that asked returns, unless the asker
+ * says bus_forget_wait() first. A wait lies in the asker's memory.
+ */
+
+#include "base/blob.h"
+#include "net/timers.h"
+#include "pegboard/common.h"
+
+struct bus;
+
+/* A loop: a node, which is new at each start, and its number there. */
+struct bus_address {
+    uint64_t node; /* 0: nobody */
+    uint32_t loop;
+};
+enum { BUS_ADDRESS_TEXT = 32 };
+/* "9f86d081884c7d65.0". */
+void bus_address_print(struct bus_address address, char ret_text[BUS_ADDRESS_TEXT]);
+bool bus_address_parse(peg_str text, struct bus_address *ret_address);
+bool bus_address_equal(struct bus_address a, struct bus_address b);
+
+/* A call. 32 bytes: the caller's own identity for it; 16: random. Knowing it is the right to answer
+ * it, so it is compared in constant time nowhere and printed only to those who own the call. */
+struct bus_id {
+    uint8_t len;
+    uint8_t bytes[32];
+};
+enum { BUS_ID_TEXT = 65 };
+void bus_id_print(const struct bus_id *id, char ret_text[BUS_ID_TEXT]);
+bool bus_id_parse(peg_str text, struct bus_id *ret_id);
+bool bus_id_equal(const struct bus_id *a, const struct bus_id *b);
+
+/* ---- letters ---- */
+
+enum bus_letter_kind {
+    BUS_CALL = 1, /* driver to holder: run it. Body: a packed pegboard.v1.Call */
+    BUS_CANCEL,   /* driver to holder: `reason` */
+    BUS_ASK,      /* driver to holder: do you have it? Answered by BUS_HAVE or BUS_NAK unknown */
+    BUS_HAVE,     /* holder to driver: claimed, or still running */
+    BUS_NAK,      /* holder to driver: not started: `reason` */
+    BUS_DELTA,    /* holder to driver. Body: a packed pegboard.v1.Output */
+    BUS_DONE,     /* to driver and waiters. Body: the terminal, or none: read the register */
+    BUS_STOP,     /* attacher to driver: somebody asked to cancel the call */
+    BUS_EMIT,     /* any loop to holder: a result by EmitToolResult. Body: see gateway/emit.c */
+    BUS_EMITTED,  /* its answer */
+    BUS_PONG,     /* any loop to holder: a pong by Pong. Body: the ping id */
+};
+
+enum bus_reason {
+    BUS_NO_REASON,
+    BUS_OVERLOADED, /* the queue is full */
+    BUS_DRAINING,
+    BUS_GONE,    /* the provider is not here (any more), and did not get it */
+    BUS_EPOCH,   /* the registers are others than when it was sent */
+    BUS_LATE,    /* its claim took too long to be trusted */
+    BUS_UNKNOWN, /* answer to BUS_ASK: nobody here has it */
+    BUS_DEADLINE,
+    BUS_CANCELED,
+    BUS_SETTLED,
+};
+
+/* Copied when it is sent; of the body a reference is taken. */
+struct bus_letter {
+    enum bus_letter_kind kind;
+    enum bus_reason reason;
+    struct bus_id id;
+    uint32_t attempt;
+    uint64_t epoch;
+    int64_t deadline_ms; /* cluster time */
+    struct bus_address from;
+    char incarnation[65]; /* whom it is for, or from */
+    struct peg__blob *body;
+};
+
+/* ---- answers ---- */
+
+struct bus_answer {
+    /* PEG_OK; PEG_EIO: it is not known whether it happened; PEG_ELIMIT: the bus is full and
+     * nothing happened; PEG_ENOMEM: nothing happened. */
+    peg_status status;
+    bool won;                   /* once, map_set: it was written; send: somebody got it */
+    struct peg__blob *standing; /* once, read: what stands there; NULL: nothing. Borrowed */
+    uint64_t epoch;             /* when it was answered */
+    int64_t asked_ns;           /* when it was asked, of bus_now_ns() */
+    uint64_t revision;          /* map_set: that of the key now */
+    const struct bus_address *addresses; /* leases: one for each name, node 0 for none; waiters */
+    size_t n_addresses;
+};
+
+struct bus_wait {
+    void (*fn)(struct bus_wait *wait, const struct bus_answer *answer);
+    void *pending; /* the bus's; NULL: nothing is asked */
+};
+
+/* ---- registers: one for each (id, what, n) ---- */
+
+struct bus_key {
+    struct bus_id id;
+    char what;  /* 'c', 'k' or 't' */
+    uint32_t n; /* attempt, of 'k' */
+    /* Only loops of this node ask for it: it needs no trip to a server. All keys of an id agree. */
+    bool is_node_local;
+};
+
+/* ---- maps ---- */
+
+enum bus_map { BUS_MAP_TOOLSETS, BUS_MAP_PROVIDERS, BUS_N_MAPS };
+
+struct bus_change {
+    peg_str key;
+    struct peg__blob *value; /* NULL: it is gone. Borrowed */
+    uint64_t revision;       /* of the key */
+    bool is_snapshot;        /* was there when the watch began, or after a reset */
+};
+
+struct bus_watch {
+    void (*on_change)(struct bus_watch *watch, const struct bus_change *change);
+    /* All that was there has been told; again after a reset, when what was not told is gone. */
+    void (*on_ready)(struct bus_watch *watch);
+    struct bus_watch *next; /* the rest is the bus's */
+    void *pending;
+};
+
+#define BUS_ANY_REVISION UINT64_MAX
+
+/* ---- what the owner of a loop hears ---- */
+
+struct bus_events {
+    /* Borrowed until it returns. */
+    void (*on_letter)(void *user, const struct bus_letter *letter);
+    /* Letters and answers may have been lost, the epoch may be another: read again the terminal of
+     * every call in flight. */
+    void (*on_reset)(void *user);
+};
+
+struct bus_ops {
+    int64_t (*now_ns)(struct bus *bus);
+    int64_t (*now_ms)(struct bus *bus);
+    void (*arm)(struct bus *bus, struct net_timer *timer, int64_t due_ns);
+    void (*disarm)(struct bus *bus, struct net_timer *timer);
+    uint64_t (*epoch)(struct bus *bus);
+    bool (*is_fenced)(struct bus *bus);
+    void (*send)(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+                 struct bus_wait *wait);
+    void (*once)(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                 int64_t keep_until_ms, struct bus_wait *wait);
+    void (*read)(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
+    void (*forget)(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);
+    void (*wait_add)(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
+                     struct bus_wait *wait);
+    void (*waiters)(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
+    void (*lease)(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
+    void (*release)(struct bus *bus, peg_str name);
+    void (*leases)(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait);
+    void (*map_set)(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
+                    uint64_t expected, struct bus_wait *wait);
+    void (*map_watch)(struct bus *bus, enum bus_map map, struct bus_watch *watch);
+    void (*map_unwatch)(struct bus *bus, enum bus_map map, struct bus_watch *watch);
+    void (*forget_wait)(struct bus *bus, struct bus_wait *wait);
+    void (*free)(struct bus *bus);
+};
+
+/* The first member of every kind of bus. */
+struct bus {
+    const struct bus_ops *ops;
+    struct bus_address self;
+    struct bus_events events;
+    void *user;
+};
+
+/* Monotonic; the same for all of a round. */
+int64_t bus_now_ns(struct bus *bus);
+/* Unix time, the same on all nodes within a few milliseconds. */
+int64_t bus_now_ms(struct bus *bus);
+void bus_arm(struct bus *bus, struct net_timer *timer, int64_t due_ns);
+void bus_disarm(struct bus *bus, struct net_timer *timer);
+
+/* Counts how often the registers were lost. A register that is not there proves something only
+ * under the epoch of the send. */
+uint64_t bus_epoch(struct bus *bus);
+/* This node's lease may have run out: what it thinks it knows of its calls may be old. It is then
+ * to read before it tells. */
+bool bus_is_fenced(struct bus *bus);
+
+/* `wait` may be NULL: whoever does not want to know. */
+void bus_send(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+              struct bus_wait *wait);
+/* Writes the register if nothing stands there. `won` also if the same value stands there, so that
+ * asking again after PEG_EIO is right. A reference of `value` is taken. */
+void bus_once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+              int64_t keep_until_ms, struct bus_wait *wait);
+void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
+/* All registers of key->id, with attempts 1..n_attempts, and its waiters. */
+void bus_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);
+/* This loop wants to hear of the terminal of key->id, too. */
+void bus_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
+                  struct bus_wait *wait);
+void bus_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
+
+/* The name is alive and here for so long; asking again renews. The last loop that asks has it. */
+void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
+/* Gives it back, if it is still this loop's. */
+void bus_release(struct bus *bus, peg_str name);
+void bus_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait);
+
+/* Writes a key if its revision is `expected` (0: it is not there; BUS_ANY_REVISION: whatever it
+ * is); value NULL removes it. Watchers of this loop hear of it before the answer comes. */
+void bus_map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
+                 uint64_t expected, struct bus_wait *wait);
+void bus_map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch);
+void bus_map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *watch);
+
+/* The answer is not wanted any more. One that asks nothing is left alone. */
+void bus_forget_wait(struct bus *bus, struct bus_wait *wait);
+struct bus *bus_free(struct bus *bus);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_BUS_LOCAL_H
+#define PEG_BUS_LOCAL_H
+
+/*
+ * The bus of one process: registers, leases and maps are tables that its loops share, letters go
+ * by mailbox. Its epoch is always 1, and it is never fenced.
+ *
+ * Registers that nobody forgets are kept until their time is over, at most
+ * PEG_LIMIT_BUS_REGISTER_BYTES of them: beyond that bus_once() answers PEG_ELIMIT.
+ */
+
+#include "bus/bus.h"
+#include "net/loop.h"
+
+/* What the loops share. Any thread; it outlives its buses. */
+struct bus_local_hub;
+peg_status bus_local_hub_new(uint64_t node, struct bus_local_hub **ret_hub, peg_error *reterr);
+struct bus_local_hub *bus_local_hub_free(struct bus_local_hub *hub);
+
+/* The bus of one loop. On that loop, or before it runs; so is bus_free(). */
+peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint32_t number,
+                         const struct bus_events *events, void *user, struct bus **ret_bus,
+                         peg_error *reterr);
+
+#endif

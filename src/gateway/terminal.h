@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_TERMINAL_H
+#define PEG_GATEWAY_TERMINAL_H
+
+/*
+ * How a call ended: what the register `t` holds, and what every caller is told. Written once.
+ */
+
+#include "base/arena.h"
+#include "base/blob.h"
+#include "gateway/metrics.h"
+#include "wire/error.h"
+
+struct Pegboard__V1__CallToolResponse;
+struct Pegboard__V1__Result;
+
+/* Strings are borrowed: from the blob that it was read from, or from whoever made it. */
+struct gw_terminal {
+    enum gw_outcome outcome; /* not GW_REFUSED */
+    /* For an end that the gateway made: which error, and its words. WIRE_OK: the tool's own. */
+    enum wire_error error;
+    peg_str message;
+    bool was_started;       /* a provider was handed the call, or may have been */
+    int64_t retry_after_ms; /* overloaded: a hint; else 0 */
+    /* GW_RESULT and a tool's GW_ERROR: a packed pegboard.v1.CallToolResponse without call_id. */
+    peg_str response;
+};
+
+struct peg__blob *gw_terminal_write(const struct gw_terminal *terminal);
+/* False: not one of ours, which a register that somebody else wrote may be. */
+bool gw_terminal_read(const struct peg__blob *blob, struct gw_terminal *ret_terminal);
+
+#endif
