@@ -5,6 +5,10 @@
  * and, once in a round of the loop, what the session has to say goes to the stream. While the
  * socket takes nothing, nothing is read either: a client that does not read its answers gets to
  * ask no more.
+ *
+ * Connections take turns (net/turns.c). One that asks a short question, as most do, is heard and
+ * answered at once; one that says more, or much that is no call, or has to be told something
+ * because its time has come, waits for its turn, and in it does what takes some NET_TURN_NS.
  */
 
 #include <nghttp2/nghttp2.h>
@@ -25,11 +29,15 @@ enum {
     /* How long a client may take to answer the ping after the first GOAWAY: calls that were on
      * their way are still taken until then. */
     FAREWELL_MS = 1000,
-    /* What one connection may do before others have their turn: some ten calls. */
-    TURN_NS = 25000,
-    MIN_READ = 128,
-    PIECE = 4 << 10, /* to be sent, between two looks at the clock */
+    /* Bytes that are read, fed or sent between two looks at the clock. What a byte costs is the
+     * peer's choice, so of those that come there are few at first, and as many as the last of them
+     * cost. */
+    MIN_PIECE = 16,
+    FIRST_PIECE = 256,
+    MAX_PIECE = 1 << 10,
+    SEND_PIECE = 4 << 10,
     FIRST_READ = 1 << 10,
+    MAX_READ = 16 << 10,
     /* Alone, some thirty calls: their answers go out while the client reads those before. With a
      * whole buffer both would wait for each other: half as many calls a second. */
     ALONE_READ = 16 << 10,
@@ -64,6 +72,7 @@ static void free_conn(struct grpc__conn *conn)
     struct grpc__home *home = conn->home;
 
     net_loop_not_later(home->loop, &conn->flush);
+    net_loop_no_turn(home->loop, &conn->turn);
     net_loop_disarm(home->loop, &conn->timer);
     grpc_session_free(conn->session);
     unlink_conn(conn);
@@ -195,7 +204,7 @@ void grpc__conn_lost_call(struct grpc__conn *conn)
 /* It was given time to greet, to answer a ping or to go, and that is over. */
 static bool is_late(const struct grpc__conn *conn, int64_t now)
 {
-    if (conn->close_ns <= now)
+    if (conn->close_ns <= now || (!conn->session && conn->leave_ns <= now))
         return true;
     if (!conn->has_settings && !conn->http1 &&
         peg__clock_after_ms(conn->opened_ns, options_of(conn)->preface_ms) <= now)
@@ -203,17 +212,26 @@ static bool is_late(const struct grpc__conn *conn, int64_t now)
     return conn->ping_sent_ns && answer_due(conn) <= now;
 }
 
-/* One of the times has come; which, is found out by looking at all. */
+/* Clients that came together are late together: what that leads to waits for its turn. */
 static void time_passed(struct net_timer *timer)
 {
     struct grpc__conn *conn =
         (struct grpc__conn *)((char *)timer - offsetof(struct grpc__conn, timer));
+
+    conn->is_due = true;
+    net_loop_turn(conn->home->loop, &conn->turn);
+}
+
+/* One of the times has come, if it is not over again; which, is found out by looking at all.
+ * False: it is gone. */
+static bool look_at_times(struct grpc__conn *conn)
+{
     const struct grpc_server_options *options = options_of(conn);
     const int64_t now = now_ns(conn);
 
     if (is_late(conn, now)) {
         grpc__conn_drop(conn);
-        return;
+        return false;
     }
     if (conn->leave_ns <= now) {
         conn->leave_ns = NET_NEVER;
@@ -229,6 +247,7 @@ static void time_passed(struct net_timer *timer)
         send_ping(conn);
     }
     arm(conn);
+    return true;
 }
 
 /* ---- output
@@ -253,20 +272,20 @@ static bool is_alone(const struct grpc__conn *conn)
 }
 
 /* Gathers what there is to send, as much as the scratch buffer holds; with others on the loop, as
- * much as takes its turn (see set_max_read). */
+ * much as takes its turn. */
 static size_t gather(struct grpc__conn *conn, uint8_t *scratch)
 {
-    const size_t piece = is_alone(conn) ? NET_SCRATCH_BYTES : PIECE;
+    const size_t piece = is_alone(conn) ? NET_SCRATCH_BYTES : SEND_PIECE;
     int64_t from_ns = 0;
     size_t len = 0;
     size_t n;
 
     while (len + piece <= NET_SCRATCH_BYTES &&
            (n = grpc_session_pull(conn->session, scratch + len, piece)) > 0) {
-        const int64_t at_ns = n > PIECE / 2 ? peg_clock_mono_ns(peg_clock_system()) : 0;
+        const int64_t at_ns = n > SEND_PIECE / 2 ? peg_clock_mono_ns(peg_clock_system()) : 0;
 
         len += n;
-        if (from_ns && at_ns && at_ns - from_ns > TURN_NS)
+        if (from_ns && at_ns && at_ns - from_ns > NET_TURN_NS)
             break;
         from_ns = from_ns ? from_ns : at_ns;
     }
@@ -286,11 +305,8 @@ static bool send_some(struct grpc__conn *conn, size_t *ret_len)
     return status == PEG_OK;
 }
 
-static void flush(struct net_later *later)
+static void say(struct grpc__conn *conn)
 {
-    struct grpc__conn *conn =
-        (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
-
     size_t len = 0;
 
     if (!net_stream_is_blocked(conn->stream) && !send_some(conn, &len))
@@ -298,9 +314,31 @@ static void flush(struct net_later *later)
     if (net_stream_is_blocked(conn->stream))
         net_stream_pause(conn->stream);
     else if (len > 0 && grpc_session_has_output(conn->session))
-        net_loop_later(conn->home->loop, &conn->flush);
+        net_loop_turn(conn->home->loop, &conn->turn);
     else if (is_done(conn))
         finish_conn(conn);
+}
+
+static void flush(struct net_later *later)
+{
+    struct grpc__conn *conn =
+        (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
+
+    if (!net_turn_is_waiting(&conn->turn)) /* it said much already */
+        say(conn);
+}
+
+static void take_turn(struct net_turn *turn)
+{
+    struct grpc__conn *conn =
+        (struct grpc__conn *)((char *)turn - offsetof(struct grpc__conn, turn));
+    const bool is_due = conn->is_due;
+
+    conn->is_due = false;
+    if (is_due && !look_at_times(conn))
+        return;
+    if (conn->session)
+        say(conn);
 }
 
 static void on_drained(void *user)
@@ -394,30 +432,58 @@ static void feed_session(struct grpc__conn *conn, const uint8_t *bytes, size_t l
     }
 }
 
-/* What a byte costs is the peer's choice: of some floods a buffer full keeps us busy for
- * milliseconds. So a connection that is not alone reads only what takes some TURN_NS, and begins
- * with little. */
-static void set_max_read(struct grpc__conn *conn, size_t len, int64_t took_ns)
+/* So many bytes took so long: how many would take a time of which there is `wanted_ns`? */
+static size_t fit(size_t len, int64_t took_ns, int64_t wanted_ns, size_t min, size_t max)
 {
-    size_t max = 2 * conn->max_read;
+    const size_t fitting =
+        took_ns > wanted_ns ? (size_t)((double)len * (double)wanted_ns / (double)took_ns) : 2 * len;
 
-    if (took_ns > TURN_NS)
-        max = (size_t)((double)len * TURN_NS / (double)took_ns);
-    if (max < MIN_READ)
-        max = MIN_READ;
-    conn->max_read = max < NET_READ_BYTES ? max : NET_READ_BYTES;
-    net_stream_set_max_read(conn->stream, is_alone(conn) ? ALONE_READ : max);
+    if (fitting < min)
+        return min;
+    return fitting < max ? fitting : max;
 }
 
+/* Feeds as much as takes a turn, and leaves the rest for the next. Returns how long it took. */
+static int64_t feed_some(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
+{
+    const int64_t from_ns = peg_clock_mono_ns(peg_clock_system());
+    int64_t at_ns = from_ns;
+    size_t done = 0;
+
+    while (done < len) {
+        const size_t n = len - done < conn->piece ? len - done : conn->piece;
+        int64_t now;
+
+        if (at_ns - from_ns > NET_TURN_NS / 2 &&
+            !net_stream_unread(conn->stream, bytes + done, len - done))
+            break;
+        feed_session(conn, bytes + done, n);
+        done += n;
+        now = peg_clock_mono_ns(peg_clock_system());
+        if (n == conn->piece || now - at_ns > NET_TURN_NS / 2)
+            conn->piece = fit(n, now - at_ns, NET_TURN_NS / 2, MIN_PIECE, MAX_PIECE);
+        at_ns = now;
+    }
+    if (len >= conn->max_read || done < len)
+        conn->max_read = fit(done, at_ns - from_ns, NET_TURN_NS, MIN_PIECE, MAX_READ);
+    return at_ns - from_ns;
+}
+
+/* One that asks a little, and it is a call, may ask again as soon as it likes. */
 static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
-    const bool is_measured = len >= conn->max_read; /* there may be more */
-    const int64_t from_ns = is_measured ? peg_clock_mono_ns(peg_clock_system()) : 0;
+    const uint64_t n_started = grpc__counted(&conn->home->counts.n_started);
+    const bool was_alone = is_alone(conn);
+    bool is_quick = len < conn->max_read;
 
     conn->last_read_ns = now_ns(conn);
-    feed_session(conn, bytes, len);
-    if (is_measured)
-        set_max_read(conn, len, peg_clock_mono_ns(peg_clock_system()) - from_ns);
+    if (was_alone)
+        feed_session(conn, bytes, len);
+    else
+        is_quick &= feed_some(conn, bytes, len) <= NET_TURN_NS;
+    is_quick &= grpc__counted(&conn->home->counts.n_started) > n_started;
+    net_stream_set_turns(conn->stream, is_quick || was_alone ? NET_TURN_ENDS : NET_TURN_READS);
+    net_stream_set_max_read(conn->stream, was_alone ? ALONE_READ : conn->max_read);
     net_loop_later(conn->home->loop, &conn->flush);
 }
 
@@ -560,6 +626,7 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
     conn->home = home;
     conn->stream = stream;
     conn->flush.fn = flush;
+    conn->turn.fn = take_turn;
     conn->timer.fn = time_passed;
     conn->opened_ns = net_loop_now_ns(home->loop);
     conn->close_ns = NET_NEVER;
@@ -572,7 +639,9 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
     home->conns = conn;
     grpc__count(&home->counts.n_connections, 1);
     conn->max_read = FIRST_READ;
+    conn->piece = FIRST_PIECE;
     net_stream_set_max_read(stream, FIRST_READ);
+    net_stream_set_turns(stream, NET_TURN_READS);
     net_stream_set_events(stream, &stream_events, conn);
     arm(conn);
     return PEG_OK;

@@ -41,6 +41,11 @@ static inline void grpc__count(atomic_uint_fast64_t *counter, int64_t n)
                           memory_order_relaxed);
 }
 
+static inline uint64_t grpc__counted(const atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 /* The server on one loop, whose thread alone touches it. Owned by the server. */
 struct grpc__home {
     struct grpc_server *server;
@@ -79,8 +84,8 @@ struct grpc_server {
     unsigned n_dropped_homes; /* whose thread does not touch them any more */
 };
 
-/* One connection. Owned by its home. What may be pending: the flush, the timer; grpc__conn_drop()
- * is right in any state but within an event of its session. */
+/* One connection. Owned by its home. What may be pending: the flush, the timer, the turn;
+ * grpc__conn_drop() is right in any state but within an event of its session. */
 struct grpc__conn {
     struct grpc__home *home;
     struct net_stream *stream;
@@ -89,7 +94,9 @@ struct grpc__conn {
     uint8_t first[4];
     size_t n_first;
     struct net_later flush;
+    struct net_turn turn;   /* there is more to send, or a time has come */
     struct net_timer timer; /* the next of the times below */
+    bool is_due;            /* one of them has come, and waits for its turn */
     int64_t opened_ns;
     int64_t last_read_ns;
     int64_t idle_since_ns;
@@ -100,6 +107,7 @@ struct grpc__conn {
     int64_t close_ns;     /* when it is closed at the latest */
     unsigned n_strikes;
     size_t max_read;   /* bytes that it reads in its turn */
+    size_t piece;      /* of them, between two looks at the clock */
     bool has_settings; /* the peer's; HTTP/2 has begun */
     bool was_asked_to_go;
     bool was_told_finally;

@@ -110,28 +110,6 @@ void net_stream_on_close(struct net_open *open)
     net_stream_fail(stream, &error);
 }
 
-void net_stream_time_out(struct net_stream *stream)
-{
-    peg_error error;
-
-    peg__fail(&error, PEG_ETIMEOUT, "E_STREAM_OPEN",
-              "%s with %s took too long: see whether it can be reached, or allow more time "
-              "(open_ms)",
-              stream->state == NET_CONNECTING ? "connecting" : "the TLS handshake", stream->peer);
-    net_stream_fail(stream, &error); /* one that was ending has nobody to tell */
-}
-
-void net_stream_on_timer(struct net_timer *timer)
-{
-    struct net_stream *stream = stream_of(timer, offsetof(struct net_stream, timer));
-
-    stream->is_late = true;
-    if (net_stream_must_wait(stream))
-        net_stream_want_turn(stream);
-    else
-        net_stream_time_out(stream);
-}
-
 /* ---- what is watched ---------------------------------------------------------------------- */
 
 bool net_stream_may_read(const struct net_stream *stream)
@@ -380,16 +358,15 @@ static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t l
 /* `why` is an errno, or 0: the peer has ended it. */
 static void stop_reading(struct net_stream *stream, int why)
 {
-    if (net_stream_must_wait(stream)) {
-        if (why)
-            net_stream_break(stream, why);
-        else
-            net_stream_await_turn(stream);
-    } else if (why) {
-        net_stream_fail_why(stream, why);
-    } else {
+    stream->was_reset |= why != 0;
+    if (stream->was_reset && net_stream_must_wait(stream))
+        net_stream_break(stream, why);
+    else if (stream->was_reset)
+        net_stream_fail_why(stream, why ? why : stream->broke);
+    else if (net_stream_must_wait(stream))
+        net_stream_await_turn(stream);
+    else
         net_stream_end(stream);
-    }
 }
 
 bool net_stream_read(struct net_stream *stream)

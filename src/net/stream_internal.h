@@ -45,7 +45,8 @@ struct net_stream {
     bool is_blocked;      /* something waits for the socket */
     bool is_local;
     bool peer_ended;
-    bool was_shut; /* our end was sent */
+    bool was_reset; /* an end is no good one: `broke` says why */
+    bool was_shut;  /* our end was sent */
     struct peg__buf queue;
     size_t queue_sent; /* bytes of `queue` that are gone */
     size_t max_queue;

@@ -79,6 +79,29 @@ static peg_status make(struct net_loop *loop, int fd, const struct net_address *
     return PEG_OK;
 }
 
+void net_stream_time_out(struct net_stream *stream)
+{
+    peg_error error;
+
+    peg__fail(&error, PEG_ETIMEOUT, "E_STREAM_OPEN",
+              "%s with %s took too long: see whether it can be reached, or allow more time "
+              "(open_ms)",
+              stream->state == NET_CONNECTING ? "connecting" : "the TLS handshake", stream->peer);
+    net_stream_fail(stream, &error); /* one that was ending has nobody to tell */
+}
+
+void net_stream_on_timer(struct net_timer *timer)
+{
+    struct net_stream *stream =
+        (struct net_stream *)(void *)((char *)timer - offsetof(struct net_stream, timer));
+
+    stream->is_late = true;
+    if (net_stream_must_wait(stream))
+        net_stream_want_turn(stream);
+    else
+        net_stream_time_out(stream);
+}
+
 static void arm(struct net_stream *stream, const struct net_stream_options *options)
 {
     const int64_t ms = options->open_ms ? options->open_ms : PEG_LIMIT_NET_OPEN_MS;
