@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_PROVIDER_H
+#define PEGBOARD_PROVIDER_H
+
+/*
+ * Offers the tools of a registry to a gateway, as one toolset:
+ *
+ *   peg_provider_options options = {.toolset = "weather", .handles_signals = true};
+ *   status = peg_provider_serve(registry, &options, &error);      until SIGTERM, drained
+ *
+ * or, in a program with a main loop of its own:
+ *
+ *   status = peg_provider_new(registry, &options, &provider, &error);
+ *   status = peg_provider_start(provider, &error);
+ *   ...
+ *   peg_provider_stop(provider);                                  no new calls, please
+ *   status = peg_provider_wait(provider, &error);                 those that run are finished
+ *   provider = peg_provider_free(provider);
+ *
+ * It opens no port: it connects to the gateway, and again when the connection breaks. What it runs
+ * then goes on, and what it has finished is told when it is back. A call is started at most once,
+ * however often it is handed over.
+ *
+ * A provider has one thread for the connection, which answers pings at once whatever the handlers
+ * do, and `concurrency` threads for handlers. They block all signals. Several toolsets are several
+ * providers. Needs libpegboard-remote.
+ */
+
+#include <pegboard/registry.h>
+#include <pegboard/run.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* (peg_provider is whoever sells a model: definitions.h.) */
+typedef struct peg_tool_provider peg_tool_provider;
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+typedef enum peg_provider_event_kind {
+    PEG_PROVIDER_ATTACHED = 0,   /* the gateway has the toolset, calls may come: address */
+    PEG_PROVIDER_LOST,           /* no connection, or refused: message; tried again in retry_ms */
+    PEG_PROVIDER_CALL_START,     /* tool, call_id, caller */
+    PEG_PROVIDER_CALL_END,       /* and code, duration_ms, n_bytes of the result */
+    PEG_PROVIDER_CALL_REFUSED,   /* not started: code says why; tool, call_id, caller */
+    PEG_PROVIDER_GATEWAY_DRAINS, /* it attaches elsewhere: address */
+    PEG_PROVIDER_DRAINS,         /* peg_provider_stop() was heard */
+} peg_provider_event_kind;
+
+/* Plain data, borrowed for the time of the call. No payload is ever part of it. */
+typedef struct peg_provider_event {
+    peg_provider_event_kind kind;
+    const char *toolset;
+    const char *address; /* of the gateway, "" if none */
+    const char *tool;    /* "" where there is no call */
+    const char *call_id;
+    const char *caller; /* the principal */
+    const char *code;   /* "" is success */
+    const char *message;
+    int64_t duration_ms;
+    int64_t retry_ms;
+    size_t n_bytes;
+} peg_provider_event;
+
+/* ---- making it ---------------------------------------------------------------------------------
+ */
+
+/* Only toolset is required. Zero means the default, told here in brackets. Everything is copied
+ * but users and counted things, which are referenced. */
+typedef struct peg_provider_options {
+    const char *toolset;     /* [A-Za-z0-9_.:/-]{1,256} */
+    const char *description; /* [""] */
+    const char *version;     /* such as "1.2.0"; [none] */
+    const char *const *tags; /* NULL-terminated [none] */
+
+    /* HOST:PORT, unix:PATH or several addresses, ipv4:10.0.0.1:9090,10.0.0.2:9090
+     * ["127.0.0.1:9090"] */
+    const char *address;
+    const char *token;    /* bearer token [none] */
+    bool uses_tls;        /* [plain, unless one of these is set] */
+    const char *tls_ca;   /* PEM file: whom to trust [the system's] */
+    const char *tls_cert; /* PEM file: our certificate [none] */
+    const char *tls_key;  /* PEM file: its key */
+    const char *tls_host; /* whom the certificate must name [the host of the address] */
+
+    unsigned concurrency; /* handlers at once [4]; at most 256 */
+    /* Calls that may wait here for a handler [as many as concurrency]; at most 10,000 with it.
+     * Those that wait here count as started for the gateway, so few is right. */
+    unsigned max_queued;
+    /* Handlers run on the thread of the connection: quicker, for those that never wait. A handler
+     * that takes its time delays pings, and the gateway gives up on the toolset. There are then no
+     * other threads, and up to concurrency [1,000] calls are on their way at once. */
+    bool runs_inline;
+    /* peg_provider_serve() and _wait(): SIGTERM and SIGINT stop it, the second one at once. One
+     * provider of a process can have it. */
+    bool handles_signals;
+    int64_t drain_ms;       /* for calls that run when it is stopped [30,000] */
+    int64_t backoff_ms;     /* after the first failure to connect, then 1.6 times longer [500] */
+    int64_t max_backoff_ms; /* [15,000] */
+
+    /* Limits, hooks, spool and pool of each call, see run.h; its timeout_ms is not looked at, as
+     * the gateway's deadline counts [peg_run_options' own]. */
+    const peg_run_options *run;
+    peg_ctx *ctx; /* what handlers find in their context [an empty one] */
+    /* Told on the threads of the provider, one at a time; must not call back [nobody]. */
+    void (*on_event)(const peg_provider_event *event, void *user);
+    void *user;
+} peg_provider_options;
+
+/* Connects to nothing yet. PEG_EINVAL (E_PROVIDER_OPTIONS, `where` names the field), PEG_EPARSE
+ * (E_ADDRESS), PEG_EIO (E_TLS_CONFIG), PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_provider_new(peg_registry *registry,
+                                                 const peg_provider_options *options,
+                                                 peg_tool_provider **ret_provider,
+                                                 peg_error *reterr);
+/* Stops it at once if it runs, and waits for handlers to return. Not from a handler or on_event. */
+PEG_API peg_tool_provider *peg_provider_free(peg_tool_provider *provider);
+
+/* ---- its life
+ * ------------------------------------------------------------------------------------
+ */
+
+/* Starts its threads and attaches as soon as there is a gateway, however long that takes. Once.
+ * PEG_ESTATE (E_PROVIDER_STARTED), PEG_EIO (the system refused a thread), PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_tool_provider *provider, peg_error *reterr);
+/* Any thread; async-signal-safe. The first one drains: no new calls, those that it has are
+ * finished, for drain_ms; then, or at the second one, they are canceled. Returns at once. */
+PEG_API void peg_provider_stop(peg_tool_provider *provider);
+/* Waits for the end. PEG_OK: stopped, and every call that it took was answered. PEG_ETIMEOUT
+ * (E_PROVIDER_DRAIN): it had to give calls up. PEG_EHOST (E_PROVIDER_REFUSED): the gateway refused
+ * the toolset before it was ever attached, in the gateway's words. PEG_ESTATE: it was not started,
+ * or (E_PROVIDER_SIGNALS) another one handles signals. */
+PEG_API PEG_MUST_USE peg_status peg_provider_wait(peg_tool_provider *provider, peg_error *reterr);
+/* All of that, with the errors of each. */
+PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
+                                                   const peg_provider_options *options,
+                                                   peg_error *reterr);
+
+/* Tells the gateway about tools that were added, removed or changed since it attached. Any thread;
+ * the gateway's answer is not waited for, one that refuses is told as PEG_PROVIDER_LOST. */
+PEG_API void peg_provider_refresh(peg_tool_provider *provider);
+
+typedef struct peg_provider_state {
+    bool is_attached;
+    bool is_draining;
+    unsigned n_running; /* handlers */
+    unsigned n_queued;
+    unsigned n_unacknowledged; /* results that the gateway has not confirmed */
+    uint64_t n_calls;          /* ever started */
+    uint64_t n_refused;        /* ever handed over and not started */
+    uint64_t n_attached;       /* ever attached */
+} peg_provider_state;
+
+/* Any thread. */
+PEG_API peg_provider_state peg_provider_look(peg_tool_provider *provider);
+
+/* ---- within a handler
+ * ------------------------------------------------------------------------------
+ */
+
+typedef struct peg_provider_entry {
+    const char *key;
+    const char *value;
+} peg_provider_entry;
+
+/* What came with a call. Borrowed from the call; "" for what did not come. */
+typedef struct peg_provider_call {
+    const char *call_id; /* the gateway's */
+    unsigned attempt;    /* from 1 */
+    const char *caller;  /* the principal that calls */
+    const char *run_id;
+    const char *session_id;
+    const char *turn_id;
+    const char *tool_call_id;
+    const char *parent_tool_call_id;
+    const char *traceparent; /* W3C trace context, for calls that the handler makes itself */
+    const char *tracestate;
+    const char *baggage;
+    const peg_provider_entry *metadata; /* the caller's, in order */
+    size_t n_metadata;
+    int64_t deadline_unix_ms; /* 0: none */
+} peg_provider_call;
+
+/* NULL if the call did not come through a provider. */
+PEG_API const peg_provider_call *peg_provider_call_of(const peg_call *call);
+/* The value of a key of the metadata, or "" if there is none. */
+PEG_API const char *peg_provider_metadata(const peg_call *call, const char *key);
+
+/* Says something to a caller that listens while the handler works, such as a line of a log: UTF-8,
+ * on a stream of the handler's naming ("stdout", "progress"; 1 to 128 bytes). Longer texts go in
+ * pieces. Results do not depend on it: while there is no gateway, or it came by no provider, it is
+ * dropped. PEG_EINVAL (E_DELTA), PEG_ELIMIT (E_DELTA_FULL: more than 1 MiB waits for a slow
+ * gateway; nothing was sent), PEG_ENOMEM. */
+PEG_API peg_status peg_provider_delta(peg_call *call, const char *stream, peg_str text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
