@@ -410,6 +410,40 @@ enum {
      * protocol says. */
     PEG_LIMIT_GRPC_HEALTH_SERVICES = 1000,
     PEG_LIMIT_GRPC_HEALTH_LISTED = 100,
+
+    /* Names in a store: toolsets have at most 256 bytes of them, hosts may have longer ones. */
+    PEG_LIMIT_STORE_NAME_BYTES = 1024,
+    /* A record: 10,000 tools of some KiB each. */
+    PEG_LIMIT_STORE_BODY_BYTES = 64 << 20,
+    /* Records of a store in memory, tombstones too. */
+    PEG_LIMIT_STORE_RECORDS = 1000000,
+
+    /* ---- gateway ---- */
+    /* A call that names no time of its own; what the reference gateway waits. */
+    PEG_LIMIT_GATEWAY_CALL_MS = 30000,
+    /* And at most: a day. */
+    PEG_LIMIT_GATEWAY_MAX_CALL_MS = 24 * 60 * 60 * 1000,
+    /* Leases of providers and desks, renewed each third: the time a provider has to come back. */
+    PEG_LIMIT_GATEWAY_LEASE_MS = 10000,
+    /* A canceled call that runs may end by itself for so long. */
+    PEG_LIMIT_GATEWAY_GRACE_MS = 5000,
+    /* The terminal of a call with an identity is kept after its deadline, for those who ask again. */
+    PEG_LIMIT_GATEWAY_KEEP_MS = 5 * 60 * 1000,
+    /* Calls that one loop drives at once: some 1 KiB each, and their payloads. */
+    PEG_LIMIT_GATEWAY_CALLS = 100000,
+    /* Calls that wait for one provider, and bytes of their payloads. */
+    PEG_LIMIT_GATEWAY_QUEUE = 10000,
+    PEG_LIMIT_GATEWAY_QUEUE_BYTES = 64 << 20,
+    /* Times that one call may be sent to somebody else. */
+    PEG_LIMIT_GATEWAY_ATTEMPTS = 8,
+    /* Providers of one loop. */
+    PEG_LIMIT_GATEWAY_PROVIDERS = 10000,
+    /* Calls that a provider says it is running when it comes back, and calls at once. */
+    PEG_LIMIT_GATEWAY_CREDITS = 10000,
+    /* Payloads above are parsed and checked by workers: some 100 us of a loop's time. */
+    PEG_LIMIT_GATEWAY_INLINE_BYTES = 64 << 10,
+    /* Arguments of a call: a frame must fit what stock clients take (4 MiB). */
+    PEG_LIMIT_GATEWAY_PAYLOAD_BYTES = 2 << 20,
 };
 
 #endif

@@ -77,6 +77,7 @@ struct bus_letter {
     enum bus_reason reason;
     struct bus_id id;
     uint32_t attempt;
+    bool was_claimed; /* BUS_NAK: the attempt is the sender's, and it will never start it */
     uint64_t epoch;
     int64_t deadline_ms; /* cluster time */
     struct bus_address from;
@@ -125,12 +126,24 @@ struct bus_change {
     bool is_snapshot;        /* was there when the watch began, or after a reset */
 };
 
+/* A place in the order of changes. */
+struct bus_place {
+    struct bus_place *next;
+    struct bus_place *prev;
+};
+
+/* Lies in the watcher's memory. Changes of one key that come faster than they can be told may be
+ * told as one: the last. Both functions may end any watch; neither is called before
+ * bus_map_watch() returns. */
 struct bus_watch {
     void (*on_change)(struct bus_watch *watch, const struct bus_change *change);
     /* All that was there has been told; again after a reset, when what was not told is gone. */
     void (*on_ready)(struct bus_watch *watch);
-    struct bus_watch *next; /* the rest is the bus's */
-    void *pending;
+    struct bus_place place; /* behind all that was told; the rest is the bus's */
+    struct bus_watch *next;
+    void *owner;       /* NULL: it does not watch */
+    uint64_t begun_at; /* the newest revision when it began */
+    bool is_ready;
 };
 
 #define BUS_ANY_REVISION UINT64_MAX
@@ -198,7 +211,8 @@ bool bus_is_fenced(struct bus *bus);
 void bus_send(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
               struct bus_wait *wait);
 /* Writes the register if nothing stands there. `won` also if the same value stands there, so that
- * asking again after PEG_EIO is right. A reference of `value` is taken. */
+ * asking again after PEG_EIO is right. A reference of `value` is taken. It is kept until then at
+ * least. */
 void bus_once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
               int64_t keep_until_ms, struct bus_wait *wait);
 void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
@@ -216,7 +230,9 @@ void bus_release(struct bus *bus, peg_str name);
 void bus_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait);
 
 /* Writes a key if its revision is `expected` (0: it is not there; BUS_ANY_REVISION: whatever it
- * is); value NULL removes it. Watchers of this loop hear of it before the answer comes. */
+ * is); value NULL removes it, and is `won` if it is not there. Revisions of a key grow, also over
+ * its removal; a key that is not there has 0. Watchers of this loop hear of it before the answer
+ * comes. */
 void bus_map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
                  uint64_t expected, struct bus_wait *wait);
 void bus_map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch);

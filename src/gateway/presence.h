@@ -11,6 +11,7 @@
  * not drain.
  */
 
+#include "base/buf.h"
 #include "bus/bus.h"
 #include "gateway/toolset.h"
 

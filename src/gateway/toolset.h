@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "pegboard/json.h"
 #include "pegboard/schema.h"
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_GATEWAY_H
+#define PEGBOARD_GATEWAY_H
+
+/*
+ * A gateway node inside any program: a catalog of toolsets, found by name or by words, and calls to
+ * them through one address, over gRPC.
+ *
+ *   peg_gateway_config config = {.name = "tools"};
+ *   peg_gateway *gateway;
+ *
+ *   status = peg_gateway_new(&config, &gateway, &error);      opens the store, starts the loops
+ *   status = peg_gateway_run(gateway, "127.0.0.1:9090", &error);   serves until it is stopped
+ *   gateway = peg_gateway_free(gateway);
+ *
+ * Link with libpegboard-gateway.
+ */
+
+#include <pegboard/log.h>
+#include <pegboard/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct peg_gateway peg_gateway;
+
+/* Everything is copied; each 0 or NULL means the default told in brackets. */
+typedef struct peg_gateway_config {
+    const char *name;  /* of the registry: nodes of one name on one Redis are one [registry] */
+    const char *redis; /* host:port, redis://, rediss://, unix:// [this node alone] */
+    const char *redis_password;
+    /* Where toolsets are kept; the gateway takes it over, also when peg_gateway_new() fails
+     * [in memory]. */
+    const peg_store *store;
+    int64_t ping_interval_ms;       /* [10,000] */
+    unsigned missed_ping_threshold; /* [3]: unhealthy after (threshold + 1) * interval */
+    int64_t result_mapping_ttl_ms;  /* results are kept for those who ask again [300,000] */
+    unsigned threads;               /* event loops [1] */
+    int64_t drain_ms;        /* what runs may finish for so long when it is stopped [30,000] */
+    int64_t lease_ms;        /* a provider that lost its stream may come back for [10,000] */
+    int64_t call_timeout_ms; /* of a call that names none [30,000] */
+
+    /* Who may call. Without any of these everybody on this machine may, and nobody else. */
+    const char *token_file; /* hashed bearer tokens, see pegboard-token(1) */
+    const char *tls_cert;   /* PEM, with tls_key */
+    const char *tls_key;
+    const char *tls_client_ca; /* PEM: clients need a certificate that it signed */
+    bool insecure;             /* listens beyond this machine without asking who calls */
+
+    const char *admin_addr;  /* /metrics, /healthz and Admin there too [none] */
+    const char *log_file;    /* [standard error]; opened again by peg_gateway_reload() */
+    peg_log_level log_level; /* [PEG_LOG_INFO] */
+} peg_gateway_config;
+
+/* Opens what it needs and listens nowhere. PEG_EINVAL (E_GATEWAY_CONFIG, `where` names the field),
+ * PEG_EUNSUPPORTED (E_NO_REDIS): this build knows no Redis; PEG_EIO; what the store fails with. */
+PEG_API PEG_MUST_USE peg_status peg_gateway_new(const peg_gateway_config *config,
+                                                peg_gateway **ret_gateway, peg_error *reterr);
+/* Not while it runs. */
+PEG_API peg_gateway *peg_gateway_free(peg_gateway *gateway);
+
+/*
+ * Listens and serves until peg_gateway_stop(), then drains: takes no new call, finishes what runs
+ * within drain_ms, closes. `addr` is "host:port", ":port", "unix:PATH", or NULL for
+ * "127.0.0.1:9090"; port 0 takes a free one. PEG_EINVAL (E_LISTEN_INSECURE): beyond this machine
+ * without authentication. PEG_ETIMEOUT (E_DRAIN): it served, and something did not end in time.
+ */
+PEG_API PEG_MUST_USE peg_status peg_gateway_run(peg_gateway *gateway, const char *addr,
+                                                peg_error *reterr);
+/* The two halves, for hosts with a main loop of their own. */
+PEG_API PEG_MUST_USE peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr,
+                                                   peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_gateway_drain(peg_gateway *gateway, peg_error *reterr);
+/* Any thread; async-signal-safe. Ends peg_gateway_run(). Said twice: does not wait for what runs.
+ */
+PEG_API void peg_gateway_stop(peg_gateway *gateway);
+/* Any thread: opens the log file again, reads tokens and certificates again. What cannot be read
+ * leaves the old ones in force. */
+PEG_API peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr);
+/* Where it listens, "127.0.0.1:40213"; "" before. Borrowed. */
+PEG_API const char *peg_gateway_address(const peg_gateway *gateway);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_DESK_H
+#define PEG_GATEWAY_DESK_H
+
+/*
+ * Where the calls of one loop are handled, both sides of them:
+ *
+ *   caller --gw_desk_call()--> admit -> send --letter--> claim -> provider
+ *          <----on_end-------- settle or done <--letter-- complete <-- provider
+ *
+ * The desk of the caller's loop drives a call (struct gw_call, call.h); the desk of the loop that
+ * has the provider's stream holds it (struct gw_held, holder.h). They may be the same desk, and
+ * talk by bus letters all the same. No stage reads a table of its own as if it were the truth: that
+ * is in the registers of the bus.
+ *
+ * The desk knows neither gRPC nor sockets: tests run it on a simulated bus.
+ */
+
+#include "bus/bus.h"
+#include "gateway/catalog.h"
+#include "gateway/metrics.h"
+#include "gateway/presence.h"
+#include "gateway/table.h"
+#include "gateway/terminal.h"
+
+struct gw_call;
+struct gw_join;
+struct gw_provider;
+
+/* Each 0 means the default named beside it (base/limits.h). */
+struct gw_desk_options {
+    int64_t call_timeout_ms; /* PEG_LIMIT_GATEWAY_CALL_MS: of a call that names none */
+    int64_t lease_ms;        /* PEG_LIMIT_GATEWAY_LEASE_MS: of providers, and of desks */
+    int64_t grace_ms;        /* PEG_LIMIT_GATEWAY_GRACE_MS: for a canceled call to end by itself */
+    int64_t keep_ms;  /* PEG_LIMIT_GATEWAY_KEEP_MS: terminals of named calls, after their end */
+    size_t max_calls; /* PEG_LIMIT_GATEWAY_CALLS: driven here at once */
+    size_t max_queue; /* PEG_LIMIT_GATEWAY_QUEUE: calls that wait for one provider */
+    size_t max_queue_bytes;   /* PEG_LIMIT_GATEWAY_QUEUE_BYTES: of their payloads */
+    unsigned char secret[32]; /* of the registry: makes ids of named calls unguessable */
+    /* Tests: hands calls over without asking for the right to start them. */
+    bool test_skips_claim;
+};
+
+struct gw_desk {
+    struct bus *bus;
+    unsigned number;       /* of its loop */
+    struct net_loop *loop; /* for workers; NULL in simulations: everything is done at once */
+    struct gw_desk_options options;
+    struct gw_presence *presence;
+    struct gw_snapshot *snapshot;
+    struct gw_metrics *metrics; /* NULL: nothing is counted */
+    struct peg_checker *checker;
+    bool is_draining; /* takes no new calls and providers */
+    /* what may be pending */
+    struct gw_table calls; /* driven here, by id */
+    struct gw_table joins; /* those that wait for a call of somebody else's, by id */
+    struct gw_table held;  /* at providers of this loop, by id and attempt */
+    struct gw_provider *providers;
+    size_t n_providers;
+    size_t n_joins;
+    struct net_timer renewal; /* of leases */
+    struct bus_wait lease_wait;
+    uint64_t n_claims; /* makes each claim's value its own */
+    uint64_t n_late;   /* results that came after the terminal */
+};
+
+/* `bus` is this loop's, whose events go to gw_desk_on_letter() and gw_desk_on_reset() with the desk
+ * as user; `presence` and `metrics` are its owner's. */
+peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
+                       const struct gw_desk_options *options, struct gw_presence *presence,
+                       struct gw_metrics *metrics, struct gw_desk **ret_desk, peg_error *reterr);
+/* Callers that still wait hear nothing any more: whoever owns them ends them first. */
+struct gw_desk *gw_desk_free(struct gw_desk *desk);
+void gw_desk_on_letter(void *desk, const struct bus_letter *letter);
+void gw_desk_on_reset(void *desk);
+/* A new catalog; takes a reference. */
+void gw_desk_on_snapshot(void *desk, struct gw_snapshot *snapshot);
+/* Calls driven, joined and held here. */
+size_t gw_desk_n_calls(const struct gw_desk *desk);
+
+/* ---- the caller's side -------------------------------------------------------------------- */
+
+/* What is asked for. All borrowed until gw_desk_call() returns. */
+struct gw_ask {
+    peg_str toolset;
+    peg_str tool;
+    peg_str payload;   /* JSON; empty: {} */
+    peg_str principal; /* who asks */
+    /* The identity: run_id and tool_call_id, or key. Without: the call is nobody's second. */
+    peg_str run_id;
+    peg_str tool_call_id;
+    peg_str key;
+    int64_t timeout_ms;  /* 0: the tool's, or the desk's */
+    int64_t deadline_ns; /* of bus_now_ns(); the caller gives up then. NET_NEVER: not by itself */
+    /* Fields of pegboard.v1.Call that are handed on as they are: meta, metadata, trace context, in
+     * their packed form. */
+    peg_str packed;
+};
+
+struct gw_caller;
+struct gw_caller_events {
+    /* The call has been admitted, or joined (`is_joined`): its id and its deadline are known.
+     * May be NULL. */
+    void (*on_admitted)(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
+                        bool is_joined);
+    /* A packed pegboard.v1.Output. May be NULL. */
+    void (*on_output)(struct gw_caller *caller, peg_str output);
+    /* Exactly once, last; the caller is off the desk. `outcome` GW_REFUSED: never admitted. */
+    void (*on_end)(struct gw_caller *caller, const struct gw_terminal *terminal);
+};
+
+/* One who waits; lies in its owner's memory. */
+struct gw_caller {
+    const struct gw_caller_events *events;
+    struct bus_id id;
+    bool is_joined;
+    /* the desk's */
+    struct gw_call *call;
+    struct gw_join *join;
+    struct gw_caller *next;
+    struct gw_caller *prev;
+};
+
+/* Asks. on_end may come before it returns. */
+void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller);
+/* Waits for a call of that principal's by its id: not_found if there is none (any more). */
+void gw_desk_await(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
+                   struct gw_caller *caller);
+/* The same to cancel it: on_end with GW_CANCELED and no error means that its driver was told. */
+void gw_desk_stop(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
+                  struct gw_caller *caller);
+/* The caller is gone: no event comes any more. A call that nobody else waits for is canceled. */
+void gw_caller_drop(struct gw_caller *caller);
+/* The same, and the call goes on. */
+void gw_caller_detach(struct gw_caller *caller);
+
+/* ---- the provider's side ------------------------------------------------------------------ */
+
+struct gw_handed {
+    const struct bus_id *id;
+    uint32_t attempt;
+    peg_str call;
+    int64_t timeout_ms;
+    int64_t deadline_ms;
+    struct bus_address route;
+};
+
+struct gw_provider_events {
+    /* Hands over a call: `call` is a packed pegboard.v1.Call without attempt, timeout and route. */
+    void (*hand)(void *user, const struct gw_handed *call);
+    void (*cancel)(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason);
+    /* Its result is settled: the provider may forget it. */
+    void (*ack)(void *user, const struct bus_id *id, uint32_t attempt);
+    /* May calls be handed over now? False: gw_provider_ready() will be called. */
+    bool (*is_ready)(void *user);
+    /* Another stream of the same incarnation took its place: the user ends this one, and the
+     * provider is gone when it returns. */
+    void (*replaced)(void *user);
+};
+
+struct gw_running {
+    struct bus_id id;
+    uint32_t attempt;
+    struct bus_address route;
+    peg_str tool;
+};
+
+struct gw_attach {
+    struct gw_toolset *toolset; /* takes a reference */
+    peg_str incarnation;
+    uint32_t credits;
+    const struct gw_running *running;
+    size_t n_running;
+};
+
+/* PEG_ELIMIT, PEG_ENOMEM; PEG_ESTATE (E_DRAINING). */
+peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *attach,
+                              const struct gw_provider_events *events, void *user,
+                              struct gw_provider **ret_provider, peg_error *reterr);
+/* Another definition of its toolset is in force. */
+void gw_provider_set_toolset(struct gw_provider *provider, struct gw_toolset *toolset);
+void gw_provider_ready(struct gw_provider *provider);
+void gw_provider_pong(struct gw_provider *provider);
+void gw_provider_drain(struct gw_provider *provider);
+/* Has it nothing handed over or waiting? */
+bool gw_provider_is_idle(const struct gw_provider *provider);
+/* A whole result. `response` is a packed pegboard.v1.CallToolResponse without call_id, `result` the
+ * JSON in it ("" with an error), borrowed. False: it was not handed this call. */
+bool gw_provider_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                        peg_str response, peg_str result, bool is_error);
+/* What it says is no result: the call ends with this error, which is the tool's. */
+bool gw_provider_bad_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                            const char *code, peg_str message);
+void gw_provider_output(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                        peg_str output);
+/* It will not start this call. */
+void gw_provider_nak(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                     enum bus_reason reason);
+/* Was it handed this call, and has not answered? */
+bool gw_provider_has(const struct gw_provider *provider, const struct bus_id *id, uint32_t attempt);
+/* Its stream is over. `is_done`: it said goodbye and has nothing any more; else it has lease_ms to
+ * come back, and what it was handed is neither lost nor told until then. Frees the provider. */
+void gw_provider_leave(struct gw_provider *provider, bool is_done);
+
+#endif

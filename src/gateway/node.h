@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_NODE_H
+#define PEG_GATEWAY_NODE_H
+
+/* A node: its loops, a desk on each, and what they share. Made by gateway.c; services find their
+ * desk here. */
+
+#include "gateway/desk.h"
+#include "grpc/server.h"
+
+struct gw_watches; /* watch.h */
+struct gw_journal; /* journal.h */
+struct gw_auth;    /* auth.h */
+
+struct gw_node {
+    uint64_t id;
+    char name[257]; /* of the registry */
+    const char *store_kind;
+    const char *bus_kind;
+    int64_t started_ms; /* Unix time */
+    int64_t ping_interval_ms;
+    int64_t lease_ms;
+    int64_t drain_ms;
+    struct net_loops *loops;
+    unsigned n_desks;
+    struct gw_desk **desks;         /* [i] on loop i */
+    struct gw_presence **presences; /* likewise */
+    struct gw_watches **watches;    /* likewise */
+    struct gw_catalog *catalog;
+    struct gw_metrics *metrics;
+    struct gw_journal *journal;
+    struct gw_auth *auth;
+    struct grpc_server *server;
+    atomic_bool is_draining;
+    /* Ends peg_gateway_run(), as peg_gateway_stop() does; any thread. */
+    void (*stop)(void *user);
+    void *stop_user;
+};
+
+/* The desk of the loop that a call is on. */
+struct gw_desk *gw_node_desk(const struct gw_node *node, const struct net_loop *loop);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_TABLE_H
+#define PEG_GATEWAY_TABLE_H
+
+/* Calls by id and attempt. The entries are members of what they stand for, so taking one out cannot
+ * fail, and several may have one key. */
+
+#include "base/hash.h"
+#include "bus/bus.h"
+
+struct gw_entry {
+    struct bus_id id;
+    uint32_t attempt; /* 0 where it does not matter */
+    uint64_t hash;    /* the rest is the table's */
+    struct gw_entry *next;
+};
+
+struct gw_table {
+    struct peg__hash_key key;
+    struct gw_entry **buckets;
+    size_t n_buckets; /* a power of two, or 0 */
+    size_t n;
+};
+
+void gw_table_init(struct gw_table *table);
+/* The memory of the table; its entries are others'. */
+void gw_table_free(struct gw_table *table);
+/* entry->id and entry->attempt are set. PEG_ENOMEM only. */
+peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry) PEG_MUST_USE;
+void gw_table_remove(struct gw_table *table, struct gw_entry *entry);
+/* The first one, and the next with the same key; NULL: none. */
+struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id *id,
+                               uint32_t attempt);
+struct gw_entry *gw_table_again(const struct gw_entry *entry);
+/* Any entry, or NULL if it is empty: for emptying it. */
+struct gw_entry *gw_table_any(const struct gw_table *table);
+
+#endif
