@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_CLIENT_H
+#define PEGBOARD_CLIENT_H
+
+/*
+ * Tools that live elsewhere: finds them in one or several registries (gateways), calls them, and
+ * makes them tools of a local registry. Link libpegboard-remote.
+ *
+ *   peg_client *client;
+ *   peg_client_new(&(peg_client_options){.address = "127.0.0.1:9090"}, &client, &error);
+ *   peg_client_import(client, NULL, "weather", NULL, &registry, &error);
+ *   ... a registry as any other: peg_runner, peg_registry_call(), ...
+ *   client = peg_client_unref(client);
+ *
+ * A client owns one I/O thread. Its functions wait, may be called from any thread but those of its
+ * callbacks where that is said, and from several at once. They stop when their context does; ctx
+ * may always be NULL. What they hand over is the caller's.
+ *
+ * Errors of a gateway keep its words, and have one of these codes:
+ *
+ *   E_NOT_FOUND            PEG_ENOTFOUND      no such toolset, tool or call
+ *   E_VALIDATION           PEG_ESCHEMA        the arguments, a schema, a name, a key used twice
+ *   E_SERVICE_UNAVAILABLE  PEG_EIO            nobody healthy provides it, or no gateway answers
+ *   E_OVERLOADED           PEG_ELIMIT         a queue is full: try again later
+ *   E_TIMEOUT              PEG_ETIMEOUT       a deadline passed; a call was not started
+ *   E_CANCELED             PEG_ECANCELED      a call was not started
+ *   E_OUTCOME_UNKNOWN      PEG_EIO, PEG_ETIMEOUT or PEG_ECANCELED by what happened: a call was
+ *                          started, or may have been, and its end is not known
+ *   E_PERMISSION_DENIED    PEG_EHOST          another principal's
+ *   E_UNAUTHENTICATED      PEG_EHOST          no token, or one that the gateway does not know
+ *   E_CONFLICT             PEG_ESTATE         the other kind of toolset has live providers
+ *   E_LIMIT_EXCEEDED       PEG_ELIMIT         the gateway's limit, by name
+ *   E_GATEWAY              PEG_EHOST          the gateway's own fault, or what is no gateway
+ *
+ * and of this side: PEG_EINVAL (E_CLIENT, names the field), PEG_ELIMIT (names the limit),
+ * PEG_ECANCELED (E_CANCELED) and PEG_ETIMEOUT (E_DEADLINE_EXCEEDED) of the context, PEG_ENOMEM.
+ */
+
+#include <pegboard/ctx.h>
+#include <pegboard/registry.h>
+#include <pegboard/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct peg_client peg_client;
+
+/* ---- one client ---------------------------------------------------------------------------- */
+
+/* A registry. Everything has a default, told in brackets. */
+typedef struct peg_client_registry {
+    const char *name;       /* what it is called in results and requests [its address] */
+    const char *address;    /* "host:port", "unix:/path", "ipv4:a:1,b:1" [127.0.0.1:9090] */
+    const char *token;      /* shown to the gateway with every request [none] */
+    const char *token_file; /* holds one; read again when the gateway refuses it [none] */
+    bool uses_tls;          /* on by itself if one of the next three is set */
+    const char *ca_file;    /* PEM: whom to trust [the system's roots] */
+    const char *cert_file;  /* PEM: our own certificate [none] */
+    const char *key_file;   /* PEM: its key */
+    const char *tls_host;   /* whom the certificate must name [the host of the address] */
+    /* Which toolsets of it there are for this client, NULL-terminated [all]. An exclude wins.
+     * Forms: a name, "**" (all), "p/" followed by "*" (one level below p) or "**" (any), "p*". */
+    const char *const *include;
+    const char *const *exclude;
+} peg_client_registry;
+
+/* Copied. Zero means the default, told in brackets. */
+typedef struct peg_client_options {
+    const char *address;                   /* of one plain registry, instead of the next two */
+    const peg_client_registry *registries; /* [one, with all defaults] */
+    size_t n_registries;                   /* at most 64 */
+    int64_t timeout_ms;   /* of what is no call: lists, searches, ... [10,000]; negative: none */
+    int64_t connect_ms;   /* of one attempt to connect [10,000] */
+    int64_t keepalive_ms; /* asks a silent gateway whether it lives [20,000]; negative: never */
+    /* How long peg_client_get() believes what it got [3,600,000]; negative: it asks each time. In
+     * the last fifth of it the answer is fetched again in the background. */
+    int64_t cache_ttl_ms;
+    /* How often a call with an identity is asked again when its connection is lost [4]. */
+    unsigned max_reasks;
+    const char *user_agent; /* put before ours [none] */
+    const peg_clock *clock; /* of the cache; borrowed [the system's] */
+} peg_client_options;
+
+/* Reads files and starts the thread, but does not connect: the first request does. options may be
+ * NULL. PEG_EINVAL (E_CLIENT names the field; E_TLS_CONFIG), PEG_EPARSE (E_ADDRESS), PEG_EIO (a
+ * file; no thread), PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_client_new(const peg_client_options *options,
+                                               peg_client **ret_client, peg_error *reterr);
+PEG_API peg_client *peg_client_ref(peg_client *client);
+/* The last one stops the thread: not from a callback of this client, nor while one of its
+ * functions runs. Imported tools and watches hold a reference. */
+PEG_API peg_client *peg_client_unref(peg_client *client);
+
+/* ---- toolsets ------------------------------------------------------------------------------ */
+
+typedef enum peg_health {
+    PEG_HEALTH_UNKNOWN = 0,
+    PEG_HEALTH_HEALTHY,
+    PEG_HEALTH_UNHEALTHY,
+} peg_health;
+
+/* Plain data: strings are never NULL, and borrowed from the object that it is part of. */
+typedef struct peg_toolset_info {
+    const char *registry; /* where it comes from: the name of peg_client_registry */
+    const char *name;
+    const char *description;
+    const char *version; /* "" if none */
+    const char *const *tags;
+    size_t n_tags;
+    size_t n_tools;
+    const char *registered_at; /* RFC 3339, UTC */
+    const char *owner;         /* the principal that registered it */
+    uint64_t revision;
+    bool is_direct; /* its providers read a stream on Redis */
+    peg_health health;
+    const char *health_reason; /* why it is unhealthy, for people */
+    int64_t last_pong_ms;      /* Unix time; 0: never */
+    unsigned n_providers;      /* attached now, those that drain too */
+    unsigned n_draining;
+} peg_toolset_info;
+
+/* A registry that did not answer: what the others said counts. */
+typedef struct peg_registry_failure {
+    const char *registry;
+    peg_error error;
+} peg_registry_failure;
+
+typedef struct peg_toolset_list {
+    const peg_toolset_info *items; /* by registry in the order of the options, then by name */
+    size_t len;
+    const peg_registry_failure *failures;
+    size_t n_failures;
+} peg_toolset_list;
+
+/* `registry`, here and below: the name of one, or NULL for all of them. Toolsets with all of these
+ * tags (NULL-terminated; may be NULL). Fails only if every registry that was asked has failed. */
+PEG_API PEG_MUST_USE peg_status peg_client_list(peg_client *client, peg_ctx *ctx,
+                                                const char *registry, const char *const *tags,
+                                                peg_toolset_list **ret_list, peg_error *reterr);
+PEG_API peg_toolset_list *peg_toolset_list_free(peg_toolset_list *list);
+
+/* A tool as it was registered. */
+typedef struct peg_toolset_tool {
+    const char *name;
+    const char *description;
+    const char *const *tags;
+    size_t n_tags;
+    peg_str input_schema;  /* JSON text */
+    peg_str output_schema; /* JSON text; "" if results are not checked */
+    bool is_idempotent;
+    int64_t timeout_ms; /* 0: the gateway's */
+} peg_toolset_tool;
+
+/* Shared, immutable, reference counted; any thread. */
+typedef struct peg_toolset {
+    peg_toolset_info info;
+    const char *stream_id; /* "" unless it is direct */
+    const peg_toolset_tool *tools;
+    size_t n_tools;
+    bool is_stale; /* the registry failed: this is what it said before */
+} peg_toolset;
+
+/* From the cache if it is fresh there. With several registries: the first that has it, in the order
+ * of the options. When a registry fails, what it said before counts however old it is. */
+PEG_API PEG_MUST_USE peg_status peg_client_get(peg_client *client, peg_ctx *ctx,
+                                               const char *registry, const char *toolset,
+                                               peg_toolset **ret_toolset, peg_error *reterr);
+PEG_API peg_toolset *peg_toolset_ref(peg_toolset *toolset);
+PEG_API peg_toolset *peg_toolset_unref(peg_toolset *toolset);
+/* Empties the cache. */
+PEG_API void peg_client_forget(peg_client *client);
+
+typedef struct peg_search_hit {
+    peg_toolset_info toolset;
+    double score;             /* comparable within one registry */
+    const char *const *tools; /* names of those that matched, best first */
+    size_t n_tools;
+} peg_search_hit;
+
+typedef struct peg_search_result {
+    const peg_search_hit *items; /* best first; equals by registry, then by name */
+    size_t len;
+    size_t total; /* that matched, also those beyond the limit */
+    const peg_registry_failure *failures;
+    size_t n_failures;
+} peg_search_result;
+
+/* query: 1 to 1,024 characters. limit: of hits in all; 0: 100. All registries are asked at once;
+ * fails only if every one has failed. */
+PEG_API PEG_MUST_USE peg_status peg_client_search(peg_client *client, peg_ctx *ctx,
+                                                  const char *registry, const char *query,
+                                                  const char *const *tags, size_t limit,
+                                                  peg_search_result **ret_result,
+                                                  peg_error *reterr);
+PEG_API peg_search_result *peg_search_result_free(peg_search_result *result);
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+typedef struct peg_remote_entry {
+    const char *key;
+    const char *value;
+} peg_remote_entry;
+
+typedef struct peg_remote_request {
+    const char *registry; /* NULL: with several, the first that has the toolset */
+    const char *toolset;  /* required */
+    const char *tool;     /* required */
+    peg_str args;         /* JSON text; "": {} */
+    /* run_id and tool_call_id together, or idempotency_key, which wins, are the identity of a call:
+     * asking again attaches to it, and gets what it came to. All others are for the provider. */
+    const char *run_id;
+    const char *session_id;
+    const char *turn_id;
+    const char *tool_call_id;
+    const char *parent_tool_call_id;
+    const char *idempotency_key;
+    /* 0: what the tool or the gateway has, 30 s by default. The deadline of the context holds if it
+     * is earlier; the gateway is told it, a little early, so that its word comes in time. */
+    int64_t timeout_ms;
+    const peg_remote_entry *metadata; /* handed to the provider as it is */
+    size_t n_metadata;
+    /* Trace context goes with it if ctx has one: see trace.h. */
+} peg_remote_request;
+
+typedef enum peg_remote_outcome {
+    PEG_REMOTE_RESULT = 0, /* the tool answered */
+    PEG_REMOTE_ERROR,      /* the tool ran and failed */
+    PEG_REMOTE_TIMEOUT,    /* not started in time */
+    PEG_REMOTE_CANCELED,   /* not started */
+    PEG_REMOTE_UNKNOWN,    /* started, or perhaps started; its end is not known */
+    PEG_REMOTE_REFUSED,    /* not admitted: invalid, unknown, unhealthy, overloaded, ... */
+    PEG_REMOTE_RUNNING,    /* peg_client_start(), and a peg_client_await() that has waited enough */
+} peg_remote_outcome;
+
+/* Beside a result, for the caller's program; never for its model. */
+typedef struct peg_remote_data {
+    const char *kind;
+    const char *audience;
+    peg_str data; /* JSON text */
+} peg_remote_data;
+
+/* What became of a call. Strings are never NULL, and borrowed from the result. */
+typedef struct peg_remote_result {
+    peg_remote_outcome outcome;
+    const char *call_id; /* "" if none was told */
+    peg_str json;        /* RESULT: JSON text; else "" */
+    /* All but RESULT and RUNNING: a name for programs, and a sentence for people. Of an ERROR these
+     * are the tool's own; otherwise the gateway's, such as "validation_error". */
+    const char *error_name;
+    const char *error_message;
+    peg_error error;     /* the same as an error of ours; PEG_OK of RESULT and RUNNING. An ERROR
+                          * is PEG_EHOST, E_TOOL_DOWNSTREAM_ERROR. */
+    bool was_started;    /* or may have been */
+    bool was_attached;   /* it had been asked for before */
+    int64_t retry_ms;    /* overloaded: when to try again; 0: not said */
+    int64_t deadline_ms; /* RUNNING: when it ends at the latest, Unix time; 0: not said */
+    const peg_remote_data *server_data;
+    size_t n_server_data;
+} peg_remote_result;
+
+/* Waits for what becomes of a call: whatever that is, it is a result. Fails only for what is wrong
+ * on this side: PEG_EINVAL, PEG_ELIMIT, PEG_ENOMEM. A call whose connection is lost is asked again
+ * if it has an identity; without one it is UNKNOWN, unless nothing of it was sent. When the context
+ * stops, the gateway is told, and the result is UNKNOWN, with PEG_ECANCELED or PEG_ETIMEOUT. */
+PEG_API PEG_MUST_USE peg_status peg_client_call(peg_client *client, peg_ctx *ctx,
+                                                const peg_remote_request *request,
+                                                peg_remote_result **ret_result, peg_error *reterr);
+PEG_API peg_remote_result *peg_remote_result_free(peg_remote_result *result);
+/* PEG_OK if it is a RESULT or RUNNING, else its error. */
+PEG_API peg_status peg_remote_result_check(const peg_remote_result *result, peg_error *reterr);
+/* "result", "error", "timeout", "canceled", "outcome_unknown", "refused", "running"; static. */
+PEG_API const char *peg_remote_outcome_name(peg_remote_outcome outcome);
+
+/* The same; on_output is called on this thread with what the tool says meanwhile (stream: such as
+ * "stdout"), and may use the client. Asked again, a call may leave out what it said in between. */
+typedef void (*peg_remote_output_fn)(peg_str stream, peg_str delta, void *user);
+PEG_API PEG_MUST_USE peg_status peg_client_call_stream(peg_client *client, peg_ctx *ctx,
+                                                       const peg_remote_request *request,
+                                                       peg_remote_output_fn on_output, void *user,
+                                                       peg_remote_result **ret_result,
+                                                       peg_error *reterr);
+
+/* For long calls: starts one (RUNNING, with its call_id), whose end is asked for below. */
+PEG_API PEG_MUST_USE peg_status peg_client_start(peg_client *client, peg_ctx *ctx,
+                                                 const peg_remote_request *request,
+                                                 peg_remote_result **ret_result, peg_error *reterr);
+/* Waits wait_ms, or until the end if it is negative; then the call is still RUNNING. The call goes
+ * on whatever becomes of the wait: PEG_ECANCELED and PEG_ETIMEOUT are the context's, and a gateway
+ * that cannot be reached fails it with its code. registry NULL: the only one. */
+PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ctx,
+                                                 const char *registry, const char *call_id,
+                                                 int64_t wait_ms, peg_remote_result **ret_result,
+                                                 peg_error *reterr);
+/* Asks for its end; what it came to, peg_client_await() tells. */
+PEG_API PEG_MUST_USE peg_status peg_client_cancel(peg_client *client, peg_ctx *ctx,
+                                                  const char *registry, const char *call_id,
+                                                  peg_error *reterr);
+
+/* ---- watching ------------------------------------------------------------------------------ */
+
+typedef enum peg_watch_kind {
+    PEG_WATCH_PRESENT = 0, /* was there when the watch began, or began again */
+    PEG_WATCH_READY,       /* all that was there has been told; no toolset */
+    PEG_WATCH_REGISTERED,
+    PEG_WATCH_CHANGED,      /* registered again with other contents */
+    PEG_WATCH_UNREGISTERED, /* only its name and registry are set */
+    PEG_WATCH_HEALTH,       /* its health, or who provides it */
+    /* The connection is lost, or this reader was too slow: a new snapshot (PRESENT..., READY) will
+     * come; what it does not name is gone. `error` says why. No toolset. */
+    PEG_WATCH_LOST,
+} peg_watch_kind;
+
+typedef struct peg_watch_event {
+    peg_watch_kind kind;
+    const char *registry;
+    const peg_toolset_info *toolset; /* NULL where there is none */
+    const peg_error *error;          /* LOST, else NULL */
+} peg_watch_event;
+
+/* On a thread of the watch, one at a time; everything is borrowed until it returns. It may use the
+ * client, but not free the watch. */
+typedef void (*peg_watch_fn)(const peg_watch_event *event, void *user);
+
+typedef struct peg_watch_options {
+    const char *registry;    /* [all: one thread for each] */
+    const char *const *tags; /* only toolsets that have all of them, NULL-terminated [all] */
+    bool changes_only;       /* leave out what is there at the beginning; not after LOST */
+} peg_watch_options;
+
+typedef struct peg_watch peg_watch;
+
+/* Begins at once, and goes on until it is freed: connections that break or cannot be made are
+ * made again, with a growing pause. With several registries fn may be called by several threads,
+ * one for each. options may be NULL. */
+PEG_API PEG_MUST_USE peg_status peg_client_watch(peg_client *client,
+                                                 const peg_watch_options *options, peg_watch_fn fn,
+                                                 void *user, peg_watch **ret_watch,
+                                                 peg_error *reterr);
+/* When it returns, fn is not running and will not be called. Not from fn. */
+PEG_API peg_watch *peg_watch_free(peg_watch *watch);
+/* "present", "ready", "registered", "changed", "unregistered", "health", "lost"; static. */
+PEG_API const char *peg_watch_kind_name(peg_watch_kind kind);
+
+/* ---- offering and removing: registry NULL means the only one -------------------------------- */
+
+typedef struct peg_toolset_def {
+    const char *name;              /* [A-Za-z0-9_.:/-]{1,256} */
+    const char *description;       /* may be NULL, and so may all below */
+    const char *version;           /* such as "1.2.0" */
+    const char *const *tags;       /* NULL-terminated */
+    const peg_toolset_tool *tools; /* name, description and input_schema are required */
+    size_t n_tools;
+    bool is_direct;
+} peg_toolset_def;
+
+/* When it returns, the toolset outlives the gateway. ret_stream_id (may be NULL): freed with
+ * peg_free(). Providers do this by themselves. */
+PEG_API PEG_MUST_USE peg_status peg_client_register(peg_client *client, peg_ctx *ctx,
+                                                    const char *registry,
+                                                    const peg_toolset_def *def,
+                                                    char **ret_stream_id, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_client_unregister(peg_client *client, peg_ctx *ctx,
+                                                      const char *registry, const char *toolset,
+                                                      peg_error *reterr);
+
+/* ---- for whoever runs a gateway ------------------------------------------------------------- */
+
+typedef struct peg_remote_outcomes {
+    uint64_t n_result;
+    uint64_t n_error;
+    uint64_t n_timeout;
+    uint64_t n_canceled;
+    uint64_t n_unknown;
+    uint64_t n_refused;
+} peg_remote_outcomes;
+
+typedef struct peg_toolset_status {
+    peg_toolset_info toolset;
+    unsigned n_in_flight;
+    unsigned n_queued;
+    peg_remote_outcomes outcomes; /* since the node started */
+    double calls_per_s;           /* over the last ten seconds */
+    double p50_ms;
+    double p99_ms;
+} peg_toolset_status;
+
+typedef struct peg_node_status {
+    const char *registry; /* of peg_client_registry */
+    const char *node_id;
+    const char *registry_name; /* the gateway's own */
+    const char *version;
+    const char *address;
+    const char *bus;    /* "local", "redis" */
+    const char *store;  /* "memory", "sqlite", ... */
+    int64_t started_ms; /* Unix time */
+    bool is_draining;
+    unsigned n_threads;
+    unsigned n_toolsets;
+    unsigned n_healthy;
+    unsigned n_providers;
+    unsigned n_in_flight;
+    unsigned n_queued;
+    uint64_t n_connections;
+    uint64_t n_late_results;
+    uint64_t memory_bytes;
+    double calls_per_s;
+    peg_remote_outcomes outcomes;
+    const peg_toolset_status *toolsets; /* by name */
+    size_t n_toolset_statuses;
+} peg_node_status;
+
+/* Of the node that answers. Gateways tell it to this machine and to client certificates only. */
+PEG_API PEG_MUST_USE peg_status peg_client_status(peg_client *client, peg_ctx *ctx,
+                                                  const char *registry, bool with_toolsets,
+                                                  peg_node_status **ret_status, peg_error *reterr);
+PEG_API peg_node_status *peg_node_status_free(peg_node_status *status);
+
+/* ---- remote tools as local ones ------------------------------------------------------------- */
+
+typedef struct peg_import_options {
+    const char *registry; /* [all] */
+    const char *prefix;   /* put before the name of each tool [""] */
+    bool qualifies;       /* names are "<toolset>.<tool>", behind the prefix */
+    bool trusted;         /* as of peg_tool_def */
+    bool inline_result;   /* as of peg_tool_def */
+    /* What a tool says while it runs becomes PEG_EVENT_LOG events of the call's context: kind
+     * "tool_output", the payload {"tool", "call_id", "stream"}. */
+    bool with_output;
+    int64_t timeout_ms; /* of tools that have none of their own [the run's] */
+} peg_import_options;
+
+/*
+ * A new registry with the tools of one toolset, or of all that a glob names (forms as in
+ * peg_client_registry). Their handlers call through the client, of which each tool holds a
+ * reference: schemas as given, arguments as sent, the deadline and cancellation of the call, its
+ * server-data, its trace context.
+ * The identity of a call is the run_id (else the turn_id) of its context and the key of its record,
+ * so that one that is resumed, or whose connection broke, attaches to what was started. A further
+ * attempt after a failure that is known is a call of its own.
+ * PEG_ENOTFOUND (E_NOT_FOUND): nothing has that name; PEG_EEXISTS (E_TOOL_ALREADY_REGISTERED): two
+ * tools of one name: set qualifies or prefix; PEG_EINVAL as peg_tool_new(), with the name.
+ */
+PEG_API PEG_MUST_USE peg_status peg_client_import(peg_client *client, peg_ctx *ctx,
+                                                  const char *toolset,
+                                                  const peg_import_options *options,
+                                                  peg_registry **ret_registry, peg_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
