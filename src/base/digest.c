@@ -4,6 +4,7 @@
 
 #include <endian.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -21,6 +22,13 @@ bool peg__sha256(peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES])
 {
     pthread_once(&sha256_once, fetch_sha256);
     return sha256 && EVP_Digest(bytes.ptr, bytes.len, ret_digest, NULL, sha256, NULL) == 1;
+}
+
+bool peg__hmac_sha256(peg_str key, peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES])
+{
+    pthread_once(&sha256_once, fetch_sha256);
+    return sha256 && HMAC(sha256, key.ptr, (int)key.len, (const unsigned char *)bytes.ptr,
+                          bytes.len, ret_digest, NULL);
 }
 
 /* Four bytes at once: each nibble goes into a byte of its own, then all eight become digits. */

@@ -16,6 +16,7 @@
  * The desk knows neither gRPC nor sockets: tests run it on a simulated bus.
  */
 
+#include "base/buf.h"
 #include "bus/bus.h"
 #include "gateway/catalog.h"
 #include "gateway/metrics.h"
@@ -24,7 +25,6 @@
 #include "gateway/terminal.h"
 
 struct gw_call;
-struct gw_join;
 struct gw_provider;
 
 /* Each 0 means the default named beside it (base/limits.h). */
@@ -52,16 +52,22 @@ struct gw_desk {
     struct peg_checker *checker;
     bool is_draining; /* takes no new calls and providers */
     /* what may be pending */
-    struct gw_table calls; /* driven here, by id */
-    struct gw_table joins; /* those that wait for a call of somebody else's, by id */
-    struct gw_table held;  /* at providers of this loop, by id and attempt */
+    struct gw_table calls; /* driven here, or joined: several may have one id */
+    struct gw_call *first_call;
+    size_t n_calls;
+    struct gw_table held;         /* at providers of this loop, by id and attempt */
+    struct gw_table incarnations; /* of the providers below */
     struct gw_provider *providers;
     size_t n_providers;
-    size_t n_joins;
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
-    uint64_t n_claims; /* makes each claim's value its own */
-    uint64_t n_late;   /* results that came after the terminal */
+    uint64_t n_marks;          /* makes each value that this desk writes its own */
+    uint64_t dice;             /* for picking one of two */
+    unsigned char random[512]; /* for ids; used from the front */
+    size_t n_random;           /* of these left */
+    struct peg_json_doc *doc;  /* payloads are read into it */
+    struct peg__buf text;      /* words that are being made */
+    uint64_t n_late;           /* results that came after the terminal */
 };
 
 /* `bus` is this loop's, whose events go to gw_desk_on_letter() and gw_desk_on_reset() with the desk
@@ -116,7 +122,6 @@ struct gw_caller {
     bool is_joined;
     /* the desk's */
     struct gw_call *call;
-    struct gw_join *join;
     struct gw_caller *next;
     struct gw_caller *prev;
 };

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_CALL_H
+#define PEG_GATEWAY_CALL_H
+
+/*
+ * A call at the desk of its caller: driven from there, or joined, if somebody else drives it. What
+ * may be pending for it is all in this struct, and gw_call_drop() is right in any state.
+ *
+ *              admit.c          send.c           settle.c
+ *   CHECKING -> NAMING -> SENT <--------> REVOKING -> GRACE -> ENDING -> (gone)
+ *                  |                                             ^
+ *                  +-> JOINED (join.c) --------------------------+
+ *
+ * A terminal that is found in its register ends it in any step.
+ */
+
+#include "gateway/desk.h"
+
+enum gw_step {
+    GW_CHECKING, /* a worker reads its payload */
+    GW_NAMING,   /* asks to be the one that decides about this identity */
+    GW_JOINED,   /* somebody else decides */
+    GW_SENT,     /* a provider was asked to run it */
+    GW_REVOKING, /* takes the right to start it back */
+    GW_GRACE,    /* canceled, but it runs: its provider may end it */
+    GW_ENDING,   /* writes a terminal of its own */
+};
+
+enum gw_look { GW_LOOK_NOT, GW_LOOK_TERMINAL, GW_LOOK_OWNER, GW_LOOK_LEASE, GW_LOOK_AGAIN };
+
+struct gw_call {
+    struct gw_entry entry; /* its id; the first member */
+    struct gw_desk *desk;
+    struct gw_call *next; /* the desk's list */
+    struct gw_call *prev;
+    enum gw_step step;
+    struct gw_caller *callers;
+    bool is_detached; /* goes on without callers */
+    bool is_stopping; /* canceled or late, whatever else happens */
+
+    /* what is asked for; no tool: whoever only awaits it does not know */
+    struct gw_toolset *toolset;
+    const struct gw_tool *tool;
+    struct peg__blob *request; /* a packed pegboard.v1.Call, see gw_provider_events */
+    peg_str payload;           /* in it */
+    struct peg__blob *named;   /* what it writes, or has read, as 'c' */
+    unsigned char digest[32];  /* of what is asked for */
+    int64_t begun_ns;
+    int64_t deadline_ms;
+    int64_t deadline_ns;
+    struct gw_toolset_meter *meter;
+
+    /* the attempt that is current; 0: none yet */
+    uint32_t attempt;
+    unsigned n_sent;     /* letters with it */
+    uint64_t sent_epoch; /* of the first of them */
+    char incarnation[65];
+    struct bus_address holder;
+    uint64_t refused_by[8]; /* hashes of incarnations that did not take it */
+    unsigned n_refused;
+    enum bus_reason refusal; /* the last one's */
+    unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
+
+    /* joined */
+    struct bus_address driver;
+    uint64_t named_epoch;
+    uint32_t walk; /* attempt that is looked at, to take it over */
+
+    /* what may be pending */
+    enum bus_reason ending;     /* why it is being ended; BUS_NO_REASON: it is not */
+    struct peg__blob *terminal; /* ENDING: to be written */
+    struct bus_wait wait;       /* of the step */
+    struct bus_wait look;       /* of looking after it */
+    enum gw_look looking;
+    bool must_look;
+    unsigned n_looks;
+    struct bus_wait post; /* was the letter received? */
+    struct net_timer deadline;
+    struct net_timer again; /* looks, or tries once more */
+    struct gw_check *check;
+};
+
+/* ---- call.c: its life ---- */
+
+struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id);
+void gw_call_drop(struct gw_call *call);
+struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n);
+int64_t gw_call_keep_until(const struct gw_call *call);
+bool gw_call_is_keyed(const struct gw_call *call);
+void gw_call_add_caller(struct gw_call *call, struct gw_caller *caller);
+void gw_call_take_caller(struct gw_caller *caller);
+void gw_call_tell_admitted(struct gw_call *call, bool is_joined);
+/* Tells every caller what the register holds, and is gone. */
+void gw_call_end(struct gw_call *call, struct peg__blob *terminal);
+/* Tells every caller that it is not admitted, or not waited for any longer, and is gone. */
+void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message,
+                    int64_t retry_after_ms);
+/* A value that nobody else writes: "incarnation 9f86d081884c7d65.0 17". */
+struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who);
+/* Whose mark it is: its first word, or "" for one that is none; and the address in it. */
+peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_address);
+#define GW_REVOKED "revoked"
+
+/* ---- admit.c: known, valid, healthy, named ---- */
+
+void gw_admit_checked(struct gw_call *call);
+
+/* ---- check.c: payloads against schemas ---- */
+
+/* Does the JSON text fit? PEG_OK; PEG_ESCHEMA, PEG_EPARSE, PEG_ELIMIT with words in desk->text; */
+peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json);
+/* The same on a worker for what is large; `done` comes on the loop, `words` borrowed. NULL: no
+ * memory, and `done` will not come. */
+struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct peg__blob *keep,
+                                peg_str json,
+                                void (*done)(void *user, peg_status status, peg_str words),
+                                void *user);
+/* `done` does not come any more. */
+void gw_check_forget(struct gw_check *check);
+
+/* ---- send.c ---- */
+
+/* To the best provider, as the next attempt; refuses or ends the call if there is none. */
+void gw_send(struct gw_call *call);
+/* The same attempt once more. */
+void gw_send_again(struct gw_call *call);
+/* Whoever was asked does not run it, and it is proven: somebody else may. */
+void gw_send_elsewhere(struct gw_call *call);
+void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter);
+
+/* ---- settle.c: whatever does not complete by itself ---- */
+
+void gw_settle_on_deadline(struct net_timer *timer);
+/* reason: BUS_CANCELED, BUS_DEADLINE. */
+void gw_settle(struct gw_call *call, enum bus_reason reason);
+/* Writes this terminal, and tells what stands then. */
+void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal);
+/* The attempt is proven not to have started, while the call is being ended. */
+void gw_settle_unstarted(struct gw_call *call);
+void gw_settle_unknown(struct gw_call *call, const char *why);
+
+/* ---- look.c: hints get lost, registers do not ---- */
+
+void gw_look_soon(struct gw_call *call);
+void gw_look_now(struct gw_call *call);
+void gw_look_on_timer(struct net_timer *timer);
+void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
+
+/* ---- join.c ---- */
+
+/* Another call has this identity: 'c' tells whose. */
+void gw_join(struct gw_call *call, struct peg__blob *named, uint64_t epoch);
+/* Its driver seems to be gone. */
+void gw_join_take_over(struct gw_call *call);
+
+/* ---- done.c: what holders tell drivers and joiners ---- */
+
+void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
+
+/* What 'c' holds. */
+struct gw_named {
+    unsigned char digest[32];
+    struct bus_address driver;
+    int64_t deadline_ms;
+    uint64_t epoch;
+    peg_str principal; /* borrowed */
+};
+bool gw_named_read(const struct peg__blob *blob, struct gw_named *ret_named);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/terminal.h"
+
+#include <string.h>
+
+/* The register's bytes: this head, the message, the response. */
+struct head {
+    uint8_t version;
+    uint8_t outcome;
+    uint8_t error;
+    uint8_t was_started;
+    uint32_t message_len;
+    int64_t retry_after_ms;
+};
+
+enum { VERSION = 1 };
+
+struct peg__blob *gw_terminal_write(const struct gw_terminal *terminal)
+{
+    const struct head head = {
+        .version = VERSION,
+        .outcome = (uint8_t)terminal->outcome,
+        .error = (uint8_t)terminal->error,
+        .was_started = terminal->was_started,
+        .message_len = (uint32_t)terminal->message.len,
+        .retry_after_ms = terminal->retry_after_ms,
+    };
+    struct peg__blob *blob =
+        peg__blob_new(sizeof(head) + terminal->message.len + terminal->response.len);
+
+    if (!blob)
+        return NULL;
+    memcpy(blob->bytes, &head, sizeof(head));
+    if (terminal->message.len)
+        memcpy(blob->bytes + sizeof(head), terminal->message.ptr, terminal->message.len);
+    if (terminal->response.len)
+        memcpy(blob->bytes + sizeof(head) + terminal->message.len, terminal->response.ptr,
+               terminal->response.len);
+    return blob;
+}
+
+bool gw_terminal_read(const struct peg__blob *blob, struct gw_terminal *ret_terminal)
+{
+    struct head head;
+
+    if (!blob || blob->len < sizeof(head))
+        return false;
+    memcpy(&head, blob->bytes, sizeof(head));
+    if (head.version != VERSION || head.outcome >= GW_REFUSED || head.error >= WIRE_N_ERRORS ||
+        head.message_len > blob->len - sizeof(head))
+        return false;
+    *ret_terminal = (struct gw_terminal){
+        .outcome = (enum gw_outcome)head.outcome,
+        .error = (enum wire_error)head.error,
+        .message = {blob->bytes + sizeof(head), head.message_len},
+        .was_started = head.was_started,
+        .retry_after_ms = head.retry_after_ms,
+        .response = {blob->bytes + sizeof(head) + head.message_len,
+                     blob->len - sizeof(head) - head.message_len},
+    };
+    return true;
+}

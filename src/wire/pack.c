@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wire/pack.h"
+
+static bool take_varint(peg_str *rest, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    for (unsigned i = 0; i < WIRE_MAX_VARINT && i < rest->len; i++) {
+        const uint8_t byte = (uint8_t)rest->ptr[i];
+
+        value |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *ret_value = value;
+            rest->ptr += i + 1;
+            rest->len -= i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool skip(peg_str *rest, uint64_t n)
+{
+    if (n > rest->len)
+        return false;
+    rest->ptr += n;
+    rest->len -= n;
+    return true;
+}
+
+/* Takes one field; *ret_bytes is its contents if it holds bytes, and left alone otherwise. */
+static bool take_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
+{
+    uint64_t value;
+
+    if (!take_varint(rest, ret_tag))
+        return false;
+    switch (*ret_tag & 7) {
+    case 0:
+        return take_varint(rest, &value);
+    case 1:
+        return skip(rest, 8);
+    case 2:
+        if (!take_varint(rest, &value) || value > rest->len)
+            return false;
+        *ret_bytes = (peg_str){rest->ptr, (size_t)value};
+        return skip(rest, value);
+    case 5:
+        return skip(rest, 4);
+    default:
+        return false;
+    }
+}
+
+peg_str wire_find_bytes(peg_str message, unsigned field)
+{
+    const uint64_t wanted = (uint64_t)field << 3 | 2;
+    peg_str found = {NULL, 0};
+    peg_str bytes = {NULL, 0};
+    uint64_t tag;
+
+    while (message.len && take_field(&message, &tag, &bytes))
+        if (tag == wanted)
+            found = bytes;
+    return found;
+}

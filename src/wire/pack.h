@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_WIRE_PACK_H
+#define PEG_WIRE_PACK_H
+
+/*
+ * Fields of a protobuf message by hand. Packed messages can be joined: the fields of the second
+ * add to those of the first. So a call or a result is packed once, and whoever passes it on puts
+ * his own fields behind it without taking it apart.
+ */
+
+#include <string.h>
+
+#include "pegboard/common.h"
+
+enum { WIRE_MAX_VARINT = 10, WIRE_MAX_TAG = 2 };
+
+static inline size_t wire_varint_size(uint64_t value)
+{
+    size_t n = 1;
+
+    for (; value > 0x7f; value >>= 7)
+        n++;
+    return n;
+}
+
+static inline char *wire_put_varint(char *at, uint64_t value)
+{
+    for (; value > 0x7f; value >>= 7)
+        *at++ = (char)(value | 0x80);
+    *at++ = (char)value;
+    return at;
+}
+
+/* A field with bytes, a string or a message in it; fields 1 to 15 have one byte of tag. An empty one
+ * is left out, as proto3 does. */
+static inline size_t wire_bytes_size(peg_str bytes)
+{
+    return bytes.len ? 1 + wire_varint_size(bytes.len) + bytes.len : 0;
+}
+
+static inline char *wire_put_bytes(char *at, unsigned field, peg_str bytes)
+{
+    if (!bytes.len)
+        return at;
+    *at++ = (char)(field << 3 | 2);
+    at = wire_put_varint(at, bytes.len);
+    memcpy(at, bytes.ptr, bytes.len);
+    return at + bytes.len;
+}
+
+static inline size_t wire_number_size(uint64_t value)
+{
+    return value ? 1 + wire_varint_size(value) : 0;
+}
+
+static inline char *wire_put_number(char *at, unsigned field, uint64_t value)
+{
+    if (!value)
+        return at;
+    *at++ = (char)(field << 3);
+    return wire_put_varint(at, value);
+}
+
+/* The last field with this number that holds bytes, in a message that is well formed or not: what
+ * cannot be read ends the search. {NULL, 0}: none. */
+peg_str wire_find_bytes(peg_str message, unsigned field);
+
+#endif
