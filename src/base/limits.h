@@ -412,11 +412,11 @@ enum {
     PEG_LIMIT_GRPC_HEALTH_LISTED = 100,
 
     /* Names in a store: toolsets have at most 256 bytes of them, hosts may have longer ones. */
-    PEG_LIMIT_STORE_NAME_BYTES = 1024,
+    PEG_LIMIT_GATEWAY_STORE_NAME_BYTES = 1024,
     /* A record: 10,000 tools of some KiB each. */
-    PEG_LIMIT_STORE_BODY_BYTES = 64 << 20,
+    PEG_LIMIT_GATEWAY_STORE_BODY_BYTES = 64 << 20,
     /* Records of a store in memory, tombstones too. */
-    PEG_LIMIT_STORE_RECORDS = 1000000,
+    PEG_LIMIT_GATEWAY_STORE_RECORDS = 1000000,
 
     /* ---- gateway ---- */
     /* A call that names no time of its own; what the reference gateway waits. */
@@ -444,6 +444,74 @@ enum {
     PEG_LIMIT_GATEWAY_INLINE_BYTES = 64 << 10,
     /* Arguments of a call: a frame must fit what stock clients take (4 MiB). */
     PEG_LIMIT_GATEWAY_PAYLOAD_BYTES = 2 << 20,
+    /* Ids of others (run_id, tool_call_id), tags: what the reference takes. */
+    PEG_LIMIT_GATEWAY_ID_BYTES = 256,
+    /* Of one toolset or tool, or of one question. */
+    PEG_LIMIT_GATEWAY_TAGS = 64,
+    /* A result: what waits on one stream (PEG_LIMIT_GRPC_SEND_BYTES), in frames that let others
+     * between them. */
+    PEG_LIMIT_GATEWAY_RESULT_BYTES = 8 << 20,
+    PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 << 10,
+
+    /* The catalog of a gateway. What is registered at once comes in one message of 4 MiB. */
+    PEG_LIMIT_GATEWAY_TOOLSETS = 100000,
+    PEG_LIMIT_GATEWAY_TOOLS = 10000,
+    PEG_LIMIT_GATEWAY_TOOLSET_BYTES = 4 << 20,
+    /* In characters, of toolsets and tools: what goa-ai takes. */
+    PEG_LIMIT_GATEWAY_DESCRIPTION = 4096,
+    /* Compiled schemas, over all toolsets: some 4,000 of them. Those that were not used for longest
+     * are compiled again when they are needed, in some 15 us each. */
+    PEG_LIMIT_GATEWAY_COMPILED_BYTES = 16 << 20,
+    /* Texts of schemas, which equal ones share. */
+    PEG_LIMIT_GATEWAY_SCHEMAS = 2000000,
+
+    /* Providers. Handlers at once: threads, whose stacks cost address space and not much else. */
+    PEG_LIMIT_REMOTE_CONCURRENCY = 256,
+    /* Calls that one provider has at once, those that wait too: what a Hello may ask for. */
+    PEG_LIMIT_REMOTE_CREDITS = 10000,
+    /* Of those that run on the loop: they are over as soon as they have come. */
+    PEG_LIMIT_REMOTE_INLINE_CREDITS = 1000,
+    /* A frame of a result or a delta: what the protocol allows. */
+    PEG_LIMIT_REMOTE_CHUNK_BYTES = 64 << 10,
+    /* A result as JSON text: what the gateway takes. */
+    PEG_LIMIT_REMOTE_RESULT_BYTES = 8 << 20,
+    /* Deltas of one provider that wait for its loop. */
+    PEG_LIMIT_REMOTE_DELTA_BYTES = 1 << 20,
+    PEG_LIMIT_REMOTE_STREAM_NAME_BYTES = 128,
+    /* Entries that a caller sends along. */
+    PEG_LIMIT_REMOTE_METADATA = 256,
+    /* Calls that were acknowledged last: one that comes again is not started again. */
+    PEG_LIMIT_REMOTE_RECENT = 1024,
+    /* For Welcome, and for the end of a stream on which everything was said. */
+    PEG_LIMIT_REMOTE_WELCOME_MS = 20000,
+    PEG_LIMIT_REMOTE_CLOSE_MS = 2000,
+    /* A provider without calls that leaves: a call may be on its way to it. */
+    PEG_LIMIT_REMOTE_QUIET_MS = 50,
+    PEG_LIMIT_REMOTE_DRAIN_MS = 30000,
+    /* A gateway that starts again is back within a second or two. */
+    PEG_LIMIT_REMOTE_BACKOFF_MS = 500,
+    PEG_LIMIT_REMOTE_BACKOFF_MAX_MS = 15000,
+    /* A connection without a word is asked whether it lives. */
+    PEG_LIMIT_REMOTE_KEEPALIVE_MS = 20000,
+
+    /* Registers of calls that are in flight or kept for whoever asks again, over all loops, and
+     * their bytes: what their memory may take beside that of calls. A register alone takes some
+     * 150 bytes. */
+    PEG_LIMIT_BUS_REGISTERS = 1000000,
+    PEG_LIMIT_BUS_REGISTER_BYTES = 256 << 20,
+    /* Ended ones whose memory is kept for the next: those of some 1,000 calls. */
+    PEG_LIMIT_BUS_SPARE_REGISTERS = 4096,
+    /* Removed in one round of a loop when their time is over: below 1 ms. */
+    PEG_LIMIT_BUS_SWEEP = 2048,
+    /* Names that are alive: providers and nodes. */
+    PEG_LIMIT_BUS_LEASES = 100000,
+    /* Keys of one map, and bytes of their values: every toolset that there can be. */
+    PEG_LIMIT_BUS_MAP_KEYS = 200000,
+    PEG_LIMIT_BUS_MAP_BYTES = 256 << 20,
+    /* Letters to a loop by itself that are delivered in one pass, and ended ones whose memory it
+     * keeps. */
+    PEG_LIMIT_BUS_LETTERS_A_PASS = 1000,
+    PEG_LIMIT_BUS_SPARE_LETTERS = 256,
 };
 
 #endif

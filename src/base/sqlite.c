@@ -51,6 +51,14 @@ static peg_status explain(int rc, const char *words, peg_error *reterr)
     }
 }
 
+/* SQLite adds words to these only about the schema, behind "malformed". */
+bool peg__sqlite_is_damage(const peg_error *error)
+{
+    return strcmp(error->message, sqlite3_errstr(SQLITE_CORRUPT)) == 0 ||
+           strcmp(error->message, sqlite3_errstr(SQLITE_NOTADB)) == 0 ||
+           strncmp(error->message, "malformed", strlen("malformed")) == 0;
+}
+
 static peg_status check(sqlite3 *handle, int rc, peg_error *reterr)
 {
     return rc == SQLITE_OK ? PEG_OK : explain(rc, sqlite3_errmsg(handle), reterr);

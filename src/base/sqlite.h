@@ -21,6 +21,9 @@
  *   PEG_ELIMIT     E_SQLITE_TOO_BIG: a value or row is longer than a limit
  *   PEG_EIO        E_SQLITE: anything else, syntax errors included
  *
+ * Damage among them (a file that is no database, or no longer a whole one) can be told apart:
+ * peg__sqlite_is_damage().
+ *
  * Threads: a connection and its statements are used by one thread at a time; interrupting is for
  * any thread. SQLite's own allocations are not ours, so no test makes them fail.
  */
@@ -29,6 +32,9 @@
 
 struct peg__sqlite;      /* a connection; owned */
 struct peg__sqlite_stmt; /* a statement; owned, dies before its connection */
+
+/* Was that error, as it came from here, about a damaged file? */
+bool peg__sqlite_is_damage(const peg_error *error);
 
 /* ---- connections ----------------------------------------------------------------- */
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "store/record.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+/* Of a name that may be long, in a message. */
+enum { SHOWN = 64 };
+
+static peg_str shown(peg_str name)
+{
+    return name.len <= SHOWN ? name : peg__strn(name.ptr, peg__utf8_cut(name.ptr, SHOWN));
+}
+
+peg_status store_check_record(const peg_store_record *record, peg_error *reterr)
+{
+    if (record->name.len == 0)
+        return peg__fail(reterr, PEG_EINVAL, "E_STORE_RECORD",
+                         "a record in a store needs a name: set record.name");
+    if (record->name.len > PEG_LIMIT_GATEWAY_STORE_NAME_BYTES)
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_STORE_RECORD",
+            "the name '%.*s...' has %zu bytes, more than PEG_LIMIT_GATEWAY_STORE_NAME_BYTES "
+            "(%d): choose a shorter one",
+            PEG_ARG(shown(record->name)), record->name.len, PEG_LIMIT_GATEWAY_STORE_NAME_BYTES);
+    if (!record->is_removed && record->body.len > PEG_LIMIT_GATEWAY_STORE_BODY_BYTES)
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_STORE_RECORD",
+            "the record '%.*s' has %zu bytes, more than PEG_LIMIT_GATEWAY_STORE_BODY_BYTES "
+            "(%d): make it of fewer or smaller tools",
+            PEG_ARG(shown(record->name)), record->body.len, PEG_LIMIT_GATEWAY_STORE_BODY_BYTES);
+    return PEG_OK;
+}
+
+peg_status store_check_revision(const peg_store_record *record, uint64_t standing,
+                                peg_error *reterr)
+{
+    if (record->revision > standing)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_ESTATE, "E_STORE_REVISION",
+                     "revision %" PRIu64 " of '%.*s' stands in the store, so revision %" PRIu64
+                     " is not kept: read the record again and give the change a greater one",
+                     standing, PEG_ARG(shown(record->name)), record->revision);
+}
