@@ -150,6 +150,7 @@ struct bus_watch {
 
 /* ---- what the owner of a loop hears ---- */
 
+/* Both are needed; a bus that nobody listens to loses its letters. */
 struct bus_events {
     /* Borrowed until it returns. */
     void (*on_letter)(void *user, const struct bus_letter *letter);
@@ -192,6 +193,9 @@ struct bus {
     struct bus_events events;
     void *user;
 };
+
+/* The owner of the loop, which is made after its bus, listens from here on. */
+void bus_listen(struct bus *bus, const struct bus_events *events, void *user);
 
 /* Monotonic; the same for all of a round. */
 int64_t bus_now_ns(struct bus *bus);

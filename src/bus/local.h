@@ -18,9 +18,9 @@ struct bus_local_hub;
 peg_status bus_local_hub_new(uint64_t node, struct bus_local_hub **ret_hub, peg_error *reterr);
 struct bus_local_hub *bus_local_hub_free(struct bus_local_hub *hub);
 
-/* The bus of one loop. On that loop, or before it runs; so is bus_free(). */
+/* The bus of one loop. On that loop, or while it does not run; so is bus_free(), which comes before
+ * net_loop_free(). PEG_EINVAL, PEG_EEXISTS (E_BUS_NUMBER). */
 peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint32_t number,
-                         const struct bus_events *events, void *user, struct bus **ret_bus,
-                         peg_error *reterr);
+                         struct bus **ret_bus, peg_error *reterr);
 
 #endif

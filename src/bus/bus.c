@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is alike for every kind of bus: addresses, ids, and whom a question goes to. */
+
+#include "bus/bus.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* ---- addresses ----------------------------------------------------------------------------- */
+
+enum { NODE_DIGITS = 16, LOOP_DIGITS = 10 };
+
+void bus_address_print(struct bus_address address, char ret_text[BUS_ADDRESS_TEXT])
+{
+    snprintf(ret_text, BUS_ADDRESS_TEXT, "%016" PRIx64 ".%" PRIu32, address.node, address.loop);
+}
+
+static bool parse_node(peg_str text, uint64_t *ret_node)
+{
+    uint64_t node = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        const int digit = peg__hex_value(text.ptr[i]);
+
+        if (digit < 0)
+            return false;
+        node = node << 4 | (uint64_t)digit;
+    }
+    *ret_node = node;
+    return true;
+}
+
+static bool parse_loop(peg_str text, uint32_t *ret_loop)
+{
+    uint64_t loop = 0;
+
+    if (text.len == 0 || text.len > LOOP_DIGITS)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+        loop = loop * 10 + (uint64_t)(text.ptr[i] - '0');
+    }
+    if (loop > UINT32_MAX)
+        return false;
+    *ret_loop = (uint32_t)loop;
+    return true;
+}
+
+bool bus_address_parse(peg_str text, struct bus_address *ret_address)
+{
+    struct bus_address address;
+
+    if (text.len <= NODE_DIGITS + 1 || text.ptr[NODE_DIGITS] != '.' ||
+        !parse_node(peg__strn(text.ptr, NODE_DIGITS), &address.node) ||
+        !parse_loop(peg__str_from(text, NODE_DIGITS + 1), &address.loop))
+        return false;
+    *ret_address = address;
+    return true;
+}
+
+bool bus_address_equal(struct bus_address a, struct bus_address b)
+{
+    return a.node == b.node && a.loop == b.loop;
+}
+
+/* ---- ids ----------------------------------------------------------------------------------- */
+
+void bus_id_print(const struct bus_id *id, char ret_text[BUS_ID_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = ret_text;
+
+    for (size_t i = 0; i < id->len && i < sizeof(id->bytes); i++) {
+        *at++ = digits[id->bytes[i] >> 4];
+        *at++ = digits[id->bytes[i] & 15];
+    }
+    *at = '\0';
+}
+
+bool bus_id_parse(peg_str text, struct bus_id *ret_id)
+{
+    struct bus_id id = {.len = (uint8_t)(text.len / 2)};
+
+    if (text.len != 32 && text.len != 64)
+        return false;
+    for (size_t i = 0; i < id.len; i++) {
+        const int high = peg__hex_value(text.ptr[2 * i]);
+        const int low = peg__hex_value(text.ptr[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        id.bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    *ret_id = id;
+    return true;
+}
+
+bool bus_id_equal(const struct bus_id *a, const struct bus_id *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+/* ---- whom a question goes to --------------------------------------------------------------- */
+
+void bus_listen(struct bus *bus, const struct bus_events *events, void *user)
+{
+    bus->events = *events;
+    bus->user = user;
+}
+
+int64_t bus_now_ns(struct bus *bus)
+{
+    return bus->ops->now_ns(bus);
+}
+
+int64_t bus_now_ms(struct bus *bus)
+{
+    return bus->ops->now_ms(bus);
+}
+
+void bus_arm(struct bus *bus, struct net_timer *timer, int64_t due_ns)
+{
+    bus->ops->arm(bus, timer, due_ns);
+}
+
+void bus_disarm(struct bus *bus, struct net_timer *timer)
+{
+    bus->ops->disarm(bus, timer);
+}
+
+uint64_t bus_epoch(struct bus *bus)
+{
+    return bus->ops->epoch(bus);
+}
+
+bool bus_is_fenced(struct bus *bus)
+{
+    return bus->ops->is_fenced(bus);
+}
+
+void bus_send(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+              struct bus_wait *wait)
+{
+    bus->ops->send(bus, to, letter, wait);
+}
+
+void bus_once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+              int64_t keep_until_ms, struct bus_wait *wait)
+{
+    bus->ops->once(bus, key, value, keep_until_ms, wait);
+}
+
+void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
+{
+    bus->ops->read(bus, key, wait);
+}
+
+void bus_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts)
+{
+    bus->ops->forget(bus, key, n_attempts);
+}
+
+void bus_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
+                  struct bus_wait *wait)
+{
+    bus->ops->wait_add(bus, key, keep_until_ms, wait);
+}
+
+void bus_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
+{
+    bus->ops->waiters(bus, key, wait);
+}
+
+void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+{
+    bus->ops->lease(bus, name, lease_ms, wait);
+}
+
+void bus_release(struct bus *bus, peg_str name)
+{
+    bus->ops->release(bus, name);
+}
+
+void bus_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait)
+{
+    bus->ops->leases(bus, names, n, wait);
+}
+
+void bus_map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
+                 uint64_t expected, struct bus_wait *wait)
+{
+    bus->ops->map_set(bus, map, key, value, expected, wait);
+}
+
+void bus_map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
+{
+    bus->ops->map_watch(bus, map, watch);
+}
+
+void bus_map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
+{
+    bus->ops->map_unwatch(bus, map, watch);
+}
+
+void bus_forget_wait(struct bus *bus, struct bus_wait *wait)
+{
+    if (wait->pending)
+        bus->ops->forget_wait(bus, wait);
+}
+
+struct bus *bus_free(struct bus *bus)
+{
+    if (bus)
+        bus->ops->free(bus);
+    return NULL;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * An item is never changed: a new value is a new item at the end of the order, and the old one is
+ * dropped. One that is removed stays there, without a value, until the watches that were there have
+ * passed it. A watch that begins passes those without a word.
+ */
+
+#include "bus/maps.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "base/str.h"
+
+/* ---- the order ----------------------------------------------------------------------------- */
+
+static void put_behind(struct bus_place *before, struct bus_place *place)
+{
+    place->prev = before;
+    place->next = before->next;
+    before->next->prev = place;
+    before->next = place;
+}
+
+static void take_out(struct bus_place *place)
+{
+    place->prev->next = place->next;
+    place->next->prev = place->prev;
+}
+
+/* Places of watches are few; so they are told from items by looking for them. */
+static bool is_watch(const struct bus_map_table *table, const struct bus_place *place)
+{
+    for (const struct bus_watch *watch = table->watches; watch; watch = watch->next) {
+        if (place == &watch->place)
+            return true;
+    }
+    return false;
+}
+
+/* The first item behind a place, or NULL. */
+static struct bus_item *item_behind(const struct bus_map_table *table,
+                                    const struct bus_place *place)
+{
+    struct bus_place *next = place->next;
+
+    while (next != &table->order && is_watch(table, next))
+        next = next->next;
+    return next == &table->order ? NULL : (struct bus_item *)next;
+}
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+static struct bus_item *new_item(peg_str key, struct peg__blob *value)
+{
+    struct bus_item *item = (struct bus_item *)peg__alloc(sizeof(*item) + key.len + 1);
+
+    if (!item)
+        return NULL;
+    *item = (struct bus_item){.key_len = key.len};
+    atomic_init(&item->n_refs, 1);
+    item->value = peg__blob_ref(value);
+    if (key.len)
+        memcpy(item->key, key.ptr, key.len);
+    item->key[key.len] = '\0';
+    return item;
+}
+
+static void unref_item(struct bus_item *item)
+{
+    if (!item || !peg__refs_drop(&item->n_refs))
+        return;
+    peg__blob_unref(item->value);
+    peg__free(item);
+}
+
+static size_t bytes_of(const struct bus_item *item)
+{
+    return item->key_len + (item->value ? item->value->len : 0);
+}
+
+/* It has left the order; the table's reference goes. */
+static void drop_item(struct bus_map_table *table, struct bus_item *item)
+{
+    take_out(&item->place);
+    table->n_items--;
+    table->bytes -= bytes_of(item);
+    unref_item(item);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static peg_status check_limits(const struct bus_map_table *table, const struct bus_item *item,
+                               const struct bus_item *old)
+{
+    const size_t n = table->n_items + (old ? 0 : 1);
+    const size_t bytes = table->bytes + bytes_of(item) - (old ? bytes_of(old) : 0);
+
+    if (!item->value) /* removing makes room, sooner or later */
+        return PEG_OK;
+    return n > PEG_LIMIT_BUS_MAP_KEYS || bytes > PEG_LIMIT_BUS_MAP_BYTES ? PEG_ELIMIT : PEG_OK;
+}
+
+/* Only a key that is new can fail. */
+static peg_status write_key(struct bus_map_table *table, struct bus_item *item,
+                            const struct bus_item *old)
+{
+    const peg_str key = {item->key, item->key_len};
+
+    if (item->value)
+        return peg__map_put(&table->keys, key, item, NULL);
+    if (old)
+        peg__map_remove(&table->keys, key, NULL);
+    return PEG_OK;
+}
+
+static void wake_all(const struct bus_map_table *table)
+{
+    for (const struct bus_watch *watch = table->watches; watch; watch = watch->next)
+        table->wake(watch->owner);
+}
+
+/* Takes the reference of `item` if it succeeds. */
+static peg_status replace(struct bus_map_table *table, struct bus_item *old, struct bus_item *item)
+{
+    peg_status status = check_limits(table, item, old);
+
+    if (!status)
+        status = write_key(table, item, old);
+    if (status)
+        return status;
+    if (old)
+        drop_item(table, old);
+    item->revision = ++table->revision;
+    item->n_to_tell = table->n_watches;
+    table->n_items++;
+    table->bytes += bytes_of(item);
+    put_behind(table->order.prev, &item->place);
+    if (!item->value && item->n_to_tell == 0)
+        drop_item(table, item);
+    wake_all(table);
+    return PEG_OK;
+}
+
+peg_status bus_map_table_set(struct bus_map_table *table, const struct bus_map_write *write,
+                             bool *ret_won, uint64_t *ret_revision)
+{
+    struct bus_item *item = new_item(write->key, write->value);
+    peg_status status = PEG_OK;
+    struct bus_item *old;
+    uint64_t revision;
+    bool won;
+
+    if (!item)
+        return PEG_ENOMEM;
+    pthread_mutex_lock(&table->lock);
+    old = (struct bus_item *)peg__map_get(&table->keys, write->key);
+    revision = old ? old->revision : 0;
+    won = write->expected == BUS_ANY_REVISION || write->expected == revision;
+    if (won && (old || write->value)) {
+        status = replace(table, old, item);
+        if (!status) {
+            revision = write->value ? table->revision : 0;
+            item = NULL;
+        }
+    }
+    pthread_mutex_unlock(&table->lock);
+    unref_item(item);
+    if (status)
+        return status;
+    *ret_won = won;
+    *ret_revision = revision;
+    return PEG_OK;
+}
+
+/* ---- watching ------------------------------------------------------------------------------ */
+
+void bus_map_table_watch(struct bus_map_table *table, struct bus_watch *watch, void *owner)
+{
+    pthread_mutex_lock(&table->lock);
+    watch->owner = owner;
+    watch->is_ready = false;
+    watch->begun_at = table->revision;
+    watch->next = table->watches;
+    table->watches = watch;
+    table->n_watches++;
+    put_behind(&table->order, &watch->place);
+    table->wake(owner);
+    pthread_mutex_unlock(&table->lock);
+}
+
+/* The watch has heard of it, or does not want to. */
+static void pass(struct bus_map_table *table, const struct bus_watch *watch, struct bus_item *item)
+{
+    if (!item->value && item->revision > watch->begun_at && --item->n_to_tell == 0)
+        drop_item(table, item);
+}
+
+/* A watch that ends has not to hear of anything any more. */
+static void end_watch(struct bus_map_table *table, struct bus_watch **at)
+{
+    struct bus_watch *watch = *at;
+    struct bus_item *item;
+
+    while ((item = item_behind(table, &watch->place))) {
+        take_out(&watch->place);
+        put_behind(&item->place, &watch->place);
+        pass(table, watch, item);
+    }
+    take_out(&watch->place);
+    *at = watch->next;
+    table->n_watches--;
+    watch->next = NULL;
+    watch->owner = NULL;
+}
+
+void bus_map_table_unwatch(struct bus_map_table *table, struct bus_watch *watch)
+{
+    struct bus_watch **at = &table->watches;
+
+    pthread_mutex_lock(&table->lock);
+    while (*at && *at != watch)
+        at = &(*at)->next;
+    if (*at)
+        end_watch(table, at);
+    pthread_mutex_unlock(&table->lock);
+}
+
+void bus_map_table_leave(struct bus_map_table *table, void *owner)
+{
+    struct bus_watch **at = &table->watches;
+
+    pthread_mutex_lock(&table->lock);
+    while (*at) {
+        if ((*at)->owner == owner)
+            end_watch(table, at);
+        else
+            at = &(*at)->next;
+    }
+    pthread_mutex_unlock(&table->lock);
+}
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+/* Moves on by one item. A reference on it, or NULL if the watch is not to hear of it. */
+static struct bus_item *step(struct bus_map_table *table, struct bus_watch *watch,
+                             struct bus_item *item)
+{
+    const bool is_told = item->value || item->revision > watch->begun_at;
+
+    take_out(&watch->place);
+    put_behind(&item->place, &watch->place);
+    if (is_told)
+        peg__refs_take(&item->n_refs);
+    pass(table, watch, item);
+    return is_told ? item : NULL;
+}
+
+/* What one watch hears next: a reference on an item; else NULL, and perhaps that it is ready. */
+static struct bus_item *look(struct bus_map_table *table, struct bus_watch *watch,
+                             bool *ret_is_ready)
+{
+    struct bus_item *item;
+    struct bus_item *told = NULL;
+
+    while (!told && (item = item_behind(table, &watch->place)))
+        told = step(table, watch, item);
+    *ret_is_ready = !told && !watch->is_ready;
+    if (*ret_is_ready)
+        watch->is_ready = true;
+    return told;
+}
+
+static void tell(struct bus_watch *watch, struct bus_item *item)
+{
+    const struct bus_change change = {
+        .key = {item->key, item->key_len},
+        .value = item->value,
+        .revision = item->revision,
+        .is_snapshot = !watch->is_ready,
+    };
+
+    watch->on_change(watch, &change);
+    unref_item(item);
+}
+
+bool bus_map_table_tell(struct bus_map_table *table, void *owner)
+{
+    struct bus_item *item = NULL;
+    struct bus_watch *watch;
+    bool is_ready = false;
+
+    pthread_mutex_lock(&table->lock);
+    for (watch = table->watches; watch; watch = watch->next) {
+        if (watch->owner == owner)
+            item = look(table, watch, &is_ready);
+        if (item || is_ready)
+            break;
+    }
+    pthread_mutex_unlock(&table->lock);
+    if (item)
+        tell(watch, item);
+    else if (is_ready && watch->on_ready)
+        watch->on_ready(watch);
+    return item || is_ready;
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+void bus_map_table_init(struct bus_map_table *table, void (*wake)(void *owner))
+{
+    *table = (struct bus_map_table){.keys = PEG__MAP(PEG_LIMIT_BUS_MAP_KEYS), .wake = wake};
+    pthread_mutex_init(&table->lock, NULL);
+    table->order.next = &table->order;
+    table->order.prev = &table->order;
+}
+
+void bus_map_table_free(struct bus_map_table *table)
+{
+    while (table->order.next != &table->order)
+        drop_item(table, (struct bus_item *)table->order.next);
+    peg__map_free(&table->keys);
+    pthread_mutex_destroy(&table->lock);
+}
