@@ -6,6 +6,12 @@
 
 #include "pegboard/common.h"
 
+/* At most 64 bytes of a text that nobody has checked, as characters that may be shown and logged:
+ * what is no printable ASCII, a blank, a quote or a backslash is '?', what was cut ends in "...".
+ */
+enum { WIRE_PRINTABLE = 68 };
+void wire_printable(peg_str text, char ret_text[WIRE_PRINTABLE]);
+
 /* Names of toolsets and tools: [A-Za-z0-9_.:/-]{1,256}. PEG_EINVAL (E_NAME), `what` in its words;
  * never more than 64 bytes of what was sent, made printable. */
 peg_status wire_check_name(peg_str name, const char *what, peg_error *reterr);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wire/frames.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+/* Whatever was kept of it is of no use to anybody: a result is whole or it is none. */
+static peg_status give_up(struct wire_chunks *chunks, size_t len, peg_error *reterr)
+{
+    peg__buf_free(&chunks->bytes);
+    chunks->is_too_large = true;
+    if (len > PEG_LIMIT_GATEWAY_CHUNK_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_CHUNK",
+                         "a chunk of %zu bytes is more than PEG_LIMIT_GATEWAY_CHUNK_BYTES (%d): "
+                         "send the result in several, with `more` in all but the last",
+                         len, PEG_LIMIT_GATEWAY_CHUNK_BYTES);
+    return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                     "a result takes more than PEG_LIMIT_GATEWAY_RESULT_BYTES (%d): "
+                     "answer with less, or with where to find it",
+                     PEG_LIMIT_GATEWAY_RESULT_BYTES);
+}
+
+peg_status wire_chunks_add(struct wire_chunks *chunks, peg_str chunk, peg_error *reterr)
+{
+    if (chunks->is_too_large || chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES ||
+        chunk.len > PEG_LIMIT_GATEWAY_RESULT_BYTES - chunks->bytes.len)
+        return give_up(chunks, chunk.len, reterr);
+    chunks->bytes.max = PEG_LIMIT_GATEWAY_RESULT_BYTES;
+    peg__buf_str(&chunks->bytes, chunk);
+    if (chunks->bytes.status) {
+        chunks->bytes.status = PEG_OK; /* the next one may have more luck */
+        return peg__fail_nomem(reterr);
+    }
+    return PEG_OK;
+}
+
+peg_str wire_chunks_view(const struct wire_chunks *chunks)
+{
+    return peg__buf_view(&chunks->bytes);
+}
+
+void wire_chunks_free(struct wire_chunks *chunks)
+{
+    peg__buf_free(&chunks->bytes);
+    *chunks = (struct wire_chunks){0};
+}
+
+bool wire_chunk_next(peg_str *rest, peg_str *ret_chunk)
+{
+    const size_t n =
+        rest->len < PEG_LIMIT_GATEWAY_CHUNK_BYTES ? rest->len : PEG_LIMIT_GATEWAY_CHUNK_BYTES;
+
+    *ret_chunk = peg__strn(rest->ptr, n);
+    if (n)
+        *rest = peg__str_from(*rest, n);
+    return rest->len > 0;
+}

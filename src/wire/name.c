@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wire/name.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "json/json.h"
+
+enum { INCARNATION_MIN = 8, INCARNATION_MAX = 64, VERSION_BYTES = 256 };
+
+void wire_printable(peg_str text, char ret_text[WIRE_PRINTABLE])
+{
+    const size_t room = WIRE_PRINTABLE - 4;
+    const size_t n = text.len < room ? text.len : room;
+
+    for (size_t i = 0; i < n; i++) {
+        const char c = text.ptr[i];
+
+        ret_text[i] = c > ' ' && c < 0x7f && c != '"' && c != '\\' ? c : '?';
+    }
+    memcpy(ret_text + n, text.len > n ? "..." : "", text.len > n ? 4 : 1);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_alphanumeric(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_one_of(char c, const char *extra)
+{
+    return is_alphanumeric(c) || (c != '\0' && strchr(extra, c) != NULL);
+}
+
+static bool consists_of(peg_str text, const char *extra)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (!is_one_of(text.ptr[i], extra))
+            return false;
+    }
+    return true;
+}
+
+peg_status wire_check_name(peg_str name, const char *what, peg_error *reterr)
+{
+    char shown[WIRE_PRINTABLE];
+
+    if (!name.len)
+        return peg__fail(reterr, PEG_EINVAL, "E_NAME", "%s is empty: give it a name", what);
+    if (name.len <= PEG_LIMIT_NAME_BYTES && consists_of(name, "_.:/-"))
+        return PEG_OK;
+    wire_printable(name, shown);
+    return peg__fail(reterr, PEG_EINVAL, "E_NAME",
+                     "%s '%s' is no name: use 1 to %d of the characters A-Z a-z 0-9 _ . : / -",
+                     what, shown, PEG_LIMIT_NAME_BYTES);
+}
+
+peg_status wire_check_incarnation(peg_str incarnation, peg_error *reterr)
+{
+    char shown[WIRE_PRINTABLE];
+
+    if (incarnation.len >= INCARNATION_MIN && incarnation.len <= INCARNATION_MAX &&
+        consists_of(incarnation, "_-"))
+        return PEG_OK;
+    wire_printable(incarnation, shown);
+    return peg__fail(reterr, PEG_EINVAL, "E_INCARNATION",
+                     "incarnation '%s' is none: use %d to %d of the characters A-Z a-z 0-9 _ -",
+                     shown, INCARNATION_MIN, INCARNATION_MAX);
+}
+
+/* UTF-8 without C0, DEL and C1: nothing that a terminal would obey. */
+static bool is_plain_text(peg_str text)
+{
+    if (!peg__utf8_is_valid(text))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+        const bool is_c1 = c == 0xC2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xA0;
+
+        if (c < 0x20 || c == 0x7f || is_c1)
+            return false;
+    }
+    return true;
+}
+
+static peg_status check_text(peg_str text, const char *what, const char *code, peg_error *reterr)
+{
+    char shown[WIRE_PRINTABLE];
+
+    if (!text.len)
+        return peg__fail(reterr, PEG_EINVAL, code, "%s is empty: give it at least one character",
+                         what);
+    if (text.len <= PEG_LIMIT_GATEWAY_ID_BYTES && is_plain_text(text))
+        return PEG_OK;
+    wire_printable(text, shown);
+    return peg__fail(reterr, PEG_EINVAL, code,
+                     "%s '%s' cannot be taken: use 1 to %d bytes of UTF-8 without control "
+                     "characters (PEG_LIMIT_GATEWAY_ID_BYTES)",
+                     what, shown, PEG_LIMIT_GATEWAY_ID_BYTES);
+}
+
+peg_status wire_check_id(peg_str id, const char *what, peg_error *reterr)
+{
+    return check_text(id, what, "E_ID", reterr);
+}
+
+/* ---- versions: v?\d+\.\d+\.\d+(-[a-zA-Z0-9.]+)? ---------------------------------------------- */
+
+static bool take_digits(peg_str *rest)
+{
+    size_t n = 0;
+
+    while (n < rest->len && is_digit(rest->ptr[n]))
+        n++;
+    *rest = peg__str_from(*rest, n);
+    return n > 0;
+}
+
+static bool take(peg_str *rest, char c)
+{
+    if (!rest->len || rest->ptr[0] != c)
+        return false;
+    *rest = peg__str_from(*rest, 1);
+    return true;
+}
+
+static bool is_version(peg_str text)
+{
+    peg_str rest = text;
+
+    (void)take(&rest, 'v');
+    if (!take_digits(&rest) || !take(&rest, '.') || !take_digits(&rest) || !take(&rest, '.') ||
+        !take_digits(&rest))
+        return false;
+    if (!rest.len)
+        return true;
+    return take(&rest, '-') && rest.len > 0 && consists_of(rest, ".");
+}
+
+peg_status wire_check_version(peg_str version, peg_error *reterr)
+{
+    char shown[WIRE_PRINTABLE];
+
+    if (!version.len || (version.len <= VERSION_BYTES && is_version(version)))
+        return PEG_OK;
+    wire_printable(version, shown);
+    return peg__fail(reterr, PEG_EINVAL, "E_VERSION",
+                     "version '%s' is none: write it as 1.2.0, v1.2.0 or 1.2.0-rc.1, at most %d "
+                     "bytes, or leave it out",
+                     shown, VERSION_BYTES);
+}
+
+peg_status wire_check_tags(const peg_str *tags, size_t n, peg_error *reterr)
+{
+    if (n > PEG_LIMIT_GATEWAY_TAGS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TAGS",
+                         "%zu tags are more than PEG_LIMIT_GATEWAY_TAGS (%d): leave some out", n,
+                         PEG_LIMIT_GATEWAY_TAGS);
+    for (size_t i = 0; i < n; i++) {
+        const peg_status status = check_text(tags[i], "tag", "E_TAG", reterr);
+
+        if (status)
+            return status;
+    }
+    return PEG_OK;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "t.h"
+
+#include "wire/frames.h"
+
+#include "base/limits.h"
+#include "base/str.h"
+
+static char big[PEG_LIMIT_GATEWAY_CHUNK_BYTES * 2 + 100];
+
+TEST(a_result_is_put_together_from_its_chunks)
+{
+    struct wire_chunks chunks = {0};
+
+    CHECK_STR(wire_chunks_view(&chunks), "");
+    CHECK_INT(wire_chunks_add(&chunks, peg__str("{\"a\""), NULL), PEG_OK);
+    CHECK_INT(wire_chunks_add(&chunks, peg__str(""), NULL), PEG_OK);
+    CHECK_INT(wire_chunks_add(&chunks, peg__str(":1}"), NULL), PEG_OK);
+
+    CHECK_STR(wire_chunks_view(&chunks), "{\"a\":1}");
+    wire_chunks_free(&chunks);
+    CHECK_STR(wire_chunks_view(&chunks), "");
+}
+
+TEST(a_result_goes_through_chunks_and_back)
+{
+    struct wire_chunks chunks = {0};
+    peg_str rest = {big, sizeof(big)};
+    peg_str chunk;
+    bool has_more;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < sizeof(big); i++)
+        big[i] = (char)('a' + i % 26);
+    do {
+        has_more = wire_chunk_next(&rest, &chunk);
+        CHECK(chunk.len <= PEG_LIMIT_GATEWAY_CHUNK_BYTES);
+        CHECK_INT(wire_chunks_add(&chunks, chunk, NULL), PEG_OK);
+        n++;
+    } while (has_more);
+
+    CHECK_INT(n, 3);
+    CHECK(peg__str_eq(wire_chunks_view(&chunks), peg__strn(big, sizeof(big))));
+    wire_chunks_free(&chunks);
+}
+
+TEST(an_empty_text_is_one_chunk_and_a_full_one_too)
+{
+    peg_str rest = {NULL, 0};
+    peg_str chunk;
+
+    CHECK(!wire_chunk_next(&rest, &chunk));
+    CHECK_INT(chunk.len, 0);
+    rest = peg__strn(big, PEG_LIMIT_GATEWAY_CHUNK_BYTES);
+    CHECK(!wire_chunk_next(&rest, &chunk));
+    CHECK_INT(chunk.len, PEG_LIMIT_GATEWAY_CHUNK_BYTES);
+}
+
+TEST(a_chunk_that_is_too_large_ends_the_result)
+{
+    struct wire_chunks chunks = {0};
+    peg_error error;
+
+    CHECK_INT(wire_chunks_add(&chunks, peg__str("x"), NULL), PEG_OK);
+    CHECK_INT(wire_chunks_add(&chunks, peg__strn(big, PEG_LIMIT_GATEWAY_CHUNK_BYTES + 1), &error),
+              PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_CHUNK_BYTES") != NULL);
+    CHECK_INT(wire_chunks_add(&chunks, peg__str("x"), &error), PEG_ELIMIT);
+    CHECK_STR(wire_chunks_view(&chunks), "");
+    wire_chunks_free(&chunks);
+}
+
+TEST(a_result_that_is_too_large_is_given_back_at_once)
+{
+    struct wire_chunks chunks = {0};
+    const peg_str full = {big, PEG_LIMIT_GATEWAY_CHUNK_BYTES};
+    peg_error error;
+
+    for (size_t n = 0; n < PEG_LIMIT_GATEWAY_RESULT_BYTES; n += full.len)
+        CHECK_INT(wire_chunks_add(&chunks, full, NULL), PEG_OK);
+    CHECK_INT(wire_chunks_view(&chunks).len, PEG_LIMIT_GATEWAY_RESULT_BYTES);
+
+    CHECK_INT(wire_chunks_add(&chunks, peg__str("x"), &error), PEG_ELIMIT);
+
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_RESULT_BYTES") != NULL);
+    CHECK(chunks.bytes.ptr == NULL);
+    wire_chunks_free(&chunks);
+}
+
+TORTURE(chunks_keep_what_they_have_when_memory_ends)
+{
+    struct wire_chunks chunks = {0};
+    peg_status status = wire_chunks_add(&chunks, peg__str("first"), NULL);
+
+    if (!status) {
+        status = wire_chunks_add(&chunks, peg__strn(big, 5000), NULL);
+        CHECK_INT(wire_chunks_view(&chunks).len, status ? 5 : 5005);
+    }
+    wire_chunks_free(&chunks);
+    return status;
+}
