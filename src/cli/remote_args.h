@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_CLI_REMOTE_ARGS_H
+#define PEG_CLI_REMOTE_ARGS_H
+
+/* Where the gateway is, and who we are: the options that all commands share which need one. */
+
+#include "cli/cli.h"
+#include "cli/term.h"
+#include "pegboard/client.h"
+
+/* What these commands exit with, beside CLI_OK, CLI_NO and CLI_UNUSABLE; pegboard(1) lists all. */
+enum {
+    CLI_NO_GATEWAY = 3, /* it could not be reached, or does not know us */
+    CLI_UNKNOWN = 4,    /* a call was started, or may have been, and its end is not known */
+    CLI_NOT_NOW = 5,    /* nothing was started: nobody healthy, overloaded, too late; ask again */
+};
+
+#define REMOTE_EXIT_STATUS                                                                         \
+    "  2  a wrong option, or a file that cannot be used\n"                                         \
+    "  3  the gateway could not be reached, or does not know who we are\n"
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/* Above those of a command's own. */
+enum {
+    REMOTE_OPT_REGISTRY = 200,
+    REMOTE_OPT_TOKEN,
+    REMOTE_OPT_TLS,
+    REMOTE_OPT_TLS_CA,
+    REMOTE_OPT_TLS_CERT,
+    REMOTE_OPT_TLS_KEY,
+    REMOTE_OPT_COLOR,
+    REMOTE_OPT_JSON,
+    REMOTE_OPT_TAG,
+};
+
+/* In a table of options: those of every command, with a comma behind. */
+#define REMOTE_OPTIONS                                                                             \
+    {REMOTE_OPT_REGISTRY, 0, "registry", "ADDR",                                                   \
+     "the gateway, HOST:PORT or unix:PATH; PEGBOARD_REGISTRY or\n127.0.0.1:9090 by default"},      \
+        {REMOTE_OPT_TOKEN, 0, "token", "FILE",                                                     \
+         "file with the token to show; PEGBOARD_TOKEN has the\ntoken itself"},                     \
+        {REMOTE_OPT_TLS, 0, "tls", NULL, "speak TLS, and trust whom the system trusts"},           \
+        {REMOTE_OPT_TLS_CA, 0, "tls-ca", "FILE",                                                   \
+         "speak TLS, and trust these certificates (PEM);\nPEGBOARD_TLS_CA by default"},            \
+        {REMOTE_OPT_TLS_CERT, 0, "tls-cert", "FILE",                                               \
+         "our own certificate (PEM); PEGBOARD_TLS_CERT by default"},                               \
+    {                                                                                              \
+        REMOTE_OPT_TLS_KEY, 0, "tls-key", "FILE", "its key (PEM); PEGBOARD_TLS_KEY by default"     \
+    }
+
+#define REMOTE_OPTION_COLOR                                                                        \
+    {                                                                                              \
+        REMOTE_OPT_COLOR, 0, "color", "WHEN", "auto (default: on a terminal), always or never"     \
+    }
+#define REMOTE_OPTION_TAG                                                                          \
+    {                                                                                              \
+        REMOTE_OPT_TAG, 0, "tag", "TAG", "only toolsets with this tag; may be given several times" \
+    }
+
+enum { REMOTE_MAX_TAGS = 64 };
+
+/* What was asked for; strings are borrowed from argv and the environment. Starts as {0}. */
+struct remote_args {
+    const char *address; /* NULL until remote_finish() */
+    const char *token_file;
+    const char *token; /* from the environment */
+    bool uses_tls;
+    const char *tls_ca;
+    const char *tls_cert;
+    const char *tls_key;
+    enum cli_color color;
+    bool as_json;
+    const char *tags[REMOTE_MAX_TAGS + 1]; /* NULL-terminated */
+    size_t n_tags;
+};
+
+/* Takes an option if it is one of the above. Returns 0, or CLI_STOP after a complaint. */
+int remote_take(struct remote_args *remote, struct cli_args *args, int id);
+/* After the options: what they have not said, from the environment. CLI_OK, or CLI_UNUSABLE after a
+ * complaint about options that do not go together. */
+int remote_finish(struct remote_args *remote, const struct cli_command *command);
+
+/* A command without options of its own but the shared ones, and at most `max` operands, which go
+ * into ret_operands. Returns false with *ret_exit set if there is nothing to do. */
+bool remote_read(struct remote_args *remote, struct cli_args *args, const char **ret_operands,
+                 size_t *n_operands, int *ret_exit);
+
+/* A duration as in Go, into milliseconds: "10s", "1m30s", "250ms". False if it is none, is below
+ * `least`, or above about 24 days. */
+bool remote_duration(const char *text, int64_t least_ms, int64_t *ret_ms);
+
+/* ---- the client -------------------------------------------------------------------------------
+ */
+
+/* CLI_OK, or an exit status after a complaint. Connects to nothing yet. */
+int remote_open(const struct remote_args *remote, peg_client **ret_client);
+/* "pegboard: what is wrong (E_CODE)" on standard error; returns the exit status that fits. */
+int remote_complain(const struct remote_args *remote, const peg_error *error);
+/* The same sentence for what does not come from a gateway: CLI_UNUSABLE. */
+int remote_complain_local(const char *place, const peg_error *error);
+
+/* Sends a buffer to standard output and frees it. CLI_OK, or CLI_UNUSABLE after a complaint. */
+int remote_print(struct peg__buf *out);
+
+#endif
