@@ -512,6 +512,30 @@ enum {
      * keeps. */
     PEG_LIMIT_BUS_LETTERS_A_PASS = 1000,
     PEG_LIMIT_BUS_SPARE_LETTERS = 256,
+    /* Words of one error of the gateway: a report of what is wrong with a payload is the longest. */
+    PEG_LIMIT_GATEWAY_WORDS = 8192,
+
+    /* Registries of one client: each has a connection. */
+    PEG_LIMIT_REMOTE_REGISTRIES = 64,
+    /* What a gateway may answer with: a toolset of 10,000 tools, a page of 1,000 toolsets. */
+    PEG_LIMIT_REMOTE_MESSAGE_BYTES = 32 << 20,
+    /* Messages of a stream that wait for a caller who is busy; then the gateway waits. */
+    PEG_LIMIT_REMOTE_QUEUE_BYTES = 1 << 20,
+    /* Toolsets of one list, over all pages and registries: some 300 bytes each. */
+    PEG_LIMIT_REMOTE_LISTED = 100000,
+    /* Tags that are asked for; what a toolset may have. */
+    PEG_LIMIT_REMOTE_TAGS = 256,
+    /* Toolsets that a client remembers, and fetches again at once in the background. */
+    PEG_LIMIT_REMOTE_CACHED = 1024,
+    PEG_LIMIT_REMOTE_REFRESHES = 16,
+    /* After a fetch in the background that failed; what the reference waits. */
+    PEG_LIMIT_REMOTE_REFRESH_COOLDOWN_MS = 10000,
+    /* A bearer token, and the file it is in: those of identity providers have some KiB. */
+    PEG_LIMIT_REMOTE_TOKEN_BYTES = 8 << 10,
+    /* Globs of one registry, include or exclude. */
+    PEG_LIMIT_REMOTE_GLOBS = 1000,
+    /* Trace context, all of it: baggage may have 8 KiB, says W3C. */
+    PEG_LIMIT_REMOTE_TRACE_BYTES = 10 << 10,
 };
 
 #endif
