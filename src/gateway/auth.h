@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_AUTH_H
+#define PEG_GATEWAY_AUTH_H
+
+/*
+ * Who may call: the interceptor behind principal.h.
+ *
+ *   tokens are configured      `authorization: Bearer peg_...` must name one; a wrong one is
+ * refused even where a certificate would do certificates are           the name in the client's
+ * certificate, unless a token was shown neither                    everybody on this machine is
+ * `local`; others are refused, or `anyone` with --insecure
+ *
+ * Open to all are grpc.health.v1 and reflection, which tell nothing about toolsets, and /healthz
+ * and /readyz. /metrics names toolsets, and asks like every RPC.
+ */
+
+#include "gateway/principal.h"
+#include "net/http1.h"
+
+struct gw_auth;
+
+struct gw_auth_options {
+    const char *token_file; /* NULL: no tokens */
+    bool has_certificates;  /* clients' certificates are verified */
+    bool is_insecure;       /* everybody may call, from anywhere */
+};
+
+/* As gw_tokens_new(). `loops` outlives it. */
+peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *options,
+                       struct gw_auth **ret_auth, peg_error *reterr);
+/* After the server. */
+struct gw_auth *gw_auth_free(struct gw_auth *auth);
+/* Any thread that may block: as gw_tokens_reload(). Calls that run keep their principal. */
+peg_status gw_auth_reload(struct gw_auth *auth, peg_error *reterr);
+/* Is anybody asked who they are? */
+bool gw_auth_asks(const struct gw_auth *auth);
+
+/* For grpc_server_options; lives as long as the auth. */
+struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
+
+/* Any thread. May this request, which came in on the port of the RPCs, see what RPCs would show?
+ * Certificates alone do: a connection without one gets there only if the listener lets it. */
+bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request);
+
+/* Those who run the gateway: from this machine, or with a certificate. */
+bool gw_auth_is_operator(const struct grpc_call *call);
+
+/* May a gateway listen there? PEG_EINVAL (E_LISTEN_INSECURE): other machines can reach it, and
+ * nobody is asked who they are. PEG_EPARSE (E_ADDRESS). */
+peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr);
+
+#endif
