@@ -186,11 +186,16 @@ typedef struct peg_search_result {
     size_t n_failures;
 } peg_search_result;
 
-/* query: 1 to 1,024 characters. limit: of hits in all; 0: 100. All registries are asked at once;
- * fails only if every one has failed. */
+typedef struct peg_search_query {
+    const char *words;       /* 1 to 1,024 characters; required */
+    const char *registry;    /* [all] */
+    const char *const *tags; /* only toolsets that have all of them, NULL-terminated [all] */
+    size_t limit;            /* of hits in all [100]; at most 1,000 */
+} peg_search_query;
+
+/* All registries are asked at once; fails only if every one has failed. */
 PEG_API PEG_MUST_USE peg_status peg_client_search(peg_client *client, peg_ctx *ctx,
-                                                  const char *registry, const char *query,
-                                                  const char *const *tags, size_t limit,
+                                                  const peg_search_query *query,
                                                   peg_search_result **ret_result,
                                                   peg_error *reterr);
 PEG_API peg_search_result *peg_search_result_free(peg_search_result *result);
@@ -272,12 +277,17 @@ PEG_API peg_status peg_remote_result_check(const peg_remote_result *result, peg_
 /* "result", "error", "timeout", "canceled", "outcome_unknown", "refused", "running"; static. */
 PEG_API const char *peg_remote_outcome_name(peg_remote_outcome outcome);
 
-/* The same; on_output is called on this thread with what the tool says meanwhile (stream: such as
- * "stdout"), and may use the client. Asked again, a call may leave out what it said in between. */
-typedef void (*peg_remote_output_fn)(peg_str stream, peg_str delta, void *user);
+/* What a tool says while it runs; stream: such as "stdout". */
+typedef struct peg_remote_output {
+    void (*fn)(peg_str stream, peg_str delta, void *user);
+    void *user;
+} peg_remote_output;
+
+/* The same; the output is told on this thread, which may use the client meanwhile. Asked again, a
+ * call may leave out what it said in between. */
 PEG_API PEG_MUST_USE peg_status peg_client_call_stream(peg_client *client, peg_ctx *ctx,
                                                        const peg_remote_request *request,
-                                                       peg_remote_output_fn on_output, void *user,
+                                                       const peg_remote_output *output,
                                                        peg_remote_result **ret_result,
                                                        peg_error *reterr);
 
@@ -285,17 +295,21 @@ PEG_API PEG_MUST_USE peg_status peg_client_call_stream(peg_client *client, peg_c
 PEG_API PEG_MUST_USE peg_status peg_client_start(peg_client *client, peg_ctx *ctx,
                                                  const peg_remote_request *request,
                                                  peg_remote_result **ret_result, peg_error *reterr);
+/* A call that was started. */
+typedef struct peg_remote_call {
+    const char *registry; /* NULL: the only one */
+    const char *call_id;  /* required */
+} peg_remote_call;
+
 /* Waits wait_ms, or until the end if it is negative; then the call is still RUNNING. The call goes
  * on whatever becomes of the wait: PEG_ECANCELED and PEG_ETIMEOUT are the context's, and a gateway
- * that cannot be reached fails it with its code. registry NULL: the only one. */
+ * that cannot be reached fails it with its code. */
 PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ctx,
-                                                 const char *registry, const char *call_id,
-                                                 int64_t wait_ms, peg_remote_result **ret_result,
-                                                 peg_error *reterr);
+                                                 const peg_remote_call *call, int64_t wait_ms,
+                                                 peg_remote_result **ret_result, peg_error *reterr);
 /* Asks for its end; what it came to, peg_client_await() tells. */
 PEG_API PEG_MUST_USE peg_status peg_client_cancel(peg_client *client, peg_ctx *ctx,
-                                                  const char *registry, const char *call_id,
-                                                  peg_error *reterr);
+                                                  const peg_remote_call *call, peg_error *reterr);
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
