@@ -464,6 +464,12 @@ enum {
     PEG_LIMIT_GATEWAY_COMPILED_BYTES = 16 << 20,
     /* Texts of schemas, which equal ones share. */
     PEG_LIMIT_GATEWAY_SCHEMAS = 2000000,
+    /* Providers of all nodes, some 160 bytes each on every loop. */
+    PEG_LIMIT_GATEWAY_PRESENT = 100000,
+    /* One that nobody has heard of for so long has left with its node. */
+    PEG_LIMIT_GATEWAY_GONE_MS = 60 * 60 * 1000,
+    /* How long the last pong of a toolset without providers is remembered. */
+    PEG_LIMIT_GATEWAY_PRESENCE_MS = 24 * 60 * 60 * 1000,
 
     /* Providers. Handlers at once: threads, whose stacks cost address space and not much else. */
     PEG_LIMIT_REMOTE_CONCURRENCY = 256,
@@ -536,6 +542,16 @@ enum {
     PEG_LIMIT_REMOTE_GLOBS = 1000,
     /* Trace context, all of it: baggage may have 8 KiB, says W3C. */
     PEG_LIMIT_REMOTE_TRACE_BYTES = 10 << 10,
+    /* Of a token file: some 100 bytes each. */
+    PEG_LIMIT_GATEWAY_TOKENS = 10000,
+    PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES = 4 << 20,
+    /* Toolsets that one loop counts for, gone ones too: some 450 bytes each. */
+    PEG_LIMIT_GATEWAY_METERS = 20000,
+    /* Toolsets whose latencies are in /metrics: some 2 KiB of text each. */
+    PEG_LIMIT_GATEWAY_HISTOGRAMS = 1000,
+    /* One line of the log, and what waits to be written. */
+    PEG_LIMIT_GATEWAY_LOG_LINE_BYTES = 2048,
+    PEG_LIMIT_GATEWAY_LOG_BYTES = 1 << 20,
 };
 
 #endif

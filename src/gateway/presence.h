@@ -22,6 +22,9 @@ struct gw_provider_entry {
     bool is_draining;
     uint32_t credits; /* calls at once */
     uint32_t sent;    /* calls of this loop's that it has now; send.c counts */
+    /* the presence's */
+    uint64_t revision; /* of its key in the map */
+    unsigned round;    /* in which it was last told of */
 };
 
 struct gw_presence;
@@ -57,9 +60,12 @@ bool gw_provider_is_well(const struct gw_presence *presence, const struct gw_pro
  * (staleness_threshold=40s, last_pong=<RFC 3339|missing>, age=12.5s)`. */
 void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text);
 
-/* The holder's side: writes an entry of this loop, changes it, removes it. */
-void gw_presence_put(struct gw_presence *presence, peg_str toolset,
-                     const struct gw_provider_entry *entry);
+/* The holder's side: writes an entry of this loop, changes it, removes it. What the bus could not
+ * write is written again later, and after a reset. An entry that another loop has written meanwhile
+ * is theirs, and is neither changed nor removed: the provider has moved there.
+ * PEG_ENOMEM; PEG_ELIMIT (PEG_LIMIT_GATEWAY_PROVIDERS): nothing was written. */
+peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
+                           const struct gw_provider_entry *entry, peg_error *reterr);
 void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation);
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation);
 

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The entries that this loop writes, because it holds the streams of their providers. There is one
+ * write at a time for each; what changes meanwhile is written behind it.
+ *
+ * A put takes the key whoever has it: a provider that comes back here has left where it was. All
+ * later writes expect the revision of the one before: if it is another, somebody else has put, and
+ * the entry is theirs.
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/presence_internal.h"
+
+static void forget(struct presence_own *own)
+{
+    struct gw_presence *presence = own->presence;
+
+    bus_forget_wait(presence->bus, &own->wait);
+    peg__map_remove(&presence->own, own->key, NULL);
+    peg__free(own);
+}
+
+static void try_later(struct presence_own *own)
+{
+    struct gw_presence *presence = own->presence;
+
+    own->is_dirty = true;
+    if (!presence->retry.is_armed)
+        bus_arm(presence->bus, &presence->retry,
+                bus_now_ns(presence->bus) + PRESENCE_RETRY_MS * INT64_C(1000000));
+}
+
+static void write_own(struct presence_own *own);
+
+/* What the replica says of it; NULL: nothing. */
+static const struct gw_provider_entry *standing(const struct presence_own *own)
+{
+    const struct presence_toolset *toolset =
+        presence_find(own->presence, peg__strn(own->key.ptr, own->toolset_len));
+
+    return toolset ? presence_entry(toolset, own->entry.incarnation) : NULL;
+}
+
+static bool is_ours(const struct presence_own *own, const struct gw_provider_entry *entry)
+{
+    return entry && bus_address_equal(entry->address, own->presence->bus->self);
+}
+
+/* Somebody else has written the key, or it is gone. */
+static void lost(struct presence_own *own)
+{
+    const struct gw_provider_entry *entry = standing(own);
+    const bool is_news = is_ours(own, entry) && entry->revision != own->expected;
+
+    if (own->is_gone ? !is_news : entry && !is_ours(own, entry)) {
+        forget(own);
+        return;
+    }
+    own->expected = is_news ? entry->revision : BUS_ANY_REVISION;
+    write_own(own);
+}
+
+static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct presence_own *own = (struct presence_own *)wait;
+
+    if (answer->status) {
+        try_later(own);
+        return;
+    }
+    if (!answer->won) {
+        lost(own);
+        return;
+    }
+    own->expected = answer->revision;
+    if (own->is_dirty)
+        write_own(own);
+    else if (own->is_gone)
+        forget(own);
+}
+
+/* `own` may be gone when it returns. */
+static void write_own(struct presence_own *own)
+{
+    struct gw_presence *presence = own->presence;
+    struct peg__blob *value;
+
+    if (own->wait.pending) {
+        own->is_dirty = true;
+        return;
+    }
+    own->is_dirty = false;
+    value = own->is_gone ? NULL : presence_write(&own->entry);
+    if (!own->is_gone && !value) {
+        try_later(own);
+        return;
+    }
+    bus_map_set(presence->bus, BUS_MAP_PROVIDERS, own->key, value, own->expected, &own->wait);
+    peg__blob_unref(value);
+}
+
+/* The entry that a loop stands on may be removed. Whoever hears of changes may add some, and so
+ * hears of them behind the loop. */
+static void write_dirty(struct net_timer *timer)
+{
+    struct gw_presence *presence =
+        (struct gw_presence *)(void *)((char *)timer - offsetof(struct gw_presence, retry));
+
+    PEG__MAP_EACH(&presence->own, entry)
+    {
+        struct presence_own *own = entry->value;
+
+        if (own->is_dirty && !own->wait.pending)
+            write_own(own);
+    }
+}
+
+void presence_own_init(struct gw_presence *presence)
+{
+    presence->own = (struct peg__map)PEG__MAP(PEG_LIMIT_GATEWAY_PROVIDERS);
+    presence->retry.fn = write_dirty;
+}
+
+void presence_own_free(struct gw_presence *presence)
+{
+    bus_disarm(presence->bus, &presence->retry);
+    PEG__MAP_EACH(&presence->own, entry)
+    forget(entry->value);
+    peg__map_free(&presence->own);
+}
+
+void presence_own_ready(struct gw_presence *presence)
+{
+    PEG__MAP_EACH(&presence->own, entry)
+    {
+        struct presence_own *own = entry->value;
+        const struct gw_provider_entry *now = standing(own);
+
+        if (now && !is_ours(own, now)) {
+            forget(own);
+        } else if (!now && !own->is_gone) {
+            own->expected = BUS_ANY_REVISION;
+            write_own(own);
+        }
+    }
+    presence->is_telling = false;
+}
+
+/* ---- for the holder ---------------------------------------------------------------------------
+ */
+
+static struct presence_own *find(struct gw_presence *presence, peg_str toolset,
+                                 const char *incarnation)
+{
+    char key[PRESENCE_KEY + 1];
+
+    return peg__map_get(&presence->own, presence_key(toolset, incarnation, key));
+}
+
+static peg_status add(struct gw_presence *presence, peg_str toolset, const char *incarnation,
+                      struct presence_own **ret_own, peg_error *reterr)
+{
+    char text[PRESENCE_KEY + 1];
+    const peg_str key = presence_key(toolset, incarnation, text);
+    struct presence_own *own = peg__alloc_zero(1, sizeof(*own));
+    peg_status status;
+
+    if (!own)
+        return peg__fail_nomem(reterr);
+    status = peg__map_add(&presence->own, key, own);
+    if (status) {
+        peg__free(own);
+        if (status == PEG_ENOMEM)
+            return peg__fail_nomem(reterr);
+        return peg__fail(reterr, PEG_ELIMIT, "E_PROVIDERS",
+                         "PEG_LIMIT_GATEWAY_PROVIDERS (%d) providers are attached to this loop: "
+                         "attach to another node",
+                         PEG_LIMIT_GATEWAY_PROVIDERS);
+    }
+    own->wait.fn = on_written;
+    own->presence = presence;
+    own->key = peg__map_find(&presence->own, key)->name;
+    own->toolset_len = toolset.len;
+    *ret_own = own;
+    return PEG_OK;
+}
+
+peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
+                           const struct gw_provider_entry *entry, peg_error *reterr)
+{
+    struct presence_own *own = find(presence, toolset, entry->incarnation);
+
+    if (!own) {
+        const peg_status status = add(presence, toolset, entry->incarnation, &own, reterr);
+
+        if (status)
+            return status;
+    }
+    own->entry = *entry;
+    own->is_gone = false;
+    own->expected = BUS_ANY_REVISION;
+    write_own(own);
+    return PEG_OK;
+}
+
+void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation)
+{
+    struct presence_own *own = find(presence, toolset, incarnation);
+
+    if (!own || own->is_gone)
+        return;
+    own->entry.last_pong_ms = bus_now_ms(presence->bus);
+    write_own(own);
+}
+
+void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation)
+{
+    struct presence_own *own = find(presence, toolset, incarnation);
+
+    if (!own)
+        return;
+    own->is_gone = true;
+    write_own(own);
+}
