@@ -54,6 +54,17 @@ struct net_work {
     void *request;
 };
 
+/* Arithmetic that would hold up the loop (loop_aside.c): `work` runs on another thread of the
+ * loop, one after the other and behind all others, then `done` on the loop. It lies in the owner's
+ * memory until then. */
+struct net_task {
+    void (*work)(struct net_task *task);
+    struct net_message done;
+    bool is_waiting; /* the rest is the loop's */
+    struct net_task *next;
+    struct net_task *prev;
+};
+
 /* PEG_EIO (E_LOOP) if the system has no more of what a loop needs. */
 peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr);
 /* Any thread but the loop's own, and not while net_loop_run() runs it elsewhere. Stops it, waits
@@ -93,7 +104,7 @@ void net_loop_later(struct net_loop *loop, struct net_later *later);
 void net_loop_not_later(struct net_loop *loop, struct net_later *later);
 
 /* What turns of one round take together, but for one that takes longer alone. */
-enum { NET_TURN_NS = 25000 };
+enum { NET_TURN_NS = 16000 };
 /* Asking again before it came is the same as asking once. */
 void net_loop_turn(struct net_loop *loop, struct net_turn *turn);
 void net_loop_no_turn(struct net_loop *loop, struct net_turn *turn);
@@ -103,6 +114,12 @@ static inline bool net_turn_is_waiting(const struct net_turn *turn)
 {
     return turn->place.is_armed;
 }
+
+/* Never fails. The owner of what is still aside when the loop ends is among the open things
+ * below, and leaves them when it is done or taken back. */
+void net_loop_aside(struct net_loop *loop, struct net_task *task);
+/* Takes it back. False: it has begun, and `done` comes, or has come. */
+bool net_loop_not_aside(struct net_loop *loop, struct net_task *task);
 
 /* PEG_ENOMEM: `done` will not be called. */
 peg_status net_loop_work(struct net_loop *loop, struct net_work *work) PEG_MUST_USE;

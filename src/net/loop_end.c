@@ -122,6 +122,7 @@ void net_loops_end(struct net_loop **loops, size_t n)
     finish(end, loops, n);
     finish(shut, loops, n);
     for (size_t i = 0; i < n; i++) {
+        net_loop_end_aside(loops[i]);
         uv_loop_close(&loops[i]->uv);
         peg__free(loops[i]->scratch);
         peg__free(loops[i]);

@@ -2,7 +2,8 @@
 #ifndef PEG_NET_LOOP_INTERNAL_H
 #define PEG_NET_LOOP_INTERNAL_H
 
-/* What loop.c, loop_end.c, loop_work.c, loops.c and turns.c share. Nobody else includes it. */
+/* What loop.c, loop_end.c, loop_work.c, loop_aside.c, loops.c and turns.c share. Nobody else
+ * includes it. */
 
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +19,17 @@ struct net_work_request {
     struct net_work *work;
     struct net_work_request *next;
     struct net_work_request *prev;
+};
+
+/* What is done aside. */
+struct net_aside {
+    bool has_thread; /* the rest is good then */
+    pthread_t thread;
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t changed;
+    bool must_end;
+    struct net_task *first;
+    struct net_task *last;
 };
 
 /* Those that wait for their turn. */
@@ -55,6 +67,7 @@ struct net_loop {
     struct net_open opens;
     struct net_open closing; /* close was called, the end has not come */
     struct net_work_request *works;
+    struct net_aside aside;
 
     atomic_ptrdiff_t load; /* by the loop's own thread */
     uint8_t *scratch;      /* and behind it the read buffer */
@@ -76,6 +89,9 @@ void net_loop_run_turns(struct net_loop *loop);
 
 /* All but the signals of a thread's own faults; the caller restores what was before. */
 void net_block_signals(sigset_t *ret_before);
+
+/* Joins the thread aside; nothing waits for it any more. */
+void net_loop_end_aside(struct net_loop *loop);
 
 /* Cancels all work that has not begun. */
 void net_loop_cancel_works(struct net_loop *loop);

@@ -34,15 +34,23 @@ static struct net_stream *stream_of(void *member, size_t offset)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static void on_uv_closed(uv_handle_t *handle)
+void net_stream_let_go(struct net_stream *stream)
 {
-    struct net_stream *stream = (struct net_stream *)(void *)handle; /* its first member */
-
+    if (!stream->is_unwatched || !net_stream_drop_shake(stream))
+        return;
     net_loop_closed(stream->loop, &stream->open);
     net_tls_free(stream->tls);
     peg__buf_free(&stream->queue);
     peg__buf_free(&stream->rest);
     peg__free(stream);
+}
+
+static void on_uv_closed(uv_handle_t *handle)
+{
+    struct net_stream *stream = (struct net_stream *)(void *)handle; /* its first member */
+
+    stream->is_unwatched = true;
+    net_stream_let_go(stream);
 }
 
 void net_stream_leave(struct net_stream *stream)
@@ -116,7 +124,7 @@ bool net_stream_may_read(const struct net_stream *stream)
 {
     switch (stream->state) {
     case NET_SHAKING_HANDS:
-        return true;
+        return !stream->shake;
     case NET_OPEN:
         return !stream->is_paused;
     case NET_ENDING:
@@ -138,7 +146,7 @@ static int wanted(const struct net_stream *stream)
     case NET_GONE:
         return 0;
     default:
-        return readable | (stream->is_blocked ? UV_WRITABLE : 0);
+        return readable | (stream->is_blocked && !stream->shake ? UV_WRITABLE : 0);
     }
 }
 

@@ -2,7 +2,8 @@
 #ifndef PEG_NET_STREAM_INTERNAL_H
 #define PEG_NET_STREAM_INTERNAL_H
 
-/* What stream.c, stream_open.c, stream_tls.c, stream_turns.c and listener.c share. Nobody else
+/* What stream.c, stream_open.c, stream_tls.c, stream_turns.c, stream_shake.c and listener.c
+ * share. Nobody else
  * includes it. */
 
 #include <uv.h>
@@ -22,7 +23,8 @@ enum net_stream_state {
 /*
  * Owned by its loop. What may be pending: `poll` (watching for `watched`), `timer` (opening, or
  * ending), `later` (on_open or a break is to be told, TLS is to begin or has bytes that came while
- * paused), `turn` (to read, or to end). net_stream_leave() takes all of them back.
+ * paused), `turn` (to read, or to end), `shake` (TLS is fed aside).
+ * net_stream_leave() takes all of them back, but for a feed that runs: its memory waits for that.
  */
 struct net_stream {
     uv_poll_t poll;
@@ -55,6 +57,8 @@ struct net_stream {
     struct net_timer timer;
     struct net_later later;
     struct net_turn turn;
+    struct net_shake *shake;
+    bool is_unwatched; /* libuv has let the handle go */
     struct net_open open;
     /* Called once when the socket is closed; the listener counts so. */
     void (*on_gone)(void *on_gone_user);
@@ -71,6 +75,8 @@ void net_stream_shake_hands(struct net_stream *stream);
 
 /* Off the loop, at once; the memory goes in a later round. */
 void net_stream_leave(struct net_stream *stream);
+/* Frees it, when libuv and the feed have let it go. */
+void net_stream_let_go(struct net_stream *stream);
 /* Leaves, and tells the owner why. */
 void net_stream_fail(struct net_stream *stream, const peg_error *error);
 /* The same at the end of the round, for when the owner is in the midst of something. `why` is an
@@ -126,10 +132,22 @@ static inline bool net_stream_must_wait(const struct net_stream *stream)
     return stream->turns != NET_NO_TURNS && !net_loop_has_turn(stream->loop, &stream->turn);
 }
 
+/* ---- stream_shake.c ------------------------------------------------------------------------ */
+
+/* Feeds what came of a handshake to TLS, aside; its turn comes when that is done. */
+void net_stream_shake_aside(struct net_stream *stream, const uint8_t *bytes, size_t len);
+/* Of one that has a `shake`: is that done? Then it is taken, in its turn. */
+bool net_stream_is_shaken(const struct net_stream *stream);
+void net_stream_take_shaken(struct net_stream *stream);
+/* False: it is being fed, and calls net_stream_let_go() when that is done. */
+bool net_stream_drop_shake(struct net_stream *stream);
+
 /* ---- stream_tls.c -------------------------------------------------------------------------- */
 
 /* Bytes from the wire, in the loop's read buffer, which is used for the plain ones. */
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len);
+/* They were fed to TLS, with this result. */
+void net_stream_tls_fed(struct net_stream *stream, peg_status status, const peg_error *error);
 /* Hands out what came while the stream was paused. */
 void net_stream_tls_deliver(struct net_stream *stream);
 peg_status net_stream_tls_write(struct net_stream *stream, const uint8_t *bytes, size_t len,

@@ -3,7 +3,7 @@
 /*
  * TLS between a socket and the owner of a stream:
  *
- *   socket -> net_tls_feed -> net_tls_read -> on_bytes
+ *   socket -> net_tls_feed, for a handshake aside -> net_tls_read -> on_bytes
  *   net_stream_write -> net_tls_write -> net_tls_wire -> socket
  *
  * What waits for the socket waits in the wire of TLS itself and is not copied again.
@@ -78,9 +78,20 @@ void net_stream_tls_deliver(struct net_stream *stream)
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len)
 {
     peg_error error;
+    peg_status status;
 
-    if (net_tls_feed(stream->tls, bytes, len, &error)) {
-        lose(stream, &error);
+    if (stream->state == NET_SHAKING_HANDS && stream->turns != NET_NO_TURNS) {
+        net_stream_shake_aside(stream, bytes, len);
+        return;
+    }
+    status = net_tls_feed(stream->tls, bytes, len, &error);
+    net_stream_tls_fed(stream, status, &error);
+}
+
+void net_stream_tls_fed(struct net_stream *stream, peg_status status, const peg_error *error)
+{
+    if (status) {
+        lose(stream, error);
         return;
     }
     if (stream->state == NET_SHAKING_HANDS) {

@@ -101,6 +101,8 @@ void net_stream_on_turn(struct net_turn *turn)
         hear_last(stream);
         return;
     }
+    if (stream->shake && net_stream_is_shaken(stream))
+        net_stream_take_shaken(stream);
     if (!net_stream_may_read(stream))
         return;
     has_more = take_one(stream);

@@ -99,6 +99,6 @@ void net_loop_run_turns(struct net_loop *loop)
     if (turns->n == 0)
         return;
     from_ns = now_ns = (int64_t)uv_hrtime();
-    while (now_ns - from_ns < NET_TURN_NS && (turn = take_first(turns)))
+    while (now_ns - from_ns < NET_TURN_NS / 2 && (turn = take_first(turns)))
         now_ns = run(loop, turn, now_ns);
 }

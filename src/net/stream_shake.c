@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A step of a TLS handshake is a third of a millisecond of arithmetic: too long for a turn. So what
+ * came is read in one, fed to TLS aside (loop_aside.c), and answered in another.
+ *
+ *   its turn -> net_stream_shake_aside -> (the thread aside) feed -> on_done
+ *   its turn -> net_stream_take_shaken
+ *
+ * Meanwhile nobody else touches its TLS: the stream is not watched, and when it has to go its
+ * memory waits for the feed.
+ */
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "net/stream_internal.h"
+
+/* Owned by its stream, which lives until the task is done or taken back. */
+struct net_shake {
+    struct net_task task;
+    struct net_stream *stream;
+    bool is_done;
+    peg_status status; /* of the feed */
+    peg_error error;
+    size_t len;
+    uint8_t bytes[];
+};
+
+static void feed(struct net_task *task)
+{
+    struct net_shake *shake = (struct net_shake *)(void *)task; /* its first member */
+
+    shake->status = net_tls_feed(shake->stream->tls, shake->bytes, shake->len, &shake->error);
+}
+
+static void on_done(struct net_message *message)
+{
+    struct net_shake *shake =
+        (struct net_shake *)(void *)((char *)message - offsetof(struct net_shake, task.done));
+    struct net_stream *stream = shake->stream;
+
+    shake->is_done = true;
+    if (stream->state == NET_GONE)
+        net_stream_let_go(stream);
+    else
+        net_stream_want_turn(stream);
+}
+
+void net_stream_shake_aside(struct net_stream *stream, const uint8_t *bytes, size_t len)
+{
+    struct net_shake *shake = (struct net_shake *)peg__alloc_zero(1, sizeof(*shake) + len);
+
+    if (!shake) {
+        net_stream_fail_why(stream, 0);
+        return;
+    }
+    shake->task.work = feed;
+    shake->task.done.fn = on_done;
+    shake->stream = stream;
+    shake->len = len;
+    memcpy(shake->bytes, bytes, len);
+    stream->shake = shake;
+    net_stream_watch(stream);
+    net_loop_aside(stream->loop, &shake->task);
+}
+
+bool net_stream_is_shaken(const struct net_stream *stream)
+{
+    return stream->shake->is_done;
+}
+
+void net_stream_take_shaken(struct net_stream *stream)
+{
+    struct net_shake *shake = stream->shake;
+    const peg_status status = shake->status;
+    const peg_error error = shake->error;
+
+    stream->shake = NULL;
+    peg__free(shake);
+    net_stream_tls_fed(stream, status, &error);
+}
+
+bool net_stream_drop_shake(struct net_stream *stream)
+{
+    struct net_shake *shake = stream->shake;
+
+    if (!shake)
+        return true;
+    if (!shake->is_done && !net_loop_not_aside(stream->loop, &shake->task))
+        return false;
+    stream->shake = NULL;
+    peg__free(shake);
+    return true;
+}
