@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "../t.h"
+#include "base/str.h"
+#include "bus/bus.h"
+
+TEST(an_address_is_written_as_node_and_loop)
+{
+    char text[BUS_ADDRESS_TEXT];
+
+    bus_address_print((struct bus_address){UINT64_C(0x9f86d081884c7d65), 3}, text);
+
+    CHECK_STR(peg__str(text), "9f86d081884c7d65.3");
+}
+
+TEST(an_address_is_read_as_it_was_written)
+{
+    static const struct bus_address addresses[] = {
+        {1, 0}, {UINT64_MAX, UINT32_MAX}, {UINT64_C(0x00ab000000000000), 63}};
+
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
+        char text[BUS_ADDRESS_TEXT];
+        struct bus_address read;
+
+        bus_address_print(addresses[i], text);
+
+        CHECK(bus_address_parse(peg__str(text), &read));
+        CHECK(bus_address_equal(read, addresses[i]));
+    }
+}
+
+TEST(what_is_no_address_is_refused)
+{
+    static const char *const texts[] = {
+        "",
+        ".",
+        "9f86d081884c7d65",
+        "9f86d081884c7d65.",
+        "9f86d081884c7d65.x",
+        "9f86d081884c7d65.-1",
+        "9f86d081884c7d65.4294967296",
+        "9f86d081884c7d65.00000000001",
+        "9f86d081884c7d6.00",
+        "9f86d081884c7d65:0",
+        "gf86d081884c7d65.0",
+        "revoked:9f86d081884c7d65.0",
+    };
+    struct bus_address address = {7, 7};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        CHECK(!bus_address_parse(peg__str(texts[i]), &address));
+    CHECK(bus_address_equal(address, (struct bus_address){7, 7}));
+}
+
+TEST(addresses_differ_in_node_or_loop)
+{
+    CHECK(!bus_address_equal((struct bus_address){1, 2}, (struct bus_address){1, 3}));
+    CHECK(!bus_address_equal((struct bus_address){1, 2}, (struct bus_address){2, 2}));
+}
+
+TEST(an_id_is_read_as_it_was_written)
+{
+    static const uint8_t lens[] = {16, 32};
+
+    for (size_t i = 0; i < sizeof(lens); i++) {
+        struct bus_id id = {.len = lens[i]};
+        struct bus_id read;
+        char text[BUS_ID_TEXT];
+
+        for (size_t k = 0; k < id.len; k++)
+            id.bytes[k] = (uint8_t)(k * 37 + 200);
+        bus_id_print(&id, text);
+
+        CHECK_INT(strlen(text), 2 * lens[i]);
+        CHECK(bus_id_parse(peg__str(text), &read));
+        CHECK(bus_id_equal(&read, &id));
+    }
+}
+
+TEST(what_is_no_id_is_refused)
+{
+    static const char *const texts[] = {
+        "",
+        "00",
+        "0123456789abcdef0123456789abcde",
+        "0123456789abcdef0123456789abcdeg",
+        "0123456789abcdef0123456789abcdef0",
+    };
+    struct bus_id id;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        CHECK(!bus_id_parse(peg__str(texts[i]), &id));
+}
+
+TEST(ids_of_different_lengths_differ)
+{
+    const struct bus_id a = {.len = 16};
+    const struct bus_id b = {.len = 32};
+
+    CHECK(!bus_id_equal(&a, &b));
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <semaphore.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "bus/local.h"
+#include "contract.h"
+
+/* ---- what the contract asks for ------------------------------------------------------------ */
+
+static struct net_loops *loops;
+static struct bus_local_hub *hub;
+static struct bus *buses[C_N];
+
+struct errand {
+    struct net_message message; /* first */
+    void (*fn)(void *user);
+    void *user;
+    sem_t done;
+};
+
+static void run_errand(struct net_message *message)
+{
+    struct errand *errand = (struct errand *)message;
+
+    errand->fn(errand->user);
+    sem_post(&errand->done);
+}
+
+static void c_do(unsigned i, void (*fn)(void *user), void *user)
+{
+    struct errand errand = {.message = {.fn = run_errand}, .fn = fn, .user = user};
+
+    sem_init(&errand.done, 0, 0);
+    net_loop_post(net_loops_at(loops, i), &errand.message);
+    while (sem_wait(&errand.done))
+        ;
+    sem_destroy(&errand.done);
+}
+
+static struct bus *c_bus(unsigned i)
+{
+    return buses[i];
+}
+
+static void c_pass(void)
+{
+    usleep(200);
+}
+
+static void open_bus(void *user)
+{
+    const unsigned i = *(const unsigned *)user;
+
+    if (bus_local_new(hub, net_loops_at(loops, i), i, &buses[i], NULL))
+        abort();
+    c_listen(i);
+}
+
+static void close_bus(void *user)
+{
+    struct bus **bus = (struct bus **)user;
+
+    *bus = bus_free(*bus);
+}
+
+static void c_open(void)
+{
+    peg_error error;
+
+    CHECK_STATUS(net_loops_new(C_N, &loops, &error), PEG_OK, error);
+    CHECK_STATUS(bus_local_hub_new(0xabc, &hub, &error), PEG_OK, error);
+    for (unsigned i = 0; i < C_N; i++)
+        c_do(i, open_bus, &i);
+}
+
+static void c_close(void)
+{
+    for (unsigned i = 0; i < C_N; i++)
+        c_do(i, close_bus, &buses[i]);
+    loops = net_loops_free(loops);
+    hub = bus_local_hub_free(hub);
+}
+
+#include "contract_tests.h"
+
+/* ---- only of this bus ---------------------------------------------------------------------- */
+
+TEST(a_loop_that_ended_gets_nothing)
+{
+    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    struct bus_address ended;
+
+    c_open();
+    ended = buses[1]->self;
+    c_do(1, close_bus, &buses[1]);
+
+    CHECK(!c_send(0, ended, &letter));
+    c_close();
+}
+
+static void flood_one(void *user)
+{
+    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_address *to = (const struct bus_address *)user;
+
+    for (unsigned k = 0; k < 5000; k++)
+        bus_send(buses[0], *to, &letter, NULL);
+}
+
+struct ending {
+    struct net_message message; /* first */
+};
+
+static void end_bus_1(struct net_message *message)
+{
+    (void)message;
+    buses[1] = bus_free(buses[1]);
+}
+
+/* Letters to a loop whose bus goes meanwhile are lost, and nothing else. */
+TEST(a_bus_may_end_while_letters_are_on_their_way)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        struct ending ending = {.message = {.fn = end_bus_1}};
+        struct bus_address to;
+
+        c_open();
+        to = buses[1]->self;
+        net_loop_post(net_loops_at(loops, 1), &ending.message);
+        c_do(0, flood_one, &to);
+        c_close();
+    }
+}
+
+static void set_many_keys(void *user)
+{
+    (void)user;
+    for (unsigned k = 0; k < 2000; k++) {
+        struct peg__blob *value = peg__blob_copy(peg__str("v"));
+
+        bus_map_set(buses[0], BUS_MAP_PROVIDERS, peg__str(k % 2 ? "a" : "b"), value,
+                    BUS_ANY_REVISION, NULL);
+        peg__blob_unref(value);
+    }
+}
+
+TEST(a_bus_may_end_while_changes_are_on_their_way)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        struct ending ending = {.message = {.fn = end_bus_1}};
+        struct c_watch watch;
+
+        c_open();
+        c_watch(1, &watch);
+        net_loop_post(net_loops_at(loops, 1), &ending.message);
+        c_do(0, set_many_keys, NULL);
+        CHECK(watch.is_in_order);
+        c_close();
+    }
+}
+
+TEST(two_buses_cannot_have_one_number)
+{
+    struct bus *bus = NULL;
+    peg_error error;
+
+    c_open();
+    CHECK_INT(bus_local_new(hub, net_loops_at(loops, 1), 1, &bus, &error), PEG_EEXISTS);
+    CHECK_STR(peg__str(error.code), "E_BUS_NUMBER");
+    CHECK_INT(bus_local_new(hub, net_loops_at(loops, 1), PEG_LIMIT_NET_LOOPS, &bus, &error),
+              PEG_EINVAL);
+    CHECK(strstr(error.message, "PEG_LIMIT_NET_LOOPS"));
+    CHECK(!bus);
+    c_close();
+}
+
+/* ---- races --------------------------------------------------------------------------------- */
+
+enum { N_RACES = 2000 };
+
+struct racer {
+    struct net_message message; /* first */
+    struct bus_wait wait;
+    unsigned i;
+    unsigned n_won;
+    sem_t *done;
+};
+
+static void count_win(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct racer *racer = (struct racer *)((char *)wait - offsetof(struct racer, wait));
+
+    racer->n_won += answer->won;
+}
+
+static void run_race(struct net_message *message)
+{
+    struct racer *racer = (struct racer *)message;
+    struct peg__blob *value = peg__blob_new(1);
+
+    value->bytes[0] = (char)('0' + racer->i);
+    for (unsigned k = 0; k < N_RACES; k++) {
+        const struct bus_key key = c_key(k, 'k', 1);
+
+        bus_once(buses[racer->i], &key, value, INT64_MAX, &racer->wait);
+    }
+    peg__blob_unref(value);
+    sem_post(racer->done);
+}
+
+TEST(of_all_that_race_for_a_register_one_wins)
+{
+    struct racer racers[C_N];
+    unsigned n_won = 0;
+    sem_t done;
+
+    c_open();
+    sem_init(&done, 0, 0);
+    for (unsigned i = 0; i < C_N; i++)
+        racers[i] = (struct racer){
+            .message = {.fn = run_race}, .wait = {.fn = count_win}, .i = i, .done = &done};
+    for (unsigned i = 0; i < C_N; i++)
+        net_loop_post(net_loops_at(loops, i), &racers[i].message);
+    for (unsigned i = 0; i < C_N; i++) {
+        while (sem_wait(&done))
+            ;
+    }
+    for (unsigned i = 0; i < C_N; i++)
+        n_won += racers[i].n_won;
+
+    CHECK_INT(n_won, N_RACES);
+    sem_destroy(&done);
+    c_close();
+}
+
+/* ---- one loop, in this thread -------------------------------------------------------------- */
+
+struct alone {
+    struct net_loop *loop;
+    struct bus_local_hub *hub;
+    struct bus *bus;
+};
+
+static void close_alone(struct alone *alone)
+{
+    bus_free(alone->bus);
+    net_loop_free(alone->loop);
+    bus_local_hub_free(alone->hub);
+}
+
+static peg_status open_alone(struct alone *ret_alone)
+{
+    struct alone alone = {0};
+    peg_error error;
+    peg_status status = net_loop_new(&alone.loop, &error);
+
+    if (!status)
+        status = bus_local_hub_new(1, &alone.hub, &error);
+    if (!status)
+        status = bus_local_new(alone.hub, alone.loop, 0, &alone.bus, &error);
+    if (status)
+        close_alone(&alone);
+    else
+        *ret_alone = alone;
+    return status;
+}
+
+struct answered {
+    struct bus_wait wait; /* first */
+    struct bus_answer answer;
+    unsigned n;
+};
+
+static void on_answered(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct answered *answered = (struct answered *)wait;
+
+    answered->answer = *answer;
+    answered->n++;
+}
+
+TEST(a_letter_is_lost_when_nobody_listens)
+{
+    const struct bus_letter letter = {.kind = BUS_HAVE};
+    struct alone alone;
+
+    CHECK_INT(open_alone(&alone), PEG_OK);
+    bus_send(alone.bus, alone.bus->self, &letter, NULL);
+    net_loop_stop(alone.loop);
+    net_loop_run(alone.loop);
+    close_alone(&alone);
+}
+
+static unsigned n_heard;
+
+static void free_on_letter(void *user, const struct bus_letter *letter)
+{
+    struct alone *alone = (struct alone *)user;
+
+    n_heard++;
+    CHECK_INT(letter->kind, BUS_HAVE);
+    alone->bus = bus_free(alone->bus);
+}
+
+TEST(whoever_hears_a_letter_may_free_the_bus)
+{
+    static const struct bus_events events = {.on_letter = free_on_letter, .on_reset = c_on_reset};
+    const struct bus_letter letter = {.kind = BUS_HAVE};
+    struct alone alone;
+
+    CHECK_INT(open_alone(&alone), PEG_OK);
+    bus_listen(alone.bus, &events, &alone);
+    n_heard = 0;
+    bus_send(alone.bus, alone.bus->self, &letter, NULL);
+    bus_send(alone.bus, alone.bus->self, &letter, NULL);
+    net_loop_stop(alone.loop);
+    net_loop_run(alone.loop);
+
+    CHECK_INT(n_heard, 1);
+    CHECK(!alone.bus);
+    close_alone(&alone);
+}
+
+static void answer_for_ever(void *user, const struct bus_letter *letter)
+{
+    struct alone *alone = (struct alone *)user;
+
+    n_heard++;
+    bus_send(alone->bus, alone->bus->self, letter, NULL);
+}
+
+/* The loop must come to its sockets, and to its end. */
+TEST(two_that_write_to_each_other_for_ever_do_not_hold_up_the_loop)
+{
+    static const struct bus_events events = {.on_letter = answer_for_ever, .on_reset = c_on_reset};
+    const struct bus_letter letter = {.kind = BUS_HAVE};
+    struct alone alone;
+
+    CHECK_INT(open_alone(&alone), PEG_OK);
+    bus_listen(alone.bus, &events, &alone);
+    n_heard = 0;
+    bus_send(alone.bus, alone.bus->self, &letter, NULL);
+    net_loop_stop(alone.loop);
+    net_loop_run(alone.loop);
+
+    CHECK(n_heard >= 1 && n_heard <= 10 * PEG_LIMIT_BUS_LETTERS_A_PASS);
+    close_alone(&alone);
+}
+
+struct round {
+    struct net_timer timer; /* first */
+    struct alone *alone;
+};
+
+static void stop_loop(struct net_timer *timer)
+{
+    net_loop_stop(((struct round *)timer)->alone->loop);
+}
+
+TEST(a_register_whose_time_is_over_goes_by_itself)
+{
+    const struct bus_key key = c_key(1, 't', 0);
+    struct peg__blob *value = peg__blob_copy(peg__str("x"));
+    struct answered answered = {.wait = {.fn = on_answered}};
+    struct round round = {.timer = {.fn = stop_loop}};
+    struct alone alone;
+
+    CHECK_INT(open_alone(&alone), PEG_OK);
+    bus_once(alone.bus, &key, value, bus_now_ms(alone.bus), &answered.wait);
+    CHECK(answered.answer.won);
+    round.alone = &alone;
+    do {
+        net_loop_arm(alone.loop, &round.timer, net_loop_now_ns(alone.loop) + 50000000);
+        net_loop_run(alone.loop);
+        bus_read(alone.bus, &key, &answered.wait);
+    } while (answered.answer.standing);
+
+    close_alone(&alone);
+    peg__blob_unref(value);
+}
+
+TEST(the_time_is_that_of_the_wall)
+{
+    struct alone alone;
+    int64_t off_ms;
+
+    CHECK_INT(open_alone(&alone), PEG_OK);
+    off_ms = bus_now_ms(alone.bus) - (int64_t)time(NULL) * 1000;
+
+    CHECK(off_ms > -60000 && off_ms < 60000);
+    close_alone(&alone);
+}
+
+TEST(a_full_bus_says_so)
+{
+    struct peg__blob *value = peg__blob_new(16 << 20);
+    struct answered answered = {.wait = {.fn = on_answered}};
+    struct alone alone;
+    struct bus_key key;
+    unsigned n = 0;
+
+    CHECK_INT(open_alone(&alone), PEG_OK);
+    memset(value->bytes, 'x', value->len);
+    do {
+        key = c_key(n++, 't', 0);
+        bus_once(alone.bus, &key, value, INT64_MAX, &answered.wait);
+    } while (answered.answer.status == PEG_OK);
+
+    CHECK_INT(answered.answer.status, PEG_ELIMIT);
+    CHECK(!answered.answer.won && !answered.answer.standing);
+    CHECK_INT(n, 16);
+    close_alone(&alone);
+    peg__blob_unref(value);
+}
+
+/* ---- out of memory ------------------------------------------------------------------------- */
+
+static struct answered ask_everything(struct bus *bus, struct peg__blob *value)
+{
+    struct answered answered = {.wait = {.fn = on_answered}};
+    const struct bus_letter letter = {.kind = BUS_HAVE, .body = value};
+    const struct bus_key key = c_key(1, 't', 0);
+    const peg_str name = peg__str("name");
+
+    bus_once(bus, &key, value, INT64_MAX, &answered.wait);
+    if (!answered.answer.status)
+        bus_wait_add(bus, &key, INT64_MAX, &answered.wait);
+    if (!answered.answer.status)
+        bus_waiters(bus, &key, &answered.wait);
+    if (!answered.answer.status)
+        bus_send(bus, bus->self, &letter, &answered.wait);
+    if (!answered.answer.status)
+        bus_lease(bus, name, 1000, &answered.wait);
+    if (!answered.answer.status)
+        bus_leases(bus, &name, 1, &answered.wait);
+    if (!answered.answer.status)
+        bus_map_set(bus, BUS_MAP_TOOLSETS, name, value, 0, &answered.wait);
+    if (!answered.answer.status)
+        bus_map_set(bus, BUS_MAP_TOOLSETS, name, NULL, BUS_ANY_REVISION, &answered.wait);
+    return answered;
+}
+
+TORTURE(every_question_survives_any_allocation_failure)
+{
+    struct c_watch watch = {.watch = {.on_change = c_on_change, .on_ready = c_on_ready}};
+    struct peg__blob *value = peg__blob_copy(peg__str("value"));
+    struct answered answered;
+    struct alone alone;
+    peg_status status = value ? open_alone(&alone) : PEG_ENOMEM;
+
+    if (!status) {
+        bus_map_watch(alone.bus, BUS_MAP_TOOLSETS, &watch.watch);
+        answered = ask_everything(alone.bus, value);
+        status = answered.answer.status;
+        if (status)
+            CHECK(!answered.answer.won);
+        else
+            CHECK_STR(peg__str(watch.text), "name=value;ready;name-");
+        close_alone(&alone);
+    }
+    peg__blob_unref(value);
+    return status;
+}

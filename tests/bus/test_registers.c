@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "../t.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "bus/registers.h"
+
+static struct bus_registers *new_registers(void)
+{
+    struct bus_registers *registers;
+    peg_error error;
+
+    CHECK_STATUS(bus_registers_new(&registers, &error), PEG_OK, error);
+    return registers;
+}
+
+static struct bus_key key_of(unsigned number, char what)
+{
+    struct bus_key key = {.id = {.len = 16}, .what = what, .n = what == 'k'};
+
+    memcpy(key.id.bytes, &number, sizeof(number));
+    return key;
+}
+
+/* True: it was written. */
+static bool write_until(struct bus_registers *registers, struct bus_key key, const char *text,
+                        int64_t keep_until_ms)
+{
+    struct peg__blob *value = peg__blob_copy(peg__str(text));
+    struct peg__blob *other;
+    bool won;
+
+    CHECK_INT(bus_registers_once(registers, &key, value, keep_until_ms, &other), PEG_OK);
+    won = !other;
+    peg__blob_unref(other);
+    peg__blob_unref(value);
+    return won;
+}
+
+static bool stands(struct bus_registers *registers, struct bus_key key)
+{
+    struct peg__blob *value = bus_registers_read(registers, &key);
+
+    peg__blob_unref(value);
+    return value != NULL;
+}
+
+TEST(a_register_is_there_until_its_time_is_over)
+{
+    struct bus_registers *registers = new_registers();
+    const struct bus_key key = key_of(1, 't');
+
+    write_until(registers, key, "x", 1000);
+    CHECK(!bus_registers_sweep(registers, 999, 100));
+    CHECK(stands(registers, key));
+    CHECK(!bus_registers_sweep(registers, 1000, 100));
+
+    CHECK(!stands(registers, key));
+    CHECK_INT(bus_registers_len(registers), 0);
+    CHECK_INT(bus_registers_bytes(registers), 0);
+    CHECK(!bus_registers_free(registers));
+}
+
+TEST(registers_of_one_call_go_each_at_its_time)
+{
+    struct bus_registers *registers = new_registers();
+
+    write_until(registers, key_of(1, 'k'), "x", 1000);
+    write_until(registers, key_of(1, 't'), "x", 2000);
+    bus_registers_sweep(registers, 1500, 100);
+
+    CHECK(!stands(registers, key_of(1, 'k')));
+    CHECK(stands(registers, key_of(1, 't')));
+    bus_registers_free(registers);
+}
+
+TEST(one_that_is_kept_for_ever_stays)
+{
+    struct bus_registers *registers = new_registers();
+
+    write_until(registers, key_of(1, 't'), "x", INT64_MAX);
+    CHECK(!bus_registers_sweep(registers, INT64_MAX / 2, 100));
+
+    CHECK(stands(registers, key_of(1, 't')));
+    bus_registers_free(registers);
+}
+
+TEST(a_time_before_all_times_is_over_at_once)
+{
+    struct bus_registers *registers = new_registers();
+
+    write_until(registers, key_of(1, 't'), "x", INT64_MIN);
+    bus_registers_sweep(registers, 0, 100);
+
+    CHECK(!stands(registers, key_of(1, 't')));
+    bus_registers_free(registers);
+}
+
+TEST(a_sweep_does_so_much_and_says_that_there_is_more)
+{
+    struct bus_registers *registers = new_registers();
+    unsigned n_sweeps = 1;
+
+    for (unsigned i = 0; i < 1000; i++)
+        write_until(registers, key_of(i, 't'), "x", 1000);
+    while (bus_registers_sweep(registers, 1000, 150)) {
+        CHECK_INT(bus_registers_len(registers), 1000 - 150 * n_sweeps);
+        n_sweeps++;
+    }
+
+    CHECK_INT(n_sweeps, 7);
+    CHECK_INT(bus_registers_len(registers), 0);
+    bus_registers_free(registers);
+}
+
+TEST(what_is_held_is_counted_with_its_values)
+{
+    struct bus_registers *registers = new_registers();
+    size_t empty;
+
+    write_until(registers, key_of(1, 'k'), "", 1000);
+    empty = bus_registers_bytes(registers);
+    write_until(registers, key_of(1, 't'), "0123456789", 1000);
+
+    CHECK(empty >= sizeof(struct peg__blob));
+    CHECK_INT(bus_registers_bytes(registers), 2 * empty + 10);
+    CHECK_INT(bus_registers_len(registers), 2);
+    bus_registers_forget(registers, &key_of(1, 't').id);
+    CHECK_INT(bus_registers_bytes(registers), 0);
+    bus_registers_free(registers);
+}
+
+TEST(one_that_lost_is_not_counted)
+{
+    struct bus_registers *registers = new_registers();
+    size_t bytes;
+
+    CHECK(write_until(registers, key_of(1, 't'), "a", 1000));
+    bytes = bus_registers_bytes(registers);
+    CHECK(!write_until(registers, key_of(1, 't'), "another", 1000));
+    CHECK(write_until(registers, key_of(1, 't'), "a", 1000));
+
+    CHECK_INT(bus_registers_bytes(registers), bytes);
+    bus_registers_free(registers);
+}
+
+TEST(no_more_registers_than_the_limit_are_written)
+{
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_copy(peg__str("x"));
+    struct peg__blob *other = NULL;
+    peg_status status = PEG_OK;
+    unsigned n = 0;
+
+    for (; !status; n++) {
+        const struct bus_key key = key_of(n, 't');
+
+        status = bus_registers_once(registers, &key, value, 1000, &other);
+    }
+    CHECK_INT(status, PEG_ELIMIT);
+    CHECK_INT(n - 1, PEG_LIMIT_BUS_REGISTERS);
+    bus_registers_forget(registers, &key_of(17, 't').id);
+
+    CHECK(write_until(registers, key_of(n, 't'), "x", 1000));
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+}
+
+TEST(no_more_bytes_than_the_limit_are_held)
+{
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_new(PEG_LIMIT_BUS_REGISTER_BYTES / 2);
+    const struct bus_key first = key_of(1, 't');
+    const struct bus_key second = key_of(2, 't');
+    struct peg__blob *other = NULL;
+
+    CHECK_INT(bus_registers_once(registers, &first, value, 1000, &other), PEG_OK);
+    CHECK_INT(bus_registers_once(registers, &second, value, 1000, &other), PEG_ELIMIT);
+    CHECK(!stands(registers, second));
+    bus_registers_forget(registers, &first.id);
+
+    CHECK_INT(bus_registers_once(registers, &second, value, 1000, &other), PEG_OK);
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+}
+
+TEST(a_value_lives_as_long_as_whoever_read_it_wants)
+{
+    struct bus_registers *registers = new_registers();
+    const struct bus_key key = key_of(1, 't');
+    struct peg__blob *value;
+
+    write_until(registers, key, "value", 1000);
+    value = bus_registers_read(registers, &key);
+    bus_registers_forget(registers, &key.id);
+
+    CHECK_STR(peg__blob_str(value), "value");
+    peg__blob_unref(value);
+    bus_registers_free(registers);
+}
+
+/* More than can be removed under one lock. */
+TEST(a_call_of_many_attempts_is_forgotten_whole)
+{
+    struct bus_registers *registers = new_registers();
+
+    for (unsigned n = 1; n <= 500; n++) {
+        struct bus_key key = key_of(1, 'k');
+
+        key.n = n;
+        write_until(registers, key, "x", 1000);
+    }
+    bus_registers_forget(registers, &key_of(1, 't').id);
+
+    CHECK_INT(bus_registers_len(registers), 0);
+    bus_registers_free(registers);
+}
+
+TEST(more_waiters_than_a_process_has_loops_are_refused)
+{
+    struct bus_registers *registers = new_registers();
+    const struct bus_id id = key_of(1, 't').id;
+    struct bus_address waiters[BUS_MAX_WAITERS];
+
+    for (unsigned i = 0; i < BUS_MAX_WAITERS; i++)
+        CHECK_INT(bus_registers_wait_add(registers, &id, (struct bus_address){1, i}, 1000), PEG_OK);
+    CHECK_INT(bus_registers_wait_add(registers, &id, (struct bus_address){2, 0}, 1000), PEG_ELIMIT);
+    CHECK_INT(bus_registers_wait_add(registers, &id, (struct bus_address){1, 0}, 1000), PEG_OK);
+
+    CHECK_INT(bus_registers_waiters(registers, &id, waiters), BUS_MAX_WAITERS);
+    bus_registers_sweep(registers, 1000, 100);
+    CHECK_INT(bus_registers_waiters(registers, &id, waiters), 0);
+    bus_registers_free(registers);
+}
+
+/* The way of most calls: nothing is allocated once there is memory of earlier ones. */
+TEST(a_call_in_the_steady_state_allocates_nothing)
+{
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_copy(peg__str("x"));
+    struct peg__blob *other = NULL;
+
+    for (unsigned i = 0; i < 2000; i++) {
+        const struct bus_key claim = key_of(i, 'k');
+        const struct bus_key terminal = key_of(i, 't');
+
+        if (i == 1000)
+            peg__mem_fail_at(1);
+        CHECK_INT(bus_registers_once(registers, &claim, value, 1000, &other), PEG_OK);
+        CHECK_INT(bus_registers_once(registers, &terminal, value, 1000, &other), PEG_OK);
+        bus_registers_forget(registers, &terminal.id);
+    }
+
+    peg__mem_fail_at(0);
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+}
+
+TORTURE(registers_survive_any_allocation_failure)
+{
+    struct bus_registers *registers = NULL;
+    struct peg__blob *value = peg__blob_copy(peg__str("x"));
+    peg_status status = value ? bus_registers_new(&registers, NULL) : PEG_ENOMEM;
+
+    for (unsigned i = 0; !status && i < 40; i++) {
+        const struct bus_key key = key_of(i, 't');
+        struct peg__blob *other = NULL;
+
+        status = bus_registers_once(registers, &key, value, 1000, &other);
+        if (!status)
+            status = bus_registers_wait_add(registers, &key.id, (struct bus_address){1, i}, 1000);
+        else
+            CHECK_INT(bus_registers_len(registers), 2 * i);
+    }
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+    return status;
+}
