@@ -45,6 +45,13 @@ static bool stands(struct bus_registers *registers, struct bus_key key)
     return value != NULL;
 }
 
+static void forget(struct bus_registers *registers, unsigned number)
+{
+    const struct bus_id id = key_of(number, 't').id;
+
+    bus_registers_forget(registers, &id);
+}
+
 TEST(a_register_is_there_until_its_time_is_over)
 {
     struct bus_registers *registers = new_registers();
@@ -125,7 +132,7 @@ TEST(what_is_held_is_counted_with_its_values)
     CHECK(empty >= sizeof(struct peg__blob));
     CHECK_INT(bus_registers_bytes(registers), 2 * empty + 10);
     CHECK_INT(bus_registers_len(registers), 2);
-    bus_registers_forget(registers, &key_of(1, 't').id);
+    forget(registers, 1);
     CHECK_INT(bus_registers_bytes(registers), 0);
     bus_registers_free(registers);
 }
@@ -159,7 +166,7 @@ TEST(no_more_registers_than_the_limit_are_written)
     }
     CHECK_INT(status, PEG_ELIMIT);
     CHECK_INT(n - 1, PEG_LIMIT_BUS_REGISTERS);
-    bus_registers_forget(registers, &key_of(17, 't').id);
+    forget(registers, 17);
 
     CHECK(write_until(registers, key_of(n, 't'), "x", 1000));
     bus_registers_free(registers);
@@ -210,7 +217,7 @@ TEST(a_call_of_many_attempts_is_forgotten_whole)
         key.n = n;
         write_until(registers, key, "x", 1000);
     }
-    bus_registers_forget(registers, &key_of(1, 't').id);
+    forget(registers, 1);
 
     CHECK_INT(bus_registers_len(registers), 0);
     bus_registers_free(registers);
