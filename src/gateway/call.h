@@ -14,6 +14,7 @@
  * A terminal that is found in its register ends it in any step.
  */
 
+#include "base/limits.h"
 #include "gateway/desk.h"
 
 enum gw_step {
@@ -26,7 +27,15 @@ enum gw_step {
     GW_ENDING,   /* writes a terminal of its own */
 };
 
-enum gw_look { GW_LOOK_NOT, GW_LOOK_TERMINAL, GW_LOOK_OWNER, GW_LOOK_LEASE, GW_LOOK_AGAIN };
+/* What is being looked at, one after the other. */
+enum gw_look {
+    GW_LOOK_NOT,
+    GW_LOOK_TERMINAL, /* has it ended? */
+    GW_LOOK_OWNER,    /* has anybody claimed the attempt? */
+    GW_LOOK_LEASE,    /* is that one alive? */
+    GW_LOOK_LOST,     /* he is not: has it ended after all? */
+    GW_LOOK_UNLISTED, /* he does not know of it: has it ended? */
+};
 
 struct gw_call {
     struct gw_entry entry; /* its id; the first member */
@@ -36,7 +45,7 @@ struct gw_call {
     enum gw_step step;
     struct gw_caller *callers;
     bool is_detached; /* goes on without callers */
-    bool is_stopping; /* canceled or late, whatever else happens */
+    bool is_admitted; /* counted as such */
 
     /* what is asked for; no tool: whoever only awaits it does not know */
     struct gw_toolset *toolset;
@@ -56,7 +65,8 @@ struct gw_call {
     uint64_t sent_epoch; /* of the first of them */
     char incarnation[65];
     struct bus_address holder;
-    uint64_t refused_by[8]; /* hashes of incarnations that did not take it */
+    bool has_slot;                                   /* counted in the entry of its provider */
+    uint64_t refused_by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes of who did not take it */
     unsigned n_refused;
     enum bus_reason refusal; /* the last one's */
     unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
@@ -69,15 +79,17 @@ struct gw_call {
     /* what may be pending */
     enum bus_reason ending;     /* why it is being ended; BUS_NO_REASON: it is not */
     struct peg__blob *terminal; /* ENDING: to be written */
+    struct peg__blob *mark;     /* REVOKING: likewise */
     struct bus_wait wait;       /* of the step */
     struct bus_wait look;       /* of looking after it */
     enum gw_look looking;
-    bool must_look;
+    bool must_look; /* again, when this is over */
     unsigned n_looks;
     struct bus_wait post; /* was the letter received? */
     struct net_timer deadline;
     struct net_timer again; /* looks, or tries once more */
     struct gw_check *check;
+    uint64_t told; /* number of the letter that it has heard */
 };
 
 /* ---- call.c: its life ---- */
@@ -89,12 +101,22 @@ int64_t gw_call_keep_until(const struct gw_call *call);
 bool gw_call_is_keyed(const struct gw_call *call);
 void gw_call_add_caller(struct gw_call *call, struct gw_caller *caller);
 void gw_call_take_caller(struct gw_caller *caller);
+/* The provider that was asked has a place again. */
+void gw_send_release(struct gw_call *call);
 void gw_call_tell_admitted(struct gw_call *call, bool is_joined);
 /* Tells every caller what the register holds, and is gone. */
 void gw_call_end(struct gw_call *call, struct peg__blob *terminal);
 /* Tells every caller that it is not admitted, or not waited for any longer, and is gone. */
 void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message,
                     int64_t retry_after_ms);
+/* Random ids say whether only loops of this node ask for their registers. */
+bool gw_desk_random_id(struct gw_desk *desk, bool is_node_local, struct bus_id *ret_id);
+static inline bool gw_id_is_node_local(const struct bus_id *id)
+{
+    return id->len == 16 && (id->bytes[15] & 1);
+}
+uint64_t gw_desk_dice(struct gw_desk *desk);
+
 /* A value that nobody else writes: "incarnation 9f86d081884c7d65.0 17". */
 struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who);
 /* Whose mark it is: its first word, or "" for one that is none; and the address in it. */
@@ -137,7 +159,10 @@ void gw_settle(struct gw_call *call, enum bus_reason reason);
 void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal);
 /* The attempt is proven not to have started, while the call is being ended. */
 void gw_settle_unstarted(struct gw_call *call);
+/* It may have run, and nobody will say how it ended. */
 void gw_settle_unknown(struct gw_call *call, const char *why);
+/* Takes the right to start the current attempt back, to end the call or to ask somebody else. */
+void gw_settle_revoke(struct gw_call *call);
 
 /* ---- look.c: hints get lost, registers do not ---- */
 

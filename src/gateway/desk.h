@@ -25,6 +25,7 @@
 #include "gateway/terminal.h"
 
 struct gw_call;
+struct gw_emit;
 struct gw_provider;
 
 /* Each 0 means the default named beside it (base/limits.h). */
@@ -59,6 +60,7 @@ struct gw_desk {
     struct gw_table incarnations; /* of the providers below */
     struct gw_provider *providers;
     size_t n_providers;
+    struct gw_emit *emits;
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
     uint64_t n_marks;          /* makes each value that this desk writes its own */
@@ -67,6 +69,7 @@ struct gw_desk {
     size_t n_random;           /* of these left */
     struct peg_json_doc *doc;  /* payloads are read into it */
     struct peg__buf text;      /* words that are being made */
+    uint64_t n_done;           /* letters about ends that came */
     uint64_t n_late;           /* results that came after the terminal */
 };
 
@@ -105,8 +108,8 @@ struct gw_ask {
 
 struct gw_caller;
 struct gw_caller_events {
-    /* The call has been admitted, or joined (`is_joined`): its id and its deadline are known.
-     * May be NULL. */
+    /* The call has been admitted, or joined (`is_joined`): its id and its deadline are known. The
+     * caller may detach now, but not be dropped. May be NULL. */
     void (*on_admitted)(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
                         bool is_joined);
     /* A packed pegboard.v1.Output. May be NULL. */
@@ -138,6 +141,36 @@ void gw_desk_stop(struct gw_desk *desk, const struct bus_id *id, peg_str princip
 void gw_caller_drop(struct gw_caller *caller);
 /* The same, and the call goes on. */
 void gw_caller_detach(struct gw_caller *caller);
+
+/* A result by whoever cannot send it on its stream. Lies in its owner's memory. */
+struct gw_emit {
+    /* WIRE_OK: it was taken, as if the provider had sent it. `words` are static. */
+    void (*fn)(struct gw_emit *emit, enum wire_error error, const char *words);
+    /* the desk's */
+    struct gw_desk *desk;
+    struct bus_id id;
+    uint32_t attempt;
+    char incarnation[65];
+    struct peg__blob *body;
+    struct bus_wait wait;
+    struct net_timer late;
+    struct gw_emit *next;
+    struct gw_emit *prev;
+};
+
+struct gw_emitted {
+    const struct bus_id *id;
+    uint32_t attempt;
+    peg_str principal;
+    peg_str response; /* as gw_provider_result() */
+    peg_str result;   /* in it */
+    bool is_error;
+};
+void gw_desk_emit(struct gw_desk *desk, const struct gw_emitted *emitted, struct gw_emit *emit);
+/* No answer comes any more; one that waits for none is left alone. */
+void gw_emit_forget(struct gw_emit *emit);
+/* A pong for a ping whose id begins with the incarnation; whatever it is, it is well. */
+void gw_desk_pong(struct gw_desk *desk, peg_str ping_id);
 
 /* ---- the provider's side ------------------------------------------------------------------ */
 

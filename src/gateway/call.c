@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Registers outlive the deadline of a call by so much, so that a letter that comes late finds them:
+ * holders take none after its deadline, and clocks of nodes differ by less. */
+enum { KEEP_UNNAMED_MS = 15000 };
+
+struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id)
+{
+    struct gw_call *call = (struct gw_call *)peg__alloc_zero(1, sizeof(*call));
+
+    if (!call)
+        return NULL;
+    call->entry.id = *id;
+    if (gw_table_add(&desk->calls, &call->entry)) {
+        peg__free(call);
+        return NULL;
+    }
+    call->desk = desk;
+    call->begun_ns = bus_now_ns(desk->bus);
+    call->deadline_ns = NET_NEVER;
+    call->deadline.fn = gw_settle_on_deadline;
+    call->again.fn = gw_look_on_timer;
+    call->next = desk->first_call;
+    if (call->next)
+        call->next->prev = call;
+    desk->first_call = call;
+    desk->n_calls++;
+    return call;
+}
+
+static void unlink_call(struct gw_call *call)
+{
+    struct gw_desk *desk = call->desk;
+
+    if (call->prev)
+        call->prev->next = call->next;
+    else
+        desk->first_call = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+    desk->n_calls--;
+    gw_table_remove(&desk->calls, &call->entry);
+}
+
+void gw_call_drop(struct gw_call *call)
+{
+    struct bus *bus = call->desk->bus;
+
+    while (call->callers)
+        gw_call_take_caller(call->callers);
+    gw_send_release(call);
+    bus_forget_wait(bus, &call->wait);
+    bus_forget_wait(bus, &call->look);
+    bus_forget_wait(bus, &call->post);
+    bus_disarm(bus, &call->deadline);
+    bus_disarm(bus, &call->again);
+    if (call->check)
+        gw_check_forget(call->check);
+    unlink_call(call);
+    peg__blob_unref(call->request);
+    peg__blob_unref(call->named);
+    peg__blob_unref(call->terminal);
+    peg__blob_unref(call->mark);
+    gw_toolset_unref(call->toolset);
+    peg__free(call);
+}
+
+bool gw_call_is_keyed(const struct gw_call *call)
+{
+    return call->entry.id.len == sizeof(call->entry.id.bytes);
+}
+
+/* Whoever knows a random id is its driver, and a holder that it wrote to. So if that is a loop of
+ * this node, nobody else asks for the registers. */
+struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n)
+{
+    return (struct bus_key){
+        .id = call->entry.id,
+        .what = what,
+        .n = n,
+        .is_node_local = gw_id_is_node_local(&call->entry.id),
+    };
+}
+
+int64_t gw_call_keep_until(const struct gw_call *call)
+{
+    const int64_t keep_ms =
+        gw_call_is_keyed(call) ? call->desk->options.keep_ms : (int64_t)KEEP_UNNAMED_MS;
+
+    return call->deadline_ms + keep_ms;
+}
+
+/* ---- callers ------------------------------------------------------------------------------ */
+
+void gw_call_add_caller(struct gw_call *call, struct gw_caller *caller)
+{
+    caller->call = call;
+    caller->id = call->entry.id;
+    caller->prev = NULL;
+    caller->next = call->callers;
+    if (caller->next)
+        caller->next->prev = caller;
+    call->callers = caller;
+}
+
+void gw_call_take_caller(struct gw_caller *caller)
+{
+    if (caller->prev)
+        caller->prev->next = caller->next;
+    else
+        caller->call->callers = caller->next;
+    if (caller->next)
+        caller->next->prev = caller->prev;
+    caller->call = NULL;
+    caller->next = NULL;
+    caller->prev = NULL;
+}
+
+/* A caller may go away when it hears this, and with it the call: nothing is touched after it. There
+ * is but one, as long as nobody can join on the same call. */
+void gw_call_tell_admitted(struct gw_call *call, bool is_joined)
+{
+    struct gw_caller *caller = call->callers;
+
+    if (!caller)
+        return;
+    caller->is_joined = is_joined;
+    if (caller->events->on_admitted)
+        caller->events->on_admitted(caller, &call->entry.id, call->deadline_ms, is_joined);
+}
+
+static void tell_end(struct gw_call *call, const struct gw_terminal *terminal)
+{
+    while (call->callers) {
+        struct gw_caller *caller = call->callers;
+
+        gw_call_take_caller(caller);
+        caller->events->on_end(caller, terminal);
+    }
+}
+
+/* Letters that may still arrive find the registers, and see that there is nothing to start. Without
+ * any, a call that nobody can ask for again has no use for them. */
+static bool may_forget_registers(const struct gw_call *call, const struct gw_terminal *terminal)
+{
+    const bool is_final =
+        terminal->error != WIRE_OVERLOADED && terminal->error != WIRE_SERVICE_UNAVAILABLE;
+
+    return call->step != GW_JOINED && call->n_astray == 0 && (!gw_call_is_keyed(call) || !is_final);
+}
+
+void gw_call_end(struct gw_call *call, struct peg__blob *blob)
+{
+    struct gw_desk *desk = call->desk;
+    struct bus *bus = desk->bus;
+    const struct bus_key key = gw_call_key(call, 't', 0);
+    const uint32_t n_attempts = call->attempt;
+    struct peg__blob *kept = peg__blob_ref(blob);
+    struct gw_terminal terminal = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .message = PEG_LIT("the terminal of this call cannot be read: a newer gateway wrote it"),
+        .was_started = true,
+    };
+    bool forgets;
+
+    gw_terminal_read(kept, &terminal);
+    if (call->is_admitted)
+        gw_meter_ended(call->meter, terminal.outcome, bus_now_ns(bus) - call->begun_ns);
+    forgets = may_forget_registers(call, &terminal);
+    tell_end(call, &terminal);
+    gw_call_drop(call);
+    if (forgets)
+        bus_forget(bus, &key, n_attempts);
+    peg__blob_unref(kept);
+}
+
+void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message,
+                    int64_t retry_after_ms)
+{
+    const struct gw_terminal terminal = {
+        .outcome = GW_REFUSED,
+        .error = error,
+        .message = message,
+        .retry_after_ms = retry_after_ms,
+    };
+
+    if (call->is_admitted)
+        gw_meter_ended(call->meter, GW_REFUSED, bus_now_ns(call->desk->bus) - call->begun_ns);
+    else if (call->step != GW_JOINED)
+        gw_meter_refused(call->meter);
+    tell_end(call, &terminal);
+    gw_call_drop(call);
+}
+
+/* ---- marks: values of registers ------------------------------------------------------------ */
+
+struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who)
+{
+    char address[BUS_ADDRESS_TEXT];
+    char text[160];
+
+    bus_address_print(desk->bus->self, address);
+    snprintf(text, sizeof(text), "%s %s %llu", who, address, (unsigned long long)++desk->n_marks);
+    return peg__blob_copy(peg__str(text));
+}
+
+peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_address)
+{
+    const peg_str text = peg__blob_str(mark);
+    const char *space = (const char *)memchr(text.ptr, ' ', text.len);
+    const char *end;
+    peg_str rest;
+
+    *ret_address = (struct bus_address){0};
+    if (!space)
+        return (peg_str){"", 0};
+    rest = peg__str_from(text, (size_t)(space - text.ptr) + 1);
+    end = (const char *)memchr(rest.ptr, ' ', rest.len);
+    bus_address_parse((peg_str){rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len}, ret_address);
+    return (peg_str){text.ptr, (size_t)(space - text.ptr)};
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The third stage of a call, at the desk that has its provider: it waits for a place there, then
+ * asks for the right to start it, and only who has that hands it over. Nobody else ever does.
+ */
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "gateway/call.h"
+#include "gateway/holder.h"
+#include "wire/pack.h"
+
+/* A claim whose answer took longer is given back: the driver may have given up meanwhile. */
+enum { TRUST_NS = 1000000000 };
+
+static void refuse(struct gw_desk *desk, const struct bus_letter *letter, enum bus_reason reason)
+{
+    struct bus_letter answer = {
+        .kind = BUS_NAK,
+        .reason = reason,
+        .id = letter->id,
+        .attempt = letter->attempt,
+        .epoch = letter->epoch,
+        .from = desk->bus->self,
+    };
+
+    memcpy(answer.incarnation, letter->incarnation, sizeof(answer.incarnation));
+    bus_send(desk->bus, letter->from, &answer, NULL);
+}
+
+/* ---- coming in ------------------------------------------------------------------------------- */
+
+static enum bus_reason why_not(const struct gw_provider *provider, const struct bus_letter *letter)
+{
+    const struct gw_desk_options *options;
+
+    if (!provider || provider->is_away)
+        return BUS_GONE;
+    options = &provider->desk->options;
+    if (provider->is_draining)
+        return BUS_DRAINING;
+    if (bus_now_ms(provider->desk->bus) >= letter->deadline_ms)
+        return BUS_LATE;
+    if (provider->queue.n >= options->max_queue ||
+        provider->queued_bytes + peg__blob_str(letter->body).len > options->max_queue_bytes)
+        return BUS_OVERLOADED;
+    return BUS_NO_REASON;
+}
+
+static struct gw_held *hold(struct gw_provider *provider, const struct bus_letter *letter)
+{
+    struct gw_held *held = gw_held_new(provider, &letter->id, letter->attempt);
+
+    if (!held)
+        return NULL;
+    held->request = peg__blob_ref(letter->body);
+    held->driver = letter->from;
+    held->deadline_ms = letter->deadline_ms;
+    held->epoch = letter->epoch;
+    held->tool =
+        gw_toolset_tool(provider->toolset, wire_find_bytes(peg__blob_str(letter->body), 3));
+    provider->queued_bytes += letter->body->len;
+    return held;
+}
+
+void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
+{
+    struct gw_provider *provider = gw_holder_find(desk, letter->incarnation);
+    enum bus_reason reason;
+
+    if (gw_holder_held(desk, &letter->id, letter->attempt) || !letter->body)
+        return; /* it was sent again */
+    reason = why_not(provider, letter);
+    if (!reason && !hold(provider, letter))
+        reason = BUS_OVERLOADED;
+    if (reason)
+        refuse(desk, letter, reason);
+    else
+        gw_claim_pump(provider);
+}
+
+void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter)
+{
+    struct gw_held *held = gw_holder_held(desk, &letter->id, letter->attempt);
+
+    if (!held || held->canceled)
+        return;
+    held->canceled = letter->reason;
+    if (held->step == GW_QUEUED)
+        gw_held_nak(held, BUS_CANCELED, false);
+    else if (held->step == GW_HANDED && !held->provider->is_away)
+        held->provider->events->cancel(held->provider->user, &held->entry.id, held->entry.attempt,
+                                       letter->reason);
+}
+
+/* ---- claiming -------------------------------------------------------------------------------- */
+
+static void hand_over(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+    const struct gw_handed handed = {
+        .id = &held->entry.id,
+        .attempt = held->entry.attempt,
+        .call = peg__blob_str(held->request),
+        .timeout_ms = held->deadline_ms - bus_now_ms(provider->desk->bus),
+        .deadline_ms = held->deadline_ms,
+        .route = held->driver,
+    };
+
+    held->step = GW_HANDED;
+    held->mark = peg__blob_unref(held->mark);
+    provider->events->hand(provider->user, &handed);
+    held->request = peg__blob_unref(held->request);
+}
+
+/* Why a call that is this desk's to start is not started after all. */
+static enum bus_reason why_not_start(const struct gw_held *held, const struct bus_answer *answer)
+{
+    struct bus *bus = held->provider->desk->bus;
+
+    if (held->provider->is_away)
+        return BUS_GONE;
+    if (held->canceled)
+        return BUS_CANCELED;
+    if (answer->epoch != held->epoch)
+        return BUS_EPOCH;
+    if (bus_now_ns(bus) - answer->asked_ns > TRUST_NS || bus_now_ms(bus) >= held->deadline_ms)
+        return BUS_LATE;
+    return BUS_NO_REASON;
+}
+
+static void ask(struct gw_held *held);
+
+static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+    struct gw_provider *provider = held->provider;
+    enum bus_reason reason;
+
+    if (answer->status == PEG_EIO) {
+        bus_arm(provider->desk->bus, &held->again, bus_now_ns(provider->desk->bus) + 50000000);
+        return;
+    }
+    if (answer->status) {
+        gw_held_nak(held, BUS_OVERLOADED, false);
+    } else if (!answer->won) {
+        gw_held_drop(held); /* it was taken back, or somebody else has it */
+    } else {
+        reason = why_not_start(held, answer);
+        if (reason)
+            gw_held_nak(held, reason, true);
+        else
+            hand_over(held);
+    }
+    gw_claim_pump(provider);
+}
+
+static void ask_again(struct net_timer *timer)
+{
+    ask((struct gw_held *)((char *)timer - offsetof(struct gw_held, again)));
+}
+
+static void ask(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
+
+    held->again.fn = ask_again;
+    held->wait.fn = on_claim;
+    bus_once(held->provider->desk->bus, &key, held->mark, gw_held_keep_until(held), &held->wait);
+}
+
+static void claim(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+
+    gw_held_move(held, &provider->queue, &provider->running);
+    provider->queued_bytes -= held->request->len;
+    gw_meter_queued(provider->meter, -1);
+    held->step = GW_CLAIMING;
+    if (provider->desk->options.test_skips_claim) {
+        hand_over(held);
+        return;
+    }
+    held->mark = gw_desk_mark(provider->desk, provider->incarnation);
+    if (held->mark)
+        ask(held);
+    else
+        gw_held_nak(held, BUS_OVERLOADED, false);
+}
+
+/* Answers may come at once and call this again: one of them goes round. */
+void gw_claim_pump(struct gw_provider *provider)
+{
+    if (provider->is_pumping || provider->is_away)
+        return;
+    provider->is_pumping = true;
+    while (provider->queue.first && provider->running.n < provider->credits &&
+           provider->events->is_ready(provider->user))
+        claim(provider->queue.first);
+    provider->is_pumping = false;
+}

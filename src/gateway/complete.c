@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The fourth stage of a call: its result is read against the tool's output schema, and becomes its
+ * terminal if no other one stands. Then driver and waiters are told, and the provider may forget
+ * it.
+ */
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "gateway/call.h"
+#include "gateway/holder.h"
+#include "wire/pack.h"
+
+enum { PAUSE_NS = 50000000 };
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void tell_waiters(struct gw_held *held, const struct bus_answer *answer)
+{
+    struct gw_desk *desk = held->provider->desk;
+    const struct bus_letter letter = {
+        .kind = BUS_DONE,
+        .id = held->entry.id,
+        .attempt = held->entry.attempt,
+        .from = desk->bus->self,
+        .body = held->terminal,
+    };
+
+    for (size_t i = 0; i < answer->n_addresses; i++)
+        if (!bus_address_equal(answer->addresses[i], held->driver))
+            bus_send(desk->bus, answer->addresses[i], &letter, NULL);
+}
+
+static void be_done(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+    const struct bus_id id = held->entry.id;
+    const uint32_t attempt = held->entry.attempt;
+
+    gw_held_drop(held);
+    if (!provider->is_away)
+        provider->events->ack(provider->user, &id, attempt);
+    gw_claim_pump(provider);
+}
+
+static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, waiters));
+
+    if (!answer->status)
+        tell_waiters(held, answer);
+    be_done(held);
+}
+
+/* Those who joined a call of their own identity look for themselves too: what is lost here costs
+ * them a second. */
+static void tell(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 'w', 0);
+
+    gw_held_say(held, BUS_DONE, held->terminal);
+    if (held->entry.id.len < sizeof(held->entry.id.bytes)) {
+        be_done(held);
+        return;
+    }
+    held->waiters.fn = on_waiters;
+    bus_waiters(held->provider->desk->bus, &key, &held->waiters);
+}
+
+static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+    struct gw_provider *provider = held->provider;
+    struct gw_desk *desk = provider->desk;
+
+    if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
+        bus_arm(desk->bus, &held->again, bus_now_ns(desk->bus) + PAUSE_NS);
+        return;
+    }
+    if (answer->status || answer->won) {
+        tell(held);
+        return;
+    }
+    desk->n_late++;
+    gw_meter_late_result(provider->meter);
+    be_done(held);
+}
+
+void gw_complete_retry(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 't', 0);
+
+    held->wait.fn = on_written;
+    bus_once(held->provider->desk->bus, &key, held->terminal, gw_held_keep_until(held),
+             &held->wait);
+}
+
+static void retry(struct net_timer *timer)
+{
+    gw_complete_retry((struct gw_held *)((char *)timer - offsetof(struct gw_held, again)));
+}
+
+static void complete(struct gw_held *held, const struct gw_terminal *terminal)
+{
+    struct gw_desk *desk = held->provider->desk;
+
+    held->step = GW_COMPLETING;
+    held->again.fn = retry;
+    peg__blob_unref(held->terminal);
+    held->terminal = gw_terminal_write(terminal);
+    if (held->terminal) {
+        gw_complete_retry(held);
+        return;
+    }
+    /* No memory for the result: what little is needed to say so was not there either. Its driver
+     * says at the deadline that the outcome is unknown, which is true. */
+    desk->n_late++;
+    be_done(held);
+}
+
+/* ---- what a provider says -------------------------------------------------------------------- */
+
+static struct gw_held *handed(struct gw_provider *provider, const struct bus_id *id,
+                              uint32_t attempt)
+{
+    struct gw_held *held = gw_holder_held(provider->desk, id, attempt);
+
+    return held && held->provider == provider && held->step == GW_HANDED ? held : NULL;
+}
+
+/* A tool's own error, as CallToolResponse{error{code, message}}. */
+static void complete_as_error(struct gw_held *held, const char *code, peg_str message)
+{
+    struct gw_desk *desk = held->provider->desk;
+    const peg_str code_text = peg__str(code);
+    const size_t inner = wire_bytes_size(code_text) + wire_bytes_size(message);
+    struct peg__buf packed = PEG__BUF(2 * PEG_LIMIT_GATEWAY_WORDS);
+    char *at = peg__buf_reserve(&packed, inner + 1 + WIRE_MAX_VARINT);
+    struct gw_terminal terminal = {.outcome = GW_ERROR, .was_started = true};
+
+    (void)desk;
+    if (at) {
+        char *start = at;
+
+        *at++ = 3 << 3 | 2;
+        at = wire_put_varint(at, inner);
+        at = wire_put_bytes(at, 1, code_text);
+        at = wire_put_bytes(at, 2, message);
+        packed.len += (size_t)(at - start);
+    }
+    terminal.response = peg__buf_view(&packed);
+    complete(held, &terminal);
+    peg__buf_free(&packed);
+}
+
+static void complete_malformed(struct gw_held *held, peg_str words)
+{
+    complete_as_error(held, "malformed_result", words);
+}
+
+/* The bytes of the response wait in held->terminal, as the terminal that they become if they are
+ * good. */
+static void on_vetted(void *user, peg_status status, peg_str words)
+{
+    struct gw_held *held = (struct gw_held *)user;
+
+    held->check = NULL;
+    held->step = GW_COMPLETING;
+    if (status) {
+        complete_malformed(held, words);
+        return;
+    }
+    held->again.fn = retry;
+    gw_complete_retry(held);
+}
+
+static void vet_on_worker(struct gw_held *held, peg_schema *schema,
+                          const struct gw_terminal *terminal, peg_str result)
+{
+    struct gw_desk *desk = held->provider->desk;
+    const size_t offset = (size_t)(result.ptr - terminal->response.ptr);
+    struct gw_terminal copy;
+
+    held->terminal = gw_terminal_write(terminal);
+    if (held->terminal && gw_terminal_read(held->terminal, &copy)) {
+        held->step = GW_VETTING;
+        held->check =
+            gw_check_start(desk, schema, held->terminal,
+                           (peg_str){copy.response.ptr + offset, result.len}, on_vetted, held);
+    }
+    if (!held->check)
+        complete_malformed(held, peg__str("the gateway has no memory to read the result"));
+}
+
+static void complete_result(struct gw_held *held, peg_str response, peg_str result)
+{
+    struct gw_desk *desk = held->provider->desk;
+    const struct gw_terminal terminal = {
+        .outcome = GW_RESULT,
+        .was_started = true,
+        .response = response,
+    };
+    peg_schema *schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
+
+    if (result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES && desk->loop)
+        vet_on_worker(held, schema, &terminal, result);
+    else if (gw_check_now(desk, schema, result))
+        complete_malformed(held, peg__buf_view(&desk->text));
+    else
+        complete(held, &terminal);
+    peg_schema_unref(schema);
+}
+
+bool gw_provider_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                        peg_str response, peg_str result, bool is_error)
+{
+    struct gw_held *held = handed(provider, id, attempt);
+    const struct gw_terminal failed = {
+        .outcome = GW_ERROR,
+        .was_started = true,
+        .response = response,
+    };
+
+    if (!held)
+        return false;
+    if (is_error)
+        complete(held, &failed);
+    else
+        complete_result(held, response, result);
+    return true;
+}
+
+bool gw_provider_bad_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                            const char *code, peg_str message)
+{
+    struct gw_held *held = handed(provider, id, attempt);
+
+    if (!held)
+        return false;
+    complete_as_error(held, code, message);
+    return true;
+}
+
+void gw_provider_output(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                        peg_str output)
+{
+    struct gw_held *held = handed(provider, id, attempt);
+    struct peg__blob *body = held ? peg__blob_copy(output) : NULL;
+
+    if (!body)
+        return; /* nobody hears it any more, or there is no memory: it is a hint */
+    gw_held_say(held, BUS_DELTA, body);
+    peg__blob_unref(body);
+}
+
+void gw_provider_nak(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
+                     enum bus_reason reason)
+{
+    struct gw_held *held = handed(provider, id, attempt);
+
+    if (!held)
+        return;
+    gw_held_nak(held, reason, true);
+    gw_claim_pump(provider);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/desk.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/call.h"
+#include "gateway/holder.h"
+
+/* Leases are renewed three times in their life: one answer may be lost, and one may be late. */
+enum { RENEWALS = 3 };
+
+static void take_defaults(struct gw_desk_options *options)
+{
+    if (!options->call_timeout_ms)
+        options->call_timeout_ms = PEG_LIMIT_GATEWAY_CALL_MS;
+    if (!options->lease_ms)
+        options->lease_ms = PEG_LIMIT_GATEWAY_LEASE_MS;
+    if (!options->grace_ms)
+        options->grace_ms = PEG_LIMIT_GATEWAY_GRACE_MS;
+    if (!options->keep_ms)
+        options->keep_ms = PEG_LIMIT_GATEWAY_KEEP_MS;
+    if (!options->max_calls)
+        options->max_calls = PEG_LIMIT_GATEWAY_CALLS;
+    if (!options->max_queue)
+        options->max_queue = PEG_LIMIT_GATEWAY_QUEUE;
+    if (!options->max_queue_bytes)
+        options->max_queue_bytes = PEG_LIMIT_GATEWAY_QUEUE_BYTES;
+}
+
+/* ---- leases: of the desk itself, for those who join its calls, and of its providers ---------- */
+
+static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    (void)wait;
+    (void)answer; /* a lease that was not renewed is asked for again soon enough, or is gone */
+}
+
+static void renew_own(struct gw_desk *desk)
+{
+    char name[BUS_ADDRESS_TEXT];
+
+    bus_address_print(desk->bus->self, name);
+    bus_forget_wait(desk->bus, &desk->lease_wait);
+    desk->lease_wait.fn = on_lease;
+    bus_lease(desk->bus, peg__str(name), desk->options.lease_ms, &desk->lease_wait);
+}
+
+static void renew(struct net_timer *timer)
+{
+    struct gw_desk *desk = (struct gw_desk *)((char *)timer - offsetof(struct gw_desk, renewal));
+
+    renew_own(desk);
+    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)
+        gw_provider_renew(provider);
+    bus_arm(desk->bus, &desk->renewal,
+            bus_now_ns(desk->bus) + desk->options.lease_ms * 1000000 / RENEWALS);
+}
+
+/* ---- its life ---------------------------------------------------------------------------- */
+
+static peg_status prepare(struct gw_desk *desk, peg_error *reterr)
+{
+    peg_status status = peg_checker_new(NULL, &desk->checker, reterr);
+
+    if (!status)
+        status = peg_json_parse(peg__str("null"), NULL, &desk->doc, reterr);
+    return status;
+}
+
+peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
+                       const struct gw_desk_options *options, struct gw_presence *presence,
+                       struct gw_metrics *metrics, struct gw_desk **ret_desk, peg_error *reterr)
+{
+    struct gw_desk *desk = (struct gw_desk *)peg__alloc_zero(1, sizeof(*desk));
+    peg_status status;
+
+    if (!desk)
+        return peg__fail_nomem(reterr);
+    *desk = (struct gw_desk){
+        .bus = bus,
+        .loop = loop,
+        .number = number,
+        .options = *options,
+        .presence = presence,
+        .metrics = metrics,
+        .renewal.fn = renew,
+        .dice = number + 1,
+        .text.max = PEG_LIMIT_GATEWAY_WORDS,
+    };
+    take_defaults(&desk->options);
+    gw_table_init(&desk->calls);
+    gw_table_init(&desk->held);
+    gw_table_init(&desk->incarnations);
+    status = prepare(desk, reterr);
+    if (status) {
+        gw_desk_free(desk);
+        return status;
+    }
+    renew(&desk->renewal);
+    *ret_desk = desk;
+    return PEG_OK;
+}
+
+struct gw_desk *gw_desk_free(struct gw_desk *desk)
+{
+    if (!desk)
+        return NULL;
+    while (desk->first_call)
+        gw_call_drop(desk->first_call);
+    while (desk->providers)
+        gw_provider_free(desk->providers);
+    bus_forget_wait(desk->bus, &desk->lease_wait);
+    bus_disarm(desk->bus, &desk->renewal);
+    gw_table_free(&desk->calls);
+    gw_table_free(&desk->held);
+    gw_table_free(&desk->incarnations);
+    gw_snapshot_unref(desk->snapshot);
+    peg_checker_free(desk->checker);
+    peg_json_doc_free(desk->doc);
+    peg__buf_free(&desk->text);
+    peg__free(desk);
+    return NULL;
+}
+
+void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot)
+{
+    struct gw_desk *desk = (struct gw_desk *)user;
+    struct gw_snapshot *old = desk->snapshot;
+
+    desk->snapshot = gw_snapshot_ref(snapshot);
+    gw_snapshot_unref(old);
+    gw_holder_on_snapshot(desk);
+}
+
+size_t gw_desk_n_calls(const struct gw_desk *desk)
+{
+    return desk->n_calls + desk->held.n;
+}
+
+/* ---- letters ------------------------------------------------------------------------------ */
+
+/* The one call that this desk drives under an id; others may have joined it. */
+static struct gw_call *driven(struct gw_desk *desk, const struct bus_id *id)
+{
+    struct gw_entry *entry = gw_table_find(&desk->calls, id, 0);
+
+    while (entry && ((struct gw_call *)entry)->step == GW_JOINED)
+        entry = gw_table_again(entry);
+    return (struct gw_call *)entry;
+}
+
+static void hear_output(struct gw_desk *desk, const struct bus_letter *letter)
+{
+    struct gw_call *call = driven(desk, &letter->id);
+    struct gw_caller *caller = call && call->attempt == letter->attempt ? call->callers : NULL;
+
+    if (caller && caller->events->on_output)
+        caller->events->on_output(caller, peg__blob_str(letter->body));
+}
+
+static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter)
+{
+    struct gw_call *call = driven(desk, &letter->id);
+
+    if (!call)
+        return;
+    if (letter->kind == BUS_STOP)
+        gw_settle(call, BUS_CANCELED);
+    else if (letter->kind == BUS_NAK && letter->reason == BUS_UNKNOWN)
+        gw_look_on_unknown(call, letter);
+    else if (letter->kind == BUS_NAK)
+        gw_send_on_nak(call, letter);
+}
+
+void gw_desk_on_letter(void *user, const struct bus_letter *letter)
+{
+    struct gw_desk *desk = (struct gw_desk *)user;
+
+    switch (letter->kind) {
+    case BUS_CALL:
+    case BUS_CANCEL:
+    case BUS_ASK:
+    case BUS_EMIT:
+    case BUS_PONG:
+        gw_holder_on_letter(desk, letter);
+        break;
+    case BUS_DELTA:
+        hear_output(desk, letter);
+        break;
+    case BUS_DONE:
+        gw_done_on_letter(desk, letter);
+        break;
+    case BUS_NAK:
+    case BUS_STOP:
+        hear_as_driver(desk, letter);
+        break;
+    case BUS_EMITTED:
+        gw_emit_on_answer(desk, letter);
+        break;
+    case BUS_HAVE:
+        break; /* somebody runs it: that is what is expected */
+    }
+}
+
+void gw_desk_on_reset(void *user)
+{
+    struct gw_desk *desk = (struct gw_desk *)user;
+    struct gw_call *next;
+
+    renew_own(desk);
+    gw_holder_on_reset(desk);
+    for (struct gw_call *call = desk->first_call; call; call = next) {
+        next = call->next;
+        gw_look_soon(call);
+    }
+}
+
+/* ---- ids ----------------------------------------------------------------------------------- */
+
+bool gw_desk_random_id(struct gw_desk *desk, bool is_node_local, struct bus_id *ret_id)
+{
+    enum { LEN = 16 };
+
+    if (desk->n_random < LEN) {
+        if (!peg__random(desk->random, sizeof(desk->random)))
+            return false;
+        desk->n_random = sizeof(desk->random);
+    }
+    *ret_id = (struct bus_id){.len = LEN};
+    memcpy(ret_id->bytes, desk->random + sizeof(desk->random) - desk->n_random, LEN);
+    ret_id->bytes[LEN - 1] = (uint8_t)((ret_id->bytes[LEN - 1] & ~1) | is_node_local);
+    desk->n_random -= LEN;
+    return true;
+}
+
+/* Not for secrets: xorshift. */
+uint64_t gw_desk_dice(struct gw_desk *desk)
+{
+    desk->dice ^= desk->dice << 13;
+    desk->dice ^= desk->dice >> 7;
+    desk->dice ^= desk->dice << 17;
+    return desk->dice;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_HOLDER_H
+#define PEG_GATEWAY_HOLDER_H
+
+/*
+ * The provider's side of a desk: who is attached here, and the calls it has, each from the letter
+ * that brought it until its terminal is written.
+ *
+ *   QUEUED -> CLAIMING -> HANDED -> (CHECKING) -> COMPLETING -> (gone)
+ *   claim.c                         complete.c
+ */
+
+#include "gateway/desk.h"
+
+enum gw_held_step {
+    GW_QUEUED,     /* waits until the provider has a place */
+    GW_CLAIMING,   /* asks for the right to start it */
+    GW_HANDED,     /* the provider has it */
+    GW_VETTING,    /* a worker reads its result */
+    GW_COMPLETING, /* its terminal is being written */
+};
+
+struct gw_held {
+    struct gw_entry entry; /* id and attempt; the first member */
+    struct gw_provider *provider;
+    struct gw_held *next; /* the provider's queue, or those that it has */
+    struct gw_held *prev;
+    enum gw_held_step step;
+    struct peg__blob *request;  /* a packed pegboard.v1.Call; NULL: it was listed by a provider */
+    const struct gw_tool *tool; /* of the provider's toolset; NULL: not known (any more) */
+    struct bus_address driver;
+    int64_t deadline_ms;
+    uint64_t epoch;
+    enum bus_reason canceled; /* BUS_NO_REASON: it is not */
+    /* what may be pending */
+    struct peg__blob *mark; /* CLAIMING */
+    struct peg__blob *terminal;
+    struct bus_wait wait;
+    struct bus_wait waiters;
+    struct net_timer again;
+    struct gw_check *check;
+};
+
+struct gw_held_list {
+    struct gw_held *first;
+    struct gw_held *last;
+    size_t n;
+};
+
+struct gw_provider {
+    struct gw_entry entry; /* by a hash of its incarnation; the first member */
+    struct gw_desk *desk;
+    struct gw_provider *next; /* the desk's */
+    struct gw_provider *prev;
+    struct gw_toolset *toolset;
+    char incarnation[65];
+    uint32_t credits;
+    bool is_draining;
+    bool is_away;          /* its stream is over, its lease is not */
+    struct net_timer away; /* until then it may come back */
+    struct gw_held_list queue;
+    size_t queued_bytes;
+    struct gw_held_list running; /* CLAIMING and later */
+    bool is_pumping;
+    struct gw_toolset_meter *meter;
+    struct bus_wait lease;
+    const struct gw_provider_events *events;
+    void *user;
+};
+
+/* ---- holder.c ---- */
+
+void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_holder_on_reset(struct gw_desk *desk);
+void gw_holder_on_snapshot(struct gw_desk *desk);
+struct gw_provider *gw_holder_find(struct gw_desk *desk, const char *incarnation);
+void gw_provider_renew(struct gw_provider *provider);
+void gw_provider_free(struct gw_provider *provider);
+struct gw_held *gw_holder_held(const struct gw_desk *desk, const struct bus_id *id,
+                               uint32_t attempt);
+
+struct gw_held *gw_held_new(struct gw_provider *provider, const struct bus_id *id,
+                            uint32_t attempt);
+void gw_held_drop(struct gw_held *held);
+void gw_held_move(struct gw_held *held, struct gw_held_list *from, struct gw_held_list *to);
+/* Tells the driver that it was not started, and drops it. */
+void gw_held_nak(struct gw_held *held, enum bus_reason reason, bool was_claimed);
+void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__blob *body);
+struct bus_key gw_held_key(const struct gw_held *held, char what, uint32_t n);
+int64_t gw_held_keep_until(const struct gw_held *held);
+
+/* ---- claim.c ---- */
+
+void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter);
+/* Hands over as many calls as the provider has places for. */
+void gw_claim_pump(struct gw_provider *provider);
+
+/* ---- complete.c ---- */
+
+void gw_complete_retry(struct gw_held *held);
+
+/* ---- emit.c ---- */
+
+void gw_emit_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_emit_on_answer(struct gw_desk *desk, const struct bus_letter *letter);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calls that somebody else drives: the same identity was asked for before, or is awaited by its id.
+ * Who joins is told the same terminal. If the driver's node is gone, one of them takes its place:
+ * the one who takes back the attempt that is open.
+ */
+
+#include <string.h>
+
+#include "base/str.h"
+#include "gateway/call.h"
+
+static struct gw_call *of_wait(struct bus_wait *wait)
+{
+    return (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+static void on_waiting(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+
+    (void)answer; /* without a place among the waiters it looks for itself, each few seconds */
+    gw_call_tell_admitted(call, true);
+    gw_look_now(call);
+}
+
+void gw_join(struct gw_call *call, struct peg__blob *blob, uint64_t epoch)
+{
+    const struct bus_key key = gw_call_key(call, 'w', 0);
+    struct gw_named named;
+
+    if (!gw_named_read(blob, &named)) {
+        gw_call_refuse(call, WIRE_FAULT,
+                       peg__str("this identity was used by another version of the gateway"), 0);
+        return;
+    }
+    if (call->tool && memcmp(named.digest, call->digest, sizeof(named.digest)) != 0) {
+        gw_call_refuse(call, WIRE_VALIDATION,
+                       peg__str("this identity (run_id and tool_call_id, or idempotency_key) was "
+                                "used for a call with another tool or payload: choose a new one"),
+                       0);
+        return;
+    }
+    if (call->ending) {
+        gw_call_refuse(call, WIRE_TIMEOUT,
+                       peg__str("the wait is over and the call goes on: ask again"), 0);
+        return;
+    }
+    call->step = GW_JOINED;
+    call->again.fn = gw_look_on_timer;
+    call->driver = named.driver;
+    call->deadline_ms = named.deadline_ms;
+    call->named_epoch = named.epoch;
+    (void)epoch;
+    call->wait.fn = on_waiting;
+    bus_wait_add(call->desk->bus, &key, gw_call_keep_until(call), &call->wait);
+}
+
+/* ---- by its id -------------------------------------------------------------------------------
+ */
+
+static void refuse_unknown(struct gw_call *call)
+{
+    gw_call_refuse(call, WIRE_NOT_FOUND,
+                   peg__str("there is no such call, or it ended too long ago: results are kept for "
+                            "RESULT_STREAM_MAPPING_TTL"),
+                   0);
+}
+
+static bool is_of(const struct gw_call *call, const struct bus_answer *answer,
+                  struct gw_named *ret_named)
+{
+    return !answer->status && gw_named_read(answer->standing, ret_named) &&
+           peg__str_eq(ret_named->principal, peg__blob_str(call->request));
+}
+
+static void on_awaited(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+    struct gw_named named;
+
+    if (!is_of(call, answer, &named)) {
+        refuse_unknown(call);
+        return;
+    }
+    call->request = peg__blob_unref(call->request);
+    gw_join(call, answer->standing, answer->epoch);
+}
+
+static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+    const struct gw_terminal told = {.outcome = GW_CANCELED};
+    struct bus_letter letter = {
+        .kind = BUS_STOP,
+        .id = call->entry.id,
+        .from = call->desk->bus->self,
+    };
+    struct gw_named named;
+    struct gw_caller *caller = call->callers;
+
+    if (!is_of(call, answer, &named)) {
+        refuse_unknown(call);
+        return;
+    }
+    bus_send(call->desk->bus, named.driver, &letter, NULL);
+    gw_call_take_caller(caller);
+    gw_call_drop(call);
+    caller->events->on_end(caller, &told);
+}
+
+/* The principal lies where the request would, until it is known whose call it is. */
+static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
+                      struct gw_caller *caller,
+                      void (*fn)(struct bus_wait *wait, const struct bus_answer *answer))
+{
+    const struct gw_terminal no_memory = {
+        .outcome = GW_REFUSED,
+        .error = WIRE_OVERLOADED,
+        .message = PEG_LIT("the gateway has too many calls (PEG_LIMIT_GATEWAY_CALLS), or too "
+                           "little memory: try again later"),
+        .retry_after_ms = 1000,
+    };
+    struct gw_call *call = desk->n_calls < desk->options.max_calls ? gw_call_new(desk, id) : NULL;
+    struct bus_key key;
+
+    caller->call = NULL;
+    if (call)
+        call->request = peg__blob_copy(principal);
+    if (!call || !call->request) {
+        if (call)
+            gw_call_drop(call);
+        caller->events->on_end(caller, &no_memory);
+        return;
+    }
+    call->step = GW_JOINED;
+    gw_call_add_caller(call, caller);
+    key = gw_call_key(call, 'c', 0);
+    call->wait.fn = fn;
+    bus_read(desk->bus, &key, &call->wait);
+}
+
+void gw_desk_await(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
+                   struct gw_caller *caller)
+{
+    ask_whose(desk, id, principal, caller, on_awaited);
+}
+
+void gw_desk_stop(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
+                  struct gw_caller *caller)
+{
+    ask_whose(desk, id, principal, caller, on_stopped);
+}
+
+/* ---- taking over -----------------------------------------------------------------------------
+ */
+
+static void walk(struct gw_call *call);
+static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answer);
+
+static bool is_long_over(const struct gw_call *call)
+{
+    return bus_now_ms(call->desk->bus) > call->deadline_ms + call->desk->options.grace_ms;
+}
+
+/* The open attempt is this desk's, revoked: it drives the call now. */
+static void drive(struct gw_call *call, uint64_t epoch)
+{
+    call->attempt = call->walk;
+    call->n_astray++; /* nobody knows what the other one sent */
+    if (epoch != call->named_epoch) {
+        gw_settle_unknown(call, "the registry lost its state while the call was under way");
+        return;
+    }
+    if (!call->tool || bus_now_ms(call->desk->bus) >= call->deadline_ms) {
+        call->ending = BUS_DEADLINE;
+        gw_settle_unstarted(call);
+        return;
+    }
+    call->incarnation[0] = '\0';
+    if (call->ending)
+        gw_settle_unstarted(call);
+    else
+        gw_send(call);
+}
+
+static void on_taken(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+
+    if (!answer->status && answer->won) {
+        call->mark = peg__blob_unref(call->mark);
+        drive(call, answer->epoch);
+    } else {
+        gw_look_soon(call); /* somebody was faster, or it is not known */
+    }
+}
+
+static void take(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 'k', call->walk);
+
+    if (!call->mark)
+        call->mark = gw_desk_mark(call->desk, GW_REVOKED);
+    if (!call->mark) {
+        gw_look_soon(call);
+        return;
+    }
+    call->wait.fn = on_taken;
+    bus_once(call->desk->bus, &key, call->mark, gw_call_keep_until(call), &call->wait);
+}
+
+static void ask_owner_lease(struct gw_call *call, const struct peg__blob *mark)
+{
+    char driver[BUS_ADDRESS_TEXT];
+    struct bus_address address;
+    peg_str name = gw_mark_who(mark, &address);
+
+    call->driver = (struct bus_address){0};
+    if (peg__str_is(name, GW_REVOKED)) {
+        bus_address_print(address, driver);
+        name = peg__str(driver);
+        call->driver = address;
+    }
+    call->wait.fn = on_owner_lease;
+    bus_leases(call->desk->bus, &name, 1, &call->wait);
+}
+
+/* It was asked for before, and the answer was lost. */
+static bool is_own_mark(const struct gw_call *call, const struct peg__blob *mark)
+{
+    return call->mark && peg__str_eq(peg__blob_str(call->mark), peg__blob_str(mark));
+}
+
+static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+
+    if (answer->status)
+        gw_look_soon(call);
+    else if (answer->standing && is_own_mark(call, answer->standing))
+        drive(call, answer->epoch);
+    else if (answer->standing)
+        ask_owner_lease(call, answer->standing);
+    else
+        take(call);
+}
+
+/* Who owns the attempt: a driver that revoked it, or a provider that runs it. */
+static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+    const bool is_driver = call->driver.node != 0;
+    const bool is_alive = !answer->status && answer->n_addresses && answer->addresses[0].node;
+
+    if (answer->status || (is_alive && !is_long_over(call))) {
+        gw_look_soon(call);
+    } else if (is_driver && call->walk < PEG_LIMIT_GATEWAY_ATTEMPTS + 1) {
+        call->walk++;
+        walk(call);
+    } else {
+        call->attempt = call->walk;
+        call->n_astray++;
+        gw_settle_unknown(call, "the provider, or the gateway it was attached to, was lost while "
+                                "the tool was running");
+    }
+}
+
+static void walk(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 'k', call->walk);
+
+    call->wait.fn = on_walked;
+    bus_read(call->desk->bus, &key, &call->wait);
+}
+
+void gw_join_take_over(struct gw_call *call)
+{
+    bus_forget_wait(call->desk->bus, &call->wait);
+    call->walk = 1;
+    walk(call);
+}

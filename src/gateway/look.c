@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Letters are hints and may be lost; registers are not. So a call that has waited for a second
+ * looks for itself: has it ended, has anybody claimed it, is that one alive?
+ *
+ *   terminal --none--> owner --claimed--> lease --gone--> terminal again --none--> unknown
+ *                        |                  |
+ *                      none: sent again   alive: asked whether he has it
+ */
+
+#include <string.h>
+
+#include "base/str.h"
+#include "gateway/call.h"
+
+enum { FIRST_MS = 1000, MAX_MS = 5000 };
+
+static void ask(struct gw_call *call, enum gw_look what);
+
+static struct gw_call *of_look(struct bus_wait *wait)
+{
+    return (struct gw_call *)((char *)wait - offsetof(struct gw_call, look));
+}
+
+static bool may_look(const struct gw_call *call)
+{
+    return call->step == GW_SENT || call->step == GW_JOINED;
+}
+
+/* After a second, and then less and less often. */
+void gw_look_soon(struct gw_call *call)
+{
+    struct bus *bus = call->desk->bus;
+    int64_t ms = FIRST_MS;
+
+    if (!may_look(call))
+        return;
+    for (unsigned i = 1; i < call->n_looks && ms < MAX_MS; i++)
+        ms *= 2;
+    ms = ms < MAX_MS ? ms : MAX_MS;
+    call->again.fn = gw_look_on_timer;
+    bus_arm(bus, &call->again, bus_now_ns(bus) + ms * 1000000);
+}
+
+void gw_look_now(struct gw_call *call)
+{
+    if (!may_look(call))
+        return;
+    if (call->looking) {
+        call->must_look = true;
+        return;
+    }
+    bus_disarm(call->desk->bus, &call->again);
+    call->n_looks++;
+    ask(call, GW_LOOK_TERMINAL);
+}
+
+void gw_look_on_timer(struct net_timer *timer)
+{
+    gw_look_now((struct gw_call *)((char *)timer - offsetof(struct gw_call, again)));
+}
+
+static void look_later(struct gw_call *call)
+{
+    call->looking = GW_LOOK_NOT;
+    if (call->must_look) {
+        call->must_look = false;
+        gw_look_now(call);
+    } else {
+        gw_look_soon(call);
+    }
+}
+
+/* ---- one after the other ---------------------------------------------------------------------
+ */
+
+static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
+{
+    if (answer->standing)
+        gw_call_end(call, answer->standing);
+    else if (call->step == GW_JOINED)
+        ask(call, GW_LOOK_LEASE);
+    else
+        ask(call, GW_LOOK_OWNER);
+}
+
+static void ask_holder(struct gw_call *call)
+{
+    const struct bus_letter letter = {
+        .kind = BUS_ASK,
+        .id = call->entry.id,
+        .attempt = call->attempt,
+        .from = call->desk->bus->self,
+    };
+
+    bus_send(call->desk->bus, call->holder, &letter, NULL);
+}
+
+static void on_unclaimed(struct gw_call *call, uint64_t epoch)
+{
+    if (epoch == call->sent_epoch) {
+        call->looking = GW_LOOK_NOT;
+        gw_send_again(call);
+    } else {
+        /* It may have been claimed before the registers were lost: only its holder knows. */
+        look_later(call);
+    }
+}
+
+static void on_owner(struct gw_call *call, const struct bus_answer *answer)
+{
+    struct bus_address address;
+    peg_str who;
+
+    if (!answer->standing) {
+        on_unclaimed(call, answer->epoch);
+        return;
+    }
+    who = gw_mark_who(answer->standing, &address);
+    if (peg__str_is(who, GW_REVOKED)) {
+        call->step = GW_JOINED;
+        call->driver = address;
+        look_later(call);
+        return;
+    }
+    ask(call, GW_LOOK_LEASE);
+}
+
+static void on_driver_lease(struct gw_call *call, struct bus_address address)
+{
+    if (address.node) {
+        look_later(call);
+    } else {
+        call->looking = GW_LOOK_NOT;
+        gw_join_take_over(call);
+    }
+}
+
+static void on_lease(struct gw_call *call, const struct bus_answer *answer)
+{
+    const struct bus_address address =
+        answer->n_addresses ? answer->addresses[0] : (struct bus_address){0};
+
+    if (call->step == GW_JOINED) {
+        on_driver_lease(call, address);
+    } else if (!address.node) {
+        ask(call, GW_LOOK_LOST);
+    } else {
+        call->holder = address;
+        ask_holder(call);
+        look_later(call);
+    }
+}
+
+/* The provider is gone, or has come back without the call. */
+static void on_lost(struct gw_call *call, const struct bus_answer *answer)
+{
+    const bool is_unlisted = call->looking == GW_LOOK_UNLISTED;
+
+    call->looking = GW_LOOK_NOT;
+    if (answer->standing)
+        gw_call_end(call, answer->standing);
+    else if (!is_unlisted)
+        gw_settle_unknown(call, "the provider was lost while the tool was running");
+    else if (answer->epoch == call->sent_epoch)
+        gw_send_elsewhere(call);
+    else
+        gw_look_soon(call);
+}
+
+static void on_look(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_look(wait);
+
+    if (answer->status) {
+        look_later(call);
+        return;
+    }
+    switch (call->looking) {
+    case GW_LOOK_TERMINAL:
+        on_terminal(call, answer);
+        break;
+    case GW_LOOK_OWNER:
+        on_owner(call, answer);
+        break;
+    case GW_LOOK_LEASE:
+        on_lease(call, answer);
+        break;
+    case GW_LOOK_LOST:
+    case GW_LOOK_UNLISTED:
+        on_lost(call, answer);
+        break;
+    case GW_LOOK_NOT:
+        break;
+    }
+}
+
+static void ask_lease(struct gw_call *call)
+{
+    char driver[BUS_ADDRESS_TEXT];
+    peg_str name = peg__str(call->incarnation);
+
+    if (call->step == GW_JOINED) {
+        bus_address_print(call->driver, driver);
+        name = peg__str(driver);
+    }
+    bus_leases(call->desk->bus, &name, 1, &call->look);
+}
+
+static void ask(struct gw_call *call, enum gw_look what)
+{
+    struct bus *bus = call->desk->bus;
+    const bool is_owner = what == GW_LOOK_OWNER;
+    const struct bus_key key =
+        gw_call_key(call, is_owner ? 'k' : 't', is_owner ? call->attempt : 0);
+
+    call->looking = what;
+    call->look.fn = on_look;
+    if (what == GW_LOOK_LEASE)
+        ask_lease(call);
+    else
+        bus_read(bus, &key, &call->look);
+}
+
+/* The one who has its provider does not have the call. If the terminal is not there either, the
+ * provider was never handed it: it would have listed it when it came back. */
+void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter)
+{
+    if (call->step != GW_SENT || letter->attempt != call->attempt || call->looking ||
+        !bus_address_equal(letter->from, call->holder))
+        return;
+    bus_disarm(call->desk->bus, &call->again);
+    ask(call, GW_LOOK_UNLISTED);
+}

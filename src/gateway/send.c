@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The second stage of a call: which provider is asked to run it. An attempt goes to one provider;
+ * the next attempt exists only when it is proven that the one before did not start.
+ *
+ * What proves it: each letter arrives at most once. So if an attempt was sent in one letter,
+ * whoever answers that he did not start it has used it up. If it was sent in several, only the
+ * register of the attempt proves it, under the epoch of the first of them.
+ */
+
+#include <string.h>
+
+#include "base/str.h"
+#include "gateway/call.h"
+
+enum { RETRY_MS = 250 };
+
+/* ---- picking ------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const struct gw_call *call, const char *incarnation)
+{
+    return peg__hash(call->desk->calls.key, peg__str(incarnation));
+}
+
+static bool has_refused(const struct gw_call *call, const char *incarnation)
+{
+    const uint64_t hash = hash_of(call, incarnation);
+
+    for (unsigned i = 0; i < call->n_refused; i++)
+        if (call->refused_by[i] == hash)
+            return true;
+    return false;
+}
+
+static bool may_run(const struct gw_call *call, const struct gw_provider_entry *entry,
+                    int64_t now_ms)
+{
+    const struct gw_desk *desk = call->desk;
+    const bool is_here = entry->address.node == desk->bus->self.node;
+
+    return !entry->is_draining && gw_provider_is_well(desk->presence, entry, now_ms) &&
+           (is_here || !gw_id_is_node_local(&call->entry.id)) &&
+           !has_refused(call, entry->incarnation);
+}
+
+/* The share of its places that calls of this desk take. */
+static bool is_less_loaded(const struct gw_provider_entry *a, const struct gw_provider_entry *b)
+{
+    return (uint64_t)a->sent * b->credits < (uint64_t)b->sent * a->credits;
+}
+
+/* Of two candidates the one with less to do, one of this node before one of another. */
+static struct gw_provider_entry *better(const struct gw_call *call, struct gw_provider_entry *a,
+                                        struct gw_provider_entry *b)
+{
+    const uint64_t here = call->desk->bus->self.node;
+
+    if (!a || !b)
+        return a ? a : b;
+    if ((a->address.node == here) != (b->address.node == here))
+        return a->address.node == here ? a : b;
+    return is_less_loaded(b, a) ? b : a;
+}
+
+/* The better of two that are met first from a random place on; all are looked at only while none
+ * can run it. */
+static struct gw_provider_entry *pick(struct gw_call *call)
+{
+    struct gw_desk *desk = call->desk;
+    const int64_t now_ms = bus_now_ms(desk->bus);
+    struct gw_provider_entry *best = NULL;
+    unsigned n_met = 0;
+    size_t n;
+    struct gw_provider_entry *all = gw_presence_providers(desk->presence, call->toolset->name, &n);
+    const size_t first = n > 1 ? gw_desk_dice(desk) % n : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct gw_provider_entry *entry = &all[(first + i) % n];
+
+        if (!may_run(call, entry, now_ms))
+            continue;
+        best = better(call, best, entry);
+        if (++n_met >= 2 && best->address.node == desk->bus->self.node)
+            break;
+    }
+    return best;
+}
+
+static struct gw_provider_entry *find_entry(struct gw_call *call)
+{
+    size_t n;
+    struct gw_provider_entry *all =
+        gw_presence_providers(call->desk->presence, call->toolset->name, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i].incarnation, call->incarnation) == 0)
+            return &all[i];
+    return NULL;
+}
+
+void gw_send_release(struct gw_call *call)
+{
+    struct gw_provider_entry *entry = call->has_slot ? find_entry(call) : NULL;
+
+    if (entry && entry->sent)
+        entry->sent--;
+    call->has_slot = false;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+static void on_posted(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, post));
+    struct bus_letter letter;
+
+    if (answer->status || answer->won)
+        return;
+    letter = (struct bus_letter){
+        .kind = BUS_NAK,
+        .reason = BUS_GONE,
+        .attempt = call->attempt,
+    };
+    memcpy(letter.incarnation, call->incarnation, sizeof(letter.incarnation));
+    gw_send_on_nak(call, &letter);
+}
+
+static void deliver(struct gw_call *call)
+{
+    struct bus *bus = call->desk->bus;
+    struct bus_letter letter = {
+        .kind = BUS_CALL,
+        .id = call->entry.id,
+        .attempt = call->attempt,
+        .deadline_ms = call->deadline_ms,
+        .from = bus->self,
+        .body = call->request,
+    };
+
+    if (call->n_sent++ == 0)
+        call->sent_epoch = bus_epoch(bus);
+    letter.epoch = call->sent_epoch;
+    call->n_astray++;
+    memcpy(letter.incarnation, call->incarnation, sizeof(letter.incarnation));
+    gw_look_soon(call);
+    bus_forget_wait(bus, &call->post);
+    call->post.fn = on_posted;
+    bus_send(bus, call->holder, &letter, &call->post);
+}
+
+/* Nobody can run it, and nobody has started it. */
+static void give_up(struct gw_call *call)
+{
+    struct gw_desk *desk = call->desk;
+    const bool is_full = call->refusal == BUS_OVERLOADED;
+    struct gw_terminal terminal = {
+        .outcome = GW_ERROR,
+        .error = is_full ? WIRE_OVERLOADED : WIRE_SERVICE_UNAVAILABLE,
+        .retry_after_ms = is_full ? RETRY_MS : 0,
+    };
+
+    peg__buf_clear(&desk->text);
+    if (is_full)
+        peg__buf_printf(&desk->text,
+                        "every provider of toolset \"%.*s\" has as many calls waiting as it takes: "
+                        "try again in %d ms",
+                        PEG_ARG(call->toolset->name), RETRY_MS);
+    else
+        gw_presence_explain(desk->presence, call->toolset->name, &desk->text);
+    terminal.message = peg__buf_view(&desk->text);
+    if (gw_call_is_keyed(call))
+        gw_settle_with(call, &terminal);
+    else
+        gw_call_refuse(call, terminal.error, terminal.message, terminal.retry_after_ms);
+}
+
+void gw_send(struct gw_call *call)
+{
+    struct gw_provider_entry *entry =
+        call->n_refused < PEG_LIMIT_GATEWAY_ATTEMPTS ? pick(call) : NULL;
+
+    gw_send_release(call);
+    call->step = GW_SENT;
+    if (!entry) {
+        give_up(call);
+        return;
+    }
+    entry->sent++;
+    call->has_slot = true;
+    call->attempt++;
+    call->n_sent = 0;
+    call->n_looks = 0;
+    call->holder = entry->address;
+    memcpy(call->incarnation, entry->incarnation, sizeof(call->incarnation));
+    deliver(call);
+}
+
+void gw_send_again(struct gw_call *call)
+{
+    const struct gw_provider_entry *entry = find_entry(call);
+
+    if (entry) {
+        call->holder = entry->address;
+        deliver(call);
+    } else {
+        gw_settle_revoke(call);
+    }
+}
+
+void gw_send_elsewhere(struct gw_call *call)
+{
+    if (call->n_refused < PEG_LIMIT_GATEWAY_ATTEMPTS)
+        call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
+    bus_forget_wait(call->desk->bus, &call->wait);
+    bus_forget_wait(call->desk->bus, &call->look);
+    call->looking = GW_LOOK_NOT;
+    call->mark = peg__blob_unref(call->mark);
+    gw_send(call);
+}
+
+/* ---- being refused ---------------------------------------------------------------------------
+ */
+
+static bool is_proof(const struct gw_call *call, const struct bus_letter *letter)
+{
+    return call->n_sent == 1 || (letter->was_claimed && letter->epoch == call->sent_epoch);
+}
+
+void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
+{
+    const bool is_current =
+        letter->attempt == call->attempt && strcmp(letter->incarnation, call->incarnation) == 0;
+
+    if (call->n_astray)
+        call->n_astray--;
+    if (!is_current || call->step == GW_ENDING || call->step == GW_JOINED)
+        return;
+    call->refusal = letter->reason;
+    if (!is_proof(call, letter)) {
+        if (call->step == GW_SENT)
+            gw_settle_revoke(call);
+    } else if (call->ending) {
+        gw_settle_unstarted(call);
+    } else {
+        gw_send_elsewhere(call);
+    }
+}

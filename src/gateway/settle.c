@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The last stage, for calls that do not complete by themselves: the deadline has come, the caller
+ * is gone, the provider is lost. Only the driver settles. He takes back the right to start; if he
+ * gets it, the call never ran. If somebody else has it, it may have, and he says so.
+ */
+
+#include "base/str.h"
+#include "gateway/call.h"
+
+/* Before something that could not be asked is asked again. */
+enum { PAUSE_NS = 50000000 };
+
+static struct gw_call *of_timer(struct net_timer *timer)
+{
+    return (struct gw_call *)((char *)timer - offsetof(struct gw_call, again));
+}
+
+static void try_again(struct gw_call *call, void (*fn)(struct net_timer *timer))
+{
+    call->again.fn = fn;
+    bus_arm(call->desk->bus, &call->again, bus_now_ns(call->desk->bus) + PAUSE_NS);
+}
+
+/* ---- writing a terminal ----------------------------------------------------------------------
+ */
+
+static void write_terminal(struct gw_call *call);
+
+static void write_again(struct net_timer *timer)
+{
+    write_terminal(of_timer(timer));
+}
+
+static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+
+    if (answer->status == PEG_EIO)
+        try_again(call, write_again);
+    else if (answer->status || answer->won)
+        gw_call_end(call, call->terminal); /* full: nobody else could write it either */
+    else
+        gw_call_end(call, answer->standing);
+}
+
+static void write_terminal(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 't', 0);
+
+    call->wait.fn = on_written;
+    bus_once(call->desk->bus, &key, call->terminal, gw_call_keep_until(call), &call->wait);
+}
+
+void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal)
+{
+    struct bus *bus = call->desk->bus;
+
+    bus_forget_wait(bus, &call->wait);
+    bus_forget_wait(bus, &call->look);
+    bus_disarm(bus, &call->again);
+    call->looking = GW_LOOK_NOT;
+    call->terminal = gw_terminal_write(terminal);
+    if (!call->terminal) {
+        gw_call_refuse(call, terminal->error, terminal->message, terminal->retry_after_ms);
+        return;
+    }
+    /* What never started has no holder who could write another end, and no second asker. */
+    if (!gw_call_is_keyed(call) && !terminal->was_started) {
+        gw_call_end(call, call->terminal);
+        return;
+    }
+    call->step = GW_ENDING;
+    write_terminal(call);
+}
+
+void gw_settle_unstarted(struct gw_call *call)
+{
+    const bool is_late = call->ending == BUS_DEADLINE;
+    const struct gw_terminal terminal = {
+        .outcome = is_late ? GW_TIMEOUT : GW_CANCELED,
+        .error = is_late ? WIRE_TIMEOUT : WIRE_CANCELED,
+        .message = is_late ? (peg_str)PEG_LIT("the deadline passed before a provider was free; the "
+                                              "call was not started")
+                           : (peg_str)PEG_LIT("the call was canceled before it was started"),
+    };
+
+    gw_settle_with(call, &terminal);
+}
+
+void gw_settle_unknown(struct gw_call *call, const char *why)
+{
+    struct gw_desk *desk = call->desk;
+    const bool has_time = bus_now_ns(desk->bus) < call->deadline_ns;
+    struct gw_terminal terminal = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .was_started = true,
+    };
+
+    if (!call->ending && call->tool && call->tool->is_idempotent && has_time) {
+        gw_send_elsewhere(call);
+        return;
+    }
+    peg__buf_clear(&desk->text);
+    peg__buf_printf(&desk->text,
+                    "%s; the call was started, and may have had its effect: look before "
+                    "you repeat it",
+                    why);
+    terminal.message = peg__buf_view(&desk->text);
+    gw_settle_with(call, &terminal);
+}
+
+/* ---- taking the right to start back ---------------------------------------------------------- */
+
+static const char *why_unknown(const struct gw_call *call)
+{
+    switch (call->ending) {
+    case BUS_DEADLINE:
+        return "the deadline passed while the tool was running";
+    case BUS_CANCELED:
+        return "the call was canceled, and the tool has not said how it ended";
+    default:
+        return "the provider was lost while the tool was running";
+    }
+}
+
+static void on_grace_over(struct net_timer *timer)
+{
+    struct gw_call *call = of_timer(timer);
+
+    gw_settle_unknown(call, why_unknown(call));
+}
+
+static void wait_for_its_end(struct gw_call *call)
+{
+    struct bus *bus = call->desk->bus;
+
+    call->step = GW_GRACE;
+    call->again.fn = on_grace_over;
+    bus_arm(bus, &call->again, bus_now_ns(bus) + call->desk->options.grace_ms * 1000000);
+}
+
+static void on_started_already(struct gw_call *call)
+{
+    if (call->ending == BUS_CANCELED) {
+        wait_for_its_end(call);
+    } else if (call->ending) {
+        gw_settle_unknown(call, why_unknown(call));
+    } else {
+        call->step = GW_SENT;
+        gw_look_soon(call);
+    }
+}
+
+/* Somebody who had joined took it over: this desk was away. */
+static void hand_to(struct gw_call *call, struct bus_address driver)
+{
+    call->step = GW_JOINED;
+    call->driver = driver;
+    gw_look_soon(call);
+}
+
+static void on_revoked(struct gw_call *call, uint64_t epoch)
+{
+    if (epoch != call->sent_epoch)
+        gw_settle_unknown(call, "the registry lost its state while the call was under way");
+    else if (call->ending)
+        gw_settle_unstarted(call);
+    else
+        gw_send_elsewhere(call);
+}
+
+static void revoke_again(struct net_timer *timer)
+{
+    gw_settle_revoke(of_timer(timer));
+}
+
+static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct bus_address address;
+    peg_str who;
+
+    if (answer->status == PEG_EIO) {
+        try_again(call, revoke_again);
+        return;
+    }
+    call->mark = peg__blob_unref(call->mark);
+    if (answer->status) {
+        gw_settle_unknown(call, "the registry is full");
+        return;
+    }
+    if (answer->won) {
+        on_revoked(call, answer->epoch);
+        return;
+    }
+    who = gw_mark_who(answer->standing, &address);
+    if (peg__str_is(who, GW_REVOKED))
+        hand_to(call, address);
+    else
+        on_started_already(call);
+}
+
+void gw_settle_revoke(struct gw_call *call)
+{
+    struct bus *bus = call->desk->bus;
+    const struct bus_key key = gw_call_key(call, 'k', call->attempt);
+
+    bus_forget_wait(bus, &call->wait);
+    bus_forget_wait(bus, &call->look);
+    bus_disarm(bus, &call->again);
+    call->looking = GW_LOOK_NOT;
+    call->step = GW_REVOKING;
+    if (!call->mark) /* it is kept, so that asking again says the same */
+        call->mark = gw_desk_mark(call->desk, GW_REVOKED);
+    if (!call->mark) {
+        try_again(call, revoke_again);
+        return;
+    }
+    call->wait.fn = on_revocation;
+    bus_once(bus, &key, call->mark, gw_call_keep_until(call), &call->wait);
+}
+
+/* ---- why ------------------------------------------------------------------------------------- */
+
+static void tell_holder(struct gw_call *call, enum bus_reason reason)
+{
+    struct bus_letter letter = {
+        .kind = BUS_CANCEL,
+        .reason = reason,
+        .id = call->entry.id,
+        .attempt = call->attempt,
+        .from = call->desk->bus->self,
+    };
+
+    bus_send(call->desk->bus, call->holder, &letter, NULL);
+}
+
+static void settle_joined(struct gw_call *call, enum bus_reason reason)
+{
+    if (reason == BUS_DEADLINE)
+        gw_call_refuse(call, WIRE_TIMEOUT,
+                       peg__str("the wait is over and the call goes on: ask again"), 0);
+    else
+        gw_call_drop(call);
+}
+
+void gw_settle(struct gw_call *call, enum bus_reason reason)
+{
+    const bool was_ending = call->ending != BUS_NO_REASON;
+
+    if (call->step == GW_JOINED && !call->attempt) {
+        settle_joined(call, reason);
+        return;
+    }
+    if (call->ending != BUS_DEADLINE)
+        call->ending = reason;
+    switch (call->step) {
+    case GW_CHECKING:
+        gw_call_refuse(call, reason == BUS_DEADLINE ? WIRE_TIMEOUT : WIRE_CANCELED,
+                       peg__str("it was not started"), 0);
+        break;
+    case GW_SENT:
+        tell_holder(call, reason);
+        gw_settle_revoke(call);
+        break;
+    case GW_REVOKING:
+        if (!was_ending)
+            tell_holder(call, reason);
+        break;
+    case GW_GRACE:
+        if (reason == BUS_DEADLINE)
+            gw_settle_unknown(call, why_unknown(call));
+        break;
+    case GW_NAMING: /* when it is known who decides */
+    case GW_JOINED: /* it was taken over: its new driver ends it, or nobody: join.c looks */
+    case GW_ENDING:
+        break;
+    }
+}
+
+void gw_settle_on_deadline(struct net_timer *timer)
+{
+    struct gw_call *call = (struct gw_call *)((char *)timer - offsetof(struct gw_call, deadline));
+
+    gw_settle(call, BUS_DEADLINE);
+}
