@@ -141,7 +141,7 @@ static peg_status pack_request(struct gw_call *call, const struct gw_ask *ask)
 
 /* The driver settles a little before the caller's own clock runs out: he then hears how it ended,
  * not just that it is late. */
-static int64_t give_up_ns(int64_t now_ns, int64_t deadline_ns)
+int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns)
 {
     const int64_t least_ns = 1000000;
     const int64_t most_ns = 100000000;
@@ -158,7 +158,7 @@ static void set_deadline(struct gw_call *call, const struct gw_ask *ask)
 {
     struct bus *bus = call->desk->bus;
     const int64_t now_ns = bus_now_ns(bus);
-    const int64_t caller_ns = give_up_ns(now_ns, ask->deadline_ns);
+    const int64_t caller_ns = gw_give_up_ns(now_ns, ask->deadline_ns);
     int64_t timeout_ms = ask->timeout_ms;
 
     if (timeout_ms <= 0 && call->tool)

@@ -126,6 +126,8 @@ peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_addres
 /* ---- admit.c: known, valid, healthy, named ---- */
 
 void gw_admit_checked(struct gw_call *call);
+/* A little before a caller's own deadline. */
+int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 
 /* ---- check.c: payloads against schemas ---- */
 

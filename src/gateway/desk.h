@@ -131,9 +131,10 @@ struct gw_caller {
 
 /* Asks. on_end may come before it returns. */
 void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller);
-/* Waits for a call of that principal's by its id: not_found if there is none (any more). */
+/* Waits for a call of that principal's by its id, until deadline_ns: not_found if there is none (any
+ * more). */
 void gw_desk_await(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
-                   struct gw_caller *caller);
+                   int64_t deadline_ns, struct gw_caller *caller);
 /* The same to cancel it: on_end with GW_CANCELED and no error means that its driver was told. */
 void gw_desk_stop(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
                   struct gw_caller *caller);

@@ -114,7 +114,7 @@ static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)
 
 /* The principal lies where the request would, until it is known whose call it is. */
 static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
-                      struct gw_caller *caller,
+                      int64_t deadline_ns, struct gw_caller *caller,
                       void (*fn)(struct bus_wait *wait, const struct bus_answer *answer))
 {
     const struct gw_terminal no_memory = {
@@ -138,21 +138,22 @@ static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str pri
     }
     call->step = GW_JOINED;
     gw_call_add_caller(call, caller);
+    bus_arm(desk->bus, &call->deadline, gw_give_up_ns(bus_now_ns(desk->bus), deadline_ns));
     key = gw_call_key(call, 'c', 0);
     call->wait.fn = fn;
     bus_read(desk->bus, &key, &call->wait);
 }
 
 void gw_desk_await(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
-                   struct gw_caller *caller)
+                   int64_t deadline_ns, struct gw_caller *caller)
 {
-    ask_whose(desk, id, principal, caller, on_awaited);
+    ask_whose(desk, id, principal, deadline_ns, caller, on_awaited);
 }
 
 void gw_desk_stop(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
                   struct gw_caller *caller)
 {
-    ask_whose(desk, id, principal, caller, on_stopped);
+    ask_whose(desk, id, principal, NET_NEVER, caller, on_stopped);
 }
 
 /* ---- taking over -----------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/answer.h"
+
+#include <stdio.h>
+
+#include "base/str.h"
+#include "bus/bus.h"
+#include "gateway/toolset.h"
+
+void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)
+{
+    struct grpc_status status;
+
+    wire_error_status(error, message, grpc_call_arena(call), &status);
+    grpc_call_finish(call, &status);
+}
+
+void gw_fail_because(struct grpc_call *call, const peg_error *error)
+{
+    gw_fail(call, gw_wire_error(error), peg__str(error->message));
+}
+
+/* A trailer that there is no memory for is left out. */
+static void add_trailer(struct grpc_call *call, const char *key, const char *value)
+{
+    (void)grpc_call_add_trailer(call, peg__str(key), peg__str(value), NULL);
+}
+
+void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal,
+                      const struct bus_id *id)
+{
+    char text[BUS_ID_TEXT];
+
+    if (id && terminal->outcome != GW_REFUSED) {
+        bus_id_print(id, text);
+        add_trailer(call, "pegboard-call-id", text);
+    }
+    add_trailer(call, "pegboard-started", terminal->was_started ? "true" : "false");
+    if (terminal->retry_after_ms) {
+        snprintf(text, sizeof(text), "%lld", (long long)terminal->retry_after_ms);
+        add_trailer(call, "pegboard-retry-after-ms", text);
+    }
+    gw_fail(call, terminal->error, terminal->message);
+}
