@@ -436,6 +436,7 @@ typedef struct peg_import_options {
     const char *registry; /* [all] */
     const char *prefix;   /* put before the name of each tool [""] */
     bool qualifies;       /* names are "<toolset>.<tool>", behind the prefix */
+    bool skips_unusable;  /* leave out what cannot be a tool here; the log says so */
     bool trusted;         /* as of peg_tool_def */
     bool inline_result;   /* as of peg_tool_def */
     /* What a tool says while it runs becomes PEG_EVENT_LOG events of the call's context: kind

@@ -462,6 +462,12 @@ enum {
     /* Compiled schemas, over all toolsets: some 4,000 of them. Those that were not used for longest
      * are compiled again when they are needed, in some 15 us each. */
     PEG_LIMIT_GATEWAY_COMPILED_BYTES = 16 << 20,
+    /* Names that are known, those of toolsets that were removed in the last day too. */
+    PEG_LIMIT_GATEWAY_RECORDS = 200000,
+    /* How long it is remembered that a toolset was removed: a node that was away for longer may
+     * bring it back. */
+    PEG_LIMIT_GATEWAY_TOMBSTONE_MS = 24 * 60 * 60 * 1000,
+    PEG_LIMIT_GATEWAY_PURGE_MS = 60 * 60 * 1000,
     /* Texts of schemas, which equal ones share. */
     PEG_LIMIT_GATEWAY_SCHEMAS = 2000000,
     /* Providers of all nodes, some 160 bytes each on every loop. */
@@ -525,6 +531,10 @@ enum {
     PEG_LIMIT_REMOTE_REGISTRIES = 64,
     /* What a gateway may answer with: a toolset of 10,000 tools, a page of 1,000 toolsets. */
     PEG_LIMIT_REMOTE_MESSAGE_BYTES = 32 << 20,
+    /* Arguments of a call: gateways take less. */
+    PEG_LIMIT_REMOTE_ARGS_BYTES = 16 << 20,
+    /* Tools of one toolset that is registered: gateways take no more. */
+    PEG_LIMIT_REMOTE_TOOLS = 10000,
     /* Messages of a stream that wait for a caller who is busy; then the gateway waits. */
     PEG_LIMIT_REMOTE_QUEUE_BYTES = 1 << 20,
     /* Toolsets of one list, over all pages and registries: some 300 bytes each. */
@@ -552,6 +562,13 @@ enum {
     /* One line of the log, and what waits to be written. */
     PEG_LIMIT_GATEWAY_LOG_LINE_BYTES = 2048,
     PEG_LIMIT_GATEWAY_LOG_BYTES = 1 << 20,
+    /* Entries of metadata of one call; with meta and trace context so many bytes. */
+    PEG_LIMIT_GATEWAY_METADATA = 64,
+    PEG_LIMIT_GATEWAY_METADATA_BYTES = 16 << 10,
+    /* One frame to a provider: a payload, and what goes with it. */
+    PEG_LIMIT_GATEWAY_FRAME_BYTES = 3 << 20,
+    /* Results of one provider that have begun to come, in all. */
+    PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 << 20,
 };
 
 #endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calls that were started: waiting for their end, asking for it.
+ *
+ * The gateway says `timeout` for a call that was not started in time, and for a wait that is over.
+ * So it is never told to stop waiting before we do: what it calls a timeout is then the call's.
+ */
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "remote/call.h"
+
+enum {
+    /* One wait, when there is no end to them. */
+    WAIT_MS = 10 * 60 * 1000,
+    /* The gateway waits so much longer than we. */
+    LONGER_MS = 5000,
+};
+
+struct awaiting {
+    struct remote__registry *registry;
+    peg_ctx *ctx; /* or NULL */
+    const char *call_id;
+    int64_t until_ns; /* INT64_MAX: the end of the call */
+    unsigned n_lost;
+    bool has_new_token;
+    int64_t began_ns; /* this exchange */
+    int64_t told_ms;  /* it */
+    peg_remote_result *result;
+};
+
+static int64_t now_ns(const struct awaiting *a)
+{
+    return peg_clock_mono_ns(a->ctx ? peg_ctx_clock(a->ctx) : peg_clock_system());
+}
+
+static int64_t wait_of(const struct awaiting *a)
+{
+    int64_t left_ms;
+
+    if (a->until_ns == INT64_MAX)
+        return WAIT_MS;
+    left_ms = (a->until_ns - a->began_ns) / PEG_NS_PER_MS;
+    if (left_ms < 0)
+        left_ms = 0;
+    return left_ms < WAIT_MS ? left_ms + LONGER_MS : WAIT_MS;
+}
+
+/* The gateway has waited as long as it was told, and the call runs. */
+static bool is_wait_over(const struct awaiting *a, const peg_remote_result *result)
+{
+    return result->outcome == PEG_REMOTE_TIMEOUT &&
+           now_ns(a) - a->began_ns >= a->told_ms * PEG_NS_PER_MS;
+}
+
+static bool goes_again(struct awaiting *a, const struct remote__ask *ask)
+{
+    if (ask->failure)
+        return false;
+    if (remote__ask_is_lost(ask))
+        return ++a->n_lost <= a->registry->client->max_reasks;
+    if (ask->status.code != GRPC_UNAUTHENTICATED || a->has_new_token)
+        return false;
+    a->has_new_token = true;
+    return remote__registry_renew(a->registry, ask->authorization);
+}
+
+static peg_status fail_unasked(const struct remote__ask *ask, peg_error *reterr)
+{
+    const peg_status status = remote__ask_error(ask, reterr);
+
+    return status ? status
+                  : peg__fail(reterr, PEG_EHOST, "E_GATEWAY", "%s answers nothing to AwaitTool",
+                              ask->registry->address);
+}
+
+/* A terminal of the call is a result; that the gateway could not be asked is an error. */
+static peg_status end_without_answer(struct awaiting *a, const struct remote__ask *ask,
+                                     bool *ret_again, peg_error *reterr)
+{
+    PEG_CLEANUP(peg_remote_result_freep) peg_remote_result *result = NULL;
+    peg_status status;
+
+    *ret_again = goes_again(a, ask);
+    if (*ret_again)
+        return PEG_OK;
+    if (ask->failure || ask->status.details.len == 0)
+        return fail_unasked(ask, reterr);
+    status = remote__result_of_end(ask, false, &result, reterr);
+    if (!status)
+        status = remote__result_set_call_id(result, a->call_id, reterr);
+    if (status)
+        return status;
+    if (result->outcome == PEG_REMOTE_REFUSED)
+        return peg_remote_result_check(result, reterr);
+    *ret_again = is_wait_over(a, result);
+    if (!*ret_again) {
+        a->result = result;
+        result = NULL;
+    }
+    return PEG_OK;
+}
+
+static peg_status read_answer(struct awaiting *a, struct remote__ask *ask,
+                              enum remote__came *ret_came, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+    peg_str bytes;
+
+    while (!status &&
+           (*ret_came = remote__ask_next(ask, a->ctx, a->until_ns, &bytes)) == REMOTE_MESSAGE) {
+        a->result = peg_remote_result_free(a->result);
+        status = remote__result_read(bytes, &a->result, reterr);
+    }
+    return status;
+}
+
+static peg_status end_wait(struct awaiting *a, const struct remote__ask *ask,
+                           enum remote__came came, bool *ret_again, peg_error *reterr)
+{
+    *ret_again = false;
+    if (a->result)
+        return PEG_OK;
+    if (came == REMOTE_STOP)
+        return remote__ctx_error(a->ctx, reterr);
+    if (came == REMOTE_TIME)
+        return remote__result_running(a->call_id, &a->result, reterr);
+    return end_without_answer(a, ask, ret_again, reterr);
+}
+
+static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *reterr)
+{
+    Pegboard__V1__AwaitToolRequest request = PEGBOARD__V1__AWAIT_TOOL_REQUEST__INIT;
+    struct remote__ask ask = {
+        .registry = a->registry,
+        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_AWAIT_TOOL],
+        .request = &request.base,
+        .waits_for_ready = a->n_lost > 0,
+    };
+    enum remote__came came = REMOTE_OVER;
+    peg_status status;
+
+    a->began_ns = now_ns(a);
+    a->told_ms = wait_of(a);
+    request.call_id = peg__unconst(a->call_id);
+    request.timeout_ms = a->told_ms;
+    status = remote__ask_start(&ask, reterr);
+    if (!status)
+        status = read_answer(a, &ask, &came, reterr);
+    remote__ask_stop(&ask);
+    if (!status)
+        status = end_wait(a, &ask, came, ret_again, reterr);
+    remote__ask_free(&ask);
+    return status;
+}
+
+static peg_status check_call(const peg_remote_call *call, peg_error *reterr)
+{
+    if (!call || !call->call_id || !*call->call_id)
+        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
+                         "call_id is empty: peg_client_start() tells it");
+    return PEG_OK;
+}
+
+peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_call *call,
+                            int64_t wait_ms, peg_remote_result **ret_result, peg_error *reterr)
+{
+    struct awaiting a = {.ctx = ctx, .until_ns = INT64_MAX};
+    bool again = true;
+    peg_status status;
+
+    if ((status = check_call(call, reterr)) ||
+        (status = remote__registry_only(client, call->registry, &a.registry, reterr)) ||
+        (status = ctx ? peg_ctx_check(ctx, reterr) : PEG_OK))
+        return status;
+    a.call_id = call->call_id;
+    if (wait_ms >= 0)
+        a.until_ns = peg__clock_after_ms(now_ns(&a), wait_ms);
+    while (again && !status)
+        status = wait_once(&a, &again, reterr);
+    if (status)
+        peg_remote_result_free(a.result);
+    else
+        *ret_result = a.result;
+    return status;
+}
+
+peg_status peg_client_cancel(peg_client *client, peg_ctx *ctx, const peg_remote_call *call,
+                             peg_error *reterr)
+{
+    Pegboard__V1__CancelToolRequest request = PEGBOARD__V1__CANCEL_TOOL_REQUEST__INIT;
+    struct remote__fan fan = {
+        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_CANCEL_TOOL],
+        .request = &request.base,
+        .is_repeatable = true, /* said twice, it is the same */
+    };
+    struct peg__arena arena = {0};
+    peg_status status;
+
+    if ((status = check_call(call, reterr)) ||
+        (status = remote__registry_only(client, call->registry, &fan.registry, reterr)))
+        return status;
+    request.call_id = peg__unconst(call->call_id);
+    status = remote__unary(&fan, ctx, &arena, reterr);
+    peg__arena_free(&arena);
+    return status;
+}

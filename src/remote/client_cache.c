@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What peg_client_get() remembers. An entry is fresh for the client's TTL, and fetched again in the
+ * background in the last fifth of it; one that is older is kept for the day on which its registry
+ * does not answer. When there are too many, the one that was fetched longest ago goes.
+ */
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "remote/remote.h"
+
+struct remote__cached {
+    struct remote__toolset *toolset; /* a reference */
+    int64_t fetched_ns;
+    int64_t tried_ns; /* the last fetch in the background; 0: none */
+    bool is_fetching;
+};
+
+enum { KEY_BYTES = 512 };
+
+/* Two registries may have toolsets of one name. */
+static peg_str key_of(const struct remote__registry *registry, peg_str name, char text[KEY_BYTES])
+{
+    const size_t number = (size_t)(registry - registry->client->registries);
+    const int n = snprintf(text, KEY_BYTES, "%zu/%.*s", number, PEG_ARG(name));
+
+    return peg__strn(text, (size_t)n < KEY_BYTES ? (size_t)n : KEY_BYTES - 1);
+}
+
+static struct remote__cached *free_cached(struct remote__cached *cached)
+{
+    if (cached)
+        peg_toolset_unref(&cached->toolset->toolset);
+    peg__free(cached);
+    return NULL;
+}
+
+static bool may_fetch(const struct remote__cached *cached, int64_t now_ns)
+{
+    const int64_t cooldown_ns = PEG_LIMIT_REMOTE_REFRESH_COOLDOWN_MS * PEG_NS_PER_MS;
+
+    return !cached->is_fetching && (!cached->tried_ns || now_ns - cached->tried_ns >= cooldown_ns);
+}
+
+static enum remote__age age_of(const peg_client *client, struct remote__cached *cached)
+{
+    const int64_t now_ns = peg_clock_mono_ns(client->clock);
+    const int64_t age_ns = now_ns - cached->fetched_ns;
+    const int64_t ttl_ns = peg__clock_after_ms(0, client->cache_ttl_ms);
+
+    if (age_ns >= ttl_ns)
+        return REMOTE_EXPIRED;
+    if (age_ns < ttl_ns / 5 * 4 || !may_fetch(cached, now_ns))
+        return REMOTE_FRESH;
+    cached->is_fetching = true;
+    cached->tried_ns = now_ns;
+    return REMOTE_AGEING;
+}
+
+struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg_str name,
+                                          enum remote__age *ret_age)
+{
+    peg_client *client = registry->client;
+    struct remote__toolset *toolset = NULL;
+    struct remote__cached *cached;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+
+    pthread_mutex_lock(&client->lock);
+    cached = peg__map_get(&client->cache.map, key);
+    if (cached) {
+        toolset = cached->toolset;
+        peg_toolset_ref(&toolset->toolset);
+        *ret_age = age_of(client, cached);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return toolset;
+}
+
+/* With the lock. */
+static void make_room(struct remote__cache *cache)
+{
+    struct peg__map_entry *oldest = NULL;
+    void *removed;
+
+    if (cache->map.n < PEG_LIMIT_REMOTE_CACHED)
+        return;
+    PEG__MAP_EACH(&cache->map, entry)
+    {
+        const struct remote__cached *cached = entry->value;
+
+        if (!oldest ||
+            cached->fetched_ns < ((const struct remote__cached *)oldest->value)->fetched_ns)
+            oldest = entry;
+    }
+    if (oldest && peg__map_remove(&cache->map, oldest->name, &removed))
+        free_cached(removed);
+}
+
+void remote__cache_put(struct remote__registry *registry, peg_str name,
+                       struct remote__toolset *toolset)
+{
+    peg_client *client = registry->client;
+    struct remote__cached *cached = peg__alloc_zero(1, sizeof(*cached));
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+    void *old = NULL;
+
+    if (!cached)
+        return;
+    peg_toolset_ref(&toolset->toolset);
+    cached->toolset = toolset;
+    cached->fetched_ns = peg_clock_mono_ns(client->clock);
+    pthread_mutex_lock(&client->lock);
+    if (!peg__map_find(&client->cache.map, key))
+        make_room(&client->cache);
+    if (peg__map_put(&client->cache.map, key, cached, &old))
+        old = cached;
+    pthread_mutex_unlock(&client->lock);
+    free_cached(old);
+}
+
+void remote__cache_drop(struct remote__registry *registry, peg_str name)
+{
+    peg_client *client = registry->client;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+    void *old = NULL;
+
+    pthread_mutex_lock(&client->lock);
+    peg__map_remove(&client->cache.map, key, &old);
+    pthread_mutex_unlock(&client->lock);
+    free_cached(old);
+}
+
+void remote__cache_cool(struct remote__registry *registry, peg_str name)
+{
+    peg_client *client = registry->client;
+    struct remote__cached *cached;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+
+    pthread_mutex_lock(&client->lock);
+    cached = peg__map_get(&client->cache.map, key);
+    if (cached)
+        cached->is_fetching = false;
+    pthread_mutex_unlock(&client->lock);
+}
+
+void remote__cache_clear(peg_client *client)
+{
+    struct peg__map map;
+
+    pthread_mutex_lock(&client->lock);
+    map = client->cache.map;
+    client->cache.map = (struct peg__map)PEG__MAP(PEG_LIMIT_REMOTE_CACHED);
+    pthread_mutex_unlock(&client->lock);
+    PEG__MAP_EACH(&map, entry)
+    {
+        free_cached(entry->value);
+    }
+    peg__map_free(&map);
+}
