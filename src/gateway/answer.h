@@ -11,6 +11,7 @@
  *   pegboard-retry-after-ms  when trying again makes sense
  */
 
+#include "bus/bus.h"
 #include "gateway/terminal.h"
 #include "grpc/call.h"
 

@@ -101,10 +101,12 @@ void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter)
 static void hand_over(struct gw_held *held)
 {
     struct gw_provider *provider = held->provider;
+    struct peg__blob *request = held->request;
+    const struct bus_id id = held->entry.id;
     const struct gw_handed handed = {
-        .id = &held->entry.id,
+        .id = &id,
         .attempt = held->entry.attempt,
-        .call = peg__blob_str(held->request),
+        .call = peg__blob_str(request),
         .timeout_ms = held->deadline_ms - bus_now_ms(provider->desk->bus),
         .deadline_ms = held->deadline_ms,
         .route = held->driver,
@@ -112,8 +114,9 @@ static void hand_over(struct gw_held *held)
 
     held->step = GW_HANDED;
     held->mark = peg__blob_unref(held->mark);
-    provider->events->hand(provider->user, &handed);
-    held->request = peg__blob_unref(held->request);
+    held->request = NULL;
+    provider->events->hand(provider->user, &handed); /* which may give it back */
+    peg__blob_unref(request);
 }
 
 /* Why a call that is this desk's to start is not started after all. */

@@ -92,6 +92,7 @@ peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
         .renewal.fn = renew,
         .dice = number + 1,
         .text.max = PEG_LIMIT_GATEWAY_WORDS,
+        .frame.max = PEG_LIMIT_GATEWAY_FRAME_BYTES,
     };
     take_defaults(&desk->options);
     gw_table_init(&desk->calls);
@@ -124,6 +125,7 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     peg_checker_free(desk->checker);
     peg_json_doc_free(desk->doc);
     peg__buf_free(&desk->text);
+    peg__buf_free(&desk->frame);
     peg__free(desk);
     return NULL;
 }

@@ -69,6 +69,7 @@ struct gw_desk {
     size_t n_random;           /* of these left */
     struct peg_json_doc *doc;  /* payloads are read into it */
     struct peg__buf text;      /* words that are being made */
+    struct peg__buf frame;     /* a message that is being made */
     uint64_t n_done;           /* letters about ends that came */
     uint64_t n_late;           /* results that came after the terminal */
 };
@@ -131,8 +132,8 @@ struct gw_caller {
 
 /* Asks. on_end may come before it returns. */
 void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller);
-/* Waits for a call of that principal's by its id, until deadline_ns: not_found if there is none (any
- * more). */
+/* Waits for a call of that principal's by its id, until deadline_ns: not_found if there is none
+ * (any more). */
 void gw_desk_await(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
                    int64_t deadline_ns, struct gw_caller *caller);
 /* The same to cancel it: on_end with GW_CANCELED and no error means that its driver was told. */

@@ -3,8 +3,8 @@
 #define PEG_GATEWAY_SERVICES_H
 
 /*
- * The methods of pegboard.v1.Registry, each in the file of what it is about; service_registry.c puts
- * them into one table.
+ * The methods of pegboard.v1.Registry, each in the file of what it is about; service_registry.c
+ * puts them into one table.
  */
 
 #include "gateway/node.h"
@@ -13,8 +13,8 @@
 /* ---- service_call.c ---- */
 void gw_serve_call_tool(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                         void *node);
-void gw_serve_call_tool_stream(struct grpc_call *call,
-                               const Pegboard__V1__CallToolRequest *request, void *node);
+void gw_serve_call_tool_stream(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
+                               void *node);
 void gw_serve_start_tool(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                          void *node);
 void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRequest *request,
@@ -35,8 +35,9 @@ void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__Atta
 void gw_serve_attach_on_half_close(struct grpc_call *call, void *node);
 void gw_serve_attach_on_writable(struct grpc_call *call, void *node);
 void gw_serve_attach_on_end(struct grpc_call *call, void *node);
-/* Asks every provider of a loop to attach elsewhere; on that loop. */
-void gw_serve_attach_drain(struct gw_desk *desk);
+/* Asks every provider of a loop to attach elsewhere; ends their streams. On that loop. */
+void gw_serve_attach_drain(struct gw_desk *desk, int64_t drain_ms);
+void gw_serve_attach_close(struct gw_desk *desk);
 
 /* ---- service_register.c ---- */
 void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The beginning of an Attach stream: who provides what, and the registration that may come with it.
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/answer.h"
+#include "gateway/attached.h"
+#include "gateway/principal.h"
+#include "wire/name.h"
+
+/* ---- what it says ---------------------------------------------------------------------------- */
+
+static peg_status copy_text(struct gw_attached *attached, const char *text, peg_str *ret_copy)
+{
+    const peg_str str = peg__str(text);
+    const char *copy = peg__arena_copy(grpc_call_arena(attached->call), str);
+
+    if (!copy)
+        return PEG_ENOMEM;
+    *ret_copy = (peg_str){copy, str.len};
+    return PEG_OK;
+}
+
+static peg_status copy_running_call(struct gw_attached *attached,
+                                    const Pegboard__V1__RunningCall *call,
+                                    struct gw_running *ret_running, peg_error *reterr)
+{
+    const peg_str route = {(const char *)call->route.data, call->route.len};
+
+    ret_running->attempt = call->attempt;
+    if (!bus_id_parse(peg__str(call->call_id), &ret_running->id) || !call->attempt)
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                         "a running call has a call_id or attempt that no gateway gave out: list "
+                         "what stood in its Call");
+    if (!bus_address_parse(route, &ret_running->route))
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                         "a running call has no route: list the one of its Call");
+    if (copy_text(attached, call->tool, &ret_running->tool))
+        return peg__fail_nomem(reterr);
+    return PEG_OK;
+}
+
+static peg_status copy_running(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
+                               peg_error *reterr)
+{
+    struct gw_running *running;
+    peg_status status = PEG_OK;
+
+    if (hello->n_running > PEG_LIMIT_GATEWAY_CREDITS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "%zu running calls are more than PEG_LIMIT_GATEWAY_CREDITS = %d",
+                         hello->n_running, PEG_LIMIT_GATEWAY_CREDITS);
+    running = (struct gw_running *)peg__arena_alloc(grpc_call_arena(attached->call),
+                                                    (hello->n_running + 1) * sizeof(*running));
+    if (!running)
+        return peg__fail_nomem(reterr);
+    for (size_t i = 0; i < hello->n_running && !status; i++)
+        status = copy_running_call(attached, hello->running[i], &running[i], reterr);
+    attached->hello.running = running;
+    attached->hello.n_running = hello->n_running;
+    return status;
+}
+
+static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
+                             peg_error *reterr)
+{
+    peg_status status = wire_check_name(peg__str(hello->toolset), "toolset", reterr);
+
+    if (!status)
+        status = wire_check_incarnation(peg__str(hello->incarnation), reterr);
+    if (!status && hello->registration && hello->registration->name[0] &&
+        !peg__str_eq(peg__str(hello->registration->name), peg__str(hello->toolset)))
+        status = peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                           "the registration is one of another toolset than Hello names");
+    if (!status && (copy_text(attached, hello->toolset, &attached->toolset_name) ||
+                    copy_text(attached, hello->incarnation, &attached->hello.incarnation)))
+        status = peg__fail_nomem(reterr);
+    attached->hello.credits = hello->credits;
+    return status ? status : copy_running(attached, hello, reterr);
+}
+
+/* ---- whose it is ------------------------------------------------------------------------------
+ */
+
+static void attach_to(struct gw_attached *attached, struct gw_toolset *toolset)
+{
+    if (!toolset) {
+        gw_attached_fail(attached, WIRE_NOT_FOUND,
+                         peg__str("the toolset is not registered: register it first, or send its "
+                                  "registration with Hello"));
+        return;
+    }
+    if (!peg__str_eq(toolset->owner, gw_call_principal(attached->call)->name)) {
+        gw_attached_fail(attached, WIRE_PERMISSION_DENIED,
+                         peg__str("the toolset belongs to another principal: only who registered "
+                                  "it may provide it"));
+        return;
+    }
+    if (toolset->kind != GW_ATTACHED) {
+        gw_attached_fail(attached, WIRE_CONFLICT,
+                         peg__str("the toolset is a direct one, whose providers read a stream: "
+                                  "register it as an attached one first"));
+        return;
+    }
+    gw_attached_begin(attached, toolset);
+}
+
+/* ---- registering first ------------------------------------------------------------------------
+ */
+
+static void on_registered(struct gw_change_wait *change, peg_status status,
+                          const struct gw_toolset *toolset, const peg_error *error)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)((char *)change - offsetof(struct gw_attached, change));
+
+    if (status)
+        gw_attached_fail(attached, gw_wire_error(error), peg__str(error->message));
+    else
+        attach_to(attached, (struct gw_toolset *)peg__unconst(toolset));
+}
+
+/* Frames that come before Welcome wait. */
+static void register_first(struct gw_attached *attached,
+                           const Pegboard__V1__RegisterRequest *registration)
+{
+    Pegboard__V1__RegisterRequest named = *registration;
+    const struct gw_health health =
+        gw_presence_health(attached->desk->presence, attached->toolset_name);
+
+    named.name = (char *)peg__unconst(attached->toolset_name.ptr);
+    grpc_call_pause(attached->call);
+    attached->change.fn = on_registered;
+    gw_catalog_offer(attached->node->catalog, attached->desk->loop, &named,
+                     gw_call_principal(attached->call)->name, health.n_providers > 0,
+                     &attached->change);
+}
+
+void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
+{
+    peg_error error;
+
+    attached->step = GW_REGISTERING;
+    if (copy_hello(attached, hello, &error))
+        gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
+    else if (hello->registration)
+        register_first(attached, hello->registration);
+    else
+        attach_to(attached, gw_snapshot_find(attached->desk->snapshot, attached->toolset_name));
+}

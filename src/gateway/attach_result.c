@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Results and outputs of providers: put together from their chunks, read, packed as the answer that
+ * callers get. */
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/attached.h"
+#include "gateway/call.h"
+#include "gateway/holder.h"
+#include "wire/pack.h"
+
+enum { MAX_STREAM_NAME = 128 };
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void add_field(struct peg__buf *out, unsigned field, peg_str bytes)
+{
+    char *at = bytes.len ? peg__buf_reserve(out, wire_bytes_size(bytes)) : NULL;
+
+    if (at)
+        out->len += (size_t)(wire_put_bytes(at, field, bytes) - at);
+}
+
+static void add_head(struct peg__buf *out, unsigned field, size_t len)
+{
+    char head[1 + WIRE_MAX_VARINT];
+    char *at = head;
+
+    *at++ = (char)(field << 3 | 2);
+    at = wire_put_varint(at, len);
+    peg__buf_add(out, head, (size_t)(at - head));
+}
+
+static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error)
+{
+    const peg_str code = peg__str(error->code[0] ? error->code : "execution_failed");
+    const peg_str message = peg__str(error->message);
+
+    add_head(out, 3, wire_bytes_size(code) + wire_bytes_size(message));
+    add_field(out, 1, code);
+    add_field(out, 2, message);
+}
+
+static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
+                                  const Pegboard__V1__ServerData *data, peg_error *reterr)
+{
+    const peg_str kind = peg__str(data->kind);
+    const peg_str audience = peg__str(data->audience);
+    const peg_str json = {(const char *)data->data.data, data->data.len};
+
+    if (!kind.len)
+        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "server-data have no kind");
+    if (gw_check_now(desk, NULL, json))
+        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA",
+                         "the data of server-data are not JSON");
+    add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
+    add_field(out, 1, kind);
+    add_field(out, 2, audience);
+    add_field(out, 3, json);
+    return PEG_OK;
+}
+
+peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *parts,
+                          struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
+{
+    const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
+    size_t end = 0;
+    peg_status status = PEG_OK;
+
+    peg__buf_clear(out);
+    if (parts->error) {
+        add_error(out, parts->error);
+    } else {
+        add_field(out, 2, result);
+        end = out->len;
+    }
+    for (size_t i = 0; i < parts->n_server_data && !status; i++)
+        status = add_server_data(desk, out, parts->server_data[i], reterr);
+    if (!status && out->status)
+        status = out->status == PEG_ELIMIT
+                     ? peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                                 "the result with its server-data is larger than "
+                                 "PEG_LIMIT_GATEWAY_RESULT_BYTES = 8 MiB")
+                     : peg__fail_nomem(reterr);
+    if (status)
+        return status;
+    *ret_result = end ? (peg_str){out->ptr + end - result.len, result.len} : (peg_str){"", 0};
+    return PEG_OK;
+}
+
+/* ---- chunks ----------------------------------------------------------------------------------
+ */
+
+static struct gw_assembly **find_assembly(struct gw_attached *attached, const struct bus_id *id,
+                                          uint32_t attempt)
+{
+    struct gw_assembly **at = &attached->assemblies;
+
+    while (*at && !((*at)->attempt == attempt && bus_id_equal(&(*at)->id, id)))
+        at = &(*at)->next;
+    return at;
+}
+
+static void free_assembly(struct gw_attached *attached, struct gw_assembly **at)
+{
+    struct gw_assembly *assembly = *at;
+
+    attached->assembled -= assembly->chunks.bytes.len;
+    wire_chunks_free(&assembly->chunks);
+    *at = assembly->next;
+    peg__free(assembly);
+}
+
+void gw_attached_free_assemblies(struct gw_attached *attached)
+{
+    while (attached->assemblies)
+        free_assembly(attached, &attached->assemblies);
+}
+
+static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *assembly,
+                            peg_str chunk, peg_error *reterr)
+{
+    const size_t before = assembly->chunks.bytes.len;
+    peg_status status;
+
+    if (attached->assembled + chunk.len > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "results that this provider has begun to send hold "
+                         "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
+    status = wire_chunks_add(&assembly->chunks, chunk, reterr);
+    attached->assembled = attached->assembled - before + assembly->chunks.bytes.len;
+    return status;
+}
+
+static struct gw_assembly **begin_assembly(struct gw_attached *attached, const struct bus_id *id,
+                                           uint32_t attempt)
+{
+    struct gw_assembly *assembly = (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly));
+
+    if (!assembly)
+        return NULL;
+    assembly->id = *id;
+    assembly->attempt = attempt;
+    assembly->next = attached->assemblies;
+    attached->assemblies = assembly;
+    return &attached->assemblies;
+}
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+static void refuse(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                   const char *why)
+{
+    gw_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
+}
+
+/* A call that this provider does not have (any more): it need not keep the result. Of one whose
+ * terminal is just being written it hears when that is done. */
+static void ack_unknown(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt)
+{
+    const struct gw_held *held = gw_holder_held(attached->desk, id, attempt);
+
+    if (!held || held->provider != attached->provider)
+        attached->provider->events->ack(attached, id, attempt);
+}
+
+static void take_whole(struct gw_attached *attached, const struct bus_id *id,
+                       const Pegboard__V1__Result *result, peg_str json)
+{
+    const struct gw_answer_parts parts = {
+        .result = json,
+        .error = result->error,
+        .server_data = result->server_data,
+        .n_server_data = result->n_server_data,
+    };
+    peg_str packed_result;
+    peg_error error;
+
+    if (gw_pack_answer(attached->desk, &parts, &attached->response, &packed_result, &error))
+        refuse(attached, id, result->attempt, error.message);
+    else
+        gw_provider_result(attached->provider, id, result->attempt,
+                           peg__buf_view(&attached->response), packed_result,
+                           result->error != NULL);
+    if (attached->response.capacity > PEG_LIMIT_GATEWAY_INLINE_BYTES)
+        peg__buf_free(&attached->response);
+}
+
+static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
+                       const Pegboard__V1__Result *result, peg_str chunk)
+{
+    struct gw_assembly **at = find_assembly(attached, id, result->attempt);
+    peg_error error;
+
+    if (!*at)
+        at = begin_assembly(attached, id, result->attempt);
+    if (!at) {
+        refuse(attached, id, result->attempt, "the gateway has no memory for the result");
+        return;
+    }
+    if (add_chunk(attached, *at, chunk, &error)) {
+        refuse(attached, id, result->attempt, error.message);
+        free_assembly(attached, at);
+    } else if (!result->more) {
+        take_whole(attached, id, result, wire_chunks_view(&(*at)->chunks));
+        at = find_assembly(attached, id, result->attempt);
+        if (*at)
+            free_assembly(attached, at);
+    }
+}
+
+void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
+{
+    const peg_str chunk = {(const char *)result->chunk.data, result->chunk.len};
+    struct bus_id id;
+
+    if (!bus_id_parse(peg__str(result->call_id), &id))
+        return;
+    if (!gw_provider_has(attached->provider, &id, result->attempt)) {
+        if (!result->more)
+            ack_unknown(attached, &id, result->attempt);
+    } else if (chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES) {
+        refuse(attached, &id, result->attempt,
+               "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
+               "it in several");
+    } else if (result->more || *find_assembly(attached, &id, result->attempt)) {
+        take_chunk(attached, &id, result, chunk);
+    } else {
+        take_whole(attached, &id, result, chunk);
+    }
+}
+
+void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta)
+{
+    const peg_str stream = peg__str(delta->stream);
+    const peg_str text = peg__str(delta->delta);
+    struct peg__buf *out = &attached->desk->frame;
+    struct bus_id id;
+
+    /* What does not keep to the bounds is left out: an output is a hint, the result is what counts.
+     */
+    if (!bus_id_parse(peg__str(delta->call_id), &id) || !stream.len || !text.len ||
+        stream.len > MAX_STREAM_NAME || text.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES)
+        return;
+    peg__buf_clear(out);
+    add_field(out, 1, stream);
+    add_field(out, 2, text);
+    if (!out->status)
+        gw_provider_output(attached->provider, &id, delta->attempt, peg__buf_view(out));
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_ATTACHED_H
+#define PEG_GATEWAY_ATTACHED_H
+
+/* One Attach stream, in the arena of its RPC. */
+
+#include "gateway/node.h"
+#include "gateway/services.h"
+#include "wire/frames.h"
+
+enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DETACHED };
+
+/* A result that comes in several frames. */
+struct gw_assembly {
+    struct bus_id id;
+    uint32_t attempt;
+    struct wire_chunks chunks;
+    struct gw_assembly *next;
+};
+
+struct gw_attached {
+    struct grpc_call *call;
+    struct gw_node *node;
+    struct gw_desk *desk;
+    enum gw_attached_step step;
+    struct gw_provider *provider; /* ATTACHED_NOW */
+    struct gw_attach hello;       /* copied; the arena's */
+    peg_str toolset_name;
+    bool has_drained; /* it said that it wants no more */
+    uint64_t n_pings;
+    struct net_timer ping;
+    struct gw_change_wait change; /* its registration */
+    struct gw_assembly *assemblies;
+    size_t assembled; /* bytes of all of them */
+    struct peg__buf response;
+};
+
+/* ---- attach_hello.c: until it is attached ---- */
+
+void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello);
+
+/* ---- service_attach.c ---- */
+
+/* The toolset is registered and the provider's to serve: attaches and says Welcome. */
+void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset);
+void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message);
+
+/* ---- attach_result.c: what providers answer ---- */
+
+void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result);
+void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta);
+void gw_attached_free_assemblies(struct gw_attached *attached);
+/* The answer of EmitToolResult is made the same way: packs result, error and server-data into
+ * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_SERVER_DATA): the server-data are none. */
+struct gw_answer_parts {
+    peg_str result; /* JSON; "" means null */
+    const Pegboard__V1__ToolError *error;
+    Pegboard__V1__ServerData *const *server_data;
+    size_t n_server_data;
+};
+peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *parts,
+                          struct peg__buf *out, peg_str *ret_result, peg_error *reterr);
+
+#endif

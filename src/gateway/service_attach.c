@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Attach: the stream between a provider and the desk that holds its calls. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/answer.h"
+#include "gateway/attached.h"
+#include "gateway/holder.h"
+#include "wire/pack.h"
+#include "wire/time.h"
+
+static struct gw_attached *of_call(struct grpc_call *call)
+{
+    return (struct gw_attached *)grpc_call_state(call);
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+static void leave(struct gw_attached *attached, bool is_done)
+{
+    struct gw_provider *provider = attached->provider;
+
+    attached->provider = NULL;
+    attached->step = GW_DETACHED;
+    bus_disarm(attached->desk->bus, &attached->ping);
+    gw_change_forget(&attached->change);
+    gw_attached_free_assemblies(attached);
+    if (provider)
+        gw_provider_leave(provider, is_done && gw_provider_is_idle(provider));
+}
+
+void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)
+{
+    leave(attached, false);
+    gw_fail(attached->call, error, message);
+}
+
+/* ---- frames to the provider ------------------------------------------------------------------ */
+
+static void say(struct gw_attached *attached, Pegboard__V1__AttachResponse *frame)
+{
+    /* One that does not fit is a hint that is lost: pings come again, and what is not acknowledged
+     * is listed when the provider comes back. */
+    (void)grpc_call_send_message(attached->call, &frame->base, NULL);
+}
+
+/* The call was packed by its driver; what only its holder knows goes behind it. */
+static void hand(void *user, const struct gw_handed *handed)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+    struct peg__buf *frame = &attached->desk->frame;
+    char tail[BUS_ADDRESS_TEXT + 4 * WIRE_MAX_VARINT];
+    char head[1 + WIRE_MAX_VARINT];
+    char route[BUS_ADDRESS_TEXT];
+    char *at;
+    size_t tail_len;
+
+    bus_address_print(handed->route, route);
+    at = wire_put_number(tail, 2, handed->attempt);
+    at = wire_put_number(at, 5, (uint64_t)handed->timeout_ms);
+    at = wire_put_bytes(at, 13, peg__str(route));
+    tail_len = (size_t)(at - tail);
+    head[0] = 2 << 3 | 2;
+    at = wire_put_varint(head + 1, handed->call.len + tail_len);
+    peg__buf_clear(frame);
+    peg__buf_add(frame, head, (size_t)(at - head));
+    peg__buf_str(frame, handed->call);
+    peg__buf_add(frame, tail, tail_len);
+    if (frame->status || grpc_call_send(attached->call, peg__buf_view(frame), NULL))
+        gw_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
+}
+
+static const char *reason_name(enum bus_reason reason)
+{
+    switch (reason) {
+    case BUS_DEADLINE:
+        return "deadline";
+    case BUS_SETTLED:
+        return "settled";
+    default:
+        return "canceled";
+    }
+}
+
+static void cancel(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason)
+{
+    char text[BUS_ID_TEXT];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Cancel canceled = PEGBOARD__V1__CANCEL__INIT;
+
+    bus_id_print(id, text);
+    canceled.call_id = text;
+    canceled.attempt = attempt;
+    canceled.reason = (char *)peg__unconst(reason_name(reason));
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CANCEL;
+    frame.cancel = &canceled;
+    say((struct gw_attached *)user, &frame);
+}
+
+static void ack(void *user, const struct bus_id *id, uint32_t attempt)
+{
+    char text[BUS_ID_TEXT];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Ack acked = PEGBOARD__V1__ACK__INIT;
+
+    bus_id_print(id, text);
+    acked.call_id = text;
+    acked.attempt = attempt;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_ACK;
+    frame.ack = &acked;
+    say((struct gw_attached *)user, &frame);
+}
+
+static bool is_ready(void *user)
+{
+    return grpc_call_is_writable(((struct gw_attached *)user)->call);
+}
+
+static void replaced(void *user)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+
+    attached->provider = NULL;
+    gw_attached_fail(attached, WIRE_CONFLICT,
+                     peg__str("another stream with this incarnation took the place of this one"));
+}
+
+static const struct gw_provider_events EVENTS = {
+    .hand = hand,
+    .cancel = cancel,
+    .ack = ack,
+    .is_ready = is_ready,
+    .replaced = replaced,
+};
+
+static void say_ping(struct net_timer *timer)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)((char *)timer - offsetof(struct gw_attached, ping));
+    struct bus *bus = attached->desk->bus;
+    char id[100];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
+
+    snprintf(id, sizeof(id), "%s/%llu", attached->provider->incarnation,
+             (unsigned long long)++attached->n_pings);
+    ping.ping_id = id;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_PING;
+    frame.ping = &ping;
+    say(attached, &frame);
+    bus_arm(bus, &attached->ping, bus_now_ns(bus) + attached->node->ping_interval_ms * 1000000);
+}
+
+static void say_welcome(struct gw_attached *attached, const struct gw_toolset *toolset)
+{
+    char registered_at[WIRE_TIME_TEXT];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Welcome welcome = PEGBOARD__V1__WELCOME__INIT;
+
+    wire_time_print(toolset->registered_at_ms, registered_at);
+    welcome.registered_at = registered_at;
+    welcome.ping_interval_ms = attached->node->ping_interval_ms;
+    welcome.lease_ms = attached->desk->options.lease_ms;
+    welcome.revision = toolset->revision;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
+    frame.welcome = &welcome;
+    say(attached, &frame);
+}
+
+/* Welcome goes first, before any call. */
+void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
+{
+    peg_error error;
+
+    attached->hello.toolset = toolset;
+    say_welcome(attached, toolset);
+    attached->step = GW_ATTACHED_NOW;
+    if (gw_provider_attach(attached->desk, &attached->hello, &EVENTS, attached, &attached->provider,
+                           &error)) {
+        gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
+        return;
+    }
+    attached->hello.toolset = NULL;
+    say_ping(&attached->ping);
+    grpc_call_resume(attached->call);
+}
+
+/* ---- frames from the provider ---------------------------------------------------------------- */
+
+static void on_nak(struct gw_attached *attached, const Pegboard__V1__Nak *nak)
+{
+    struct bus_id id;
+
+    if (bus_id_parse(peg__str(nak->call_id), &id))
+        gw_provider_nak(attached->provider, &id, nak->attempt,
+                        nak->reason == PEGBOARD__V1__NAK__REASON__REASON_DRAINING ? BUS_DRAINING
+                                                                                  : BUS_OVERLOADED);
+}
+
+static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachRequest *frame)
+{
+    switch (frame->frame_case) {
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_RESULT:
+        gw_attached_result(attached, frame->result);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DELTA:
+        gw_attached_delta(attached, frame->delta);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_NAK:
+        on_nak(attached, frame->nak);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_PONG:
+        gw_provider_pong(attached->provider);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
+        attached->has_drained = true;
+        gw_provider_drain(attached->provider);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO:
+        gw_attached_fail(attached, WIRE_VALIDATION, peg__str("Hello comes first, and only once"));
+        break;
+    default: /* a frame of a later version: those who need an answer to it will see none */
+        break;
+    }
+}
+
+static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*attached));
+
+    if (!attached) {
+        gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
+        return NULL;
+    }
+    attached->call = call;
+    attached->node = node;
+    attached->desk = gw_node_desk(node, grpc_call_loop(call));
+    attached->ping.fn = say_ping;
+    attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
+    grpc_call_set_state(call, attached);
+    return attached;
+}
+
+void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__AttachRequest *frame,
+                                void *node)
+{
+    struct gw_attached *attached = of_call(call);
+
+    if (!attached)
+        attached = begin(call, (struct gw_node *)node);
+    if (!attached)
+        return;
+    if (attached->step == GW_ATTACHED_NOW)
+        on_frame(attached, frame);
+    else if (attached->step == GW_HELLO_AWAITED &&
+             frame->frame_case == PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO)
+        gw_hello(attached, frame->hello);
+    else if (attached->step != GW_DETACHED)
+        gw_attached_fail(attached, WIRE_VALIDATION,
+                         peg__str("the first frame is Hello, and the next ones follow Welcome"));
+}
+
+/* It says nothing more. In good order, if it has nothing to do any more. */
+void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
+{
+    struct gw_attached *attached = of_call(call);
+    const struct grpc_status ok = {.code = GRPC_OK};
+
+    (void)node;
+    if (attached && attached->step != GW_DETACHED)
+        leave(attached, true);
+    grpc_call_finish(call, &ok);
+}
+
+void gw_serve_attach_on_writable(struct grpc_call *call, void *node)
+{
+    struct gw_attached *attached = of_call(call);
+
+    (void)node;
+    if (attached && attached->step == GW_ATTACHED_NOW)
+        gw_provider_ready(attached->provider);
+}
+
+void gw_serve_attach_on_end(struct grpc_call *call, void *node)
+{
+    struct gw_attached *attached = of_call(call);
+
+    (void)node;
+    if (!attached)
+        return;
+    if (attached->step != GW_DETACHED)
+        leave(attached, attached->has_drained);
+    peg__buf_free(&attached->response);
+}
+
+/* ---- the node goes --------------------------------------------------------------------------- */
+
+void gw_serve_attach_drain(struct gw_desk *desk, int64_t drain_ms)
+{
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
+
+    drain.drain_ms = drain_ms;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
+    frame.drain = &drain;
+    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)
+        if (!provider->is_away && provider->events == &EVENTS)
+            say((struct gw_attached *)provider->user, &frame);
+}
+
+void gw_serve_attach_close(struct gw_desk *desk)
+{
+    struct gw_provider *next;
+
+    for (struct gw_provider *provider = desk->providers; provider; provider = next) {
+        next = provider->next;
+        if (!provider->is_away && provider->events == &EVENTS)
+            gw_attached_fail((struct gw_attached *)provider->user, WIRE_SERVICE_UNAVAILABLE,
+                             peg__str("this node is shutting down: attach to another one"));
+    }
+}
