@@ -77,12 +77,13 @@ typedef struct peg_provider_options {
     /* HOST:PORT, unix:PATH or several addresses, ipv4:10.0.0.1:9090,10.0.0.2:9090
      * ["127.0.0.1:9090"] */
     const char *address;
-    const char *token;    /* bearer token [none] */
-    bool uses_tls;        /* [plain, unless one of these is set] */
-    const char *tls_ca;   /* PEM file: whom to trust [the system's] */
-    const char *tls_cert; /* PEM file: our certificate [none] */
-    const char *tls_key;  /* PEM file: its key */
-    const char *tls_host; /* whom the certificate must name [the host of the address] */
+    const char *token;      /* shown to the gateway [none] */
+    const char *token_file; /* holds one; read each time it attaches [none] */
+    bool uses_tls;          /* on by itself if one of the next three is set */
+    const char *ca_file;    /* PEM: whom to trust [the system's roots] */
+    const char *cert_file;  /* PEM: our own certificate [none] */
+    const char *key_file;   /* PEM: its key */
+    const char *tls_host;   /* whom the certificate must name [the host of the address] */
 
     unsigned concurrency; /* handlers at once [4]; at most 256 */
     /* Calls that may wait here for a handler [as many as concurrency]; at most 10,000 with it.
@@ -190,8 +191,8 @@ PEG_API const char *peg_provider_metadata(const peg_call *call, const char *key)
 /* Says something to a caller that listens while the handler works, such as a line of a log: UTF-8,
  * on a stream of the handler's naming ("stdout", "progress"; 1 to 128 bytes). Longer texts go in
  * pieces. Results do not depend on it: while there is no gateway, or it came by no provider, it is
- * dropped. PEG_EINVAL (E_DELTA), PEG_ELIMIT (E_DELTA_FULL: more than 1 MiB waits for a slow
- * gateway; nothing was sent), PEG_ENOMEM. */
+ * dropped. PEG_EINVAL: no name of a stream, or no UTF-8, or a NUL. PEG_ELIMIT: more than 1 MiB
+ * (PEG_LIMIT_REMOTE_DELTA_BYTES) would wait for a slow gateway; nothing was sent. PEG_ENOMEM. */
 PEG_API peg_status peg_provider_delta(peg_call *call, const char *stream, peg_str text);
 
 #ifdef __cplusplus

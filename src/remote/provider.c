@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A provider from its beginning to its end:
+ *
+ *   SERVING -> DRAINING (stop) -> STOPPING (drain_ms, or stop again) -> ENDED
+ *
+ * It ends when no call is left and its streams are closed; STOPPING ends it after a grace whatever
+ * is left. The phases change on the loop only.
+ */
+
+#include "remote/provider.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* ---- telling -----------------------------------------------------------------------------------
+ */
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+void remote__prov_tell(peg_tool_provider *prov, const peg_provider_event *event)
+{
+    peg_provider_event told = *event;
+
+    if (!prov->config.on_event)
+        return;
+    told.toolset = prov->config.toolset;
+    told.address = or_empty(told.address);
+    told.tool = or_empty(told.tool);
+    told.call_id = or_empty(told.call_id);
+    told.caller = or_empty(told.caller);
+    told.code = or_empty(told.code);
+    told.message = or_empty(told.message);
+    pthread_mutex_lock(&prov->event_lock);
+    prov->config.on_event(&told, prov->config.user);
+    pthread_mutex_unlock(&prov->event_lock);
+}
+
+/* ---- the end: on the loop ----------------------------------------------------------------------
+ */
+
+static void on_end(struct net_message *message)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)message - offsetof(peg_tool_provider, end));
+
+    net_loop_disarm(prov->loop, &prov->drained);
+    net_loop_disarm(prov->loop, &prov->quiet);
+    remote__prov_drop_streams(prov);
+    prov->phase = REMOTE__PROV_ENDED;
+    remote__prov_close_queue(prov);
+    remote__prov_drop_calls(prov);
+    pthread_mutex_lock(&prov->lock);
+    prov->state.is_attached = false;
+    prov->has_ended = true;
+    pthread_cond_broadcast(&prov->ended);
+    pthread_mutex_unlock(&prov->lock);
+}
+
+void remote__prov_end(peg_tool_provider *prov, peg_status status, const peg_error *error)
+{
+    if (prov->is_ending)
+        return;
+    prov->is_ending = true;
+    pthread_mutex_lock(&prov->lock);
+    prov->status = status;
+    if (error)
+        prov->error = *error;
+    pthread_mutex_unlock(&prov->lock);
+    /* Not now: this may be an event of a stream, which is not to be freed meanwhile. */
+    prov->end.fn = on_end;
+    net_loop_post(prov->loop, &prov->end);
+}
+
+static bool is_any_open(const peg_tool_provider *prov)
+{
+    for (const struct remote__prov_stream *s = prov->streams; s; s = s->next) {
+        if (!s->is_closed)
+            return true;
+    }
+    return false;
+}
+
+static void on_quiet(struct net_timer *timer)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)timer - offsetof(peg_tool_provider, quiet));
+
+    if (!prov->calls.n)
+        remote__prov_close_streams(prov);
+}
+
+void remote__prov_look_for_end(peg_tool_provider *prov)
+{
+    const struct remote__prov_stream *current = remote__prov_current(prov);
+
+    if (prov->phase == REMOTE__PROV_SERVING || prov->is_ending || prov->calls.n)
+        return;
+    if (!prov->streams || (current && !current->is_welcome)) {
+        remote__prov_end(prov, PEG_OK, NULL);
+        return;
+    }
+    if (!is_any_open(prov) || prov->quiet.is_armed)
+        return;
+    /* What the gateway sent before it heard of the drain is refused until then. */
+    prov->quiet.fn = on_quiet;
+    net_loop_arm(prov->loop, &prov->quiet,
+                 net_loop_now_ns(prov->loop) + PEG_LIMIT_REMOTE_QUIET_MS * PEG_NS_PER_MS);
+}
+
+static void arm_drained(peg_tool_provider *prov, void (*fn)(struct net_timer *timer), int64_t ms)
+{
+    prov->drained.fn = fn;
+    net_loop_arm(prov->loop, &prov->drained, net_loop_now_ns(prov->loop) + ms * PEG_NS_PER_MS);
+}
+
+static void on_grace_over(struct net_timer *timer)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)timer - offsetof(peg_tool_provider, drained));
+    peg_error why;
+
+    if (!prov->calls.n) {
+        remote__prov_end(prov, PEG_OK, NULL);
+        return;
+    }
+    peg__fail(&why, PEG_ETIMEOUT, "E_PROVIDER_DRAIN",
+              "%zu calls of toolset '%.64s' were given up: raise drain_ms, or let handlers look at "
+              "peg_call_should_stop()",
+              prov->calls.n, prov->config.toolset);
+    remote__prov_end(prov, PEG_ETIMEOUT, &why);
+}
+
+static void stop_calls(peg_tool_provider *prov)
+{
+    prov->phase = REMOTE__PROV_STOPPING;
+    remote__prov_cancel_all(prov, "the provider stops");
+    arm_drained(prov, on_grace_over, PEG_LIMIT_CANCEL_GRACE_MS);
+    remote__prov_look_for_end(prov);
+}
+
+static void on_drain_over(struct net_timer *timer)
+{
+    stop_calls((peg_tool_provider *)((char *)timer - offsetof(peg_tool_provider, drained)));
+}
+
+static void on_first_stop(struct net_message *message)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)message - offsetof(peg_tool_provider, stops[0]));
+
+    if (prov->is_ending || prov->phase != REMOTE__PROV_SERVING)
+        return;
+    prov->phase = REMOTE__PROV_DRAINING;
+    pthread_mutex_lock(&prov->lock);
+    prov->state.is_draining = true;
+    pthread_mutex_unlock(&prov->lock);
+    remote__prov_tell(prov, &(peg_provider_event){.kind = PEG_PROVIDER_DRAINS});
+    remote__prov_say_drain(prov);
+    arm_drained(prov, on_drain_over, prov->config.drain_ms);
+    remote__prov_look_for_end(prov);
+}
+
+static void on_second_stop(struct net_message *message)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)message - offsetof(peg_tool_provider, stops[1]));
+
+    if (!prov->is_ending && prov->phase == REMOTE__PROV_DRAINING)
+        stop_calls(prov);
+}
+
+void peg_provider_stop(peg_tool_provider *prov)
+{
+    const unsigned n = atomic_fetch_add(&prov->n_stops, 1);
+
+    if (n < 2)
+        net_loop_post(prov->loop, &prov->stops[n]);
+}
+
+/* ---- its beginning -----------------------------------------------------------------------------
+ */
+
+static void on_begin(struct net_message *message)
+{
+    remote__prov_attach(
+        (peg_tool_provider *)((char *)message - offsetof(peg_tool_provider, begin)));
+}
+
+static void on_refresh(struct net_message *message)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)message - offsetof(peg_tool_provider, refresh));
+
+    atomic_store(&prov->is_refreshing, false);
+    if (!prov->is_ending)
+        remote__prov_register_again(prov);
+}
+
+void peg_provider_refresh(peg_tool_provider *prov)
+{
+    if (prov->is_started && !atomic_exchange(&prov->is_refreshing, true))
+        net_loop_post(prov->loop, &prov->refresh);
+}
+
+static peg_status make_channel(peg_tool_provider *prov, peg_error *reterr)
+{
+    const struct grpc_channel_options options = {
+        .tls = prov->config.tls,
+        .tls_host = prov->config.tls_host,
+        .keepalive_ms = PEG_LIMIT_REMOTE_KEEPALIVE_MS,
+        /* The provider's own back-off comes on top. */
+        .backoff_ms = prov->config.backoff_ms,
+        .max_backoff_ms = prov->config.max_backoff_ms,
+        .user_agent = "pegboard-provider",
+    };
+
+    return grpc_channel_new(prov->loop, peg__str(prov->config.address), &options, &prov->channel,
+                            reterr);
+}
+
+static peg_status set_up(peg_tool_provider *prov, const peg_provider_options *options,
+                         peg_error *reterr)
+{
+    char id[PEG_ID_HEX_TEXT];
+    uint64_t seed;
+    peg_status status = remote__prov_config_copy(&prov->config, prov->registry, options, reterr);
+
+    if (status)
+        return status;
+    if (!peg__id_hex(id) || !peg__random(&seed, sizeof(seed)))
+        return peg__fail_no_randomness(reterr);
+    memcpy(prov->incarnation, id, sizeof(id));
+    grpc_backoff_init(&prov->backoff, prov->config.backoff_ms, prov->config.max_backoff_ms, seed);
+    status = net_loop_new(&prov->loop, reterr);
+    if (status)
+        return status;
+    prov->link = remote__prov_link_new(prov->loop);
+    return prov->link ? make_channel(prov, reterr) : peg__fail_nomem(reterr);
+}
+
+peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *options,
+                            peg_tool_provider **ret_provider, peg_error *reterr)
+{
+    peg_tool_provider *prov;
+    peg_status status;
+
+    if (!registry || !options)
+        return peg__fail(reterr, PEG_EINVAL, "E_PROVIDER_OPTIONS",
+                         "a provider needs a registry and options with the name of its toolset");
+    prov = peg__alloc_zero(1, sizeof(*prov));
+    if (!prov)
+        return peg__fail_nomem(reterr);
+    prov->registry = peg_registry_ref(registry);
+    prov->calls.max = 2 * PEG_LIMIT_REMOTE_CREDITS;
+    prov->recent.max = PEG_LIMIT_REMOTE_RECENT;
+    prov->stops[0].fn = on_first_stop;
+    prov->stops[1].fn = on_second_stop;
+    prov->begin.fn = on_begin;
+    prov->refresh.fn = on_refresh;
+    pthread_mutex_init(&prov->lock, NULL);
+    pthread_mutex_init(&prov->event_lock, NULL);
+    pthread_cond_init(&prov->ended, NULL);
+    pthread_cond_init(&prov->queue.changed, NULL);
+    status = set_up(prov, options, reterr);
+    if (status) {
+        peg_provider_free(prov);
+        return status;
+    }
+    *ret_provider = prov;
+    return PEG_OK;
+}
+
+peg_status peg_provider_start(peg_tool_provider *prov, peg_error *reterr)
+{
+    peg_status status;
+
+    if (prov->is_started)
+        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_STARTED",
+                         "the provider was started before: make another one");
+    status = remote__prov_start_workers(prov, reterr);
+    if (!status)
+        status = net_loop_start(prov->loop, reterr);
+    if (status) {
+        remote__prov_close_queue(prov);
+        remote__prov_join_workers(prov);
+        prov->queue.is_closed = false;
+        return status;
+    }
+    prov->is_started = true;
+    net_loop_post(prov->loop, &prov->begin);
+    return PEG_OK;
+}
+
+/* ---- waiting -----------------------------------------------------------------------------------
+ */
+
+static peg_status await_end(peg_tool_provider *prov, peg_error *reterr)
+{
+    peg_status status;
+
+    pthread_mutex_lock(&prov->lock);
+    while (!prov->has_ended)
+        pthread_cond_wait(&prov->ended, &prov->lock);
+    status = prov->status;
+    if (status && reterr)
+        *reterr = prov->error;
+    pthread_mutex_unlock(&prov->lock);
+    return status;
+}
+
+peg_status peg_provider_wait(peg_tool_provider *prov, peg_error *reterr)
+{
+    peg_status status;
+
+    if (!prov->is_started)
+        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_STARTED",
+                         "the provider was not started: call peg_provider_start() first");
+    if (!prov->config.handles_signals)
+        return await_end(prov, reterr);
+    status = remote__prov_catch_signals(prov, reterr);
+    if (status)
+        return status;
+    status = await_end(prov, reterr);
+    remote__prov_release_signals(prov);
+    return status;
+}
+
+static peg_status run(peg_tool_provider *prov, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    /* Before its threads, so that no signal is missed. */
+    if (prov->config.handles_signals)
+        status = remote__prov_catch_signals(prov, reterr);
+    if (status)
+        return status;
+    status = peg_provider_start(prov, reterr);
+    if (!status)
+        status = await_end(prov, reterr);
+    if (prov->config.handles_signals)
+        remote__prov_release_signals(prov);
+    return status;
+}
+
+peg_status peg_provider_serve(peg_registry *registry, const peg_provider_options *options,
+                              peg_error *reterr)
+{
+    peg_tool_provider *prov = NULL;
+    peg_status status = peg_provider_new(registry, options, &prov, reterr);
+
+    if (!status)
+        status = run(prov, reterr);
+    peg_provider_free(prov);
+    return status;
+}
+
+peg_provider_state peg_provider_look(peg_tool_provider *prov)
+{
+    peg_provider_state state;
+
+    pthread_mutex_lock(&prov->lock);
+    state = prov->state;
+    pthread_mutex_unlock(&prov->lock);
+    return state;
+}
+
+/* ---- freeing -----------------------------------------------------------------------------------
+ */
+
+static void stop_now(peg_tool_provider *prov)
+{
+    peg_provider_stop(prov);
+    peg_provider_stop(prov);
+    /* What it ended with was told to whoever waited. */
+    if (await_end(prov, NULL))
+        return;
+}
+
+peg_tool_provider *peg_provider_free(peg_tool_provider *prov)
+{
+    if (!prov)
+        return NULL;
+    if (prov->is_started)
+        stop_now(prov);
+    prov->is_ending = true;
+    remote__prov_join_workers(prov);
+    if (prov->link)
+        remote__prov_link_cut(prov->link);
+    grpc_channel_free(prov->channel); /* of one that was never started */
+    net_loop_free(prov->loop);
+    remote__prov_drop_calls(prov);
+    remote__prov_link_unref(prov->link);
+    remote__prov_config_free(&prov->config);
+    peg_registry_unref(prov->registry);
+    pthread_cond_destroy(&prov->queue.changed);
+    pthread_cond_destroy(&prov->ended);
+    pthread_mutex_destroy(&prov->event_lock);
+    pthread_mutex_destroy(&prov->lock);
+    peg__free(prov);
+    return NULL;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A registry as the gateway's catalog has it: what a model would be told, as it is enforced. */
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "remote/provider.h"
+#include "json/json.h"
+
+static bool put_schema(struct peg__arena *arena, const peg_json *schema, ProtobufCBinaryData *ret)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_SCHEMA_BYTES);
+
+    if (!schema)
+        return true;
+    peg__json_write(schema, PEG_JSON_COMPACT, &out);
+    ret->len = out.len;
+    ret->data = out.status ? NULL : (uint8_t *)peg__arena_copy(arena, peg__buf_view(&out));
+    peg__buf_free(&out);
+    return ret->data;
+}
+
+/* The list is copied, the strings are not: the tools outlive it. */
+static bool put_tags(struct peg__arena *arena, const char *const *tags, char ***ret_tags,
+                     size_t *ret_n)
+{
+    char **list;
+    size_t n = 0;
+
+    while (tags[n])
+        n++;
+    list = peg__arena_alloc(arena, (n + 1) * sizeof(*list));
+    for (size_t i = 0; list && i < n; i++)
+        list[i] = peg__unconst(tags[i]);
+    *ret_tags = list;
+    *ret_n = n;
+    return list;
+}
+
+static bool put_tool(struct peg__arena *arena, const peg_tool *tool, Pegboard__V1__Tool *frame)
+{
+    const int64_t timeout_ms = peg_tool_timeout_ms(tool);
+
+    pegboard__v1__tool__init(frame);
+    frame->name = peg__arena_copy(arena, peg__str(peg_tool_name(tool)));
+    frame->description = peg__arena_copy(arena, peg__str(peg_tool_description(tool)));
+    frame->idempotent = peg_tool_is_idempotent(tool) || peg_tool_is_read_only(tool);
+    frame->timeout_ms = timeout_ms > 0 ? timeout_ms : 0;
+    return frame->name && frame->description &&
+           put_tags(arena, peg_tool_tags(tool), &frame->tags, &frame->n_tags) &&
+           put_schema(arena, peg_tool_input_schema(tool), &frame->input_schema) &&
+           put_schema(arena, peg_tool_output_schema(tool), &frame->output_schema);
+}
+
+static bool copy_tags(struct peg__arena *arena, Pegboard__V1__Tool *frame)
+{
+    for (size_t i = 0; i < frame->n_tags; i++) {
+        frame->tags[i] = peg__arena_copy(arena, peg__str(frame->tags[i]));
+        if (!frame->tags[i])
+            return false;
+    }
+    return true;
+}
+
+static bool put_tools(struct peg__arena *arena, const peg_tool_list *list,
+                      Pegboard__V1__RegisterRequest *request)
+{
+    Pegboard__V1__Tool *frames = peg__arena_alloc(arena, (list->len + 1) * sizeof(*frames));
+
+    request->tools = peg__arena_alloc(arena, (list->len + 1) * sizeof(*request->tools));
+    if (!frames || !request->tools)
+        return false;
+    for (size_t i = 0; i < list->len; i++) {
+        if (!put_tool(arena, list->items[i], &frames[i]) || !copy_tags(arena, &frames[i]))
+            return false;
+        request->tools[i] = &frames[i];
+    }
+    request->n_tools = list->len;
+    return true;
+}
+
+peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena *arena,
+                                     Pegboard__V1__RegisterRequest **ret_request, peg_error *reterr)
+{
+    const struct remote__prov_config *config = &prov->config;
+    Pegboard__V1__RegisterRequest *request = peg__arena_alloc(arena, sizeof(*request));
+    peg_tool_list list;
+    peg_status status;
+    bool is_whole;
+
+    if (!request)
+        return peg__fail_nomem(reterr);
+    status = peg_registry_visible(prov->registry, &list, reterr);
+    if (status)
+        return status;
+    pegboard__v1__register_request__init(request);
+    request->name = peg__unconst(config->toolset);
+    request->description = peg__unconst(config->description);
+    request->version = peg__unconst(config->version);
+    request->tags = peg__unconst(config->tags);
+    request->n_tags = config->n_tags;
+    request->kind = PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_ATTACHED;
+    is_whole = put_tools(arena, &list, request);
+    peg_tool_list_free(&list);
+    if (!is_whole)
+        return peg__fail_nomem(reterr);
+    *ret_request = request;
+    return PEG_OK;
+}
