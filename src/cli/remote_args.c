@@ -51,6 +51,9 @@ int remote_take(struct remote_args *remote, struct cli_args *args, int id)
     case REMOTE_OPT_JSON:
         remote->as_json = true;
         break;
+    case REMOTE_OPT_NAMES:
+        remote->only_names = true;
+        break;
     case REMOTE_OPT_TAG:
         return take_tag(remote, args);
     case REMOTE_OPT_COLOR:

@@ -32,6 +32,7 @@ enum {
     REMOTE_OPT_COLOR,
     REMOTE_OPT_JSON,
     REMOTE_OPT_TAG,
+    REMOTE_OPT_NAMES,
 };
 
 /* In a table of options: those of every command, with a comma behind. */
@@ -71,6 +72,7 @@ struct remote_args {
     const char *tls_key;
     enum cli_color color;
     bool as_json;
+    bool only_names;
     const char *tags[REMOTE_MAX_TAGS + 1]; /* NULL-terminated */
     size_t n_tags;
 };

@@ -115,6 +115,8 @@ struct turn_text {
 /* Lines of the text, indented and wrapped. What could steer a terminal, and bytes that are no
  * UTF-8, are written as \x1B. */
 void turn_put_text(const struct turn_text *how, peg_str text);
+/* Columns that a text takes, which cli_put_safe() has made harmless. */
+unsigned turn_text_width(peg_str text);
 /* "12,345". */
 void turn_put_count(struct peg__buf *out, uint64_t number);
 

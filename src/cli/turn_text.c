@@ -60,6 +60,20 @@ static unsigned width_of(const char *text, size_t n)
     return is_in(wide, sizeof(wide) / sizeof(wide[0]), c) ? 2 : 1;
 }
 
+unsigned turn_text_width(peg_str text)
+{
+    unsigned width = 0;
+    size_t i = 0;
+
+    while (i < text.len) {
+        const size_t n = peg__utf8_char_len(peg__str_from(text, i));
+
+        width += n ? width_of(text.ptr + i, n) : 1;
+        i += n ? n : 1;
+    }
+    return width;
+}
+
 /* ---- rows ------------------------------------------------------------------------------- */
 
 /* A line of the terminal that is not written yet. Owned by turn_put_text(). */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard call: calls a tool and prints what it answers. */
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/call_args.h"
+#include "cli/call_print.h"
+#include "cli/remote_args.h"
+
+enum option_id {
+    OPT_JSON = 1,
+    OPT_STREAM,
+    OPT_ENVELOPE,
+    OPT_RAW,
+    OPT_TIMEOUT,
+    OPT_KEY,
+    OPT_META,
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_JSON, 0, "json", "ARGS", "the arguments as JSON, or @FILE that holds it"},
+    {OPT_STREAM, 0, "stream", NULL,
+     "show what the tool says while it runs, on standard\nerror; with --envelope as JSON lines"},
+    {OPT_ENVELOPE, 0, "envelope", NULL,
+     "print what became of the call as one JSON object:\noutcome, call_id, result, error, "
+     "server_data"},
+    {OPT_RAW, 'r', "raw", NULL, "print a result that is a string without its quotes"},
+    {OPT_TIMEOUT, 0, "timeout", "TIME",
+     "give up after that, such as 90s; 30s by default, or\nwhat the tool says"},
+    {OPT_KEY, 0, "idempotency-key", "KEY",
+     "calls with one key are one call: asking again gets what\nit came to"},
+    {OPT_META, 0, "meta", "KEY=VALUE", "handed to the tool; may be given several times"},
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {0, 0, NULL, NULL, NULL},
+};
+
+enum { MAX_PAIRS = 1000, MAX_META = 64 };
+
+struct call_options {
+    struct remote_args remote;
+    struct call_print print;
+    const char *toolset;
+    const char *tool;
+    const char *json;
+    const char *pairs[MAX_PAIRS];
+    size_t n_pairs;
+    bool is_stream;
+    int64_t timeout_ms;
+    const char *key;
+    peg_remote_entry meta[MAX_META]; /* keys are copies */
+    size_t n_meta;
+};
+
+/* ---- options ------------------------------------------------------------------------------------
+ */
+
+static int refuse(struct cli_args *args, const char *why)
+{
+    args->exit = cli_bad_use(args->command, "%s", why);
+    return CLI_STOP;
+}
+
+static int take_operand(struct call_options *o, struct cli_args *args)
+{
+    if (!o->toolset) {
+        o->toolset = args->value;
+    } else if (!o->tool) {
+        o->tool = args->value;
+    } else if (o->n_pairs < MAX_PAIRS) {
+        o->pairs[o->n_pairs++] = args->value;
+    } else {
+        return refuse(args, "there are more than 1000 arguments: use --json");
+    }
+    return 0;
+}
+
+/* Splits "key=value"; the key is a copy, freed with the options. */
+static int take_meta(struct call_options *o, struct cli_args *args)
+{
+    const size_t len = strcspn(args->value, "=");
+    char *key;
+
+    if (!args->value[len] || len == 0 || o->n_meta == MAX_META)
+        return cli_bad_value(args, "meta", "KEY=VALUE, and at most 64 of them");
+    key = peg__alloc(len + 1);
+    if (!key)
+        return cli_bad_value(args, "meta", "given when there is more memory");
+    memcpy(key, args->value, len);
+    key[len] = '\0';
+    o->meta[o->n_meta++] = (peg_remote_entry){key, args->value + len + 1};
+    return 0;
+}
+
+/* Returns 0, or CLI_STOP after a complaint. */
+static int take(struct call_options *o, struct cli_args *args, int id)
+{
+    switch (id) {
+    case CLI_OPERAND:
+        return take_operand(o, args);
+    case OPT_JSON:
+        o->json = args->value;
+        break;
+    case OPT_STREAM:
+        o->is_stream = true;
+        break;
+    case OPT_ENVELOPE:
+        o->print.is_envelope = true;
+        break;
+    case OPT_RAW:
+        o->print.is_raw = true;
+        break;
+    case OPT_TIMEOUT:
+        if (!remote_duration(args->value, 1, &o->timeout_ms))
+            return cli_bad_value(args, "timeout", "a time such as 90s, 1m30s or 250ms");
+        break;
+    case OPT_KEY:
+        o->key = args->value;
+        break;
+    case OPT_META:
+        return take_meta(o, args);
+    default:
+        return remote_take(&o->remote, args, id);
+    }
+    return 0;
+}
+
+static int read_options(struct cli_args *args, struct call_options *o)
+{
+    int id;
+
+    while ((id = cli_next(args)) != CLI_END) {
+        if (id == CLI_STOP || take(o, args, id) == CLI_STOP)
+            return CLI_STOP;
+    }
+    if (!o->tool)
+        return refuse(args, "the names of a toolset and a tool are needed");
+    if (o->json && o->n_pairs)
+        return refuse(args, "arguments are given with --json or as key=value, not both");
+    o->print.toolset = o->toolset;
+    o->print.tool = o->tool;
+    o->print.is_stream = o->is_stream;
+    o->print.color = o->remote.color;
+    args->exit = remote_finish(&o->remote, args->command);
+    return args->exit ? CLI_STOP : 0;
+}
+
+/* ---- the call
+ * ------------------------------------------------------------------------------------ */
+
+static const peg_toolset_tool *find(const peg_toolset *toolset, const char *name)
+{
+    for (size_t i = 0; i < toolset->n_tools; i++) {
+        if (strcmp(toolset->tools[i].name, name) == 0)
+            return &toolset->tools[i];
+    }
+    return NULL;
+}
+
+/* The toolset first: it tells what the words mean, and whether there is a gateway at all. */
+static int make_args(const struct call_options *o, peg_client *client, char **ret_json)
+{
+    const peg_toolset_tool *tool;
+    peg_toolset *toolset = NULL;
+    peg_error error;
+    peg_status status = PEG_OK;
+
+    if (peg_client_get(client, NULL, NULL, o->toolset, &toolset, &error))
+        return remote_complain(&o->remote, &error);
+    tool = find(toolset, o->tool);
+    if (!tool)
+        fprintf(stderr,
+                "pegboard: toolset '%s' has no tool '%s'; `pegboard get %s` shows those it has "
+                "(E_NOT_FOUND)\n",
+                toolset->info.name, o->tool, toolset->info.name);
+    else if (o->json)
+        status = call_args_read(o->json, ret_json, &error);
+    else
+        status = call_args_build(tool->input_schema, o->pairs, o->n_pairs, ret_json, &error);
+    peg_toolset_unref(toolset);
+    if (status)
+        return remote_complain_local(o->json ? "--json" : NULL, &error);
+    return tool ? CLI_OK : CLI_NO;
+}
+
+static void hear(peg_str stream, peg_str delta, void *user)
+{
+    const struct call_options *o = user;
+
+    call_print_output(&o->print, stream, delta);
+}
+
+static int call(struct call_options *o, peg_client *client, const char *json)
+{
+    const peg_remote_request request = {
+        .toolset = o->toolset,
+        .tool = o->tool,
+        .args = peg__str(json),
+        .idempotency_key = o->key,
+        .timeout_ms = o->timeout_ms,
+        .metadata = o->meta,
+        .n_metadata = o->n_meta,
+    };
+    const peg_remote_output output = {.fn = hear, .user = o};
+    peg_remote_result *result = NULL;
+    peg_error error;
+    peg_status status =
+        o->is_stream ? peg_client_call_stream(client, NULL, &request, &output, &result, &error)
+                     : peg_client_call(client, NULL, &request, &result, &error);
+    int answer;
+
+    if (status)
+        return remote_complain(&o->remote, &error);
+    answer = call_print_result(&o->print, result);
+    peg_remote_result_free(result);
+    return answer;
+}
+
+static int work(struct call_options *o)
+{
+    peg_client *client = NULL;
+    char *json = NULL;
+    int answer = remote_open(&o->remote, &client);
+
+    if (!answer)
+        answer = make_args(o, client, &json);
+    if (json)
+        answer = call(o, client, json);
+    peg_free(json);
+    peg_client_unref(client);
+    return answer;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct call_options options = {.toolset = NULL};
+    const int answer = read_options(&args, &options) == CLI_STOP ? args.exit : work(&options);
+
+    for (size_t i = 0; i < options.n_meta; i++)
+        peg__free(peg__unconst(options.meta[i].key));
+    return answer;
+}
+
+const struct cli_command cli_call = {
+    .name = "call",
+    .usage = "[options] TOOLSET TOOL [KEY=VALUE...]",
+    .summary = "call a tool through a gateway",
+    .about = "Calls a tool and prints its result, JSON, on standard output. Arguments are words:\n"
+             "  key=VALUE   what the tool's schema wants there: a number, true, a string, ...\n"
+             "  key:=JSON   JSON, whatever the schema says\n"
+             "  key=@FILE   what is in a file; @- is standard input\n"
+             "A key that is given several times is an array. Or all of them at once, with --json.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  the tool answered\n"
+             "  1  the tool failed; or there is no such tool, or it refuses the "
+             "arguments\n" REMOTE_EXIT_STATUS
+             "  4  the call was started, or may have been, and its end is not known\n"
+             "  5  not now: nobody healthy provides it, it is overloaded, or time was over before\n"
+             "     it was started; asking again is safe\n\n"
+             "examples:\n"
+             "  pegboard call weather forecast city=Rome days=3\n"
+             "  pegboard call weather forecast --json '{\"city\":\"Rome\"}' | jq .high\n"
+             "  pegboard call build run target=all --stream --timeout 10m",
+    .run = run,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_CLI_CALL_PRINT_H
+#define PEG_CLI_CALL_PRINT_H
+
+/* What a call says, and what became of it. */
+
+#include "cli/term.h"
+#include "pegboard/client.h"
+
+struct call_print {
+    const char *toolset;
+    const char *tool;
+    bool is_envelope;
+    bool is_stream;
+    bool is_raw;
+    enum cli_color color;
+};
+
+/* A piece of output: on standard error, or as a JSON line. */
+void call_print_output(const struct call_print *print, peg_str stream, peg_str delta);
+/* Returns the exit status. */
+int call_print_result(const struct call_print *print, const peg_remote_result *result);
+
+#endif

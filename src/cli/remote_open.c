@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The client of a command, and what a gateway's errors mean for its exit status. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "cli/remote_args.h"
+
+static int say(const char *place, const peg_error *error)
+{
+    struct peg__buf line = PEG__BUF(4096);
+
+    fflush(stdout); /* in a shared terminal, the order tells the story */
+    peg__buf_puts(&line, "pegboard: ");
+    if (place) {
+        cli_put_safe(&line, peg__str(place));
+        peg__buf_puts(&line, ": ");
+    }
+    if (error->where[0]) {
+        cli_put_safe(&line, peg__str(error->where));
+        peg__buf_puts(&line, ": ");
+    }
+    cli_put_safe(&line, peg__str(error->message));
+    peg__buf_printf(&line, " (%s)", error->code);
+    fprintf(stderr, "%s\n", line.status ? "pegboard: out of memory" : line.ptr);
+    peg__buf_free(&line);
+    return CLI_UNUSABLE;
+}
+
+int remote_complain_local(const char *place, const peg_error *error)
+{
+    return say(place, error);
+}
+
+int remote_complain(const struct remote_args *remote, const peg_error *error)
+{
+    static const struct {
+        const char *code;
+        int exit;
+    } known[] = {
+        {"E_NOT_FOUND", CLI_NO},
+        {"E_VALIDATION", CLI_NO},
+        {"E_PERMISSION_DENIED", CLI_NO},
+        {"E_CONFLICT", CLI_NO},
+        {"E_LIMIT_EXCEEDED", CLI_NO},
+        {"E_SERVICE_UNAVAILABLE", CLI_NO_GATEWAY},
+        {"E_UNAUTHENTICATED", CLI_NO_GATEWAY},
+        {"E_GATEWAY", CLI_NO_GATEWAY},
+        {"E_TIMEOUT", CLI_NO_GATEWAY},
+        {"E_OVERLOADED", CLI_NOT_NOW},
+        {"E_OUTCOME_UNKNOWN", CLI_UNKNOWN},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(error->code, known[i].code) != 0)
+            continue;
+        say(known[i].exit == CLI_NO_GATEWAY ? remote->address : NULL, error);
+        return known[i].exit;
+    }
+    return say(NULL, error);
+}
+
+int remote_open(const struct remote_args *remote, peg_client **ret_client)
+{
+    const peg_client_registry registry = {
+        .address = remote->address,
+        .token = remote->token,
+        .token_file = remote->token_file,
+        .uses_tls = remote->uses_tls,
+        .ca_file = remote->tls_ca,
+        .cert_file = remote->tls_cert,
+        .key_file = remote->tls_key,
+    };
+    const peg_client_options options = {
+        .registries = &registry, .n_registries = 1, .user_agent = "pegboard-cli"};
+    peg_error error;
+
+    return peg_client_new(&options, ret_client, &error) ? say(NULL, &error) : CLI_OK;
+}
+
+int remote_print(struct peg__buf *out)
+{
+    const peg_status status = out->status;
+
+    if (!status && out->len)
+        fwrite(out->ptr, 1, out->len, stdout);
+    peg__buf_free(out);
+    if (!status)
+        return CLI_OK;
+    fprintf(stderr, "pegboard: %s\n",
+            status == PEG_ENOMEM ? "out of memory" : "the answer is more text than can be printed");
+    return CLI_UNUSABLE;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard serve: a gateway until it is stopped. */
+
+#include "cli/serve.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "cli/remote_args.h"
+
+/* ---- signals: a thread of their own
+ * ------------------------------------------------------------------ */
+
+struct signals {
+    sigset_t set;
+    peg_gateway *gateway;
+    pthread_t thread;
+};
+
+/* SIGUSR2 ends it, from the thread that serves. */
+static void *hear_signals(void *user)
+{
+    struct signals *signals = user;
+    int number;
+
+    while (!sigwait(&signals->set, &number) && number != SIGUSR2) {
+        peg_error error;
+
+        if (number != SIGHUP)
+            peg_gateway_stop(signals->gateway);
+        else if (peg_gateway_reload(signals->gateway, &error))
+            remote_complain_local("SIGHUP", &error);
+    }
+    return NULL;
+}
+
+/* Blocked for all threads that are made from here on. */
+static void block_signals(struct signals *signals)
+{
+    sigemptyset(&signals->set);
+    sigaddset(&signals->set, SIGINT);
+    sigaddset(&signals->set, SIGTERM);
+    sigaddset(&signals->set, SIGHUP);
+    sigaddset(&signals->set, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- serving
+ * ----------------------------------------------------------------------------------------- */
+
+static void greet(const struct serve_options *o, const peg_gateway *gateway)
+{
+    const char *address = peg_gateway_address(gateway);
+
+    printf("pegboard %s: the gateway listens on %s\n"
+           "toolsets are kept in %s\n"
+           "\n"
+           "  pegboard list --registry %s\n"
+           "  pegboard provide FILE --registry %s\n"
+           "  pegboard call TOOLSET TOOL key=value --registry %s\n",
+           peg_version(), address, o->is_memory ? "memory, until it is stopped" : o->path, address,
+           address, address);
+    fflush(stdout);
+}
+
+static peg_status open_store(struct serve_options *o, peg_store *ret_store, peg_error *reterr)
+{
+    peg_status status;
+
+    if (o->is_memory)
+        return peg_memory_store_new(ret_store, reterr);
+    status = serve_make_data_dir(o, reterr);
+    return status ? status : peg_sqlite_store_new(o->path, ret_store, reterr);
+}
+
+static peg_status serve(struct serve_options *o, struct signals *signals, peg_error *reterr)
+{
+    peg_status status = peg_gateway_listen(signals->gateway, o->addr, reterr);
+
+    if (status)
+        return status;
+    greet(o, signals->gateway);
+    if (pthread_create(&signals->thread, NULL, hear_signals, signals)) {
+        peg_gateway_stop(signals->gateway);
+        return peg_gateway_drain(signals->gateway, reterr);
+    }
+    status = peg_gateway_run(signals->gateway, NULL, reterr);
+    pthread_kill(signals->thread, SIGUSR2);
+    pthread_join(signals->thread, NULL);
+    return status;
+}
+
+/* ---- the command
+ * -------------------------------------------------------------------------------------- */
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct serve_options options = {.addr = NULL};
+    struct signals signals = {.gateway = NULL};
+    peg_store store;
+    peg_error error;
+    peg_status status;
+
+    if (serve_read(&args, &options) == CLI_STOP)
+        return args.exit;
+    block_signals(&signals);
+    status = open_store(&options, &store, &error);
+    if (!status) {
+        options.config.store = &store;
+        status = peg_gateway_new(&options.config, &signals.gateway, &error);
+    }
+    if (!status)
+        status = serve(&options, &signals, &error);
+    peg_gateway_free(signals.gateway);
+    if (!status)
+        return CLI_OK;
+    remote_complain_local(NULL, &error);
+    return status == PEG_ETIMEOUT ? CLI_NO : CLI_UNUSABLE;
+}
+
+const struct cli_command cli_serve = {
+    .name = "serve",
+    .usage = "[options]",
+    .summary = "run a gateway: a catalog of toolsets, and calls to them",
+    .about =
+        "Serves until it is stopped: providers register their toolsets and attach, agents find\n"
+        "and call them, all over gRPC on one port. Prints where it listens and how to use it.\n"
+        "Beyond this machine it listens only with --token-file, --tls-client-ca or --insecure.\n\n"
+        "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
+        "twice. SIGHUP: opens the log file again, and reads tokens and certificates again.",
+    .options = serve_option_table,
+    .notes = "environment, where options say nothing:\n"
+             "  REGISTRY_ADDR, REGISTRY_NAME, PING_INTERVAL, MISSED_PING_THRESHOLD,\n"
+             "  RESULT_STREAM_MAPPING_TTL, REDIS_URL\n\n"
+             "exit status:\n"
+             "  0  it was stopped, and everything that ran was finished\n"
+             "  1  it was stopped, and something had to be given up\n"
+             "  2  it could not start: an option, the address, the store, a file\n\n"
+             "examples:\n"
+             "  pegboard serve\n"
+             "  pegboard serve --addr :9090 --token-file tokens --tls-cert c.pem --tls-key k.pem\n"
+             "  pegboard serve --store memory --addr unix:/run/pegboard.sock",
+    .run = run,
+};

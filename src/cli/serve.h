@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_CLI_SERVE_H
+#define PEG_CLI_SERVE_H
+
+/* What `pegboard serve` was asked for. */
+
+#include "cli/cli.h"
+#include "pegboard/gateway.h"
+
+/* Strings are borrowed from argv and the environment; `path` is its own. */
+struct serve_options {
+    peg_gateway_config config;
+    const char *addr;     /* NULL: the default */
+    bool is_memory;       /* --store memory */
+    const char *data_dir; /* NULL: the default */
+    char path[4096];      /* of the store, once the folder is there */
+};
+
+extern const struct cli_option serve_option_table[];
+
+/* Options, then variables of the environment where they say nothing. CLI_STOP with args->exit set
+ * if there is nothing to do. */
+int serve_read(struct cli_args *args, struct serve_options *o);
+/* The folder of the store, made if it is not there (0700), and o->path. */
+peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr);
+
+#endif

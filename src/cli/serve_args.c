@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Options of serve, the same from the environment, and where its data is. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "cli/remote_args.h"
+#include "cli/serve.h"
+
+enum option_id {
+    OPT_ADDR = 1,
+    OPT_NAME,
+    OPT_PING,
+    OPT_MISSED,
+    OPT_TTL,
+    OPT_STORE,
+    OPT_DATA_DIR,
+    OPT_THREADS,
+    OPT_TOKENS,
+    OPT_CERT,
+    OPT_KEY,
+    OPT_CLIENT_CA,
+    OPT_INSECURE,
+    OPT_ADMIN,
+    OPT_LOG_FILE,
+    OPT_LOG_LEVEL,
+    OPT_DRAIN,
+    OPT_REDIS,
+};
+
+const struct cli_option serve_option_table[] = {
+    {OPT_ADDR, 0, "addr", "ADDR",
+     "where to listen: HOST:PORT, :PORT (everywhere) or\nunix:PATH; 127.0.0.1:9090 by default"},
+    {OPT_NAME, 0, "name", "NAME", "of the registry; `registry` by default"},
+    {OPT_STORE, 0, "store", "KIND",
+     "where toolsets are kept: sqlite (default) or memory,\nwhich forgets them at the end"},
+    {OPT_DATA_DIR, 0, "data-dir", "DIR",
+     "folder of the store; $XDG_STATE_HOME/pegboard or\n~/.local/state/pegboard by default"},
+    {OPT_PING, 0, "ping-interval", "TIME", "between two pings of a provider; 10s by default"},
+    {OPT_MISSED, 0, "missed-ping-threshold", "N",
+     "unhealthy when nothing was heard for N + 1 intervals;\n3 by default"},
+    {OPT_TTL, 0, "result-mapping-ttl", "TIME",
+     "how long results are kept for those who ask again; 5m\nby default"},
+    {OPT_DRAIN, 0, "drain-time", "TIME",
+     "what runs may finish for so long at the end; 30s by\ndefault"},
+    {OPT_THREADS, 0, "threads", "N", "event loops; 1 by default, enough for most"},
+    {OPT_TOKENS, 0, "token-file", "FILE",
+     "let in who shows one of these tokens; see\n`pegboard token`"},
+    {OPT_CERT, 0, "tls-cert", "FILE", "speak TLS with this certificate (PEM)"},
+    {OPT_KEY, 0, "tls-key", "FILE", "and its key (PEM)"},
+    {OPT_CLIENT_CA, 0, "tls-client-ca", "FILE",
+     "let in who has a certificate that these signed (PEM)"},
+    {OPT_INSECURE, 0, "insecure", NULL, "listen beyond this machine without asking who calls"},
+    {OPT_ADMIN, 0, "admin-addr", "ADDR", "/metrics and /healthz there, too"},
+    {OPT_REDIS, 0, "redis", "URL", "the Redis of a cluster; not in this version"},
+    {OPT_LOG_FILE, 0, "log-file", "FILE", "instead of standard error; SIGHUP opens it again"},
+    {OPT_LOG_LEVEL, 0, "log-level", "LEVEL", "debug, info (default), warn or error"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+/* ---- values
+ * ----------------------------------------------------------------------------------------- */
+
+static const char duration_words[] = "a time such as 10s, 1m30s or 250ms";
+
+/* Where a string goes; NULL for other options. */
+static const char **string_place(struct serve_options *o, int id)
+{
+    switch (id) {
+    case OPT_ADDR:
+        return &o->addr;
+    case OPT_NAME:
+        return &o->config.name;
+    case OPT_DATA_DIR:
+        return &o->data_dir;
+    case OPT_TOKENS:
+        return &o->config.token_file;
+    case OPT_CERT:
+        return &o->config.tls_cert;
+    case OPT_KEY:
+        return &o->config.tls_key;
+    case OPT_CLIENT_CA:
+        return &o->config.tls_client_ca;
+    case OPT_ADMIN:
+        return &o->config.admin_addr;
+    case OPT_REDIS:
+        return &o->config.redis;
+    case OPT_LOG_FILE:
+        return &o->config.log_file;
+    default:
+        return NULL;
+    }
+}
+
+static int64_t *duration_place(struct serve_options *o, int id)
+{
+    switch (id) {
+    case OPT_PING:
+        return &o->config.ping_interval_ms;
+    case OPT_TTL:
+        return &o->config.result_mapping_ttl_ms;
+    case OPT_DRAIN:
+        return &o->config.drain_ms;
+    default:
+        return NULL;
+    }
+}
+
+static bool read_level(const char *text, peg_log_level *ret_level)
+{
+    for (int level = PEG_LOG_DEBUG; level <= PEG_LOG_ERROR; level++) {
+        if (strcmp(text, peg_log_level_name((peg_log_level)level)) == 0) {
+            *ret_level = (peg_log_level)level;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the value should be, or NULL if it was taken. */
+static const char *set(struct serve_options *o, int id, const char *value)
+{
+    const char **string = string_place(o, id);
+    int64_t *duration = duration_place(o, id);
+    uint64_t number = 0;
+
+    if (string) {
+        *string = value;
+        return *value ? NULL : "something";
+    }
+    if (duration)
+        return remote_duration(value, 1, duration) ? NULL : duration_words;
+    switch (id) {
+    case OPT_INSECURE:
+        o->config.insecure = true;
+        return NULL;
+    case OPT_STORE:
+        o->is_memory = strcmp(value, "memory") == 0;
+        return o->is_memory || strcmp(value, "sqlite") == 0 ? NULL : "sqlite or memory";
+    case OPT_MISSED:
+        if (!cli_number(value, 1, 1000, &number))
+            return "a number from 1 to 1000";
+        o->config.missed_ping_threshold = (unsigned)number;
+        return NULL;
+    case OPT_THREADS:
+        if (!cli_number(value, 1, 64, &number))
+            return "a number from 1 to 64";
+        o->config.threads = (unsigned)number;
+        return NULL;
+    default:
+        return read_level(value, &o->config.log_level) ? NULL : "debug, info, warn or error";
+    }
+}
+
+/* ---- options and environment
+ * -------------------------------------------------------------------------- */
+
+static const struct {
+    const char *variable;
+    int id;
+} variables[] = {
+    {"REGISTRY_ADDR", OPT_ADDR},
+    {"REGISTRY_NAME", OPT_NAME},
+    {"REDIS_URL", OPT_REDIS},
+    {"PING_INTERVAL", OPT_PING},
+    {"MISSED_PING_THRESHOLD", OPT_MISSED},
+    {"RESULT_STREAM_MAPPING_TTL", OPT_TTL},
+};
+
+/* First, so that options win. */
+static int read_environment(struct cli_args *args, struct serve_options *o)
+{
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *value = secure_getenv(variables[i].variable);
+        const char *wanted = value && *value ? set(o, variables[i].id, value) : NULL;
+
+        if (wanted) {
+            args->exit = cli_bad_use(args->command, "%s is '%s', but should be %s",
+                                     variables[i].variable, value, wanted);
+            return CLI_STOP;
+        }
+    }
+    o->config.redis_password = secure_getenv("REDIS_PASSWORD");
+    return 0;
+}
+
+static const char *name_of(int id)
+{
+    const struct cli_option *option = serve_option_table;
+
+    while (option->id != id)
+        option++;
+    return option->name;
+}
+
+int serve_read(struct cli_args *args, struct serve_options *o)
+{
+    int id;
+
+    o->config.log_level = PEG_LOG_INFO;
+    if (read_environment(args, o) == CLI_STOP)
+        return CLI_STOP;
+    while ((id = cli_next(args)) != CLI_END) {
+        const char *wanted;
+
+        if (id == CLI_STOP)
+            return CLI_STOP;
+        if (id == CLI_OPERAND) {
+            args->exit = cli_bad_use(args->command, "'%s' is one too many", args->value);
+            return CLI_STOP;
+        }
+        wanted = set(o, id, args->value);
+        if (wanted)
+            return cli_bad_value(args, name_of(id), wanted);
+    }
+    return 0;
+}
+
+/* ---- the folder
+ * --------------------------------------------------------------------------------------- */
+
+static peg_status find_data_dir(const struct serve_options *o, char *ret_path, size_t size,
+                                peg_error *reterr)
+{
+    const char *state = secure_getenv("XDG_STATE_HOME");
+    const char *home = secure_getenv("HOME");
+    int len;
+
+    if (o->data_dir)
+        len = snprintf(ret_path, size, "%s", o->data_dir);
+    else if (state && state[0] == '/')
+        len = snprintf(ret_path, size, "%s/pegboard", state);
+    else if (home && home[0] == '/')
+        len = snprintf(ret_path, size, "%s/.local/state/pegboard", home);
+    else
+        return peg__fail(reterr, PEG_EINVAL, "E_DATA_DIR",
+                         "there is no folder for the store, since HOME is not set: use --data-dir, "
+                         "or --store memory");
+    if (len < 0 || (size_t)len >= size)
+        return peg__fail(reterr, PEG_ELIMIT, "E_DATA_DIR",
+                         "the name of the folder is longer than %zu bytes: use a shorter "
+                         "--data-dir",
+                         size - 1);
+    return PEG_OK;
+}
+
+/* As `mkdir -p`; for this user alone. */
+static peg_status make_folders(char *path, peg_error *reterr)
+{
+    for (char *at = path + 1;; at++) {
+        const char end = *at;
+
+        if (end != '/' && end != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0700) && errno != EEXIST)
+            return peg__fail(reterr, PEG_EIO, "E_DATA_DIR",
+                             "the folder '%.160s' for the store cannot be made: %m; use "
+                             "--data-dir, or --store memory",
+                             path);
+        *at = end;
+        if (!end)
+            return PEG_OK;
+    }
+}
+
+peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr)
+{
+    static const char file[] = "/toolsets.db";
+    peg_status status = find_data_dir(o, o->path, sizeof(o->path) - sizeof(file), reterr);
+
+    if (!status)
+        status = make_folders(o->path, reterr);
+    if (!status)
+        snprintf(o->path + strlen(o->path), sizeof(file), "%s", file);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/toolset.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+const char *toolset_health(const peg_toolset_info *info)
+{
+    switch (info->health) {
+    case PEG_HEALTH_HEALTHY:
+        return "healthy";
+    case PEG_HEALTH_UNHEALTHY:
+        return "unhealthy";
+    case PEG_HEALTH_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}
+
+/* ---- for programs -----------------------------------------------------------------------------
+ */
+
+void toolset_out_strings(struct peg__out *out, const char *name, const char *const *strings,
+                         size_t n)
+{
+    peg__out_key(out, name);
+    peg__out_array(out);
+    for (size_t i = 0; i < n; i++)
+        peg__out_cstring(out, strings[i]);
+    peg__out_end_array(out);
+}
+
+static void out_number(struct peg__out *out, const char *name, int64_t number)
+{
+    peg__out_key(out, name);
+    peg__out_integer(out, number);
+}
+
+static void out_health(struct peg__out *out, const peg_toolset_info *info)
+{
+    peg__out_key(out, "health");
+    peg__out_object(out);
+    peg__out_cmember(out, "state", toolset_health(info));
+    peg__out_cmember(out, "reason", info->health_reason);
+    out_number(out, "last_pong_ms", info->last_pong_ms);
+    out_number(out, "providers", info->n_providers);
+    out_number(out, "draining", info->n_draining);
+    peg__out_end_object(out);
+}
+
+void toolset_out(struct peg__out *out, const peg_toolset_info *info)
+{
+    peg__out_cmember(out, "name", info->name);
+    peg__out_cmember(out, "description", info->description);
+    peg__out_cmember(out, "version", info->version);
+    toolset_out_strings(out, "tags", info->tags, info->n_tags);
+    out_number(out, "tool_count", (int64_t)info->n_tools);
+    peg__out_cmember(out, "registered_at", info->registered_at);
+    peg__out_cmember(out, "owner", info->owner);
+    out_number(out, "revision", (int64_t)info->revision);
+    peg__out_cmember(out, "kind", info->is_direct ? "direct" : "attached");
+    out_health(out, info);
+}
+
+/* ---- for people -------------------------------------------------------------------------------
+ */
+
+void toolset_health_cell(struct cli_table *table, const peg_toolset_info *info,
+                         const struct cli_style *style)
+{
+    const char *on = info->health == PEG_HEALTH_HEALTHY ? style->good : style->bad;
+
+    cli_table_cell(table, peg__str(toolset_health(info)),
+                   info->health == PEG_HEALTH_UNKNOWN ? "" : on);
+}
+
+void toolset_strings_cell(struct cli_table *table, const char *const *strings, size_t n)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            peg__buf_puts(&text, ", ");
+        peg__buf_puts(&text, strings[i]);
+    }
+    if (text.status)
+        table->status = text.status;
+    cli_table_cell(table, peg__buf_view(&text), "");
+    peg__buf_free(&text);
+}
+
+void toolset_line_cell(struct cli_table *table, const char *text)
+{
+    cli_table_cell(table, peg__strn(text, strcspn(text, "\r\n")), "");
+}
+
+void toolset_warn(const peg_registry_failure *failures, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct peg__buf line = PEG__BUF(4096);
+
+        peg__buf_puts(&line, "pegboard: ");
+        cli_put_safe(&line, peg__str(failures[i].registry));
+        peg__buf_puts(&line, ": ");
+        cli_put_safe(&line, peg__str(failures[i].error.message));
+        if (!line.status)
+            fprintf(stderr, "%s\n", line.ptr);
+        peg__buf_free(&line);
+    }
+}
+
+bool toolset_put_pretty(struct peg__buf *out, peg_str json)
+{
+    peg_json_doc *doc = NULL;
+    char *text = NULL;
+    bool is_written = !peg_json_parse(json, NULL, &doc, NULL) &&
+                      !peg_json_write(peg_json_root(doc), PEG_JSON_PRETTY, &text, NULL, NULL);
+
+    if (is_written)
+        peg__buf_puts(out, text);
+    peg_free(text);
+    peg_json_doc_free(doc);
+    return is_written;
+}
