@@ -23,44 +23,59 @@ struct gw_snapshot {
     struct gw_toolset *const *toolsets; /* by name */
     size_t n;
     size_t n_tools;
-    struct gw_search_index *index; /* search.c's */
+    struct gw_search_index *index; /* search.h; NULL: nothing is found by words but its name */
 };
 struct gw_snapshot *gw_snapshot_ref(struct gw_snapshot *snapshot);
 struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot);
 /* Borrowed from the snapshot; NULL: there is none. */
 struct gw_toolset *gw_snapshot_find(const struct gw_snapshot *snapshot, peg_str name);
 
-/* What became of a registration or its end. On the asker's loop. */
+/* What became of a registration or its end. On the asker's loop; the toolset, which stands now
+ * (NULL after an end), is borrowed until it returns. */
 struct gw_change_wait {
     void (*fn)(struct gw_change_wait *wait, peg_status status, const struct gw_toolset *toolset,
                const peg_error *error);
-    bool is_pending; /* the rest is the catalog's */
-    void *pending;
+    void *pending; /* the catalog's; NULL: nothing is asked */
 };
 
 struct gw_catalog;
 
 struct gw_catalog_events {
-    /* On each loop: a new snapshot; it keeps a reference of its own. */
+    /* On each loop: a new snapshot; whoever keeps it takes a reference. */
     void (*on_snapshot)(void *desk, struct gw_snapshot *snapshot);
 };
 
-/* `desks[i]` is handed to on_snapshot on loop i. The store is the gateway's. Reads the store (it
- * blocks: before the loops serve) and tells every loop the first snapshot. */
+/* `desks[i]` is handed to on_snapshot on loop i; the array is copied. The store is the gateway's.
+ * `home_bus` is the bus of loop 0. Reads the store, which blocks, and returns when every loop has
+ * been sent the first snapshot: from a thread that is none of the loops'. A record that cannot be
+ * read is told in the log, and left alone. */
 peg_status gw_catalog_new(struct net_loops *loops, struct bus *home_bus, const peg_store *store,
                           const struct gw_catalog_events *events, void *const *desks,
                           struct gw_catalog **ret_catalog, peg_error *reterr);
+/* While the loops and the bus are there; from a thread that is none of the loops'. Whoever still
+ * waits hears PEG_ECANCELED. No snapshot is sent any more when it returns. */
 struct gw_catalog *gw_catalog_free(struct gw_catalog *catalog);
 
-/* From any loop of the node, `loop` being the asker's. The answer always comes, later, unless the
- * asker forgets it; `has_live` tells whether the toolset has live providers (of `kind`), for a
- * change of kind. Errors: those of gw_toolset_make(); PEG_EEXISTS (E_NOT_OWNER): it belongs to
- * another principal; PEG_ESTATE (E_TOOLSET_KIND); PEG_EIO: the store; PEG_ENOTFOUND. An equal
- * registration changes nothing and is answered with the toolset that stands. */
+/* From any loop of the node, `loop` being the asker's. The answer always comes, later (without
+ * memory it may come at once), unless the asker forgets it. What has been answered is in the
+ * snapshots of all loops, or on its way to them, and is in the asker's.
+ *
+ * gw_catalog_offer() has a worker take the request apart first; it is borrowed until it returns.
+ * gw_catalog_register() takes over the reference, which must be the only one: it sets date and
+ * revision. `has_live` tells whether the toolset has live providers, for a change of kind.
+ *
+ * Errors: those of gw_toolset_make(); PEG_EEXISTS (E_NOT_OWNER): it belongs to another principal;
+ * PEG_ESTATE (E_TOOLSET_KIND); PEG_EIO (E_STORE, E_BUS): nothing was changed; PEG_ELIMIT
+ * (PEG_LIMIT_GATEWAY_TOOLSETS); PEG_ENOTFOUND (E_TOOLSET): there is none. An equal registration
+ * changes nothing and is answered with the toolset that stands. gw_wire_error() has their names. */
+void gw_catalog_offer(struct gw_catalog *catalog, struct net_loop *loop,
+                      const struct Pegboard__V1__RegisterRequest *request, peg_str principal,
+                      bool has_live, struct gw_change_wait *wait);
 void gw_catalog_register(struct gw_catalog *catalog, struct net_loop *loop,
                          struct gw_toolset *toolset, bool has_live, struct gw_change_wait *wait);
 void gw_catalog_unregister(struct gw_catalog *catalog, struct net_loop *loop, peg_str name,
                            peg_str principal, struct gw_change_wait *wait);
+/* On the asker's loop. One that asks nothing is left alone. */
 void gw_change_forget(struct gw_change_wait *wait);
 
 #endif

@@ -362,10 +362,12 @@ static void on_map_change(struct bus_watch *watch, const struct bus_change *chan
     peg_str toolset;
     peg_status status = PEG_OK;
 
+    if (change->is_snapshot)
+        presence->is_listening = true;
     if (change->value) {
         status = presence_read(change->key, change->value, &toolset, &entry);
         entry.revision = change->revision;
-        entry.round = change->is_snapshot ? presence->round : 0;
+        entry.is_told = presence->is_listening;
         if (!status)
             status = put_entry(presence, toolset, &entry);
     } else {
@@ -387,11 +389,15 @@ static void on_map_ready(struct bus_watch *watch)
         struct presence_toolset *toolset = entry->value;
 
         for (size_t i = toolset->n; i > 0; i--) {
-            if (toolset->entries[i - 1].round != presence->round)
+            struct gw_provider_entry *known = &toolset->entries[i - 1];
+
+            if (!known->is_told)
                 drop_entry(presence, toolset, i - 1);
+            else
+                known->is_told = false;
         }
     }
-    presence->round++;
+    presence->is_listening = false;
     presence_own_ready(presence);
     presence_tell(presence);
 }
@@ -413,7 +419,6 @@ peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *op
     presence->on_change = on_change;
     presence->user = user;
     presence->toolsets = (struct peg__map)PEG__MAP(PEG_LIMIT_GATEWAY_PRESENT);
-    presence->round = 1;
     presence->changed_end = &presence->changed;
     presence->look.fn = look;
     presence->again.fn = watch_again;

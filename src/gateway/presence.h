@@ -24,7 +24,7 @@ struct gw_provider_entry {
     uint32_t sent;    /* calls of this loop's that it has now; send.c counts */
     /* the presence's */
     uint64_t revision; /* of its key in the map */
-    unsigned round;    /* in which it was last told of */
+    bool is_told;      /* by the snapshot of the map that is being listened to */
 };
 
 struct gw_presence;

@@ -45,7 +45,7 @@ struct gw_presence {
     void *user;
     struct peg__map toolsets; /* struct presence_toolset */
     size_t n_entries;
-    unsigned round;                   /* of snapshots; entries told live have round 0 */
+    bool is_listening;                /* the map tells all there is */
     struct presence_toolset *changed; /* to be told, first to last */
     struct presence_toolset **changed_end;
     bool is_telling;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Snapshots of the catalog, and how they get to the loops. */
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "base/str.h"
+#include "gateway/catalog_internal.h"
+
+struct gw_snapshot *gw_snapshot_ref(struct gw_snapshot *snapshot)
+{
+    if (snapshot)
+        peg__refs_take(&snapshot->n_refs);
+    return snapshot;
+}
+
+struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot)
+{
+    if (!snapshot || !peg__refs_drop(&snapshot->n_refs))
+        return NULL;
+    for (size_t i = 0; i < snapshot->n; i++)
+        gw_toolset_unref(snapshot->toolsets[i]);
+    peg__free(snapshot);
+    return NULL;
+}
+
+struct gw_toolset *gw_snapshot_find(const struct gw_snapshot *snapshot, peg_str name)
+{
+    size_t low = 0;
+    size_t high = snapshot->n;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const peg_str other = snapshot->toolsets[middle]->name;
+        const size_t len = name.len < other.len ? name.len : other.len;
+        int order = memcmp(name.ptr, other.ptr, len);
+
+        if (order == 0)
+            order = (name.len > other.len) - (name.len < other.len);
+        if (order == 0)
+            return snapshot->toolsets[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+static struct gw_snapshot *make(struct gw_catalog *catalog)
+{
+    struct gw_snapshot *snapshot =
+        peg__alloc_zero(1, sizeof(*snapshot) + catalog->n * sizeof(struct gw_toolset *));
+    struct gw_toolset **toolsets;
+
+    if (!snapshot)
+        return NULL;
+    toolsets = (struct gw_toolset **)(void *)(snapshot + 1);
+    atomic_init(&snapshot->n_refs, 1);
+    snapshot->number = catalog->number + 1;
+    snapshot->toolsets = toolsets;
+    snapshot->n = catalog->n;
+    for (size_t i = 0; i < catalog->n; i++) {
+        toolsets[i] = gw_toolset_ref(catalog->toolsets[i]);
+        snapshot->n_tools += toolsets[i]->n_tools;
+    }
+    return snapshot;
+}
+
+/* ---- sending -----------------------------------------------------------------------------------
+ */
+
+struct letter {
+    struct net_message message; /* first */
+    void (*on_snapshot)(void *desk, struct gw_snapshot *snapshot);
+    void *desk;
+    struct gw_snapshot *snapshot; /* a reference */
+};
+
+static void deliver(struct net_message *message)
+{
+    struct letter *letter = (struct letter *)message;
+
+    letter->on_snapshot(letter->desk, letter->snapshot);
+    gw_snapshot_unref(letter->snapshot);
+    peg__free(letter);
+}
+
+/* All of them, or none. */
+static bool make_letters(const struct gw_catalog *catalog, struct letter **letters, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        letters[i] = peg__alloc_zero(1, sizeof(*letters[i]));
+        if (!letters[i]) {
+            while (i > 0)
+                peg__free(letters[--i]);
+            return false;
+        }
+        letters[i]->message.fn = deliver;
+        letters[i]->on_snapshot = catalog->events.on_snapshot;
+        letters[i]->desk = catalog->desks[i];
+    }
+    return true;
+}
+
+static bool send_all(struct gw_catalog *catalog)
+{
+    const unsigned n = net_loops_len(catalog->loops);
+    struct letter *letters[PEG_LIMIT_NET_LOOPS];
+    struct gw_snapshot *snapshot = make(catalog);
+
+    if (!snapshot || !make_letters(catalog, letters, n)) {
+        gw_snapshot_unref(snapshot);
+        return false;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        letters[i]->snapshot = gw_snapshot_ref(snapshot);
+        net_loop_post(net_loops_at(catalog->loops, i), &letters[i]->message);
+    }
+    gw_snapshot_unref(snapshot);
+    catalog->number++;
+    catalog->is_dirty = false;
+    return true;
+}
+
+static void answer_written(struct gw_catalog *catalog)
+{
+    while (catalog->written) {
+        struct gw_change *change = catalog->written;
+
+        catalog->written = change->next;
+        change_answer(change);
+    }
+    catalog->written_end = &catalog->written;
+}
+
+void catalog_publish(struct gw_catalog *catalog)
+{
+    if (catalog->is_told && (catalog->is_dirty || catalog->number == 0) && !catalog->is_stopping &&
+        !send_all(catalog)) {
+        catalog_try_again(catalog, false);
+        return;
+    }
+    if (catalog->number > 0 && !catalog->is_started)
+        catalog_signal(catalog, &catalog->is_started);
+    answer_written(catalog);
+}
+
+void catalog_publish_later(struct gw_catalog *catalog)
+{
+    if (catalog->is_dirty && !catalog->is_stopping)
+        net_loop_later(catalog->home, &catalog->later);
+}
