@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/auth.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/tokens.h"
+#include "net/address.h"
+#include "wire/error.h"
+
+enum { CACHE_LINE = 64 };
+
+/* Owned. Each loop has a memo of its own, on cache lines of its own. */
+struct gw_auth {
+    struct gw_tokens *tokens; /* NULL: none */
+    bool has_certificates;
+    bool is_insecure;
+    struct net_loops *loops;
+    unsigned n_loops;
+    struct loop_memo {
+        struct gw_token_memo memo;
+        char apart[CACHE_LINE];
+    } * memos;
+};
+
+static const char principal_key; /* its address is what interceptors and handlers share */
+
+static const struct gw_principal local = {PEG_LIT("local"), GW_FROM_LOCAL};
+static const struct gw_principal anyone = {PEG_LIT("anyone"), GW_FROM_ANYWHERE};
+
+/* ---- its life ------------------------------------------------------------------------------- */
+
+peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *options,
+                       struct gw_auth **ret_auth, peg_error *reterr)
+{
+    struct gw_auth *auth = peg__alloc_zero(1, sizeof(*auth));
+    peg_status status = PEG_OK;
+
+    if (!auth)
+        return peg__fail_nomem(reterr);
+    auth->has_certificates = options->has_certificates;
+    auth->is_insecure = options->is_insecure;
+    auth->loops = loops;
+    auth->n_loops = net_loops_len(loops);
+    auth->memos = peg__alloc_zero(auth->n_loops, sizeof(*auth->memos));
+    if (!auth->memos)
+        status = peg__fail_nomem(reterr);
+    if (!status && options->token_file)
+        status = gw_tokens_new(options->token_file, &auth->tokens, reterr);
+    if (status) {
+        gw_auth_free(auth);
+        return status;
+    }
+    *ret_auth = auth;
+    return PEG_OK;
+}
+
+struct gw_auth *gw_auth_free(struct gw_auth *auth)
+{
+    if (!auth)
+        return NULL;
+    gw_tokens_free(auth->tokens);
+    peg__free(auth->memos);
+    peg__free(auth);
+    return NULL;
+}
+
+peg_status gw_auth_reload(struct gw_auth *auth, peg_error *reterr)
+{
+    return auth->tokens ? gw_tokens_reload(auth->tokens, reterr) : PEG_OK;
+}
+
+bool gw_auth_asks(const struct gw_auth *auth)
+{
+    return auth->tokens || auth->has_certificates;
+}
+
+/* ---- one call ------------------------------------------------------------------------------- */
+
+static void refuse_as(struct grpc_call *call, enum wire_error error, const char *words)
+{
+    struct grpc_status status;
+
+    wire_error_status(error, peg__str(words), grpc_call_arena(call), &status);
+    grpc_call_finish(call, &status);
+}
+
+static void refuse(struct grpc_call *call, const char *words)
+{
+    refuse_as(call, WIRE_UNAUTHENTICATED, words);
+}
+
+static void know_as(struct grpc_call *call, const struct gw_principal *principal)
+{
+    if (grpc_call_put(call, &principal_key, peg__unconst(principal)) != PEG_OK)
+        refuse_as(call, WIRE_OVERLOADED, "the gateway is out of memory: try again later");
+}
+
+/* "token:ci": the name is copied, because tokens may be read again while the call runs. */
+static void know_by_name(struct grpc_call *call, const char *kind, peg_str name,
+                         enum gw_principal_from from)
+{
+    const size_t kind_len = strlen(kind);
+    struct gw_principal *principal =
+        peg__arena_alloc(grpc_call_arena(call), sizeof(*principal) + kind_len + name.len + 1);
+    char *text;
+
+    if (!principal) {
+        refuse_as(call, WIRE_OVERLOADED, "the gateway is out of memory: try again later");
+        return;
+    }
+    text = (char *)(principal + 1);
+    memcpy(text, kind, kind_len);
+    memcpy(text + kind_len, name.ptr, name.len);
+    text[kind_len + name.len] = '\0';
+    principal->name = peg__strn(text, kind_len + name.len);
+    principal->from = from;
+    know_as(call, principal);
+}
+
+/* The scheme in any case of its letters, one space, the token. Empty: it is something else. */
+static peg_str bearer(peg_str header)
+{
+    static const char scheme[] = "bearer ";
+    const size_t n = sizeof(scheme) - 1;
+
+    if (header.len <= n)
+        return (peg_str){"", 0};
+    for (size_t i = 0; i < n; i++) {
+        const char c = header.ptr[i];
+
+        if ((c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c) != scheme[i])
+            return (peg_str){"", 0};
+    }
+    return peg__str_from(header, n);
+}
+
+/* The loop of a call is one of ours; the loops are few. */
+static struct gw_token_memo *memo_of(struct gw_auth *auth, const struct net_loop *loop)
+{
+    for (unsigned i = 0; i + 1 < auth->n_loops; i++) {
+        if (net_loops_at(auth->loops, i) == loop)
+            return &auth->memos[i].memo;
+    }
+    return &auth->memos[auth->n_loops - 1].memo;
+}
+
+static void check_token(struct gw_auth *auth, struct grpc_call *call, peg_str header)
+{
+    const peg_str token = bearer(header);
+    const peg_str name =
+        token.len ? gw_tokens_find_again(auth->tokens, memo_of(auth, grpc_call_loop(call)), token)
+                  : token;
+
+    if (name.len)
+        know_by_name(call, "token:", name, GW_FROM_TOKEN);
+    else
+        refuse(call, token.len ? "this bearer token is not known here: make one with `pegboard "
+                                 "token new`, or ask whoever runs the gateway"
+                               : "the metadata 'authorization' is no bearer token: send "
+                                 "'Bearer <token>'");
+}
+
+static void refuse_nameless(const struct gw_auth *auth, struct grpc_call *call)
+{
+    if (!gw_auth_asks(auth))
+        refuse(call, "this gateway knows nobody beyond its own machine: it needs a token file or "
+                     "a CA for client certificates");
+    else if (!auth->tokens)
+        refuse(call, "this gateway asks for a client certificate: connect with one");
+    else
+        refuse(call, "this gateway asks who is calling: send the metadata 'authorization: Bearer "
+                     "<token>' with a token from `pegboard token new`");
+}
+
+/* What stock tools look at before they know anything. */
+static bool is_open(const struct grpc_call *call)
+{
+    const peg_str path = peg__str(grpc_call_method(call)->path);
+
+    return peg__str_starts(path, peg__str("/grpc.health.")) ||
+           peg__str_starts(path, peg__str("/grpc.reflection."));
+}
+
+static void on_start(struct grpc_call *call, void *user)
+{
+    struct gw_auth *auth = user;
+    const peg_str header = grpc_metadata_get(grpc_call_metadata(call), "authorization");
+    const peg_str certificate = grpc_call_peer_name(call);
+
+    if (is_open(call))
+        know_as(call, &anyone);
+    else if (auth->tokens && header.len)
+        check_token(auth, call, header);
+    else if (auth->has_certificates && certificate.len)
+        know_by_name(call, "cert:", certificate, GW_FROM_CERTIFICATE);
+    else if (!gw_auth_asks(auth) && grpc_call_peer_is_local(call))
+        know_as(call, &local);
+    else if (!gw_auth_asks(auth) && auth->is_insecure)
+        know_as(call, &anyone);
+    else
+        refuse_nameless(auth, call);
+}
+
+struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth)
+{
+    return (struct grpc_interceptor){.on_start = on_start, .user = auth};
+}
+
+const struct gw_principal *gw_call_principal(const struct grpc_call *call)
+{
+    const struct gw_principal *principal = grpc_call_get(call, &principal_key);
+
+    return principal ? principal : &anyone;
+}
+
+bool gw_auth_is_operator(const struct grpc_call *call)
+{
+    return grpc_call_peer_is_local(call) || grpc_call_peer_name(call).len > 0;
+}
+
+/* ---- beside calls --------------------------------------------------------------------------- */
+
+bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request)
+{
+    char name[GW_TOKEN_NAME];
+    peg_str token;
+
+    if (!auth->tokens)
+        return true;
+    token = bearer(net_http1_field(request, "authorization"));
+    return token.len && gw_tokens_find(auth->tokens, token, name);
+}
+
+peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)
+{
+    struct net_endpoint endpoint;
+    struct net_address numeric;
+    const peg_status status = net_endpoint_parse(address, &endpoint, reterr);
+
+    if (status)
+        return status;
+    if (asks || is_insecure)
+        return PEG_OK;
+    if (net_endpoint_is_numeric(&endpoint, &numeric) && net_address_is_local(&numeric))
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
+                     "other machines can reach '%.*s', and nobody there is asked who they are: "
+                     "give --token-file (see `pegboard token new`) or --tls-client-ca, listen on "
+                     "127.0.0.1, or say --insecure",
+                     (int)(address.len < 64 ? address.len : 64), address.ptr);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/tokens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/token_file.h"
+
+/* Any thread. */
+struct gw_tokens {
+    pthread_rwlock_t lock;
+    struct gw_token_table *table;    /* lock */
+    atomic_uint_fast64_t generation; /* grows with each table; 0 is none */
+    struct peg__hash_key key;
+    char path[];
+};
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+peg_status gw_token_file_fail(const char *path, const char *what, peg_error *reterr)
+{
+    char reason[128];
+
+    return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE", "the token file '%.120s' cannot be %s: %s",
+                     path, what, strerror_r(errno, reason, sizeof(reason)));
+}
+
+static peg_status check_mode(int fd, const char *path, peg_error *reterr)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return gw_token_file_fail(path, "looked at", reterr);
+    if (!S_ISREG(st.st_mode))
+        return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE", "'%.200s' is no file: name a token file",
+                         path);
+    if (st.st_mode & S_IWOTH)
+        return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE",
+                         "everybody on this machine may write to '%.120s' and so let themselves "
+                         "in: run chmod 600 on it",
+                         path);
+    if (st.st_mode & (S_IROTH | S_IWGRP))
+        peg__log(
+            PEG_LOG_WARN, "E_TOKEN_FILE_MODE",
+            "others may read or write the token file '%.120s' (mode %03o): run chmod 600 on it",
+            path, (unsigned)(st.st_mode & 0777));
+    return PEG_OK;
+}
+
+peg_status gw_token_file_read(int fd, const char *path, struct peg__buf *ret_text,
+                              peg_error *reterr)
+{
+    enum { PIECE = 64 << 10 };
+    peg_status status = check_mode(fd, path, reterr);
+
+    while (!status) {
+        char *room = peg__buf_reserve(ret_text, PIECE);
+        ssize_t n;
+
+        if (!room)
+            break;
+        n = read(fd, room, PIECE);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return gw_token_file_fail(path, "read", reterr);
+        if (n == 0)
+            return PEG_OK;
+        ret_text->len += (size_t)n;
+    }
+    if (status)
+        return status;
+    if (ret_text->status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    return peg__fail(reterr, PEG_ELIMIT, "E_TOKEN_FILE",
+                     "%.100s is larger than PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES (%d): is it the "
+                     "right file?",
+                     path, PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES);
+}
+
+static peg_status load(const char *path, struct gw_token_table **ret_table, peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES + (64 << 10));
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    peg_status status;
+
+    if (fd < 0)
+        return gw_token_file_fail(path, "opened", reterr);
+    status = gw_token_file_read(fd, path, &text, reterr);
+    if (!status)
+        status = gw_token_table_parse(peg__buf_view(&text), path, ret_table, reterr);
+    peg__buf_free(&text);
+    close(fd);
+    return status;
+}
+
+/* ---- its life ------------------------------------------------------------------------------- */
+
+peg_status gw_tokens_new(const char *path, struct gw_tokens **ret_tokens, peg_error *reterr)
+{
+    const size_t len = strlen(path);
+    struct gw_tokens *tokens = peg__alloc_zero(1, sizeof(*tokens) + len + 1);
+    peg_status status;
+
+    if (!tokens)
+        return peg__fail_nomem(reterr);
+    memcpy(tokens->path, path, len + 1);
+    status = load(path, &tokens->table, reterr);
+    if (status) {
+        peg__free(tokens);
+        return status;
+    }
+    pthread_rwlock_init(&tokens->lock, NULL);
+    atomic_init(&tokens->generation, 1);
+    tokens->key = peg__hash_key_new();
+    *ret_tokens = tokens;
+    return PEG_OK;
+}
+
+struct gw_tokens *gw_tokens_free(struct gw_tokens *tokens)
+{
+    if (!tokens)
+        return NULL;
+    gw_token_table_free(tokens->table);
+    pthread_rwlock_destroy(&tokens->lock);
+    peg__free(tokens);
+    return NULL;
+}
+
+peg_status gw_tokens_reload(struct gw_tokens *tokens, peg_error *reterr)
+{
+    struct gw_token_table *table;
+    struct gw_token_table *old;
+    const peg_status status = load(tokens->path, &table, reterr);
+
+    if (status)
+        return status;
+    pthread_rwlock_wrlock(&tokens->lock);
+    old = tokens->table;
+    tokens->table = table;
+    /* Whoever sees the new number forgets what it remembers, then asks under the lock. */
+    atomic_fetch_add_explicit(&tokens->generation, 1, memory_order_release);
+    pthread_rwlock_unlock(&tokens->lock);
+    gw_token_table_free(old);
+    return PEG_OK;
+}
+
+size_t gw_tokens_len(struct gw_tokens *tokens)
+{
+    size_t n;
+
+    pthread_rwlock_rdlock(&tokens->lock);
+    n = gw_token_table_len(tokens->table);
+    pthread_rwlock_unlock(&tokens->lock);
+    return n;
+}
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, char ret_name[GW_TOKEN_NAME])
+{
+    unsigned char digest[PEG_SHA256_BYTES];
+    const char *name;
+
+    /* Ours have one length; others are somebody's passwords, of no use here. */
+    if (token.len > PEG_LIMIT_GRPC_HEADER_BYTES || !peg__sha256(token, digest))
+        return false;
+    pthread_rwlock_rdlock(&tokens->lock);
+    name = gw_token_table_find(tokens->table, digest);
+    if (name)
+        memcpy(ret_name, name, strlen(name) + 1);
+    pthread_rwlock_unlock(&tokens->lock);
+    return name != NULL;
+}
+
+/* Without an early exit, as wherever a secret is compared. */
+static bool is_same_token(const char *kept, peg_str token)
+{
+    unsigned difference = 0;
+
+    for (size_t i = 0; i < token.len; i++)
+        difference |= (unsigned char)(kept[i] ^ token.ptr[i]);
+    return difference == 0 && kept[token.len] == '\0';
+}
+
+peg_str gw_tokens_find_again(struct gw_tokens *tokens, struct gw_token_memo *memo, peg_str token)
+{
+    const uint64_t generation = atomic_load_explicit(&tokens->generation, memory_order_acquire);
+    const size_t slot = peg__hash(tokens->key, token) % GW_MEMO_SLOTS;
+    const bool is_short =
+        token.len > 0 && token.len < GW_TOKEN_TEXT && memchr(token.ptr, '\0', token.len) == NULL;
+    char name[GW_TOKEN_NAME];
+
+    if (memo->generation != generation) {
+        memset(memo, 0, sizeof(*memo));
+        memo->generation = generation;
+    }
+    if (is_short && memo->slots[slot].token[0] && is_same_token(memo->slots[slot].token, token))
+        return peg__str(memo->slots[slot].name);
+    if (!gw_tokens_find(tokens, token, name))
+        return (peg_str){"", 0};
+    memcpy(memo->slots[slot].name, name, sizeof(name));
+    memset(memo->slots[slot].token, 0, sizeof(memo->slots[slot].token));
+    if (is_short)
+        memcpy(memo->slots[slot].token, token.ptr, token.len);
+    return peg__str(memo->slots[slot].name);
+}
