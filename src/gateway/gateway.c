@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A node from a config: what it needs is made in order, and taken apart in the reverse one. */
+
+#include "pegboard/gateway.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "bus/local.h"
+#include "gateway/auth.h"
+#include "gateway/http.h"
+#include "gateway/journal.h"
+#include "gateway/node_internal.h"
+#include "gateway/service_admin.h"
+#include "gateway/services.h"
+#include "grpc/health.h"
+#include "grpc/reflection.h"
+
+enum {
+    DEFAULT_PING_MS = 10000,
+    DEFAULT_MISSED_PINGS = 3,
+    DEFAULT_DRAIN_MS = 30000,
+    MAX_SOCKETS = 16,
+};
+
+struct peg_gateway {
+    struct gw_node node;
+    struct gw_seat *seats;
+    struct bus_local_hub *hub;
+    peg_store store;
+    bool insecure;
+    char *admin_addr;
+    struct net_tls_config *tls;
+    struct grpc_health *health;
+    struct grpc_reflection *reflection;
+    struct gw_admin *admin;
+    struct grpc_server *admin_server;
+    int stop_fd;
+    char address[NET_ADDRESS_TEXT];
+};
+
+/* ---- the config ------------------------------------------------------------------------------ */
+
+static peg_status refuse(peg_error *reterr, const char *field, const char *why)
+{
+    peg_status status = peg__fail(reterr, PEG_EINVAL, "E_GATEWAY_CONFIG", "%s: %s", field, why);
+
+    if (reterr)
+        snprintf(reterr->where, sizeof(reterr->where), "/%s", field);
+    return status;
+}
+
+static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
+{
+    if (config->redis && config->redis[0])
+        return peg__fail(reterr, PEG_EUNSUPPORTED, "E_NO_REDIS",
+                         "this build of pegboard serves one node: unset REDIS_URL to run on its "
+                         "own, embedded store");
+    if (config->name && (!config->name[0] || strlen(config->name) > 256))
+        return refuse(reterr, "name", "a registry has a name of 1 to 256 characters");
+    if (config->ping_interval_ms < 0 || config->ping_interval_ms > 3600000)
+        return refuse(reterr, "ping_interval_ms", "it must be 1 ms to an hour");
+    if (config->missed_ping_threshold > 1000)
+        return refuse(reterr, "missed_ping_threshold", "it must be at most 1,000");
+    if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
+        return refuse(reterr, "lease_ms", "it must be at least 100");
+    if (config->result_mapping_ttl_ms < 0 || config->drain_ms < 0 || config->call_timeout_ms < 0)
+        return refuse(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
+                      "they must not be negative");
+    if (!config->tls_cert != !config->tls_key)
+        return refuse(reterr, "tls_cert", "it needs tls_key, and the other way round");
+    if (config->tls_client_ca && !config->tls_cert)
+        return refuse(reterr, "tls_client_ca", "it needs tls_cert and tls_key");
+    return PEG_OK;
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static void stop_from_admin(void *user)
+{
+    peg_gateway_stop((peg_gateway *)user);
+}
+
+static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *config,
+                            peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+
+    snprintf(node->name, sizeof(node->name), "%s", config->name ? config->name : "registry");
+    node->bus_kind = "local";
+    node->store_kind = gateway->store.kind;
+    node->started_ms = peg_clock_now_ms(peg_clock_system());
+    node->ping_interval_ms =
+        config->ping_interval_ms ? config->ping_interval_ms : (int64_t)DEFAULT_PING_MS;
+    node->lease_ms = config->lease_ms ? config->lease_ms : (int64_t)PEG_LIMIT_GATEWAY_LEASE_MS;
+    node->drain_ms = config->drain_ms ? config->drain_ms : (int64_t)DEFAULT_DRAIN_MS;
+    node->stop = stop_from_admin;
+    node->stop_user = gateway;
+    if (!peg__random(&node->id, sizeof(node->id)))
+        return peg__fail(reterr, PEG_EIO, "E_RANDOM", "the system has no randomness for a node id");
+    node->id |= 1; /* 0 is nobody */
+    return PEG_OK;
+}
+
+static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_config *config,
+                                    peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    const struct gw_journal_options journal = {
+        .path = config->log_file,
+        .least = config->log_level ? config->log_level : PEG_LOG_INFO,
+    };
+    const struct gw_auth_options auth = {
+        .token_file = config->token_file,
+        .has_certificates = config->tls_client_ca != NULL,
+        .is_insecure = config->insecure,
+    };
+    const struct net_tls_options tls = {
+        .cert_file = config->tls_cert,
+        .key_file = config->tls_key,
+        .ca_file = config->tls_client_ca,
+        .is_client_optional = config->token_file != NULL,
+        .allows_http1 = true,
+    };
+    peg_status status = gw_journal_new(&journal, &node->journal, reterr);
+
+    if (!status)
+        status = gw_auth_new(node->loops, &auth, &node->auth, reterr);
+    if (!status && config->tls_cert)
+        status = net_tls_config_new(&tls, &gateway->tls, reterr);
+    return status;
+}
+
+static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *config,
+                                peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    struct gw_seat seat = {
+        .node = node,
+        .hub = gateway->hub,
+        .options =
+            {
+                .call_timeout_ms = config->call_timeout_ms,
+                .lease_ms = node->lease_ms,
+                .keep_ms = config->result_mapping_ttl_ms,
+            },
+        .health =
+            {
+                .ping_interval_ms = node->ping_interval_ms,
+                .missed_pings = config->missed_ping_threshold ? config->missed_ping_threshold
+                                                              : (unsigned)DEFAULT_MISSED_PINGS,
+            },
+    };
+    peg_status status = PEG_OK;
+
+    if (!peg__random(seat.options.secret, sizeof(seat.options.secret)))
+        return peg__fail(reterr, PEG_EIO, "E_RANDOM", "the system has no randomness for a secret");
+    for (; node->n_desks < net_loops_len(node->loops) && !status; node->n_desks++) {
+        gateway->seats[node->n_desks] = seat;
+        gateway->seats[node->n_desks].number = node->n_desks;
+        status = gw_seat_furnish(&gateway->seats[node->n_desks], reterr);
+    }
+    return status;
+}
+
+static peg_status make_seats(peg_gateway *gateway, const peg_gateway_config *config,
+                             peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    const unsigned n = net_loops_len(node->loops);
+
+    gateway->seats = (struct gw_seat *)peg__alloc_zero(n, sizeof(*gateway->seats));
+    node->desks = (struct gw_desk **)peg__alloc_zero(n, sizeof(struct gw_desk *));
+    node->presences = (struct gw_presence **)peg__alloc_zero(n, sizeof(struct gw_presence *));
+    node->watches = (struct gw_watches **)peg__alloc_zero(n, sizeof(struct gw_watches *));
+    if (!gateway->seats || !node->desks || !node->presences || !node->watches)
+        return peg__fail_nomem(reterr);
+    return furnish_seats(gateway, config, reterr);
+}
+
+static peg_status open_catalog(peg_gateway *gateway, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    void **users = (void **)peg__alloc(node->n_desks * sizeof(*users));
+    peg_status status;
+
+    if (!users)
+        return peg__fail_nomem(reterr);
+    for (unsigned i = 0; i < node->n_desks; i++)
+        users[i] = &gateway->seats[i];
+    status = gw_catalog_new(node->loops, gateway->seats[0].bus, &gateway->store, &gw_seat_events,
+                            users, &node->catalog, reterr);
+    peg__free(users);
+    return status;
+}
+
+static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    peg_status status = gw_service_registry_add(node->server, node, reterr);
+
+    if (!status)
+        status = gw_service_g0_add(node->server, node, reterr);
+    if (!status)
+        status = gw_service_g1_add(node->server, node, reterr);
+    if (!status)
+        status = gw_admin_new(node, &gateway->admin, reterr);
+    if (!status)
+        status = grpc_health_new(node->server, &gateway->health, reterr);
+    if (!status)
+        status = grpc_reflection_new(node->server, &gateway->reflection, reterr);
+    return status;
+}
+
+static peg_status make_server(peg_gateway *gateway, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    const struct grpc_interceptor auth = gw_auth_interceptor(node->auth);
+    const struct grpc_server_options options = {
+        .interceptors = &auth,
+        .n_interceptors = 1,
+        .on_http1 = gw_http_answer,
+        .http1_user = node,
+    };
+    peg_status status = grpc_server_new(node->loops, &options, &node->server, reterr);
+
+    return status ? status : add_services(gateway, reterr);
+}
+
+static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    peg_status status = name_node(gateway, config, reterr);
+
+    if (!status)
+        status = net_loops_new(config->threads, &node->loops, reterr);
+    if (!status)
+        status = open_log_and_auth(gateway, config, reterr);
+    if (!status)
+        status = gw_metrics_new(net_loops_len(node->loops), &node->metrics, reterr);
+    if (!status)
+        status = bus_local_hub_new(node->id, &gateway->hub, reterr);
+    if (!status)
+        status = make_seats(gateway, config, reterr);
+    if (!status)
+        status = open_catalog(gateway, reterr);
+    if (!status)
+        status = make_server(gateway, reterr);
+    return status;
+}
+
+static peg_status prepare(const peg_gateway_config *config, const peg_store *store,
+                          peg_gateway **ret_gateway, peg_error *reterr)
+{
+    peg_gateway *gateway = (peg_gateway *)peg__alloc_zero(1, sizeof(*gateway));
+    peg_status status = PEG_OK;
+
+    if (!gateway) {
+        store->free(store->self);
+        return peg__fail_nomem(reterr);
+    }
+    gateway->store = *store;
+    gateway->insecure = config->insecure;
+    gateway->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (gateway->stop_fd < 0)
+        status = peg__fail(reterr, PEG_EIO, "E_GATEWAY", "no event descriptor: %s",
+                           strerror(errno)); // NOLINT(concurrency-mt-unsafe): told once, at start
+    if (!status && config->admin_addr) {
+        gateway->admin_addr = strdup(config->admin_addr);
+        status = gateway->admin_addr ? PEG_OK : peg__fail_nomem(reterr);
+    }
+    if (!status)
+        status = make(gateway, config, reterr);
+    if (status) {
+        peg_gateway_free(gateway);
+        return status;
+    }
+    *ret_gateway = gateway;
+    return PEG_OK;
+}
+
+peg_status peg_gateway_new(const peg_gateway_config *config, peg_gateway **ret_gateway,
+                           peg_error *reterr)
+{
+    static const peg_gateway_config defaults;
+    const peg_gateway_config *chosen = config ? config : &defaults;
+    peg_store store;
+    peg_status status = PEG_OK;
+
+    if (chosen->store)
+        store = *chosen->store;
+    else
+        status = peg_memory_store_new(&store, reterr);
+    if (status)
+        return status;
+    status = check_config(chosen, reterr);
+    if (status) {
+        store.free(store.self);
+        return status;
+    }
+    return prepare(chosen, &store, ret_gateway, reterr);
+}
+
+peg_gateway *peg_gateway_free(peg_gateway *gateway)
+{
+    struct gw_node *node = gateway ? &gateway->node : NULL;
+
+    if (!gateway)
+        return NULL;
+    gateway->admin_server = grpc_server_free(gateway->admin_server);
+    node->server = grpc_server_free(node->server);
+    gw_admin_free(gateway->admin);
+    grpc_reflection_free(gateway->reflection);
+    grpc_health_free(gateway->health);
+    node->catalog = gw_catalog_free(node->catalog);
+    for (unsigned i = 0; i < node->n_desks; i++)
+        gw_seat_clear(&gateway->seats[i]);
+    gw_auth_free(node->auth);
+    node->loops = net_loops_free(node->loops);
+    bus_local_hub_free(gateway->hub);
+    gw_metrics_free(node->metrics);
+    gw_journal_free(node->journal);
+    net_tls_config_unref(gateway->tls);
+    gateway->store.free(gateway->store.self);
+    peg__free(gateway->seats);
+    peg__free(node->desks);
+    peg__free(node->presences);
+    peg__free(node->watches);
+    free(gateway->admin_addr);
+    if (gateway->stop_fd >= 0)
+        close(gateway->stop_fd);
+    peg__free(gateway);
+    return NULL;
+}
+
+/* ---- serving --------------------------------------------------------------------------------- */
+
+static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
+{
+    const struct grpc_server_options options = {
+        .on_http1 = gw_http_answer_operator,
+        .http1_user = &gateway->node,
+    };
+    peg_status status =
+        grpc_server_new(gateway->node.loops, &options, &gateway->admin_server, reterr);
+
+    if (!status)
+        status = grpc_server_listen(gateway->admin_server, peg__str(gateway->admin_addr), NULL,
+                                    NULL, reterr);
+    return status;
+}
+
+/* Sockets that the one who started us has opened, as systemd does. */
+static peg_status listen_activated(peg_gateway *gateway, const struct net_listener_options *options,
+                                   peg_error *reterr)
+{
+    int fds[MAX_SOCKETS];
+    const size_t n = net_activated_sockets(fds, MAX_SOCKETS);
+    peg_status status = PEG_OK;
+
+    if (!n)
+        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN",
+                         "no socket was handed over (LISTEN_FDS): start it from a socket unit, or "
+                         "name an address");
+    if (!gw_auth_asks(gateway->node.auth) && !gateway->insecure)
+        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
+                         "whoever reaches the sockets that were handed over could call: set "
+                         "token_file or tls_client_ca, or insecure");
+    for (size_t i = 0; i < n && i < MAX_SOCKETS && !status; i++)
+        status = grpc_server_listen_on(gateway->node.server, fds[i], options, reterr);
+    snprintf(gateway->address, sizeof(gateway->address), "systemd");
+    return status;
+}
+
+peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    const struct net_listener_options options = {.stream.tls = gateway->tls};
+    const char *wanted = addr ? addr : "127.0.0.1:9090";
+    struct net_address address;
+    peg_status status;
+
+    if (strcmp(wanted, "systemd") == 0) {
+        status = listen_activated(gateway, &options, reterr);
+    } else {
+        status = gw_auth_check_listen(peg__str(wanted), gw_auth_asks(node->auth), gateway->insecure,
+                                      reterr);
+        if (!status)
+            status = grpc_server_listen(node->server, peg__str(wanted), &options, &address, reterr);
+        if (!status)
+            net_address_format(&address, gateway->address);
+    }
+    if (!status && gateway->admin_addr && !gateway->admin_server)
+        status = listen_admin(gateway, reterr);
+    if (!status)
+        gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_START,
+                        GW_FIELDS(gw_field_text("address", gateway->address),
+                                  gw_field_text("registry", node->name),
+                                  gw_field_text("store", node->store_kind),
+                                  gw_field_number("threads", node->n_desks)));
+    return status;
+}
+
+static bool is_hurried(void *user)
+{
+    const peg_gateway *gateway = (const peg_gateway *)user;
+    uint64_t n;
+
+    return read(gateway->stop_fd, &n, sizeof(n)) == sizeof(n);
+}
+
+peg_status peg_gateway_drain(peg_gateway *gateway, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    bool is_clean;
+
+    gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
+                    GW_FIELDS(gw_field_number("drain_ms", node->drain_ms)));
+    grpc_health_shut_down(gateway->health);
+    is_clean = gw_node_drain(node, gateway->seats, node->drain_ms, is_hurried, gateway);
+    gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_STOP,
+                    GW_FIELDS(gw_field_text("clean", is_clean ? "yes" : "no")));
+    if (is_clean)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_ETIMEOUT, "E_DRAIN",
+                     "some calls had not ended when the gateway stopped: their callers were told "
+                     "that the connection is gone");
+}
+
+peg_status peg_gateway_run(peg_gateway *gateway, const char *addr, peg_error *reterr)
+{
+    struct pollfd stop = {.fd = gateway->stop_fd, .events = POLLIN};
+    peg_status status = gateway->address[0] ? PEG_OK : peg_gateway_listen(gateway, addr, reterr);
+
+    if (status)
+        return status;
+    while (!is_hurried(gateway))
+        poll(&stop, 1, -1);
+    return peg_gateway_drain(gateway, reterr);
+}
+
+void peg_gateway_stop(peg_gateway *gateway)
+{
+    const uint64_t once = 1;
+
+    /* Cannot fail: the counter is far from full. */
+    if (write(gateway->stop_fd, &once, sizeof(once)) < 0)
+        return;
+}
+
+peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    peg_status status = gw_journal_reopen(node->journal, reterr);
+
+    if (!status)
+        status = gw_auth_reload(node->auth, reterr);
+    if (!status && gateway->tls)
+        status = net_tls_config_reload(gateway->tls, reterr);
+    gw_journal_tell(node->journal, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
+                    GW_FIELDS(gw_field_text("result", status ? "failed" : "ok")));
+    return status;
+}
+
+const char *peg_gateway_address(const peg_gateway *gateway)
+{
+    return gateway->address;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_NODE_INTERNAL_H
+#define PEG_GATEWAY_NODE_INTERNAL_H
+
+/* How a node is put together: node.c what each loop has, drain.c how it goes, gateway.c the rest.
+ */
+
+#include "gateway/node.h"
+
+struct bus_local_hub;
+
+/* The place of one loop. */
+struct gw_seat {
+    struct gw_node *node;
+    unsigned number;
+    struct bus_local_hub *hub;
+    struct gw_desk_options options;
+    struct gw_presence_options health;
+    struct bus *bus;
+    peg_status status;
+    peg_error error;
+};
+
+extern const struct gw_catalog_events gw_seat_events; /* with a seat as user */
+
+peg_status gw_seat_furnish(struct gw_seat *seat, peg_error *reterr);
+void gw_seat_clear(struct gw_seat *seat);
+
+/* Takes no new calls and providers, waits until what runs has ended, at most so long, then ends the
+ * streams. `is_hurried` is asked now and then. True: everything ended in good order. */
+bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
+                   bool (*is_hurried)(void *user), void *user);
+
+#endif
