@@ -318,10 +318,31 @@ void bus_map_table_init(struct bus_map_table *table, void (*wake)(void *owner))
     table->order.prev = &table->order;
 }
 
+static void drop_items(struct bus_map_table *table)
+{
+    struct bus_item *item;
+
+    while ((item = item_behind(table, &table->order)))
+        drop_item(table, item);
+}
+
+void bus_map_table_lose(struct bus_map_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    PEG__MAP_EACH(&table->keys, entry)
+    peg__map_remove(&table->keys, entry->name, NULL);
+    drop_items(table);
+    for (struct bus_watch *watch = table->watches; watch; watch = watch->next) {
+        watch->is_ready = false;
+        watch->begun_at = table->revision;
+    }
+    wake_all(table);
+    pthread_mutex_unlock(&table->lock);
+}
+
 void bus_map_table_free(struct bus_map_table *table)
 {
-    while (table->order.next != &table->order)
-        drop_item(table, (struct bus_item *)table->order.next);
+    drop_items(table);
     peg__map_free(&table->keys);
     pthread_mutex_destroy(&table->lock);
 }

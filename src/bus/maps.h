@@ -43,6 +43,9 @@ struct bus_map_table {
 
 void bus_map_table_init(struct bus_map_table *table, void (*wake)(void *owner));
 void bus_map_table_free(struct bus_map_table *table);
+/* All keys are lost, at once and without a word about each: every watch hears what is there from
+ * then on as a snapshot, and is ready again. */
+void bus_map_table_lose(struct bus_map_table *table);
 
 /* Wakes the owners of all watches. *ret_revision is the key's. PEG_ELIMIT (PEG_LIMIT_BUS_MAP_KEYS,
  * PEG_LIMIT_BUS_MAP_BYTES), PEG_ENOMEM. */
