@@ -35,6 +35,7 @@ struct gw_metrics_node {
     uint64_t rss_bytes; /* 0: not known */
     unsigned n_loops;
     uint64_t n_wakes; /* of all loops, by letters and other messages */
+    uint64_t n_log_lines_dropped;
     bool is_draining;
     size_t n_toolsets;
     size_t n_tools;
