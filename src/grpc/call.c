@@ -294,6 +294,22 @@ static void tell_interceptors(struct grpc_call *call)
     }
 }
 
+static void leave_conn(struct grpc_call *call)
+{
+    struct grpc__conn *conn = call->conn;
+
+    if (call->prev)
+        call->prev->next = call->next;
+    else
+        conn->calls = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+    call->next = NULL;
+    call->prev = NULL;
+    call->conn = NULL;
+    grpc__conn_lost_call(conn);
+}
+
 /* The stream is off the wire: whatever happened, this is called once for every call. */
 void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
 {
@@ -314,11 +330,16 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
         call->route->handler.on_end(call, call->route->user);
     tell_interceptors(call);
 
-    grpc__conn_lost_call(call->conn);
-    call->conn = NULL;
+    leave_conn(call);
     net_loop_add_load(home->loop, -1);
     grpc__count(&home->counts.n_ended, 1);
     if (call->n_refs > 1)
         grpc__home_hold_call(home, call);
     grpc_call_unref(call);
+}
+
+void grpc__call_lost(struct grpc_call *call)
+{
+    grpc_stream_drop(&call->stream, NGHTTP2_CANCEL);
+    grpc__call_ended(call, NGHTTP2_CANCEL);
 }

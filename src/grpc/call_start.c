@@ -45,6 +45,10 @@ struct grpc_stream *grpc__call_begin(struct grpc__conn *conn)
                      options->max_header_bytes);
     call->stream.max_out = options->max_send_bytes;
     call->conn = conn;
+    call->next = conn->calls;
+    if (call->next)
+        call->next->prev = call;
+    conn->calls = call;
     call->deadline_ns = NET_NEVER;
     call->n_refs = 1;
     net_loop_add_load(home->loop, 1);

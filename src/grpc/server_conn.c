@@ -26,9 +26,6 @@ static const char no_http1[] = "HTTP/1.1 505 HTTP Version Not Supported\r\n"
                                "Content-Type: text/plain\r\nContent-Length: 35\r\n"
                                "Connection: close\r\n\r\nThis port speaks gRPC over HTTP/2.\n";
 enum {
-    /* How long a client may take to answer the ping after the first GOAWAY: calls that were on
-     * their way are still taken until then. */
-    FAREWELL_MS = 1000,
     /* Bytes that are read, fed or sent between two looks at the clock. What a byte costs is the
      * peer's choice, so of those that come there are few at first, and as many as the last of them
      * cost. */
@@ -41,6 +38,7 @@ enum {
     /* Alone, some thirty calls: their answers go out while the client reads those before. With a
      * whole buffer both would wait for each other: half as many calls a second. */
     ALONE_READ = 16 << 10,
+    CALLS_AT_ONCE = 8, /* that end between two looks at the clock */
 };
 
 static const struct grpc_server_options *options_of(const struct grpc__conn *conn)
@@ -66,7 +64,7 @@ static void unlink_conn(struct grpc__conn *conn)
         conn->next->prev = conn->prev;
 }
 
-/* The stream and HTTP/1.1 have been taken care of. Calls that run hear of their end here. */
+/* The stream and HTTP/1.1 have been taken care of. Calls that still run hear of their end here. */
 static void free_conn(struct grpc__conn *conn)
 {
     struct grpc__home *home = conn->home;
@@ -75,6 +73,8 @@ static void free_conn(struct grpc__conn *conn)
     net_loop_no_turn(home->loop, &conn->turn);
     net_loop_disarm(home->loop, &conn->timer);
     grpc_session_free(conn->session);
+    if (conn->is_ending)
+        net_stream_forget(conn->stream);
     unlink_conn(conn);
     grpc__count(&home->counts.n_connections, -1);
     if (conn->is_refused)
@@ -83,171 +83,63 @@ static void free_conn(struct grpc__conn *conn)
     grpc__home_tell_if_empty(home);
 }
 
-/* Calls look at their peer until they have ended: the session goes before the stream. */
-static void end_session(struct grpc__conn *conn)
+/* A turn of its end: some calls hear of it, and with the last one it is gone. */
+static void end_some(struct grpc__conn *conn)
 {
-    net_loop_not_later(conn->home->loop, &conn->flush);
-    conn->session = grpc_session_free(conn->session);
+    const int64_t from_ns = peg_clock_mono_ns(peg_clock_system());
+
+    while (conn->calls && peg_clock_mono_ns(peg_clock_system()) - from_ns < NET_TURN_NS / 2) {
+        for (unsigned i = 0; i < CALLS_AT_ONCE && conn->calls; i++)
+            grpc__call_lost(conn->calls);
+    }
+    if (conn->calls)
+        net_loop_turn(conn->home->loop, &conn->turn);
+    else
+        free_conn(conn);
 }
 
+/* A client with a thousand calls that goes is a thousand ends: they take turns. Until then they
+ * may ask who their peer is. The stream is closed or dropped by the caller, if it is not yet. */
+static void begin_end(struct grpc__conn *conn)
+{
+    conn->is_ending = true;
+    net_stream_keep(conn->stream);
+    net_loop_not_later(conn->home->loop, &conn->flush);
+    net_loop_disarm(conn->home->loop, &conn->timer);
+}
+
+/* All of it now. */
 void grpc__conn_drop(struct grpc__conn *conn)
 {
     conn->was_dropped = true;
-    end_session(conn);
-    if (conn->http1)
+    if (conn->http1) {
         net_http1_drop(conn->http1);
-    else if (conn->stream)
+    } else if (!conn->is_ending) {
+        begin_end(conn);
         net_stream_drop(conn->stream);
+    }
     free_conn(conn);
+}
+
+void grpc__conn_lose(struct grpc__conn *conn)
+{
+    conn->was_dropped = true;
+    begin_end(conn);
+    net_stream_drop(conn->stream);
+    end_some(conn);
 }
 
 /* What was written still goes out. */
-static void close_conn(struct grpc__conn *conn)
+void grpc__conn_close(struct grpc__conn *conn)
 {
-    end_session(conn);
-    net_stream_close(conn->stream);
-    free_conn(conn);
-}
-
-/* ---- times
- * ---------------------------------------------------------------------------------------------- */
-
-static int64_t earliest(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static bool is_idle(const struct grpc__conn *conn)
-{
-    return conn->session && grpc_session_n_streams(conn->session) == 0;
-}
-
-/* Whatever comes after a ping shows that somebody is there; the answer may have to wait behind it.
- */
-static int64_t answer_due(const struct grpc__conn *conn)
-{
-    const int64_t since_ns =
-        conn->last_read_ns > conn->ping_sent_ns ? conn->last_read_ns : conn->ping_sent_ns;
-
-    return peg__clock_after_ms(since_ns, options_of(conn)->keepalive_timeout_ms);
-}
-
-static int64_t next_due(const struct grpc__conn *conn)
-{
-    const struct grpc_server_options *options = options_of(conn);
-    int64_t due = earliest(conn->close_ns, conn->leave_ns);
-
-    if (conn->http1)
-        return due;
-    if (!conn->has_settings)
-        return earliest(due, peg__clock_after_ms(conn->opened_ns, options->preface_ms));
-    if (conn->ping_sent_ns)
-        due = earliest(due, answer_due(conn));
-    else
-        due = earliest(due, peg__clock_after_ms(conn->last_read_ns, options->keepalive_ms));
-    if (options->max_idle_ms && is_idle(conn) && !conn->was_asked_to_go)
-        due = earliest(due, peg__clock_after_ms(conn->idle_since_ns, options->max_idle_ms));
-    return due;
-}
-
-static void arm(struct grpc__conn *conn)
-{
-    net_loop_arm(conn->home->loop, &conn->timer, next_due(conn));
-}
-
-static void send_ping(struct grpc__conn *conn)
-{
-    if (conn->ping_sent_ns)
-        return;
-    conn->ping_sent_ns = now_ns(conn);
-    grpc_session_ping(conn->session);
-}
-
-static void tell_finally(struct grpc__conn *conn)
-{
-    conn->was_told_finally = true;
-    grpc_session_goaway(conn->session, true, NGHTTP2_NO_ERROR, "the server goes");
-    net_loop_later(conn->home->loop, &conn->flush);
-}
-
-void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms)
-{
-    if (conn->was_asked_to_go)
-        return;
     if (conn->http1) {
         net_http1_close(conn->http1);
-        conn->stream = NULL;
         free_conn(conn);
         return;
     }
-    if (!conn->session) {
-        grpc__conn_drop(conn);
-        return;
-    }
-    conn->was_asked_to_go = true;
-    conn->leave_ns = peg__clock_after_ms(now_ns(conn), FAREWELL_MS);
-    if (grace_ms > 0)
-        conn->close_ns = peg__clock_after_ms(now_ns(conn), grace_ms);
-    grpc_session_goaway(conn->session, false, NGHTTP2_NO_ERROR, "");
-    conn->pings_again = conn->ping_sent_ns != 0; /* its answer says nothing about the GOAWAY */
-    send_ping(conn);
-    arm(conn);
-}
-
-void grpc__conn_lost_call(struct grpc__conn *conn)
-{
-    conn->idle_since_ns = now_ns(conn);
-    if (options_of(conn)->max_idle_ms && is_idle(conn))
-        arm(conn);
-}
-
-/* It was given time to greet, to answer a ping or to go, and that is over. */
-static bool is_late(const struct grpc__conn *conn, int64_t now)
-{
-    if (conn->close_ns <= now || (!conn->session && conn->leave_ns <= now))
-        return true;
-    if (!conn->has_settings && !conn->http1 &&
-        peg__clock_after_ms(conn->opened_ns, options_of(conn)->preface_ms) <= now)
-        return true;
-    return conn->ping_sent_ns && answer_due(conn) <= now;
-}
-
-/* Clients that came together are late together: what that leads to waits for its turn. */
-static void time_passed(struct net_timer *timer)
-{
-    struct grpc__conn *conn =
-        (struct grpc__conn *)((char *)timer - offsetof(struct grpc__conn, timer));
-
-    conn->is_due = true;
-    net_loop_turn(conn->home->loop, &conn->turn);
-}
-
-/* One of the times has come, if it is not over again; which, is found out by looking at all.
- * False: it is gone. */
-static bool look_at_times(struct grpc__conn *conn)
-{
-    const struct grpc_server_options *options = options_of(conn);
-    const int64_t now = now_ns(conn);
-
-    if (is_late(conn, now)) {
-        grpc__conn_drop(conn);
-        return false;
-    }
-    if (conn->leave_ns <= now) {
-        conn->leave_ns = NET_NEVER;
-        if (conn->was_asked_to_go)
-            tell_finally(conn);
-        else
-            grpc__conn_leave(conn, options->max_age_grace_ms);
-    } else if (options->max_idle_ms && is_idle(conn) && !conn->was_asked_to_go &&
-               peg__clock_after_ms(conn->idle_since_ns, options->max_idle_ms) <= now) {
-        grpc__conn_leave(conn, options->max_age_grace_ms);
-    } else if (!conn->ping_sent_ns &&
-               peg__clock_after_ms(conn->last_read_ns, options->keepalive_ms) <= now) {
-        send_ping(conn);
-    }
-    arm(conn);
-    return true;
+    begin_end(conn);
+    net_stream_close(conn->stream);
+    end_some(conn);
 }
 
 /* ---- output
@@ -263,7 +155,7 @@ static bool is_done(const struct grpc__conn *conn)
 static void finish_conn(struct grpc__conn *conn)
 {
     conn->is_refused |= grpc_session_has_complained(conn->session);
-    close_conn(conn);
+    grpc__conn_close(conn);
 }
 
 static bool is_alone(const struct grpc__conn *conn)
@@ -300,7 +192,7 @@ static bool send_some(struct grpc__conn *conn, size_t *ret_len)
     const peg_status status = len ? net_stream_write(conn->stream, scratch, len, NULL) : PEG_OK;
 
     if (status && status != PEG_EIO)
-        grpc__conn_drop(conn); /* these bytes are lost: nothing may follow them */
+        grpc__conn_lose(conn); /* these bytes are lost: nothing may follow them */
     *ret_len = len;
     return status == PEG_OK;
 }
@@ -324,7 +216,7 @@ static void flush(struct net_later *later)
     struct grpc__conn *conn =
         (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
 
-    if (!net_turn_is_waiting(&conn->turn)) /* it said much already */
+    if (!conn->is_ending && !net_turn_is_waiting(&conn->turn)) /* it said much already */
         say(conn);
 }
 
@@ -335,7 +227,11 @@ static void take_turn(struct net_turn *turn)
     const bool is_due = conn->is_due;
 
     conn->is_due = false;
-    if (is_due && !look_at_times(conn))
+    if (conn->is_ending) {
+        end_some(conn);
+        return;
+    }
+    if (is_due && !grpc__conn_look_at_times(conn))
         return;
     if (conn->session)
         say(conn);
@@ -392,11 +288,11 @@ static void on_pong(void *user)
     conn->ping_sent_ns = 0;
     if (conn->pings_again) {
         conn->pings_again = false;
-        send_ping(conn);
+        grpc__conn_ping(conn);
     } else if (conn->was_asked_to_go && !conn->was_told_finally) {
-        tell_finally(conn);
+        grpc__conn_tell_finally(conn);
     }
-    arm(conn);
+    grpc__conn_arm(conn);
 }
 
 /* What it had to say first is whole; until then a byte now and then did not keep it. */
@@ -407,7 +303,7 @@ static void on_settings(void *user)
     if (conn->has_settings)
         return;
     conn->has_settings = true;
-    arm(conn);
+    grpc__conn_arm(conn);
 }
 
 static const struct grpc_session_events session_events = {
@@ -505,7 +401,7 @@ static peg_status start_session(struct grpc__conn *conn)
     if (status)
         return status;
     conn->last_read_ns = conn->idle_since_ns = now_ns(conn);
-    arm(conn);
+    grpc__conn_arm(conn);
     feed(conn, conn->first, conn->n_first);
     return PEG_OK;
 }
@@ -524,7 +420,6 @@ static void on_http1_end(void *user)
     struct grpc__conn *conn = user;
 
     conn->http1 = NULL;
-    conn->stream = NULL;
     free_conn(conn);
 }
 
@@ -541,7 +436,7 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
     if (!options_of(conn)->on_http1) {
         net_stream_write(conn->stream, (const uint8_t *)no_http1, sizeof(no_http1) - 1, NULL);
         conn->is_refused = true;
-        close_conn(conn);
+        grpc__conn_close(conn);
         return;
     }
     if (len > NET_SCRATCH_BYTES - conn->n_first) { /* far more than a request has */
@@ -553,10 +448,8 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
     memcpy(first + conn->n_first, bytes, len);
     net_loop_arm(conn->home->loop, &conn->timer, NET_NEVER);
     if (net_http1_serve(conn->stream, &http1_events, conn, first, conn->n_first + len,
-                        &conn->http1)) {
-        conn->stream = NULL;
+                        &conn->http1))
         free_conn(conn);
-    }
 }
 
 /* The first bytes that differ from the preface of HTTP/2 tell that it is something else. */
@@ -594,9 +487,8 @@ static void on_closed(void *user, const peg_error *error)
     struct grpc__conn *conn = user;
 
     (void)error; /* clients come and go */
-    end_session(conn);
-    conn->stream = NULL;
-    free_conn(conn);
+    begin_end(conn);
+    end_some(conn);
 }
 
 static const struct net_stream_events stream_events = {
@@ -627,7 +519,7 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
     conn->stream = stream;
     conn->flush.fn = flush;
     conn->turn.fn = take_turn;
-    conn->timer.fn = time_passed;
+    conn->timer.fn = grpc__conn_time_passed;
     conn->opened_ns = net_loop_now_ns(home->loop);
     conn->close_ns = NET_NEVER;
     conn->leave_ns = options->max_age_ms
@@ -643,6 +535,6 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
     net_stream_set_max_read(stream, FIRST_READ);
     net_stream_set_turns(stream, NET_TURN_READS);
     net_stream_set_events(stream, &stream_events, conn);
-    arm(conn);
+    grpc__conn_arm(conn);
     return PEG_OK;
 }

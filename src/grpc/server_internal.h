@@ -7,7 +7,8 @@
  *
  *   server.c       options, services, listeners, the end
  *   server_home.c  the server on one loop: its connections, and calls to be used again
- *   server_conn.c  one connection: first bytes, session, times
+ *   server_conn.c  one connection: first bytes, session, its end
+ *   server_times.c when it is pinged, and when it has to go
  *   call_start.c   headers to handler
  *   call.c         what a handler says, and the end of a call
  *   call_send.c    the headers, messages and trailers that go out
@@ -106,9 +107,11 @@ struct grpc__conn {
     int64_t leave_ns;     /* when it is asked to go because of its age */
     int64_t close_ns;     /* when it is closed at the latest */
     unsigned n_strikes;
-    size_t max_read;   /* bytes that it reads in its turn */
-    size_t piece;      /* of them, between two looks at the clock */
-    bool has_settings; /* the peer's; HTTP/2 has begun */
+    size_t max_read;         /* bytes that it reads in its turn */
+    size_t piece;            /* of them, between two looks at the clock */
+    struct grpc_call *calls; /* that have not ended */
+    bool is_ending;          /* the stream is no more ours, and the calls hear of it in turns */
+    bool has_settings;       /* the peer's; HTTP/2 has begun */
     bool was_asked_to_go;
     bool was_told_finally;
     bool is_refused;  /* what it sent ends it */
@@ -150,8 +153,8 @@ struct grpc_call {
     struct grpc__value *values;
     struct grpc_end_hook *hooks;
     bool is_held;           /* in the list of its home */
-    struct grpc_call *next; /* held or spare */
-    struct grpc_call *prev; /* held */
+    struct grpc_call *next; /* of its connection, then held or spare */
+    struct grpc_call *prev; /* not if spare */
 };
 
 /* server_home.c */
@@ -169,9 +172,23 @@ void grpc__home_free(struct grpc__home *home);
 
 /* server_conn.c */
 peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream);
+/* All of it goes now. */
+void grpc__conn_drop(struct grpc__conn *conn);
+/* The same, and calls hear of it in turns. */
+void grpc__conn_lose(struct grpc__conn *conn);
+/* The same, after what was written. */
+void grpc__conn_close(struct grpc__conn *conn);
+
+/* server_times.c */
 /* Asks the client to go: calls that run go on. */
 void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms);
-void grpc__conn_drop(struct grpc__conn *conn);
+void grpc__conn_arm(struct grpc__conn *conn);
+void grpc__conn_time_passed(struct net_timer *timer);
+/* False: it is gone, or goes. */
+bool grpc__conn_look_at_times(struct grpc__conn *conn);
+void grpc__conn_ping(struct grpc__conn *conn);
+/* The second GOAWAY: what the client sends from now on is not taken. */
+void grpc__conn_tell_finally(struct grpc__conn *conn);
 /* One of its calls has ended. */
 void grpc__conn_lost_call(struct grpc__conn *conn);
 
@@ -181,6 +198,8 @@ struct grpc_stream *grpc__call_begin(struct grpc__conn *conn);
 
 /* call.c */
 void grpc__call_ended(struct grpc_call *call, uint32_t h2_error);
+/* Its connection goes. */
+void grpc__call_lost(struct grpc_call *call);
 
 /* call_send.c: PEG_OK, or it could not be said. */
 peg_status grpc__call_send_headers(struct grpc_call *call, peg_error *reterr);

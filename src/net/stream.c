@@ -36,7 +36,7 @@ static struct net_stream *stream_of(void *member, size_t offset)
 
 void net_stream_let_go(struct net_stream *stream)
 {
-    if (!stream->is_unwatched || !net_stream_drop_shake(stream))
+    if (!stream->is_unwatched || stream->is_kept || !net_stream_drop_shake(stream))
         return;
     net_loop_closed(stream->loop, &stream->open);
     net_tls_free(stream->tls);
@@ -564,6 +564,17 @@ void net_stream_close(struct net_stream *stream)
 void net_stream_drop(struct net_stream *stream)
 {
     net_stream_leave(stream);
+}
+
+void net_stream_keep(struct net_stream *stream)
+{
+    stream->is_kept = true;
+}
+
+void net_stream_forget(struct net_stream *stream)
+{
+    stream->is_kept = false;
+    net_stream_let_go(stream);
 }
 
 struct net_loop *net_stream_loop(const struct net_stream *stream)

@@ -95,6 +95,11 @@ void net_stream_close(struct net_stream *stream);
 /* Closes now. No event comes any more; right in any state. */
 void net_stream_drop(struct net_stream *stream);
 
+/* Before it is closed or dropped, or in on_closed: its peer may be asked for until
+ * net_stream_forget(), though nothing else. */
+void net_stream_keep(struct net_stream *stream);
+void net_stream_forget(struct net_stream *stream);
+
 struct net_loop *net_stream_loop(const struct net_stream *stream);
 /* Text of the other end; borrowed from the stream. */
 const char *net_stream_peer(const struct net_stream *stream);

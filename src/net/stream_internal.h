@@ -59,6 +59,7 @@ struct net_stream {
     struct net_turn turn;
     struct net_shake *shake;
     bool is_unwatched; /* libuv has let the handle go */
+    bool is_kept;      /* the owner has not */
     struct net_open open;
     /* Called once when the socket is closed; the listener counts so. */
     void (*on_gone)(void *on_gone_user);
@@ -75,7 +76,7 @@ void net_stream_shake_hands(struct net_stream *stream);
 
 /* Off the loop, at once; the memory goes in a later round. */
 void net_stream_leave(struct net_stream *stream);
-/* Frees it, when libuv and the feed have let it go. */
+/* Frees it, when libuv, the feed and the owner have let it go. */
 void net_stream_let_go(struct net_stream *stream);
 /* Leaves, and tells the owner why. */
 void net_stream_fail(struct net_stream *stream, const peg_error *error);

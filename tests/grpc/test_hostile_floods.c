@@ -376,7 +376,7 @@ TEST(a_flood_of_empty_continuations_ends_the_connection)
 /* One byte for each 4,000: an entry of the table, over and over. */
 static void open_bomb(struct peg__buf *out, uint32_t *id)
 {
-    static char large[3900];
+    char large[3900];
     struct peg__buf more = PEG__BUF(10000);
 
     memset(large, 'x', sizeof(large));
@@ -406,7 +406,7 @@ TEST(an_hpack_bomb_ends_the_connection)
 /* Fields that are not even passed on, since they are wrong at their end. */
 static void open_wrong_bomb(struct peg__buf *out, uint32_t *id)
 {
-    static char large[3900];
+    char large[3900];
     struct peg__buf more = PEG__BUF(10000);
 
     memset(large, 'x', sizeof(large));

@@ -442,7 +442,9 @@ TEST(what_is_said_to_an_ended_call_changes_nothing)
     CHECK_INT(grpc_call_send(call, peg__str("late"), &error), PEG_ECANCELED);
     CHECK_STR(peg__str(error.code), "E_CALL_ENDED");
     grpc_call_fail(call, GRPC_INTERNAL, "late");
-    CHECK_INT(grpc_call_ended_as(call)->code, GRPC_DEADLINE_EXCEEDED);
+    /* The client's clock or ours was first. */
+    CHECK(grpc_call_ended_as(call)->code == GRPC_DEADLINE_EXCEEDED ||
+          grpc_call_ended_as(call)->code == GRPC_CANCELLED);
     CHECK_STR(peg__str(grpc_call_peer(call)), "");
     grpc_call_unref(call);
     world_stop(&w);
