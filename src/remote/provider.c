@@ -391,7 +391,8 @@ peg_tool_provider *peg_provider_free(peg_tool_provider *prov)
         return NULL;
     if (prov->is_started)
         stop_now(prov);
-    prov->is_ending = true;
+    else
+        prov->is_ending = true; /* a stop that it was told comes to nothing */
     remote__prov_join_workers(prov);
     if (prov->link)
         remote__prov_link_cut(prov->link);

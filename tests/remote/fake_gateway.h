@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,9 +57,9 @@ struct fake {
     unsigned n_registered;   /* by Register */
     char authorization[128]; /* of the last stream */
     /* what it does by itself */
-    bool is_mute;           /* no Welcome */
-    bool keeps_acks;        /* no Ack */
-    enum grpc_code refuses; /* Hello is answered with that, and its words */
+    atomic_bool is_mute;             /* no Welcome */
+    atomic_bool keeps_acks;          /* no Ack */
+    _Atomic(enum grpc_code) refuses; /* Hello is answered with that, and its words */
     char refusal[128];
 };
 
@@ -189,7 +190,9 @@ static void fake_answer(struct fake *g, struct fake_stream *stream, const struct
         return;
     }
     if (f->kind == FAKE_HELLO && !g->is_mute) {
+        pthread_mutex_lock(&g->lock);
         stream->is_greeted = true;
+        pthread_mutex_unlock(&g->lock);
         fake_send_welcome(stream->call);
     }
     if (f->kind == FAKE_RESULT && !f->more && !g->keeps_acks)

@@ -276,9 +276,7 @@ TEST(provider_tries_again_while_the_gateway_is_not_available)
     w.gateway->refuses = GRPC_UNAVAILABLE;
     world_provide(&w, (peg_provider_options){.concurrency = 1});
     fake_await(w.gateway, FAKE_HELLO, NULL, 2);
-    pthread_mutex_lock(&w.gateway->lock);
     w.gateway->refuses = GRPC_OK;
-    pthread_mutex_unlock(&w.gateway->lock);
 
     while (!peg_provider_look(w.provider).is_attached)
         fake_await(w.gateway, FAKE_HELLO, NULL, fake_count(w.gateway, FAKE_HELLO, NULL) - 1);
@@ -479,6 +477,8 @@ TEST(provider_starts_a_call_once_however_often_it_comes)
     fake_call(w.gateway, 0, "c1", "hold", "{}");
     sem_wait(&entered);
     fake_call(w.gateway, 0, "c1", "hold", "{}");
+    fake_ping(w.gateway, 0, "p1");
+    fake_await(w.gateway, FAKE_PONG, "p1", 0); /* it was heard */
     sem_post(&released);
     fake_await(w.gateway, FAKE_RESULT, "c1", 0);
     fake_call(w.gateway, 0, "c1", "hold", "{}"); /* its result is said again */
@@ -642,7 +642,7 @@ TEST(provider_survives_a_gateway_that_is_killed_and_started_again)
         char id[16];
 
         snprintf(id, sizeof(id), "c%u", i);
-        fake_call(w.gateway, w.gateway->n_streams - 1, id, "hold", "{}");
+        fake_call(w.gateway, i, id, "hold", "{}");
         sem_wait(&entered);
         fake_kill(w.gateway);
         if (i % 2)
@@ -755,6 +755,7 @@ TEST(provider_that_is_stopped_waits_for_acknowledgements)
 {
     struct world w;
     peg_error error;
+    bool is_half_closed;
 
     world_start(&w, (peg_provider_options){.concurrency = 1});
     w.gateway->keeps_acks = true;
@@ -764,7 +765,10 @@ TEST(provider_that_is_stopped_waits_for_acknowledgements)
     fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
     fake_ping(w.gateway, 0, "p1");
     fake_await(w.gateway, FAKE_PONG, "p1", 0);
-    CHECK(!w.gateway->streams[0].is_half_closed);
+    pthread_mutex_lock(&w.gateway->lock);
+    is_half_closed = w.gateway->streams[0].is_half_closed;
+    pthread_mutex_unlock(&w.gateway->lock);
+    CHECK(!is_half_closed);
     fake_ack(w.gateway, 0, "c1");
 
     CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
