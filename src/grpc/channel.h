@@ -82,7 +82,8 @@ enum grpc_channel_state grpc_channel_state(const struct grpc_channel *channel);
 /* Called on each change; one at a time, NULL for none. */
 void grpc_channel_on_state(struct grpc_channel *channel,
                            void (*fn)(void *user, enum grpc_channel_state state), void *user);
-/* Connects now if it is idle; forgets the back-off. */
+/* Connects now if it is idle; forgets the back-off, and that every address had failed: calls wait
+ * for what comes of it. */
 void grpc_channel_connect(struct grpc_channel *channel);
 struct net_loop *grpc_channel_loop(const struct grpc_channel *channel);
 /* Calls that run or wait. */

@@ -468,6 +468,7 @@ void grpc__slots_hurry(struct grpc_channel *channel)
             continue;
         channel->n_idle -= is_idle(slot);
         net_loop_disarm(channel->loop, &slot->timer);
+        slot->has_failed = false; /* calls wait for what comes of it */
         connect_slot(slot);
     }
 }
