@@ -382,8 +382,8 @@ peg_status remote__registries(peg_client *client, const char *name, size_t *ret_
 peg_status remote__registry_only(peg_client *client, const char *name,
                                  struct remote__registry **ret_registry, peg_error *reterr)
 {
-    size_t first;
-    size_t end;
+    size_t first = 0;
+    size_t end = 0;
     const peg_status status = remote__registries(client, name, &first, &end, reterr);
 
     if (status)

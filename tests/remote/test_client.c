@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A client: how it is made, lists, searches, tokens, what changes a registry, and its status. */
+
+#include "pegboard/client.h"
+
+#include <fcntl.h>
+
+#include "../t.h"
+#include "base/limits.h"
+#include "fake_registry.h"
+
+/* ---- fixture: one registry, or two --------------------------------------------------------------
+ */
+
+struct world {
+    struct fake fakes[2];
+    size_t n_fakes;
+    peg_client_registry registries[2];
+    peg_client *client;
+    peg_error error;
+};
+
+static void world_prepare(struct world *w, size_t n)
+{
+    memset(w, 0, sizeof(*w));
+    w->n_fakes = n;
+    for (size_t i = 0; i < n; i++)
+        fake_prepare(&w->fakes[i]);
+}
+
+static peg_status world_serve(struct world *w)
+{
+    peg_status status = PEG_OK;
+
+    for (size_t i = 0; i < w->n_fakes && !status; i++) {
+        status = fake_serve(&w->fakes[i]);
+        w->error = w->fakes[i].error;
+        w->registries[i].name = i ? "second" : "first";
+        w->registries[i].address = w->fakes[i].address;
+    }
+    return status;
+}
+
+static peg_status world_connect(struct world *w)
+{
+    const peg_client_options options = {.registries = w->registries, .n_registries = w->n_fakes};
+
+    return peg_client_new(&options, &w->client, &w->error);
+}
+
+/* One registry with "weather". */
+static peg_status world_open(struct world *w)
+{
+    peg_status status;
+
+    world_prepare(w, 1);
+    fake_add(&w->fakes[0], "weather", "geo");
+    if ((status = world_serve(w)) || (status = world_connect(w)))
+        return status;
+    return PEG_OK;
+}
+
+/* Two, with "mail" and "weather" in the first, "chat" and "weather" in the second. */
+static peg_status world_open_two(struct world *w)
+{
+    peg_status status;
+
+    world_prepare(w, 2);
+    fake_add(&w->fakes[0], "mail", NULL);
+    fake_add(&w->fakes[0], "weather", "geo");
+    fake_add(&w->fakes[1], "chat", NULL);
+    fake_add(&w->fakes[1], "weather", "geo");
+    w->fakes[1].score = 20;
+    if ((status = world_serve(w)) || (status = world_connect(w)))
+        return status;
+    return PEG_OK;
+}
+
+static void world_close(struct world *w)
+{
+    peg_client_unref(w->client);
+    for (size_t i = 0; i < w->n_fakes; i++)
+        fake_done(&w->fakes[i]);
+}
+
+/* "first:mail first:weather " */
+static const char *names_of(const peg_toolset_list *list)
+{
+    static char text[512];
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < list->len; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s:%s ", list->items[i].registry,
+                                list->items[i].name);
+    return text;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    CHECK(fd >= 0);
+    CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* ---- options ------------------------------------------------------------------------------------
+ */
+
+TEST(a_client_needs_no_gateway_to_be_made)
+{
+    peg_client *client;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_new(NULL, &client, &error), PEG_OK, error);
+    CHECK(!peg_client_unref(client));
+    CHECK(!peg_client_unref(NULL));
+}
+
+TEST(options_that_cannot_work_are_refused_by_name)
+{
+    const peg_client_registry twins[] = {{.name = "a"}, {.name = "a"}};
+    const peg_client_registry both[] = {{.token = "x", .token_file = "y"}};
+    const peg_client_registry spaced[] = {{.token = "two words"}};
+    const peg_client_registry missing[] = {{.token_file = "does/not/exist"}};
+    const peg_client_registry certless[] = {{.ca_file = "does/not/exist"}};
+    const struct {
+        peg_client_options options;
+        peg_status status;
+        const char *words;
+    } cases[] = {
+        {{.address = "no address at all"}, PEG_EPARSE, "address"},
+        {{.registries = twins, .n_registries = 2}, PEG_EINVAL, "'a'"},
+        {{.registries = both, .n_registries = 1}, PEG_EINVAL, "token_file"},
+        {{.registries = spaced, .n_registries = 1}, PEG_EINVAL, "token"},
+        {{.registries = missing, .n_registries = 1}, PEG_EIO, "does/not/exist"},
+        {{.registries = certless, .n_registries = 1}, PEG_EIO, "does/not/exist"},
+        {{.registries = twins, .n_registries = 65}, PEG_ELIMIT, "PEG_LIMIT_REMOTE_REGISTRIES"},
+        {{.n_registries = 1}, PEG_EINVAL, "registries"},
+    };
+    peg_client *client;
+    peg_error error;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK_STATUS(peg_client_new(&cases[i].options, &client, &error), cases[i].status, error);
+        if (!strstr(error.message, cases[i].words))
+            T_FAIL("case %zu says: %s", i, error.message);
+    }
+}
+
+TEST(a_registry_that_the_client_does_not_have_is_refused_by_name)
+{
+    peg_client *client;
+    peg_toolset_list *list;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_new(NULL, &client, &error), PEG_OK, error);
+
+    CHECK_INT(peg_client_list(client, NULL, "nowhere", NULL, &list, &error), PEG_EINVAL);
+
+    CHECK(strstr(error.message, "'nowhere'"));
+    peg_client_unref(client);
+}
+
+/* ---- lists --------------------------------------------------------------------------------------
+ */
+
+TEST(a_list_tells_all_about_its_toolsets)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_INT(list->len, 1);
+    CHECK_INT(list->n_failures, 0);
+    CHECK_STR(peg__str(list->items[0].registry), "first");
+    CHECK_STR(peg__str(list->items[0].name), "weather");
+    CHECK_STR(peg__str(list->items[0].version), "1.2.0");
+    CHECK_STR(peg__str(list->items[0].tags[0]), "geo");
+    CHECK_STR(peg__str(list->items[0].registered_at), "2026-01-02T03:04:05Z");
+    CHECK_INT(list->items[0].health, PEG_HEALTH_HEALTHY);
+    CHECK_INT(list->items[0].n_providers, 1);
+    CHECK_INT(list->items[0].n_tools, 2);
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_list_reads_all_pages)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    world_prepare(&w, 1);
+    for (size_t i = 0; i < 5; i++)
+        fake_add(&w.fakes[0], (const char *[]){"a", "b", "c", "d", "e"}[i], NULL);
+    w.fakes[0].page_size = 2;
+    CHECK_STATUS(world_serve(&w), PEG_OK, w.error);
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(names_of(list)), "first:a first:b first:c first:d first:e ");
+    CHECK_INT(w.fakes[0].n_lists, 3);
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_gateway_whose_pages_never_end_is_given_up)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    world_prepare(&w, 1);
+    for (size_t i = 0; i < FAKE_TOOLSETS; i++)
+        fake_add(&w.fakes[0], "a", NULL);
+    w.fakes[0].pages_forever = true;
+    CHECK_STATUS(world_serve(&w), PEG_OK, w.error);
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+
+    CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_ELIMIT);
+
+    CHECK(strstr(w.error.message, "PEG_LIMIT_REMOTE_LISTED"));
+    world_close(&w);
+}
+
+TEST(a_list_by_tags_is_the_gateways)
+{
+    const char *const tags[] = {"geo", NULL};
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, "first", tags, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(names_of(list)), "first:weather ");
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_list_of_several_registries_is_in_the_order_of_the_options)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+    w.fakes[0].page_size = 1; /* rounds mix them */
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(names_of(list)), "first:mail first:weather second:chat second:weather ");
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_registry_that_fails_is_told_beside_what_the_others_have)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+    fake_stop(&w.fakes[0]);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(names_of(list)), "second:chat second:weather ");
+    CHECK_INT(list->n_failures, 1);
+    CHECK_STR(peg__str(list->failures[0].registry), "first");
+    CHECK_STR(peg__str(list->failures[0].error.code), "E_SERVICE_UNAVAILABLE");
+    CHECK(strstr(list->failures[0].error.message, w.fakes[0].address));
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_list_fails_if_every_registry_does)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+    fake_stop(&w.fakes[0]);
+    fake_stop(&w.fakes[1]);
+
+    CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_EIO);
+
+    CHECK_STR(peg__str(w.error.code), "E_SERVICE_UNAVAILABLE");
+    world_close(&w);
+}
+
+TEST(toolsets_that_are_excluded_are_not_there)
+{
+    const char *const exclude[] = {"mail", NULL};
+    const char *const include[] = {"c*", NULL};
+    struct world w;
+    peg_toolset_list *list;
+    peg_search_result *found;
+    peg_toolset *toolset;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+    peg_client_unref(w.client);
+    w.registries[0].exclude = exclude;
+    w.registries[1].include = include;
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+    CHECK_STR(peg__str(names_of(list)), "first:weather second:chat ");
+    peg_toolset_list_free(list);
+
+    CHECK_STATUS(
+        peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error),
+        PEG_OK, w.error);
+    CHECK_INT(found->len, 2);
+    CHECK_INT(found->total, 2);
+    peg_search_result_free(found);
+
+    CHECK_INT(peg_client_get(w.client, NULL, NULL, "mail", &toolset, &w.error), PEG_ENOTFOUND);
+    CHECK_STR(peg__str(w.error.code), "E_NOT_FOUND");
+    world_close(&w);
+}
+
+TEST(a_context_that_has_stopped_asks_nobody)
+{
+    struct world w;
+    peg_ctx *ctx;
+    peg_cancel *cancel;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(peg_ctx_with_cancel(NULL, &ctx, &cancel, NULL), PEG_OK);
+    peg_cancel_fire(cancel, "enough");
+
+    CHECK_INT(peg_client_list(w.client, ctx, NULL, NULL, &list, &w.error), PEG_ECANCELED);
+
+    CHECK_INT(w.fakes[0].n_lists, 0);
+    peg_cancel_unref(cancel);
+    peg_ctx_unref(ctx);
+    world_close(&w);
+}
+
+TEST(what_the_gateway_says_is_kept_as_an_error)
+{
+    static const struct {
+        enum wire_error error;
+        peg_status status;
+        const char *code;
+    } cases[] = {
+        {WIRE_PERMISSION_DENIED, PEG_EHOST, "E_PERMISSION_DENIED"},
+        {WIRE_VALIDATION, PEG_ESCHEMA, "E_VALIDATION"},
+        {WIRE_MISSING_FIELD, PEG_ESCHEMA, "E_VALIDATION"},
+        {WIRE_OVERLOADED, PEG_ELIMIT, "E_OVERLOADED"},
+        {WIRE_LIMIT, PEG_ELIMIT, "E_LIMIT_EXCEEDED"},
+        {WIRE_SERVICE_UNAVAILABLE, PEG_EIO, "E_SERVICE_UNAVAILABLE"},
+        {WIRE_CONFLICT, PEG_ESTATE, "E_CONFLICT"},
+        {WIRE_FAULT, PEG_EHOST, "E_GATEWAY"},
+        {WIRE_TIMEOUT, PEG_ETIMEOUT, "E_TIMEOUT"},
+    };
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        pthread_mutex_lock(&w.fakes[0].lock);
+        w.fakes[0].broken = cases[i].error;
+        pthread_mutex_unlock(&w.fakes[0].lock);
+
+        CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), cases[i].status,
+                     w.error);
+
+        CHECK_STR(peg__str(w.error.code), cases[i].code);
+        CHECK_STR(peg__str(w.error.message), "broken on purpose");
+    }
+    world_close(&w);
+}
+
+TEST(a_gateway_that_has_come_back_is_found_at_once)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    fake_stop(&w.fakes[0]);
+    CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_EIO);
+    CHECK_STATUS(fake_serve(&w.fakes[0]), PEG_OK, w.fakes[0].error);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+/* ---- search -------------------------------------------------------------------------------------
+ */
+
+TEST(a_search_puts_what_all_registries_found_into_one_order)
+{
+    struct world w;
+    peg_search_result *found;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(
+        peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error),
+        PEG_OK, w.error);
+
+    CHECK_INT(found->len, 4);
+    CHECK_INT(found->total, 4);
+    CHECK_STR(peg__str(found->items[0].toolset.registry), "second");
+    CHECK_STR(peg__str(found->items[0].toolset.name), "chat");
+    CHECK_STR(peg__str(found->items[2].toolset.registry), "first");
+    CHECK_STR(peg__str(found->items[0].tools[0]), "echo");
+    CHECK(found->items[0].score > found->items[3].score);
+    peg_search_result_free(found);
+    world_close(&w);
+}
+
+TEST(a_search_is_cut_at_its_limit_and_says_how_many_there_are)
+{
+    struct world w;
+    peg_search_result *found;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_search(w.client, NULL, &(peg_search_query){.words = "a", .limit = 3},
+                                   &found, &w.error),
+                 PEG_OK, w.error);
+
+    CHECK_INT(found->len, 3);
+    CHECK_INT(found->total, 4);
+    peg_search_result_free(found);
+    world_close(&w);
+}
+
+TEST(a_search_tolerates_a_registry_that_fails_and_tells_of_it)
+{
+    struct world w;
+    peg_search_result *found;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+    fake_stop(&w.fakes[1]);
+
+    CHECK_STATUS(peg_client_search(w.client, NULL, &(peg_search_query){.words = "weather"}, &found,
+                                   &w.error),
+                 PEG_OK, w.error);
+
+    CHECK_INT(found->len, 1);
+    CHECK_INT(found->n_failures, 1);
+    CHECK_STR(peg__str(found->failures[0].registry), "second");
+    peg_search_result_free(found);
+    world_close(&w);
+}
+
+TEST(a_search_without_words_is_refused)
+{
+    peg_client *client;
+    peg_search_result *found;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_new(NULL, &client, &error), PEG_OK, error);
+    CHECK_INT(peg_client_search(client, NULL, &(peg_search_query){.words = ""}, &found, &error),
+              PEG_EINVAL);
+    CHECK_INT(peg_client_search(client, NULL, &(peg_search_query){.words = "x", .limit = 1001},
+                                &found, &error),
+              PEG_EINVAL);
+    peg_client_unref(client);
+}
+
+/* ---- tokens -------------------------------------------------------------------------------------
+ */
+
+TEST(a_token_is_shown_with_every_request)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    world_prepare(&w, 1);
+    w.fakes[0].token = "open-sesame";
+    CHECK_STATUS(world_serve(&w), PEG_OK, w.error);
+    w.registries[0].token = "open-sesame";
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    peg_toolset_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_client_without_the_token_is_told_so)
+{
+    struct world w;
+    peg_toolset_list *list;
+
+    world_prepare(&w, 1);
+    w.fakes[0].token = "open-sesame";
+    CHECK_STATUS(world_serve(&w), PEG_OK, w.error);
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+
+    CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_EHOST);
+
+    CHECK_STR(peg__str(w.error.code), "E_UNAUTHENTICATED");
+    world_close(&w);
+}
+
+TEST(a_token_file_is_read_again_when_its_token_is_refused)
+{
+    struct world w;
+    peg_toolset_list *list;
+    char path[] = "/tmp/peg-token-XXXXXX";
+    const int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    close(fd);
+    write_file(path, "old\n");
+    world_prepare(&w, 1);
+    w.fakes[0].token = "new";
+    CHECK_STATUS(world_serve(&w), PEG_OK, w.error);
+    w.registries[0].token_file = path;
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+    write_file(path, "  new\n");
+
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_INT(w.fakes[0].n_refused, 1);
+    peg_toolset_list_free(list);
+    unlink(path);
+    world_close(&w);
+}
+
+/* ---- what changes a registry
+ * --------------------------------------------------------------------- */
+
+TEST(a_toolset_is_registered_with_its_tools)
+{
+    const char *const tags[] = {"geo", "eu", NULL};
+    const peg_toolset_tool tool = {.name = "echo",
+                                   .description = "says it again",
+                                   .input_schema = peg__str("{\"type\":\"object\"}")};
+    const peg_toolset_def def = {
+        .name = "maps", .version = "1.0.0", .tags = tags, .tools = &tool, .n_tools = 1};
+    struct world w;
+    char *stream_id = NULL;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_register(w.client, NULL, NULL, &def, &stream_id, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_STR(peg__str(w.fakes[0].registered), "maps 1.0.0 2 1");
+    CHECK_STR(peg__str(stream_id), "toolset:x:requests");
+    peg_free(stream_id);
+    world_close(&w);
+}
+
+TEST(a_definition_that_cannot_be_sent_is_refused_here)
+{
+    const peg_toolset_tool bare = {.name = "echo"};
+    const peg_toolset_tool crooked = {.name = "a b", .description = "x"};
+    const peg_toolset_def defs[] = {
+        {.name = "no name"},
+        {.name = "maps", .tools = &bare, .n_tools = 1},
+        {.name = "maps", .tools = &crooked, .n_tools = 1},
+        {.name = "maps", .n_tools = 1},
+    };
+    peg_client *client;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_new(NULL, &client, &error), PEG_OK, error);
+    for (size_t i = 0; i < sizeof(defs) / sizeof(defs[0]); i++)
+        CHECK_INT(peg_client_register(client, NULL, NULL, &defs[i], NULL, &error), PEG_EINVAL);
+    peg_client_unref(client);
+}
+
+TEST(a_toolset_is_unregistered_by_name)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_unregister(w.client, NULL, NULL, "weather", &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(w.fakes[0].unregistered), "weather");
+    CHECK_INT(peg_client_unregister(w.client, NULL, NULL, "a b", &w.error), PEG_EINVAL);
+    world_close(&w);
+}
+
+TEST(what_changes_a_registry_needs_its_name_if_there_are_several)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
+
+    CHECK_INT(peg_client_unregister(w.client, NULL, NULL, "mail", &w.error), PEG_EINVAL);
+    CHECK_STATUS(peg_client_unregister(w.client, NULL, "second", "chat", &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_STR(peg__str(w.fakes[1].unregistered), "chat");
+    world_close(&w);
+}
+
+TEST(a_node_tells_its_status)
+{
+    struct world w;
+    peg_node_status *status;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_status(w.client, NULL, NULL, true, &status, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(status->node_id), "node-1");
+    CHECK_STR(peg__str(status->bus), "local");
+    CHECK_INT(status->n_toolsets, 1);
+    CHECK_INT(status->outcomes.n_result, 5);
+    CHECK_INT(status->outcomes.n_refused, 2);
+    CHECK_INT(status->n_toolset_statuses, 1);
+    CHECK_STR(peg__str(status->toolsets[0].toolset.name), "weather");
+    CHECK_INT(status->toolsets[0].n_in_flight, 3);
+    peg_node_status_free(status);
+    world_close(&w);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------
+ */
+
+TORTURE(lists_survive_any_allocation_failure)
+{
+    struct world w;
+    peg_toolset_list *list;
+    peg_status status = world_open_two(&w);
+
+    if (!status)
+        status = peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error);
+    if (!status)
+        peg_toolset_list_free(list);
+    world_close(&w);
+    return status;
+}
+
+TORTURE(searches_survive_any_allocation_failure)
+{
+    struct world w;
+    peg_search_result *found;
+    peg_status status = world_open_two(&w);
+
+    if (!status)
+        status =
+            peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error);
+    if (!status)
+        peg_search_result_free(found);
+    world_close(&w);
+    return status;
+}
+
+TORTURE(changes_and_status_survive_any_allocation_failure)
+{
+    const peg_toolset_tool tool = {
+        .name = "echo", .description = "x", .input_schema = peg__str("{\"type\":\"object\"}")};
+    const peg_toolset_def def = {.name = "maps", .tools = &tool, .n_tools = 1};
+    struct world w;
+    peg_node_status *node;
+    char *stream_id = NULL;
+    peg_status status = world_open(&w);
+
+    if (!status)
+        status = peg_client_register(w.client, NULL, NULL, &def, &stream_id, &w.error);
+    if (!status)
+        status = peg_client_status(w.client, NULL, NULL, true, &node, &w.error);
+    if (!status)
+        peg_node_status_free(node);
+    peg_free(stream_id);
+    world_close(&w);
+    return status;
+}
