@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/table.h"
+
+#include <string.h>
+
+#include "../t.h"
+
+static struct bus_id id_of(unsigned n)
+{
+    struct bus_id id = {.len = 16};
+
+    memcpy(id.bytes, &n, sizeof(n));
+    return id;
+}
+
+TEST(entries_are_found_by_id_and_attempt_until_they_are_taken_out)
+{
+    enum { N = 1000 };
+    static struct gw_entry entries[N];
+    struct gw_table table;
+
+    gw_table_init(&table);
+    for (unsigned i = 0; i < N; i++) {
+        entries[i] = (struct gw_entry){.id = id_of(i / 2), .attempt = i % 2};
+        CHECK(gw_table_add(&table, &entries[i]) == PEG_OK);
+    }
+    for (unsigned i = 0; i < N; i += 3)
+        gw_table_remove(&table, &entries[i]);
+    for (unsigned i = 0; i < N; i++) {
+        const struct bus_id id = id_of(i / 2);
+
+        CHECK(gw_table_find(&table, &id, i % 2) == (i % 3 ? &entries[i] : NULL));
+    }
+    gw_table_free(&table);
+}
+
+TEST(several_entries_may_have_one_key)
+{
+    struct gw_entry entries[3];
+    struct gw_table table;
+    unsigned n = 0;
+
+    gw_table_init(&table);
+    for (unsigned i = 0; i < 3; i++) {
+        entries[i] = (struct gw_entry){.id = id_of(7)};
+        CHECK(gw_table_add(&table, &entries[i]) == PEG_OK);
+    }
+    for (struct gw_entry *entry = gw_table_find(&table, &entries[0].id, 0); entry;
+         entry = gw_table_again(entry))
+        n++;
+    CHECK_INT(n, 3);
+    while (gw_table_any(&table))
+        gw_table_remove(&table, gw_table_any(&table));
+    CHECK_INT(table.n, 0);
+    gw_table_free(&table);
+}
+
+TEST(an_empty_table_finds_nothing)
+{
+    struct gw_table table;
+    const struct bus_id id = id_of(1);
+
+    gw_table_init(&table);
+    CHECK(gw_table_find(&table, &id, 0) == NULL);
+    CHECK(gw_table_any(&table) == NULL);
+    gw_table_free(&table);
+}
+
+TORTURE(adding_without_memory_changes_nothing)
+{
+    struct gw_entry entry = {.id = id_of(1)};
+    struct gw_table table;
+    peg_status status;
+
+    gw_table_init(&table);
+    status = gw_table_add(&table, &entry);
+    CHECK(table.n == (status ? 0u : 1u));
+    gw_table_free(&table);
+    return status;
+}
