@@ -453,10 +453,11 @@ enum {
     PEG_LIMIT_GATEWAY_RESULT_BYTES = 8 << 20,
     PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 << 10,
 
-    /* The catalog of a gateway. What is registered at once comes in one message of 4 MiB. */
+    /* The catalog of a gateway. A toolset is registered, and told of, in one message of 4 MiB:
+     * bytes of its texts and schemas, so that there is room for what stands around them. */
     PEG_LIMIT_GATEWAY_TOOLSETS = 100000,
     PEG_LIMIT_GATEWAY_TOOLS = 10000,
-    PEG_LIMIT_GATEWAY_TOOLSET_BYTES = 4 << 20,
+    PEG_LIMIT_GATEWAY_TOOLSET_BYTES = 7 << 19,
     /* In characters, of toolsets and tools: what goa-ai takes. */
     PEG_LIMIT_GATEWAY_DESCRIPTION = 4096,
     /* Compiled schemas, over all toolsets: some 4,000 of them. Those that were not used for longest
@@ -468,6 +469,15 @@ enum {
      * bring it back. */
     PEG_LIMIT_GATEWAY_TOMBSTONE_MS = 24 * 60 * 60 * 1000,
     PEG_LIMIT_GATEWAY_PURGE_MS = 60 * 60 * 1000,
+    /* Characters of what is looked for; toolsets in one answer, and bytes of them, after which a
+     * page ends early: one more fits into what stock clients take (4 MiB). */
+    PEG_LIMIT_GATEWAY_QUERY = 1024,
+    PEG_LIMIT_GATEWAY_PAGE = 1000,
+    PEG_LIMIT_GATEWAY_PAGE_DEFAULT = 100,
+    PEG_LIMIT_GATEWAY_PAGE_BYTES = 3 << 20,
+    /* Streams of Watch on one loop, and changes that wait for the reader of one. */
+    PEG_LIMIT_GATEWAY_WATCHERS = 1000,
+    PEG_LIMIT_GATEWAY_WATCH_EVENTS = 1000,
     /* Texts of schemas, which equal ones share. */
     PEG_LIMIT_GATEWAY_SCHEMAS = 2000000,
     /* Providers of all nodes, some 160 bytes each on every loop. */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Register, Unregister, Pong. */
+
+#include "base/error.h"
+#include "base/str.h"
+#include "gateway/answer.h"
+#include "gateway/info.h"
+#include "gateway/journal.h"
+#include "gateway/principal.h"
+#include "gateway/services.h"
+#include "wire/time.h"
+
+/* What hangs on an RPC; in its arena. */
+struct asked {
+    struct gw_change_wait wait; /* the first member */
+    struct grpc_call *call;
+    struct gw_node *node;
+    const char *name; /* Unregister's */
+};
+
+static struct asked *make_asked(struct grpc_call *call, struct gw_node *node,
+                                void (*fn)(struct gw_change_wait *wait, peg_status status,
+                                           const struct gw_toolset *toolset,
+                                           const peg_error *error))
+{
+    struct asked *asked = peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*asked));
+
+    if (!asked) {
+        gw_fail_memory(call);
+        return NULL;
+    }
+    *asked = (struct asked){.wait.fn = fn, .call = call, .node = node};
+    grpc_call_set_state(call, asked);
+    return asked;
+}
+
+/* Whoever asked may be gone: what was begun is done all the same. */
+void gw_serve_change_on_end(struct grpc_call *call, void *node)
+{
+    struct asked *asked = grpc_call_state(call);
+
+    (void)node;
+    if (asked)
+        gw_change_forget(&asked->wait);
+}
+
+/* ---- Register ----------------------------------------------------------------------------------
+ */
+
+static void on_registered(struct gw_change_wait *wait, peg_status status,
+                          const struct gw_toolset *toolset, const peg_error *error)
+{
+    struct asked *asked = (struct asked *)wait;
+    struct peg__arena *arena = grpc_call_arena(asked->call);
+    Pegboard__V1__RegisterResponse response = PEGBOARD__V1__REGISTER_RESPONSE__INIT;
+
+    if (status) {
+        gw_fail_because(asked->call, error);
+        return;
+    }
+    gw_journal_tell(asked->node->journal, PEG_LOG_INFO, GW_EVENT_REGISTER,
+                    GW_FIELDS(gw_field_str("toolset", toolset->name),
+                              gw_field_str("owner", toolset->owner),
+                              gw_field_number("tools", (int64_t)toolset->n_tools),
+                              gw_field_number("revision", (int64_t)toolset->revision)));
+    response.stream_id = gw_info_stream_id(toolset->name, arena);
+    response.registered_at = gw_info_date(toolset->registered_at_ms, arena);
+    response.revision = toolset->revision;
+    if (response.stream_id && response.registered_at)
+        grpc_call_reply_message(asked->call, &response.base);
+    else
+        gw_fail_memory(asked->call);
+}
+
+static bool can_be_direct(const struct gw_node *node)
+{
+    return strcmp(node->bus_kind, "local") != 0;
+}
+
+void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
+                       void *user)
+{
+    struct gw_node *node = user;
+    struct gw_desk *desk = gw_node_desk(node, grpc_call_loop(call));
+    struct asked *asked;
+
+    if (request->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT && !can_be_direct(node)) {
+        gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
+                peg__str("direct toolsets need Redis: set REDIS_URL, or register it as an attached "
+                         "one"));
+        return;
+    }
+    asked = make_asked(call, node, on_registered);
+    if (asked)
+        gw_catalog_offer(node->catalog, desk->loop, request, gw_call_principal(call)->name,
+                         gw_presence_health(desk->presence, peg__str(request->name)).n_providers >
+                             0,
+                         &asked->wait);
+}
+
+/* ---- Unregister --------------------------------------------------------------------------------
+ */
+
+static void on_unregistered(struct gw_change_wait *wait, peg_status status,
+                            const struct gw_toolset *toolset, const peg_error *error)
+{
+    struct asked *asked = (struct asked *)wait;
+
+    (void)toolset;
+    if (status) {
+        gw_fail_because(asked->call, error);
+        return;
+    }
+    gw_journal_tell(asked->node->journal, PEG_LOG_INFO, GW_EVENT_UNREGISTER,
+                    GW_FIELDS(gw_field_text("toolset", asked->name)));
+    grpc_call_reply(asked->call, peg__str("")); /* empty in every generation */
+}
+
+void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
+                         void *user)
+{
+    struct gw_node *node = user;
+    struct asked *asked;
+    peg_error error;
+
+    if (gw_check_name(request->name, "name", &error)) {
+        gw_fail_because(call, &error);
+        return;
+    }
+    asked = make_asked(call, node, on_unregistered);
+    if (!asked)
+        return;
+    asked->name = request->name; /* lives as long as the call does */
+    gw_catalog_unregister(node->catalog, grpc_call_loop(call), peg__str(request->name),
+                          gw_call_principal(call)->name, &asked->wait);
+}
+
+/* ---- Pong --------------------------------------------------------------------------------------
+ */
+
+/* The provider whose ping it answers: a ping's id is "<incarnation>/<number>". */
+static const struct gw_provider_entry *find_provider(struct gw_desk *desk,
+                                                     const Pegboard__V1__PongRequest *request)
+{
+    const peg_str incarnation = {request->ping_id, strcspn(request->ping_id, "/")};
+    size_t n;
+    struct gw_provider_entry *entries =
+        gw_presence_providers(desk->presence, peg__str(request->toolset), &n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (peg__str_eq(peg__str(entries[i].incarnation), incarnation))
+            return &entries[i];
+    }
+    return NULL;
+}
+
+static void pass_on(struct gw_desk *desk, const struct gw_provider_entry *entry)
+{
+    struct bus_letter letter = {.kind = BUS_PONG, .from = desk->bus->self};
+    const struct bus_address to = entry->address;
+
+    memcpy(letter.incarnation, entry->incarnation, sizeof(letter.incarnation));
+    bus_send(desk->bus, to, &letter, NULL);
+}
+
+/* Providers of old end when it fails: whatever it says, it is answered. */
+void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node)
+{
+    struct gw_desk *desk = gw_node_desk(node, grpc_call_loop(call));
+    const struct gw_toolset *toolset =
+        desk->snapshot ? gw_snapshot_find(desk->snapshot, peg__str(request->toolset)) : NULL;
+    const struct gw_provider_entry *entry = NULL;
+
+    if (toolset && peg__str_eq(toolset->owner, gw_call_principal(call)->name))
+        entry = find_provider(desk, request);
+    if (entry)
+        pass_on(desk, entry);
+    grpc_call_reply(call, peg__str(""));
+}
