@@ -40,9 +40,18 @@ struct cli_command {
     int (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 };
 
+extern const struct cli_command cli_call;
 extern const struct cli_command cli_definitions;
+extern const struct cli_command cli_get;
+extern const struct cli_command cli_list;
+extern const struct cli_command cli_search;
+extern const struct cli_command cli_serve;
+extern const struct cli_command cli_status;
+extern const struct cli_command cli_token;
 extern const struct cli_command cli_turn;
+extern const struct cli_command cli_unregister;
 extern const struct cli_command cli_validate;
+extern const struct cli_command cli_watch;
 
 /* ---- options ---------------------------------------------------------------- */
 

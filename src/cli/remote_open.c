@@ -57,7 +57,10 @@ int remote_complain(const struct remote_args *remote, const peg_error *error)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(error->code, known[i].code) != 0)
             continue;
-        say(known[i].exit == CLI_NO_GATEWAY ? remote->address : NULL, error);
+        say(known[i].exit == CLI_NO_GATEWAY && !strstr(error->message, remote->address)
+                ? remote->address
+                : NULL,
+            error);
         return known[i].exit;
     }
     return say(NULL, error);

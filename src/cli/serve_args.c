@@ -35,7 +35,8 @@ enum option_id {
 
 const struct cli_option serve_option_table[] = {
     {OPT_ADDR, 0, "addr", "ADDR",
-     "where to listen: HOST:PORT, :PORT (everywhere) or\nunix:PATH; 127.0.0.1:9090 by default"},
+     "where to listen: HOST:PORT, :PORT (everywhere),\nunix:PATH, or systemd for a socket of its "
+     "making;\n127.0.0.1:9090 by default"},
     {OPT_NAME, 0, "name", "NAME", "of the registry; `registry` by default"},
     {OPT_STORE, 0, "store", "KIND",
      "where toolsets are kept: sqlite (default) or memory,\nwhich forgets them at the end"},
@@ -59,7 +60,7 @@ const struct cli_option serve_option_table[] = {
     {OPT_ADMIN, 0, "admin-addr", "ADDR", "/metrics and /healthz there, too"},
     {OPT_REDIS, 0, "redis", "URL", "the Redis of a cluster; not in this version"},
     {OPT_LOG_FILE, 0, "log-file", "FILE", "instead of standard error; SIGHUP opens it again"},
-    {OPT_LOG_LEVEL, 0, "log-level", "LEVEL", "debug, info (default), warn or error"},
+    {OPT_LOG_LEVEL, 0, "log-level", "LEVEL", "info (default), warn or error"},
     {0, 0, NULL, NULL, NULL},
 };
 
@@ -113,7 +114,7 @@ static int64_t *duration_place(struct serve_options *o, int id)
 
 static bool read_level(const char *text, peg_log_level *ret_level)
 {
-    for (int level = PEG_LOG_DEBUG; level <= PEG_LOG_ERROR; level++) {
+    for (int level = PEG_LOG_INFO; level <= PEG_LOG_ERROR; level++) {
         if (strcmp(text, peg_log_level_name((peg_log_level)level)) == 0) {
             *ret_level = (peg_log_level)level;
             return true;
@@ -153,7 +154,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
         o->config.threads = (unsigned)number;
         return NULL;
     default:
-        return read_level(value, &o->config.log_level) ? NULL : "debug, info, warn or error";
+        return read_level(value, &o->config.log_level) ? NULL : "info, warn or error";
     }
 }
 
