@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What peg_client_get() remembers, on a clock that the test owns. */
+
+#include "../t.h"
+#include "base/limits.h"
+#include "fake_registry.h"
+#include "pegboard/client.h"
+
+enum { TTL_MS = 100000 };
+
+struct world {
+    struct fake fake;
+    peg_clock *clock;
+    peg_client *client;
+    peg_error error;
+};
+
+static peg_status world_open_with(struct world *w, int64_t ttl_ms)
+{
+    peg_client_options options = {.cache_ttl_ms = ttl_ms};
+    peg_status status;
+
+    memset(w, 0, sizeof(*w));
+    status = fake_open(&w->fake);
+    w->error = w->fake.error;
+    if (!status)
+        status = peg_clock_manual_new(1700000000000, &w->clock, &w->error);
+    options.address = w->fake.address;
+    options.clock = w->clock;
+    if (!status)
+        status = peg_client_new(&options, &w->client, &w->error);
+    return status;
+}
+
+static peg_status world_open(struct world *w)
+{
+    return world_open_with(w, TTL_MS);
+}
+
+static void world_close(struct world *w)
+{
+    peg_client_unref(w->client);
+    peg_clock_manual_free(w->clock);
+    fake_done(&w->fake);
+}
+
+static peg_status get(struct world *w, const char *name, bool *ret_is_stale)
+{
+    peg_toolset *toolset;
+    const peg_status status = peg_client_get(w->client, NULL, NULL, name, &toolset, &w->error);
+
+    if (!status) {
+        *ret_is_stale = toolset->is_stale;
+        peg_toolset_unref(toolset);
+    }
+    return status;
+}
+
+static void set_broken(struct world *w, enum wire_error error)
+{
+    pthread_mutex_lock(&w->fake.lock);
+    w->fake.broken = error;
+    pthread_mutex_unlock(&w->fake.lock);
+}
+
+TEST(a_toolset_has_its_tools_as_they_were_registered)
+{
+    struct world w;
+    peg_toolset *toolset;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_STR(peg__str(toolset->info.name), "weather");
+    CHECK_STR(peg__str(toolset->info.registry), w.fake.address);
+    CHECK_INT(toolset->n_tools, FAKE_TOOLS);
+    CHECK_STR(peg__str(toolset->tools[0].name), "echo");
+    CHECK_STR(toolset->tools[0].input_schema, "{\"type\":\"object\"}");
+    CHECK_STR(toolset->tools[0].output_schema, "");
+    CHECK(toolset->tools[0].is_idempotent);
+    CHECK(!toolset->is_stale);
+    peg_toolset_unref(toolset);
+    world_close(&w);
+}
+
+TEST(a_toolset_outlives_its_client)
+{
+    struct world w;
+    peg_toolset *toolset;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_OK,
+                 w.error);
+    w.client = peg_client_unref(w.client);
+
+    CHECK_STR(peg__str(toolset->info.registry), w.fake.address);
+
+    peg_toolset_unref(toolset);
+    world_close(&w);
+}
+
+TEST(a_toolset_that_was_fetched_is_not_fetched_again)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+
+    CHECK_INT(w.fake.n_gets, 1);
+    world_close(&w);
+}
+
+TEST(a_toolset_is_fetched_again_when_its_time_is_over)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_clock_manual_advance(w.clock, TTL_MS);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+
+    CHECK_INT(w.fake.n_gets, 2);
+    CHECK(!is_stale);
+    world_close(&w);
+}
+
+TEST(in_the_last_fifth_of_its_time_a_toolset_is_fetched_in_the_background)
+{
+    struct world w;
+    peg_toolset_list *list;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_clock_manual_advance(w.clock, TTL_MS * 4 / 5 - 1);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_INT(w.fake.n_gets, 1);
+    peg_clock_manual_advance(w.clock, 1);
+
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error); /* at once, from the cache */
+    CHECK(fake_await(&w.fake.n_gets, 2));
+
+    /* The answer to a list comes behind that of the fetch. */
+    CHECK_STATUS(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+    peg_toolset_list_free(list);
+    peg_clock_manual_advance(w.clock, TTL_MS / 5);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_INT(w.fake.n_gets, 2);
+    world_close(&w);
+}
+
+TEST(a_fetch_in_the_background_that_failed_is_not_tried_again_at_once)
+{
+    struct world w;
+    peg_toolset_list *list;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_clock_manual_advance(w.clock, TTL_MS * 4 / 5);
+    set_broken(&w, WIRE_FAULT);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK(fake_await(&w.fake.n_gets, 2));
+    CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_EHOST);
+
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_INT(w.fake.n_gets, 2);
+    peg_clock_manual_advance(w.clock, PEG_LIMIT_REMOTE_REFRESH_COOLDOWN_MS);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+
+    CHECK(fake_await(&w.fake.n_gets, 3));
+    world_close(&w);
+}
+
+TEST(when_the_registry_fails_what_it_said_before_counts)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_clock_manual_advance(w.clock, 10 * TTL_MS);
+    fake_stop(&w.fake);
+
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+
+    CHECK(is_stale);
+    world_close(&w);
+}
+
+TEST(when_the_registry_says_no_the_cache_says_so_too)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_clock_manual_advance(w.clock, TTL_MS);
+    pthread_mutex_lock(&w.fake.lock);
+    w.fake.toolsets[0].is_hidden = true;
+    pthread_mutex_unlock(&w.fake.lock);
+    CHECK_INT(get(&w, "weather", &is_stale), PEG_ENOTFOUND);
+    set_broken(&w, WIRE_FAULT);
+
+    CHECK_INT(get(&w, "weather", &is_stale), PEG_EHOST); /* and it is forgotten */
+    world_close(&w);
+}
+
+TEST(one_who_may_not_look_any_more_gets_no_old_answer)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_clock_manual_advance(w.clock, TTL_MS);
+    set_broken(&w, WIRE_UNAUTHENTICATED);
+
+    CHECK_INT(get(&w, "weather", &is_stale), PEG_EHOST);
+    world_close(&w);
+}
+
+TEST(a_client_without_a_cache_asks_each_time)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open_with(&w, -1), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+
+    CHECK_INT(w.fake.n_gets, 2);
+    world_close(&w);
+}
+
+TEST(a_client_forgets_when_it_is_told_to)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    peg_client_forget(w.client);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+
+    CHECK_INT(w.fake.n_gets, 2);
+    world_close(&w);
+}
+
+TEST(a_toolset_that_is_not_there_is_not_found_by_its_name)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(get(&w, "nowhere", &is_stale), PEG_ENOTFOUND);
+    CHECK_STR(peg__str(w.error.code), "E_NOT_FOUND");
+    CHECK_INT(get(&w, "no name", &is_stale), PEG_EINVAL);
+    CHECK_INT(get(&w, "", &is_stale), PEG_EINVAL);
+    world_close(&w);
+}
+
+TORTURE(the_cache_survives_any_allocation_failure)
+{
+    struct world w;
+    bool is_stale;
+    peg_status status = world_open(&w);
+
+    if (!status)
+        status = get(&w, "weather", &is_stale);
+    if (!status)
+        peg_clock_manual_advance(w.clock, TTL_MS * 4 / 5);
+    if (!status)
+        status = get(&w, "weather", &is_stale); /* in the background */
+    if (!status)
+        peg_clock_manual_advance(w.clock, TTL_MS);
+    if (!status)
+        set_broken(&w, WIRE_SERVICE_UNAVAILABLE);
+    if (!status)
+        status = get(&w, "weather", &is_stale) == PEG_ENOMEM ? PEG_ENOMEM : PEG_OK;
+    world_close(&w);
+    return status;
+}

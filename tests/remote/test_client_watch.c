@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Watching: what is there, what changes, and what happens when the gateway goes. */
+
+#include "../t.h"
+#include "fake_registry.h"
+#include "pegboard/client.h"
+
+struct world {
+    struct fake fake;
+    peg_client *client;
+    peg_watch *watch;
+    peg_error error;
+    pthread_mutex_t lock;
+    char log[4096]; /* "present:weather ready " */
+    atomic_uint n_events;
+    atomic_uint n_ready;
+    atomic_uint n_lost;
+};
+
+static void hear(const peg_watch_event *event, void *user)
+{
+    struct world *w = user;
+    size_t len;
+
+    pthread_mutex_lock(&w->lock);
+    len = strlen(w->log);
+    snprintf(w->log + len, sizeof(w->log) - len, "%s%s%s ", peg_watch_kind_name(event->kind),
+             event->toolset ? ":" : "", event->toolset ? event->toolset->name : "");
+    pthread_mutex_unlock(&w->lock);
+    if (event->kind == PEG_WATCH_LOST && event->error->status == PEG_OK)
+        abort();
+    atomic_fetch_add(&w->n_ready, event->kind == PEG_WATCH_READY);
+    atomic_fetch_add(&w->n_lost, event->kind == PEG_WATCH_LOST);
+    atomic_fetch_add(&w->n_events, 1);
+}
+
+static peg_status world_open(struct world *w, const peg_watch_options *options)
+{
+    peg_client_options client = {0};
+    peg_status status;
+
+    memset(w, 0, sizeof(*w));
+    pthread_mutex_init(&w->lock, NULL);
+    status = fake_open(&w->fake);
+    w->error = w->fake.error;
+    client.address = w->fake.address;
+    if (!status)
+        status = peg_client_new(&client, &w->client, &w->error);
+    if (!status)
+        status = peg_client_watch(w->client, options, hear, w, &w->watch, &w->error);
+    return status;
+}
+
+static void world_close(struct world *w)
+{
+    peg_watch_free(w->watch);
+    peg_client_unref(w->client);
+    fake_done(&w->fake);
+    pthread_mutex_destroy(&w->lock);
+}
+
+static bool log_is(struct world *w, const char *expected)
+{
+    bool is_equal;
+
+    pthread_mutex_lock(&w->lock);
+    is_equal = strcmp(w->log, expected) == 0;
+    if (!is_equal)
+        printf("# heard: %s\n", w->log);
+    pthread_mutex_unlock(&w->lock);
+    return is_equal;
+}
+
+static void register_maps(struct fake *fake)
+{
+    const struct fake_toolset maps = {.name = "maps"};
+
+    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_REGISTERED, &maps);
+    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_HEALTH, &maps);
+    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED, &maps);
+    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_UNREGISTERED, &maps);
+}
+
+static void say_too_slow(struct fake *fake)
+{
+    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_LOST, NULL);
+}
+
+static void break_watch(struct fake *fake)
+{
+    if (fake->watch)
+        grpc_call_fail(fake->watch, GRPC_UNAVAILABLE, "going away");
+}
+
+TEST(a_watch_tells_what_is_there_and_then_what_changes)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+
+    fake_do(&w.fake, register_maps);
+    CHECK(fake_await(&w.n_events, 6));
+
+    CHECK(log_is(&w, "present:weather ready registered:maps health:maps changed:maps "
+                     "unregistered:maps "));
+    world_close(&w);
+}
+
+TEST(a_watch_for_changes_leaves_out_what_is_there)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, &(peg_watch_options){.changes_only = true}), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+
+    CHECK(log_is(&w, "ready "));
+    world_close(&w);
+}
+
+TEST(a_watch_that_breaks_begins_again_with_all_that_is_there)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, &(peg_watch_options){.changes_only = true}), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+
+    fake_do(&w.fake, break_watch);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    CHECK(log_is(&w, "ready lost present:weather ready "));
+    world_close(&w);
+}
+
+TEST(a_reader_that_was_too_slow_is_told_everything_again)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+
+    fake_do(&w.fake, say_too_slow);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    CHECK(log_is(&w, "present:weather ready lost present:weather ready "));
+    world_close(&w);
+}
+
+TEST(a_watch_survives_its_gateway)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+
+    fake_stop(&w.fake);
+    CHECK(fake_await(&w.n_lost, 1));
+    CHECK_STATUS(fake_serve(&w.fake), PEG_OK, w.fake.error);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    CHECK(log_is(&w, "present:weather ready lost present:weather ready "));
+    world_close(&w);
+}
+
+TEST(toolsets_that_are_excluded_are_not_told)
+{
+    const char *const exclude[] = {"m*", NULL};
+    peg_client_registry registry = {.exclude = exclude};
+    const peg_client_options options = {.registries = &registry, .n_registries = 1};
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+    w.watch = peg_watch_free(w.watch);
+    peg_client_unref(w.client);
+    w.log[0] = '\0';
+    registry.address = w.fake.address;
+    CHECK_STATUS(peg_client_new(&options, &w.client, &w.error), PEG_OK, w.error);
+    CHECK_STATUS(peg_client_watch(w.client, NULL, hear, &w, &w.watch, &w.error), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    fake_do(&w.fake, register_maps);
+    fake_do(&w.fake, break_watch); /* comes behind it */
+    CHECK(fake_await(&w.n_lost, 1));
+
+    w.watch = peg_watch_free(w.watch);
+    CHECK(strstr(w.log, "maps") == NULL);
+    world_close(&w);
+}
+
+TEST(a_watch_ends_while_there_is_no_gateway)
+{
+    peg_client *client;
+    peg_watch *watch;
+    peg_error error;
+    struct world w = {.n_lost = 0};
+
+    pthread_mutex_init(&w.lock, NULL);
+    CHECK_STATUS(
+        peg_client_new(&(peg_client_options){.address = "unix:/nonexistent/sock"}, &client, &error),
+        PEG_OK, error);
+    CHECK_STATUS(peg_client_watch(client, NULL, hear, &w, &watch, &error), PEG_OK, error);
+    CHECK(fake_await(&w.n_lost, 1));
+
+    CHECK(!peg_watch_free(watch));
+    CHECK(log_is(&w, "lost "));
+    CHECK(!peg_watch_free(NULL));
+    peg_client_unref(client);
+    pthread_mutex_destroy(&w.lock);
+}
+
+TEST(a_watch_keeps_its_client)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    w.client = peg_client_unref(w.client);
+
+    CHECK(fake_await(&w.n_ready, 1));
+
+    world_close(&w);
+}
+
+TEST(a_watch_needs_somebody_who_listens)
+{
+    peg_client *client;
+    peg_watch *watch;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_new(NULL, &client, &error), PEG_OK, error);
+    CHECK_INT(peg_client_watch(client, NULL, NULL, NULL, &watch, &error), PEG_EINVAL);
+    peg_client_unref(client);
+}
+
+TORTURE(a_watch_survives_any_allocation_failure)
+{
+    const char *const tags[] = {"geo", NULL};
+    struct world w;
+    const peg_status status = world_open(&w, &(peg_watch_options){.tags = tags});
+
+    if (!status)
+        fake_await(&w.n_ready, 1);
+    world_close(&w);
+    return status;
+}
