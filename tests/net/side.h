@@ -4,7 +4,8 @@
 
 /*
  * One end of a stream, for tests that run the loop in their own thread: it writes down what it
- * hears, does what it was told to do at an event, and wakes the test after each.
+ * hears, does what it was told to do at an event, and wakes the test after each. Tests of streams
+ * are built twice, with and without SIDE_TURNS: those that take turns do the same, only later.
  */
 
 #include "base/buf.h"
@@ -90,6 +91,21 @@ static const struct net_stream_events side_events = {
     .on_drained = side_on_drained,
     .on_closed = side_on_closed,
 };
+
+#ifndef SIDE_TURNS
+#define SIDE_TURNS NET_NO_TURNS
+#endif
+
+static inline peg_status side_take(struct side *side, struct net_loop *loop, int fd,
+                                   const struct net_stream_options *options, peg_error *reterr)
+{
+    const peg_status status =
+        net_stream_take(loop, fd, options, &side_events, side, &side->stream, reterr);
+
+    if (!status)
+        net_stream_set_turns(side->stream, SIDE_TURNS);
+    return status;
+}
 
 static inline void side_init(struct side *side, struct net_loop *loop)
 {

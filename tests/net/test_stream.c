@@ -61,8 +61,7 @@ static peg_status world_make(struct world *w, const int fds[2],
         return status;
     }
     side_init(&w->side, w->loop);
-    return net_stream_take(w->loop, fds[0], options, &side_events, &w->side, &w->side.stream,
-                           &error);
+    return side_take(&w->side, w->loop, fds[0], options, &error);
 }
 
 static void world_unix(struct world *w, const struct net_stream_options *options)
@@ -742,8 +741,7 @@ static void take_at_last_moment(struct net_later *later)
     if (++moment->n_passes % 16 != 0 || w->side.n_opened || w->side.stream)
         return;
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
-    CHECK_INT(net_stream_take(w->loop, fds[0], NULL, &side_events, &w->side, &w->side.stream, NULL),
-              PEG_OK);
+    CHECK_INT(side_take(&w->side, w->loop, fds[0], NULL, NULL), PEG_OK);
     CHECK_INT(net_stream_write(w->side.stream, bytes, sizeof(bytes), NULL), PEG_OK);
     CHECK(net_stream_is_blocked(w->side.stream));
     while (recv(fds[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)

@@ -24,7 +24,7 @@ struct world {
 static peg_status take(struct world *w, struct side *side, int fd,
                        const struct net_stream_options *options)
 {
-    return net_stream_take(w->loop, fd, options, &side_events, side, &side->stream, NULL);
+    return side_take(side, w->loop, fd, options, NULL);
 }
 
 static peg_status world_begin(struct world *w)
