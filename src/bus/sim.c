@@ -62,6 +62,7 @@ struct sim_event *sim_event_new(struct bus_sim *sim, enum sim_what what, struct 
     event->what = what;
     event->is_answer = false;
     event->loses_answer = false;
+    event->was_deferred = false;
     event->loop = loop;
     event->next = NULL;
     event->prev = NULL;
@@ -139,6 +140,7 @@ peg_status bus_sim_add_node(struct bus_sim *sim, unsigned n_loops, struct bus **
     node->base_ns = (int64_t)bus_sim_pick(sim, 1000) * PEG_NS_PER_S;
     node->skew_ms = pick_skew_ms(sim);
     node->paused_until_ns = 0;
+    node->deferred_until_ns = 0;
     node->n_loops = n_loops;
     for (unsigned i = 0; i < n_loops; i++) {
         sim_loop_init(&node->loops[i], node, sim, i);
@@ -262,20 +264,42 @@ static void run_loop_timer(struct sim_loop *loop)
         timer->fn(timer);
 }
 
+/* What came first while it was paused comes first afterwards, and before what comes then. */
+static int64_t defer(const struct bus_sim *sim, struct sim_node *node, bool *was_deferred)
+{
+    if (node->paused_until_ns <= sim->now_ns &&
+        (*was_deferred || node->deferred_until_ns < sim->now_ns))
+        return 0;
+    if (node->deferred_until_ns < node->paused_until_ns)
+        node->deferred_until_ns = node->paused_until_ns;
+    *was_deferred = true;
+    return ++node->deferred_until_ns;
+}
+
+int64_t bus_sim_defer(struct bus_sim *sim, uint64_t node_id, bool *was_deferred)
+{
+    struct sim_node *node = find_node(sim, node_id);
+
+    return node ? defer(sim, node, was_deferred) : 0;
+}
+
 /* A loop that does not run gets it when it does. */
-static bool must_wait(const struct bus_sim *sim, const struct sim_event *event)
+static int64_t defer_event(const struct bus_sim *sim, struct sim_event *event)
 {
     const bool is_for_loop = event->is_answer || event->what >= SIM_LETTER;
 
-    return is_for_loop && !event->loop->is_dead && event->loop->node->paused_until_ns > sim->now_ns;
+    if (!is_for_loop || event->loop->is_dead)
+        return 0;
+    return defer(sim, event->loop->node, &event->was_deferred);
 }
 
 static void run_event(struct bus_sim *sim)
 {
     struct sim_event *event = (struct sim_event *)net_timers_take_due(&sim->events, sim->now_ns);
+    const int64_t later_ns = defer_event(sim, event);
 
-    if (must_wait(sim, event))
-        sim_event_arm(event, event->loop->node->paused_until_ns);
+    if (later_ns)
+        sim_event_arm(event, later_ns);
     else
         sim_event_run(event);
 }

@@ -67,6 +67,10 @@ peg_status bus_sim_add_node(struct bus_sim *sim, unsigned n_loops, struct bus **
                             uint64_t *ret_node) PEG_MUST_USE;
 /* It does not run for so long; what comes meanwhile it gets afterwards. */
 void bus_sim_pause(struct bus_sim *sim, uint64_t node, int64_t ns);
+/* For what else happens on a node, such as a frame that a connection brings: 0 if it can happen
+ * now, else when to try again, so that all of it happens in the order in which it was tried first.
+ * `*was_deferred` is false at first, and kept by whoever tries again. */
+int64_t bus_sim_defer(struct bus_sim *sim, uint64_t node, bool *was_deferred);
 /* It is gone: its buses do nothing any more, whoever asks. What it sent is on its way; what it
  * wrote stays. */
 void bus_sim_crash(struct bus_sim *sim, uint64_t node);

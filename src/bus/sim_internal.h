@@ -78,6 +78,7 @@ struct sim_event {
     enum sim_what what;
     bool is_answer; /* a question that is on its way back */
     bool loses_answer;
+    bool was_deferred;      /* because its loop was paused */
     struct sim_loop *loop;  /* who asked, or who gets it */
     struct sim_event *next; /* of the questions of its loop; of the spares */
     struct sim_event *prev;
@@ -124,6 +125,7 @@ struct sim_node {
     int64_t base_ns; /* of its monotonic clock */
     int64_t skew_ms;
     int64_t paused_until_ns;
+    int64_t deferred_until_ns; /* until then it catches up with what came meanwhile */
     unsigned n_loops;
     struct sim_loop loops[BUS_SIM_MAX_LOOPS];
 };

@@ -74,9 +74,29 @@ TEST(a_node_that_is_paused_hears_later)
     CHECK(c_send(0, buses[2]->self, &letter));
     bus_sim_run_until(sim, paused_ns + 4 * PEG_NS_PER_S);
     CHECK_INT(c_n_letters(2), 0);
-    bus_sim_run_until(sim, paused_ns + 5 * PEG_NS_PER_S);
+    bus_sim_run_until(sim, paused_ns + 5 * PEG_NS_PER_S + PEG_NS_PER_MS);
 
     CHECK_INT(c_n_letters(2), 1);
+    c_close();
+}
+
+TEST(what_comes_while_a_node_is_paused_comes_in_order_afterwards)
+{
+    bool is_in_order = true;
+
+    open_world(5, NULL, NULL);
+    bus_sim_pause(sim, nodes[1], 5 * PEG_NS_PER_S);
+    for (unsigned i = 0; i < 50; i++) {
+        const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
+
+        CHECK(c_send(0, buses[2]->self, &letter));
+        bus_sim_run_until(sim, bus_sim_now_ns(sim) + 10 * PEG_NS_PER_MS);
+    }
+    c_await_letters(2, 50);
+    for (unsigned i = 0; i < 50; i++)
+        is_in_order &= c_letters[2].first[i].attempt == i;
+
+    CHECK(is_in_order);
     c_close();
 }
 
