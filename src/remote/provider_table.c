@@ -179,6 +179,7 @@ void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1_
         peg_cancel_fire(call->cancel, frame->reason[0] ? frame->reason : NULL);
 }
 
+/* First what waits: a worker that is set free must not begin with it. */
 void remote__prov_cancel_all(peg_tool_provider *prov, const char *reason)
 {
     PEG__MAP_EACH(&prov->calls, entry)
@@ -187,7 +188,12 @@ void remote__prov_cancel_all(peg_tool_provider *prov, const char *reason)
 
         if (remote__prov_take_back(call))
             give_back(call, PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
-        else if (!call->is_done)
+    }
+    PEG__MAP_EACH(&prov->calls, entry)
+    {
+        const struct remote__prov_call *call = entry->value;
+
+        if (!call->is_done)
             peg_cancel_fire(call->cancel, reason);
     }
 }
