@@ -83,14 +83,22 @@ static bool copy(struct remote__ask *ask, peg_str *str)
 /* A hint when to try again: our gateway's, or as other servers of gRPC say it. */
 static int64_t retry_hint_ms(const struct grpc_metadata *trailers)
 {
-    peg_str text = grpc_metadata_get(trailers, "retry-after-ms");
+    peg_str text = grpc_metadata_get(trailers, "pegboard-retry-after-ms");
     long long ms;
 
     if (!text.len)
         text = grpc_metadata_get(trailers, "grpc-retry-pushback-ms");
     ms = text.len && text.len < 16 ? strtoll(text.ptr, NULL, 10) : 0;
-
     return ms > 0 ? ms : 0;
+}
+
+/* What our gateway says of a call that has no answer. */
+static bool copy_trailers(struct remote__ask *ask, const struct grpc_metadata *trailers)
+{
+    ask->retry_ms = retry_hint_ms(trailers);
+    ask->says_started = peg__str_is(grpc_metadata_get(trailers, "pegboard-started"), "true");
+    ask->call_id = grpc_metadata_get(trailers, "pegboard-call-id");
+    return copy(ask, &ask->call_id);
 }
 
 static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
@@ -101,8 +109,8 @@ static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
     ask->rpc = NULL;
     ask->status = *status;
     ask->was_sent = grpc_rpc_was_sent(rpc);
-    ask->retry_ms = retry_hint_ms(trailers);
-    if (!copy(ask, &ask->status.message) || !copy(ask, &ask->status.details))
+    if (!copy(ask, &ask->status.message) || !copy(ask, &ask->status.details) ||
+        !copy_trailers(ask, trailers))
         fail_nomem(ask);
     end(ask);
 }

@@ -223,11 +223,24 @@ static bool goes_again(struct calling *c, const struct remote__ask *ask)
     return remote__registry_renew(c->registry, ask->authorization);
 }
 
+/* A call that is attached to may go on when our time is over: the gateway says `timeout` then too,
+ * but names no call that ended. */
+static peg_status end_late_wait(struct calling *c, const struct remote__ask *ask, peg_error *reterr)
+{
+    peg_error why;
+
+    peg__fail(&why, PEG_ETIMEOUT, "E_TIMEOUT", "%.*s", PEG_ARG(ask->status.message));
+    c->result = peg_remote_result_free(c->result);
+    return remote__result_stopped(ask, &why, true, &c->result, reterr);
+}
+
 /* Everything was read and nothing is on its way. Without a result the attempt is made again, or
  * what is known of it becomes one. */
 static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
                               enum remote__came came, bool *ret_again, peg_error *reterr)
 {
+    peg_status status;
+
     c->was_sent |= ask->was_sent;
     *ret_again = false;
     if (c->result)
@@ -238,7 +251,11 @@ static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
         *ret_again = true;
         return PEG_OK;
     }
-    return remote__result_of_end(ask, c->was_sent, &c->result, reterr);
+    status = remote__result_of_end(ask, c->was_sent, &c->result, reterr);
+    if (!status && c->result->outcome == PEG_REMOTE_TIMEOUT && c->sending.has_identity &&
+        ask->call_id.len == 0)
+        status = end_late_wait(c, ask, reterr);
+    return status;
 }
 
 /* ---- attempts -------------------------------------------------------------------------------- */

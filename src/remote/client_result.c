@@ -177,6 +177,8 @@ peg_status remote__result_of(const struct remote__end *end, peg_remote_result **
     r->result.error = end->error;
     status = set(r, &r->result.error_name, end->name, reterr);
     if (!status)
+        status = set(r, &r->result.call_id, end->call_id, reterr);
+    if (!status)
         status = set(r, &r->result.error_message,
                      end->words.len ? end->words : peg__str(end->error.message), reterr);
     return give(r, status, ret_result);
@@ -221,7 +223,8 @@ peg_status remote__result_of_end(const struct remote__ask *ask, bool was_started
                                  peg_remote_result **ret_result, peg_error *reterr)
 {
     const bool may_run = was_started || ask->was_sent;
-    struct remote__end end = {.words = ask->status.message, .retry_ms = ask->retry_ms};
+    struct remote__end end = {
+        .words = ask->status.message, .retry_ms = ask->retry_ms, .call_id = ask->call_id};
     struct peg__arena arena = {0};
     enum wire_error error;
     peg_status status;
@@ -233,7 +236,7 @@ peg_status remote__result_of_end(const struct remote__ask *ask, bool was_started
     }
     error = wire_error_from_status(&ask->status, &arena, &end.name);
     end.outcome = outcome_of(error);
-    end.was_started = end.outcome == PEG_REMOTE_UNKNOWN;
+    end.was_started = end.outcome == PEG_REMOTE_UNKNOWN || ask->says_started;
     if (remote__ask_error(ask, &end.error) == PEG_OK)
         peg__fail(&end.error, PEG_EHOST, "E_GATEWAY", "the gateway at %s answers nothing",
                   ask->registry->address);

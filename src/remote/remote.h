@@ -117,7 +117,9 @@ struct remote__ask {
     peg_error error;
     struct grpc_status status;
     bool was_sent;
-    int64_t retry_ms; /* what the gateway hints at; 0: nothing */
+    int64_t retry_ms;  /* what the gateway hints at; 0: nothing */
+    peg_str call_id;   /* what it says of the call that it has ended; "": nothing */
+    bool says_started; /* and that it was started */
     struct peg__arena arena;
     struct remote__message *current; /* the waiting thread's */
 };
@@ -244,6 +246,7 @@ struct remote__end {
     peg_str words; /* all of them; empty: those of the error */
     bool was_started;
     int64_t retry_ms;
+    peg_str call_id;
 };
 peg_status remote__result_of(const struct remote__end *end, peg_remote_result **ret_result,
                              peg_error *reterr);

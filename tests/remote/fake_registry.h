@@ -118,7 +118,10 @@ static inline void fake_refuse(struct grpc_call *call, enum wire_error error, co
     struct grpc_status status;
 
     if (error == WIRE_OVERLOADED)
-        (void)grpc_call_add_trailer(call, peg__str("retry-after-ms"), peg__str("250"), NULL);
+        (void)grpc_call_add_trailer(call, peg__str("pegboard-retry-after-ms"), peg__str("250"),
+                                    NULL);
+    if (error == WIRE_OUTCOME_UNKNOWN)
+        (void)grpc_call_add_trailer(call, peg__str("pegboard-call-id"), peg__str("call-3"), NULL);
     wire_error_status(error, peg__str(words), grpc_call_arena(call), &status);
     grpc_call_finish(call, &status);
 }

@@ -128,6 +128,34 @@ TEST(what_the_gateway_says_of_a_call_is_its_outcome)
     world_close(&w);
 }
 
+TEST(a_call_that_ended_without_an_answer_has_the_id_that_the_gateway_told)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(call_tool(&w, "say:outcome_unknown"), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(w.result->call_id), "call-3");
+    world_close(&w);
+}
+
+TEST(a_named_call_that_outlasts_a_wait_has_an_unknown_outcome)
+{
+    peg_remote_request request = request_of("say:timeout");
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    request.idempotency_key = "k";
+
+    CHECK_STATUS(call(&w, NULL, &request), PEG_OK, w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
+    CHECK_INT(w.result->error.status, PEG_ETIMEOUT);
+    CHECK(w.result->was_started);
+    world_close(&w);
+}
+
 TEST(an_overloaded_gateway_hints_when_to_try_again)
 {
     struct world w;
@@ -501,7 +529,7 @@ TEST(output_is_told_before_the_result)
 
 TEST(a_stream_that_ends_badly_still_tells_the_id_of_its_call)
 {
-    const peg_remote_request request = request_of("say:outcome_unknown");
+    const peg_remote_request request = request_of("say:overloaded");
     struct world w;
 
     CHECK_STATUS(world_open(&w), PEG_OK, w.error);
@@ -509,7 +537,7 @@ TEST(a_stream_that_ends_badly_still_tells_the_id_of_its_call)
     CHECK_STATUS(peg_client_call_stream(w.client, NULL, &request, NULL, &w.result, &w.error),
                  PEG_OK, w.error);
 
-    CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_REFUSED);
     CHECK_STR(peg__str(w.result->call_id), "call-1");
     world_close(&w);
 }
