@@ -41,6 +41,12 @@ typedef struct peg_command_def {
     int64_t grace_ms;       /* between SIGTERM and SIGKILL; 0 means 2,000; at most 600,000 */
     size_t max_output;      /* bytes of standard output; 0 means 8 MiB; at most 256 MiB */
     bool answers_json;      /* output is one JSON value */
+    /* Output that is a JSON object or array, or any JSON if there is an output_schema, is answered
+     * as JSON, everything else as text. Not together with answers_json. */
+    bool detects_json;
+    /* Bytes of address space of each of its processes; 0: no limit; at least 1 MiB. A program that
+     * needs more finds none, and usually ends for that. Set by /bin/sh, which then becomes it. */
+    size_t max_memory;
 } peg_command_def;
 
 /* As peg_tool_new(); PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE) with `where` "/argv" and so on.

@@ -133,6 +133,11 @@ enum {
     PEG_LIMIT_COMMAND_DRAIN_MS = 200,
     /* How often a clock that cannot wake us is looked at. */
     PEG_LIMIT_COMMAND_STEP_MS = 10,
+    /* Address space of a command that has a limit: 1 TiB, more than anybody has. */
+    PEG_LIMIT_COMMAND_MEMORY_MIB = 1 << 20,
+
+    /* A manifest of commands: what a gateway takes of one toolset. */
+    PEG_LIMIT_MANIFEST_BYTES = 4 << 20,
 
     /* An artifact that is read whole: eight times what a result may have by default. */
     PEG_LIMIT_ARTIFACT_BYTES = 64 << 20,

@@ -30,6 +30,8 @@ struct command {
     size_t max_output;
     int64_t grace_ms;
     bool answers_json;
+    bool detects_json;
+    bool has_output_schema;
 };
 
 /* ---- failing ------------------------------------------------------------------------- */
@@ -188,6 +190,33 @@ static void reply_json(peg_call *call, const struct command *command, peg_str ou
     peg__call_fail_because(call, "E_COMMAND_JSON", &out);
 }
 
+/* A number or a word alone is more likely a text that looks like JSON. */
+static bool looks_like_json(const struct command *command, peg_str output)
+{
+    size_t i = 0;
+
+    while (i < output.len && is_space(output.ptr[i]))
+        i++;
+    return i < output.len &&
+           (command->has_output_schema || output.ptr[i] == '{' || output.ptr[i] == '[');
+}
+
+static void reply_detected(peg_call *call, const struct command *command, peg_str output)
+{
+    peg_json_doc *doc = NULL;
+    peg_status status = PEG_EPARSE;
+
+    if (looks_like_json(command, output))
+        status = peg_json_parse(output, NULL, &doc, NULL);
+    if (status == PEG_ENOMEM)
+        peg__call_out_of_memory(call);
+    else if (status)
+        peg_call_reply_bytes(call, output);
+    else
+        peg_call_reply_json(call, peg_json_root(doc));
+    peg_json_doc_free(doc);
+}
+
 static void answer(peg_call *call, const struct command *command,
                    const struct peg__process_result *result)
 {
@@ -199,6 +228,8 @@ static void answer(peg_call *call, const struct command *command,
             fail_exited(call, command, result);
         else if (command->answers_json)
             reply_json(call, command, output);
+        else if (command->detects_json)
+            reply_detected(call, command, output);
         else
             peg_call_reply_bytes(call, output);
         return;
@@ -293,6 +324,12 @@ static peg_status check_def(const peg_command_def *def, peg_error *reterr)
         return refuse(reterr, "/grace_ms", "it is between 0 and 600,000");
     if (def->max_output > PEG_LIMIT_TEXT_BYTES)
         return refuse(reterr, "/max_output", "it is at most 256 MiB (PEG_LIMIT_TEXT_BYTES)");
+    if (def->answers_json && def->detects_json)
+        return refuse(reterr, "/detects_json", "its output is JSON already; set one of them");
+    if (def->max_memory &&
+        (def->max_memory >> 20 < 1 || def->max_memory >> 20 > PEG_LIMIT_COMMAND_MEMORY_MIB))
+        return refuse(reterr, "/max_memory",
+                      "it is between 1 MiB and 1 TiB (PEG_LIMIT_COMMAND_MEMORY_MIB)");
     status = check_words(def->argv, "/argv", reterr);
     if (!status && def->env)
         status = check_env(def->env, reterr);
@@ -368,6 +405,9 @@ static struct command *copy_command(const peg_command_def *def)
     command->max_output = def->max_output ? def->max_output : PEG_LIMIT_COMMAND_OUTPUT;
     command->grace_ms = def->grace_ms ? def->grace_ms : PEG_LIMIT_COMMAND_GRACE_MS;
     command->answers_json = def->answers_json;
+    command->detects_json = def->detects_json;
+    command->has_output_schema = def->tool.output_schema;
+    command->program.max_memory = def->max_memory;
     command->program.argv = copy_words(&command->arena, def->argv, &n);
     command->program.env = copy_env(&command->arena, def->env);
     if (def->directory)

@@ -183,8 +183,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error;
 }
 
-static int start(const struct peg__program *program, const char *file, const struct pipes *pipes,
-                 pid_t *ret_pid)
+static int spawn(const char *file, const char *const *argv, const struct peg__program *program,
+                 const struct pipes *pipes, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -201,11 +201,45 @@ static int start(const struct peg__program *program, const char *file, const str
     if (!error)
         error = set_attributes(&attributes);
     if (!error)
-        error = posix_spawn(ret_pid, file, &actions, &attributes, peg__unconst(program->argv),
+        error = posix_spawn(ret_pid, file, &actions, &attributes, peg__unconst(argv),
                             peg__unconst(program->env));
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
+}
+
+/* posix_spawn() knows no limits, and ours are not the child's. A shell sets them and becomes the
+ * program; it reads nothing of the command line but its number. */
+static int spawn_limited(const struct peg__program *program, const char *file,
+                         const struct pipes *pipes, pid_t *ret_pid)
+{
+    char kib[32];
+    size_t n = 0;
+    const char **argv;
+    int error;
+
+    while (program->argv[n])
+        n++;
+    argv = peg__alloc_zero(n + 5, sizeof(*argv));
+    if (!argv)
+        return ENOMEM;
+    snprintf(kib, sizeof(kib), "%zu", program->max_memory >> 10);
+    argv[0] = "sh";
+    argv[1] = "-c";
+    argv[2] = "ulimit -v \"$0\" && exec \"$@\"";
+    argv[3] = kib;
+    memcpy(argv + 4, program->argv, n * sizeof(*argv));
+    argv[4] = file;
+    error = spawn("/bin/sh", argv, program, pipes, ret_pid);
+    peg__free(argv);
+    return error;
+}
+
+static int start(const struct peg__program *program, const char *file, const struct pipes *pipes,
+                 pid_t *ret_pid)
+{
+    return program->max_memory ? spawn_limited(program, file, pipes, ret_pid)
+                               : spawn(file, program->argv, program, pipes, ret_pid);
 }
 
 static int take_end(int *end)

@@ -15,6 +15,7 @@ struct peg__program {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in the PATH of env */
     const char *const *env;  /* NULL-terminated */
     const char *directory;   /* to run in; NULL: the host's */
+    size_t max_memory;       /* bytes of address space; 0: no limit */
 };
 
 /* The host's ends of the pipes do not block. -1: closed. */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEGBOARD_MANIFEST_H
+#define PEGBOARD_MANIFEST_H
+
+/*
+ * A toolset of commands, described in YAML (or JSON): what `pegboard provide` reads.
+ *
+ *   toolset: files                    [A-Za-z0-9_.:/-]{1,256}
+ *   description: Looks at files
+ *   version: 1.0.0                    optional, as are the two above and below it but the name
+ *   tags: [local]
+ *   tools:
+ *     - name: count_lines
+ *       description: Counts the lines of a file.
+ *       input_schema:                 JSON Schema; without it the tool takes no arguments
+ *         type: object
+ *         properties: {path: {type: string}}
+ *         required: [path]
+ *       command: [python3, count.py]  words, no shell; the arguments are JSON on standard input
+ *
+ * and, of each tool, where it is wanted:
+ *
+ *       output_schema: {type: integer}
+ *       shell: true                   command is one text for /bin/sh -c
+ *       output: auto                  or json, text: what standard output is. auto: JSON if it is
+ * an object or an array (with output_schema: any JSON), else text timeout: 10s                  as
+ * Go writes durations, or a number of milliseconds grace: 2s                     between SIGTERM
+ * and SIGKILL max_memory: 256MiB            of address space, of each process max_output: 1MiB of
+ * standard output env: [HOME, LANG=C]           variables of the host to pass on, or new ones; PATH
+ * always is directory: data               to run in, from the folder of the manifest [that folder]
+ *       idempotent: true              may be run again if it is not known whether it ran
+ *       tags: [text]
+ *
+ * Whatever else stands there is refused, with its place and the key that was meant.
+ */
+
+#include <pegboard/registry.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Owned. */
+typedef struct peg_manifest peg_manifest;
+
+/* folder: where the manifest lies, which its commands run in; NULL: the host's working directory.
+ * PEG_EPARSE (E_MANIFEST, and the codes of peg_yaml_parse()) with line, column and `where`,
+ * PEG_ELIMIT, PEG_ENOMEM. Whether programs exist is found out when they are called. */
+PEG_API PEG_MUST_USE peg_status peg_manifest_parse(peg_str text, const char *folder,
+                                                   peg_manifest **ret_manifest, peg_error *reterr);
+/* The same from a file, whose folder it is. PEG_EIO (E_MANIFEST_FILE) too. */
+PEG_API PEG_MUST_USE peg_status peg_manifest_read(const char *path, peg_manifest **ret_manifest,
+                                                  peg_error *reterr);
+PEG_API peg_manifest *peg_manifest_free(peg_manifest *manifest);
+
+/* ---- what it says: borrowed from the manifest ----------------------------------------------- */
+
+PEG_API const char *peg_manifest_toolset(const peg_manifest *manifest);
+PEG_API const char *peg_manifest_description(const peg_manifest *manifest); /* "" if none */
+PEG_API const char *peg_manifest_version(const peg_manifest *manifest);     /* "" if none */
+PEG_API const char *const *peg_manifest_tags(const peg_manifest *manifest); /* NULL-terminated */
+PEG_API peg_registry *peg_manifest_registry(const peg_manifest *manifest);  /* its tools */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
