@@ -216,8 +216,7 @@ TEST(manifest_says_which_key_was_meant_and_where)
 {
     check_refused("toolset: t\nversoin: 1.0.0\ntools: []\n", "/versoin", 2, 10,
                   "did you mean 'version'");
-    check_refused(HEAD "  comand: [x]\n  command: [y]\n", "/tools/0/comand", 5, 11,
-                  "did you mean 'command'");
+    check_refused(HEAD "  comand: [x]\n", "/tools/0/comand", 5, 11, "did you mean 'command'");
     check_refused(HEAD "  command: [y]\n  timeout_ms: 3\n", "/tools/0/timeout_ms", 6, 15,
                   "timeout");
 }
