@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* An agent whose tools live elsewhere. Here gateway and provider are in the same program. */
+
+#include <pegboard/client.h>
+#include <pegboard/gateway.h>
+#include <pegboard/pegboard.h>
+#include <pegboard/provider.h>
+#include <stdio.h>
+
+static void forecast(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args, (void)user;
+    peg_call_reply(call, peg_cstr("rain until Friday"));
+}
+
+static void trace(const peg_event *event, void *user)
+{
+    const peg_tool_call_event *call = &event->u.tool_call;
+    peg_str answer;
+    (void)user;
+    if (event->kind == PEG_EVENT_TOOL_CALL && call->is_complete &&
+        !peg_record_answer(call->record, &answer, NULL))
+        printf("%.*s: %.*s\n", (int)call->tool.len, call->tool.ptr, (int)answer.len, answer.ptr);
+}
+
+int main(void)
+{
+    const char model[] = "- {calls: [{name: forecast, args: {}}]}\n- {text: Take an umbrella.}\n";
+    const peg_tool_def def = {"forecast", "Tells the weather.", NULL, .run = forecast};
+    peg_runner_config config = {.loop.engine = peg_script_engine, .on_event = trace};
+    peg_provider_options offer = {.toolset = "weather"};
+    peg_client_options at = {.timeout_ms = 5000};
+    peg_registry *theirs = NULL, *ours = NULL;
+    peg_tool_provider *provider = NULL;
+    peg_gateway *gateway = NULL;
+    peg_client *client = NULL;
+    peg_script *script = NULL;
+    peg_runner *runner = NULL;
+    peg_tool *tool = NULL;
+    peg_turn *turn = NULL;
+    peg_error e;
+
+    if (peg_gateway_new(NULL, &gateway, &e) || peg_gateway_listen(gateway, "127.0.0.1:0", &e) ||
+        peg_tool_new(&def, &tool, &e) || peg_registry_new(&tool, 1, &theirs, &e) ||
+        (offer.address = at.address = peg_gateway_address(gateway), false) ||
+        peg_provider_new(theirs, &offer, &provider, &e) || peg_provider_start(provider, &e) ||
+        peg_client_new(&at, &client, &e) || peg_script_new(peg_cstr(model), &script, &e) ||
+        peg_turn_new(&turn, &e) || peg_turn_set_system(turn, peg_cstr("Be brief."), &e))
+        return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
+    while (peg_client_import(client, NULL, "weather", NULL, &ours, &e) == PEG_ENOTFOUND)
+        continue; /* the provider is on its way */
+    config.registry = ours, config.loop.user = script;
+    if (!ours || peg_runner_new(&config, &runner, &e) ||
+        peg_runner_run(runner, NULL, turn, NULL, &e))
+        return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
+    peg_turn_free(turn), peg_runner_unref(runner), peg_script_unref(script);
+    peg_registry_unref(ours), peg_client_unref(client), peg_provider_free(provider);
+    return peg_registry_unref(theirs), peg_tool_unref(tool), peg_gateway_free(gateway), 0;
+}
