@@ -189,9 +189,11 @@ static void on_start(struct grpc_call *call, void *user)
     const peg_str header = grpc_metadata_get(grpc_call_metadata(call), "authorization");
     const peg_str certificate = grpc_call_peer_name(call);
 
-    if (is_open(call))
+    if (is_open(call)) {
         know_as(call, &anyone);
-    else if (auth->tokens && header.len)
+        return;
+    }
+    if (auth->tokens && header.len)
         check_token(auth, call, header);
     else if (auth->has_certificates && certificate.len)
         know_by_name(call, "cert:", certificate, GW_FROM_CERTIFICATE);

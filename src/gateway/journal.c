@@ -333,13 +333,24 @@ static bool add_line(struct gw_journal *journal, const struct gw_line *line)
     return true;
 }
 
+static struct gw_line_head head_of(const struct gw_journal *journal, peg_log_level level,
+                                   const char *event)
+{
+    return (struct gw_line_head){
+        .is_json = journal->is_json,
+        .now_ms = peg_clock_now_ms(journal->clock),
+        .level = level,
+        .event = event,
+    };
+}
+
 static bool add_count(struct gw_journal *journal, const char *event, const char *key, uint64_t n)
 {
+    const struct gw_line_head head = head_of(journal, PEG_LOG_WARN, event);
     const struct gw_field field = gw_field_number(key, (int64_t)n);
     struct gw_line line;
 
-    gw_line_make(&line, journal->is_json, peg_clock_now_ms(journal->clock), PEG_LOG_WARN, event,
-                 &field, 1);
+    gw_line_make(&line, &head, &field, 1);
     return add_line(journal, &line);
 }
 
@@ -388,6 +399,7 @@ bool gw_journal_wants(const struct gw_journal *journal, peg_log_level level)
 void gw_journal_tell(struct gw_journal *journal, peg_log_level level, enum gw_event event,
                      const struct gw_field *fields, size_t n_fields)
 {
+    struct gw_line_head head;
     struct gw_line line;
     bool is_told;
 
@@ -398,8 +410,8 @@ void gw_journal_tell(struct gw_journal *journal, peg_log_level level, enum gw_ev
     pthread_mutex_unlock(&journal->lock);
     if (!is_told)
         return;
-    gw_line_make(&line, journal->is_json, peg_clock_now_ms(journal->clock), level,
-                 gw_event_name(event), fields, n_fields);
+    head = head_of(journal, level, gw_event_name(event));
+    gw_line_make(&line, &head, fields, n_fields);
     pthread_mutex_lock(&journal->lock);
     tell_suppressed(journal, event);
     add_or_drop(journal, &line);

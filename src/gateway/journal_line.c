@@ -139,22 +139,22 @@ static void put_field(struct writer *w, const struct gw_field *field, bool is_js
         w->len = before;
 }
 
-void gw_line_make(struct gw_line *ret_line, bool is_json, int64_t now_ms, peg_log_level level,
-                  const char *event, const struct gw_field *fields, size_t n_fields)
+void gw_line_make(struct gw_line *ret_line, const struct gw_line_head *head,
+                  const struct gw_field *fields, size_t n_fields)
 {
     struct writer w = {.to = ret_line->bytes, .max = sizeof(ret_line->bytes) - END_BYTES};
     char time[WIRE_TIME_TEXT];
-    char head[128];
+    char text[128];
 
-    wire_time_print_ms(now_ms, time);
-    snprintf(head, sizeof(head),
-             is_json ? "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
-                     : "time=%s level=%s event=%s",
-             time, peg_log_level_name(level), event);
-    puts_to(&w, head);
+    wire_time_print_ms(head->now_ms, time);
+    snprintf(text, sizeof(text),
+             head->is_json ? "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
+                           : "time=%s level=%s event=%s",
+             time, peg_log_level_name(head->level), head->event);
+    puts_to(&w, text);
     for (size_t i = 0; i < n_fields && i < GW_JOURNAL_FIELDS; i++)
-        put_field(&w, &fields[i], is_json);
+        put_field(&w, &fields[i], head->is_json);
     w.max += END_BYTES;
-    puts_to(&w, is_json ? "}\n" : "\n");
+    puts_to(&w, head->is_json ? "}\n" : "\n");
     ret_line->len = w.len;
 }

@@ -15,9 +15,15 @@ struct gw_line {
 
 const char *gw_event_name(enum gw_event event);
 
+struct gw_line_head {
+    bool is_json;
+    int64_t now_ms;
+    peg_log_level level;
+    const char *event;
+};
 /* Ends with a line feed, the only one in it; always UTF-8. Values are cut, and fields that have no
  * room are left out whole. */
-void gw_line_make(struct gw_line *ret_line, bool is_json, int64_t now_ms, peg_log_level level,
-                  const char *event, const struct gw_field *fields, size_t n_fields);
+void gw_line_make(struct gw_line *ret_line, const struct gw_line_head *head,
+                  const struct gw_field *fields, size_t n_fields);
 
 #endif

@@ -141,7 +141,7 @@ struct gw_tokens *gw_tokens_free(struct gw_tokens *tokens)
 
 peg_status gw_tokens_reload(struct gw_tokens *tokens, peg_error *reterr)
 {
-    struct gw_token_table *table;
+    struct gw_token_table *table = NULL;
     struct gw_token_table *old;
     const peg_status status = load(tokens->path, &table, reterr);
 

@@ -17,7 +17,7 @@ void wire_printable(peg_str text, char ret_text[WIRE_PRINTABLE])
     for (size_t i = 0; i < n; i++) {
         const char c = text.ptr[i];
 
-        ret_text[i] = c > ' ' && c < 0x7f && c != '"' && c != '\\' ? c : '?';
+        ret_text[i] = (char)(c > ' ' && c < 0x7f && c != '"' && c != '\\' ? c : '?');
     }
     memcpy(ret_text + n, text.len > n ? "..." : "", text.len > n ? 4 : 1);
 }

@@ -163,7 +163,8 @@ bool wire_time_parse(peg_str text, int64_t *ret_unix_ms)
         return false;
     if (hour > 23 || minute > 59 || second > 60)
         return false;
-    s = (int64_t)day_of_date(date) * S_PER_DAY + hour * 3600 + minute * 60 + second - offset_s;
+    s = (int64_t)day_of_date(date) * S_PER_DAY - offset_s;
+    s += (int64_t)hour * 3600 + (int64_t)minute * 60 + second;
     *ret_unix_ms = s * MS_PER_S + ms;
     return true;
 }

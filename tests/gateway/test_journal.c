@@ -17,7 +17,9 @@ static const int64_t then_ms = INT64_C(1771752600125);
 
 static peg_str line_of(struct gw_line *line, bool is_json, const struct gw_field *fields, size_t n)
 {
-    gw_line_make(line, is_json, then_ms, PEG_LOG_INFO, "health", fields, n);
+    const struct gw_line_head head = {is_json, then_ms, PEG_LOG_INFO, "health"};
+
+    gw_line_make(line, &head, fields, n);
     return peg__strn(line->bytes, line->len);
 }
 

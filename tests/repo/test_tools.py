@@ -70,6 +70,15 @@ def test_layers_refuse_the_forbidden_pairs():
     expect_refused("src/tools/a.c", '"engine/engine.h"', "tools/ may not include engine/")
 
 
+def test_layers_keep_generated_headers_where_protobuf_is():
+    assert not check({
+        "src/wire/a.c": '#include "goapb/goa.pb-c.h"\n',
+        "src/gateway/a.c": '#include "pegboard/v1/registry.grpc.h"\n',
+    })
+    expect_refused("src/core/a.c", '"pegboard/v1/registry.pb-c.h"', "is generated")
+    expect_refused("src/bus/a.c", '"goapb/goa.pb-c.h"', "reserved for grpc/")
+
+
 def test_layers_refuse_hidden_headers_of_others():
     expect_refused("src/schema/a.c", '"json/internal.h"', "hidden")
     expect_refused("src/schema/a.c", '"json/parse_internal.h"', "hidden")
