@@ -8,8 +8,9 @@
 #include "cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_call,   &cli_definitions, &cli_get,  &cli_list,       &cli_provide,  &cli_search,
-    &cli_status, &cli_token,       &cli_turn, &cli_unregister, &cli_validate, &cli_watch,
+    &cli_call,       &cli_definitions, &cli_get,    &cli_list,  &cli_provide,
+    &cli_search,     &cli_serve,       &cli_status, &cli_token, &cli_turn,
+    &cli_unregister, &cli_validate,    &cli_watch,
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
