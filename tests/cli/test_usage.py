@@ -19,7 +19,8 @@ def read(*path):
         return file.read()
 
 
-COMMANDS = ("definitions", "turn show", "turn convert", "turn validate", "validate")
+COMMANDS = ("call", "definitions", "get", "list", "provide", "search", "serve", "status", "token new",
+            "turn show", "turn convert", "turn validate", "unregister", "validate", "watch")
 
 
 def options_of_help(w, command):
@@ -60,6 +61,35 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["turn"], "one of its commands is needed: show, convert or validate"),
         (["turn", "frobnicate"], "there is no command 'turn frobnicate'"),
         (["turn", "--frob"], "there is no option --frob"),
+        (["token"], "one of its commands is needed: new"),
+        (["token", "frobnicate"], "there is no command 'token frobnicate'"),
+        (["token", "new", "ci"], "--token-file is needed"),
+        (["token", "new", "--token-file", "f"], "a name for whoever gets the token is needed"),
+        (["serve", "x"], "'x' is one too many"),
+        (["serve", "--ping-interval", "10"], "--ping-interval is '10', but should be a time"),
+        (["serve", "--drain-time", "-1s"], "--drain-time is '-1s', but should be a time"),
+        (["serve", "--store", "paper"], "--store is 'paper', but should be sqlite or memory"),
+        (["serve", "--threads", "0"], "--threads is '0', but should be a number"),
+        (["serve", "--log-level", "loud"], "--log-level is 'loud', but should be info"),
+        (["list", "x"], "'x' is one too many"),
+        (["provide"], "one file is needed"),
+        (["provide", "a", "b"], "one file is needed"),
+        (["provide", "--concurrency", "0", "a"], "--concurrency is '0', but should be a number"),
+        (["provide", "--drain-time", "2h", "a"], "--drain-time is '2h', but should be a time"),
+        (["list", "--color", "red"], "--color is 'red', but should be auto,"),
+        (["list", "--tls-cert", "c.pem"], "--tls-cert and --tls-key are needed together"),
+        (["get"], "the name of a toolset is needed"),
+        (["get", "a", "b", "c"], "'c' is one too many"),
+        (["search"], "something to search for is needed"),
+        (["search", "--limit", "0", "x"], "--limit is '0', but should be a number"),
+        (["call", "a"], "the names of a toolset and a tool are needed"),
+        (["call", "a", "b", "x=1", "--json", "{}"], "--json or as key=value, not both"),
+        (["call", "a", "b", "--timeout", "soon"], "--timeout is 'soon', but should be a time"),
+        (["call", "a", "b", "--meta", "x"], "--meta is 'x', but should be KEY=VALUE"),
+        (["watch", "x"], "'x' is one too many"),
+        (["status", "x"], "'x' is one too many"),
+        (["status", "--interval", "1us"], "--interval is '1us', but should be a time"),
+        (["unregister"], "the name of a toolset is needed"),
         (["validate"], "a schema and at least one file are needed"),
         (["validate", "a"], "a schema and at least one file are needed"),
         (["validate", "--frob", "a", "b"], "there is no option --frob"),
@@ -146,8 +176,9 @@ def bash_completes_commands_options_and_values(w):
     check(complete("pegboard", "turn", "") == ["show", "convert", "validate", "--help"], "a part")
     check(complete("pegboard", "turn", "convert", "--to", "y") == ["yaml"], "a value of a part")
     check(complete("pegboard", "turn", "show", "sch") == ["schema.json"], "a file of a part")
-    check(complete("pegboard", "help", "") == ["definitions", "turn", "validate"],
-          "a command to explain")
+    check(complete("pegboard", "help", "t") == ["token", "turn"], "a command to explain")
+    check(complete("pegboard", "serve", "--store", "m") == ["memory"], "a kind of store")
+    check(complete("pegboard", "token", "new", "--tok") == ["--token-file"], "an option of a part")
 
 
 @scenario

@@ -102,6 +102,196 @@ _pegboard_turn() {
     esac
 }
 
+# The value of the option at COMP_WORDS[i], into `value`; i moves to its last word. Readline splits
+# at = and at the colons of an address.
+_pegboard_take_value() {
+    [[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
+    value=${COMP_WORDS[++i]}
+    while [[ ${COMP_WORDS[i + 1]} == : ]]; do
+        value+=:${COMP_WORDS[i + 2]}
+        ((i += 2))
+    done
+}
+
+# Names from the gateway that the words so far lead to, quickly and silently.
+_pegboard_names() {
+    local -a where=()
+    local i word value
+
+    for ((i = 2; i < COMP_CWORD - 1; i++)); do
+        word=${COMP_WORDS[i]}
+        case $word in
+        --registry | --token | --tls-ca | --tls-cert | --tls-key)
+            _pegboard_take_value
+            where+=("$word" "$value") ;;
+        --tls) where+=("$word") ;;
+        esac
+    done
+    timeout 1 "${COMP_WORDS[0]}" "$@" --names "${where[@]}" 2>/dev/null
+}
+
+# The operands before the cursor, options and their values left out.
+_pegboard_operands() {
+    local i word value
+
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        case $word in
+        --json)
+            [[ ${COMP_WORDS[1]} == call ]] && _pegboard_take_value ;;
+        --timeout | --idempotency-key | --meta | --registry | --token | --tls-ca | --tls-cert | \
+            --tls-key | --color)
+            _pegboard_take_value ;;
+        -*) ;;
+        *) printf '%s\n' "$word" ;;
+        esac
+    done
+}
+
+# A toolset, then one of its tools.
+_pegboard_tool() {
+    local -a before
+
+    mapfile -t before < <(_pegboard_operands)
+    case ${#before[@]} in
+    0) _pegboard_words "$(_pegboard_names list)" "$1" ;;
+    1) _pegboard_words "$(_pegboard_names get "${before[0]}")" "$1" ;;
+    esac
+}
+
+_pegboard_remote_value() {
+    case $2 in
+    --color) _pegboard_words 'auto always never' "$1" ;;
+    --token | --tls-ca | --tls-cert | --tls-key) _pegboard_files "$1" ;;
+    --registry | --tag | --limit | --interval | --timeout | --idempotency-key | --meta) ;;
+    *) return 1 ;;
+    esac
+}
+
+_pegboard_call() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $2 == --json ]]; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--json --stream --envelope --raw --timeout --idempotency-key --meta
+            --registry --token --tls --tls-ca --tls-cert --tls-key --color --help' "$1"
+    else
+        _pegboard_tool "$1"
+    fi
+}
+
+_pegboard_get() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--json --names --registry --token --tls --tls-ca --tls-cert --tls-key
+            --color --help' "$1"
+    else
+        _pegboard_tool "$1"
+    fi
+}
+
+_pegboard_list() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--tag --names --json --registry --token --tls --tls-ca --tls-cert --tls-key
+            --color --help' "$1"
+    else
+        return
+    fi
+}
+
+_pegboard_provide() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $2 == --concurrency || $2 == --queue || $2 == --drain-time ]]; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--concurrency --queue --drain-time --check --quiet --registry --token --tls
+            --tls-ca --tls-cert --tls-key --help' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
+_pegboard_search() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--limit --tag --json --registry --token --tls --tls-ca --tls-cert --tls-key
+            --color --help' "$1"
+    else
+        return
+    fi
+}
+
+_pegboard_serve() {
+    case $2 in
+    --store) _pegboard_words 'sqlite memory' "$1" ;;
+    --log-level) _pegboard_words 'info warn error' "$1" ;;
+    --token-file | --tls-cert | --tls-key | --tls-client-ca | --log-file | --data-dir)
+        _pegboard_files "$1" ;;
+    --addr | --name | --ping-interval | --missed-ping-threshold | --result-mapping-ttl | \
+        --drain-time | --threads | --admin-addr | --redis) ;;
+    *)
+        _pegboard_words '--addr --name --store --data-dir --ping-interval --missed-ping-threshold
+            --result-mapping-ttl --drain-time --threads --token-file --tls-cert
+            --tls-key --tls-client-ca --insecure --admin-addr --redis --log-file
+            --log-level --help' "$1"
+        ;;
+    esac
+}
+
+_pegboard_status() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--once --interval --json --registry --token --tls --tls-ca --tls-cert
+            --tls-key --color --help' "$1"
+    else
+        return
+    fi
+}
+
+_pegboard_token_new() {
+    if [[ $2 == --token-file ]]; then
+        _pegboard_files "$1"
+    else
+        _pegboard_words '--token-file --help' "$1"
+    fi
+}
+
+_pegboard_token() {
+    if ((COMP_CWORD == 2)); then
+        _pegboard_words 'new --help' "$1"
+    elif [[ ${COMP_WORDS[2]} == new ]]; then
+        _pegboard_token_new "$1" "$2"
+    fi
+}
+
+_pegboard_unregister() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--registry --token --tls --tls-ca --tls-cert --tls-key --help' "$1"
+    else
+        _pegboard_words "$(_pegboard_names list)" "$1"
+    fi
+}
+
+_pegboard_watch() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--changes --tag --json --registry --token --tls --tls-ca --tls-cert
+            --tls-key --color --help' "$1"
+    else
+        return
+    fi
+}
+
 _pegboard() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
@@ -113,14 +303,27 @@ _pegboard() {
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if ((COMP_CWORD == 1)); then
-        _pegboard_words 'definitions turn validate help --help --version' "$cur"
+        _pegboard_words 'call definitions get list provide search serve status token turn unregister validate
+            watch help --help --version' "$cur"
         return
     fi
     case ${COMP_WORDS[1]} in
+    call) _pegboard_call "$cur" "$prev" ;;
     definitions) _pegboard_definitions "$cur" "$prev" ;;
+    get) _pegboard_get "$cur" "$prev" ;;
+    list) _pegboard_list "$cur" "$prev" ;;
+    provide) _pegboard_provide "$cur" "$prev" ;;
+    search) _pegboard_search "$cur" "$prev" ;;
+    serve) _pegboard_serve "$cur" "$prev" ;;
+    status) _pegboard_status "$cur" "$prev" ;;
+    token) _pegboard_token "$cur" "$prev" ;;
     turn) _pegboard_turn "$cur" "$prev" ;;
+    unregister) _pegboard_unregister "$cur" "$prev" ;;
     validate) _pegboard_validate "$cur" "$prev" ;;
-    help) _pegboard_words 'definitions turn validate' "$cur" ;;
+    watch) _pegboard_watch "$cur" "$prev" ;;
+    help)
+        _pegboard_words 'call definitions get list provide search serve status token turn unregister validate
+            watch' "$cur" ;;
     esac
 }
 
