@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: `pegboard provide` offers commands through a real gateway, says where a manifest is wrong,
+comes back when the gateway does, and loses no call when it is stopped."""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+
+from scenario import check, main, scenario
+
+WAIT_S = 60
+
+MANIFEST = """\
+toolset: local
+description: Tools of a test
+version: 1.0.0
+tools:
+  - name: echo
+    description: Says what it was told.
+    input_schema: {type: object, properties: {text: {type: string}}, required: [text]}
+    command: [cat]
+  - name: hold
+    description: Goes on when it is let.
+    command: [./hold]
+    timeout: 60s
+  - name: fail
+    description: Fails.
+    shell: true
+    command: echo broken >&2; exit 3
+"""
+
+# Says that it has begun, and waits until somebody writes into the other pipe.
+HOLD = "#!/bin/sh\necho > begun\nread x < go\necho held\n"
+
+
+class Process:
+    """A command whose lines are read while it runs."""
+
+    def __init__(self, w, *arguments):
+        self.lines = []
+        self.arrived = queue.Queue()
+        self.process = subprocess.Popen(
+            [w.executable, *arguments], cwd=w.directory, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+            self.arrived.put(line)
+
+    def awaits(self, words):
+        while True:
+            line = self.arrived.get(timeout=WAIT_S)
+            if words in line:
+                return line
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def ends(self, status):
+        found = self.process.wait(timeout=WAIT_S)
+        self.reader.join(timeout=WAIT_S)
+        check(found == status, f"expected exit status {status}, not {found}:", *self.lines)
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        self.reader.join(timeout=WAIT_S)
+        self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def processes():
+    started = []
+
+    def start(*arguments):
+        started.append(Process(*arguments))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for one in started:
+            one.kill()
+
+
+def serve(start, w, *more):
+    gateway = start(w, "serve", "--addr", f"unix:{w.path('s')}", "--data-dir", w.path("data"), *more)
+    gateway.awaits("the gateway listens")
+    return gateway
+
+
+def provide(start, w, *more):
+    provider = start(w, "provide", "tools.yaml", "--registry", f"unix:{w.path('s')}", *more)
+    provider.awaits("event=attached")
+    return provider
+
+
+def call(w, *arguments):
+    return w.pegboard("call", "--registry", f"unix:{w.path('s')}", "local", *arguments)
+
+
+def prepare(w):
+    w.write("tools.yaml", MANIFEST)
+    w.write("hold", HOLD)
+    os.chmod(w.path("hold"), 0o755)
+    os.mkfifo(w.path("begun"))
+    os.mkfifo(w.path("go"))
+
+
+def begin_hold(w):
+    """A call of `hold` whose command has begun."""
+    caller = subprocess.Popen(
+        [w.executable, "call", "--registry", f"unix:{w.path('s')}", "local", "hold"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with open(w.path("begun"), encoding="utf-8") as begun:
+        begun.read()
+    return caller
+
+
+def let_go(w):
+    with open(w.path("go"), "w", encoding="utf-8") as go:
+        go.write("\n")
+
+
+@scenario
+def a_manifest_is_checked_without_a_gateway(w):
+    prepare(w)
+    w.pegboard("provide", "--check", "tools.yaml").exits(0).says(
+        "toolset local 1.0.0: 3 tools\n  echo  Says what it was told.\n"
+        "  hold  Goes on when it is let.\n  fail  Fails.\n").is_silent()
+
+
+@scenario
+def a_mistake_in_a_manifest_is_told_with_its_place(w):
+    w.write("tools.yaml", MANIFEST.replace("command: [cat]", "comand: [cat]"))
+    w.pegboard("provide", "tools.yaml").exits(2).complains(
+        "tools.yaml:8:13: ", "'comand'", "did you mean 'command'?")
+    w.pegboard("provide", "nowhere.yaml").exits(2).complains("'nowhere.yaml' cannot be read")
+    w.write("tools.yaml", "toolset: [\n")
+    w.pegboard("provide", "tools.yaml").exits(2).complains("tools.yaml:2:1: ")
+
+
+@scenario
+def commands_answer_calls_through_the_gateway_and_nothing_of_them_is_logged(w):
+    prepare(w)
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        call(w, "echo", "text=secret words").exits(0).says('{"text":"secret words"}\n')
+        call(w, "echo", "text:=1").exits(1).complains("validation_error")
+        call(w, "fail").exits(1).complains("broken", "E_COMMAND_EXIT")
+        provider.awaits("code=E_COMMAND_EXIT")
+        provider.signal(signal.SIGTERM)
+        provider.ends(0)
+        check(not any("secret" in line for line in provider.lines), *provider.lines)
+
+
+@scenario
+def stopping_finishes_what_runs(w):
+    prepare(w)
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        caller = begin_hold(w)
+        provider.signal(signal.SIGTERM)
+        provider.awaits("event=drains")
+        call(w, "echo", "text=x").exits(5)
+        let_go(w)
+        out, _ = caller.communicate(timeout=WAIT_S)
+        check(caller.returncode == 0 and out == '"held\\n"\n', caller.returncode, out)
+        provider.ends(0)
+
+
+@scenario
+def stopping_twice_ends_what_runs(w):
+    prepare(w)
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        caller = begin_hold(w)
+        provider.signal(signal.SIGTERM)
+        provider.awaits("event=drains")
+        provider.signal(signal.SIGTERM)
+        _, err = caller.communicate(timeout=WAIT_S)
+        check(caller.returncode == 1 and "E_TOOL_CANCELED" in err, caller.returncode, err)
+        provider.ends(0)
+
+
+@scenario
+def a_provider_that_is_killed_leaves_an_outcome_that_is_not_known(w):
+    prepare(w)
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        caller = begin_hold(w)
+        provider.signal(signal.SIGKILL)
+        _, err = caller.communicate(timeout=WAIT_S)
+        check(caller.returncode == 4, caller.returncode, err)
+        let_go(w)
+
+
+@scenario
+def a_provider_comes_back_when_its_gateway_does(w):
+    prepare(w)
+    with processes() as start:
+        gateway = serve(start, w)
+        provider = provide(start, w)
+        call(w, "echo", "text=before").exits(0)
+        gateway.kill()
+        provider.awaits("event=lost")
+        serve(start, w)
+        provider.awaits("event=attached")
+        call(w, "echo", "text=after").exits(0).says('{"text":"after"}\n')
+        provider.signal(signal.SIGINT)
+        provider.ends(0)
+
+
+@scenario
+def a_provider_without_the_right_token_is_refused(w):
+    prepare(w)
+    with processes() as start:
+        w.pegboard("token", "new", "alice", "--token-file", "tokens").exits(0)
+        serve(start, w, "--token-file", "tokens")
+        w.write("wrong", "peg_wrong\n")
+        w.pegboard("provide", "tools.yaml", "--registry", f"unix:{w.path('s')}", "--token",
+                   "wrong").exits(3).complains("E_PROVIDER_REFUSED", "unauthenticated")
+
+
+if __name__ == "__main__":
+    main()
