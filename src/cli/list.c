@@ -19,8 +19,8 @@ static const struct cli_option option_table[] = {
 };
 
 static const struct cli_column columns[] = {
-    {"TOOLSET", false, true},     {"VERSION", false, true},   {"HEALTH", false, false},
-    {"TOOLS", true, false},       {"PROVIDERS", true, false}, {"TAGS", false, true},
+    {"TOOLSET", false, true},     {"VERSION", false, true}, {"HEALTH", false, false},
+    {"TOOLS", true, false},       {"PROV", true, false},    {"TAGS", false, true},
     {"DESCRIPTION", false, true},
 };
 
@@ -125,7 +125,6 @@ const struct cli_command cli_list = {
              "examples:\n"
              "  pegboard list\n"
              "  pegboard list --tag weather --registry tools.example:9090\n"
-             "  pegboard list --json | jq -r '.toolsets[] | select(.health.state != "
-             "\"healthy\").name'",
+             "  pegboard list --json | jq -r '.toolsets[] | [.name, .health.state] | @tsv'",
     .run = run,
 };

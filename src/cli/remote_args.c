@@ -97,6 +97,7 @@ bool remote_read(struct remote_args *remote, struct cli_args *args, const char *
                  size_t *n_operands, int *ret_exit)
 {
     const size_t max = *n_operands;
+    const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
 
     *n_operands = 0;
@@ -105,15 +106,13 @@ bool remote_read(struct remote_args *remote, struct cli_args *args, const char *
             *ret_exit = args->exit;
             return false;
         }
-        if (id != CLI_OPERAND)
-            continue;
-        if (*n_operands == max) {
-            *ret_exit = cli_bad_use(args->command, "'%s' is one too many", args->value);
-            return false;
-        }
-        ret_operands[(*n_operands)++] = args->value;
+        if (id == CLI_OPERAND && *n_operands < max)
+            ret_operands[(*n_operands)++] = args->value;
+        else if (id == CLI_OPERAND)
+            extra = args->value;
     }
-    *ret_exit = remote_finish(remote, args->command);
+    *ret_exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
+                      : remote_finish(remote, args->command);
     return *ret_exit == CLI_OK;
 }
 

@@ -126,12 +126,12 @@ const struct cli_command cli_serve = {
     .name = "serve",
     .usage = "[options]",
     .summary = "run a gateway: a catalog of toolsets, and calls to them",
-    .about =
-        "Serves until it is stopped: providers register their toolsets and attach, agents find\n"
-        "and call them, all over gRPC on one port. Prints where it listens and how to use it.\n"
-        "Beyond this machine it listens only with --token-file, --tls-client-ca or --insecure.\n\n"
-        "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
-        "twice. SIGHUP: opens the log file again, and reads tokens and certificates again.",
+    .about = "Serves until it is stopped: providers register their toolsets and attach, agents\n"
+             "find and call them, all over gRPC on one port. Prints where it listens and how to\n"
+             "use it. Beyond this machine it listens only with --token-file, --tls-client-ca or\n"
+             "--insecure.\n\n"
+             "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
+             "twice. SIGHUP: opens the log file again, and reads tokens and certificates again.",
     .options = serve_option_table,
     .notes = "environment, where options say nothing:\n"
              "  REGISTRY_ADDR, REGISTRY_NAME, PING_INTERVAL, MISSED_PING_THRESHOLD,\n"

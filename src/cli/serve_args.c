@@ -201,6 +201,7 @@ static const char *name_of(int id)
 
 int serve_read(struct cli_args *args, struct serve_options *o)
 {
+    const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
 
     o->config.log_level = PEG_LOG_INFO;
@@ -211,15 +212,16 @@ int serve_read(struct cli_args *args, struct serve_options *o)
 
         if (id == CLI_STOP)
             return CLI_STOP;
-        if (id == CLI_OPERAND) {
-            args->exit = cli_bad_use(args->command, "'%s' is one too many", args->value);
-            return CLI_STOP;
-        }
-        wanted = set(o, id, args->value);
+        if (id == CLI_OPERAND)
+            extra = args->value;
+        wanted = id == CLI_OPERAND ? NULL : set(o, id, args->value);
         if (wanted)
             return cli_bad_value(args, name_of(id), wanted);
     }
-    return 0;
+    if (!extra)
+        return 0;
+    args->exit = cli_bad_use(args->command, "'%s' is one too many", extra);
+    return CLI_STOP;
 }
 
 /* ---- the folder

@@ -163,13 +163,12 @@ static int show_live(const struct status_options *o, peg_client *client)
 
 static int read_options(struct cli_args *args, struct status_options *o)
 {
+    const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
 
     while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND) {
-            args->exit = cli_bad_use(args->command, "'%s' is one too many", args->value);
-            return CLI_STOP;
-        }
+        if (id == CLI_OPERAND)
+            extra = args->value;
         if (id == OPT_ONCE)
             o->is_once = true;
         if (id == OPT_INTERVAL && !remote_duration(args->value, 50, &o->interval_ms))
@@ -177,7 +176,8 @@ static int read_options(struct cli_args *args, struct status_options *o)
         if (id == CLI_STOP || remote_take(&o->remote, args, id) == CLI_STOP)
             return CLI_STOP;
     }
-    args->exit = remote_finish(&o->remote, args->command);
+    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
+                       : remote_finish(&o->remote, args->command);
     return args->exit ? CLI_STOP : 0;
 }
 

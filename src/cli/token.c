@@ -42,6 +42,7 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     const char *file = NULL;
     const char *name = NULL;
+    const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
 
     while ((id = cli_next(&args)) != CLI_END) {
@@ -50,10 +51,12 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
         if (id == OPT_TOKEN_FILE)
             file = args.value;
         else if (name)
-            return cli_bad_use(self, "'%s' is one too many", args.value);
+            extra = args.value;
         else
             name = args.value;
     }
+    if (extra)
+        return cli_bad_use(self, "'%s' is one too many", extra);
     if (!name)
         return cli_bad_use(self, "a name for whoever gets the token is needed");
     if (!file)

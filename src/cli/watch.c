@@ -111,19 +111,19 @@ static void hear(const peg_watch_event *event, void *user)
 
 static int read_options(struct cli_args *args, struct watching *w)
 {
+    const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
 
     while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND) {
-            args->exit = cli_bad_use(args->command, "'%s' is one too many", args->value);
-            return CLI_STOP;
-        }
+        if (id == CLI_OPERAND)
+            extra = args->value;
         if (id == OPT_CHANGES)
             w->changes_only = true;
         if (id == CLI_STOP || remote_take(&w->remote, args, id) == CLI_STOP)
             return CLI_STOP;
     }
-    args->exit = remote_finish(&w->remote, args->command);
+    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
+                       : remote_finish(&w->remote, args->command);
     return args->exit ? CLI_STOP : 0;
 }
 

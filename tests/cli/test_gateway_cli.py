@@ -1,0 +1,544 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: a gateway on this machine, and every command that asks it, from a real process each; what
+they print for people and for programs, and what they exit with."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import stat
+import struct
+import subprocess
+import termios
+import time
+
+from scenario import ROOT, check, main, scenario
+
+DEADLINE_S = 60
+COMPLETIONS = os.path.join(ROOT, "src", "cli", "completions")
+NOWHERE = "127.0.0.1:1"  # nobody listens there
+
+MANIFEST = """
+toolset: weather
+description: Sample weather of some cities
+version: 1.2.0
+tags: [demo, weather]
+tools:
+  - name: echo
+    description: Says what it was told
+    input_schema:
+      type: object
+      properties:
+        city: {type: string, description: Which city}
+        days: {type: integer}
+        tags: {type: array, items: {type: string}}
+      required: [city]
+    command: [cat]
+  - name: fail
+    description: Never works
+    input_schema: {type: object}
+    command: [sh, -c, "echo out of rain >&2; exit 3"]
+  - name: say
+    description: Says a word
+    input_schema: {type: object}
+    command: [printf, sunny]
+"""
+
+
+# ---- processes -----------------------------------------------------------------------
+
+
+class Process:
+    """A command that goes on; its standard output is read line by line."""
+
+    def __init__(self, w, *arguments, env=None, stderr=None):
+        self.command = [w.executable, *arguments]
+        self.process = subprocess.Popen(
+            self.command, cwd=w.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=stderr, bufsize=0, env={**os.environ, **(env or {})})
+        self.read = b""  # and not yet handed out
+
+    def line(self):
+        """The next line; "" at the end."""
+        while b"\n" not in self.read:
+            ready, _, _ = select.select([self.process.stdout], [], [], DEADLINE_S)
+            check(ready, self.command, "said nothing but", self.read)
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            if not piece:
+                return ""
+            self.read += piece
+        line, self.read = self.read.split(b"\n", 1)
+        return line.decode() + "\n"
+
+    def line_with(self, *parts):
+        """The next line that has all of these."""
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            line = self.line()
+            check(line, self.command, "ended without a line with", parts)
+            if all(part in line for part in parts):
+                return line
+        raise AssertionError(f"{self.command}: no line with {parts}")
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        return self.process.wait(DEADLINE_S)
+
+    def end(self, number=signal.SIGTERM):
+        """Stops it and returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.wait()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def running(w, *arguments, **more):
+    process = Process(w, *arguments, **more)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+@contextlib.contextmanager
+def gateway(w, *arguments, **more):
+    """A gateway on a free port, whose log is in `log`; w.at is its address."""
+    with running(w, "serve", "--addr", "127.0.0.1:0", "--data-dir", w.path("data"),
+                 "--log-file", w.path("log"), *arguments, **more) as serving:
+        first = serving.line()
+        found = re.search(r"listens on (\S+)\n", first)
+        check(found, "it did not say where it listens but", first)
+        w.at = found[1]
+        yield serving
+
+
+def ask(w, *arguments, **more):
+    return w.pegboard(*arguments, "--registry", w.at, **more)
+
+
+def until(w, truth, *arguments):
+    """Asks again and again until the JSON answer is what it should be."""
+    end = time.monotonic() + DEADLINE_S
+    answer = None
+    while time.monotonic() < end:
+        ran = ask(w, *arguments, "--json")
+        answer = json.loads(ran.stdout) if ran.status == 0 else None
+        if answer is not None and truth(answer):
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(f"{arguments}: still {answer}")
+
+
+@contextlib.contextmanager
+def provided(w, *arguments):
+    """The toolset of MANIFEST, provided to w.at."""
+    w.write("weather.yaml", MANIFEST)
+    with running(w, "provide", "weather.yaml", "--registry", w.at, *arguments,
+                 stderr=subprocess.DEVNULL) as providing:
+        until(w, lambda a: a["health"]["state"] == "healthy", "get", "weather")
+        yield providing
+
+
+# ---- serve ---------------------------------------------------------------------------
+
+
+@scenario
+def a_gateway_says_where_it_listens_and_how_to_use_it(w):
+    with gateway(w) as serving:
+        check(re.fullmatch(r"127\.0\.0\.1:\d+", w.at), w.at)
+        check(w.path("data/toolsets.db") in serving.line(), "where the toolsets are")
+        serving.line_with(f"pegboard list --registry {w.at}")
+        serving.line_with(f"pegboard provide FILE --registry {w.at}")
+        serving.line_with("pegboard call TOOLSET TOOL key=value")
+        check(serving.end() == 0, "SIGTERM")
+    check(stat.S_IMODE(os.stat(w.path("data")).st_mode) == 0o700, "the folder is for its owner")
+
+
+@scenario
+def sigint_ends_a_gateway_too(w):
+    with gateway(w) as serving:
+        check(serving.end(signal.SIGINT) == 0, "SIGINT")
+
+
+@scenario
+def options_may_come_from_the_environment(w):
+    env = {"REGISTRY_ADDR": "127.0.0.1:0", "REGISTRY_NAME": "from-env", "PING_INTERVAL": "2s",
+           "MISSED_PING_THRESHOLD": "2", "RESULT_STREAM_MAPPING_TTL": "1m",
+           "XDG_STATE_HOME": w.path("state")}
+    with running(w, "serve", "--log-file", "log", env=env) as serving:
+        w.at = serving.line_with("listens on").split()[-1]
+        check(os.path.exists(w.path("state/pegboard/toolsets.db")), "the store")
+        check(json.loads(ask(w, "status", "--json").exits(0).stdout)["registry"] == "from-env",
+              "its name")
+        check(serving.end() == 0, "SIGTERM")
+
+
+@scenario
+def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
+    data = ("--data-dir", w.path("other"), "--addr", "127.0.0.1:0")
+    with gateway(w) as serving:
+        w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", w.path("data")).exits(2) \
+            .complains("is in use by process", str(serving.process.pid), "E_STORE_LOCKED")
+        w.pegboard("serve", "--store", "memory", "--addr", w.at).exits(2).complains("pegboard: ")
+    w.pegboard("serve", *data, env={"REDIS_URL": "localhost:6379"}).exits(2) \
+        .complains("REDIS_URL", "E_NO_REDIS")
+    w.pegboard("serve", "--store", "memory", "--addr", ":0").exits(2) \
+        .complains("E_LISTEN_INSECURE", "--insecure")
+    w.pegboard("serve", *data, "--token-file", w.path("missing")).exits(2).complains("missing")
+    w.pegboard("serve", env={"PING_INTERVAL": "soon"}).exits(2).says("") \
+        .complains("PING_INTERVAL is 'soon', but should be a time such as 10s")
+    os.mkdir(w.path("broken"))
+    w.write("broken/toolsets.db", "this is no database " * 200)
+    w.pegboard("serve", "--data-dir", w.path("broken"), "--addr", "127.0.0.1:0").exits(2) \
+        .complains("is damaged", "restore it from a copy")
+
+
+@scenario
+def a_gateway_may_listen_on_a_unix_socket(w):
+    with running(w, "serve", "--store", "memory", "--addr", "unix:" + w.path("s"), "--log-file",
+                 "log") as serving:
+        serving.line_with("listens on unix:")
+        w.pegboard("list", "--json", env={"PEGBOARD_REGISTRY": "unix:" + w.path("s")}).exits(0) \
+            .says('{"toolsets":[]}\n')
+        check(serving.end() == 0, "SIGTERM")
+
+
+@scenario
+def sighup_opens_the_log_file_again(w):
+    with gateway(w) as serving:
+        os.rename(w.path("log"), w.path("log.1"))
+        serving.send(signal.SIGHUP)
+        end = time.monotonic() + DEADLINE_S
+        while not os.path.exists(w.path("log")) and time.monotonic() < end:
+            time.sleep(0.01)
+        check(os.path.exists(w.path("log")), "a new log file")
+        check(serving.end() == 0, "SIGTERM")
+
+
+# ---- no gateway ------------------------------------------------------------------------
+
+
+@scenario
+def a_gateway_that_cannot_be_reached_is_exit_status_3(w):
+    for arguments in (["list"], ["get", "x"], ["search", "x"], ["call", "x", "y"], ["status"],
+                      ["unregister", "x"]):
+        w.pegboard(*arguments, "--registry", NOWHERE).exits(3).says("").complains(NOWHERE)
+        w.pegboard(*arguments, env={"PEGBOARD_REGISTRY": NOWHERE}).exits(3).complains(NOWHERE)
+
+
+@scenario
+def an_address_or_a_file_that_is_none_is_exit_status_2(w):
+    w.pegboard("list", "--registry", "not an address").exits(2).complains("pegboard: ")
+    w.pegboard("list", "--token", w.path("missing"), "--registry", NOWHERE).exits(2) \
+        .complains("missing")
+    w.pegboard("list", "--tls-ca", w.path("missing"), "--registry", NOWHERE).exits(2) \
+        .complains("missing")
+
+
+# ---- an empty gateway --------------------------------------------------------------------
+
+
+@scenario
+def nothing_is_there_at_first(w):
+    with gateway(w):
+        ask(w, "list").exits(0).says("there are no toolsets yet; `pegboard provide FILE` offers "
+                                     "one\n").is_silent()
+        ask(w, "list", "--names").exits(0).says("")
+        ask(w, "list", "--json").exits(0).says('{"toolsets":[]}\n')
+        ask(w, "list", "--tag", "x").exits(0).says("no toolset has these tags\n")
+        ask(w, "search", "any", "thing").exits(1).says("nothing found\n")
+        ask(w, "search", "x", "--json").exits(1).says('{"hits":[],"total":0}\n')
+        ask(w, "get", "nowhere").exits(1).says("").complains("nowhere", "E_NOT_FOUND")
+        ask(w, "call", "nowhere", "x").exits(1).says("").complains("nowhere", "E_NOT_FOUND")
+        ask(w, "unregister", "nowhere").exits(1).says("").complains("nowhere", "E_NOT_FOUND")
+
+
+@scenario
+def the_status_is_told_for_people_and_programs(w):
+    with gateway(w, "--name", "tools"):
+        ask(w, "status").exits(0).mentions("tools on ", "store sqlite", "toolsets 0 (0 healthy)")
+        answer = json.loads(ask(w, "status", "--json").exits(0).stdout)
+        check(answer["registry"] == "tools" and answer["store"] == "sqlite", answer)
+        check(answer["toolsets"] == [] and answer["threads"] == 1, answer)
+        check(not answer["draining"] and answer["memory_bytes"] > 0, answer)
+
+
+# ---- toolsets ----------------------------------------------------------------------------
+
+
+@scenario
+def a_toolset_is_listed_found_and_shown(w):
+    with gateway(w), provided(w):
+        ask(w, "list").exits(0).is_silent().mentions(
+            "TOOLSET", "weather  1.2.0    healthy", "demo, weather", "Sample weather of some cities")
+        ask(w, "list", "--names").exits(0).says("weather\n")
+        ask(w, "list", "--tag", "demo", "--tag", "weather", "--names").exits(0).says("weather\n")
+        ask(w, "list", "--tag", "other", "--names").exits(0).says("")
+        (toolset,) = json.loads(ask(w, "list", "--json").exits(0).stdout)["toolsets"]
+        check(toolset["name"] == "weather" and toolset["version"] == "1.2.0", toolset)
+        check(toolset["tool_count"] == 3 and toolset["owner"] == "local", toolset)
+        check(toolset["health"]["state"] == "healthy", toolset)
+        check(toolset["health"]["providers"] == 1, toolset)
+
+        ask(w, "search", "cities").exits(0).mentions("weather", "healthy")
+        (hit,) = json.loads(ask(w, "search", "sunny", "city", "--json").exits(0).stdout)["hits"]
+        check(hit["name"] == "weather" and hit["score"] > 0, hit)
+        ask(w, "search", "dentist").exits(1)
+
+        ask(w, "get", "weather").exits(0).mentions(
+            "weather 1.2.0  healthy, 1 provider\n", "  tags: demo, weather\n", "by local",
+            "    city (string, required): Which city\n", "    days (integer)\n")
+        ask(w, "get", "weather", "--names").exits(0).says("echo\nfail\nsay\n")
+        ask(w, "get", "weather", "echo").exits(0).mentions("input schema", '"required"')
+        tool = json.loads(ask(w, "get", "weather", "echo", "--json").exits(0).stdout)
+        check(tool["input_schema"]["required"] == ["city"], tool)
+        check(tool["output_schema"] is None and not tool["idempotent"], tool)
+        whole = json.loads(ask(w, "get", "weather", "--json").exits(0).stdout)
+        check([t["name"] for t in whole["tools"]] == ["echo", "fail", "say"], whole)
+        ask(w, "get", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
+
+
+@scenario
+def a_tool_is_called_with_words_or_json(w):
+    with gateway(w), provided(w):
+        ran = ask(w, "call", "weather", "echo", "city=Rome", "days=3", "tags=a").exits(0).is_silent()
+        check(json.loads(ran.stdout) == {"city": "Rome", "days": 3, "tags": ["a"]}, ran)
+        ran = ask(w, "call", "weather", "echo", "--json", '{"city": "Rome"}').exits(0)
+        check(json.loads(ran.stdout) == {"city": "Rome"}, ran)
+        w.write("args.json", {"city": "Bern"})
+        ran = ask(w, "call", "weather", "echo", "--json", "@args.json").exits(0)
+        check(json.loads(ran.stdout) == {"city": "Bern"}, ran)
+        ran = ask(w, "call", "weather", "echo", "city=@-", stdin="Oslo").exits(0)
+        check(json.loads(ran.stdout) == {"city": "Oslo"}, ran)
+        ask(w, "call", "weather", "say").exits(0).says('"sunny"\n')
+        ask(w, "call", "weather", "say", "-r").exits(0).says("sunny\n")
+
+
+@scenario
+def a_call_that_does_not_work_says_why(w):
+    with gateway(w), provided(w):
+        ask(w, "call", "weather", "fail").exits(1).says("").complains("weather fail failed: ")
+        ask(w, "call", "weather", "echo").exits(1).says("").complains("was refused", "city",
+                                                                      "validation_error")
+        ask(w, "call", "weather", "echo", "city=x", "days=soon").exits(2).says("") \
+            .complains("days is 'soon', but the tool takes integer there")
+        ask(w, "call", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
+        ask(w, "call", "weather", "echo", "--json", "{").exits(2).complains("--json")
+        ask(w, "call", "weather", "echo", "city").exits(2).complains("key=value")
+
+
+@scenario
+def what_became_of_a_call_is_one_object_for_programs(w):
+    with gateway(w), provided(w):
+        ran = json.loads(ask(w, "call", "weather", "say", "--envelope").exits(0).stdout)
+        check(ran["outcome"] == "result" and ran["result"] == "sunny", ran)
+        check(ran["error"] is None and ran["call_id"] and ran["started"], ran)
+        ran = json.loads(ask(w, "call", "weather", "fail", "--envelope").exits(1).stdout)
+        check(ran["outcome"] == "error" and ran["result"] is None and ran["error"]["message"], ran)
+        ran = json.loads(ask(w, "call", "weather", "echo", "--envelope").exits(1).stdout)
+        check(ran["outcome"] == "refused" and ran["error"]["name"] == "validation_error", ran)
+        lines = ask(w, "call", "weather", "say", "--envelope", "--stream").exits(0).objects()
+        check(lines[-1]["event"] == "end" and lines[-1]["result"] == "sunny", lines)
+        check(all(line["event"] == "output" for line in lines[:-1]), lines)
+
+
+@scenario
+def a_call_with_a_key_is_one_call(w):
+    with gateway(w), provided(w):
+        first = ask(w, "call", "weather", "say", "--idempotency-key", "k", "--envelope").exits(0)
+        again = ask(w, "call", "weather", "say", "--idempotency-key", "k", "--envelope").exits(0)
+        first, again = json.loads(first.stdout), json.loads(again.stdout)
+        check(first["call_id"] == again["call_id"], first, again)
+        check(again["attached"] and not first["attached"], first, again)
+
+
+@scenario
+def a_toolset_without_a_provider_is_exit_status_5(w):
+    with gateway(w):
+        with provided(w) as providing:
+            check(providing.end() == 0, "the provider drains")
+        until(w, lambda a: a["health"]["state"] != "healthy", "get", "weather")
+        ask(w, "call", "weather", "say").exits(5).says("").complains("weather say was refused",
+                                                                     "service_unavailable")
+        ask(w, "list").exits(0).mentions("unhealthy")
+
+
+@scenario
+def a_registration_outlives_the_gateway_that_is_killed(w):
+    with gateway(w) as serving:
+        with provided(w):
+            serving.end(signal.SIGKILL)
+    with gateway(w):
+        ask(w, "list", "--names").exits(0).says("weather\n")
+        ask(w, "unregister", "weather").exits(0).says("weather: unregistered\n")
+        ask(w, "list", "--names").exits(0).says("")
+    with gateway(w):
+        ask(w, "list", "--names").exits(0).says("")
+
+
+@scenario
+def each_change_is_a_line(w):
+    with gateway(w):
+        with running(w, "watch", "--json", "--registry", w.at) as lines, \
+                running(w, "watch", "--changes", "--registry", w.at) as words:
+            check(json.loads(lines.line())["event"] == "ready", "the beginning")
+            with provided(w) as providing:
+                event = json.loads(lines.line_with('"registered"'))
+                check(event["toolset"]["name"] == "weather", event)
+                lines.line_with('"healthy"')
+                providing.end()
+                lines.line_with('"health"', '"unhealthy"')
+            ask(w, "unregister", "weather").exits(0)
+            lines.line_with('"unregistered"', '"weather"')
+            words.line_with("unregistered  weather")
+            check(lines.end() == 0 and words.end(signal.SIGINT) == 0, "how they end")
+
+
+@scenario
+def the_status_counts_calls(w):
+    with gateway(w), provided(w):
+        ask(w, "call", "weather", "say").exits(0)
+        ask(w, "call", "weather", "fail").exits(1)
+        answer = json.loads(ask(w, "status", "--json").exits(0).stdout)
+        (toolset,) = answer["toolsets"]
+        check(toolset["outcomes"]["result"] == 1 and toolset["outcomes"]["error"] == 1, toolset)
+        check(answer["healthy"] == 1 and answer["providers"] == 1, answer)
+        ask(w, "status", "--once").exits(0).mentions("weather", "healthy", "ok 1, failed 1")
+
+
+# ---- who is calling ----------------------------------------------------------------------
+
+
+@scenario
+def a_token_opens_a_gateway_and_sighup_reads_new_ones(w):
+    first = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
+    check(re.fullmatch(r"peg_[\w-]{43}\n", first.stdout), first)
+    check(first.stdout.strip() not in open(w.path("tokens"), encoding="utf-8").read(), "its hash")
+    check(stat.S_IMODE(os.stat(w.path("tokens")).st_mode) == 0o600, "for its owner alone")
+    w.write("ci.token", first.stdout)
+    with gateway(w, "--token-file", w.path("tokens")) as serving:
+        ask(w, "list").exits(3).says("").complains("E_UNAUTHENTICATED")
+        ask(w, "list", "--token", "ci.token").exits(0)
+        ask(w, "list", env={"PEGBOARD_TOKEN": first.stdout.strip()}).exits(0)
+        ask(w, "list", env={"PEGBOARD_TOKEN": "peg_" + "x" * 43}).exits(3)
+        second = w.pegboard("token", "new", "--token-file", "tokens", "dev").exits(0).stdout.strip()
+        ask(w, "list", env={"PEGBOARD_TOKEN": second}).exits(3)
+        serving.send(signal.SIGHUP)
+        end = time.monotonic() + DEADLINE_S
+        while ask(w, "list", env={"PEGBOARD_TOKEN": second}).status != 0:
+            check(time.monotonic() < end, "the new token is not known")
+        check(serving.end() == 0, "SIGTERM")
+
+
+@scenario
+def a_token_needs_a_name_that_can_be_kept(w):
+    w.pegboard("token", "new", "--token-file", "tokens", "two words").exits(2).says("") \
+        .complains("E_TOKEN_NAME")
+    check(not os.path.exists(w.path("tokens")), "no file")
+
+
+@scenario
+def tls_is_spoken_with_a_certificate(w):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", w.path("key.pem"), "-out",
+                    w.path("cert.pem"), "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with gateway(w, "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")):
+        ask(w, "list", "--tls-ca", "cert.pem").exits(0)
+        ask(w, "list", env={"PEGBOARD_TLS_CA": w.path("cert.pem")}).exits(0)
+        ask(w, "list", "--tls").exits(3)
+
+
+# ---- terminals ---------------------------------------------------------------------------
+
+
+def on_terminal(w, *arguments, keys=b"", until_seen=b""):
+    """What a command writes to a terminal of 60 columns, and its exit status."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(w.directory)
+        os.environ.update(TERM="xterm", NO_COLOR="")
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        os.execv(w.executable, [w.executable, *arguments])
+    seen, end = b"", time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        if keys and until_seen in seen:
+            os.write(fd, keys)
+            keys = b""
+        if not select.select([fd], [], [], 0.1)[0]:
+            continue
+        try:
+            piece = os.read(fd, 65536)
+        except OSError:  # its other end is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(fd)
+    return seen, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@scenario
+def a_terminal_gets_colour_and_a_result_that_can_be_read(w):
+    with gateway(w), provided(w):
+        seen, status = on_terminal(w, "list", "--registry", w.at)
+        check(status == 0 and b"\x1b[32mhealthy\x1b[0m" in seen, seen)
+        lines = re.sub(rb"\x1b\[\d+m", b"", seen).splitlines()
+        check(max(map(len, lines)) <= 60 and lines[1].endswith(b"..."), lines)
+        seen, status = on_terminal(w, "call", "weather", "echo", "city=\x1b[2J", "--registry", w.at)
+        check(status == 0 and b'{\r\n  "city": "' in seen and b"\x1b[2J" not in seen, seen)
+
+
+@scenario
+def the_status_is_drawn_until_q(w):
+    with gateway(w, "--name", "tools"):
+        seen, status = on_terminal(w, "status", "--interval", "100ms", "--registry", w.at, keys=b"q",
+                                   until_seen=b"q ends this")
+        check(status == 0 and b"\x1b[?1049h" in seen and seen.rstrip().endswith(b"\x1b[?1049l"), seen)
+        check(b"tools" in seen, seen)
+
+
+# ---- completion -----------------------------------------------------------------------------
+
+
+def complete(w, *words):
+    script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pegboard; '
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", os.path.join(COMPLETIONS, "pegboard.bash"), w.executable,
+         *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True,
+        cwd=w.directory, env={**os.environ, "PEGBOARD_REGISTRY": w.at})
+    check(done.stderr == "", done.stderr)
+    return done.stdout.split()
+
+
+@scenario
+def names_of_toolsets_and_tools_are_completed(w):
+    with gateway(w), provided(w):
+        check(complete(w, "call", "we") == ["weather"], "a toolset")
+        check(complete(w, "call", "weather", "") == ["echo", "fail", "say"], "its tools")
+        check(complete(w, "call", "--timeout", "3s", "weather", "f") == ["fail"], "behind options")
+        check(complete(w, "get", "--json", "weather", "s") == ["say"], "a flag has no value")
+        check(complete(w, "unregister", "") == ["weather"], "what may be unregistered")
+        host, port = w.at.split(":")
+        w.at = NOWHERE
+        check(complete(w, "call", "--registry", host, ":", port, "w") == ["weather"], "an address")
+        check(complete(w, "call", "w") == [], "nobody answers, and nothing is said")
+
+
+if __name__ == "__main__":
+    main()
