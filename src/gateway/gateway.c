@@ -321,6 +321,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
         return NULL;
     gateway->admin_server = grpc_server_free(gateway->admin_server);
     node->server = grpc_server_free(node->server);
+    peg__free(node->handlers);
     gw_admin_free(gateway->admin);
     grpc_reflection_free(gateway->reflection);
     grpc_health_free(gateway->health);

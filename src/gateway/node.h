@@ -31,6 +31,7 @@ struct gw_node {
     struct gw_journal *journal;
     struct gw_auth *auth;
     struct grpc_server *server;
+    struct pegboard_v1_registry_handlers *handlers; /* service_registry.c's */
     atomic_bool is_draining;
     /* Ends peg_gateway_run(), as peg_gateway_stop() does; any thread. */
     void (*stop)(void *user);

@@ -2,12 +2,19 @@
 
 /* pegboard.v1.Registry: which function serves which method. */
 
+#include "base/error.h"
+#include "base/mem.h"
 #include "gateway/services.h"
 
 peg_status gw_service_registry_add(struct grpc_server *server, struct gw_node *node,
                                    peg_error *reterr)
 {
-    const struct pegboard_v1_registry_handlers handlers = {
+    struct pegboard_v1_registry_handlers *handlers =
+        (struct pegboard_v1_registry_handlers *)peg__alloc_zero(1, sizeof(*handlers));
+
+    if (!handlers)
+        return peg__fail_nomem(reterr);
+    *handlers = (struct pegboard_v1_registry_handlers){
         .user = node,
         .register_ = gw_serve_register,
         .register_on_end = gw_serve_change_on_end,
@@ -38,5 +45,6 @@ peg_status gw_service_registry_add(struct grpc_server *server, struct gw_node *n
         .cancel_tool_on_end = gw_serve_call_on_end,
     };
 
-    return pegboard_v1_registry_add(server, &handlers, reterr);
+    node->handlers = handlers;
+    return pegboard_v1_registry_add(server, handlers, reterr);
 }
