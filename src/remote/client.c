@@ -115,7 +115,7 @@ static peg_status read_token(const char *path, struct peg__blob **ret_authorizat
 
 bool remote__registry_renew(struct remote__registry *registry, const struct peg__blob *refused)
 {
-    struct peg__blob *fresh;
+    struct peg__blob *fresh = NULL;
     struct peg__blob *old;
     bool is_other;
 

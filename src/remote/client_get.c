@@ -231,9 +231,9 @@ peg_status remote__get_from(struct remote__registry *registry, peg_ctx *ctx, con
 peg_status peg_client_get(peg_client *client, peg_ctx *ctx, const char *registry,
                           const char *toolset, peg_toolset **ret_toolset, peg_error *reterr)
 {
-    size_t first;
-    size_t end;
-    peg_error error;
+    size_t first = 0;
+    size_t end = 0;
+    peg_error error = {.status = PEG_OK};
     peg_error failure = {.status = PEG_OK};
     peg_status status = remote__registries(client, registry, &first, &end, reterr);
 

@@ -67,7 +67,7 @@ static peg_status make_imported(const struct importing *i, const peg_toolset *to
 static peg_status name_tool(const struct importing *i, const peg_toolset *toolset, const char *tool,
                             struct peg__arena *arena, const char **ret_name)
 {
-    struct peg__buf name = PEG__BUF(PEG_LIMIT_NAME_BYTES * 4);
+    struct peg__buf name = PEG__BUF(4 * (size_t)PEG_LIMIT_NAME_BYTES);
     peg_status status;
 
     peg__buf_puts(&name, i->options->prefix ? i->options->prefix : "");

@@ -16,6 +16,7 @@ enum { DEFAULT_LIMIT = 100, MAX_LIMIT = 1000 };
 struct found {
     peg_search_result result; /* first */
     struct peg__arena arena;
+    size_t limit;
     peg_search_hit *items; /* both in the arena */
     peg_registry_failure *failures;
 };
@@ -100,7 +101,7 @@ static peg_status make_room(struct found *found, const struct remote__fan *fans,
 }
 
 static peg_status gather(struct found *found, const struct remote__fan *fans, size_t n,
-                         size_t limit, peg_error *reterr)
+                         peg_error *reterr)
 {
     peg_status status = make_room(found, fans, n, reterr);
 
@@ -114,8 +115,8 @@ static peg_status gather(struct found *found, const struct remote__fan *fans, si
         return found->failures[0].error.status;
     }
     qsort(found->items, found->result.len, sizeof(*found->items), compare_hits);
-    if (found->result.len > limit)
-        found->result.len = limit;
+    if (found->result.len > found->limit)
+        found->result.len = found->limit;
     found->result.items = found->items;
     found->result.failures = found->failures;
     return PEG_OK;
@@ -124,8 +125,6 @@ static peg_status gather(struct found *found, const struct remote__fan *fans, si
 static peg_status ask_all(struct found *found, const struct remote__fan *first, size_t n,
                           peg_ctx *ctx, peg_error *reterr)
 {
-    const Pegboard__V1__SearchRequest *request =
-        (const Pegboard__V1__SearchRequest *)first->request;
     PEG_CLEANUP(peg__freep) struct remote__fan *fans = peg__alloc(n * sizeof(*fans));
     peg_status status;
 
@@ -136,7 +135,7 @@ static peg_status ask_all(struct found *found, const struct remote__fan *first, 
         fans[i].registry += i;
     }
     status = remote__fan_out(fans, n, ctx, &found->arena, reterr);
-    return status ? status : gather(found, fans, n, request->limit, reterr);
+    return status ? status : gather(found, fans, n, reterr);
 }
 
 static peg_status make_request(const peg_search_query *query, Pegboard__V1__SearchRequest *request,
@@ -147,7 +146,6 @@ static peg_status make_request(const peg_search_query *query, Pegboard__V1__Sear
                          "words is empty: say what is searched for");
     if (query->limit > MAX_LIMIT)
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "limit is more than %d", MAX_LIMIT);
-    pegboard__v1__search_request__init(request);
     request->query = peg__unconst(query->words);
     request->tags = peg__unconst(query->tags);
     request->limit = query->limit ? (uint32_t)query->limit : DEFAULT_LIMIT;
@@ -157,15 +155,15 @@ static peg_status make_request(const peg_search_query *query, Pegboard__V1__Sear
 peg_status peg_client_search(peg_client *client, peg_ctx *ctx, const peg_search_query *query,
                              peg_search_result **ret_result, peg_error *reterr)
 {
-    Pegboard__V1__SearchRequest request;
+    Pegboard__V1__SearchRequest request = PEGBOARD__V1__SEARCH_REQUEST__INIT;
     struct remote__fan first = {
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_SEARCH],
         .request = &request.base,
         .is_repeatable = true,
     };
     struct found *found;
-    size_t begin;
-    size_t end;
+    size_t begin = 0;
+    size_t end = 0;
     peg_status status;
 
     if ((status = make_request(query, &request, reterr)) ||
@@ -174,6 +172,7 @@ peg_status peg_client_search(peg_client *client, peg_ctx *ctx, const peg_search_
     found = peg__alloc_zero(1, sizeof(*found));
     if (!found)
         return peg__fail_nomem(reterr);
+    found->limit = request.limit;
     first.registry = &client->registries[begin];
     status = ask_all(found, &first, end - begin, ctx, reterr);
     if (status)
