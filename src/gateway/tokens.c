@@ -11,7 +11,6 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -23,7 +22,6 @@ struct gw_tokens {
     pthread_rwlock_t lock;
     struct gw_token_table *table;    /* lock */
     atomic_uint_fast64_t generation; /* grows with each table; 0 is none */
-    struct peg__hash_key key;
     char path[];
 };
 
@@ -124,7 +122,6 @@ peg_status gw_tokens_new(const char *path, struct gw_tokens **ret_tokens, peg_er
     }
     pthread_rwlock_init(&tokens->lock, NULL);
     atomic_init(&tokens->generation, 1);
-    tokens->key = peg__hash_key_new();
     *ret_tokens = tokens;
     return PEG_OK;
 }
@@ -185,35 +182,47 @@ bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, char ret_name[GW_TO
     return name != NULL;
 }
 
-/* Without an early exit, as wherever a secret is compared. */
-static bool is_same_token(const char *kept, peg_str token)
-{
-    unsigned difference = 0;
+enum { TOKEN_WORDS = GW_TOKEN_TEXT / 8 };
 
-    for (size_t i = 0; i < token.len; i++)
-        difference |= (unsigned char)(kept[i] ^ token.ptr[i]);
-    return difference == 0 && kept[token.len] == '\0';
+/* Without an early exit, as wherever a secret is compared. */
+static bool holds(const struct gw_memo_slot *slot, const uint64_t token[TOKEN_WORDS], size_t len)
+{
+    uint64_t difference = slot->len ^ len;
+
+    for (size_t i = 0; i < TOKEN_WORDS; i++)
+        difference |= slot->token[i] ^ token[i];
+    return difference == 0;
+}
+
+/* By the bits behind `peg_`, which are random. Whoever finds tokens that share a slot has them. */
+static struct gw_memo_slot *slot_of(struct gw_token_memo *memo, const uint64_t token[TOKEN_WORDS])
+{
+    const uint64_t mixed = (token[0] ^ token[1]) * UINT64_C(0x9E3779B97F4A7C15);
+
+    return &memo->slots[(mixed >> 32) % GW_MEMO_SLOTS];
 }
 
 peg_str gw_tokens_find_again(struct gw_tokens *tokens, struct gw_token_memo *memo, peg_str token)
 {
     const uint64_t generation = atomic_load_explicit(&tokens->generation, memory_order_acquire);
-    const size_t slot = peg__hash(tokens->key, token) % GW_MEMO_SLOTS;
-    const bool is_short =
-        token.len > 0 && token.len < GW_TOKEN_TEXT && memchr(token.ptr, '\0', token.len) == NULL;
+    const bool is_short = token.len > 0 && token.len <= GW_TOKEN_TEXT;
+    uint64_t words[TOKEN_WORDS] = {0};
+    struct gw_memo_slot *slot;
     char name[GW_TOKEN_NAME];
 
     if (memo->generation != generation) {
         memset(memo, 0, sizeof(*memo));
         memo->generation = generation;
     }
-    if (is_short && memo->slots[slot].token[0] && is_same_token(memo->slots[slot].token, token))
-        return peg__str(memo->slots[slot].name);
+    if (is_short)
+        memcpy(words, token.ptr, token.len);
+    slot = slot_of(memo, words);
+    if (is_short && holds(slot, words, token.len))
+        return peg__str(slot->name);
     if (!gw_tokens_find(tokens, token, name))
         return (peg_str){"", 0};
-    memcpy(memo->slots[slot].name, name, sizeof(name));
-    memset(memo->slots[slot].token, 0, sizeof(memo->slots[slot].token));
-    if (is_short)
-        memcpy(memo->slots[slot].token, token.ptr, token.len);
-    return peg__str(memo->slots[slot].name);
+    memcpy(slot->token, words, sizeof(words));
+    memcpy(slot->name, name, sizeof(name));
+    slot->len = is_short ? token.len : 0;
+    return peg__str(slot->name);
 }

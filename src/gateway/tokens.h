@@ -39,8 +39,9 @@ bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, char ret_name[GW_TO
 enum { GW_MEMO_SLOTS = 16 };
 struct gw_token_memo {
     uint64_t generation;
-    struct {
-        char token[GW_TOKEN_TEXT]; /* "": none */
+    struct gw_memo_slot {
+        uint64_t token[GW_TOKEN_TEXT / 8]; /* its bytes, zeros behind them */
+        size_t len;                        /* 0: none */
         char name[GW_TOKEN_NAME];
     } slots[GW_MEMO_SLOTS];
 };
