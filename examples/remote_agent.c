@@ -30,31 +30,31 @@ int main(void)
     const peg_tool_def def = {"forecast", "Tells the weather.", NULL, .run = forecast};
     peg_runner_config config = {.loop.engine = peg_script_engine, .on_event = trace};
     peg_provider_options offer = {.toolset = "weather"};
-    peg_client_options at = {.timeout_ms = 5000};
     peg_registry *theirs = NULL, *ours = NULL;
+    peg_client_options at = {0};
     peg_tool_provider *provider = NULL;
     peg_gateway *gateway = NULL;
     peg_client *client = NULL;
     peg_script *script = NULL;
-    peg_runner *runner = NULL;
+    peg_runner *run = NULL;
     peg_tool *tool = NULL;
     peg_turn *turn = NULL;
     peg_error e;
 
-    if (peg_gateway_new(NULL, &gateway, &e) || peg_gateway_listen(gateway, "127.0.0.1:0", &e) ||
-        peg_tool_new(&def, &tool, &e) || peg_registry_new(&tool, 1, &theirs, &e) ||
+    if (peg_gateway_new(&(peg_gateway_config){.log_level = PEG_LOG_ERROR}, &gateway, &e) ||
+        peg_gateway_listen(gateway, "127.0.0.1:0", &e) || peg_tool_new(&def, &tool, &e) ||
         (offer.address = at.address = peg_gateway_address(gateway), false) ||
+        peg_registry_new(&tool, 1, &theirs, &e) || peg_client_new(&at, &client, &e) ||
         peg_provider_new(theirs, &offer, &provider, &e) || peg_provider_start(provider, &e) ||
-        peg_client_new(&at, &client, &e) || peg_script_new(peg_cstr(model), &script, &e) ||
-        peg_turn_new(&turn, &e) || peg_turn_set_system(turn, peg_cstr("Be brief."), &e))
+        peg_script_new(peg_cstr(model), &script, &e) || peg_turn_new(&turn, &e) ||
+        peg_turn_set_system(turn, peg_cstr("Be brief."), &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     while (peg_client_import(client, NULL, "weather", NULL, &ours, &e) == PEG_ENOTFOUND)
         continue; /* the provider is on its way */
     config.registry = ours, config.loop.user = script;
-    if (!ours || peg_runner_new(&config, &runner, &e) ||
-        peg_runner_run(runner, NULL, turn, NULL, &e))
+    if (!ours || peg_runner_new(&config, &run, &e) || peg_runner_run(run, NULL, turn, NULL, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    peg_turn_free(turn), peg_runner_unref(runner), peg_script_unref(script);
+    peg_turn_free(turn), peg_runner_unref(run), peg_script_unref(script);
     peg_registry_unref(ours), peg_client_unref(client), peg_provider_free(provider);
     return peg_registry_unref(theirs), peg_tool_unref(tool), peg_gateway_free(gateway), 0;
 }
