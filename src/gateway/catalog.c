@@ -27,6 +27,7 @@ struct gw_catalog *catalog_unref(struct gw_catalog *catalog)
     if (!catalog || !peg__refs_drop(&catalog->n_refs))
         return NULL;
     record_free_all(catalog);
+    catalog_snapshot_free(catalog);
     pthread_mutex_destroy(&catalog->lock);
     pthread_cond_destroy(&catalog->moved);
     peg__free(catalog->desks);
@@ -145,7 +146,7 @@ peg_status gw_catalog_new(struct net_loops *loops, struct bus *home_bus, const p
 
 void catalog_check_stopped(struct gw_catalog *catalog)
 {
-    if (catalog->is_stopping && !catalog->current && !catalog->is_stopped)
+    if (catalog->is_stopping && !catalog->current && !catalog->merge && !catalog->is_stopped)
         catalog_signal(catalog, &catalog->is_stopped);
 }
 

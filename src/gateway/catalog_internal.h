@@ -79,11 +79,12 @@ struct gw_catalog {
     struct gw_toolset **toolsets; /* those that stand, by name; references */
     size_t n;
     size_t capacity;
-    uint64_t number;   /* of the last snapshot */
-    bool is_listening; /* the map tells all there is */
-    bool is_told;      /* it has done so, at least once */
-    bool is_dirty;     /* the last snapshot is old */
-    bool is_running;   /* the queue */
+    struct gw_snapshot *last;      /* the last one that was sent; NULL: none */
+    struct gw_search_index *index; /* its index, or one with parts that were put together since */
+    bool is_listening;             /* the map tells all there is */
+    bool is_told;                  /* it has done so, at least once */
+    bool is_dirty;                 /* the last snapshot is old */
+    bool is_running;               /* the queue */
     bool is_stopping;
     struct gw_change *queue;
     struct gw_change **queue_end;
@@ -100,6 +101,7 @@ struct gw_catalog {
     struct net_timer again; /* there was no memory: look again at what is left to do */
     bool must_watch_again;
     struct net_timer purge; /* tombstones */
+    struct gw_merge *merge; /* parts of the index that are put together; NULL: none are */
     /* Any thread, under the lock: how far the start and the end have come. */
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -167,5 +169,6 @@ void catalog_map_repair_all(struct gw_catalog *catalog);
 /* Sends a snapshot to all loops if the last one is old, then answers what waits for it. */
 void catalog_publish(struct gw_catalog *catalog);
 void catalog_publish_later(struct gw_catalog *catalog);
+void catalog_snapshot_free(struct gw_catalog *catalog);
 
 #endif

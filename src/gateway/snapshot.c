@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Snapshots of the catalog, and how they get to the loops. */
+/* Snapshots of the catalog, how they get to the loops, and the index that goes with them. */
 
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
 #include "base/str.h"
 #include "gateway/catalog_internal.h"
+#include "gateway/search_internal.h"
 
 struct gw_snapshot *gw_snapshot_ref(struct gw_snapshot *snapshot)
 {
@@ -21,6 +22,7 @@ struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot)
         return NULL;
     for (size_t i = 0; i < snapshot->n; i++)
         gw_toolset_unref(snapshot->toolsets[i]);
+    gw_search_index_unref(snapshot->index);
     peg__free(snapshot);
     return NULL;
 }
@@ -48,24 +50,131 @@ struct gw_toolset *gw_snapshot_find(const struct gw_snapshot *snapshot, peg_str 
     return NULL;
 }
 
+/* ---- making them -------------------------------------------------------------------------------
+ */
+
+/* Parts of an index that a worker puts together. */
+struct gw_merge {
+    struct net_work work; /* first */
+    struct gw_catalog *catalog;
+    struct gw_search_index *index; /* a reference */
+    unsigned first;
+    unsigned end;
+    struct gw_segment *merged; /* NULL: no memory */
+};
+
+static struct gw_toolsets toolsets_of(const struct gw_catalog *catalog)
+{
+    return (struct gw_toolsets){.list = catalog->toolsets, .n = catalog->n};
+}
+
+static struct gw_search_index *next_index(const struct gw_catalog *catalog)
+{
+    const struct gw_toolsets before = {
+        .list = catalog->last ? catalog->last->toolsets : NULL,
+        .n = catalog->last ? catalog->last->n : 0,
+    };
+
+    return gw_search_index_next(catalog->index, catalog->merge ? catalog->merge->end : 0, before,
+                                toolsets_of(catalog));
+}
+
 static struct gw_snapshot *make(struct gw_catalog *catalog)
 {
     struct gw_snapshot *snapshot =
         peg__alloc_zero(1, sizeof(*snapshot) + catalog->n * sizeof(struct gw_toolset *));
+    struct gw_search_index *index = next_index(catalog);
     struct gw_toolset **toolsets;
 
-    if (!snapshot)
+    if (!snapshot || !index) {
+        peg__free(snapshot);
+        gw_search_index_unref(index);
         return NULL;
+    }
     toolsets = (struct gw_toolset **)(void *)(snapshot + 1);
     atomic_init(&snapshot->n_refs, 1);
-    snapshot->number = catalog->number + 1;
+    snapshot->number = catalog->last ? catalog->last->number + 1 : 1;
     snapshot->toolsets = toolsets;
     snapshot->n = catalog->n;
+    snapshot->index = index;
     for (size_t i = 0; i < catalog->n; i++) {
         toolsets[i] = gw_toolset_ref(catalog->toolsets[i]);
         snapshot->n_tools += toolsets[i]->n_tools;
     }
     return snapshot;
+}
+
+/* On a worker. */
+static void merge_parts(struct net_work *work)
+{
+    struct gw_merge *merge = (struct gw_merge *)work;
+
+    merge->merged = gw_search_index_merge(merge->index, merge->first, merge->end);
+}
+
+/* Are the parts still those that were put together? */
+static bool fits(const struct gw_search_index *index, const struct gw_merge *merge)
+{
+    if (index->n_parts < merge->end)
+        return false;
+    for (unsigned i = merge->first; i < merge->end; i++) {
+        if (index->parts[i].segment != merge->index->parts[i].segment)
+            return false;
+    }
+    return true;
+}
+
+/* The index becomes that of the next snapshot; without memory it stays as it was. */
+static void on_merged(struct net_work *work, bool was_canceled)
+{
+    struct gw_merge *merge = (struct gw_merge *)work;
+    struct gw_catalog *catalog = merge->catalog;
+    struct gw_search_index *index = NULL;
+
+    catalog->merge = NULL;
+    if (!was_canceled && merge->merged && fits(catalog->index, merge))
+        index = gw_search_index_replace(
+            catalog->index, merge->first, merge->end, merge->merged,
+            (struct gw_toolsets){.list = catalog->last->toolsets, .n = catalog->last->n});
+    if (index) {
+        gw_search_index_unref(catalog->index);
+        catalog->index = index;
+        catalog->is_dirty = true;
+        catalog_publish_later(catalog);
+    }
+    gw_segment_unref(merge->merged);
+    gw_search_index_unref(merge->index);
+    peg__free(merge);
+    catalog_check_stopped(catalog);
+}
+
+static void merge_if_worth_while(struct gw_catalog *catalog)
+{
+    struct gw_merge *merge;
+    unsigned first;
+
+    if (catalog->merge || !gw_search_index_wants_merge(catalog->index, &first))
+        return;
+    merge = peg__alloc_zero(1, sizeof(*merge));
+    if (!merge)
+        return;
+    *merge = (struct gw_merge){.work = {.work = merge_parts, .done = on_merged},
+                               .catalog = catalog,
+                               .index = gw_search_index_ref(catalog->index),
+                               .first = first,
+                               .end = catalog->index->n_parts};
+    if (net_loop_work(catalog->home, &merge->work) == PEG_OK) {
+        catalog->merge = merge;
+        return;
+    }
+    gw_search_index_unref(merge->index);
+    peg__free(merge);
+}
+
+void catalog_snapshot_free(struct gw_catalog *catalog)
+{
+    catalog->last = gw_snapshot_unref(catalog->last);
+    catalog->index = gw_search_index_unref(catalog->index);
 }
 
 /* ---- sending -----------------------------------------------------------------------------------
@@ -118,9 +227,11 @@ static bool send_all(struct gw_catalog *catalog)
         letters[i]->snapshot = gw_snapshot_ref(snapshot);
         net_loop_post(net_loops_at(catalog->loops, i), &letters[i]->message);
     }
-    gw_snapshot_unref(snapshot);
-    catalog->number++;
+    catalog_snapshot_free(catalog);
+    catalog->last = snapshot;
+    catalog->index = gw_search_index_ref(snapshot->index);
     catalog->is_dirty = false;
+    merge_if_worth_while(catalog);
     return true;
 }
 
@@ -137,12 +248,12 @@ static void answer_written(struct gw_catalog *catalog)
 
 void catalog_publish(struct gw_catalog *catalog)
 {
-    if (catalog->is_told && (catalog->is_dirty || catalog->number == 0) && !catalog->is_stopping &&
+    if (catalog->is_told && (catalog->is_dirty || !catalog->last) && !catalog->is_stopping &&
         !send_all(catalog)) {
         catalog_try_again(catalog, false);
         return;
     }
-    if (catalog->number > 0 && !catalog->is_started)
+    if (catalog->last && !catalog->is_started)
         catalog_signal(catalog, &catalog->is_started);
     answer_written(catalog);
 }
