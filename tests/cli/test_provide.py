@@ -8,6 +8,7 @@ import os
 import queue
 import signal
 import subprocess
+import sys
 import threading
 
 from scenario import check, main, scenario
@@ -40,11 +41,11 @@ HOLD = "#!/bin/sh\necho > begun\nread x < go\necho held\n"
 class Process:
     """A command whose lines are read while it runs."""
 
-    def __init__(self, w, *arguments):
+    def __init__(self, w, *arguments, executable=None):
         self.lines = []
         self.arrived = queue.Queue()
         self.process = subprocess.Popen(
-            [w.executable, *arguments], cwd=w.directory, stdout=subprocess.PIPE,
+            [executable or w.executable, *arguments], cwd=w.directory, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
@@ -80,8 +81,8 @@ class Process:
 def processes():
     started = []
 
-    def start(*arguments):
-        started.append(Process(*arguments))
+    def start(*arguments, **more):
+        started.append(Process(*arguments, **more))
         return started[-1]
 
     try:
@@ -232,6 +233,21 @@ def a_provider_without_the_right_token_is_refused(w):
         w.write("wrong", "peg_wrong\n")
         w.pegboard("provide", "tools.yaml", "--registry", f"unix:{w.path('s')}", "--token",
                    "wrong").exits(3).complains("E_PROVIDER_REFUSED", "unauthenticated")
+
+
+@scenario
+def the_example_of_the_library_does_the_same_in_c(w):
+    address = f"unix:{w.path('s')}"
+    with processes() as start:
+        serve(start, w)
+        provider = start(w, address, executable=os.path.abspath(sys.argv[2]))
+        provider.awaits(f"texts is offered at {address}")
+        w.pegboard("call", "--registry", address, "texts", "measure", "text=a few words") \
+            .exits(0).says('"11 bytes for local"\n')
+        w.pegboard("call", "--stream", "--registry", address, "texts", "measure", "text=a") \
+            .exits(0).mentions('"1 bytes for local"')
+        provider.signal(signal.SIGTERM)
+        provider.ends(0)
 
 
 if __name__ == "__main__":
