@@ -18,6 +18,16 @@ static peg_status explain_parse(const peg_error *error, struct peg__buf *words)
     return error->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_EPARSE;
 }
 
+/* One failure a line, the last one without an end: it is a sentence in a message. */
+static void add_report(struct peg__buf *words, peg_str text)
+{
+    while (text.len && text.ptr[text.len - 1] == '\n')
+        text.len--;
+    if (text.len > words->max - words->len)
+        text.len = words->max - words->len;
+    peg__buf_str(words, text);
+}
+
 static peg_status explain_verdict(peg_schema *schema, peg_checker *checker, const peg_json *value,
                                   struct peg__buf *words)
 {
@@ -34,7 +44,7 @@ static peg_status explain_verdict(peg_schema *schema, peg_checker *checker, cons
         peg__buf_printf(words, "the check was given up at its limit %s",
                         peg_checker_reason(checker));
     else
-        peg__buf_str(words, peg_report_text(report));
+        add_report(words, peg_report_text(report));
     peg_report_free(report);
     return verdict == PEG_UNDECIDED ? PEG_ELIMIT : PEG_ESCHEMA;
 }

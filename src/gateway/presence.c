@@ -126,6 +126,19 @@ static void note_change(struct gw_presence *presence, struct presence_toolset *t
     presence->changed_end = &toolset->next_changed;
 }
 
+/* Is it something else than was told before? An entry that is written again often is not. */
+static bool take_told(struct gw_presence *presence, struct presence_toolset *toolset)
+{
+    const struct gw_health health = gw_presence_health(presence, toolset->name);
+    const bool is_news = health.state != toolset->told || health.n_providers != toolset->n_told ||
+                         health.n_draining != toolset->n_told_draining;
+
+    toolset->told = health.state;
+    toolset->n_told = health.n_providers;
+    toolset->n_told_draining = health.n_draining;
+    return is_news;
+}
+
 /* What on_change does may lead to further changes, which are told behind it. */
 void presence_tell(struct gw_presence *presence)
 {
@@ -139,8 +152,7 @@ void presence_tell(struct gw_presence *presence)
         if (!presence->changed)
             presence->changed_end = &presence->changed;
         toolset->is_changed = false;
-        toolset->told = state_of(presence, toolset, bus_now_ms(presence->bus));
-        if (presence->on_change)
+        if (take_told(presence, toolset) && presence->on_change)
             presence->on_change(presence->user, toolset->name);
     }
     presence->is_telling = false;

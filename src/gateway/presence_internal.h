@@ -21,7 +21,9 @@ struct presence_toolset {
     size_t capacity;
     int64_t last_pong_ms;      /* of all that ever were */
     enum gw_health_state told; /* the state that on_change was last called for */
-    bool is_changed;           /* waits to be told */
+    size_t n_told;             /* and how many there were then */
+    size_t n_told_draining;
+    bool is_changed; /* waits to be told */
     struct presence_toolset *next_changed;
 };
 
