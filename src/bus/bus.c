@@ -107,6 +107,13 @@ bool bus_id_equal(const struct bus_id *a, const struct bus_id *b)
 
 /* ---- whom a question goes to --------------------------------------------------------------- */
 
+/* One wait hears one answer: that to the last question. */
+static void make_free(struct bus *bus, struct bus_wait *wait)
+{
+    if (wait && wait->pending)
+        bus->ops->forget_wait(bus, wait);
+}
+
 void bus_listen(struct bus *bus, const struct bus_events *events, void *user)
 {
     bus->events = *events;
@@ -146,17 +153,20 @@ bool bus_is_fenced(struct bus *bus)
 void bus_send(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
               struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->send(bus, to, letter, wait);
 }
 
 void bus_once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
               int64_t keep_until_ms, struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->once(bus, key, value, keep_until_ms, wait);
 }
 
 void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->read(bus, key, wait);
 }
 
@@ -168,16 +178,19 @@ void bus_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts)
 void bus_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
                   struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->wait_add(bus, key, keep_until_ms, wait);
 }
 
 void bus_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->waiters(bus, key, wait);
 }
 
 void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->lease(bus, name, lease_ms, wait);
 }
 
@@ -188,12 +201,14 @@ void bus_release(struct bus *bus, peg_str name)
 
 void bus_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->leases(bus, names, n, wait);
 }
 
 void bus_map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
                  uint64_t expected, struct bus_wait *wait)
 {
+    make_free(bus, wait);
     bus->ops->map_set(bus, map, key, value, expected, wait);
 }
 

@@ -11,7 +11,8 @@
  * process), redis (many), sim (a test).
  *
  * An answer comes exactly once, perhaps before the function that asked returns, unless the asker
- * says bus_forget_wait() first. A wait lies in the asker's memory.
+ * says bus_forget_wait() first, or asks something else with the same wait. A wait lies in the
+ * asker's memory.
  */
 
 #include "base/blob.h"

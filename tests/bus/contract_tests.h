@@ -181,6 +181,34 @@ TEST(nobody_hears_an_answer_that_was_forgotten)
     c_close();
 }
 
+static void c_ask_twice(void *user)
+{
+    struct c_asked *asked = (struct c_asked *)user;
+
+    c_ask_here(asked);
+    asked->key = c_key(2, 't', 0);
+    asked->n_answers = 0;
+    c_ask_here(asked);
+}
+
+TEST(one_wait_hears_the_answer_to_the_last_question)
+{
+    struct c_asked asked = {.what = C_READ, .key = c_key(1, 't', 0)};
+
+    c_open();
+    c_once(0, c_key(1, 't', 0), "first");
+    c_once(0, c_key(2, 't', 0), "second");
+    asked.bus = c_bus(0);
+    c_do(0, c_ask_twice, &asked);
+    while (c_n_answers(&asked) == 0)
+        c_pass();
+    c_read(0, c_key(1, 't', 0));
+
+    CHECK_INT(c_n_answers(&asked), 1);
+    CHECK_STR(peg__str(asked.standing), "second");
+    c_close();
+}
+
 /* ---- letters ------------------------------------------------------------------------------- */
 
 static void c_check_letter_arrives(unsigned from, unsigned to)
