@@ -267,7 +267,8 @@ typedef struct peg_remote_result {
 /* Waits for what becomes of a call: whatever that is, it is a result. Fails only for what is wrong
  * on this side: PEG_EINVAL, PEG_ELIMIT, PEG_ENOMEM. A call whose connection is lost is asked again
  * if it has an identity; without one it is UNKNOWN, unless nothing of it was sent. When the context
- * stops, the gateway is told, and the result is UNKNOWN, with PEG_ECANCELED or PEG_ETIMEOUT. */
+ * stops, the gateway is told, and the result is UNKNOWN, with PEG_ECANCELED or PEG_ETIMEOUT; if
+ * nothing was sent, CANCELED or TIMEOUT. */
 PEG_API PEG_MUST_USE peg_status peg_client_call(peg_client *client, peg_ctx *ctx,
                                                 const peg_remote_request *request,
                                                 peg_remote_result **ret_result, peg_error *reterr);

@@ -546,8 +546,8 @@ enum {
     PEG_LIMIT_REMOTE_REGISTRIES = 64,
     /* What a gateway may answer with: a toolset of 10,000 tools, a page of 1,000 toolsets. */
     PEG_LIMIT_REMOTE_MESSAGE_BYTES = 32 << 20,
-    /* Arguments of a call: gateways take less. */
-    PEG_LIMIT_REMOTE_ARGS_BYTES = 16 << 20,
+    /* A call with its arguments and metadata: one message of gRPC, of which gateways take no more. */
+    PEG_LIMIT_REMOTE_REQUEST_BYTES = 4 << 20,
     /* Tools of one toolset that is registered: gateways take no more. */
     PEG_LIMIT_REMOTE_TOOLS = 10000,
     /* Messages of a stream that wait for a caller who is busy; then the gateway waits. */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "grpc/message.h"
 #include "pegboard/trace.h"
 #include "remote/call.h"
 #include "wire/name.h"
@@ -99,18 +100,28 @@ static peg_status check(const peg_remote_request *request, peg_error *reterr)
                          "toolset and tool are required: say what is called");
     if (request->n_metadata && !request->metadata)
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "n_metadata is set, metadata is not");
-    if (request->args.len > PEG_LIMIT_REMOTE_ARGS_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                         "args has more than PEG_LIMIT_REMOTE_ARGS_BYTES (%d) bytes",
-                         PEG_LIMIT_REMOTE_ARGS_BYTES);
     status = wire_check_name(peg__str(request->toolset), "toolset", reterr);
     return status ? status : wire_check_name(peg__str(request->tool), "tool", reterr);
+}
+
+/* What is too large for the gateway would come back as an end that says nothing of the call. */
+static peg_status check_size(const struct remote__sending *s, peg_error *reterr)
+{
+    const size_t size = grpc_message_packed_size(&s->message.base);
+
+    if (size <= PEG_LIMIT_REMOTE_REQUEST_BYTES)
+        return PEG_OK;
+    return peg__fail(
+        reterr, PEG_ELIMIT, "E_CLIENT",
+        "the call takes %zu bytes, more than PEG_LIMIT_REMOTE_REQUEST_BYTES (%d): send "
+        "less, or a reference to it",
+        size, PEG_LIMIT_REMOTE_REQUEST_BYTES);
 }
 
 peg_status remote__sending_fill(struct remote__sending *s, const peg_remote_request *request,
                                 peg_ctx *ctx, bool outlives_ctx, peg_error *reterr)
 {
-    const peg_status status = check(request, reterr);
+    peg_status status = check(request, reterr);
 
     if (status)
         return status;
@@ -122,5 +133,6 @@ peg_status remote__sending_fill(struct remote__sending *s, const peg_remote_requ
     s->message.timeout_ms = told_ms(request, outlives_ctx ? NULL : ctx);
     fill_meta(s, request);
     fill_trace(s, ctx);
-    return fill_metadata(s, request, reterr);
+    status = fill_metadata(s, request, reterr);
+    return status ? status : check_size(s, reterr);
 }

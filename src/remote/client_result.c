@@ -191,8 +191,9 @@ static void set_unknown(const struct remote__ask *ask, struct remote__end *end)
     end->name = peg__str("outcome_unknown");
     peg__fail(&end->error, ask->status.code == GRPC_DEADLINE_EXCEEDED ? PEG_ETIMEOUT : PEG_EIO,
               "E_OUTCOME_UNKNOWN",
-              "the connection to %s was lost before the call's end, which is not known: %.*s",
-              ask->registry->address, PEG_ARG(ask->status.message));
+              "the exchange with %s ended before the call did, whose end is not known: %.*s (%s)",
+              ask->registry->address, PEG_ARG(ask->status.message),
+              grpc_code_name(ask->status.code));
     end->words = peg__str("");
 }
 

@@ -256,7 +256,7 @@ TEST(the_gateway_is_told_a_deadline_that_is_a_little_early)
 
 TEST(a_request_that_cannot_be_sent_is_refused_here)
 {
-    static char large[PEG_LIMIT_REMOTE_ARGS_BYTES + 1];
+    static char large[PEG_LIMIT_REMOTE_REQUEST_BYTES + 1];
     const peg_remote_request nothing = {.toolset = "weather"};
     const peg_remote_request crooked = {.toolset = "weather", .tool = "a\nb"};
     peg_remote_request heavy = request_of("echo");
@@ -267,7 +267,7 @@ TEST(a_request_that_cannot_be_sent_is_refused_here)
     CHECK_INT(call(&w, NULL, &crooked), PEG_EINVAL);
     heavy.args = peg__strn(large, sizeof(large));
     CHECK_INT(call(&w, NULL, &heavy), PEG_ELIMIT);
-    CHECK(strstr(w.error.message, "PEG_LIMIT_REMOTE_ARGS_BYTES"));
+    CHECK(strstr(w.error.message, "PEG_LIMIT_REMOTE_REQUEST_BYTES"));
     CHECK_INT(w.fake.n_calls, 0);
     world_close(&w);
 }
