@@ -138,8 +138,10 @@ peg_status remote__fan_out(struct remote__fan *fans, size_t n, peg_ctx *ctx,
     for (size_t i = 0; i < n; i++) {
         if (fans[i].status == PEG_ENOMEM)
             return peg__fail_nomem(reterr);
+        if (fans[i].status && ctx && peg_ctx_check(ctx, NULL))
+            return peg_ctx_check(ctx, reterr);
     }
-    return ctx ? peg_ctx_check(ctx, reterr) : PEG_OK;
+    return PEG_OK;
 }
 
 peg_status remote__unary(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena,

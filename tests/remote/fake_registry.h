@@ -70,6 +70,7 @@ struct fake {
     const char *token;      /* which must be shown, or NULL */
     const char *schema;     /* of every tool's arguments; NULL: {"type":"object"} */
     const char *output_schema;
+    struct net_tls_config *tls; /* NULL: plain */
     pthread_mutex_t lock;
     struct fake_asked asked;
     char keys[FAKE_KEYS][FAKE_TEXT]; /* identities that fail_once has seen */
@@ -710,6 +711,7 @@ static inline void fake_prepare(struct fake *fake)
 static inline peg_status fake_serve(struct fake *fake)
 {
     const struct grpc_server_options options = {.interceptors = &fake->door, .n_interceptors = 1};
+    const struct net_listener_options listening = {.stream.tls = fake->tls};
     const char *address = *fake->address ? fake->address : "127.0.0.1:0";
     struct net_address at;
     peg_status status;
@@ -718,7 +720,8 @@ static inline peg_status fake_serve(struct fake *fake)
         (status = grpc_server_new(fake->loops, &options, &fake->server, &fake->error)) ||
         (status = pegboard_v1_registry_add(fake->server, &fake->handlers, &fake->error)) ||
         (status = pegboard_v1_admin_add(fake->server, &fake->admin, &fake->error)) ||
-        (status = grpc_server_listen(fake->server, peg__str(address), NULL, &at, &fake->error)))
+        (status =
+             grpc_server_listen(fake->server, peg__str(address), &listening, &at, &fake->error)))
         return status;
     net_address_format(&at, fake->address);
     return PEG_OK;
