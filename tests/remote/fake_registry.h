@@ -66,6 +66,7 @@ struct fake {
     double score;       /* of the first hit; each further one has less */
     unsigned page_size; /* 0: as asked for */
     bool pages_forever;
+    bool is_garbage;        /* everything that is no call is answered with what is no message */
     enum wire_error broken; /* answered to everything that is no call, unless WIRE_OK */
     const char *token;      /* which must be shown, or NULL */
     const char *schema;     /* of every tool's arguments; NULL: {"type":"object"} */
@@ -149,10 +150,16 @@ static inline void fake_check_token(struct grpc_call *call, void *user)
 static inline bool fake_is_broken(struct fake *fake, struct grpc_call *call)
 {
     enum wire_error broken;
+    bool is_garbage;
 
     pthread_mutex_lock(&fake->lock);
     broken = fake->broken;
+    is_garbage = fake->is_garbage;
     pthread_mutex_unlock(&fake->lock);
+    if (is_garbage) {
+        grpc_call_reply(call, peg__str("\x0a\xff\xff\xff"));
+        return true;
+    }
     if (broken == WIRE_OK)
         return false;
     fake_refuse(call, broken, "broken on purpose");

@@ -377,6 +377,30 @@ TEST(what_the_gateway_says_is_kept_as_an_error)
     world_close(&w);
 }
 
+TEST(answers_that_are_no_messages_are_the_gateways_fault)
+{
+    struct world w;
+    peg_toolset_list *list;
+    peg_search_result *found;
+    peg_toolset *toolset;
+
+    world_prepare(&w, 1);
+    w.fakes[0].is_garbage = true;
+    CHECK_STATUS(world_serve(&w), PEG_OK, w.error);
+    CHECK_STATUS(world_connect(&w), PEG_OK, w.error);
+
+    CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_EHOST);
+    CHECK_STR(peg__str(w.error.code), "E_GATEWAY");
+    CHECK(strstr(w.error.message, "cannot be read"));
+    CHECK_INT(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_EHOST);
+    CHECK_STR(peg__str(w.error.code), "E_GATEWAY");
+    CHECK_INT(
+        peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error),
+        PEG_EHOST);
+    CHECK_STR(peg__str(w.error.code), "E_GATEWAY");
+    world_close(&w);
+}
+
 TEST(a_gateway_that_has_come_back_is_found_at_once)
 {
     struct world w;

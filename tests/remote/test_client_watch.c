@@ -72,6 +72,15 @@ static bool log_is(struct world *w, const char *expected)
     return is_equal;
 }
 
+static void set_garbage(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->is_garbage = !fake->is_garbage;
+    pthread_mutex_unlock(&fake->lock);
+    if (fake->watch)
+        grpc_call_fail(fake->watch, GRPC_UNAVAILABLE, "going away");
+}
+
 static void register_maps(struct fake *fake)
 {
     const struct fake_toolset maps = {.name = "maps"};
@@ -144,6 +153,22 @@ TEST(a_reader_that_was_too_slow_is_told_everything_again)
     CHECK(fake_await(&w.n_ready, 2));
 
     CHECK(log_is(&w, "present:weather ready lost present:weather ready "));
+    world_close(&w);
+}
+
+TEST(a_watch_survives_a_gateway_that_says_what_is_no_message)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+
+    fake_do(&w.fake, set_garbage);
+    CHECK(fake_await(&w.n_lost, 2)); /* the connection, then what was said */
+    fake_do(&w.fake, set_garbage);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    CHECK(log_is(&w, "present:weather ready lost lost present:weather ready "));
     world_close(&w);
 }
 
