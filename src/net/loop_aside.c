@@ -73,8 +73,8 @@ static bool has_thread(struct net_loop *loop)
     struct net_aside *aside = &loop->aside;
     sigset_t before;
 
-    if (aside->has_thread)
-        return true;
+    if (aside->has_thread || loop->is_ending)
+        return aside->has_thread;
     pthread_mutex_init(&aside->lock, NULL);
     pthread_cond_init(&aside->changed, NULL);
     net_block_signals(&before);
@@ -87,7 +87,7 @@ void net_loop_aside(struct net_loop *loop, struct net_task *task)
 {
     struct net_aside *aside = &loop->aside;
 
-    if (!has_thread(loop)) { /* the system has no more of them: late is better than never */
+    if (!has_thread(loop)) { /* it ends, or the system has no more of them: here is as good */
         task->work(task);
         net_loop_post(loop, &task->done);
         return;

@@ -120,9 +120,10 @@ void net_loops_end(struct net_loop **loops, size_t n)
     for (size_t i = 0; i < n; i++)
         join(loops[i]);
     finish(end, loops, n);
+    for (size_t i = 0; i < n; i++)
+        net_loop_end_aside(loops[i]); /* it may still be about to wake the loop */
     finish(shut, loops, n);
     for (size_t i = 0; i < n; i++) {
-        net_loop_end_aside(loops[i]);
         uv_loop_close(&loops[i]->uv);
         peg__free(loops[i]->scratch);
         peg__free(loops[i]);
