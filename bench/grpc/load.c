@@ -3,12 +3,14 @@
 /*
  * Loads an echo server with our client and says what came of it, as one JSON object.
  *
- *   grpc-load --target 127.0.0.1:PORT --pid PID [--kind echo|chat|stream] [--conns N] [--streams N]
+ *   grpc-load --target 127.0.0.1:PORT --pid PID [--kind echo|chat|stream|call] [--conns N]
+ * [--streams N]
  *             [--seconds S] [--warm S] [--size BYTES] [--ca PEM]
  *
  * Closed loop: `conns` connections, `streams` calls at once on each, each followed by the next one
  * as soon as it is answered. `echo` is unary; `chat` keeps one call open for each and sends the
- * next message when the last one is back; `stream` asks for N_ANSWERS messages and takes them.
+ * next message when the last one is back; `stream` asks for N_ANSWERS messages and takes them;
+ * `call` is CallTool of a gateway, to the tool `echo` of the toolset `bench`.
  * Every answer is compared with what was sent. Whatever goes wrong ends the program: a server
  * that fails has no figures.
  *
@@ -25,12 +27,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "grpc/rpc.h"
 #include "load.h"
+#include "wire/pack.h"
 
+enum { RESULT_FIELD = 2 }; /* of pegboard.v1.CallToolResponse */
 enum { N_ANSWERS = 1000, MAX_SIZE = 1 << 20, START_NS = 100000000, MAX_STARTS = 200 };
 
-enum kind { ECHO, CHAT, STREAM, N_KINDS };
+enum kind { ECHO, CHAT, STREAM, CALL, N_KINDS };
 enum phase { WARMING, MEASURING, ENDING };
 
 struct options {
@@ -69,6 +74,7 @@ struct load {
     size_t n_running;
     unsigned n_starts; /* how often the warm-up was too short */
     peg_str message;
+    peg_str expected; /* of each answer; CALL: in its field `result` */
     /* of the measurement */
     uint64_t n_calls;
     uint64_t n_messages;
@@ -78,7 +84,7 @@ struct load {
     struct histogram latencies;
 };
 
-static const char *const kind_names[N_KINDS] = {"echo", "chat", "stream"};
+static const char *const kind_names[N_KINDS] = {"echo", "chat", "stream", "call"};
 
 static const struct grpc_method methods[N_KINDS] = {
     {.name = "Echo", .path = "/pegboard.test.Echo/Echo"},
@@ -87,6 +93,7 @@ static const struct grpc_method methods[N_KINDS] = {
      .client_streams = true,
      .server_streams = true},
     {.name = "Stream", .path = "/pegboard.test.Echo/Stream", .server_streams = true},
+    {.name = "CallTool", .path = "/pegboard.v1.Registry/CallTool"},
 };
 
 static void fail(const char *what, const char *why)
@@ -99,6 +106,11 @@ static void must(peg_status status, const peg_error *error, const char *what)
 {
     if (status)
         fail(what, error->message);
+}
+
+static bool is_unary(enum kind kind)
+{
+    return kind == ECHO || kind == CALL;
 }
 
 /* ---- calls ------------------------------------------------------------------------- */
@@ -132,23 +144,24 @@ static void send_next(struct slot *slot)
 static void take_message(struct grpc_rpc *rpc, const void *message, void *user)
 {
     struct slot *slot = user;
-    const peg_str *got = message;
-    const peg_str *sent = &slot->load->message;
+    const enum kind kind = slot->load->options.kind;
+    const peg_str got = kind == CALL ? wire_find_bytes(*(const peg_str *)message, RESULT_FIELD)
+                                     : *(const peg_str *)message;
 
     (void)rpc;
-    if (got->len != sent->len || memcmp(got->ptr, sent->ptr, sent->len) != 0)
+    if (!peg__str_eq(got, slot->load->expected))
         fail("an answer", "it is not what was sent");
     slot->n_got++;
-    if (slot->load->options.kind == ECHO)
+    if (is_unary(kind))
         return; /* it counts when the status is there */
     count_answer(slot);
-    if (slot->load->options.kind == CHAT)
+    if (kind == CHAT)
         send_next(slot);
 }
 
 static void check_end(const struct slot *slot, const struct grpc_status *status)
 {
-    static const unsigned n_expected[N_KINDS] = {[ECHO] = 1, [STREAM] = N_ANSWERS};
+    static const unsigned n_expected[N_KINDS] = {[ECHO] = 1, [STREAM] = N_ANSWERS, [CALL] = 1};
     enum kind kind = slot->load->options.kind;
     char why[300];
 
@@ -173,7 +186,7 @@ static void end_call(struct grpc_rpc *rpc, const struct grpc_status *status,
     (void)trailers;
     check_end(slot, status);
     slot->rpc = NULL;
-    if (load->options.kind == ECHO)
+    if (is_unary(load->options.kind))
         count_answer(slot);
     if (load->phase == MEASURING)
         load->n_calls++;
@@ -197,7 +210,7 @@ static void start_call(struct slot *slot)
 
     slot->n_got = 0;
     slot->sent_ns = now_ns();
-    if (load->options.kind == ECHO) {
+    if (is_unary(load->options.kind)) {
         must(grpc_rpc_unary(slot->channel, method, &load->message, &rpc_options, &events, slot,
                             &slot->rpc, &error),
              &error, "a call");
@@ -282,7 +295,7 @@ static enum kind parse_kind(const char *name)
     for (int kind = 0; kind < N_KINDS; kind++)
         if (strcmp(name, kind_names[kind]) == 0)
             return (enum kind)kind;
-    fail("--kind", "echo, chat and stream are known");
+    fail("--kind", "echo, chat, stream and call are known");
     return ECHO;
 }
 
@@ -367,6 +380,28 @@ static peg_str make_message(size_t size)
     return (peg_str){bytes, len};
 }
 
+/* A pegboard.v1.CallToolRequest whose payload is a JSON object of so many bytes; the tool answers
+ * with the same. */
+static peg_str make_request(size_t size, peg_str *ret_payload)
+{
+    static const char head[] = "{\"text\":\"";
+    char *payload = allocate(1, size + sizeof(head) + 2);
+    char *bytes = allocate(1, size + 128);
+    size_t len = sizeof(head) - 1;
+    char *at;
+
+    memcpy(payload, head, len);
+    while (len + 2 < size)
+        payload[len++] = (char)('a' + len % 26);
+    payload[len++] = '"';
+    payload[len++] = '}';
+    *ret_payload = (peg_str){payload, len};
+    at = wire_put_bytes(bytes, 1, peg_cstr("bench"));
+    at = wire_put_bytes(at, 2, peg_cstr("echo"));
+    at = wire_put_bytes(at, 3, *ret_payload);
+    return (peg_str){bytes, (size_t)(at - bytes)};
+}
+
 static void make_channels(struct load *load)
 {
     const struct options *o = &load->options;
@@ -412,7 +447,12 @@ int main(int argc, char **argv)
     peg_error error;
 
     load.options = parse_options(argc, argv);
-    load.message = make_message(load.options.size);
+    if (load.options.kind == CALL) {
+        load.message = make_request(load.options.size, &load.expected);
+    } else {
+        load.message = make_message(load.options.size);
+        load.expected = load.message;
+    }
     must(net_loop_new(&load.loop, &error), &error, "a loop");
     make_channels(&load);
     start_calls(&load);
