@@ -14,6 +14,7 @@ import signal
 import stat
 import struct
 import subprocess
+import sys
 import termios
 import time
 
@@ -47,6 +48,10 @@ tools:
     description: Says a word
     input_schema: {type: object}
     command: [printf, sunny]
+  - name: wait
+    description: Says that it runs, and waits for a file
+    input_schema: {type: object}
+    command: [sh, -c, "touch runs; while [ ! -e go ]; do sleep 0.02; done; printf done"]
 """
 
 
@@ -56,8 +61,8 @@ tools:
 class Process:
     """A command that goes on; its standard output is read line by line."""
 
-    def __init__(self, w, *arguments, env=None, stderr=None):
-        self.command = [w.executable, *arguments]
+    def __init__(self, w, *arguments, program=None, env=None, stderr=None):
+        self.command = [program or w.executable, *arguments]
         self.process = subprocess.Popen(
             self.command, cwd=w.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=stderr, bufsize=0, env={**os.environ, **(env or {})})
@@ -289,7 +294,7 @@ def a_toolset_is_listed_found_and_shown(w):
         ask(w, "list", "--tag", "other", "--names").exits(0).says("")
         (toolset,) = json.loads(ask(w, "list", "--json").exits(0).stdout)["toolsets"]
         check(toolset["name"] == "weather" and toolset["version"] == "1.2.0", toolset)
-        check(toolset["tool_count"] == 3 and toolset["owner"] == "local", toolset)
+        check(toolset["tool_count"] == 4 and toolset["owner"] == "local", toolset)
         check(toolset["health"]["state"] == "healthy", toolset)
         check(toolset["health"]["providers"] == 1, toolset)
 
@@ -301,13 +306,13 @@ def a_toolset_is_listed_found_and_shown(w):
         ask(w, "get", "weather").exits(0).mentions(
             "weather 1.2.0  healthy, 1 provider\n", "  tags: demo, weather\n", "by local",
             "    city (string, required): Which city\n", "    days (integer)\n")
-        ask(w, "get", "weather", "--names").exits(0).says("echo\nfail\nsay\n")
+        ask(w, "get", "weather", "--names").exits(0).says("echo\nfail\nsay\nwait\n")
         ask(w, "get", "weather", "echo").exits(0).mentions("input schema", '"required"')
         tool = json.loads(ask(w, "get", "weather", "echo", "--json").exits(0).stdout)
         check(tool["input_schema"]["required"] == ["city"], tool)
         check(tool["output_schema"] is None and not tool["idempotent"], tool)
         whole = json.loads(ask(w, "get", "weather", "--json").exits(0).stdout)
-        check([t["name"] for t in whole["tools"]] == ["echo", "fail", "say"], whole)
+        check([t["name"] for t in whole["tools"]] == ["echo", "fail", "say", "wait"], whole)
         ask(w, "get", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
 
 
@@ -419,6 +424,75 @@ def the_status_counts_calls(w):
         ask(w, "status", "--once").exits(0).mentions("weather", "healthy", "ok 1, failed 1")
 
 
+# ---- calls that take their time ------------------------------------------------------------
+
+
+def await_file(w, name):
+    end = time.monotonic() + DEADLINE_S
+    while not os.path.exists(w.path(name)):
+        check(time.monotonic() < end, name, "is not there")
+        time.sleep(0.01)
+
+
+def until_draining(w):
+    end = time.monotonic() + DEADLINE_S
+    while "event=drain" not in open(w.path("log"), encoding="utf-8").read():
+        check(time.monotonic() < end, "it does not drain")
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def waiting(w, *arguments):
+    """A call of `wait` that runs."""
+    with running(w, "call", "weather", "wait", "--registry", w.at, *arguments) as calling:
+        await_file(w, "runs")
+        yield calling
+
+
+@scenario
+def a_gateway_that_is_stopped_finishes_what_runs(w):
+    with gateway(w) as serving, provided(w), waiting(w) as calling:
+        serving.send(signal.SIGTERM)
+        until_draining(w)
+        w.write("go", "")
+        check(calling.line() == '"done"\n' and calling.wait() == 0, "the call")
+        check(serving.wait() == 0, "the gateway")
+
+
+@scenario
+def a_gateway_that_is_stopped_twice_does_not_wait(w):
+    with gateway(w) as serving, provided(w), waiting(w, "--timeout", "10m") as calling:
+        serving.send(signal.SIGTERM)
+        until_draining(w)
+        serving.send(signal.SIGTERM)
+        check(serving.wait() == 1, "something was given up")
+        check(calling.wait() == 4, "nobody knows what became of the call")
+        w.write("go", "")
+
+
+@scenario
+def a_call_that_was_started_and_takes_too_long_is_exit_status_4(w):
+    with gateway(w), provided(w):
+        ask(w, "call", "weather", "wait", "--timeout", "300ms").exits(4).says("") \
+            .complains("its end is not known")
+        ran = ask(w, "call", "weather", "wait", "--timeout", "300ms", "--envelope").exits(4)
+        check(json.loads(ran.stdout)["outcome"] == "outcome_unknown", ran)
+
+
+@scenario
+def what_a_tool_says_while_it_runs_is_shown(w):
+    with gateway(w), running(w, w.at, program=os.path.abspath(sys.argv[2])):
+        until(w, lambda a: a["health"]["state"] == "healthy", "get", "talk")
+        ran = ask(w, "call", "talk", "count", "n=2", "--stream").exits(0)
+        check(ran.stdout == "2\n" and ran.stderr == "line 1\nline 2\n\\x1B[2J\n", ran)
+        ask(w, "call", "talk", "count", "n=2").exits(0).says("2\n").is_silent()
+        *said, end = ask(w, "call", "talk", "count", "n=1", "--stream", "--envelope").exits(0).objects()
+        check("".join(line["delta"] for line in said) == "line 1\n\x1b[2J\n", said)
+        check({line["stream"] for line in said} == {"stdout"}, said)
+        check(end["event"] == "end" and end["result"] == 1, end)
+        check(end["server_data"] == [{"kind": "note", "audience": "ui", "data": {"n": 1}}], end)
+
+
 # ---- who is calling ----------------------------------------------------------------------
 
 
@@ -441,6 +515,24 @@ def a_token_opens_a_gateway_and_sighup_reads_new_ones(w):
         while ask(w, "list", env={"PEGBOARD_TOKEN": second}).status != 0:
             check(time.monotonic() < end, "the new token is not known")
         check(serving.end() == 0, "SIGTERM")
+
+
+@scenario
+def a_toolset_belongs_to_who_registered_it(w):
+    tokens = {name: w.pegboard("token", "new", "--token-file", "tokens", name).exits(0).stdout.strip()
+              for name in ("ours", "theirs")}
+    w.write("weather.yaml", MANIFEST)
+    with gateway(w, "--token-file", w.path("tokens")), \
+            running(w, "provide", "weather.yaml", "--registry", w.at, stderr=subprocess.DEVNULL,
+                    env={"PEGBOARD_TOKEN": tokens["ours"]}):
+        theirs = {"PEGBOARD_TOKEN": tokens["theirs"]}
+        end = time.monotonic() + DEADLINE_S
+        while ask(w, "call", "weather", "say", env=theirs).status != 0:
+            check(time.monotonic() < end, "it is not provided")
+        toolset = json.loads(ask(w, "get", "weather", "--json", env=theirs).exits(0).stdout)
+        check(toolset["owner"] == "token:ours", toolset)
+        ask(w, "unregister", "weather", env=theirs).exits(1).complains("E_PERMISSION_DENIED")
+        ask(w, "unregister", "weather", env={"PEGBOARD_TOKEN": tokens["ours"]}).exits(0)
 
 
 @scenario
@@ -530,7 +622,7 @@ def complete(w, *words):
 def names_of_toolsets_and_tools_are_completed(w):
     with gateway(w), provided(w):
         check(complete(w, "call", "we") == ["weather"], "a toolset")
-        check(complete(w, "call", "weather", "") == ["echo", "fail", "say"], "its tools")
+        check(complete(w, "call", "weather", "") == ["echo", "fail", "say", "wait"], "its tools")
         check(complete(w, "call", "--timeout", "3s", "weather", "f") == ["fail"], "behind options")
         check(complete(w, "get", "--json", "weather", "s") == ["say"], "a flag has no value")
         check(complete(w, "unregister", "") == ["weather"], "what may be unregistered")
