@@ -154,7 +154,8 @@ void bus_sim_pause(struct bus_sim *sim, uint64_t node_id, int64_t ns)
 {
     struct sim_node *node = find_node(sim, node_id);
 
-    if (node && node->paused_until_ns < sim->now_ns + ns)
+    /* What is deferred would lose its order if that were to take longer. */
+    if (node && node->paused_until_ns <= sim->now_ns && node->deferred_until_ns < sim->now_ns)
         node->paused_until_ns = sim->now_ns + ns;
 }
 

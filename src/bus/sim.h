@@ -65,7 +65,8 @@ uint64_t bus_sim_pick(struct bus_sim *sim, uint64_t n);
 /* A node with a new id and its buses. PEG_ELIMIT: BUS_SIM_MAX_NODES in one world. */
 peg_status bus_sim_add_node(struct bus_sim *sim, unsigned n_loops, struct bus **ret_buses,
                             uint64_t *ret_node) PEG_MUST_USE;
-/* It does not run for so long; what comes meanwhile it gets afterwards. */
+/* It does not run for so long; what comes meanwhile it gets afterwards. One that is paused goes on
+ * when it would have. */
 void bus_sim_pause(struct bus_sim *sim, uint64_t node, int64_t ns);
 /* For what else happens on a node, such as a frame that a connection brings: 0 if it can happen
  * now, else when to try again, so that all of it happens in the order in which it was tried first.
