@@ -199,6 +199,9 @@ static peg_status load(const char *value, struct peg__buf *ret_text, peg_error *
         return ret_text->status ? peg__fail_nomem(reterr) : PEG_OK;
     }
     status = cli_read_file(value + 1, ret_text, reterr);
+    peg__buf_puts(ret_text, ""); /* ends it with a NUL, which reading does not */
+    if (!status && ret_text->status)
+        return peg__fail_nomem(reterr);
     return status ? peg__fail_because(reterr, status, "E_ARGUMENT", reterr, "'%.80s'",
                                       cli_file_label(value + 1))
                   : PEG_OK;

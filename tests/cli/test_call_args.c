@@ -150,6 +150,24 @@ TEST(a_value_is_read_from_a_file)
     check_refused(word, path);
 }
 
+TEST(json_from_a_file_ends_where_the_file_does)
+{
+    char path[] = "/tmp/peg-args-XXXXXX";
+    const int fd = mkstemp(path);
+    char given[64];
+    peg_error error;
+    char *json = NULL;
+
+    CHECK(fd >= 0);
+    CHECK_INT(write(fd, "{\"a\":[1,2]}", 11), 11);
+    close(fd);
+    snprintf(given, sizeof(given), "@%s", path);
+    CHECK_STATUS(call_args_read(given, &json, &error), PEG_OK, error);
+    CHECK_STR(peg__str(json), "{\"a\":[1,2]}");
+    peg_free(json);
+    unlink(path);
+}
+
 TEST(json_at_once_is_checked_and_kept_as_it_is)
 {
     peg_error error;
