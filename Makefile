@@ -49,7 +49,7 @@ clean:
 help:
 	@echo 'make            build into $(BUILD)/ (on a fresh Debian 12 it installs what is needed first)'
 	@echo 'make test       build and run every test; the last line counts them'
-	@echo 'make demo       show a schema rejecting a bad tool call, and an agent that learns from it'
+	@echo 'make demo       show agents that learn from a bad call, and tools found and called through a gateway'
 	@echo 'make bench      measure beside other parsers, validators, tool runtimes and gRPC servers'
 	@echo 'make fuzz       run the fuzz targets, FUZZ_SECONDS=60 each'
 	@echo 'make check      format, clang-tidy, shellcheck, layers, public headers'

@@ -373,7 +373,12 @@ def the_demo_shows_what_it_promises(w):
                  "(exit status 1)", "/properties/days/type", "/properties/unit/enum",
                  "$ agent\n" + read(os.path.join(ROOT, "examples", "expected", "agent.txt")),
                  "Three orders are open: A-17, A-21 and B-02.\n", "/properties/to/format described",
-                 "$ resume\n" + read(os.path.join(ROOT, "examples", "expected", "resume.txt"))):
+                 "$ resume\n" + read(os.path.join(ROOT, "examples", "expected", "resume.txt")),
+                 "the gateway listens on 127.0.0.1:", "handy    1.0.0    healthy      5     1  demo, local",
+                 "to=km\n42.1648128\n(exit status 0)", "(validation_error)\n(exit status 1)",
+                 "kg is a mass and km is a length", "has no tool 'forecasts'", "(outcome_unknown)\n(exit status 4)",
+                 '"attached":true', "measuring\n\"17 bytes for local\"\n", "(service_unavailable)\n(exit status 5)",
+                 "pegboard call handy forecast city=Rome\n"):
         check(part in done.stdout, f"expected {part!r} in\n{done.stdout}")
 
 
