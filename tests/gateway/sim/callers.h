@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TESTS_GATEWAY_SIM_CALLERS_H
+#define PEG_TESTS_GATEWAY_SIM_CALLERS_H
+
+/* Who calls: once, at some desk, with or without an identity that others may have, too. Some give
+ * up, some start a call and do not wait, some wait for a call by its id or ask to stop it. */
+
+#include "nodes.h"
+
+enum { A_CALLERS = 32, A_IDENTITIES = 4 };
+
+enum a_kind { A_CALL, A_START, A_AWAIT, A_STOP };
+
+struct a_caller {
+    struct gw_caller caller; /* first */
+    struct net_timer begin;
+    struct net_timer leave;
+    bool was_deferred;
+    enum a_kind kind;
+    struct w_node *node;
+    unsigned loop;
+    unsigned number;
+    unsigned identity; /* 0: none */
+    bool is_idempotent;
+    int64_t timeout_ms;
+    int64_t leaves_after_ns; /* 0: it waits */
+    int64_t deadline_ns;     /* of the world, when it has begun */
+    bool has_begun;
+    bool is_over;    /* told, or gone */
+    bool has_id;     /* it was admitted */
+    unsigned n_told; /* answers of any kind */
+};
+
+static struct {
+    struct a_caller callers[A_CALLERS];
+    unsigned n_callers;
+    unsigned n_open;                     /* not over */
+    struct bus_id ids[A_IDENTITIES + 1]; /* of identities, once known */
+    bool has_id[A_IDENTITIES + 1];
+} a;
+
+/* What became of them, over all runs. */
+static struct {
+    uint64_t outcomes[GW_N_OUTCOMES];
+    uint64_t joined;
+    uint64_t lost; /* with their node */
+    uint64_t left; /* by themselves */
+    uint64_t stops;
+    uint64_t calls;
+} a_count;
+
+static void a_be_over(struct a_caller *caller)
+{
+    if (caller->is_over)
+        return;
+    caller->is_over = true;
+    a.n_open--;
+    bus_sim_disarm(w.sim, &caller->leave);
+}
+
+/* ---- what a caller hears ------------------------------------------------------------------- */
+
+static void a_on_admitted(struct gw_caller *gw_caller, const struct bus_id *id, int64_t deadline_ms,
+                          bool is_joined)
+{
+    struct a_caller *caller = (struct a_caller *)gw_caller;
+
+    (void)deadline_ms;
+    h_say("%s: caller %u %s", h_id(id), caller->number, is_joined ? "joins" : "is admitted");
+    caller->has_id = true;
+    a_count.joined += is_joined;
+    if (!is_joined)
+        h_call(id)->is_idempotent = caller->is_idempotent;
+    a.ids[caller->identity] = *id;
+    a.has_id[caller->identity] = true;
+    if (caller->kind == A_START) {
+        a_be_over(caller);
+        gw_caller_detach(gw_caller);
+    }
+}
+
+/* Refused: nobody started it. But one who joined only stops waiting. */
+static void a_on_refused(struct a_caller *caller, const struct gw_terminal *terminal)
+{
+    h_say("caller %u is refused: %s", caller->number, wire_error_name(terminal->error));
+    if (caller->has_id && caller->caller.id.len == 16)
+        h_refused(&caller->caller.id);
+}
+
+static void a_on_end(struct gw_caller *gw_caller, const struct gw_terminal *terminal)
+{
+    struct a_caller *caller = (struct a_caller *)gw_caller;
+
+    a_count.outcomes[terminal->outcome]++;
+    if (caller->n_told++ || caller->is_over) {
+        h_break("once", "caller %u was told twice", caller->number);
+        return;
+    }
+    a_be_over(caller);
+    if (terminal->outcome == GW_REFUSED)
+        a_on_refused(caller, terminal);
+    else if (caller->kind != A_STOP)
+        h_told(&gw_caller->id, terminal);
+}
+
+static const struct gw_caller_events a_events = {.on_admitted = a_on_admitted, .on_end = a_on_end};
+
+/* ---- what a caller does -------------------------------------------------------------------- */
+
+static void a_call(struct a_caller *caller, struct gw_desk *desk)
+{
+    char run_id[16];
+    struct gw_ask ask = {
+        .toolset = PEG_LIT("tools"),
+        .tool = peg__str(caller->is_idempotent ? "again" : "do"),
+        .principal = PEG_LIT("local"),
+        .timeout_ms = caller->timeout_ms,
+        .deadline_ns = NET_NEVER,
+    };
+
+    snprintf(run_id, sizeof(run_id), "run-%u", caller->identity);
+    if (caller->identity) {
+        ask.run_id = peg__str(run_id);
+        ask.tool_call_id = peg__str("call");
+    }
+    h_say("caller %u calls \"%s\" at %llx.%u as %s within %lld ms", caller->number, ask.tool.ptr,
+          (unsigned long long)caller->node->id, caller->loop, caller->identity ? run_id : "nobody",
+          (long long)caller->timeout_ms);
+    gw_desk_call(desk, &ask, &caller->caller);
+}
+
+static void a_ask_by_id(struct a_caller *caller, struct gw_desk *desk)
+{
+    const int64_t deadline_ns =
+        bus_now_ns(caller->node->buses[caller->loop]) + caller->timeout_ms * PEG_NS_PER_MS;
+    const struct bus_id id = a.ids[caller->identity];
+
+    h_say("caller %u %s %s at %llx.%u", caller->number, caller->kind == A_STOP ? "stops" : "awaits",
+          h_id(&id), (unsigned long long)caller->node->id, caller->loop);
+    if (caller->kind == A_STOP)
+        gw_desk_stop(desk, &id, peg__str("local"), &caller->caller);
+    else
+        gw_desk_await(desk, &id, peg__str("local"), deadline_ns, &caller->caller);
+}
+
+static void a_leave(struct net_timer *timer)
+{
+    struct a_caller *caller = (struct a_caller *)((char *)timer - offsetof(struct a_caller, leave));
+    const int64_t later_ns = bus_sim_defer(w.sim, caller->node->id, &caller->was_deferred);
+
+    if (later_ns) {
+        bus_sim_arm(w.sim, timer, later_ns);
+        return;
+    }
+    h_say("caller %u leaves", caller->number);
+    a_count.left++;
+    a_be_over(caller);
+    gw_caller_drop(&caller->caller);
+}
+
+static void a_begin_at_node(struct a_caller *caller)
+{
+    struct gw_desk *desk = caller->node->desks[caller->loop];
+
+    caller->has_begun = true;
+    caller->was_deferred = false;
+    caller->deadline_ns = w_now_ns() + caller->timeout_ms * PEG_NS_PER_MS;
+    caller->caller.events = &a_events;
+    a_count.calls++;
+    if (caller->leaves_after_ns)
+        w_arm(&caller->leave, a_leave, caller->leaves_after_ns);
+    if (caller->kind <= A_START)
+        a_call(caller, desk);
+    else if (a.has_id[caller->identity])
+        a_ask_by_id(caller, desk);
+    else
+        a_be_over(caller);
+    a_count.stops += caller->kind == A_STOP;
+}
+
+static void a_begin_on_timer(struct net_timer *timer)
+{
+    struct a_caller *caller = (struct a_caller *)((char *)timer - offsetof(struct a_caller, begin));
+    int64_t later_ns;
+
+    if (!caller->node) {
+        caller->node = w_any_node();
+        if (caller->node)
+            caller->loop = w_pick(caller->node->n_loops);
+    }
+    if (!caller->node || !caller->node->is_alive) {
+        a_be_over(caller);
+        return;
+    }
+    later_ns = bus_sim_defer(w.sim, caller->node->id, &caller->was_deferred);
+    if (later_ns)
+        bus_sim_arm(w.sim, timer, later_ns);
+    else
+        a_begin_at_node(caller);
+}
+
+/* It begins after so long; what it does is the caller's of this to say. */
+static struct a_caller *a_add(int64_t after_ns)
+{
+    struct a_caller *caller;
+
+    if (a.n_callers == A_CALLERS)
+        return NULL;
+    caller = &a.callers[a.n_callers++];
+    *caller = (struct a_caller){.number = a.n_callers};
+    a.n_open++;
+    w_arm(&caller->begin, a_begin_on_timer, after_ns);
+    return caller;
+}
+
+/* ---- the end of a node, and of a run ------------------------------------------------------- */
+
+static void a_on_crash(const struct w_node *node)
+{
+    for (unsigned i = 0; i < a.n_callers; i++) {
+        struct a_caller *caller = &a.callers[i];
+
+        if (caller->node != node || caller->is_over || !caller->has_begun)
+            continue;
+        a_count.lost++;
+        a_be_over(caller);
+    }
+}
+
+static void a_check_told(int64_t grace_ns)
+{
+    for (unsigned i = 0; i < a.n_callers; i++) {
+        const struct a_caller *caller = &a.callers[i];
+
+        if (!caller->is_over && caller->has_begun &&
+            w_now_ns() > caller->deadline_ns + caller->node->paused_ns + grace_ns)
+            h_break("told", "caller %u has heard nothing", caller->number);
+    }
+}
+
+static void a_begin(void)
+{
+    a.n_callers = 0;
+    a.n_open = 0;
+    memset(a.has_id, 0, sizeof(a.has_id));
+}
+
+#endif

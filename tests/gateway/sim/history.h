@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TESTS_GATEWAY_SIM_HISTORY_H
+#define PEG_TESTS_GATEWAY_SIM_HISTORY_H
+
+/*
+ * What happened to each call of a run, as somebody who sees everything would write it down, and
+ * whether the promises were kept:
+ *
+ *   once      exactly one terminal: who is told one is told what the register holds, and nobody is
+ *             told before it stands there
+ *   start     a provider starts it at most once, unless its tool is idempotent
+ *   unstarted told that it was not started: it was not, and will not be
+ *   result    told a result: a provider produced exactly that one for this call
+ *   told      who waits on a node that lives is told in time
+ *   leak      nothing is left at the desks, and no register of a call without an identity
+ *
+ * A call is known by its id. An identity whose registers were forgotten or lost, and which is asked
+ * for again, is a new call under the same id: `n_named` counts them.
+ */
+
+#include <stdarg.h>
+
+#include "base/str.h"
+#include "bus/sim.h"
+#include "gateway/terminal.h"
+
+enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = 12 };
+
+struct h_terminal {
+    enum gw_outcome outcome;
+    enum wire_error error;
+    bool was_started;
+    char response[H_TOKEN];
+};
+
+struct h_call {
+    struct bus_id id;
+    bool is_idempotent;
+    unsigned n_named; /* decisions about its identity; 1 for a call without */
+    unsigned n_starts;
+    unsigned n_unstarted; /* of the calls under this id, those told to be so */
+    struct h_terminal written[H_WRITTEN];
+    unsigned n_written;
+    bool was_told[H_WRITTEN];
+    char tokens[H_TOKENS][H_TOKEN]; /* results that providers produced */
+    unsigned n_tokens;
+};
+
+static struct {
+    struct h_call calls[H_CALLS];
+    unsigned n_calls;
+    bool is_broken;
+    char promise[16]; /* the one that was not kept */
+    char words[256];
+    bool is_verbose;
+    const struct bus_sim *sim;
+    int64_t begun_ns;
+} h;
+
+/* ---- saying what happens ------------------------------------------------------------------- */
+
+static void PEG_PRINTF(1, 2) h_say(const char *fmt, ...)
+{
+    va_list args;
+
+    if (!h.is_verbose)
+        return;
+    printf("# %10.3f ms  ", (double)(bus_sim_now_ns(h.sim) - h.begun_ns) / 1e6);
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+    printf("\n");
+}
+
+/* The first one counts: the others may follow from it. */
+static void PEG_PRINTF(2, 3) h_break(const char *promise, const char *fmt, ...)
+{
+    va_list args;
+
+    if (h.is_broken)
+        return;
+    h.is_broken = true;
+    snprintf(h.promise, sizeof(h.promise), "%s", promise);
+    va_start(args, fmt);
+    vsnprintf(h.words, sizeof(h.words), fmt, args);
+    va_end(args);
+    h_say("BROKEN (%s): %s", h.promise, h.words);
+}
+
+/* A few digits of it. */
+static const char *h_id(const struct bus_id *id)
+{
+    static char texts[4][BUS_ID_TEXT];
+    static unsigned next;
+    char *text = texts[next++ % 4];
+
+    bus_id_print(id, text);
+    text[6] = '\0';
+    return text;
+}
+
+static void h_begin(const struct bus_sim *sim, bool is_verbose)
+{
+    h.n_calls = 0;
+    h.is_broken = false;
+    h.is_verbose = is_verbose;
+    h.sim = sim;
+    h.begun_ns = bus_sim_now_ns(sim);
+}
+
+/* ---- what is known of a call --------------------------------------------------------------- */
+
+static struct h_call *h_call(const struct bus_id *id)
+{
+    struct h_call *call = h.calls;
+
+    while (call < h.calls + h.n_calls && !bus_id_equal(&call->id, id))
+        call++;
+    if (call == h.calls + H_CALLS) {
+        h_break("harness", "more than %d calls in one run", H_CALLS);
+        return h.calls;
+    }
+    if (call == h.calls + h.n_calls) {
+        h.n_calls++;
+        call->id = *id;
+        call->is_idempotent = false;
+        call->n_named = id->len == 16;
+        call->n_starts = 0;
+        call->n_unstarted = 0;
+        call->n_written = 0;
+        call->n_tokens = 0;
+    }
+    return call;
+}
+
+static void h_read_terminal(const struct gw_terminal *terminal, struct h_terminal *ret_read)
+{
+    *ret_read = (struct h_terminal){
+        .outcome = terminal->outcome,
+        .error = terminal->error,
+        .was_started = terminal->was_started,
+    };
+    snprintf(ret_read->response, sizeof(ret_read->response), "%.*s", PEG_ARG(terminal->response));
+}
+
+static bool h_is_same(const struct h_terminal *a, const struct h_terminal *b)
+{
+    return a->outcome == b->outcome && a->error == b->error && a->was_started == b->was_started &&
+           strcmp(a->response, b->response) == 0;
+}
+
+static const char *h_outcome(const struct h_terminal *terminal)
+{
+    static char text[64];
+
+    snprintf(text, sizeof(text), "%s%s%s %s", gw_outcome_name(terminal->outcome),
+             terminal->error ? " " : "", terminal->error ? wire_error_name(terminal->error) : "",
+             terminal->response);
+    return text;
+}
+
+/* ---- what happens -------------------------------------------------------------------------- */
+
+static void h_on_written(void *user, const struct bus_key *key, struct peg__blob *value,
+                         struct bus_address by)
+{
+    struct h_call *call = h_call(&key->id);
+    struct gw_terminal terminal;
+
+    (void)user;
+    h_say("%s: %c%u written by %llx.%u%s%s", h_id(&key->id), key->what, key->n,
+          (unsigned long long)by.node, by.loop, key->what == 'k' ? ": " : "",
+          key->what == 'k' ? value->bytes : "");
+    if (key->what == 'c')
+        call->n_named++;
+    if (key->what != 't' || call->n_written == H_WRITTEN)
+        return;
+    if (!gw_terminal_read(value, &terminal)) {
+        h_break("once", "%s: a terminal that cannot be read", h_id(&key->id));
+        return;
+    }
+    h_read_terminal(&terminal, &call->written[call->n_written]);
+    call->was_told[call->n_written] = false;
+    h_say("%s: its terminal: %s", h_id(&key->id), h_outcome(&call->written[call->n_written]));
+    call->n_written++;
+}
+
+static void h_on_forgotten(void *user, const struct bus_id *id)
+{
+    (void)user;
+    h_say("%s: forgotten", h_id(id));
+}
+
+static void h_on_letter(void *user, struct bus_address to, const struct bus_letter *letter)
+{
+    static const char *const kinds[H_KINDS] = {"?",    "CALL", "CANCEL",  "ASK",
+                                               "HAVE", "NAK",  "DELTA",   "DONE",
+                                               "STOP", "EMIT", "EMITTED", "PONG"};
+
+    (void)user;
+    h_say("%s: %s %u (reason %d) %llx.%u -> %llx.%u", h_id(&letter->id), kinds[letter->kind],
+          letter->attempt, letter->reason, (unsigned long long)letter->from.node, letter->from.loop,
+          (unsigned long long)to.node, to.loop);
+}
+
+static const struct bus_sim_hooks h_hooks = {
+    .on_written = h_on_written,
+    .on_forgotten = h_on_forgotten,
+    .on_letter = h_on_letter,
+};
+
+/* A provider acts upon a call that it was handed. */
+static void h_started(const struct bus_id *id, uint32_t attempt, const char *provider)
+{
+    struct h_call *call = h_call(id);
+
+    call->n_starts++;
+    h_say("%s: STARTED by %s, attempt %u", h_id(id), provider, attempt);
+    if (!call->is_idempotent && call->n_starts > call->n_named)
+        h_break("start", "%s was started %u times", h_id(id), call->n_starts);
+}
+
+static void h_produced(const struct bus_id *id, const char *token)
+{
+    struct h_call *call = h_call(id);
+
+    if (call->n_tokens < H_TOKENS)
+        snprintf(call->tokens[call->n_tokens++], H_TOKEN, "%s", token);
+}
+
+static bool h_was_produced(const struct h_call *call, const char *response)
+{
+    for (unsigned i = 0; i < call->n_tokens; i++)
+        if (strcmp(call->tokens[i], response) == 0)
+            return true;
+    return false;
+}
+
+static void h_check_written(struct h_call *call, const struct h_terminal *told)
+{
+    for (unsigned i = call->n_written; i > 0; i--) {
+        if (h_is_same(&call->written[i - 1], told)) {
+            call->was_told[i - 1] = true;
+            return;
+        }
+    }
+    h_break("once", "%s was told as \"%s\", which no register holds", h_id(&call->id),
+            h_outcome(told));
+}
+
+/* One who waited is told a terminal; refusals are none. */
+static void h_told(const struct bus_id *id, const struct gw_terminal *terminal)
+{
+    struct h_call *call = h_call(id);
+    struct h_terminal told;
+
+    h_read_terminal(terminal, &told);
+    h_say("%s: TOLD %s", h_id(id), h_outcome(&told));
+    /* A call without an identity that was never started has one who waits, and nobody who could
+     * say otherwise: no register is needed. */
+    if (id->len == 32 || told.was_started)
+        h_check_written(call, &told);
+    else
+        call->n_unstarted++;
+    if (told.was_started && !told.error && !h_was_produced(call, told.response))
+        h_break("result", "%s was told a result that nobody produced: %s", h_id(id), told.response);
+    if (told.outcome != GW_ERROR &&
+        told.was_started != (told.outcome == GW_RESULT || told.outcome == GW_OUTCOME_UNKNOWN))
+        h_break("unstarted", "%s was told %s with the wrong `started`", h_id(id), h_outcome(&told));
+}
+
+/* A caller without an identity is told that nobody took its call. */
+static void h_refused(const struct bus_id *id)
+{
+    h_call(id)->n_unstarted++;
+}
+
+/* ---- at the end ---------------------------------------------------------------------------- */
+
+static void h_check_call(const struct h_call *call)
+{
+    unsigned n_unstarted = call->n_unstarted;
+
+    for (unsigned i = 0; i < call->n_written; i++)
+        n_unstarted += call->was_told[i] && !call->written[i].was_started;
+    /* Of an identity whose registers were lost and that was asked for again, the late terminal of
+     * the first call may become that of the second: a limit that DESIGN 5.8 names. */
+    if (call->n_starts && n_unstarted && call->n_named == 1)
+        h_break("unstarted", "%s was told not to have started, and was", h_id(&call->id));
+}
+
+static void h_check_calls(void)
+{
+    for (unsigned i = 0; i < h.n_calls; i++)
+        h_check_call(&h.calls[i]);
+}
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TESTS_GATEWAY_SIM_RUN_H
+#define PEG_TESTS_GATEWAY_SIM_RUN_H
+
+/*
+ * A run: what a seed makes of nodes, providers, callers and accidents, from the first call until
+ * everything is quiet. One run in four is calm: nothing goes wrong in it, and every call must end
+ * well.
+ */
+
+#include "callers.h"
+#include "gateway/call.h"
+#include "providers.h"
+
+enum {
+    R_ACCIDENTS = 6,
+    /* Beyond its deadline: for a provider to end what is canceled, and for questions that get lost,
+     * are slow, and are asked again. */
+    R_GRACE_MS = 60000,
+    R_SLICE_MS = 50,
+    R_END_MS = 120000,
+};
+
+struct r_accident {
+    struct net_timer timer; /* first */
+};
+
+static struct {
+    bool is_calm;
+    struct r_accident accidents[R_ACCIDENTS];
+} r;
+
+/* What happened, over all runs. */
+static struct {
+    uint64_t runs;
+    uint64_t calm;
+    uint64_t events;
+    uint64_t starts;
+    uint64_t crashes;
+    uint64_t pauses;
+    uint64_t epochs;
+    uint64_t cuts;
+    uint64_t kills;
+    uint64_t breaks;
+    uint64_t drains;
+    uint64_t lapses;
+} r_count;
+
+/* ---- accidents ----------------------------------------------------------------------------- */
+
+static struct p_provider *r_any_provider(void)
+{
+    return &p.providers[w_pick(p.n_providers)];
+}
+
+static void r_crash(struct w_node *node)
+{
+    r_count.crashes++;
+    a_on_crash(node);
+    p_on_crash(node);
+    w_crash_node(node);
+    if (w_n_alive() == 0 || w_happens(60))
+        w_start_node(1 + w_pick(W_LOOPS));
+}
+
+static void r_break_stream(struct p_provider *provider)
+{
+    r_count.breaks++;
+    if (provider->is_alive)
+        p_hang_up(provider, false);
+}
+
+static void r_happen_to_node(struct w_node *node)
+{
+    switch (w_pick(4)) {
+    case 0:
+        r_crash(node);
+        break;
+    case 1:
+        r_count.cuts++;
+        h_say("node %llx is cut off", (unsigned long long)node->id);
+        bus_sim_cut(w.sim, node->id);
+        break;
+    default:
+        r_count.pauses++;
+        w_pause_node(node, w_pick_ns(1500, 15000, 40));
+        break;
+    }
+}
+
+static void r_happen_to_provider(struct p_provider *provider)
+{
+    switch (w_pick(4)) {
+    case 0:
+        r_count.kills++;
+        p_kill(provider);
+        if (w_happens(50))
+            p_start_provider();
+        break;
+    case 1:
+        r_count.drains++;
+        p_drain(provider);
+        break;
+    default:
+        r_break_stream(provider);
+        break;
+    }
+}
+
+static void r_happen(struct net_timer *timer)
+{
+    struct w_node *node = w_any_node();
+    const unsigned what = w_pick(100);
+
+    (void)timer;
+    if (what < 8) {
+        r_count.epochs++;
+        h_say("the server loses EVERYTHING");
+        bus_sim_new_epoch(w.sim);
+    } else if (what < 16) {
+        r_count.lapses++;
+        h_say("a lease lapses");
+        bus_sim_lapse(w.sim);
+    } else if (what < 60 && node) {
+        r_happen_to_node(node);
+    } else {
+        r_happen_to_provider(r_any_provider());
+    }
+}
+
+/* ---- what a seed makes --------------------------------------------------------------------- */
+
+/* Before there is a world its seed is read another way. */
+static struct bus_sim_faults r_faults(uint64_t seed)
+{
+    static const unsigned levels[4] = {0, 500, 3000, 12000};
+    uint64_t bits = seed * UINT64_C(0x9e3779b97f4a7c15);
+    struct bus_sim_faults faults = {.skew_ms = 3, .timer_lag_ns = PEG_NS_PER_MS};
+
+    bits ^= bits >> 29;
+    r.is_calm = bits % 4 == 0;
+    if (r.is_calm)
+        return faults;
+    faults.drop_letter = levels[bits >> 8 & 3];
+    faults.lose_question = levels[bits >> 10 & 3] / 4;
+    faults.lose_answer = levels[bits >> 12 & 3] / 4;
+    faults.slow = levels[bits >> 14 & 3] / 6;
+    faults.delay_ns = (bits >> 16 & 3) == 3 ? 60 * PEG_NS_PER_MS : PEG_NS_PER_MS;
+    return faults;
+}
+
+static void r_start_provider(void)
+{
+    struct p_provider *provider = p_start_provider();
+
+    if (r.is_calm || !provider)
+        return;
+    provider->percent_nak = w_happens(30) ? 20 : 0;
+    provider->percent_queued = w_happens(30) ? 40 : 0;
+    provider->percent_for_ever = w_happens(20) ? 30 : 0;
+    provider->percent_twice = w_happens(30) ? 30 : 0;
+    provider->percent_slow = w_happens(40) ? 30 : 0;
+    provider->percent_full = w_happens(20) ? 30 : 0;
+}
+
+static void r_add_caller(void)
+{
+    struct a_caller *caller = a_add(300 * PEG_NS_PER_MS + w_pick_ns(100, 4000, 30));
+
+    if (!caller)
+        return;
+    caller->identity = w_happens(50) ? 1 + w_pick(A_IDENTITIES) : 0;
+    caller->is_idempotent = caller->identity ? caller->identity % 3 == 0 : w_happens(30);
+    caller->timeout_ms = r.is_calm ? 10000 : 1 + w_pick_ns(1000, 9000, 50) / PEG_NS_PER_MS;
+    if (r.is_calm)
+        return;
+    if (caller->identity && w_happens(30))
+        caller->kind = (enum a_kind)(A_START + w_pick(3));
+    if (w_happens(15))
+        caller->leaves_after_ns = w_pick_ns(50, 5000, 50);
+}
+
+static void r_populate(void)
+{
+    const unsigned n_nodes = 1 + w_pick(3);
+    const unsigned n_providers = 1 + w_pick(3);
+    const unsigned n_callers = 3 + w_pick(10);
+    const unsigned n_accidents = r.is_calm ? 0 : w_pick(R_ACCIDENTS);
+
+    for (unsigned i = 0; i < n_nodes; i++)
+        w_start_node(1 + (w_pick(3) == 0));
+    for (unsigned i = 0; i < n_providers; i++)
+        r_start_provider();
+    for (unsigned i = 0; i < n_callers; i++)
+        r_add_caller();
+    for (unsigned i = 0; i < n_accidents; i++)
+        w_arm(&r.accidents[i].timer, r_happen, 250 * PEG_NS_PER_MS + w_pick_ns(500, 6000, 50));
+}
+
+/* ---- running it ---------------------------------------------------------------------------- */
+
+static size_t r_n_held(void)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; i < w.n_nodes; i++)
+        for (unsigned k = 0; w.nodes[i].is_alive && k < w.nodes[i].n_loops; k++)
+            n += gw_desk_n_calls(w.nodes[i].desks[k]);
+    return n;
+}
+
+/* What a call that is left waits for. */
+static void r_describe_desk(const struct gw_desk *desk)
+{
+    for (const struct gw_call *call = desk->first_call; call; call = call->next)
+        h_say("%s: left in step %d, attempt %u, ending %d, looking %d, %s%s%s%s%s",
+              h_id(&call->entry.id), call->step, call->attempt, call->ending, call->looking,
+              call->wait.pending ? "wait " : "", call->look.pending ? "look " : "",
+              call->post.pending ? "post " : "", call->again.is_armed ? "again " : "",
+              call->deadline.is_armed ? "deadline " : "");
+    for (const struct gw_provider *provider = desk->providers; provider; provider = provider->next)
+        for (const struct gw_held *held = provider->running.first; held; held = held->next)
+            h_say("%s: left at %s in step %d, %s%s%s%s", h_id(&held->entry.id),
+                  provider->incarnation, held->step, provider->is_away ? "away " : "",
+                  held->wait.pending ? "wait " : "", held->waiters.pending ? "waiters " : "",
+                  held->again.is_armed ? "again " : "");
+}
+
+static void r_describe(void)
+{
+    for (unsigned i = 0; i < w.n_nodes; i++)
+        for (unsigned k = 0; w.nodes[i].is_alive && k < w.nodes[i].n_loops; k++)
+            r_describe_desk(w.nodes[i].desks[k]);
+}
+
+static bool r_has_accidents(void)
+{
+    for (unsigned i = 0; i < R_ACCIDENTS; i++)
+        if (r.accidents[i].timer.is_armed)
+            return true;
+    return false;
+}
+
+static void r_wait_for_callers(int64_t end_ns)
+{
+    while ((a.n_open || r_has_accidents()) && !h.is_broken && w_now_ns() < end_ns) {
+        bus_sim_run_until(w.sim, w_now_ns() + R_SLICE_MS * PEG_NS_PER_MS);
+        a_check_told(R_GRACE_MS * PEG_NS_PER_MS);
+    }
+    if (a.n_open)
+        h_break("told", "%u callers were not told", a.n_open);
+}
+
+static void r_wait_for_desks(int64_t end_ns)
+{
+    bus_sim_calm(w.sim);
+    p_answer_all();
+    while (r_n_held() && !h.is_broken && w_now_ns() < end_ns) {
+        bus_sim_run_until(w.sim, w_now_ns() + R_SLICE_MS * PEG_NS_PER_MS);
+        p_answer_all();
+    }
+    if (r_n_held())
+        h_break("leak", "%zu calls are left at the desks", r_n_held());
+}
+
+static void r_check_calm(void)
+{
+    bus_sim_run_until(w.sim, w_now_ns() + 100 * PEG_NS_PER_MS);
+    if (bus_sim_n_registers(w.sim, 16))
+        h_break("leak", "%zu registers of calls without an identity are left",
+                bus_sim_n_registers(w.sim, 16));
+    for (unsigned i = 0; i < a.n_callers; i++) {
+        const struct a_caller *caller = &a.callers[i];
+        const struct bus_id *id = &caller->caller.id; /* it may be told before it is admitted */
+        const struct h_call *call = id->len ? h_call(id) : NULL;
+
+        if (!call || call->n_starts != 1)
+            h_break("calm", "caller %u: nothing went wrong, and its call was started %u times",
+                    caller->number, call ? call->n_starts : 0);
+    }
+}
+
+/* True: every promise was kept. */
+static bool r_run(uint64_t seed, bool is_verbose)
+{
+    const struct bus_sim_faults faults = r_faults(seed);
+    int64_t end_ns;
+
+    bus_sim_begin(w.sim, seed, &faults, &h_hooks);
+    end_ns = w_now_ns() + R_END_MS * PEG_NS_PER_MS;
+    h_begin(w.sim, is_verbose);
+    p_begin(1 + w_pick(5));
+    a_begin();
+    memset(&r.accidents, 0, sizeof(r.accidents));
+    r_populate();
+    r_wait_for_callers(end_ns);
+    r_wait_for_desks(end_ns + R_END_MS * PEG_NS_PER_MS);
+    if (h.is_broken)
+        r_describe();
+    else if (r.is_calm)
+        r_check_calm();
+    h_check_calls();
+    r_count.runs++;
+    r_count.calm += r.is_calm;
+    r_count.events += bus_sim_n_events(w.sim);
+    for (unsigned i = 0; i < h.n_calls; i++)
+        r_count.starts += h.calls[i].n_starts;
+    w_crash_all();
+    return !h.is_broken;
+}
+
+static void r_open(void)
+{
+    CHECK_INT(bus_sim_new(&w.sim, NULL), PEG_OK);
+    w_make_catalog();
+    w.options = (struct gw_desk_options){0};
+}
+
+static void r_close(void)
+{
+    w_free_catalog();
+    w.sim = bus_sim_free(w.sim);
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The promises of the call protocol over many schedules: see sim/history.h for what is checked and
+ * sim/run.h for what is run.
+ *
+ *   PEG_SIM_SCHEDULES=1000000   how many; beyond 100,000 two processes share them
+ *   PEG_SIM_SEED=4711           one of them, in words
+ */
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../t.h"
+#include "sim/run.h"
+
+enum { SCHEDULES = 20000, FOR_TWO = 100000 };
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static double cpu_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void tell_counts(double seconds)
+{
+    printf("# %llu schedules, %llu of them calm: %.0f a second of CPU, %.0f events each\n",
+           (unsigned long long)r_count.runs, (unsigned long long)r_count.calm,
+           (double)r_count.runs / seconds, (double)r_count.events / (double)r_count.runs);
+    printf("# %llu crashes, %llu pauses, %llu cuts, %llu epochs, %llu lapses; providers: %llu "
+           "killed, %llu breaks, %llu drains\n",
+           (unsigned long long)r_count.crashes, (unsigned long long)r_count.pauses,
+           (unsigned long long)r_count.cuts, (unsigned long long)r_count.epochs,
+           (unsigned long long)r_count.lapses, (unsigned long long)r_count.kills,
+           (unsigned long long)r_count.breaks, (unsigned long long)r_count.drains);
+    printf("# %llu callers, %llu joined, %llu left, %llu lost with their node; %llu starts\n",
+           (unsigned long long)a_count.calls, (unsigned long long)a_count.joined,
+           (unsigned long long)a_count.left, (unsigned long long)a_count.lost,
+           (unsigned long long)r_count.starts);
+    for (unsigned i = 0; i < GW_N_OUTCOMES; i++)
+        printf("# %12llu %s\n", (unsigned long long)a_count.outcomes[i],
+               gw_outcome_name((enum gw_outcome)i));
+}
+
+/* False: a promise was broken, and which one has been told. */
+static bool run_all(uint64_t first, uint64_t n)
+{
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        if (r_run(seed, false))
+            continue;
+        printf("# seed %llu breaks \"%s\": %s\n", (unsigned long long)seed, h.promise, h.words);
+        r_run(seed, true);
+        return false;
+    }
+    return true;
+}
+
+static bool run_half(uint64_t first, uint64_t n)
+{
+    const double begun_s = cpu_s();
+    const bool is_kept = run_all(first, n);
+
+    tell_counts(cpu_s() - begun_s);
+    fflush(stdout);
+    return is_kept;
+}
+
+static bool run_in_two(uint64_t first, uint64_t n)
+{
+    pid_t child;
+    int status = 0;
+    bool is_kept;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        _exit(run_half(first, n / 2) ? 0 : 1);
+    is_kept = run_half(first + n / 2, n - n / 2);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    return is_kept && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(every_promise_is_kept_in_every_schedule)
+{
+    const uint64_t n = number_of("PEG_SIM_SCHEDULES", SCHEDULES);
+    const uint64_t first = number_of("PEG_SIM_FIRST", 1);
+    const uint64_t seed = number_of("PEG_SIM_SEED", 0);
+    bool is_kept;
+
+    r_open();
+    if (seed)
+        is_kept = r_run(seed, true);
+    else
+        is_kept = n >= FOR_TWO ? run_in_two(first, n) : run_half(first, n);
+    r_close();
+
+    CHECK(is_kept);
+}
+
+/* Without the register two desks may hand over the same attempt. */
+TEST(a_desk_that_does_not_claim_is_found_out)
+{
+    enum { ENOUGH = 2000 };
+    uint64_t seed = 1;
+
+    r_open();
+    w.options.test_skips_claim = true;
+    while (seed < ENOUGH && r_run(seed, false))
+        seed++;
+    r_close();
+
+    printf("# found by seed %llu: %s\n", (unsigned long long)seed, h.words);
+    CHECK(h.is_broken);
+}
