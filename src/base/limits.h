@@ -306,7 +306,7 @@ enum {
     PEG_LIMIT_NET_LOOPS = 64,
     /* What the kernel lets wait before we accept; it cuts it at its own limit (4,096). */
     PEG_LIMIT_NET_BACKLOG = 1024,
-    /* Connections of one listener: each takes some 14 KiB of ours, with TLS 32, and more of the
+    /* Connections of one listener: each takes some 2 KiB of ours, with TLS 16, and more of the
      * kernel's. */
     PEG_LIMIT_NET_CONNECTIONS = 20000,
     /* Bytes that wait for a socket. Whoever stops at the first byte that waits holds one scratch
@@ -367,6 +367,10 @@ enum {
     PEG_LIMIT_GRPC_SETTINGS = 100,
     /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
     PEG_LIMIT_GRPC_INVALID_FRAMES = 1000,
+    /* CONTINUATION frames of one block of headers: each can hold 16 KiB. */
+    PEG_LIMIT_GRPC_CONTINUATIONS = 32,
+    /* Answers of HTTP/2 itself that wait for the peer to read: some 2,000 pings. */
+    PEG_LIMIT_GRPC_CONTROL_BYTES = 32 << 10,
     /* Blocks of headers of status 1xx before an answer: who sends any sends one or two. */
     PEG_LIMIT_GRPC_INTERIM = 16,
     /* A silent connection is pinged after two hours in gRPC core; a tool's provider is missed
@@ -383,8 +387,6 @@ enum {
     PEG_LIMIT_GRPC_SPARE_CALLS = 256,
     /* Of a buffer that a stream keeps between two messages. */
     PEG_LIMIT_GRPC_READER_SPARE_BYTES = 16 << 10,
-    /* Small blocks of HTTP/2 that a loop keeps for the next streams: those of some 800 of them. */
-    PEG_LIMIT_GRPC_POOL_BYTES = 1 << 20,
     /* Calls of a client that wait for a connection or a stream. */
     PEG_LIMIT_GRPC_WAITING_CALLS = 10000,
     PEG_LIMIT_GRPC_RESOLVE_MS = 30000,

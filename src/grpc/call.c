@@ -2,7 +2,6 @@
 
 /* What is known of a call, what its handler says about it, and its end. */
 
-#include <nghttp2/nghttp2.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -10,6 +9,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "grpc/h2_frame.h"
 #include "grpc/server_internal.h"
 
 /* ---- what the client said
@@ -126,7 +126,7 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
         return;
     call->status = copy_status(call, status);
     if (grpc__call_send_end(call))
-        grpc_stream_reset(&call->stream, NGHTTP2_INTERNAL_ERROR);
+        grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->is_finished = true;
 }
 
@@ -277,7 +277,7 @@ static struct grpc_status status_of_lost(const struct grpc_call *call, uint32_t 
         return GRPC_STATUS(GRPC_DEADLINE_EXCEEDED, "the deadline of the client has passed");
     if (call->conn->was_dropped)
         return GRPC_STATUS(GRPC_UNAVAILABLE, "the server ended the connection");
-    if (h2_error == NGHTTP2_CANCEL)
+    if (h2_error == GRPC_H2_CANCEL)
         return GRPC_STATUS(GRPC_CANCELLED, "the client went away or canceled the call");
     return GRPC_STATUS(GRPC_UNAVAILABLE, "the connection to the client broke");
 }
@@ -316,7 +316,7 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
     struct grpc__home *home = call->home;
 
     net_loop_disarm(home->loop, &call->deadline);
-    if (!call->is_finished || h2_error > NGHTTP2_NO_ERROR)
+    if (!call->is_finished || h2_error > GRPC_H2_NO_ERROR)
         call->status = status_of_lost(call, h2_error);
     call->is_finished = true;
     call->has_ended = true;
@@ -340,6 +340,6 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
 
 void grpc__call_lost(struct grpc_call *call)
 {
-    grpc_stream_drop(&call->stream, NGHTTP2_CANCEL);
-    grpc__call_ended(call, NGHTTP2_CANCEL);
+    grpc_stream_drop(&call->stream, GRPC_H2_CANCEL);
+    grpc__call_ended(call, GRPC_H2_CANCEL);
 }

@@ -13,13 +13,12 @@
  * Every event holds a reference, so that a call outlives what its handler does.
  */
 
-#include <nghttp2/nghttp2.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "grpc/h2_frame.h"
 #include "grpc/message.h"
 #include "grpc/server_internal.h"
 
@@ -69,7 +68,7 @@ static void deadline_passed(struct net_timer *timer)
     if (!call->is_finished && call->stream.out.len == 0)
         grpc_call_finish(call, &status);
     else
-        grpc_stream_reset(&call->stream, NGHTTP2_CANCEL);
+        grpc_stream_reset(&call->stream, GRPC_H2_CANCEL);
 }
 
 static void arm_deadline(struct grpc_call *call)
@@ -100,7 +99,7 @@ static bool refuse_http(struct grpc_call *call)
     if (!http_status)
         return false;
     if (grpc__call_refuse_http(call, http_status))
-        grpc_stream_reset(&call->stream, NGHTTP2_INTERNAL_ERROR);
+        grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->status = GRPC_STATUS(GRPC_UNKNOWN, "this is no gRPC request");
     call->is_finished = true;
     return true;

@@ -100,7 +100,6 @@ static void set_conn_options(struct grpc_channel *channel)
 
     channel->conn_options = (struct grpc_client_conn_options){
         .session = {.is_client = true,
-                    .pool = &channel->pool,
                     .max_header_bytes = options->max_header_bytes,
                     .stream_window = options->stream_window,
                     .session_window = options->session_window,
@@ -256,7 +255,6 @@ struct grpc_channel *grpc_channel_free(struct grpc_channel *channel)
     grpc__slots_free(channel);
     net_loop_not_later(channel->loop, &channel->later);
     grpc__channel_free_spare(channel);
-    grpc_pool_free(&channel->pool);
     grpc_target_free(&channel->target);
     if (channel->options.tls)
         net_tls_config_unref(channel->options.tls);

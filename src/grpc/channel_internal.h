@@ -111,7 +111,6 @@ struct grpc_channel {
     struct net_loop *loop;
     struct grpc_channel_options options; /* each 0 filled in; its strings are not ours */
     struct grpc_client_conn_options conn_options;
-    struct grpc_pool pool; /* of its sessions */
     struct grpc_client_interceptor *interceptors;
     size_t n_interceptors;
     struct grpc_target target;

@@ -10,13 +10,13 @@
 
 #include "grpc/client_conn.h"
 
-#include <nghttp2/nghttp2.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "grpc/h2_frame.h"
 
 static struct grpc_client_conn *conn_of_later(struct net_later *later)
 {
@@ -210,11 +210,11 @@ static void retire(struct grpc_client_conn *conn, bool is_too_eager)
     net_loop_later(conn->loop, &conn->flush); /* there it ends, if it has no streams */
 }
 
-/* nghttp2 ends the streams above `last_id` itself, after this. */
+/* The session ends the streams above `last_id` itself, after this. */
 static void on_goaway(void *user, int32_t last_id, uint32_t h2_error)
 {
     (void)last_id;
-    retire(user, h2_error == NGHTTP2_ENHANCE_YOUR_CALM);
+    retire(user, h2_error == GRPC_H2_ENHANCE_YOUR_CALM);
 }
 
 static void on_ping(void *user)
@@ -311,7 +311,7 @@ struct grpc_client_conn *grpc_client_conn_free(struct grpc_client_conn *conn)
     conn->lost.status = PEG_ECANCELED;
     conn->is_retired = true;
     if (conn->is_open) {
-        grpc_session_goaway(conn->session, true, NGHTTP2_NO_ERROR, "");
+        grpc_session_goaway(conn->session, true, GRPC_H2_NO_ERROR, "");
         (void)push(conn, NULL);
     }
     release(conn);

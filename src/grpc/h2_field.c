@@ -9,8 +9,7 @@
 #define IS(s, literal)                                                                             \
     ((s).len == sizeof(literal) - 1 && memcmp((s).ptr, (literal), sizeof(literal) - 1) == 0)
 
-/* ---- letters ----------------------------------------------------------------------------------
- */
+/* ---- letters ------------------------------------------------------------------------------ */
 
 /* A bit for each letter of ASCII. */
 struct letters {
@@ -94,8 +93,7 @@ static bool is_scheme(peg_str s)
            consists_of(s, of_schemes);
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------
- */
+/* ---- kinds -------------------------------------------------------------------------------- */
 
 static enum grpc_field_kind if_good(bool is_good, enum grpc_field_kind kind)
 {
@@ -152,8 +150,7 @@ enum grpc_field_kind grpc_field_kind_of(peg_str name, peg_str value)
     return GRPC_FIELD_PLAIN;
 }
 
-/* ---- blocks -----------------------------------------------------------------------------------
- */
+/* ---- blocks ------------------------------------------------------------------------------- */
 
 void grpc_block_check_begin(struct grpc_block_check *check, enum grpc_block_kind kind)
 {

@@ -61,6 +61,7 @@ enum {
     GRPC_H2_HEAD_BYTES = 9,
     GRPC_H2_SETTING_BYTES = 6,
     GRPC_H2_PING_BYTES = 8,
+    GRPC_H2_PRIORITY_BYTES = 5,
     GRPC_H2_PREFACE_BYTES = 24,
     /* What every peer takes, and the most that we take. */
     GRPC_H2_FRAME_BYTES = 16384,

@@ -12,8 +12,7 @@
 
 struct grpc_field;
 
-/* ---- the fields that one side remembers, the newest first -------------------------------------
- */
+/* ---- the fields that one side remembers, the newest first --------------------------------- */
 
 enum {
     GRPC_HPACK_STATIC = 61,        /* fields that everybody knows: numbers 1 to 61 */
@@ -81,8 +80,7 @@ const struct grpc_hpack_static *grpc_hpack_static_at(uint32_t number);
 /* The number of a field, or 0; *ret_name that of one with the same name, or 0. */
 uint32_t grpc_hpack_static_find(peg_str name, peg_str value, uint32_t *ret_name);
 
-/* ---- Huffman ----------------------------------------------------------------------------------
- */
+/* ---- Huffman ------------------------------------------------------------------------------ */
 
 /* The most letters that so many bytes stand for. */
 static inline size_t grpc_huffman_most(size_t n_bytes)
@@ -92,8 +90,7 @@ static inline size_t grpc_huffman_most(size_t n_bytes)
 /* Writes at most grpc_huffman_most() letters. False: it is no Huffman code, or badly ended. */
 bool grpc_huffman_decode(const uint8_t *bytes, size_t len, char *ret_text, size_t *ret_len);
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 /* Readied by grpc_hpack_decoder_init(). Owned. */
 struct grpc_hpack_decoder {
@@ -126,8 +123,7 @@ void grpc_hpack_decode_end(struct grpc_hpack_decoder *decoder);
 enum grpc_hpack_step grpc_hpack_decode(struct grpc_hpack_decoder *decoder, const uint8_t **at,
                                        const uint8_t *end, struct grpc_hpack_field *ret_field);
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing ------------------------------------------------------------------------------ */
 
 enum { GRPC_HPACK_SEEN = 16, GRPC_HPACK_CACHED = 4, GRPC_HPACK_CACHED_BYTES = 10 };
 

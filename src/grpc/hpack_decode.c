@@ -41,8 +41,7 @@ void grpc_hpack_decode_end(struct grpc_hpack_decoder *decoder)
         free_text(decoder);
 }
 
-/* ---- numbers and strings -----------------------------------------------------------------------
- */
+/* ---- numbers and strings ------------------------------------------------------------------ */
 
 /* What is being read; `at` goes forward as long as it is there. */
 struct input {
@@ -131,8 +130,7 @@ static enum grpc_hpack_step read_string(struct grpc_hpack_decoder *decoder, stru
     return GRPC_HPACK_FIELD;
 }
 
-/* ---- fields -------------------------------------------------------------------------------------
- */
+/* ---- fields ------------------------------------------------------------------------------- */
 
 static enum grpc_hpack_step find_field(const struct grpc_hpack_decoder *decoder, uint32_t number,
                                        struct grpc_hpack_field *ret_field)
@@ -228,6 +226,12 @@ enum grpc_hpack_step grpc_hpack_decode(struct grpc_hpack_decoder *decoder, const
     struct input in = {*at, end};
     enum grpc_hpack_step step;
 
+    /* Nearly all fields are a byte that is their number. */
+    if (in.at<end && * in.at> 0x80 && *in.at < 0xff) {
+        decoder->may_resize = false;
+        *at = in.at + 1;
+        return find_field(decoder, *in.at & 0x7f, ret_field);
+    }
     while (in.at < end && (*in.at & 0xe0) == 0x20) {
         step = resize(decoder, &in);
         if (step != GRPC_HPACK_FIELD)

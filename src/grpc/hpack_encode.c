@@ -14,6 +14,7 @@
 enum {
     MAX_REMEMBERED = 1024, /* bytes of a field; larger ones would push out the rest */
     NUMBER_BYTES = 6,      /* the most that a number takes */
+    FIELD_BYTES = 3 * NUMBER_BYTES,
     RESIZE_BYTES = 2 * NUMBER_BYTES,
     INDEXED = 0x80,
     REMEMBERED = 0x40,
@@ -48,12 +49,11 @@ size_t grpc_hpack_bound(const struct grpc_field *fields, size_t n)
     size_t most = RESIZE_BYTES;
 
     for (size_t i = 0; i < n; i++)
-        most += fields[i].name.len + fields[i].value.len + 3 * NUMBER_BYTES;
+        most += fields[i].name.len + fields[i].value.len + FIELD_BYTES;
     return most;
 }
 
-/* ---- numbers and strings -----------------------------------------------------------------------
- */
+/* ---- numbers and strings ------------------------------------------------------------------ */
 
 static uint8_t *put_number(uint8_t *to, uint8_t first, uint8_t mask, size_t n)
 {
@@ -76,8 +76,7 @@ static uint8_t *put_string(uint8_t *to, peg_str s)
     return to + s.len;
 }
 
-/* ---- finding ------------------------------------------------------------------------------------
- */
+/* ---- finding ------------------------------------------------------------------------------ */
 
 static uint64_t eight(const char *at)
 {
@@ -121,8 +120,7 @@ static uint32_t find_sent(const struct grpc_hpack_table *table, const struct grp
     return 0;
 }
 
-/* ---- remembering --------------------------------------------------------------------------------
- */
+/* ---- remembering -------------------------------------------------------------------------- */
 
 /* Fields of the protocol whose values come again, and those whose values do not. */
 static const peg_str usual[] = {
@@ -179,8 +177,7 @@ static uint8_t form_of(struct grpc_hpack_encoder *encoder, const struct grpc_fie
     return comes_again(encoder, hashes->hash) ? REMEMBERED : LITERAL;
 }
 
-/* ---- fields -------------------------------------------------------------------------------------
- */
+/* ---- fields ------------------------------------------------------------------------------- */
 
 static uint8_t *put_literal(uint8_t *to, uint8_t form, uint32_t name,
                             const struct grpc_field *field)
@@ -218,8 +215,7 @@ static uint8_t *put_field(struct grpc_hpack_encoder *encoder, uint8_t *to,
     return put_literal(to, form, name, field);
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------
- */
+/* ---- blocks ------------------------------------------------------------------------------- */
 
 static uint8_t *put_resize(struct grpc_hpack_encoder *encoder, uint8_t *to)
 {

@@ -6,6 +6,9 @@
  * know of it are the letters in that order, and where each length begins.
  */
 
+#include <endian.h>
+#include <string.h>
+
 #include "grpc/hpack.h"
 
 enum { END = 256, N_SYMBOLS = 257, LONGEST = 30, SHORTEST = 5, MAX_PADDING = 7 };
@@ -60,47 +63,98 @@ static const struct length lengths[] = {
     {0, 0x3ffffffc, 253, LONGEST},
 };
 
-/* The first five bits tell how long most codes are; all ones are eight bits or more. */
-static const uint8_t length_of_five[32] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1,
-                                           1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3};
+/* The first five bits tell how long most codes are, and what to add to a code for its letter; all
+ * ones are eight bits or more. */
+static const struct {
+    uint8_t bits;
+    uint8_t shift; /* 64 less the bits */
+    int8_t add;
+} fives[31] = {
+    {5, 59, 0},   {5, 59, 0},   {5, 59, 0},   {5, 59, 0},   {5, 59, 0},   {5, 59, 0},
+    {5, 59, 0},   {5, 59, 0},   {5, 59, 0},   {5, 59, 0},   {6, 58, -10}, {6, 58, -10},
+    {6, 58, -10}, {6, 58, -10}, {6, 58, -10}, {6, 58, -10}, {6, 58, -10}, {6, 58, -10},
+    {6, 58, -10}, {6, 58, -10}, {6, 58, -10}, {6, 58, -10}, {6, 58, -10}, {7, 57, -56},
+    {7, 57, -56}, {7, 57, -56}, {7, 57, -56}, {7, 57, -56}, {7, 57, -56}, {7, 57, -56},
+    {7, 57, -56},
+};
+enum { EIGHT_BITS = 3 }; /* in `lengths` */
 
-static const struct length *find_length(uint32_t bits)
+/* What is being read: bits that were not used, the next one at the top, and bytes behind them. */
+struct bits {
+    uint64_t held;
+    unsigned n_held;
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+/* At least 56 bits, as long as there are. */
+static inline void refill(struct bits *bits)
 {
-    const struct length *length = &lengths[length_of_five[bits >> 27]];
+    if (bits->end - bits->at >= 8) {
+        uint64_t eight;
 
-    while (length->above && bits >= length->above)
+        memcpy(&eight, bits->at, sizeof(eight));
+        bits->held |= be64toh(eight) >> bits->n_held;
+        bits->at += (63 - bits->n_held) >> 3;
+        bits->n_held |= 56;
+        return;
+    }
+    while (bits->n_held < 56 && bits->at < bits->end) {
+        bits->held |= (uint64_t)*bits->at++ << (56 - bits->n_held);
+        bits->n_held += 8;
+    }
+}
+
+/* The letter of a code of eight bits or more; END, which is not taken, also for one that is not
+ * whole. Behind the end there are ones, as the padding is: no code but END consists of them. */
+static uint16_t take_long(struct bits *bits)
+{
+    const uint32_t top = (uint32_t)((bits->held | UINT64_MAX >> bits->n_held) >> 32);
+    const struct length *length = &lengths[EIGHT_BITS];
+    uint16_t symbol;
+
+    while (length->above && top >= length->above)
         length++;
-    return length;
+    symbol = symbols[length->index + (top >> (32 - length->bits)) - length->first];
+    if (symbol == END || length->bits > bits->n_held)
+        return END;
+    bits->held <<= length->bits;
+    bits->n_held -= length->bits;
+    return symbol;
+}
+
+/* Letters as long as there are bits for any. */
+static char *take_letters(struct bits *bits, char *to)
+{
+    while (bits->n_held >= SHORTEST || bits->at < bits->end) {
+        unsigned five;
+
+        if (bits->n_held < LONGEST)
+            refill(bits);
+        five = (unsigned)(bits->held >> 59);
+        if (five == 31) {
+            const uint16_t symbol = take_long(bits);
+
+            if (symbol == END)
+                break;
+            *to++ = (char)symbol;
+            continue;
+        }
+        if (fives[five].bits > bits->n_held)
+            break;
+        *to++ = (char)symbols[(int)(bits->held >> fives[five].shift) + fives[five].add];
+        bits->held <<= fives[five].bits;
+        bits->n_held -= fives[five].bits;
+    }
+    return to;
 }
 
 bool grpc_huffman_decode(const uint8_t *bytes, size_t len, char *ret_text, size_t *ret_len)
 {
-    uint64_t held = 0; /* bits that were not used, the next one at the top */
-    unsigned n_held = 0;
-    size_t at = 0;
-    char *to = ret_text;
+    struct bits bits = {.at = bytes, .end = bytes + len};
 
-    for (;;) {
-        const struct length *length;
-        uint32_t bits;
-        uint16_t symbol;
-
-        while (n_held <= 56 && at < len) {
-            held |= (uint64_t)bytes[at++] << (56 - n_held);
-            n_held += 8;
-        }
-        /* Behind the end there are ones, as the padding is: no code but END consists of them. */
-        bits = (uint32_t)((held | (n_held < 64 ? UINT64_MAX >> n_held : 0)) >> 32);
-        length = find_length(bits);
-        if (length->bits > n_held)
-            break;
-        symbol = symbols[length->index + (bits >> (32 - length->bits)) - length->first];
-        if (symbol == END)
-            return false;
-        *to++ = (char)symbol;
-        held <<= length->bits;
-        n_held -= length->bits;
-    }
-    *ret_len = (size_t)(to - ret_text);
-    return n_held <= MAX_PADDING && (held | UINT64_MAX >> n_held) == UINT64_MAX;
+    *ret_len = (size_t)(take_letters(&bits, ret_text) - ret_text);
+    /* What is left must be padding: ones, and less than a byte of them. */
+    return bits.at == bits.end && bits.n_held <= MAX_PADDING &&
+           (bits.held | UINT64_MAX >> bits.n_held) == UINT64_MAX;
 }

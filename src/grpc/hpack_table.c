@@ -6,8 +6,7 @@
 #include "base/str.h"
 #include "grpc/hpack.h"
 
-/* ---- those that everybody knows ---------------------------------------------------------------
- */
+/* ---- those that everybody knows ----------------------------------------------------------- */
 
 #define FIELD(name, value, kind)                                                                   \
     {                                                                                              \
@@ -120,10 +119,9 @@ uint32_t grpc_hpack_static_find(peg_str name, peg_str value, uint32_t *ret_name)
     return 0;
 }
 
-/* ---- those that a connection remembers ---------------------------------------------------------
- */
+/* ---- those that a connection remembers ---------------------------------------------------- */
 
-enum { FIRST_BYTES = 512, FIRST_SLOTS = 16 };
+enum { FIRST_BYTES = 512, MAX_BYTES = 2 * GRPC_HPACK_TABLE_BYTES, FIRST_SLOTS = 16 };
 
 void grpc_hpack_table_free(struct grpc_hpack_table *table)
 {
@@ -159,6 +157,12 @@ void grpc_hpack_table_resize(struct grpc_hpack_table *table, uint32_t max_size)
         forget_oldest(table);
 }
 
+static void put(char *to, peg_str s)
+{
+    if (s.len > 0)
+        memcpy(to, s.ptr, s.len);
+}
+
 /* Room behind the newest for so many bytes. What is remembered moves to the front, or to twice as
  * much memory. */
 static peg_status make_room(struct grpc_hpack_table *table, size_t need)
@@ -168,19 +172,20 @@ static peg_status make_room(struct grpc_hpack_table *table, size_t need)
     size_t capacity = table->capacity ? table->capacity : FIRST_BYTES;
     char *bytes = table->bytes;
 
-    if (table->capacity - table->head >= need)
+    if (table->bytes && table->capacity - table->head >= need)
         return PEG_OK;
-    while (capacity < 2 * GRPC_HPACK_TABLE_BYTES && live + need > capacity / 2)
+    while (capacity < MAX_BYTES && live + need > capacity / 2)
         capacity *= 2;
-    if (capacity != table->capacity) {
+    if (!bytes || capacity != table->capacity) {
         bytes = peg__alloc(capacity);
         if (!bytes)
             return PEG_ENOMEM;
-    }
-    if (live > 0)
-        memmove(bytes, table->bytes + tail, live);
-    if (bytes != table->bytes)
+        if (table->bytes && live > 0)
+            memcpy(bytes, table->bytes + tail, live);
         peg__free(table->bytes);
+    } else if (live > 0) {
+        memmove(bytes, bytes + tail, live);
+    }
     table->bytes = bytes;
     table->capacity = capacity;
     table->base = (uint16_t)(table->base + tail);
@@ -229,8 +234,8 @@ peg_status grpc_hpack_table_add(struct grpc_hpack_table *table, peg_str name, pe
     entry.at = (uint16_t)(table->base + table->head);
     entry.name_len = (uint16_t)name.len;
     entry.value_len = (uint16_t)value.len;
-    memcpy(table->bytes + table->head, name.ptr, name.len);
-    memcpy(table->bytes + table->head + name.len, value.ptr, value.len);
+    put(table->bytes + table->head, name);
+    put(table->bytes + table->head + name.len, value);
     table->head += name.len + value.len;
     while (table->size + size > table->max_size)
         forget_oldest(table);

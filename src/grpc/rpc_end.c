@@ -7,7 +7,6 @@
  * and a call may be made, and its memory used again, in on_end.
  */
 
-#include <nghttp2/nghttp2.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "grpc/channel_internal.h"
+#include "grpc/h2_frame.h"
 
 enum { WORDS = 640, ARENA_AT_FIRST = 2048 };
 
@@ -158,7 +158,7 @@ void grpc__rpc_leave_wire(struct grpc_rpc *rpc)
         return;
     rpc->was_sent |= rpc->stream.has_left;
     rpc->conn = NULL;
-    grpc_stream_drop(&rpc->stream, NGHTTP2_CANCEL);
+    grpc_stream_drop(&rpc->stream, GRPC_H2_CANCEL);
     grpc_client_conn_gave(conn);
     if (rpc->channel->waiting.n > 0)
         net_loop_later(rpc->channel->loop, &rpc->channel->later);

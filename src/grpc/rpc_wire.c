@@ -3,13 +3,12 @@
 /* A call on the wire: its headers and what it has said so far go out when it is opened, its
  * answer comes in by the events of its stream. */
 
-#include <nghttp2/nghttp2.h>
-
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "grpc/channel_internal.h"
+#include "grpc/h2_frame.h"
 #include "grpc/message.h"
 #include "grpc/timeout.h"
 
@@ -94,7 +93,7 @@ static bool make_headers(struct grpc_rpc *rpc, struct grpc_block *ret_block)
         PUT(&fields, "grpc-encoding", "gzip");
     if (!put_timeout(rpc, &fields) || !put_metadata(rpc, &fields))
         return false;
-    *ret_block = (struct grpc_block){.fields = fields.at, .n = fields.n};
+    *ret_block = (struct grpc_block){.fields = fields.at, .n = fields.n, .is_kept = true};
     return true;
 }
 
@@ -292,7 +291,7 @@ static bool may_go_again(const struct grpc_rpc *rpc, uint32_t h2_error)
         return false;
     if (!rpc->was_sent)
         return rpc->n_tries < MAX_TRIES;
-    return h2_error == NGHTTP2_REFUSED_STREAM && !rpc->was_sent_again;
+    return h2_error == GRPC_H2_REFUSED_STREAM && !rpc->was_sent_again;
 }
 
 static void send_again(struct grpc_rpc *rpc)
@@ -324,7 +323,7 @@ static void on_closed(struct grpc_stream *stream, uint32_t h2_error)
             rpc,
             grpc_code_from_h2(h2_error, rpc->deadline_ns <= net_loop_now_ns(rpc->channel->loop)),
             "the server reset the call (HTTP/2 error %u, %s)", h2_error,
-            nghttp2_http2_strerror(h2_error));
+            grpc_h2_error_name(h2_error));
 }
 
 void grpc__rpc_take_back(struct grpc_rpc *rpc)
@@ -332,7 +331,7 @@ void grpc__rpc_take_back(struct grpc_rpc *rpc)
     if (rpc->state != GRPC__RPC_OPEN || rpc->stream.has_left)
         return;
     grpc__rpc_leave_wire(rpc);
-    if (may_go_again(rpc, NGHTTP2_REFUSED_STREAM))
+    if (may_go_again(rpc, GRPC_H2_REFUSED_STREAM))
         send_again(rpc);
     else
         grpc__rpc_fail(rpc, GRPC_UNAVAILABLE, "%s takes no more calls", rpc->peer);

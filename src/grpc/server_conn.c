@@ -11,14 +11,13 @@
  * because its time has come, waits for its turn, and in it does what takes some NET_TURN_NS.
  */
 
-#include <nghttp2/nghttp2.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "grpc/h2_frame.h"
 #include "grpc/server_internal.h"
 
 static const uint8_t preface[4] = {'P', 'R', 'I', ' '};
@@ -278,7 +277,7 @@ static void on_ping(void *user)
     if (++conn->n_strikes <= PEG_LIMIT_GRPC_PING_STRIKES)
         return;
     conn->is_refused = true;
-    grpc_session_goaway(conn->session, true, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
+    grpc_session_goaway(conn->session, true, GRPC_H2_ENHANCE_YOUR_CALM, "too_many_pings");
 }
 
 static void on_pong(void *user)
@@ -387,7 +386,6 @@ static peg_status start_session(struct grpc__conn *conn)
 {
     const struct grpc_server_options *options = options_of(conn);
     const struct grpc_session_options session = {
-        .pool = &conn->home->pool,
         .max_streams = options->max_streams,
         .max_header_bytes = options->max_header_bytes,
         .stream_window = options->stream_window,

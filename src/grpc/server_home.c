@@ -167,5 +167,4 @@ void grpc__home_free(struct grpc__home *home)
         home->spare = call->next;
         free_call(call);
     }
-    grpc_pool_free(&home->pool);
 }

@@ -55,7 +55,6 @@ struct grpc__home {
     struct grpc_call *spare; /* ended calls, to be used again */
     size_t n_spare;
     struct grpc_call *held;              /* ended calls to which somebody has a reference */
-    struct grpc_pool pool;               /* of its sessions */
     const struct grpc_route *last_route; /* that was called; NULL: none yet */
     peg_str last_path;
     bool is_draining;

@@ -2,9 +2,8 @@
 
 /* What becomes of a connection with time: pings, and when it has to go. */
 
-#include <nghttp2/nghttp2.h>
-
 #include "base/clock.h"
+#include "grpc/h2_frame.h"
 #include "grpc/server_internal.h"
 
 enum {
@@ -77,7 +76,7 @@ void grpc__conn_ping(struct grpc__conn *conn)
 void grpc__conn_tell_finally(struct grpc__conn *conn)
 {
     conn->was_told_finally = true;
-    grpc_session_goaway(conn->session, true, NGHTTP2_NO_ERROR, "the server goes");
+    grpc_session_goaway(conn->session, true, GRPC_H2_NO_ERROR, "the server goes");
     net_loop_later(conn->home->loop, &conn->flush);
 }
 
@@ -93,7 +92,7 @@ void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms)
     conn->leave_ns = peg__clock_after_ms(now_ns(conn), FAREWELL_MS);
     if (grace_ms > 0)
         conn->close_ns = peg__clock_after_ms(now_ns(conn), grace_ms);
-    grpc_session_goaway(conn->session, false, NGHTTP2_NO_ERROR, "");
+    grpc_session_goaway(conn->session, false, GRPC_H2_NO_ERROR, "");
     conn->pings_again = conn->ping_sent_ns != 0; /* its answer says nothing about the GOAWAY */
     grpc__conn_ping(conn);
     grpc__conn_arm(conn);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One HTTP/2 connection. nghttp2 knows the protocol; here are its settings, what goes in and
- * what comes out. Next: session_input.c, which hears what came, and stream.c.
+ * One HTTP/2 connection (RFC 9113): how it begins, its streams by number, how it ends. What comes:
+ *
+ *   grpc_session_feed  session_input.c    bytes -> frames, DATA
+ *                      session_frames.c   settings, windows, ends of streams
+ *                      session_headers.c  blocks of headers -> heads of streams
+ *                      stream.c           DATA -> messages
+ *
+ * What goes: session_output.c, asked by grpc_session_pull().
  */
 
 #include "base/error.h"
@@ -11,82 +17,49 @@
 #include "base/str.h"
 #include "grpc/session_internal.h"
 
-enum {
-    /* Ours: what a program may add as headers, trailers and details, all in one block and in base
-     * 64, and the protocol's own beside it. */
-    MAX_SENT_HEADER_BYTES = 5 * PEG_LIMIT_GRPC_METADATA_BYTES,
-    /* Until the peer has said how many streams it takes. */
-    PEER_STREAMS_AT_FIRST = 100,
-    MAX_SETTINGS = 32,
-};
+/* Until the peer has said how many streams it takes. */
+enum { PEER_STREAMS_AT_FIRST = 100 };
 
-/* ---- setting up -------------------------------------------------------------------------------
- */
+/* ---- the beginning ------------------------------------------------------------------------ */
 
-static nghttp2_option *new_options(const struct grpc_session_options *options)
-{
-    nghttp2_option *h2;
-
-    if (nghttp2_option_new(&h2))
-        return NULL;
-    /* A slow reader of one stream must not stop the others, nor make us hold what it does not
-     * take: windows are opened again by stream.c. */
-    nghttp2_option_set_no_auto_window_update(h2, 1);
-    nghttp2_option_set_no_closed_streams(h2, 1);
-    nghttp2_option_set_peer_max_concurrent_streams(h2, PEER_STREAMS_AT_FIRST);
-    nghttp2_option_set_max_send_header_block_length(h2, MAX_SENT_HEADER_BYTES);
-    nghttp2_option_set_max_settings(h2, MAX_SETTINGS);
-    nghttp2_option_set_stream_reset_rate_limit(h2, options->reset_burst, options->reset_per_s);
-    return h2;
-}
-
-static int new_h2(struct grpc_session *session, nghttp2_session_callbacks *callbacks,
-                  nghttp2_option *options)
-{
-    nghttp2_mem mem = grpc__memory_for_h2(&session->memory);
-
-    return session->options.is_client
-               ? nghttp2_session_client_new3(&session->h2, callbacks, session, options, &mem)
-               : nghttp2_session_server_new3(&session->h2, callbacks, session, options, &mem);
-}
-
-static int greet(struct grpc_session *session)
+static uint8_t *put_settings(const struct grpc_session *session, uint8_t *to)
 {
     const struct grpc_session_options *options = &session->options;
-    const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options->stream_window},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)options->max_header_bytes},
-        /* Nobody sends priorities; without them there is no tree to keep. */
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
-        options->is_client ? (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0}
-                           : (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-                                                      options->max_streams},
-    };
-    int failed = nghttp2_submit_settings(session->h2, NGHTTP2_FLAG_NONE, settings,
-                                         sizeof(settings) / sizeof(settings[0]));
+    const struct grpc_h2_head head = {.len = 4 * GRPC_H2_SETTING_BYTES, .type = GRPC_H2_SETTINGS};
 
-    return failed ? failed
-                  : nghttp2_session_set_local_window_size(session->h2, NGHTTP2_FLAG_NONE, 0,
-                                                          (int32_t)options->session_window);
+    to = grpc_h2_write_head(to, &head);
+    to = grpc_h2_write_setting(to, GRPC_H2_INITIAL_WINDOW_SIZE, options->stream_window);
+    to = grpc_h2_write_setting(to, GRPC_H2_MAX_HEADER_LIST_SIZE,
+                               (uint32_t)options->max_header_bytes);
+    /* Nobody sends priorities. */
+    to = grpc_h2_write_setting(to, GRPC_H2_NO_RFC7540_PRIORITIES, 1);
+    return options->is_client
+               ? grpc_h2_write_setting(to, GRPC_H2_ENABLE_PUSH, 0)
+               : grpc_h2_write_setting(to, GRPC_H2_MAX_CONCURRENT_STREAMS, options->max_streams);
 }
 
-static int set_up(struct grpc_session *session)
+/* The first words of either side. */
+static peg_status greet(struct grpc_session *session)
 {
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *options = new_options(&session->options);
-    int failed = NGHTTP2_ERR_NOMEM;
+    enum { SETTINGS_BYTES = GRPC_H2_HEAD_BYTES + 4 * GRPC_H2_SETTING_BYTES };
+    const size_t preface = session->options.is_client ? GRPC_H2_PREFACE_BYTES : 0;
+    const size_t window = session->n_unsaid > 0 ? GRPC_H2_U32_FRAME_BYTES : 0;
+    uint8_t *to = grpc__session_control(session, preface + SETTINGS_BYTES + window);
 
-    if (options && !nghttp2_session_callbacks_new(&callbacks)) {
-        grpc__session_set_callbacks(callbacks);
-        failed = new_h2(session, callbacks, options);
-        if (failed)
-            session->h2 = NULL; /* nghttp2 leaves what it has freed */
+    if (!to)
+        return PEG_ENOMEM;
+    memcpy(to, GRPC_H2_PREFACE, preface);
+    to = put_settings(session, to + preface);
+    if (window) {
+        grpc_h2_write_u32_frame(to, GRPC_H2_WINDOW_UPDATE, 0, (uint32_t)session->n_unsaid);
+        session->n_unsaid = 0;
     }
-    if (callbacks)
-        nghttp2_session_callbacks_del(callbacks);
-    if (options)
-        nghttp2_option_del(options);
-    return failed ? failed : greet(session);
+    return PEG_OK;
+}
+
+static uint32_t at_most(uint32_t n, uint32_t max)
+{
+    return n < max ? n : max;
 }
 
 peg_status grpc_session_new(const struct grpc_session_options *options,
@@ -98,10 +71,29 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     if (!session)
         return peg__fail_nomem(reterr);
     session->options = *options;
+    session->options.stream_window = at_most(options->stream_window, GRPC_H2_MAX_WINDOW);
+    session->options.session_window = at_most(options->session_window, GRPC_H2_MAX_WINDOW);
     session->events = events;
     session->user = user;
-    session->memory.pool = options->pool;
-    if (set_up(session)) {
+    session->buckets = session->few;
+    session->n_buckets = GRPC__BUCKETS;
+    session->next_id = 1;
+    session->input = options->is_client ? GRPC__INPUT_HEAD : GRPC__INPUT_PREFACE;
+    session->payload.max = GRPC_H2_FRAME_BYTES + 1;
+    session->block.rest.max = SIZE_MAX / 2;
+    session->control.max = session->spill.max = SIZE_MAX / 2;
+    session->stream_limit = session->options.stream_window > GRPC_H2_FIRST_WINDOW
+                                ? session->options.stream_window
+                                : GRPC_H2_FIRST_WINDOW;
+    session->n_unsaid = (int64_t)session->options.session_window - GRPC_H2_FIRST_WINDOW;
+    session->peer_max_streams = PEER_STREAMS_AT_FIRST;
+    session->peer_stream_window = GRPC_H2_FIRST_WINDOW;
+    session->peer_last_id = INT32_MAX;
+    session->window = GRPC_H2_FIRST_WINDOW;
+    session->reset_tokens = options->reset_burst;
+    grpc_hpack_decoder_init(&session->decoder);
+    grpc_hpack_encoder_init(&session->encoder);
+    if (greet(session)) {
         grpc_session_free(session);
         return peg__fail_nomem(reterr);
     }
@@ -115,98 +107,199 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
         return NULL;
     session->n_busy++; /* what the streams do now does not come back to the owner */
     while (session->streams)
-        grpc__stream_closed(session->streams, NGHTTP2_CANCEL);
-    nghttp2_session_del(session->h2);
-    grpc__memory_free(&session->memory);
+        grpc__stream_closed(session->streams, GRPC_H2_CANCEL);
+    if (session->buckets != session->few)
+        peg__free(session->buckets);
+    grpc_hpack_decoder_free(&session->decoder);
+    grpc_hpack_encoder_free(&session->encoder);
+    peg__buf_free(&session->payload);
+    peg__buf_free(&session->block.rest);
+    peg__buf_free(&session->control);
+    peg__buf_free(&session->spill);
     peg__free(session);
     return NULL;
 }
 
-/* ---- in -----------------------------------------------------------------------------------------
- */
+/* ---- streams by number -------------------------------------------------------------------- */
 
-static peg_status fail_feed(const struct grpc_session *session, ssize_t h2_error, peg_error *reterr)
+/* Numbers are odd and go up, so neighbours have places of their own. */
+static struct grpc_stream **bucket_of(const struct grpc_session *session, int32_t id)
 {
-    if (h2_error == NGHTTP2_ERR_FLOODED || session->is_flooded)
-        return peg__fail(
-            reterr, PEG_ELIMIT, "E_HTTP2_LIMIT",
-            "the peer sends frames that bring nobody further, wrong ones, or headers "
-            "that are far too large, more than a connection may "
-            "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES, PEG_LIMIT_GRPC_SETTINGS, "
-            "PEG_LIMIT_GRPC_INVALID_FRAMES, PEG_LIMIT_GRPC_HEADER_BYTES)");
-    return peg__fail(reterr, PEG_EPARSE, "E_HTTP2", "this is no HTTP/2: %s",
-                     nghttp2_strerror((int)h2_error));
+    return &session->buckets[((uint32_t)id >> 1) & (session->n_buckets - 1)];
 }
 
-peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes, size_t len,
-                             peg_error *reterr)
+/* Without memory the old ones have to do. */
+static void grow(struct grpc_session *session)
 {
-    ssize_t n;
+    const uint32_t n_buckets = 4 * session->n_buckets;
+    struct grpc_stream **buckets = peg__alloc_zero(n_buckets, sizeof(struct grpc_stream *));
 
-    if (grpc__session_is_lost(session))
-        return peg__fail_nomem(reterr);
-    session->n_idle_bytes += len;
-    session->n_busy++;
-    n = nghttp2_session_mem_recv(session->h2, bytes, len);
-    session->n_busy--;
-    if (grpc__session_is_lost(session))
-        return peg__fail_nomem(reterr);
-    session->is_flooded |= session->n_idle_bytes > PEG_LIMIT_GRPC_IDLE_BYTES;
-    if (n >= 0 && !session->is_flooded)
-        return PEG_OK;
-    nghttp2_session_terminate_session(session->h2, session->is_flooded || n == NGHTTP2_ERR_FLOODED
-                                                       ? NGHTTP2_ENHANCE_YOUR_CALM
-                                                       : NGHTTP2_PROTOCOL_ERROR);
-    return fail_feed(session, n, reterr);
+    if (!buckets)
+        return;
+    if (session->buckets != session->few)
+        peg__free(session->buckets);
+    session->buckets = buckets;
+    session->n_buckets = n_buckets;
+    for (struct grpc_stream *stream = session->streams; stream; stream = stream->next) {
+        struct grpc_stream **bucket = bucket_of(session, stream->id);
+
+        stream->bucket_next = *bucket;
+        *bucket = stream;
+    }
 }
+
+void grpc__session_add(struct grpc_session *session, struct grpc_stream *stream)
+{
+    struct grpc_stream **bucket;
+
+    if (session->n_streams >= 2 * (size_t)session->n_buckets)
+        grow(session);
+    bucket = bucket_of(session, stream->id);
+    stream->bucket_next = *bucket;
+    *bucket = stream;
+    stream->prev = NULL;
+    stream->next = session->streams;
+    if (stream->next)
+        stream->next->prev = stream;
+    session->streams = stream;
+    session->n_streams++;
+    session->found = stream;
+}
+
+void grpc__session_remove(struct grpc_session *session, struct grpc_stream *stream)
+{
+    struct grpc_stream **at = bucket_of(session, stream->id);
+
+    while (*at != stream)
+        at = &(*at)->bucket_next;
+    *at = stream->bucket_next;
+    if (session->found == stream)
+        session->found = NULL;
+    if (stream->prev)
+        stream->prev->next = stream->next;
+    else
+        session->streams = stream->next;
+    if (stream->next)
+        stream->next->prev = stream->prev;
+    session->n_streams--;
+}
+
+struct grpc_stream *grpc__session_look_up(struct grpc_session *session, int32_t id)
+{
+    struct grpc_stream *stream = *bucket_of(session, id);
+
+    while (stream && stream->id != id)
+        stream = stream->bucket_next;
+    session->found = stream;
+    return stream;
+}
+
+bool grpc__session_is_idle(const struct grpc_session *session, int32_t id)
+{
+    const bool is_odd = id & 1;
+
+    /* Nobody but clients begins streams. */
+    return !is_odd || id > (session->options.is_client ? session->last_sent_id : session->last_id);
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static void put_goaway(struct grpc_session *session, int32_t last_id, uint32_t h2_error,
+                       const char *why)
+{
+    enum { LAST_AND_ERROR = 8, MAX_WHY = 200 };
+    const size_t len = strnlen(why, MAX_WHY);
+    const struct grpc_h2_head head = {.len = (uint32_t)(LAST_AND_ERROR + len),
+                                      .type = GRPC_H2_GOAWAY};
+    uint8_t *to = grpc__session_control(session, GRPC_H2_HEAD_BYTES + head.len);
+
+    if (!to)
+        return;
+    to = grpc_h2_write_head(to, &head);
+    grpc_h2_put_u32(to, (uint32_t)last_id);
+    grpc_h2_put_u32(to + 4, h2_error);
+    memcpy(to + LAST_AND_ERROR, why, len);
+    session->has_complained |= h2_error != GRPC_H2_NO_ERROR;
+}
+
+void grpc__session_lose(struct grpc_session *session)
+{
+    session->is_lost = true;
+}
+
+void grpc__session_die(struct grpc_session *session, uint32_t h2_error, const char *why)
+{
+    if (session->is_dead || session->is_lost)
+        return;
+    session->is_dead = true;
+    session->why = why;
+    put_goaway(session, session->last_taken_id, h2_error, why);
+}
+
+void grpc__session_flooded(struct grpc_session *session, const char *of_what)
+{
+    session->is_flooded = true;
+    grpc__session_die(session, GRPC_H2_ENHANCE_YOUR_CALM, of_what);
+}
+
+void grpc__session_count_invalid(struct grpc_session *session)
+{
+    if (++session->n_invalid_frames > PEG_LIMIT_GRPC_INVALID_FRAMES)
+        grpc__session_flooded(session, "frames that make us reset or refuse a stream "
+                                       "(PEG_LIMIT_GRPC_INVALID_FRAMES)");
+}
+
+void grpc__session_fail_stream(struct grpc_session *session, struct grpc_stream *stream,
+                               uint32_t h2_error)
+{
+    grpc__session_count_invalid(session);
+    if (stream->must_reset)
+        return;
+    stream->must_reset = true;
+    stream->reset_code = h2_error;
+    grpc__stream_schedule(stream);
+}
+
+void grpc__session_refuse(struct grpc_session *session, int32_t id)
+{
+    uint8_t *to = grpc__session_answer(session, GRPC_H2_U32_FRAME_BYTES);
+
+    if (to)
+        grpc_h2_write_u32_frame(to, GRPC_H2_RST_STREAM, id, GRPC_H2_REFUSED_STREAM);
+}
+
+void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,
+                         const char *why)
+{
+    if (session->has_goaway || session->is_dead || session->is_lost)
+        return;
+    if (is_final) {
+        session->has_goaway = true;
+        put_goaway(session, session->last_taken_id, h2_error, why);
+    } else if (!session->options.is_client) {
+        put_goaway(session, INT32_MAX, GRPC_H2_NO_ERROR, "");
+    }
+    grpc__session_output(session);
+}
+
+void grpc_session_ping(struct grpc_session *session)
+{
+    const struct grpc_h2_head head = {.len = GRPC_H2_PING_BYTES, .type = GRPC_H2_PING};
+    uint8_t *to;
+
+    if (session->is_dead || session->is_lost)
+        return;
+    to = grpc__session_control(session, GRPC_H2_HEAD_BYTES + GRPC_H2_PING_BYTES);
+    if (to)
+        memset(grpc_h2_write_head(to, &head), 0, GRPC_H2_PING_BYTES);
+    grpc__session_output(session);
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
 
 bool grpc_session_is_feeding(const struct grpc_session *session)
 {
     return session->n_busy > 0;
-}
-
-/* ---- out ----------------------------------------------------------------------------------------
- */
-
-void grpc__session_output(struct grpc_session *session)
-{
-    /* Whoever feeds looks for output afterwards, as it must. */
-    if (session->n_busy == 0)
-        session->events->on_output(session->user);
-}
-
-/* False if there is no room for all of it. */
-static bool copy_left(struct grpc_session *session)
-{
-    const size_t room = session->out_max - session->out_len;
-    const size_t n = session->left_len < room ? session->left_len : room;
-
-    if (session->left_len == 0)
-        return true;
-    memcpy(session->out + session->out_len, session->left, n);
-    session->out_len += n;
-    session->left += n;
-    session->left_len -= n;
-    return session->left_len == 0;
-}
-
-size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_t max)
-{
-    session->out = ret_bytes;
-    session->out_len = 0;
-    session->out_max = max;
-    session->n_busy++;
-    while (!grpc__session_is_lost(session) && copy_left(session)) {
-        const ssize_t n = nghttp2_session_mem_send(session->h2, &session->left);
-
-        /* Out of memory is the only failure, and then it is lost. */
-        if (n <= 0)
-            break;
-        session->left_len = (size_t)n;
-    }
-    session->n_busy--;
-    session->out = NULL;
-    return session->out_len;
 }
 
 bool grpc_session_has_complained(const struct grpc_session *session)
@@ -214,46 +307,15 @@ bool grpc_session_has_complained(const struct grpc_session *session)
     return session->has_complained;
 }
 
-bool grpc_session_has_output(const struct grpc_session *session)
-{
-    return !grpc__session_is_lost(session) &&
-           (session->left_len > 0 || nghttp2_session_want_write(session->h2));
-}
-
 bool grpc_session_is_over(const struct grpc_session *session)
 {
-    if (grpc__session_is_lost(session))
+    if (session->is_lost)
         return true;
-    return session->left_len == 0 && !nghttp2_session_want_read(session->h2) &&
-           !nghttp2_session_want_write(session->h2);
+    if (grpc_session_has_output(session))
+        return false;
+    return session->is_dead ||
+           (session->n_streams == 0 && (session->has_goaway || session->was_sent_away));
 }
-
-void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,
-                         const char *why)
-{
-    if (session->has_goaway || grpc__session_is_lost(session))
-        return;
-    if (is_final) {
-        session->has_goaway = true;
-        nghttp2_submit_goaway(session->h2, NGHTTP2_FLAG_NONE,
-                              nghttp2_session_get_last_proc_stream_id(session->h2), h2_error,
-                              (const uint8_t *)why, strlen(why));
-    } else if (!session->options.is_client) {
-        nghttp2_submit_shutdown_notice(session->h2);
-    }
-    grpc__session_output(session);
-}
-
-void grpc_session_ping(struct grpc_session *session)
-{
-    if (grpc__session_is_lost(session))
-        return;
-    nghttp2_submit_ping(session->h2, NGHTTP2_FLAG_NONE, NULL);
-    grpc__session_output(session);
-}
-
-/* ---- looking ------------------------------------------------------------------------------------
- */
 
 size_t grpc_session_n_streams(const struct grpc_session *session)
 {
@@ -262,8 +324,7 @@ size_t grpc_session_n_streams(const struct grpc_session *session)
 
 uint32_t grpc_session_peer_max_streams(const struct grpc_session *session)
 {
-    return nghttp2_session_get_remote_settings(session->h2,
-                                               NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+    return session->peer_max_streams;
 }
 
 bool grpc_session_has_said_more(struct grpc_session *session)

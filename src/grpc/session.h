@@ -18,19 +18,9 @@
 
 struct grpc_session;
 struct grpc_stream;
-struct grpc__block;
-
-/* Memory that the sessions of one thread hand to each other: a call makes HTTP/2 ask for a dozen
- * small blocks, and give them back when it ends. All zero is empty; it outlives its sessions. */
-enum { GRPC_POOL_STEP = 16, GRPC_POOL_CLASSES = 65 };
-struct grpc_pool {
-    struct grpc__block *blocks[GRPC_POOL_CLASSES];
-    size_t held; /* at most PEG_LIMIT_GRPC_POOL_BYTES */
-};
-void grpc_pool_free(struct grpc_pool *pool);
+struct grpc__queue;
 
 struct grpc_session_options {
-    struct grpc_pool *pool; /* NULL: none */
     bool is_client;
     uint32_t max_streams;    /* that the peer may have open at once */
     size_t max_header_bytes; /* of one block, as HTTP/2 counts */
@@ -112,6 +102,18 @@ struct grpc_stream_events {
 /* Bytes that wait to be sent: above the first, grpc_stream_is_writable() is false. */
 enum { GRPC_HIGH_MARK = 64 << 10, GRPC_LOW_MARK = 16 << 10 };
 
+/* A block of headers to be sent. Names are lowercase. */
+struct grpc_field {
+    peg_str name;
+    peg_str value;
+};
+struct grpc_block {
+    const struct grpc_field *fields;
+    size_t n;
+    bool is_static; /* it is for ever the same: nothing is copied, how it is sent is remembered */
+    bool is_kept;   /* fields and strings live as long as the stream: nothing is copied */
+};
+
 /* Part of a grpc_call or grpc_rpc. What may be pending on a stream is all here, and
  * grpc_stream_drop() is right in any state. */
 struct grpc_stream {
@@ -135,8 +137,7 @@ struct grpc_stream {
     bool uses_gzip;  /* compress what is sent */
     bool skips_gzip; /* but not what is sent now */
     bool has_sent_headers;
-    bool has_left;    /* headers were pulled as a whole: before that the peer knows of nothing */
-    bool is_deferred; /* HTTP/2 waits for us to say that there is more */
+    bool has_left; /* headers were pulled as a whole: before that the peer knows of nothing */
     bool was_full;
     bool local_ended; /* nothing may be sent any more, once `out` is gone */
     size_t out_sent;  /* bytes of `out` that are gone */
@@ -144,22 +145,28 @@ struct grpc_stream {
     const struct grpc_block *trailers; /* to be sent after `out`; arena; NULL on a client */
     struct grpc_stream *next;          /* the session's list of open streams */
     struct grpc_stream *prev;
+    /* HTTP/2's own */
+    struct grpc_block headers; /* to be sent first */
+    bool has_begun;            /* they were written, for the peer or into what is left */
+    bool has_sent_end;         /* END_STREAM */
+    bool has_final;            /* client: headers came that are no 1xx */
+    bool must_reset;           /* nothing is sent any more but RST_STREAM ... */
+    uint32_t reset_code;       /* ... with this */
+    bool owes_window;          /* WINDOW_UPDATE is to be sent */
+    uint32_t n_unsaid;         /* bytes that came, less those that the peer may send again */
+    uint32_t n_free;           /* of them, those that it may and has not been told */
+    int64_t window;            /* bytes that the peer takes; below 0 after new SETTINGS */
+    int64_t content_length;    /* -1: none */
+    int64_t n_body;            /* bytes of DATA so far */
+    struct grpc__queue *queue; /* the one that it stands in; NULL: nothing can be sent now */
+    struct grpc_stream *queue_next;
+    struct grpc_stream *queue_prev;
+    struct grpc_stream *bucket_next; /* those that are found at the same place by their number */
     /* What is readied apart, or kept for the next call: grpc_stream_init(). */
     struct grpc_head head;
     struct grpc_reader reader;
     struct peg__buf waiting; /* came while paused; the peer's window is smaller by so much */
     struct peg__buf out;     /* framed messages */
-};
-
-/* A block of headers to be sent. Arena. */
-struct grpc_field {
-    peg_str name;
-    peg_str value;
-};
-struct grpc_block {
-    const struct grpc_field *fields;
-    size_t n;
-    bool is_static; /* its strings live for ever and are lowercase: they need not be copied */
 };
 
 /* Readies one; everything that a call held before is given back or used again. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What nghttp2 found in the bytes that came, told to the stream that it is about. A stream that
- * was dropped has no owner any more (its user data is NULL): what still comes for it is consumed
- * and forgotten. Each event of an owner may drop the stream, so it is looked up again after one.
+ * Bytes that came, frame by frame. DATA is handed on as it comes; other frames are looked at when
+ * they are whole, mostly where they lie. What the peer may not do to a stream costs that stream,
+ * what it may not do at all the connection (RFC 9113, 5.4). Frames for streams that are gone are
+ * taken and forgotten. Each event of an owner may drop its stream, so it is looked up again after
+ * one.
  */
 
 #include "base/error.h"
@@ -11,279 +13,370 @@
 #include "base/str.h"
 #include "grpc/session_internal.h"
 
-/* The peer sends too much of something: this is the end of the connection. */
-static int flooded(struct grpc_session *session)
+enum { KEPT_PAYLOAD = 256 }; /* memory for the next frame that comes in two pieces */
+
+struct input {
+    const uint8_t *at;
+    size_t len;
+};
+
+static void skip(struct input *in, size_t n)
 {
-    session->is_flooded = true;
-    return NGHTTP2_ERR_CALLBACK_FAILURE;
+    in->at += n;
+    in->len -= n;
 }
 
-static void made_progress(struct grpc_session *session)
+static size_t at_most(size_t n, size_t max)
+{
+    return n < max ? n : max;
+}
+
+/* A call or a message came or went: frames between them are forgiven. */
+void grpc__session_made_progress(struct grpc_session *session)
 {
     session->n_idle_frames = 0;
     session->n_idle_bytes = 0;
 }
 
-/* Frames that carry neither a call nor a message: a peer that sends nothing else costs us time
- * for nothing. Those that it needs for what we send are forgiven by stream.c. */
-static int begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *hd, void *user)
+/* ---- DATA --------------------------------------------------------------------------------- */
+
+/* The stream that it is for; NULL: nobody takes it, and it is skipped. */
+static struct grpc_stream *find_for_data(struct grpc_session *session)
 {
-    struct grpc_session *session = user;
+    const struct grpc_h2_head *frame = &session->frame;
+    struct grpc_stream *stream = grpc__session_find(session, frame->id);
 
-    (void)h2;
-    (void)hd;
-    return ++session->n_idle_frames <= PEG_LIMIT_GRPC_IDLE_FRAMES ? 0 : flooded(session);
-}
-
-/* SETTINGS change the window of every stream that is open. Clients that measure the line send them
- * now and then, because of what came or went on it. */
-static int settings_came(struct grpc_session *session)
-{
-    enum { BYTES_FOR_ONE = 1024 };
-
-    if (++session->n_settings > PEG_LIMIT_GRPC_SETTINGS + session->n_moved / BYTES_FOR_ONE)
-        return flooded(session);
-    if (session->events->on_settings)
-        session->events->on_settings(session->user);
-    return 0;
-}
-
-/* Frames for which a stream is reset or refused. The peer that makes us reset its streams gets
- * no further than the one that resets them itself. */
-static int invalid_frame(nghttp2_session *h2, const nghttp2_frame *frame, int h2_error, void *user)
-{
-    struct grpc_session *session = user;
-
-    (void)h2;
-    (void)frame;
-    (void)h2_error;
-    return ++session->n_invalid_frames <= PEG_LIMIT_GRPC_INVALID_FRAMES ? 0 : flooded(session);
-}
-
-/* ---- headers ------------------------------------------------------------------------------------
- */
-
-static int begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
-{
-    struct grpc_session *session = user;
-    const int32_t id = frame->hd.stream_id;
-    struct grpc_stream *stream = grpc__session_find(session, id);
-
-    session->block_bytes = 0;
-    if (frame->hd.type != NGHTTP2_HEADERS)
-        return 0;
-    made_progress(session);
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-        stream = session->events->on_stream(session->user);
-        if (!stream)
-            return nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
-        grpc__stream_attach(stream, session, id);
-        nghttp2_session_set_stream_user_data(h2, id, stream);
-    } else if (stream && session->options.is_client) {
-        /* The answer to a call of ours, or what ends its messages. */
-        grpc_head_init(&stream->head, stream->arena, session->options.max_header_bytes);
+    if (!stream) {
+        if (grpc__session_is_idle(session, frame->id))
+            grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA for a stream that is idle");
+        return NULL;
     }
-    return 0;
-}
-
-/* A block that is too large is answered, but not read to its end whatever that may be: with HPACK
- * one byte can stand for thousands, and each of them is looked at. A field that is wrong is the end
- * of its stream, and nghttp2 does not look at what follows it. */
-static int count_field(struct grpc_session *session, size_t name_len, size_t value_len)
-{
-    enum { FIELD_BYTES = 32, MAX_TIMES = 4 }; /* as HTTP/2 counts */
-
-    session->block_bytes += name_len + value_len + FIELD_BYTES;
-    return session->block_bytes / MAX_TIMES <= session->options.max_header_bytes ? 0
-                                                                                 : flooded(session);
-}
-
-// NOLINTNEXTLINE(readability-function-size): nghttp2's parameters
-static int header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
-                  size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-                  void *user)
-{
-    struct grpc_session *session = user;
-    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
-    const int failed = count_field(session, name_len, value_len);
-    peg_error error;
-    peg_status status;
-
-    (void)h2;
-    (void)flags;
-    if (failed || !stream || stream->is_broken)
-        return failed;
-    /* What a client sends behind its messages means nothing in gRPC. */
-    if (stream->has_head && !session->options.is_client)
-        return 0;
-    status = grpc_head_add(&stream->head, peg__strn((const char *)name, name_len),
-                           peg__strn((const char *)value, value_len), &error);
-    if (status)
-        grpc__stream_broke(stream, status == PEG_EPARSE ? GRPC_INTERNAL : GRPC_RESOURCE_EXHAUSTED,
-                           &error);
-    return 0;
-}
-
-/* ---- frames that are whole ----------------------------------------------------------------------
- */
-
-static void headers_came(struct grpc_session *session, const nghttp2_frame *frame)
-{
-    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
-    const bool is_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-
-    if (stream)
-        grpc__stream_head_done(stream, is_end);
-    stream = grpc__session_find(session, frame->hd.stream_id);
-    if (stream && is_end)
-        grpc__stream_remote_end(stream);
-}
-
-static void data_ended(struct grpc_session *session, const nghttp2_frame *frame)
-{
-    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
-
-    if (stream && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-        grpc__stream_remote_end(stream);
-}
-
-static void ping_came(struct grpc_session *session, const nghttp2_frame *frame)
-{
-    if (frame->hd.flags & NGHTTP2_FLAG_ACK)
-        session->events->on_pong(session->user);
-    else
-        session->events->on_ping(session->user);
-}
-
-static int frame_came(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
-{
-    struct grpc_session *session = user;
-
-    (void)h2;
-    switch (frame->hd.type) {
-    case NGHTTP2_HEADERS:
-        headers_came(session, frame);
-        break;
-    case NGHTTP2_DATA:
-        data_ended(session, frame);
-        break;
-    case NGHTTP2_PING:
-        ping_came(session, frame);
-        break;
-    case NGHTTP2_GOAWAY:
-        if (session->events->on_goaway)
-            session->events->on_goaway(session->user, frame->goaway.last_stream_id,
-                                       frame->goaway.error_code);
-        break;
-    case NGHTTP2_SETTINGS:
-        return frame->hd.flags & NGHTTP2_FLAG_ACK ? 0 : settings_came(session);
-    default:
-        break;
+    if (stream->must_reset)
+        return NULL;
+    if (stream->remote_ended) {
+        grpc__session_die(session, GRPC_H2_STREAM_CLOSED, "DATA after the end of a stream");
+        return NULL;
     }
-    return 0;
+    if (session->options.is_client && !stream->has_final) {
+        if (grpc__session_is_idle(session, frame->id))
+            grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA for a stream that is idle");
+        else
+            grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
+        return NULL;
+    }
+    if (stream->n_unsaid + frame->len > session->stream_limit) {
+        grpc__session_fail_stream(session, stream, GRPC_H2_FLOW_CONTROL_ERROR);
+        return NULL;
+    }
+    return stream;
 }
 
-static int data_came(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *bytes,
-                     size_t len, void *user)
+/* The connection's window is never what a stream waits for (see max_held): it opens at once. */
+static void begin_data(struct grpc_session *session)
 {
-    struct grpc_session *session = user;
-    struct grpc_stream *stream = grpc__session_find(session, id);
-
-    (void)flags;
-    made_progress(session);
-    session->n_moved += len;
-    /* The connection's window is never what a stream waits for; see max_held. */
-    if (nghttp2_session_consume_connection(h2, len))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    if (stream && !stream->is_broken)
-        grpc__stream_data(stream, peg__strn((const char *)bytes, len));
-    else
-        nghttp2_session_consume_stream(h2, id, len);
-    return 0;
-}
-
-static int stream_ended(nghttp2_session *h2, int32_t id, uint32_t h2_error, void *user)
-{
-    struct grpc_session *session = user;
-    struct grpc_stream *stream = grpc__session_find(session, id);
-
-    (void)h2;
-    if (stream)
-        grpc__stream_closed(stream, h2_error);
-    return 0;
-}
-
-/* ---- output -------------------------------------------------------------------------------------
- */
-
-static int send_data(nghttp2_session *h2, nghttp2_frame *frame, const uint8_t *head, size_t len,
-                     nghttp2_data_source *source, void *user)
-{
-    struct grpc_session *session = user;
-    struct grpc_stream *stream = grpc__session_find(session, frame->hd.stream_id);
-    enum { FRAME_HEAD = 9 };
-
-    (void)h2;
-    (void)source;
-    if (!stream)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    if (session->out_max - session->out_len < FRAME_HEAD + len)
-        return NGHTTP2_ERR_WOULDBLOCK;
-    memcpy(session->out + session->out_len, head, FRAME_HEAD);
-    if (len > 0)
-        memcpy(session->out + session->out_len + FRAME_HEAD, stream->out.ptr + stream->out_sent,
-               len);
-    session->out_len += FRAME_HEAD + len;
-    grpc__stream_took(stream, len);
-    return 0;
-}
-
-/* A server that has answered does not wait for a client that goes on talking. */
-static int frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
-{
-    struct grpc_session *session = user;
+    const struct grpc_h2_head *frame = &session->frame;
     struct grpc_stream *stream;
 
-    if (frame->hd.type == NGHTTP2_GOAWAY)
-        session->has_complained |= frame->goaway.error_code != NGHTTP2_NO_ERROR;
-    if (frame->hd.type != NGHTTP2_HEADERS)
-        return 0;
-    stream = grpc__session_find(session, frame->hd.stream_id);
-    if (!stream)
-        return 0;
-    stream->has_left = true;
-    if (!session->options.is_client && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
-        !stream->remote_ended)
-        return nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
-    return 0;
+    session->left = frame->len;
+    session->padding = 0;
+    session->has_padding = frame->flags & GRPC_H2_PADDED;
+    if (session->n_unsaid + frame->len > session->options.session_window) {
+        grpc__session_die(session, GRPC_H2_FLOW_CONTROL_ERROR, "DATA beyond the window");
+        return;
+    }
+    session->n_unsaid += frame->len;
+    stream = find_for_data(session);
+    session->input = stream ? GRPC__INPUT_DATA : GRPC__INPUT_SKIPPED;
+    if (!stream || session->is_dead)
+        return;
+    stream->n_unsaid += frame->len;
+    if (session->has_padding && frame->len == 0)
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA: padding without its length");
 }
 
-/* An answer that cannot be sent (too large, for one) would leave its stream open for ever. The
- * requests of a client are closed by nghttp2. */
-static int frame_not_sent(nghttp2_session *h2, const nghttp2_frame *frame, int h2_error, void *user)
+static void take_padding(struct grpc_session *session, struct input *in)
 {
-    struct grpc_session *session = user;
-    const struct grpc_stream *stream;
+    struct grpc_stream *stream = grpc__session_find(session, session->frame.id);
 
-    (void)h2_error;
-    if (frame->hd.type != NGHTTP2_HEADERS || session->options.is_client)
-        return 0;
-    stream = grpc__session_find(session, frame->hd.stream_id);
-    if (!stream)
-        return 0;
-    return nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_INTERNAL_ERROR);
+    session->has_padding = false;
+    session->padding = in->at[0];
+    session->left--;
+    skip(in, 1);
+    if (session->padding > session->left) {
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA: more padding than bytes");
+        return;
+    }
+    session->left -= session->padding;
+    if (stream)
+        grpc__stream_open_window(stream, session->padding + 1);
 }
 
-void grpc__session_set_callbacks(nghttp2_session_callbacks *callbacks)
+static void take_data(struct grpc_session *session, const uint8_t *bytes, size_t len)
 {
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, begin_frame);
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, invalid_frame);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame_came);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data_came);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_ended);
-    nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
-    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, frame_sent);
-    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, frame_not_sent);
+    struct grpc_stream *stream = grpc__session_find(session, session->frame.id);
+
+    grpc__session_made_progress(session);
+    session->n_moved += len;
+    if (!stream || stream->must_reset)
+        return;
+    stream->n_body += (int64_t)len;
+    if (stream->content_length >= 0 && stream->n_body > stream->content_length)
+        grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
+    else if (stream->is_broken)
+        grpc__stream_open_window(stream, len);
+    else
+        grpc__stream_data(stream, peg__strn((const char *)bytes, len));
+}
+
+static void end_data(struct grpc_session *session)
+{
+    session->input = GRPC__INPUT_HEAD;
+    if (session->frame.flags & GRPC_H2_END_STREAM)
+        grpc__session_remote_end(session, session->frame.id);
+}
+
+static void step_data(struct grpc_session *session, struct input *in)
+{
+    size_t n;
+
+    if (session->has_padding && in->len > 0)
+        take_padding(session, in);
+    if (session->is_dead)
+        return;
+    n = at_most(session->left, in->len);
+    if (n > 0) {
+        const uint8_t *bytes = in->at;
+
+        session->left -= n;
+        skip(in, n);
+        take_data(session, bytes, n);
+    }
+    n = session->left == 0 ? at_most(session->padding, in->len) : 0;
+    session->padding -= n;
+    skip(in, n);
+    if (session->left == 0 && session->padding == 0 && !session->has_padding)
+        end_data(session);
+}
+
+/* ---- frames ------------------------------------------------------------------------------- */
+
+/* What is known of a frame by its type. */
+static const struct rule {
+    enum { ON_STREAM, ON_CONNECTION, ON_BOTH } where;
+    uint16_t min_len;
+    uint16_t max_len;
+} rules[] = {
+    [GRPC_H2_DATA] = {ON_STREAM, 0, GRPC_H2_FRAME_BYTES},
+    [GRPC_H2_HEADERS] = {ON_STREAM, 0, GRPC_H2_FRAME_BYTES},
+    [GRPC_H2_PRIORITY] = {ON_STREAM, GRPC_H2_PRIORITY_BYTES, GRPC_H2_PRIORITY_BYTES},
+    [GRPC_H2_RST_STREAM] = {ON_STREAM, 4, 4},
+    [GRPC_H2_SETTINGS] = {ON_CONNECTION, 0, GRPC_H2_FRAME_BYTES},
+    [GRPC_H2_PUSH_PROMISE] = {ON_STREAM, 0, GRPC_H2_FRAME_BYTES},
+    [GRPC_H2_PING] = {ON_CONNECTION, GRPC_H2_PING_BYTES, GRPC_H2_PING_BYTES},
+    [GRPC_H2_GOAWAY] = {ON_CONNECTION, 8, GRPC_H2_FRAME_BYTES},
+    [GRPC_H2_WINDOW_UPDATE] = {ON_BOTH, 4, 4},
+    [GRPC_H2_CONTINUATION] = {ON_STREAM, 0, GRPC_H2_FRAME_BYTES},
+};
+
+static bool is_known(const struct grpc_h2_head *frame)
+{
+    return frame->type < sizeof(rules) / sizeof(rules[0]);
+}
+
+/* Sizes and places; NULL: nothing is wrong with them. */
+static const char *check_rules(const struct grpc_h2_head *frame, uint32_t *ret_error)
+{
+    const struct rule *rule = &rules[frame->type];
+
+    *ret_error = GRPC_H2_FRAME_SIZE_ERROR;
+    if (frame->len < rule->min_len || frame->len > rule->max_len)
+        return "a frame of a wrong size";
+    if (frame->type == GRPC_H2_SETTINGS &&
+        (frame->len % GRPC_H2_SETTING_BYTES || (frame->flags & GRPC_H2_ACK && frame->len > 0)))
+        return "SETTINGS of a wrong size";
+    *ret_error = GRPC_H2_PROTOCOL_ERROR;
+    if (rule->where != ON_BOTH && (frame->id == 0) != (rule->where == ON_CONNECTION))
+        return "a frame where it does not belong";
+    if (frame->type == GRPC_H2_PUSH_PROMISE)
+        return "PUSH_PROMISE, which nobody asked for";
+    return NULL;
+}
+
+/* What may come now. */
+static bool check_frame(struct grpc_session *session)
+{
+    const struct grpc_h2_head *frame = &session->frame;
+    const struct grpc__incoming *block = &session->block;
+    const bool goes_on = frame->type == GRPC_H2_CONTINUATION && frame->id == block->id;
+    uint32_t error = GRPC_H2_PROTOCOL_ERROR;
+    const char *why = NULL;
+
+    if (!session->has_settings && (frame->type != GRPC_H2_SETTINGS || frame->flags & GRPC_H2_ACK)) {
+        why = "SETTINGS must come first";
+    } else if (frame->len > GRPC_H2_FRAME_BYTES) {
+        why = "a frame that is too large";
+        error = GRPC_H2_FRAME_SIZE_ERROR;
+    } else if ((block->id != 0 || frame->type == GRPC_H2_CONTINUATION) && !goes_on) {
+        why = "headers are not ended by CONTINUATION";
+    } else if (is_known(frame)) {
+        why = check_rules(frame, &error);
+    }
+    if (why)
+        grpc__session_die(session, error, why);
+    return !why;
+}
+
+/* The payload is whole. */
+static void whole_frame(struct grpc_session *session, const uint8_t *bytes)
+{
+    session->input = GRPC__INPUT_HEAD;
+    grpc__frame_came(session, bytes);
+}
+
+static const char idle_frames[] = "frames that bring nobody further (PEG_LIMIT_GRPC_IDLE_FRAMES, "
+                                  "PEG_LIMIT_GRPC_IDLE_BYTES)";
+
+/* Frames that carry neither a call nor a message: a peer that sends nothing else costs us time for
+ * nothing. Those that it needs for what we send are forgiven by stream_send.c. */
+static void begin_frame(struct grpc_session *session, const uint8_t *head)
+{
+    session->frame = grpc_h2_read_head(head);
+    session->n_head = 0;
+    session->left = session->frame.len;
+    session->n_idle_bytes += GRPC_H2_HEAD_BYTES + session->frame.len;
+    if (++session->n_idle_frames > PEG_LIMIT_GRPC_IDLE_FRAMES) {
+        grpc__session_flooded(session, idle_frames);
+        return;
+    }
+    if (!check_frame(session))
+        return;
+    if (session->n_idle_bytes > PEG_LIMIT_GRPC_IDLE_BYTES)
+        grpc__session_flooded(session, idle_frames);
+    else if (session->frame.type == GRPC_H2_DATA)
+        begin_data(session);
+    else if (!is_known(&session->frame))
+        session->input = GRPC__INPUT_SKIPPED;
+    else if (session->frame.len == 0)
+        whole_frame(session, head);
+    else
+        session->input = GRPC__INPUT_PAYLOAD;
+}
+
+/* ---- bytes -------------------------------------------------------------------------------- */
+
+/* Gathers what comes in pieces; true when so many are there. */
+static bool gather_head(struct grpc_session *session, struct input *in, size_t want)
+{
+    const size_t n = at_most(want - session->n_head, in->len);
+
+    memcpy(session->head + session->n_head, in->at, n);
+    session->n_head += n;
+    skip(in, n);
+    return session->n_head == want;
+}
+
+static void step_preface(struct grpc_session *session, struct input *in)
+{
+    const bool is_whole = gather_head(session, in, GRPC_H2_PREFACE_BYTES);
+
+    if (memcmp(session->head, GRPC_H2_PREFACE, session->n_head) != 0) {
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "it does not begin as HTTP/2 does");
+    } else if (is_whole) {
+        session->n_head = 0;
+        session->input = GRPC__INPUT_HEAD;
+    }
+}
+
+static void step_head(struct grpc_session *session, struct input *in)
+{
+    if (session->n_head == 0 && in->len >= GRPC_H2_HEAD_BYTES) {
+        const uint8_t *head = in->at;
+
+        skip(in, GRPC_H2_HEAD_BYTES);
+        begin_frame(session, head);
+    } else if (gather_head(session, in, GRPC_H2_HEAD_BYTES)) {
+        begin_frame(session, session->head);
+    }
+    /* A frame without bytes does not wait for one. */
+    if (session->input == GRPC__INPUT_DATA && session->frame.len == 0 && !session->is_dead)
+        end_data(session);
+    else if (session->input == GRPC__INPUT_SKIPPED && session->left == 0)
+        session->input = GRPC__INPUT_HEAD;
+}
+
+static void step_payload(struct grpc_session *session, struct input *in)
+{
+    struct peg__buf *payload = &session->payload;
+    const size_t n = at_most(session->frame.len - payload->len, in->len);
+    const uint8_t *bytes = in->at;
+
+    skip(in, n);
+    if (n == session->frame.len) {
+        whole_frame(session, bytes);
+        return;
+    }
+    peg__buf_add(payload, bytes, n);
+    if (payload->status) {
+        grpc__session_lose(session);
+        return;
+    }
+    if (payload->len < session->frame.len)
+        return;
+    whole_frame(session, (const uint8_t *)payload->ptr);
+    if (payload->capacity > KEPT_PAYLOAD)
+        peg__buf_free(payload);
+    peg__buf_clear(payload);
+}
+
+static void step_skipped(struct grpc_session *session, struct input *in)
+{
+    const size_t n = at_most(session->left, in->len);
+
+    session->left -= n;
+    skip(in, n);
+    if (session->left == 0)
+        session->input = GRPC__INPUT_HEAD;
+}
+
+static void step(struct grpc_session *session, struct input *in)
+{
+    switch (session->input) {
+    case GRPC__INPUT_PREFACE:
+        step_preface(session, in);
+        break;
+    case GRPC__INPUT_HEAD:
+        step_head(session, in);
+        break;
+    case GRPC__INPUT_PAYLOAD:
+        step_payload(session, in);
+        break;
+    case GRPC__INPUT_DATA:
+        step_data(session, in);
+        break;
+    case GRPC__INPUT_SKIPPED:
+        step_skipped(session, in);
+        break;
+    }
+}
+
+static peg_status fail_feed(const struct grpc_session *session, peg_error *reterr)
+{
+    if (session->is_flooded)
+        return peg__fail(reterr, PEG_ELIMIT, "E_HTTP2_LIMIT",
+                         "the peer sends more than a connection may: %s", session->why);
+    return peg__fail(reterr, PEG_EPARSE, "E_HTTP2", "this is no HTTP/2: %s", session->why);
+}
+
+peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes, size_t len,
+                             peg_error *reterr)
+{
+    struct input in = {bytes, len};
+
+    session->n_busy++;
+    while (in.len > 0 && !session->is_dead && !session->is_lost)
+        step(session, &in);
+    session->n_busy--;
+    if (session->is_lost)
+        return peg__fail_nomem(reterr);
+    return session->is_dead ? fail_feed(session, reterr) : PEG_OK;
 }

@@ -38,6 +38,7 @@ void grpc_stream_init(struct grpc_stream *stream, const struct grpc_stream_event
     stream->events = events;
     stream->arena = arena;
     stream->max_out = PEG_LIMIT_GRPC_SEND_BYTES;
+    stream->content_length = -1;
     grpc_head_init(&stream->head, arena, max_header_bytes);
 }
 
@@ -48,20 +49,15 @@ void grpc_stream_free(struct grpc_stream *stream)
     grpc_reader_free(&stream->reader);
 }
 
-/* ---- on the wire, off the wire ------------------------------------------------------------------
- */
+/* ---- on the wire, off the wire ------------------------------------------------------------ */
 
 void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *session, int32_t id)
 {
     stream->session = session;
     stream->id = id;
-    stream->prev = NULL;
-    stream->next = session->streams;
-    if (stream->next)
-        stream->next->prev = stream;
-    session->streams = stream;
-    session->n_streams++;
-    session->queued += stream->out.len - stream->out_sent;
+    stream->window = session->peer_stream_window;
+    grpc__session_add(session, stream);
+    session->queued += grpc__stream_pending(stream);
 }
 
 static void detach(struct grpc_stream *stream)
@@ -72,39 +68,44 @@ static void detach(struct grpc_stream *stream)
         if (guard->stream == stream)
             guard->stream = NULL;
     }
-    if (session->found == stream)
-        session->found = NULL;
-    if (stream->prev)
-        stream->prev->next = stream->next;
-    else
-        session->streams = stream->next;
-    if (stream->next)
-        stream->next->prev = stream->prev;
-    session->n_streams--;
+    grpc__stream_leave_queue(stream);
+    grpc__session_remove(session, stream);
+    if (session->options.is_client && stream->has_begun)
+        session->n_active--;
     session->held -= stream->held;
-    session->queued -= stream->out.len - stream->out_sent;
+    session->queued -= grpc__stream_pending(stream);
     stream->held = 0;
     stream->session = NULL;
 }
 
 void grpc__stream_closed(struct grpc_stream *stream, uint32_t h2_error)
 {
-    if (!grpc__session_is_lost(stream->session))
-        nghttp2_session_set_stream_user_data(stream->session->h2, stream->id, NULL);
+    if (stream->has_sent_end && stream->remote_ended)
+        stream->session->last_done_id = stream->id;
     detach(stream);
     stream->events->on_closed(stream, h2_error);
 }
 
+static void say_reset(struct grpc_session *session, int32_t id, uint32_t h2_error)
+{
+    uint8_t *to;
+
+    if (session->is_lost || session->is_dead)
+        return;
+    to = grpc__session_control(session, GRPC_H2_U32_FRAME_BYTES);
+    if (to)
+        grpc_h2_write_u32_frame(to, GRPC_H2_RST_STREAM, id, h2_error);
+}
+
+/* What the peer never heard of needs no end. */
 void grpc_stream_drop(struct grpc_stream *stream, uint32_t h2_error)
 {
     struct grpc_session *session = stream->session;
 
     if (!session)
         return;
-    if (!grpc__session_is_lost(session)) {
-        nghttp2_session_set_stream_user_data(session->h2, stream->id, NULL);
-        nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
-    }
+    if (stream->has_begun || !session->options.is_client)
+        say_reset(session, stream->id, stream->must_reset ? stream->reset_code : h2_error);
     detach(stream);
     grpc__session_output(session);
 }
@@ -114,13 +115,15 @@ void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error)
     if (!stream->session)
         return;
     stream->local_ended = true;
-    if (!grpc__session_is_lost(stream->session))
-        nghttp2_submit_rst_stream(stream->session->h2, NGHTTP2_FLAG_NONE, stream->id, h2_error);
+    if (!stream->must_reset) {
+        stream->must_reset = true;
+        stream->reset_code = h2_error;
+        grpc__stream_schedule(stream);
+    }
     grpc__session_output(stream->session);
 }
 
-/* ---- what cannot be read
- * ------------------------------------------------------------------------- */
+/* ---- what cannot be read ------------------------------------------------------------------ */
 
 static void tell_broken(struct grpc_stream *stream)
 {
@@ -166,8 +169,7 @@ static enum grpc_code code_of_reader(peg_status status)
     }
 }
 
-/* ---- headers
- * --------------------------------------------------------------------------------------- */
+/* ---- headers ------------------------------------------------------------------------------ */
 
 /* 1xx: the answer is still to come. Each block takes memory, so they come to an end. */
 static bool is_interim(struct grpc_stream *stream)
@@ -202,14 +204,17 @@ void grpc__stream_head_done(struct grpc_stream *stream, bool is_end)
         stream->events->on_headers(stream);
 }
 
-/* ---- messages
- * -------------------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------------- */
 
-/* The peer may send so many bytes more. */
-static void open_window(struct grpc_session *session, int32_t id, size_t n)
+/* It is told when it is worth a frame. */
+void grpc__stream_open_window(struct grpc_stream *stream, size_t n)
 {
-    if (!grpc__session_is_lost(session))
-        nghttp2_session_consume_stream(session->h2, id, n);
+    stream->n_free += (uint32_t)n;
+    if (stream->remote_ended || stream->must_reset || stream->owes_window || stream->n_free == 0 ||
+        stream->n_free < stream->session->options.stream_window / 2)
+        return;
+    stream->owes_window = true;
+    grpc__stream_schedule(stream);
 }
 
 /* Hands over the messages that are in *bytes, as long as somebody wants them. False: the stream is
@@ -281,16 +286,13 @@ static void keep(struct grpc_stream *stream, peg_str bytes)
 
 void grpc__stream_data(struct grpc_stream *stream, peg_str bytes)
 {
-    struct grpc_session *session = stream->session;
-    const int32_t id = stream->id;
     const size_t len = bytes.len;
 
     if (stream->waiting.len == 0 && !stream->is_paused) {
-        const bool is_there = deliver(stream, &bytes);
-
-        open_window(session, id, is_there ? len - bytes.len : len);
-        if (!is_there)
+        if (!deliver(stream, &bytes))
             return;
+        /* Nobody waits for the rest of what is broken. */
+        grpc__stream_open_window(stream, stream->is_broken ? len : len - bytes.len);
     }
     if (bytes.len > 0 && !stream->is_broken)
         keep(stream, bytes);
@@ -328,7 +330,6 @@ void grpc_stream_pause(struct grpc_stream *stream)
 void grpc_stream_resume(struct grpc_stream *stream)
 {
     struct grpc_session *session = stream->session;
-    const int32_t id = stream->id;
     peg_str bytes = peg__buf_view(&stream->waiting);
     const size_t len = bytes.len;
 
@@ -338,7 +339,8 @@ void grpc_stream_resume(struct grpc_stream *stream)
     if (len > 0) {
         const bool is_there = deliver(stream, &bytes);
 
-        open_window(session, id, is_there ? len - bytes.len : len);
+        if (is_there)
+            grpc__stream_open_window(stream, stream->is_broken ? len : len - bytes.len);
         grpc__session_output(session);
         if (!is_there || stream->is_broken)
             return;

@@ -33,13 +33,13 @@
  *   /f/early-open     as early, but does not close the stream
  */
 
-#include <nghttp2/nghttp2.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "grpc/session_internal.h"
+#include "grpc/h2_frame.h"
+#include "grpc/session.h"
 #include "net/listener.h"
 
 enum fake_manner {
@@ -148,10 +148,10 @@ static void fake_tell_head(struct fake_call *call)
     fake_answer(call, peg__strn(text, (size_t)len), &fake_trailers);
 }
 
-/* A GOAWAY that says no stream was taken: nghttp2 would not let us lie. */
+/* A GOAWAY that says no stream was taken: the session would not let us lie. */
 static void fake_goaway_before(struct fake_conn *conn)
 {
-    static const uint8_t frame[] = {0, 0, 8, NGHTTP2_GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    static const uint8_t frame[] = {0, 0, 8, GRPC_H2_GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
     net_stream_write(conn->stream, frame, sizeof(frame), NULL);
 }
@@ -176,24 +176,31 @@ static void fake_wrong_flag(struct fake_call *call)
     grpc_stream_end(&call->stream, &fake_trailers, NULL);
 }
 
+/* Behind the back of the session, which would send but one block. */
 static void fake_interim(struct fake_call *call, unsigned n)
 {
-    static uint8_t name[] = ":status";
-    static uint8_t value[] = "103";
-    const nghttp2_nv field = {name, value, sizeof(name) - 1, sizeof(value) - 1, 0};
+    static const char status[] = {0x08, 3, '1', '0', '3'};
+    const struct grpc_h2_head head = {.len = sizeof(status),
+                                      .type = GRPC_H2_HEADERS,
+                                      .flags = GRPC_H2_END_HEADERS,
+                                      .id = call->stream.id};
+    uint8_t frame[GRPC_H2_HEAD_BYTES + sizeof(status)];
 
+    memcpy(grpc_h2_write_head(frame, &head), status, sizeof(status));
     for (unsigned i = 0; i < n; i++)
-        nghttp2_submit_headers(call->stream.session->h2, NGHTTP2_FLAG_NONE, call->stream.id, NULL,
-                               &field, 1, NULL);
+        net_stream_write(call->conn->stream, frame, sizeof(frame), NULL);
 }
 
 static void fake_limit(struct fake_call *call, peg_str message)
 {
-    nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0};
+    const struct grpc_h2_head head = {.len = GRPC_H2_SETTING_BYTES, .type = GRPC_H2_SETTINGS};
+    uint8_t frame[GRPC_H2_HEAD_BYTES + GRPC_H2_SETTING_BYTES];
+    uint32_t limit = 0;
 
     for (size_t i = 0; i < message.len; i++)
-        entry.value = entry.value * 10 + (uint32_t)(message.ptr[i] - '0');
-    nghttp2_submit_settings(call->stream.session->h2, NGHTTP2_FLAG_NONE, &entry, 1);
+        limit = limit * 10 + (uint32_t)(message.ptr[i] - '0');
+    grpc_h2_write_setting(grpc_h2_write_head(frame, &head), GRPC_H2_MAX_CONCURRENT_STREAMS, limit);
+    net_stream_write(call->conn->stream, frame, sizeof(frame), NULL);
     fake_answer(call, message, NULL);
 }
 
@@ -214,7 +221,7 @@ static bool fake_at_start(struct fake_call *call)
         grpc_stream_reset(&call->stream, error);
     } else if (fake_is(call, "/f/refuse") ||
                (fake_is(call, "/f/refuse-once") && fake_is_first(call))) {
-        grpc_stream_reset(&call->stream, NGHTTP2_REFUSED_STREAM);
+        grpc_stream_reset(&call->stream, GRPC_H2_REFUSED_STREAM);
     } else if (fake_is(call, "/f/die") || (fake_is(call, "/f/die-once") && fake_is_first(call))) {
         fake_hang_up(call->conn);
     } else if (fake_is(call, "/f/goaway-before") && fake_is_first(call)) {
@@ -266,9 +273,9 @@ static void fake_at_end(struct fake_call *call)
                         i == 99 ? &fake_trailers : NULL);
     } else {
         if (fake_is(call, "/f/goaway"))
-            grpc_session_goaway(call->conn->session, true, NGHTTP2_NO_ERROR, "bye");
+            grpc_session_goaway(call->conn->session, true, GRPC_H2_NO_ERROR, "bye");
         if (fake_is(call, "/f/calm"))
-            grpc_session_goaway(call->conn->session, true, NGHTTP2_ENHANCE_YOUR_CALM,
+            grpc_session_goaway(call->conn->session, true, GRPC_H2_ENHANCE_YOUR_CALM,
                                 "too_many_pings");
         fake_answer(call, said, &fake_trailers);
     }
@@ -318,14 +325,14 @@ static void fake_on_writable(struct grpc_stream *stream)
 static void fake_on_broken(struct grpc_stream *stream, const struct grpc_status *status)
 {
     (void)status;
-    grpc_stream_reset(stream, NGHTTP2_PROTOCOL_ERROR);
+    grpc_stream_reset(stream, GRPC_H2_PROTOCOL_ERROR);
 }
 
 static void fake_on_closed(struct grpc_stream *stream, uint32_t h2_error)
 {
     struct fake_call *call = (struct fake_call *)(void *)stream;
 
-    atomic_fetch_add(&call->conn->fake->n_reset, h2_error == NGHTTP2_CANCEL);
+    atomic_fetch_add(&call->conn->fake->n_reset, h2_error == GRPC_H2_CANCEL);
     atomic_fetch_add(&call->conn->fake->n_closed, 1);
     peg__buf_free(&call->said);
     grpc_stream_free(stream);
@@ -417,7 +424,7 @@ static void fake_on_open(void *user)
     else if (conn->fake->manner == FAKE_RUDE)
         fake_hang_up(conn);
     else if (conn->fake->manner == FAKE_LEAVING && conn->fake->n_connections == 1)
-        grpc_session_goaway(conn->session, true, NGHTTP2_NO_ERROR, "bye");
+        grpc_session_goaway(conn->session, true, GRPC_H2_NO_ERROR, "bye");
     if (conn->fake->manner != FAKE_SILENT && conn->fake->manner != FAKE_STRANGE)
         net_loop_later(net_stream_loop(conn->stream), &conn->flush);
 }

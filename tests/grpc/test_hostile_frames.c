@@ -242,7 +242,7 @@ static const struct wrong streams[] = {
     {"DATA on stream 0", data_on_zero, ENDS, PROTOCOL_ERROR},
     {"HEADERS on stream 0", headers_on_zero, ENDS, PROTOCOL_ERROR},
     {"HEADERS on an even stream", headers_on_even, ENDS, PROTOCOL_ERROR},
-    /* nghttp2 does not remember which streams there were, and takes it for a late one. */
+    /* Nobody remembers which streams there were: it is taken for one that is late. */
     {"ids that go back", ids_go_back, STAYS, 0},
     {"an id that is used again", id_used_again, ENDS, STREAM_CLOSED},
     {"DATA on an idle stream", data_on_idle, ENDS, PROTOCOL_ERROR},

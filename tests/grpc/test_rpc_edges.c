@@ -104,7 +104,7 @@ static void hear(struct world *w, const uint8_t *frame, size_t len)
               PEG_OK);
 }
 
-static const uint8_t goaway_frame[] = {0,    0,    8,    NGHTTP2_GOAWAY, 0, 0, 0, 0, 0,
+static const uint8_t goaway_frame[] = {0,    0,    8,    GRPC_H2_GOAWAY, 0, 0, 0, 0, 0,
                                        0x7f, 0xff, 0xff, 0xff,           0, 0, 0, 0};
 
 TEST(a_call_that_meets_goaway_on_its_way_out_goes_elsewhere)
