@@ -57,8 +57,8 @@ struct grpc_session *grpc_session_free(struct grpc_session *session);
 peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes, size_t len,
                              peg_error *reterr);
 bool grpc_session_is_feeding(const struct grpc_session *session);
-/* Writes at most `max` (at least 1 KiB) bytes for the peer; its frames are no larger than that. 0:
- * there is nothing now. */
+/* Writes at most `max` (at least 1 KiB) bytes for the peer. Messages are put into frames that fit;
+ * a block of headers that does not goes on with the next call. 0: there is nothing now. */
 size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_t max);
 /* May there be more to pull? */
 bool grpc_session_has_output(const struct grpc_session *session);
