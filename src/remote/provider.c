@@ -260,7 +260,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     if (!prov)
         return peg__fail_nomem(reterr);
     prov->registry = peg_registry_ref(registry);
-    prov->calls.max = 2 * PEG_LIMIT_REMOTE_CREDITS;
+    prov->calls.max = (size_t)2 * PEG_LIMIT_REMOTE_CREDITS;
     prov->recent.max = PEG_LIMIT_REMOTE_RECENT;
     prov->stops[0].fn = on_first_stop;
     prov->stops[1].fn = on_second_stop;
@@ -357,7 +357,7 @@ peg_status peg_provider_serve(peg_registry *registry, const peg_provider_options
     peg_tool_provider *prov = NULL;
     peg_status status = peg_provider_new(registry, options, &prov, reterr);
 
-    if (!status)
+    if (prov)
         status = run(prov, reterr);
     peg_provider_free(prov);
     return status;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/refs.h"
 #include "base/str.h"
+#include "pegboard/trace.h"
 #include "remote/provider.h"
 
 /* ---- the link ----------------------------------------------------------------------------------
@@ -189,12 +190,28 @@ static peg_status name_run(const peg_provider_call *face, peg_ctx **ctx)
     return below(ctx, peg_ctx_with_ids(*ctx, &ids, &made, NULL), &made);
 }
 
+/* So that what the handler calls in turn belongs to the caller's trace. */
+static peg_status put_trace(const peg_provider_call *face, peg_ctx **ctx)
+{
+    const peg_trace trace = {
+        .traceparent = face->traceparent, .tracestate = face->tracestate, .baggage = face->baggage};
+    peg_ctx *made = NULL;
+    peg_status status;
+
+    if (!face->traceparent[0] && !face->baggage[0])
+        return PEG_OK;
+    status = below(ctx, peg_ctx_with_trace(*ctx, &trace, &made, NULL), &made);
+    return status == PEG_ENOMEM ? status : PEG_OK; /* one that is none is still in the call */
+}
+
 static peg_status make_ctx(struct remote__prov_call *call, int64_t timeout_ms)
 {
     peg_ctx *ctx = peg_ctx_ref(call->prov->config.ctx);
     peg_ctx *made = NULL;
     peg_status status = name_run(&call->face, &ctx);
 
+    if (!status)
+        status = put_trace(&call->face, &ctx);
     if (!status)
         status = below(&ctx, peg_ctx_with_cancel(ctx, &made, &call->cancel, NULL), &made);
     if (!status && timeout_ms > 0)

@@ -19,7 +19,7 @@
 #include "grpc/server.h"
 #include "pegboard/v1/registry.grpc.h"
 
-enum { FAKE_STREAMS = 64, FAKE_FRAMES = 4096, FAKE_WAIT_S = 10 };
+enum { FAKE_STREAMS = 64, FAKE_FRAMES = 4096, FAKE_WAIT_S = 60 };
 
 enum fake_kind { FAKE_HELLO, FAKE_RESULT, FAKE_DELTA, FAKE_NAK, FAKE_PONG, FAKE_DRAIN, FAKE_KINDS };
 

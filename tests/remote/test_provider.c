@@ -10,6 +10,7 @@
 #include "pegboard/media.h"
 #include "pegboard/pegboard.h"
 #include "pegboard/provider.h"
+#include "pegboard/trace.h"
 #include "remote/fake_gateway.h"
 
 /* ---- fixture: tools that a test can hold, a gateway, a provider --------------------------------
@@ -19,6 +20,7 @@ static sem_t entered;  /* a handler of `hold` has begun */
 static sem_t released; /* it may go on */
 static atomic_uint n_starts;
 static char seen[512];
+static int trace_seen; /* the context had one */
 
 static void run_echo(peg_call *call, const peg_json *args, void *user)
 {
@@ -102,6 +104,7 @@ static void run_look(peg_call *call, const peg_json *args, void *user)
 
     (void)args;
     (void)user;
+    trace_seen = peg_ctx_trace(peg_call_ctx(call)) ? 1 : 0;
     snprintf(seen, sizeof(seen), "%s %u %s %s %s %s %s %s %zu %s %s", about->call_id,
              about->attempt, about->caller, about->run_id, about->tool_call_id, about->traceparent,
              about->tracestate, about->baggage, about->n_metadata,
@@ -439,6 +442,7 @@ TEST(handler_sees_who_calls_and_what_came_along)
     CHECK_STR(peg_cstr(seen), "c1 3 alice run-1 tool-1 "
                               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 a=b k=v 1 "
                               "north run-1");
+    CHECK_INT(trace_seen, 1);
     world_stop(&w);
 }
 
