@@ -362,6 +362,8 @@ enum {
     PEG_LIMIT_GRPC_IDLE_FRAMES = 10000,
     /* And the bytes of such, known to anybody or not. */
     PEG_LIMIT_GRPC_IDLE_BYTES = 1 << 20,
+    /* As many again after so long: pings keep a silent connection alive for weeks. */
+    PEG_LIMIT_GRPC_IDLE_MS = 60000,
     /* SETTINGS of one connection, beside one for each KiB that was sent on it: each costs some 10
      * ns for every stream that is open. */
     PEG_LIMIT_GRPC_SETTINGS = 100,

@@ -11,6 +11,7 @@
  * What goes: session_output.c, asked by grpc_session_pull().
  */
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -91,6 +92,7 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     session->peer_last_id = INT32_MAX;
     session->window = GRPC_H2_FIRST_WINDOW;
     session->reset_tokens = options->reset_burst;
+    session->idle_ns = peg_clock_mono_ns(peg_clock_system());
     grpc_hpack_decoder_init(&session->decoder);
     grpc_hpack_encoder_init(&session->encoder);
     if (greet(session)) {

@@ -8,6 +8,7 @@
  * one.
  */
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
@@ -233,25 +234,35 @@ static void whole_frame(struct grpc_session *session, const uint8_t *bytes)
     grpc__frame_came(session, bytes);
 }
 
-static const char idle_frames[] = "frames that bring nobody further (PEG_LIMIT_GRPC_IDLE_FRAMES, "
-                                  "PEG_LIMIT_GRPC_IDLE_BYTES)";
-
 /* Frames that carry neither a call nor a message: a peer that sends nothing else costs us time for
- * nothing. Those that it needs for what we send are forgiven by stream_send.c. */
+ * nothing. Those that it needs for what we send are forgiven by stream_send.c, and those that take
+ * their time here. */
+static bool is_idle_flood(struct grpc_session *session)
+{
+    int64_t now_ns;
+
+    session->n_idle_bytes += GRPC_H2_HEAD_BYTES + session->frame.len;
+    if (++session->n_idle_frames <= PEG_LIMIT_GRPC_IDLE_FRAMES &&
+        session->n_idle_bytes <= PEG_LIMIT_GRPC_IDLE_BYTES)
+        return false;
+    now_ns = peg_clock_mono_ns(peg_clock_system());
+    if (now_ns < peg__clock_after_ms(session->idle_ns, PEG_LIMIT_GRPC_IDLE_MS))
+        return true;
+    session->idle_ns = now_ns;
+    grpc__session_made_progress(session);
+    return false;
+}
+
 static void begin_frame(struct grpc_session *session, const uint8_t *head)
 {
     session->frame = grpc_h2_read_head(head);
     session->n_head = 0;
     session->left = session->frame.len;
-    session->n_idle_bytes += GRPC_H2_HEAD_BYTES + session->frame.len;
-    if (++session->n_idle_frames > PEG_LIMIT_GRPC_IDLE_FRAMES) {
-        grpc__session_flooded(session, idle_frames);
-        return;
-    }
     if (!check_frame(session))
         return;
-    if (session->n_idle_bytes > PEG_LIMIT_GRPC_IDLE_BYTES)
-        grpc__session_flooded(session, idle_frames);
+    if (is_idle_flood(session))
+        grpc__session_flooded(session, "frames that bring nobody further "
+                                       "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES)");
     else if (session->frame.type == GRPC_H2_DATA)
         begin_data(session);
     else if (!is_known(&session->frame))

@@ -100,6 +100,7 @@ struct grpc_session {
     /* floods */
     size_t n_idle_bytes; /* of frames in a row that bring nobody further */
     unsigned n_idle_frames;
+    int64_t idle_ns; /* when they were forgiven last */
     unsigned n_invalid_frames;
     uint64_t n_settings; /* of the peer's SETTINGS */
     uint64_t n_moved;    /* bytes of messages, both ways */

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "grpc/h2_frame.h"
 #include "grpc/raw.h"
+#include "grpc/session_internal.h"
 #include "grpc/wire.h"
 #include "t.h"
 
@@ -332,6 +333,24 @@ TEST(who_does_not_read_answers_gets_a_bounded_number_of_them)
     CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_CONTROL_BYTES") != NULL);
     CHECK(n < PEG_LIMIT_GRPC_CONTROL_BYTES / 17 + 10);
     stop_raw(&out);
+}
+
+/* A connection that is kept alive by pings, and nothing else, for a week. */
+TEST(frames_that_mean_nothing_are_forgiven_when_they_take_their_time)
+{
+    static const uint8_t pong[] = {0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    peg_status status = PEG_OK;
+
+    start(NULL);
+    wire_pump(&w);
+    for (int i = 0; i < 3 * PEG_LIMIT_GRPC_IDLE_FRAMES && !status; i++) {
+        if (i % 1000 == 0)
+            w.server->idle_ns -= (int64_t)PEG_LIMIT_GRPC_IDLE_MS * 1000000;
+        status = grpc_session_feed(w.server, pong, sizeof(pong), &w.error);
+    }
+
+    CHECK_INT(status, PEG_OK);
+    wire_stop(&w);
 }
 
 TEST(a_window_that_opens_by_nothing_costs_the_stream)
