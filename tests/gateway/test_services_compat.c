@@ -180,7 +180,6 @@ static const Registry__CallToolResponse *call_g0(const char *tool, const char *p
     if (wire_any_write(peg__str(payload), &arena, &request.payload, NULL))
         T_FAIL("no payload");
     response = ASK_G0(CALL_TOOL, &request);
-    CHECK(response != NULL);
     peg__arena_free(&arena);
     return response;
 }
