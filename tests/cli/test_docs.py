@@ -4,7 +4,8 @@
 CONTRIBUTING.md and docs/ is run, every output shown is compared, and every piece of C that a newcomer
 reads stands in a file of examples/, all of which are compiled with pkg-config against an installation.
 C in docs/modules/ stands in a file that a test compiles and runs; the limits and the codes of errors that
-docs/modules/net.md and docs/modules/grpc.md list are those of the sources, all of them.
+docs/modules/net.md and docs/modules/grpc.md list are those of the sources, all of them; so are the limits and the
+names of errors in docs/gateway.md, and the options of `pegboard serve` there.
 
     test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
 
@@ -15,6 +16,10 @@ the name of its file, as in "`examples/agent.c`:", one in docs/modules/ as in "`
 Commands run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
 `pkg-config` as after an installation. What would start these tests again, or reach beyond this
 machine, is looked at but not run (see `stand_in`).
+
+A command that ends in ` &` goes on while the others of its block run; what it prints on standard output until
+it is ready is compared. A gateway listens on a free port, which every output shows as 9090. A block that asks a
+gateway and starts none finds one, and examples/demo/tools.yaml provided there.
 """
 
 import glob
@@ -38,6 +43,32 @@ DOCUMENTS = [path for path in (
     if os.path.exists(path)]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 MARK = "-- end of command --"
+# What asks a gateway, and what the others find running.
+ASKS = re.compile(r"\bpegboard (list|get|search|call|status|unregister)\b|\bcurl\b")
+RUNNING = ("pegboard serve", "pegboard provide examples/demo/tools.yaml")
+# behind COMMAND: starts it, waits until it is ready, and prints what it has said on standard output.
+PRELUDE = r"""
+n_behind=0 pids=
+behind() {
+    n_behind=$((n_behind + 1)) said=.said-$n_behind
+    sh -c "exec $1" >"$said" 2>"$said.log" &
+    pids="$pids $!"
+    until grep -q 'listens on\|event=attached\|is offered' "$said" "$said.log"; do
+        kill -0 $! || { cat "$said" "$said.log"; return 1; }
+        sleep 0.02
+    done
+    address=$(sed -n 's/.*the gateway listens on //p' "$said")
+    [ -z "$address" ] || export PEGBOARD_REGISTRY="$address"
+    cat "$said"
+}
+trap '[ -z "$pids" ] || kill -9 $pids' EXIT
+"""
+# A stand-in for curl, which is not everywhere, and knows the port.
+CURL = """#!/usr/bin/env python3
+import os, sys, urllib.request
+url = sys.argv[-1].replace("127.0.0.1:9090", os.environ["PEGBOARD_REGISTRY"])
+sys.stdout.write(urllib.request.urlopen(url, timeout=60).read().decode())
+"""
 
 
 @dataclass
@@ -86,7 +117,7 @@ def stand_in(text):
         words = words[1:]
     if words[:1] == ["make"]:  # the target exists
         return shlex.join(["make", "--no-print-directory", "-n", "-C", ROOT, *words[1:]]) + " >/dev/null"
-    if words[:2] == ["git", "clone"] or words[:1] == ["cd"] or words[:1] == ["meson"]:
+    if words[:2] == ["git", "clone"] or words[:1] in (["cd"], ["meson"], ["systemctl"], ["journalctl"]):
         return None
     if words and words[0].startswith("build/"):
         return shlex.join(["test", "-x", os.path.join(BUILD, words[0][len("build/"):])])
@@ -127,7 +158,13 @@ class Installed(World):
             with open(shim, "w", encoding="utf-8") as file:
                 file.write(f'#!/bin/sh\nexec {shlex.join(COMPILER)} {SANITIZE} "$@"\n')
             os.chmod(shim, 0o755)
+        shim = os.path.join(bin_dir, "curl")
+        with open(shim, "w", encoding="utf-8") as file:
+            file.write(CURL)
+        os.chmod(shim, 0o755)
         return {**os.environ,
+                "REGISTRY_ADDR": "127.0.0.1:0",
+                "XDG_STATE_HOME": self.path("state"),
                 "PATH": os.pathsep.join([bin_dir, os.path.dirname(self.find("bin/pegboard")),
                                          os.environ["PATH"]]),
                 "PKG_CONFIG_PATH": os.path.dirname(self.find("libpegboard.pc")),
@@ -137,9 +174,14 @@ class Installed(World):
 
     def run_block(self, commands):
         """Runs a block in one shell; returns for each command its status and what it printed."""
-        script = ""
+        script = PRELUDE
+        if any(ASKS.search(command.text) for command in commands) and not any(
+                "pegboard serve" in command.text for command in commands):
+            script += "".join(f"behind {shlex.quote(text)} >.started || cat .started\n" for text in RUNNING)
         for command in commands:
             text = stand_in(command.text)
+            if text and text.endswith(" &"):
+                text = "behind " + shlex.quote(text.removesuffix(" &"))
             if text is not None:
                 script += f"(exit $status)\n{text}\n"
             # $? survives the marker, so that a later `echo $?` tells the truth.
@@ -148,7 +190,8 @@ class Installed(World):
                               env=self.environment(), check=False, timeout=TIMEOUT_S,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
-        parts = re.split(f"^{re.escape(MARK)} (\\d+)\n", done.stdout, flags=re.M)
+        printed = re.sub(r"\b127\.0\.0\.1:\d+", "127.0.0.1:9090", done.stdout)
+        parts = re.split(f"^{re.escape(MARK)} (\\d+)\n", printed, flags=re.M)
         check(len(parts) == 2 * len(commands) + 1, "the shell stopped early:", done.stdout)
         return [(int(parts[2 * i + 1]), parts[2 * i]) for i in range(len(commands))]
 
@@ -289,7 +332,7 @@ def code_in_the_pages_of_modules_stands_in_the_files_that_they_name(w):
 
 UNITS = {"": 1, " KiB": 1 << 10, " MiB": 1 << 20, " ms": 1}
 # Page -> the limits of src/base/limits.h that belong there.
-LIMITS = {"net.md": ("NET_", "TLS_", "HTTP1_"), "grpc.md": ("GRPC_",)}
+LIMITS = {"modules/net.md": ("NET_", "TLS_", "HTTP1_"), "modules/grpc.md": ("GRPC_",), "gateway.md": ("GATEWAY_", "BUS_")}
 
 
 def limits_of_the_source():
@@ -302,7 +345,7 @@ def limits_of_the_source():
 def the_limits_that_the_pages_of_the_network_list_are_those_of_the_source(w):
     limits = limits_of_the_source()
     for page, prefixes in LIMITS.items():
-        section = re.search(r"^## Limits$.*?^## ", read(os.path.join(ROOT, "docs", "modules", page)), re.M | re.S)[0]
+        section = re.search(r"^## Limits$.*?(?:^## |\Z)", read(os.path.join(ROOT, "docs", page)), re.M | re.S)[0]
         told = {name: int(number.replace(",", "")) * UNITS[unit] for name, number, unit in
                 re.findall(r"^\| `PEG_LIMIT_(\w+)` \| ([\d,]+)( \w+)? \|", section, re.M)}
         wanted = {name: value for name, value in limits.items() if name.startswith(prefixes)}
@@ -318,12 +361,32 @@ def the_codes_of_errors_that_the_pages_of_modules_name_exist(w):
     for path in MODULES:
         for code in re.findall(r"`(E_\w+)`", read(path)):
             check(f'"{code}"' in everywhere, os.path.relpath(path, ROOT), "names", code, "which no source has")
-    for page in LIMITS:
+    for page in ("net.md", "grpc.md"):
         folder = os.path.join(ROOT, "src", os.path.splitext(page)[0]) + os.sep
         codes = {code for path, text in sources.items() if path.startswith(folder)
                  for code in re.findall(r'"(E_[A-Z0-9_]+)"', text)}
         for code in sorted(codes):
             check(f"`{code}`" in read(os.path.join(ROOT, "docs", "modules", page)), page, "does not tell of", code)
+
+
+@scenario
+def the_page_of_the_gateway_lists_every_error_option_and_rpc(w):
+    page = read(os.path.join(ROOT, "docs", "gateway.md"))
+    table = read(os.path.join(ROOT, "src", "wire", "error.c"))
+    errors = re.findall(r'^    \[WIRE_\w+\] = \{PEG_LIT\("(\w+)"\), GRPC_(\w+)\}', table, re.M)
+    rows = {name: code for names, code in re.findall(r"^\| (`[a-z_`, ]+) \| ([A-Z_]+) \|", page, re.M)
+            for name in re.findall(r"`(\w+)`", names)}
+    check(len(errors) > 15, "only", len(errors), "errors in src/wire/error.c")
+    for name, code in errors:
+        check(name == "ok" or rows.get(name) == code, f"{name} is {code}, but the page says", rows.get(name))
+    options = re.findall(r'^    \{OPT_\w+, 0, "([\w-]+)"', read(os.path.join(ROOT, "src", "cli", "serve_args.c")), re.M)
+    check(len(options) > 15, "only", len(options), "options of serve")
+    for option in options:
+        check(re.search(rf"`--{option}\b", page), "the page does not tell of --" + option)
+    for proto in ("registry", "admin"):
+        text = read(os.path.join(ROOT, "proto", "pegboard", "v1", proto + ".proto"))
+        for rpc in re.findall(r"^  rpc (\w+)\(", text, re.M):
+            check(f"| `{rpc}` |" in page, "the page does not tell of the RPC", rpc)
 
 
 @scenario
