@@ -39,6 +39,7 @@ typedef struct peg_gateway_config {
     unsigned threads;               /* event loops [1] */
     int64_t drain_ms;        /* what runs may finish for so long when it is stopped [30,000] */
     int64_t lease_ms;        /* a provider that lost its stream may come back for [10,000] */
+    unsigned max_queue;      /* calls that wait for one provider; more are overloaded [10,000] */
     int64_t call_timeout_ms; /* of a call that names none [30,000] */
 
     /* Who may call. Without any of these everybody on this machine may, and nobody else. */
@@ -48,7 +49,7 @@ typedef struct peg_gateway_config {
     const char *tls_client_ca; /* PEM: clients need a certificate that it signed */
     bool insecure;             /* listens beyond this machine without asking who calls */
 
-    const char *admin_addr;  /* /metrics, /healthz and Admin there too [none] */
+    const char *admin_addr;  /* /metrics and /healthz there too [none] */
     const char *log_file;    /* [standard error]; opened again by peg_gateway_reload() */
     peg_log_level log_level; /* [PEG_LOG_INFO] */
 } peg_gateway_config;

@@ -30,6 +30,8 @@ enum option_id {
     OPT_LOG_FILE,
     OPT_LOG_LEVEL,
     OPT_DRAIN,
+    OPT_LEASE,
+    OPT_QUEUE,
     OPT_REDIS,
 };
 
@@ -49,6 +51,10 @@ const struct cli_option serve_option_table[] = {
      "how long results are kept for those who ask again; 5m\nby default"},
     {OPT_DRAIN, 0, "drain-time", "TIME",
      "what runs may finish for so long at the end; 30s by\ndefault"},
+    {OPT_LEASE, 0, "lease", "TIME",
+     "a provider that lost its stream may come back for so long; 10s\nby default"},
+    {OPT_QUEUE, 0, "max-queue", "N",
+     "calls that wait for one provider, more are refused; 10000 by\ndefault"},
     {OPT_THREADS, 0, "threads", "N", "event loops; 1 by default, enough for most"},
     {OPT_TOKENS, 0, "token-file", "FILE",
      "let in who shows one of these tokens; see\n`pegboard token`"},
@@ -107,6 +113,8 @@ static int64_t *duration_place(struct serve_options *o, int id)
         return &o->config.result_mapping_ttl_ms;
     case OPT_DRAIN:
         return &o->config.drain_ms;
+    case OPT_LEASE:
+        return &o->config.lease_ms;
     default:
         return NULL;
     }
@@ -147,6 +155,11 @@ static const char *set(struct serve_options *o, int id, const char *value)
         if (!cli_number(value, 1, 1000, &number))
             return "a number from 1 to 1000";
         o->config.missed_ping_threshold = (unsigned)number;
+        return NULL;
+    case OPT_QUEUE:
+        if (!cli_number(value, 1, 1000000, &number))
+            return "a number from 1 to 1000000";
+        o->config.max_queue = (unsigned)number;
         return NULL;
     case OPT_THREADS:
         if (!cli_number(value, 1, 64, &number))

@@ -155,6 +155,7 @@ static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *
                 .call_timeout_ms = config->call_timeout_ms,
                 .lease_ms = node->lease_ms,
                 .keep_ms = config->result_mapping_ttl_ms,
+                .max_queue = config->max_queue,
             },
         .health =
             {

@@ -178,7 +178,7 @@ static void give_up(struct gw_call *call)
 void gw_send(struct gw_call *call)
 {
     struct gw_provider_entry *entry =
-        call->n_refused < PEG_LIMIT_GATEWAY_ATTEMPTS ? pick(call) : NULL;
+        call->attempt < PEG_LIMIT_GATEWAY_ATTEMPTS ? pick(call) : NULL;
 
     gw_send_release(call);
     call->step = GW_SENT;
@@ -210,8 +210,6 @@ void gw_send_again(struct gw_call *call)
 
 void gw_send_elsewhere(struct gw_call *call)
 {
-    if (call->n_refused < PEG_LIMIT_GATEWAY_ATTEMPTS)
-        call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
     bus_forget_wait(call->desk->bus, &call->wait);
     bus_forget_wait(call->desk->bus, &call->look);
     call->looking = GW_LOOK_NOT;
@@ -227,6 +225,14 @@ static bool is_proof(const struct gw_call *call, const struct bus_letter *letter
     return call->n_sent == 1 || (letter->was_claimed && letter->epoch == call->sent_epoch);
 }
 
+/* Who did not take it is not asked again. One who had taken it and gives it back may be: he has
+ * come back from a break, say, without it. */
+static void remember_refusal(struct gw_call *call)
+{
+    if (call->n_refused < PEG_LIMIT_GATEWAY_ATTEMPTS)
+        call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
+}
+
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
 {
     const bool is_current =
@@ -237,6 +243,8 @@ void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
     if (!is_current || call->step == GW_ENDING || call->step == GW_JOINED)
         return;
     call->refusal = letter->reason;
+    if (!letter->was_claimed)
+        remember_refusal(call);
     if (!is_proof(call, letter)) {
         if (call->step == GW_SENT)
             gw_settle_revoke(call);

@@ -1,0 +1,556 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What DESIGN 5.4 promises about a call, each promise with a test that tries to break it.
+
+    test_promises.py PEGBOARD
+"""
+
+import os
+import signal
+import sys
+import time
+
+import grpc
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+from world import (Caller, Echo, Failed, Gateway, Provider, await_true, fails_as,  # noqa: E402
+                   outcome, tool, toolset, v1)
+
+FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "1s")
+
+
+# ---- a provider dies --------------------------------------------------------------------
+
+def test_a_provider_lost_before_the_claim_costs_nothing_another_runs_the_call():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        first = Provider(gateway, "sums", credits=1).ready()
+        running = caller.start_call("sums")
+        first.next_call()
+        waiting = caller.start_call("sums", payload=b'{"n":2}')
+        await_true(lambda: queued(caller) == 1, "the second call waits")
+        with Provider(gateway, "sums") as second:
+            first.cut()
+            call = second.next_call()
+            assert call.attempt == 2 and call.payload == b'{"n":2}'
+            second.answer(call, b"2")
+            assert outcome(waiting).result == b"2"
+        running.cancel()
+
+
+def test_a_provider_lost_after_the_hand_over_leaves_the_outcome_unknown():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        provider.next_call()
+        provider.cut()
+        with fails_as("outcome_unknown", grpc.StatusCode.UNKNOWN) as told:
+            outcome(future)
+        assert told["error"].started == "true"
+
+
+def test_a_provider_lost_in_the_middle_of_a_result_leaves_the_outcome_unknown():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        provider.answer(provider.next_call(), b'"half', more=True)
+        time.sleep(0.1)
+        provider.cut()
+        with fails_as("outcome_unknown"):
+            outcome(future)
+
+
+def test_a_provider_lost_after_its_result_has_answered():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        provider.answer(provider.next_call(), b"7")
+        provider.acks.get(timeout=30)
+        provider.cut()
+        assert outcome(future).result == b"7"
+
+
+def test_a_provider_that_comes_back_with_the_call_finishes_it():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        provider.cut()
+        await_true(lambda: caller.health("sums").providers == 0, "the stream is gone")
+        with Provider(gateway, "sums", incarnation=provider.incarnation,
+                      running=[provider.listed(call)]) as again:
+            again.answer(call, b"9")
+            assert outcome(future).result == b"9"
+            again.acks.get(timeout=30)
+
+
+def test_a_provider_that_comes_back_without_the_call_never_had_it():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        provider.cut()
+        await_true(lambda: caller.health("sums").providers == 0, "the stream is gone")
+        with Provider(gateway, "sums", incarnation=provider.incarnation) as back:
+            again = back.next_call()
+            assert again.attempt == 2 and again.call_id == call.call_id
+            back.answer(again, b"3")
+            assert outcome(future).result == b"3"
+
+
+def test_an_idempotent_tool_is_started_again_when_its_provider_is_lost():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+        safe = tool(idempotent=True)
+        provider = Provider(gateway, "sums", safe).ready()
+        future = caller.start_call("sums")
+        provider.next_call()
+        with Provider(gateway, "sums", safe) as other:
+            provider.cut()
+            other.answer(other.next_call(), b"4")
+            assert outcome(future).result == b"4"
+
+
+def test_a_provider_that_is_silent_is_unhealthy_and_fails_calls_at_once():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+        with Provider(gateway, "sums", answers_pings=False) as provider:
+            await_true(lambda: caller.health("sums").state == 2, "unhealthy")
+            began = time.monotonic()
+            with fails_as("service_unavailable", grpc.StatusCode.UNAVAILABLE) as told:
+                caller.call("sums")
+            assert time.monotonic() - began < 5
+            assert 'no healthy providers for toolset "sums"' in told["error"].message
+            provider.answers_pings = True
+            await_true(lambda: caller.health("sums").state == 1, "healthy again")
+
+
+# ---- the gateway dies -------------------------------------------------------------------
+
+def test_a_gateway_that_is_killed_keeps_its_registrations_and_callers_are_told():
+    with Gateway() as gateway:
+        with Caller(gateway) as caller:
+            provider = Provider(gateway, "sums").ready()
+            caller.ask("Register", toolset("other", version="1.2.3"))
+            future = caller.start_call("sums")
+            provider.next_call()
+            gateway.stop(signal.SIGKILL)
+            try:
+                outcome(future)
+                raise AssertionError("the caller was not told")
+            except Failed as error:
+                assert error.code == grpc.StatusCode.UNAVAILABLE
+        gateway.start()
+        with Caller(gateway) as caller:
+            names = [info.name for info in
+                     caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets]
+            assert names == ["other", "sums"], names
+            with Provider(gateway, "sums", registers=False) as back:
+                Echo(back)
+                assert caller.call("sums").result == b"1"
+
+
+# ---- callers ----------------------------------------------------------------------------
+
+def test_a_cancellation_reaches_the_provider():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        future.cancel()
+        cancel = provider.cancels.get(timeout=30)
+        assert cancel.call_id == call.call_id and cancel.reason == "canceled"
+
+
+def test_a_call_canceled_before_its_start_is_never_started():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", credits=1) as provider:
+        running = caller.start_call("sums")
+        first = provider.next_call()
+        waiting = caller.start_call("sums", payload=b'{"n":2}')
+        await_true(lambda: queued(caller) == 1, "the second call waits")
+        waiting.cancel()
+        await_true(lambda: queued(caller) == 0, "it waits no more")
+        provider.answer(first)
+        assert outcome(running).result == b"1"
+        assert provider.has_no_call()
+
+
+def test_a_deadline_reaches_the_provider_and_has_a_name():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        future = caller.start_call("sums", timeout=0.5)
+        call = provider.next_call()
+        assert 0 < call.timeout_ms <= 500
+        assert provider.cancels.get(timeout=30).reason == "deadline"
+        try:
+            outcome(future)
+        except Failed as error:
+            assert error.name in ("outcome_unknown", ""), error.name
+
+
+def test_a_deadline_in_the_queue_is_a_timeout_that_never_started():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", credits=1) as provider:
+        running = caller.start_call("sums")
+        first = provider.next_call()
+        with fails_as("timeout", grpc.StatusCode.DEADLINE_EXCEEDED) as told:
+            caller.call("sums", timeout_ms=200)
+        assert told["error"].started == "false"
+        provider.answer(first)
+        outcome(running)
+        assert provider.has_no_call()
+
+
+def test_the_same_identity_attaches_to_the_first_call():
+    for identity in ({"meta": v1("CallMeta", run_id="r", tool_call_id="c")},
+                     {"idempotency_key": "k"}):
+        with Gateway() as gateway, Caller(gateway) as caller, Caller(gateway) as other, \
+                Provider(gateway, "sums") as provider:
+            first = caller.start_call("sums", **identity)
+            call = provider.next_call()
+            second = other.start_call("sums", **identity)
+            time.sleep(0.2)
+            provider.answer(call, b"5")
+            answers = outcome(first), outcome(second)
+            assert [answer.result for answer in answers] == [b"5", b"5"]
+            assert [answer.attached for answer in answers] == [False, True]
+            assert caller.call("sums", **identity).result == b"5"
+            assert provider.has_no_call()
+            with fails_as("validation_error"):
+                caller.call("sums", payload=b'{"n":2}', **identity)
+
+
+def test_a_long_call_is_started_awaited_and_canceled_by_its_id():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        request = v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}')
+        started = caller.ask("StartTool", request)
+        call = provider.next_call()
+        with fails_as("timeout"):
+            caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=started.call_id,
+                                       timeout_ms=100))
+        provider.answer(call, b"6")
+        for _ in range(2):
+            assert caller.ask("AwaitTool", v1("AwaitToolRequest",
+                                              call_id=started.call_id)).result == b"6"
+        started = caller.ask("StartTool", request)
+        call = provider.next_call()
+        caller.ask("CancelTool", v1("CancelToolRequest", call_id=started.call_id))
+        assert provider.cancels.get(timeout=30).call_id == call.call_id
+        provider.fail(call, "canceled", "as you wish")
+        ended = caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=started.call_id))
+        assert ended.error.code == "canceled"
+        with fails_as("not_found"):
+            caller.ask("AwaitTool", v1("AwaitToolRequest", call_id="0" * 64))
+
+
+# ---- order of checks --------------------------------------------------------------------
+
+def test_a_call_both_invalid_and_unhealthy_is_invalid():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        caller.ask("Register", toolset("sums"))
+        with fails_as("validation_error", grpc.StatusCode.INVALID_ARGUMENT) as told:
+            caller.call("sums", payload=b'{"n":"one"}')
+        assert told["error"].message.startswith("payload validation failed: ")
+        with fails_as("service_unavailable"):
+            caller.call("sums")
+        with fails_as("not_found"):
+            caller.call("sums", "subtract", b"nonsense")
+
+
+def test_a_schema_that_does_not_compile_leaves_no_trace():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        with fails_as("validation_error", grpc.StatusCode.INVALID_ARGUMENT) as told:
+            caller.ask("Register", toolset("sums", tool(), tool("bad",
+                                                                input_schema=b'{"type":7}')))
+        assert 'invalid tool schema: tool "bad"' in told["error"].message
+        assert not caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets
+        gateway.stop()
+        gateway.start()
+    # the folder of the gateway is gone with the block: what was kept was looked at above
+
+
+# ---- drain ------------------------------------------------------------------------------
+
+def test_a_provider_that_drains_under_load_fails_no_call():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", credits=8) as staying:
+        going = Provider(gateway, "sums", credits=8).ready()
+        echoes = Echo(staying, 0.002), Echo(going, 0.002)
+        futures = [caller.start_call("sums", payload=b'{"n":%d}' % i) for i in range(200)]
+        going.say(drain=v1("ProviderDrain"))
+        futures += [caller.start_call("sums", payload=b'{"n":%d}' % i) for i in range(200, 400)]
+        results = [outcome(future).result for future in futures]
+        assert results == [b"%d" % i for i in range(400)]
+        going.leave()
+        assert not going.error, going.error
+        assert caller.health("sums").providers == 1
+        assert sum(echo.n for echo in echoes) == 400
+
+
+def test_a_gateway_that_drains_finishes_what_runs():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        gateway.process.send_signal(signal.SIGTERM)
+        provider.drains.get(timeout=30)
+        with fails_as("service_unavailable"):
+            caller.call("sums", payload=b'{"n":2}')
+        provider.answer(call, b"8")
+        assert outcome(future).result == b"8"
+        assert gateway.process.wait(30) == 0
+
+
+# ---- bounds -----------------------------------------------------------------------------
+
+def test_a_full_queue_is_overloaded_with_a_hint():
+    with Gateway("--max-queue", "2") as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", credits=1) as provider:
+        futures = [caller.start_call("sums")]
+        call = provider.next_call()
+        futures += [caller.start_call("sums") for _ in range(2)]
+        await_true(lambda: queued(caller) == 2, "two calls wait")
+        with fails_as("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED) as told:
+            caller.call("sums")
+        assert int(told["error"].trailers["pegboard-retry-after-ms"]) > 0
+        provider.answer(call)
+        Echo(provider)
+        assert all(outcome(future).result == b"1" for future in futures)
+
+
+def test_ten_thousand_calls_are_in_flight_at_once():
+    with Gateway() as gateway, Provider(gateway, "sums", credits=10000) as provider:
+        callers = [Caller(gateway) for _ in range(16)]
+        futures = [callers[i % 16].start_call("sums", payload=b'{"n":%d}' % i, timeout=120)
+                   for i in range(10000)]
+        calls = [provider.calls.get(timeout=60) for _ in range(10000)]
+        for call in calls:
+            provider.answer(call, call.payload[5:-1])
+        assert [outcome(future).result for future in futures] == [b"%d" % i for i in range(10000)]
+        for caller in callers:
+            caller.close()
+
+
+# ---- providers that misbehave -----------------------------------------------------------
+
+def test_of_two_answers_the_first_counts():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        provider.answer(call, b"1")
+        provider.answer(call, b"2")
+        assert outcome(future).result == b"1"
+        Echo(provider)
+        assert caller.call("sums", payload=b'{"n":3}').result == b"3"
+
+
+def test_nobody_answers_for_the_call_of_another():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider, \
+            Provider(gateway, "other") as thief:
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        thief.answer(call, b"666")
+        thief.say(nak=v1("Nak", call_id=call.call_id, attempt=call.attempt))
+        time.sleep(0.2)
+        assert not future.done()
+        provider.answer(call, b"1")
+        assert outcome(future).result == b"1"
+
+
+def test_a_result_that_violates_its_schema_is_an_error_of_the_tool():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", tool(output_schema=b'{"type":"integer"}')) as provider:
+        for wrong in (b'"many"', b"{", b"1 2"):
+            future = caller.start_call("sums")
+            provider.answer(provider.next_call(), wrong)
+            assert outcome(future).error.code == "malformed_result"
+
+
+def test_malformed_server_data_void_the_result():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        good = v1("ServerData", kind="trace", audience="observer", data=b'{"ms":3}')
+        future = caller.start_call("sums")
+        provider.answer(provider.next_call(), b"1", server_data=[good])
+        assert outcome(future).server_data[0].data == b'{"ms":3}'
+        for bad in (v1("ServerData", kind="trace", data=b"{"), v1("ServerData", data=b"1")):
+            future = caller.start_call("sums")
+            provider.answer(provider.next_call(), b"1", server_data=[bad])
+            assert outcome(future).error.code == "malformed_result"
+
+
+def test_a_large_result_comes_in_chunks_and_one_too_large_is_refused():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        chunk = b"x" * (64 << 10)
+        for n_bytes, is_good in ((8 << 20, True), ((8 << 20) + 1, False)):
+            future = caller.start_call("sums", timeout=60)
+            call = provider.next_call()
+            text = b'"' + b"x" * (n_bytes - 2) + b'"'
+            for at in range(0, n_bytes, len(chunk)):
+                provider.answer(call, text[at:at + len(chunk)], more=at + len(chunk) < n_bytes)
+            answer = outcome(future)
+            assert (answer.result == text) == is_good
+            assert answer.error.code == ("" if is_good else "malformed_result")
+
+
+def test_a_large_payload_is_checked_and_one_too_large_is_refused():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", tool(input_schema=b'{"type":"string"}')) as provider:
+        text = b'"' + b"y" * ((2 << 20) - 2) + b'"'
+        future = caller.start_call("sums", payload=text)
+        call = provider.next_call()
+        assert call.payload == text
+        provider.answer(call)
+        assert outcome(future).result == b"1"
+        with fails_as("limit_exceeded") as told:
+            caller.call("sums", payload=text + b" ")
+        assert "PEG_LIMIT_GATEWAY_PAYLOAD_BYTES" in told["error"].message
+        with fails_as("validation_error"):
+            caller.call("sums", payload=b"[" + text + b"]" if False else b'{"a":' + text[:-1000]
+                        + b'"}')
+
+
+def test_a_provider_that_stops_reading_holds_up_nobody_else():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller, Provider(gateway, "good") as good:
+        Echo(good)
+        deaf = Provider(gateway, "deaf", tool(input_schema=b'{"type":"string"}'), credits=1000,
+                        answers_pings=False).ready()
+        deaf.take = lambda frame: time.sleep(60)  # the next frame is never taken
+        text = b'"' + b"z" * 100000 + b'"'
+        futures = [caller.start_call("deaf", payload=text, timeout=3) for _ in range(100)]
+        for i in range(50):
+            assert caller.call("good", payload=b'{"n":%d}' % i).result == b"%d" % i
+        names = set()
+        for future in futures:
+            try:
+                outcome(future)
+            except Failed as error:
+                names.add(error.name)
+        assert names <= {"timeout", "outcome_unknown", "service_unavailable", "overloaded", ""}
+        deaf.cut()
+
+
+# ---- what is carried through ------------------------------------------------------------
+
+def test_meta_metadata_and_trace_context_reach_the_provider():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        future = caller.start_call(
+            "sums", meta=v1("CallMeta", run_id="r", session_id="s", turn_id="t",
+                            parent_tool_call_id="p"),
+            metadata=[v1("MetadataEntry", key="tenant", value="acme")], traceparent=trace)
+        call = provider.next_call()
+        assert (call.meta.run_id, call.meta.session_id, call.meta.turn_id) == ("r", "s", "t")
+        assert call.meta.parent_tool_call_id == "p"
+        assert [(entry.key, entry.value) for entry in call.metadata] == [("tenant", "acme")]
+        assert call.traceparent == trace and call.caller == "local"
+        provider.answer(call)
+        outcome(future)
+        future = caller.begin("CallTool", v1("CallToolRequest", toolset="sums", tool="add",
+                                             payload=b'{"n":1}'),
+                              metadata=[("traceparent", trace), ("tracestate", "a=b")])
+        call = provider.next_call()
+        assert (call.traceparent, call.tracestate) == (trace, "a=b")
+        provider.answer(call)
+        outcome(future)
+
+
+def test_outputs_come_before_the_result():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        stream = caller.method("CallToolStream")(
+            v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}'), timeout=30)
+        call = provider.next_call()
+        for text in ("one", "two"):
+            provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt,
+                                  stream="stdout", delta=text))
+        provider.answer(call, b"3")
+        events = list(stream)
+        assert [event.WhichOneof("event") for event in events] == \
+            ["started", "output", "output", "result"]
+        assert [event.output.delta for event in events[1:3]] == ["one", "two"]
+        assert events[0].started.call_id == events[3].result.call_id == call.call_id
+        assert events[3].result.result == b"3"
+
+
+def test_a_result_may_come_by_emit_tool_result():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        request = v1("EmitToolResultRequest", call_id=call.call_id, attempt=call.attempt,
+                     result=b"11")
+        caller.ask("EmitToolResult", request)
+        assert outcome(future).result == b"11"
+        with fails_as("not_found"):
+            caller.ask("EmitToolResult", request)
+
+
+# ---- whose it is ------------------------------------------------------------------------
+
+def test_another_principal_cannot_touch_a_toolset_or_a_call():
+    with Gateway() as gateway:
+        tokens = {name: make_token(gateway, name) for name in ("anna", "ben")}
+        gateway.stop()
+        gateway.arguments = ("--token-file", token_file(gateway))
+        gateway.start()
+        with Caller(gateway, tokens["anna"]) as anna, Caller(gateway, tokens["ben"]) as ben, \
+                Provider(gateway, "sums", token=tokens["anna"]) as provider:
+            with Caller(gateway) as nobody, fails_as("unauthenticated"):
+                nobody.call("sums")
+            with Caller(gateway, "peg_" + "A" * 43) as wrong, fails_as("unauthenticated"):
+                wrong.call("sums")
+            with fails_as("permission_denied"):
+                ben.ask("Register", toolset("sums", version="9.9.9"))
+            with fails_as("permission_denied"):
+                ben.ask("Unregister", v1("UnregisterRequest", name="sums"))
+            for registers in (True, False):
+                intruder = Provider(gateway, "sums", token=tokens["ben"], registers=registers)
+                with fails_as("permission_denied"):
+                    intruder.ready()
+                intruder.cut()
+            thief = Provider(gateway, "other", token=tokens["ben"],
+                             incarnation=provider.incarnation)
+            thief.welcomed.wait(30)
+            request = v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}',
+                         idempotency_key="mine")
+            started = anna.ask("StartTool", request)
+            call = provider.next_call()
+            with fails_as("not_found"):
+                ben.ask("AwaitTool", v1("AwaitToolRequest", call_id=started.call_id))
+            with fails_as("not_found"):
+                ben.ask("CancelTool", v1("CancelToolRequest", call_id=started.call_id))
+            with fails_as("not_found"):
+                ben.ask("EmitToolResult", v1("EmitToolResultRequest", call_id=call.call_id,
+                                             result=b"666"))
+            own = ben.start_call("sums", idempotency_key="mine")
+            bens = provider.next_call()
+            assert bens.call_id != call.call_id and bens.caller != call.caller
+            provider.answer(bens, b"2")
+            provider.answer(call, b"1")
+            assert outcome(own).result == b"2"
+            assert anna.ask("AwaitTool", v1("AwaitToolRequest",
+                                            call_id=started.call_id)).result == b"1"
+            thief.cut()
+
+
+# ---- what is shared ---------------------------------------------------------------------
+
+def queued(caller):
+    status = caller.ask("Status", v1("StatusRequest"), service="pegboard.v1.Admin")
+    return status.queued
+
+
+def token_file(gateway):
+    return os.path.join(gateway.folder, "tokens")
+
+
+def make_token(gateway, name):
+    import subprocess  # pylint: disable=import-outside-toplevel
+
+    from world import PEGBOARD  # pylint: disable=import-outside-toplevel
+
+    made = subprocess.run([PEGBOARD, "token", "new", "--token-file", token_file(gateway), name],
+                          check=True, capture_output=True, text=True)
+    return made.stdout.split()[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(tap.run(globals()))
