@@ -265,15 +265,25 @@ def c_in_the_documents_for_newcomers_stands_in_the_examples(w):
     check(n > 10, "only", n, "blocks of C")
 
 
+# The headers that need more than libpegboard.
+PACKAGES = {"engine.h": "libpegboard-engine",
+            "client.h": "libpegboard-remote",
+            "provider.h": "libpegboard-remote",
+            "trace.h": "libpegboard-remote",
+            "gateway.h": "libpegboard-gateway",
+            "store.h": "libpegboard-gateway"}
+
+
 @scenario
 def the_examples_are_built_and_run_with_what_is_installed(w):
     installed = Installed(w.directory)
     os.mkdir(w.path("built"))
     for path in sorted(glob.glob(os.path.join(ROOT, "examples", "*.c"))):
         name = os.path.splitext(os.path.basename(path))[0]
-        package = "libpegboard-engine" if "<pegboard/engine.h>" in read(path) else "libpegboard"
+        packages = " ".join(["libpegboard", *(package for header, package in PACKAGES.items()
+                                              if f"<pegboard/{header}>" in read(path))])
         subprocess.run(f"cc -Wall -Wextra -Werror examples/{name}.c $(pkg-config --cflags --libs"
-                       f" {package}) -o built/{name}", shell=True, check=True,
+                       f" {packages}) -o built/{name}", shell=True, check=True,
                        env=installed.environment(), cwd=w.directory)
     done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "examples",
                                                         "test_examples.py"), w.path("built")],

@@ -9,6 +9,7 @@ is shorter than 80 lines, and needs nothing but the public headers.
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -25,6 +26,9 @@ HEADERS = re.compile(r"#include <(pegboard/\w+|pthread|semaphore|signal|stdio|st
 # Those that take arguments, or whose exit status says something.
 ARGUMENTS = {"first_tool": ['{"city": "Oslo"}']}
 STATUS = {"first_check": 1}
+# Those that run until SIGTERM, and before them what they need; here they listen and connect there.
+SERVERS = {"embed_gateway": [], "provider": ["embed_gateway"]}
+ADDRESS = "unix:gateway.sock"
 
 
 def read(path):
@@ -45,8 +49,44 @@ def add_example(name):
     scenario(run)
 
 
+class Server:
+    """A program that says one line when it is there."""
+
+    def __init__(self, w, name):
+        self.command = [os.path.join(BUILT, name), ADDRESS]
+        self.process = subprocess.Popen(self.command, cwd=w.directory, text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        self.first_line = self.process.stdout.readline()
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            rest, complaints = self.process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        return Ran(self.command, subprocess.CompletedProcess(
+            self.command, self.process.returncode, self.first_line + rest, complaints))
+
+
+def add_server(name):
+    def run(w):
+        servers = [Server(w, each) for each in [*SERVERS[name], name]]
+        ended = [server.end() for server in reversed(servers)]
+        for ran in ended:
+            ran.exits(0).is_silent()
+        ended[0].says(read(f"expected/{name}.txt"))
+
+    run.__name__ = f"{name}_serves_until_it_is_told_to_end"
+    scenario(run)
+
+
 for example in EXAMPLES:
-    add_example(example)
+    if example in SERVERS:
+        add_server(example)
+    else:
+        add_example(example)
 
 
 @scenario
@@ -54,6 +94,11 @@ def examples_fit_two_screens(w):
     for name in EXAMPLES:
         n_lines = read(f"{name}.c").count("\n")
         check(n_lines <= MAX_LINES, f"{name}.c has {n_lines} lines, more than {MAX_LINES}")
+
+
+@scenario
+def a_gateway_fits_forty_lines(w):
+    check(read("embed_gateway.c").count("\n") < 40, "embed_gateway.c is longer")
 
 
 @scenario
