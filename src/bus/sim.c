@@ -234,24 +234,26 @@ static int64_t ring_ns(const struct sim_loop *loop)
     return due_ns < loop->node->paused_until_ns ? loop->node->paused_until_ns : due_ns;
 }
 
+/* If one of the node's loops rings before `*due_ns`, that is the first one from here on. */
+static void first_of_node(struct sim_node *node, struct sim_loop **first, int64_t *due_ns)
+{
+    for (unsigned i = 0; !node->is_dead && i < node->n_loops; i++) {
+        const int64_t ring = ring_ns(&node->loops[i]);
+
+        if (ring < *due_ns) {
+            *due_ns = ring;
+            *first = &node->loops[i];
+        }
+    }
+}
+
 static struct sim_loop *first_loop(struct bus_sim *sim, int64_t *ret_due_ns)
 {
     struct sim_loop *first = NULL;
-    int64_t first_ns = NET_NEVER;
 
-    for (size_t i = 0; i < sim->n_nodes; i++) {
-        struct sim_node *node = &sim->nodes[i];
-
-        for (unsigned k = 0; !node->is_dead && k < node->n_loops; k++) {
-            const int64_t due_ns = ring_ns(&node->loops[k]);
-
-            if (due_ns < first_ns) {
-                first_ns = due_ns;
-                first = &node->loops[k];
-            }
-        }
-    }
-    *ret_due_ns = first_ns;
+    *ret_due_ns = NET_NEVER;
+    for (size_t i = 0; i < sim->n_nodes; i++)
+        first_of_node(&sim->nodes[i], &first, ret_due_ns);
     return first;
 }
 

@@ -181,6 +181,6 @@ void sim_event_fail(struct sim_event *event);
 /* Is there anybody to get it? */
 bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_letter *letter);
 /* Something in a map is to be heard. */
-void sim_wake(void *loop);
+void sim_wake(void *owner);
 
 #endif
