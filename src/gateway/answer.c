@@ -32,7 +32,8 @@ void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal
 {
     char text[BUS_ID_TEXT];
 
-    if (id && terminal->outcome != GW_REFUSED) {
+    /* A wait that is over ends no call: it can be awaited again. */
+    if (id && (terminal->outcome != GW_REFUSED || terminal->was_started)) {
         bus_id_print(id, text);
         add_trailer(call, "pegboard-call-id", text);
     }

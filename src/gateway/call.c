@@ -190,6 +190,7 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
         .outcome = GW_REFUSED,
         .error = error,
         .message = message,
+        .was_started = call->step == GW_JOINED && error == WIRE_TIMEOUT,
         .retry_after_ms = retry_after_ms,
     };
 

@@ -355,9 +355,12 @@ static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
         .on_http1 = gw_http_answer_operator,
         .http1_user = &gateway->node,
     };
+    /* It asks nobody who they are: it must not be reached from elsewhere by mistake. */
     peg_status status =
-        grpc_server_new(gateway->node.loops, &options, &gateway->admin_server, reterr);
+        gw_auth_check_listen(peg__str(gateway->admin_addr), false, gateway->insecure, reterr);
 
+    if (!status)
+        status = grpc_server_new(gateway->node.loops, &options, &gateway->admin_server, reterr);
     if (!status)
         status = grpc_server_listen(gateway->admin_server, peg__str(gateway->admin_addr), NULL,
                                     NULL, reterr);
@@ -404,6 +407,8 @@ peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error 
         if (!status)
             net_address_format(&address, gateway->address);
     }
+    if (!status)
+        atomic_store(&gateway->node.address, gateway->address);
     if (!status && gateway->admin_addr && !gateway->admin_server)
         status = listen_admin(gateway, reterr);
     if (!status)

@@ -14,7 +14,8 @@ struct gw_auth;    /* auth.h */
 
 struct gw_node {
     uint64_t id;
-    char name[257]; /* of the registry */
+    char name[257];                /* of the registry */
+    _Atomic(const char *) address; /* where it listens; NULL: not yet */
     const char *store_kind;
     const char *bus_kind;
     int64_t started_ms; /* Unix time */

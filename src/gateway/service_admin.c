@@ -32,6 +32,7 @@ struct gw_admin {
 
 static Pegboard__V1__NodeInfo *make_node_info(const struct gw_node *node, struct peg__arena *arena)
 {
+    const char *address = atomic_load(&node->address);
     Pegboard__V1__NodeInfo *info = peg__arena_alloc(arena, sizeof(*info));
     char *id = peg__arena_alloc(arena, NODE_ID_TEXT);
 
@@ -47,6 +48,7 @@ static Pegboard__V1__NodeInfo *make_node_info(const struct gw_node *node, struct
     info->bus = peg__unconst(node->bus_kind ? node->bus_kind : "");
     info->store = peg__unconst(node->store_kind ? node->store_kind : "");
     info->threads = net_loops_len(node->loops);
+    info->address = peg__unconst(address ? address : "");
     return info;
 }
 

@@ -11,6 +11,7 @@
 #include "gateway/answer.h"
 #include "gateway/attached.h"
 #include "gateway/holder.h"
+#include "gateway/journal.h"
 #include "wire/pack.h"
 #include "wire/time.h"
 
@@ -21,9 +22,21 @@ static struct gw_attached *of_call(struct grpc_call *call)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
+/* Comings and goings, not calls: a line for each is bearable. */
+static void tell(struct gw_attached *attached, enum gw_event event)
+{
+    gw_journal_tell(attached->node->journal, PEG_LOG_INFO, event,
+                    GW_FIELDS(gw_field_str("toolset", attached->toolset_name),
+                              gw_field_str("incarnation", attached->hello.incarnation),
+                              gw_field_text("peer", grpc_call_peer(attached->call))));
+}
+
 static void leave(struct gw_attached *attached, bool is_done)
 {
     struct gw_provider *provider = attached->provider;
+
+    if (provider)
+        tell(attached, GW_EVENT_DETACH);
 
     attached->provider = NULL;
     attached->step = GW_DETACHED;
@@ -186,6 +199,7 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
         return;
     }
     attached->hello.toolset = NULL;
+    tell(attached, GW_EVENT_ATTACH);
     say_ping(&attached->ping);
     grpc_call_resume(attached->call);
 }

@@ -31,8 +31,8 @@ static inline char *wire_put_varint(char *at, uint64_t value)
     return at;
 }
 
-/* A field with bytes, a string or a message in it; fields 1 to 15 have one byte of tag. An empty one
- * is left out, as proto3 does. */
+/* A field with bytes, a string or a message in it; fields 1 to 15 have one byte of tag. An empty
+ * one is left out, as proto3 does. */
 static inline size_t wire_bytes_size(peg_str bytes)
 {
     return bytes.len ? 1 + wire_varint_size(bytes.len) + bytes.len : 0;
