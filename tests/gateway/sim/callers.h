@@ -69,8 +69,6 @@ static void a_on_admitted(struct gw_caller *gw_caller, const struct bus_id *id, 
     h_say("%s: caller %u %s", h_id(id), caller->number, is_joined ? "joins" : "is admitted");
     caller->has_id = true;
     a_count.joined += is_joined;
-    if (!is_joined)
-        h_call(id)->is_idempotent = caller->is_idempotent;
     a.ids[caller->identity] = *id;
     a.has_id[caller->identity] = true;
     if (caller->kind == A_START) {

@@ -11,6 +11,7 @@
 
 #include "gateway/holder.h"
 #include "nodes.h"
+#include "wire/pack.h"
 
 enum { P_PROVIDERS = 6, P_JOBS = 16, P_STREAMS = 16, P_FRAMES = 256 };
 
@@ -175,6 +176,7 @@ static void p_hand(void *user, const struct gw_handed *handed)
     if (!frame)
         return;
     h_say("%s: handed to %s, attempt %u", h_id(handed->id), stream->owner->name, handed->attempt);
+    h_call(handed->id)->is_idempotent = peg__str_is(wire_find_bytes(handed->call, 3), "again");
     frame->id = *handed->id;
     frame->attempt = handed->attempt;
     frame->route = handed->route;
