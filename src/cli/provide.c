@@ -275,15 +275,14 @@ const struct cli_command cli_provide = {
     .name = "provide",
     .usage = "[options] FILE",
     .summary = "offer commands as a toolset of a gateway",
-    .about =
-        "Reads FILE, a manifest in YAML or JSON, and offers its commands as tools, until it is\n"
-        "stopped. A command gets the arguments of a call as JSON on standard input; what it\n"
-        "writes to standard output is the result, JSON or text. No shell is involved unless\n"
-        "the manifest asks for one. pegboard-provide(1) has all of its keys.\n\n"
-        "It opens no port: it connects to the gateway, and again when the connection breaks.\n"
-        "Each call is a line on standard error, without what was sent and answered.\n"
-        "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
-        "twice.",
+    .about = "Reads FILE, a manifest in YAML or JSON, and offers its commands as tools, until it\n"
+             "is stopped. A command gets the arguments of a call as JSON on standard input; what\n"
+             "it writes to standard output is the result, JSON or text. No shell is involved\n"
+             "unless the manifest asks for one. pegboard-provide(1) has all of its keys.\n\n"
+             "It opens no port: it connects to the gateway, and again when the connection breaks.\n"
+             "Each call is a line on standard error, without what was sent and answered.\n"
+             "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
+             "twice.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  it was stopped, and every call was answered; or --check found nothing wrong\n"
