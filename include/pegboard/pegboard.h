@@ -18,7 +18,9 @@
  *   peg_turn_store where turns are kept between runs                        turn_store.h
  *   peg_script    an engine without a model                                 script.h
  *
- * engine.h, models behind HTTP, is apart: it needs libpegboard-engine.
+ * What needs another library is apart: models behind HTTP, engine.h (libpegboard-engine); tools of
+ * other programs, client.h, provider.h and trace.h (libpegboard-remote); a gateway for them,
+ * gateway.h and store.h (libpegboard-gateway).
  */
 
 #include <pegboard/artifact.h>
