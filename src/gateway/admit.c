@@ -281,7 +281,7 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
                                 "(PEG_LIMIT_BUS_REGISTER_BYTES): try again later"),
                        1000);
     } else if (!answer->won) {
-        gw_join(call, answer->standing, answer->epoch);
+        gw_join(call, answer->standing);
     } else {
         go_on_named(call);
         if (call->ending)
@@ -297,7 +297,7 @@ static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
     if (!answer->status && answer->standing)
-        gw_join(call, answer->standing, answer->epoch);
+        gw_join(call, answer->standing);
     else
         refuse_unhealthy(call);
 }

@@ -113,10 +113,14 @@ void gw_call_add_caller(struct gw_call *call, struct gw_caller *caller)
 
 void gw_call_take_caller(struct gw_caller *caller)
 {
+    struct gw_call *call = caller->call;
+
+    if (!call)
+        return;
     if (caller->prev)
         caller->prev->next = caller->next;
     else
-        caller->call->callers = caller->next;
+        call->callers = caller->next;
     if (caller->next)
         caller->next->prev = caller->prev;
     caller->call = NULL;

@@ -37,6 +37,7 @@ enum gw_look {
     GW_LOOK_UNLISTED, /* he does not know of it: has it ended? */
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): its members stand where they are read
 struct gw_call {
     struct gw_entry entry; /* its id; the first member */
     struct gw_desk *desk;
@@ -105,7 +106,7 @@ void gw_call_take_caller(struct gw_caller *caller);
 void gw_send_release(struct gw_call *call);
 void gw_call_tell_admitted(struct gw_call *call, bool is_joined);
 /* Tells every caller what the register holds, and is gone. */
-void gw_call_end(struct gw_call *call, struct peg__blob *terminal);
+void gw_call_end(struct gw_call *call, struct peg__blob *blob);
 /* Tells every caller that it is not admitted, or not waited for any longer, and is gone. */
 void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message,
                     int64_t retry_after_ms);
@@ -176,7 +177,7 @@ void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
 /* ---- join.c ---- */
 
 /* Another call has this identity: 'c' tells whose. */
-void gw_join(struct gw_call *call, struct peg__blob *named, uint64_t epoch);
+void gw_join(struct gw_call *call, struct peg__blob *blob);
 /* Its driver seems to be gone. */
 void gw_join_take_over(struct gw_call *call);
 

@@ -27,7 +27,7 @@ static void on_waiting(struct bus_wait *wait, const struct bus_answer *answer)
     gw_look_now(call);
 }
 
-void gw_join(struct gw_call *call, struct peg__blob *blob, uint64_t epoch)
+void gw_join(struct gw_call *call, struct peg__blob *blob)
 {
     const struct bus_key key = gw_call_key(call, 'w', 0);
     struct gw_named named;
@@ -54,7 +54,6 @@ void gw_join(struct gw_call *call, struct peg__blob *blob, uint64_t epoch)
     call->driver = named.driver;
     call->deadline_ms = named.deadline_ms;
     call->named_epoch = named.epoch;
-    (void)epoch;
     call->wait.fn = on_waiting;
     bus_wait_add(call->desk->bus, &key, gw_call_keep_until(call), &call->wait);
 }
@@ -87,7 +86,7 @@ static void on_awaited(struct bus_wait *wait, const struct bus_answer *answer)
         return;
     }
     call->request = peg__blob_unref(call->request);
-    gw_join(call, answer->standing, answer->epoch);
+    gw_join(call, answer->standing);
 }
 
 static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)

@@ -374,9 +374,9 @@ static int64_t wait_until(struct grpc_call *call, struct gw_desk *desk, int64_t 
 }
 
 void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRequest *request,
-                         void *user)
+                         void *node)
 {
-    struct gw_desk *desk = gw_node_desk((struct gw_node *)user, grpc_call_loop(call));
+    struct gw_desk *desk = gw_node_desk((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
         parse_id(call, request->call_id, &id) ? make_asked(call, desk, AWAIT) : NULL;
@@ -387,9 +387,9 @@ void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRe
 }
 
 void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelToolRequest *request,
-                          void *user)
+                          void *node)
 {
-    struct gw_desk *desk = gw_node_desk((struct gw_node *)user, grpc_call_loop(call));
+    struct gw_desk *desk = gw_node_desk((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
         parse_id(call, request->call_id, &id) ? make_asked(call, desk, STOP) : NULL;
