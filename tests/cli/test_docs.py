@@ -53,8 +53,8 @@ behind() {
     n_behind=$((n_behind + 1)) said=.said-$n_behind
     sh -c "exec $1" >"$said" 2>"$said.log" &
     pids="$pids $!"
-    until grep -q 'listens on\|event=attached\|is offered' "$said" "$said.log"; do
-        kill -0 $! || { cat "$said" "$said.log"; return 1; }
+    until grep -qs 'listens on\|event=attached\|is offered' "$said" "$said.log"; do
+        kill -0 $! || { cat "$said" "$said.log"; return 1; } # it has ended
         sleep 0.02
     done
     address=$(sed -n 's/.*the gateway listens on //p' "$said")
