@@ -96,59 +96,79 @@ peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *pa
 /* ---- chunks ----------------------------------------------------------------------------------
  */
 
-static struct gw_assembly **find_assembly(struct gw_attached *attached, const struct bus_id *id,
-                                          uint32_t attempt)
+static struct gw_assembly *find_assembly(const struct gw_attached *attached,
+                                         const struct bus_id *id, uint32_t attempt)
 {
-    struct gw_assembly **at = &attached->assemblies;
-
-    while (*at && !((*at)->attempt == attempt && bus_id_equal(&(*at)->id, id)))
-        at = &(*at)->next;
-    return at;
+    return (struct gw_assembly *)gw_table_find(&attached->assembling, id, attempt);
 }
 
-static void free_assembly(struct gw_attached *attached, struct gw_assembly **at)
+static void free_assembly(struct gw_attached *attached, struct gw_assembly *assembly)
 {
-    struct gw_assembly *assembly = *at;
-
     attached->assembled -= assembly->chunks.bytes.len;
+    attached->desk->assembled -= assembly->chunks.bytes.len;
     wire_chunks_free(&assembly->chunks);
-    *at = assembly->next;
+    gw_table_remove(&attached->assembling, &assembly->entry);
+    if (assembly->prev)
+        assembly->prev->next = assembly->next;
+    else
+        attached->assemblies = assembly->next;
+    if (assembly->next)
+        assembly->next->prev = assembly->prev;
     peg__free(assembly);
 }
 
 void gw_attached_free_assemblies(struct gw_attached *attached)
 {
     while (attached->assemblies)
-        free_assembly(attached, &attached->assemblies);
+        free_assembly(attached, attached->assemblies);
+    gw_table_free(&attached->assembling);
+}
+
+static peg_status check_room(const struct gw_attached *attached, size_t n, peg_error *reterr)
+{
+    if (attached->assembled + n > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "results that this provider has begun to send hold "
+                         "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
+    if (attached->desk->assembled + n > PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "results that providers have begun to send hold "
+                         "PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES = 256 MiB: try again later");
+    return PEG_OK;
 }
 
 static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *assembly,
                             peg_str chunk, peg_error *reterr)
 {
     const size_t before = assembly->chunks.bytes.len;
-    peg_status status;
+    peg_status status = check_room(attached, chunk.len, reterr);
 
-    if (attached->assembled + chunk.len > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "results that this provider has begun to send hold "
-                         "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
+    if (status)
+        return status;
     status = wire_chunks_add(&assembly->chunks, chunk, reterr);
     attached->assembled = attached->assembled - before + assembly->chunks.bytes.len;
+    attached->desk->assembled = attached->desk->assembled - before + assembly->chunks.bytes.len;
     return status;
 }
 
-static struct gw_assembly **begin_assembly(struct gw_attached *attached, const struct bus_id *id,
-                                           uint32_t attempt)
+static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
+                                          uint32_t attempt)
 {
     struct gw_assembly *assembly = (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly));
 
     if (!assembly)
         return NULL;
-    assembly->id = *id;
-    assembly->attempt = attempt;
+    assembly->entry.id = *id;
+    assembly->entry.attempt = attempt;
+    if (gw_table_add(&attached->assembling, &assembly->entry)) {
+        peg__free(assembly);
+        return NULL;
+    }
     assembly->next = attached->assemblies;
+    if (assembly->next)
+        assembly->next->prev = assembly;
     attached->assemblies = assembly;
-    return &attached->assemblies;
+    return assembly;
 }
 
 /* ---- what comes ------------------------------------------------------------------------------ */
@@ -194,23 +214,23 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
 static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
                        const Pegboard__V1__Result *result, peg_str chunk)
 {
-    struct gw_assembly **at = find_assembly(attached, id, result->attempt);
+    struct gw_assembly *assembly = find_assembly(attached, id, result->attempt);
     peg_error error;
 
-    if (!*at)
-        at = begin_assembly(attached, id, result->attempt);
-    if (!at) {
+    if (!assembly)
+        assembly = begin_assembly(attached, id, result->attempt);
+    if (!assembly) {
         refuse(attached, id, result->attempt, "the gateway has no memory for the result");
         return;
     }
-    if (add_chunk(attached, *at, chunk, &error)) {
+    if (add_chunk(attached, assembly, chunk, &error)) {
         refuse(attached, id, result->attempt, error.message);
-        free_assembly(attached, at);
+        free_assembly(attached, assembly);
     } else if (!result->more) {
-        take_whole(attached, id, result, wire_chunks_view(&(*at)->chunks));
-        at = find_assembly(attached, id, result->attempt);
-        if (*at)
-            free_assembly(attached, at);
+        take_whole(attached, id, result, wire_chunks_view(&assembly->chunks));
+        assembly = find_assembly(attached, id, result->attempt);
+        if (assembly)
+            free_assembly(attached, assembly);
     }
 }
 
@@ -228,7 +248,7 @@ void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result
         refuse(attached, &id, result->attempt,
                "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
                "it in several");
-    } else if (result->more || *find_assembly(attached, &id, result->attempt)) {
+    } else if (result->more || find_assembly(attached, &id, result->attempt)) {
         take_chunk(attached, &id, result, chunk);
     } else {
         take_whole(attached, &id, result, chunk);

@@ -12,10 +12,10 @@ enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DE
 
 /* A result that comes in several frames. */
 struct gw_assembly {
-    struct bus_id id;
-    uint32_t attempt;
+    struct gw_entry entry; /* of the call and its attempt; the first member */
     struct wire_chunks chunks;
     struct gw_assembly *next;
+    struct gw_assembly *prev;
 };
 
 struct gw_attached {
@@ -26,10 +26,10 @@ struct gw_attached {
     struct gw_provider *provider; /* ATTACHED_NOW */
     struct gw_attach hello;       /* copied; the arena's */
     peg_str toolset_name;
-    bool has_drained; /* it said that it wants no more */
     uint64_t n_pings;
     struct net_timer ping;
     struct gw_change_wait change; /* its registration */
+    struct gw_table assembling;   /* a provider may have thousands of them */
     struct gw_assembly *assemblies;
     size_t assembled; /* bytes of all of them */
     struct peg__buf response;

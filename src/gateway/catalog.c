@@ -107,28 +107,27 @@ static void init(struct gw_catalog *catalog)
     change_init(catalog);
 }
 
-peg_status gw_catalog_new(struct net_loops *loops, struct bus *home_bus, const peg_store *store,
-                          const struct gw_catalog_events *events, void *const *desks,
-                          struct gw_catalog **ret_catalog, peg_error *reterr)
+peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_catalog **ret_catalog,
+                          peg_error *reterr)
 {
-    const unsigned n = net_loops_len(loops);
+    const unsigned n = net_loops_len(options->loops);
     struct gw_catalog *catalog = peg__alloc_zero(1, sizeof(*catalog));
     peg_status status;
 
     if (!catalog)
         return peg__fail_nomem(reterr);
     init(catalog);
-    catalog->loops = loops;
-    catalog->home = net_loops_at(loops, 0);
-    catalog->bus = home_bus;
-    catalog->store = *store;
-    catalog->events = *events;
+    catalog->loops = options->loops;
+    catalog->home = net_loops_at(options->loops, 0);
+    catalog->bus = options->home_bus;
+    catalog->store = *options->store;
+    catalog->events = *options->events;
     catalog->desks = peg__alloc_zero(n, sizeof(*catalog->desks));
     if (!catalog->desks) {
         catalog_unref(catalog);
         return peg__fail_nomem(reterr);
     }
-    memcpy(catalog->desks, desks, n * sizeof(*desks));
+    memcpy(catalog->desks, options->desks, n * sizeof(*catalog->desks));
     status = record_read_store(catalog, reterr);
     if (status) {
         catalog_unref(catalog);

@@ -45,13 +45,20 @@ struct gw_catalog_events {
     void (*on_snapshot)(void *desk, struct gw_snapshot *snapshot);
 };
 
-/* `desks[i]` is handed to on_snapshot on loop i; the array is copied. The store is the gateway's.
- * `home_bus` is the bus of loop 0. Reads the store, which blocks, and returns when every loop has
- * been sent the first snapshot: from a thread that is none of the loops'. A record that cannot be
- * read is told in the log, and left alone. */
-peg_status gw_catalog_new(struct net_loops *loops, struct bus *home_bus, const peg_store *store,
-                          const struct gw_catalog_events *events, void *const *desks,
-                          struct gw_catalog **ret_catalog, peg_error *reterr);
+/* All of it is copied, or outlives the catalog. */
+struct gw_catalog_options {
+    struct net_loops *loops;
+    struct bus *home_bus; /* of loop 0 */
+    const peg_store *store;
+    const struct gw_catalog_events *events;
+    void *const *desks; /* desks[i] is handed to on_snapshot on loop i */
+};
+
+/* Reads the store, which blocks, and returns when every loop has been sent the first snapshot: from
+ * a thread that is none of the loops'. A record that cannot be read is told in the log, and left
+ * alone. */
+peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_catalog **ret_catalog,
+                          peg_error *reterr);
 /* While the loops and the bus are there; from a thread that is none of the loops'. Whoever still
  * waits hears PEG_ECANCELED. No snapshot is sent any more when it returns. */
 struct gw_catalog *gw_catalog_free(struct gw_catalog *catalog);

@@ -95,7 +95,6 @@ static void finish(struct gw_catalog *catalog, struct gw_change *change, peg_sta
     } else {
         change_free(change);
     }
-    change_run_queue(catalog);
 }
 
 static void finish_canceled(struct gw_catalog *catalog, struct gw_change *change)
@@ -149,6 +148,7 @@ static void on_mapped(struct bus_wait *wait, const struct bus_answer *answer)
         catalog_try_again(catalog, false);
         finish(catalog, change, PEG_EIO);
     }
+    change_run_queue(catalog);
 }
 
 static void write_map(struct gw_catalog *catalog, struct gw_change *change)
@@ -220,32 +220,34 @@ static void tell_store(struct gw_change *change)
                                        change->text);
 }
 
+static void go_on(struct gw_catalog *catalog, struct gw_change *change, bool was_canceled)
+{
+    struct gw_record *record = record_find(catalog, change->name);
+
+    if (was_canceled) {
+        finish_canceled(catalog, change);
+    } else if (change->is_undoing || change->kind == GW_CHANGE_FORGET) {
+        finish(catalog, change, change->status);
+    } else if (change->status) {
+        tell_store(change);
+        finish(catalog, change, change->status);
+    } else {
+        if (record && record->stored < change->revision)
+            record->stored = change->revision;
+        if (change->kind == GW_CHANGE_MIRROR || catalog->is_stopping)
+            finish(catalog, change, PEG_OK);
+        else
+            write_map(catalog, change);
+    }
+}
+
 static void on_stored(struct net_work *net_work, bool was_canceled)
 {
     struct gw_catalog *catalog = CONTAINER(net_work, struct gw_catalog, work);
-    struct gw_change *change = catalog->current;
-    struct gw_record *record = record_find(catalog, change->name);
 
     catalog->is_working = false;
-    if (was_canceled) {
-        finish_canceled(catalog, change);
-        return;
-    }
-    if (change->is_undoing || change->kind == GW_CHANGE_FORGET) {
-        finish(catalog, change, change->status);
-        return;
-    }
-    if (change->status) {
-        tell_store(change);
-        finish(catalog, change, change->status);
-        return;
-    }
-    if (record && record->stored < change->revision)
-        record->stored = change->revision;
-    if (change->kind == GW_CHANGE_MIRROR || catalog->is_stopping)
-        finish(catalog, change, PEG_OK);
-    else
-        write_map(catalog, change);
+    go_on(catalog, catalog->current, was_canceled);
+    change_run_queue(catalog);
 }
 
 /* What was there before, with a revision that counts more than what it takes back. */
@@ -330,16 +332,15 @@ static peg_status check_room(struct gw_catalog *catalog, struct gw_change *chang
 
 static void decide_register(struct gw_catalog *catalog, struct gw_change *change)
 {
-    struct gw_record *record;
-    struct gw_toolset *standing;
+    struct gw_record *record = NULL;
     peg_status status = check_room(catalog, change, &record);
+    struct gw_toolset *standing = record ? record->toolset : NULL;
 
-    standing = status ? NULL : record->toolset;
     if (standing)
         status = check_owner(record, change, &change->error);
     if (standing && !status)
         status = check_kind(record, change, &change->error);
-    if (status) {
+    if (status || !record) {
         finish(catalog, change, status);
         return;
     }
@@ -361,11 +362,13 @@ static void decide_unregister(struct gw_catalog *catalog, struct gw_change *chan
     const struct gw_record *record = record_find(catalog, change->name);
     peg_status status;
 
-    if (!record || !record->toolset)
-        status = peg__fail(&change->error, PEG_ENOTFOUND, "E_TOOLSET", "toolset \"%s\" not found",
-                           change->text);
-    else
-        status = check_owner(record, change, &change->error);
+    if (!record || !record->toolset) {
+        finish(catalog, change,
+               peg__fail(&change->error, PEG_ENOTFOUND, "E_TOOLSET", "toolset \"%s\" not found",
+                         change->text));
+        return;
+    }
+    status = check_owner(record, change, &change->error);
     if (status) {
         finish(catalog, change, status);
         return;

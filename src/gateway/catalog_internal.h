@@ -68,7 +68,6 @@ struct gw_change {
 };
 
 struct gw_catalog {
-    atomic_uint n_refs;
     struct net_loops *loops;
     struct net_loop *home;
     struct bus *bus;
@@ -81,33 +80,34 @@ struct gw_catalog {
     size_t capacity;
     struct gw_snapshot *last;      /* the last one that was sent; NULL: none */
     struct gw_search_index *index; /* its index, or one with parts that were put together since */
-    bool is_listening;             /* the map tells all there is */
-    bool is_told;                  /* it has done so, at least once */
-    bool is_dirty;                 /* the last snapshot is old */
-    bool is_running;               /* the queue */
-    bool is_stopping;
     struct gw_change *queue;
     struct gw_change **queue_end;
     struct gw_change *written; /* to be answered behind the next snapshot */
     struct gw_change **written_end;
     /* what may be pending */
     struct gw_change *current;
-    struct net_work work; /* the store, for `current` */
-    bool is_working;
+    struct net_work work; /* the store, for `current`, while is_working */
     struct bus_wait wait; /* the map, for `current` */
     struct bus_watch watch;
-    bool is_watching;
     struct net_later later; /* a snapshot is due */
     struct net_timer again; /* there was no memory: look again at what is left to do */
-    bool must_watch_again;
     struct net_timer purge; /* tombstones */
     struct gw_merge *merge; /* parts of the index that are put together; NULL: none are */
     /* Any thread, under the lock: how far the start and the end have come. */
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    bool is_started;
-    bool is_stopped;
     struct net_message message; /* start, then stop */
+    atomic_uint n_refs;
+    bool is_started;   /* under the lock */
+    bool is_stopped;   /* under the lock */
+    bool is_listening; /* the map tells all there is */
+    bool is_told;      /* it has done so, at least once */
+    bool is_dirty;     /* the last snapshot is old */
+    bool is_running;   /* the queue */
+    bool is_stopping;
+    bool is_working;
+    bool is_watching;
+    bool must_watch_again;
 };
 
 enum { GW_CATALOG_AGAIN_MS = 100, GW_CATALOG_TRIES = 5 };

@@ -199,7 +199,7 @@ peg_status record_read_value(peg_str name, peg_str value, struct gw_value *ret_v
 static peg_status read_body(const peg_store_record *stored, struct gw_toolset **ret_toolset,
                             peg_error *reterr)
 {
-    struct gw_value value;
+    struct gw_value value = {.toolset = NULL};
     peg_status status;
 
     if (stored->is_removed)

@@ -69,9 +69,15 @@ static struct gw_held *hold(struct gw_provider *provider, const struct bus_lette
 void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
 {
     struct gw_provider *provider = gw_holder_find(desk, letter->incarnation);
+    struct gw_held *held = gw_holder_held(desk, &letter->id, letter->attempt);
     enum bus_reason reason;
 
-    if (gw_holder_held(desk, &letter->id, letter->attempt) || !letter->body)
+    /* An attempt that is only sent now was nobody's to list. */
+    if (held && held->is_unproven && held->provider != provider && held->step == GW_HANDED) {
+        gw_held_drop(held);
+        held = NULL;
+    }
+    if (held || !letter->body)
         return; /* it was sent again */
     reason = why_not(provider, letter);
     if (!reason && !hold(provider, letter))

@@ -89,10 +89,45 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
     be_done(held);
 }
 
+/* The register of the attempt tells whose it is. */
+static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+    struct gw_provider *provider = held->provider;
+    struct gw_desk *desk = provider->desk;
+    struct bus_address address;
+
+    if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
+        bus_arm(desk->bus, &held->again, bus_now_ns(desk->bus) + PAUSE_NS);
+        return;
+    }
+    if (!answer->status &&
+        peg__str_eq(gw_mark_who(answer->standing, &address), peg__str(provider->incarnation))) {
+        held->is_unproven = false;
+        gw_complete_retry(held);
+        return;
+    }
+    desk->n_late++;
+    gw_meter_late_result(provider->meter);
+    be_done(held);
+}
+
+static void prove(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
+
+    held->wait.fn = on_proof;
+    bus_read(held->provider->desk->bus, &key, &held->wait);
+}
+
 void gw_complete_retry(struct gw_held *held)
 {
     const struct bus_key key = gw_held_key(held, 't', 0);
 
+    if (held->is_unproven) {
+        prove(held);
+        return;
+    }
     held->wait.fn = on_written;
     bus_once(held->provider->desk->bus, &key, held->terminal, gw_held_keep_until(held),
              &held->wait);
@@ -137,7 +172,7 @@ static void complete_as_error(struct gw_held *held, const char *code, peg_str me
     struct gw_desk *desk = held->provider->desk;
     const peg_str code_text = peg__str(code);
     const size_t inner = wire_bytes_size(code_text) + wire_bytes_size(message);
-    struct peg__buf packed = PEG__BUF(2 * PEG_LIMIT_GATEWAY_WORDS);
+    struct peg__buf packed = PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_WORDS);
     char *at = peg__buf_reserve(&packed, inner + 1 + WIRE_MAX_VARINT);
     struct gw_terminal terminal = {.outcome = GW_ERROR, .was_started = true};
 

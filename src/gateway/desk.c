@@ -73,6 +73,7 @@ static peg_status prepare(struct gw_desk *desk, peg_error *reterr)
     return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): eight parts of a node meet here, once
 peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
                        const struct gw_desk_options *options, struct gw_presence *presence,
                        struct gw_metrics *metrics, struct gw_desk **ret_desk, peg_error *reterr)
@@ -160,7 +161,9 @@ static struct gw_call *driven(struct gw_desk *desk, const struct bus_id *id)
 static void hear_output(struct gw_desk *desk, const struct bus_letter *letter)
 {
     struct gw_call *call = driven(desk, &letter->id);
-    struct gw_caller *caller = call && call->attempt == letter->attempt ? call->callers : NULL;
+    const bool is_its = call && call->attempt == letter->attempt &&
+                        strcmp(call->incarnation, letter->incarnation) == 0;
+    struct gw_caller *caller = is_its ? call->callers : NULL;
 
     if (caller && caller->events->on_output)
         caller->events->on_output(caller, peg__blob_str(letter->body));

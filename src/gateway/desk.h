@@ -70,6 +70,7 @@ struct gw_desk {
     struct peg_json_doc *doc;  /* payloads are read into it */
     struct peg__buf text;      /* words that are being made */
     struct peg__buf frame;     /* a message that is being made */
+    size_t assembled;          /* bytes of results that providers have begun to send */
     uint64_t n_done;           /* letters about ends that came */
     uint64_t n_late;           /* results that came after the terminal */
 };
@@ -81,10 +82,10 @@ peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
                        struct gw_metrics *metrics, struct gw_desk **ret_desk, peg_error *reterr);
 /* Callers that still wait hear nothing any more: whoever owns them ends them first. */
 struct gw_desk *gw_desk_free(struct gw_desk *desk);
-void gw_desk_on_letter(void *desk, const struct bus_letter *letter);
-void gw_desk_on_reset(void *desk);
+void gw_desk_on_letter(void *user, const struct bus_letter *letter);
+void gw_desk_on_reset(void *user);
 /* A new catalog; takes a reference. */
-void gw_desk_on_snapshot(void *desk, struct gw_snapshot *snapshot);
+void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot);
 /* Calls driven, joined and held here. */
 size_t gw_desk_n_calls(const struct gw_desk *desk);
 
@@ -238,8 +239,8 @@ void gw_provider_nak(struct gw_provider *provider, const struct bus_id *id, uint
                      enum bus_reason reason);
 /* Was it handed this call, and has not answered? */
 bool gw_provider_has(const struct gw_provider *provider, const struct bus_id *id, uint32_t attempt);
-/* Its stream is over. `is_done`: it said goodbye and has nothing any more; else it has lease_ms to
- * come back, and what it was handed is neither lost nor told until then. Frees the provider. */
-void gw_provider_leave(struct gw_provider *provider, bool is_done);
+/* Its stream is over. If it was handed calls it has lease_ms to come back, and they are neither
+ * lost nor told until then; if not, it is forgotten at once. Frees the provider. */
+void gw_provider_leave(struct gw_provider *provider);
 
 #endif

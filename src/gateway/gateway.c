@@ -201,8 +201,12 @@ static peg_status open_catalog(peg_gateway *gateway, peg_error *reterr)
         return peg__fail_nomem(reterr);
     for (unsigned i = 0; i < node->n_desks; i++)
         users[i] = &gateway->seats[i];
-    status = gw_catalog_new(node->loops, gateway->seats[0].bus, &gateway->store, &gw_seat_events,
-                            users, &node->catalog, reterr);
+    status = gw_catalog_new(&(struct gw_catalog_options){.loops = node->loops,
+                                                         .home_bus = gateway->seats[0].bus,
+                                                         .store = &gateway->store,
+                                                         .events = &gw_seat_events,
+                                                         .desks = users},
+                            &node->catalog, reterr);
     peg__free(users);
     return status;
 }

@@ -292,33 +292,45 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
  */
 
 /* A call that the provider was handed by another desk, or by one that is no more. */
-static peg_status adopt(struct gw_provider *provider, const struct gw_running *running)
+static peg_status adopt(struct gw_provider *provider, const struct gw_running *running,
+                        peg_error *reterr)
 {
     struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
 
     if (held && held->provider == provider)
         return PEG_OK;
     if (held)
-        return PEG_EINVAL; /* it is another's */
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                         "a running call that was listed is another provider's");
+    if (provider->desk->held.n >= PEG_LIMIT_GATEWAY_HELD)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "providers on this loop have listed, or have, PEG_LIMIT_GATEWAY_HELD = %d "
+                         "calls: come back later",
+                         PEG_LIMIT_GATEWAY_HELD);
     held = gw_held_new(provider, &running->id, running->attempt);
     if (!held)
-        return PEG_ENOMEM;
+        return peg__fail_nomem(reterr);
     gw_held_move(held, &provider->queue, &provider->running);
     gw_meter_queued(provider->meter, -1);
     held->step = GW_HANDED;
+    held->is_unproven = true;
     held->driver = running->route;
     held->epoch = bus_epoch(provider->desk->bus);
     held->tool = gw_toolset_tool(provider->toolset, running->tool);
     return PEG_OK;
 }
 
-static bool is_listed(const struct gw_held *held, const struct gw_attach *attach)
+static void mark_listed(struct gw_provider *provider, const struct gw_attach *attach)
 {
-    for (size_t i = 0; i < attach->n_running; i++)
-        if (attach->running[i].attempt == held->entry.attempt &&
-            bus_id_equal(&attach->running[i].id, &held->entry.id))
-            return true;
-    return false;
+    for (struct gw_held *held = provider->running.first; held; held = held->next)
+        held->is_listed = false;
+    for (size_t i = 0; i < attach->n_running; i++) {
+        struct gw_held *held =
+            gw_holder_held(provider->desk, &attach->running[i].id, attach->running[i].attempt);
+
+        if (held && held->provider == provider)
+            held->is_listed = true;
+    }
 }
 
 /* What it was handed and does not list never reached it. */
@@ -326,19 +338,35 @@ static void nak_unlisted(struct gw_provider *provider, const struct gw_attach *a
 {
     struct gw_held *next;
 
+    mark_listed(provider, attach);
     for (struct gw_held *held = provider->running.first; held; held = next) {
         next = held->next;
-        if (held->step == GW_HANDED && !is_listed(held, attach))
+        if (held->step == GW_HANDED && !held->is_listed)
             gw_held_nak(held, BUS_GONE, true);
     }
 }
 
-static peg_status adopt_all(struct gw_provider *provider, const struct gw_attach *attach)
+/* A list that cannot be taken leaves nothing behind. */
+static void forget_unproven(struct gw_provider *provider)
+{
+    struct gw_held *next;
+
+    for (struct gw_held *held = provider->running.first; held; held = next) {
+        next = held->next;
+        if (held->is_unproven && held->step == GW_HANDED)
+            gw_held_drop(held);
+    }
+}
+
+static peg_status adopt_all(struct gw_provider *provider, const struct gw_attach *attach,
+                            peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
     for (size_t i = 0; i < attach->n_running && !status; i++)
-        status = adopt(provider, &attach->running[i]);
+        status = adopt(provider, &attach->running[i], reterr);
+    if (status)
+        forget_unproven(provider);
     return status;
 }
 
@@ -385,7 +413,7 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
                               struct gw_provider **ret_provider, peg_error *reterr)
 {
     char incarnation[65] = {0};
-    struct gw_provider *provider;
+    struct gw_provider *provider = NULL;
     peg_status status = check_attach(desk, attach, reterr);
 
     if (status)
@@ -396,7 +424,7 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
         status = come_back(provider, attach, reterr);
     else if (new_provider(desk, attach, &provider))
         status = peg__fail_nomem(reterr);
-    if (status)
+    if (status || !provider)
         return status;
     provider->events = events;
     provider->user = user;
@@ -404,16 +432,11 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider->is_draining = false;
     gw_provider_set_toolset(provider, attach->toolset);
     nak_unlisted(provider, attach);
-    status = adopt_all(provider, attach);
+    status = adopt_all(provider, attach, reterr);
+    if (!status)
+        status = tell_presence(provider, reterr);
     if (status) {
-        gw_provider_leave(provider, false);
-        return peg__fail(reterr, status, "E_ATTACH",
-                         "the list of running calls cannot be taken over: one is another "
-                         "provider's, or there is no memory");
-    }
-    status = tell_presence(provider, reterr);
-    if (status) {
-        gw_provider_leave(provider, false);
+        gw_provider_leave(provider);
         return status;
     }
     gw_provider_renew(provider);
@@ -422,7 +445,7 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     return PEG_OK;
 }
 
-void gw_provider_leave(struct gw_provider *provider, bool is_done)
+void gw_provider_leave(struct gw_provider *provider)
 {
     struct gw_desk *desk = provider->desk;
     struct gw_held *next;
@@ -433,7 +456,8 @@ void gw_provider_leave(struct gw_provider *provider, bool is_done)
         next = held->next;
         gw_held_nak(held, BUS_GONE, false);
     }
-    if (is_done && !provider->running.first) {
+    /* Whoever has no call has nothing to come back for, and need not be waited for. */
+    if (!provider->running.first) {
         bus_release(desk->bus, peg__str(provider->incarnation));
         gw_provider_free(provider);
         return;

@@ -32,6 +32,10 @@ struct gw_held {
     int64_t deadline_ms;
     uint64_t epoch;
     enum bus_reason canceled; /* BUS_NO_REASON: it is not */
+    bool is_listed;           /* by the Hello that is being read */
+    /* A provider said that it has it, and nobody has looked yet whether it was ever handed it: what
+     * it answers counts only if the register of the attempt names it. */
+    bool is_unproven;
     /* what may be pending */
     struct peg__blob *mark; /* CLAIMING */
     struct peg__blob *terminal;

@@ -193,13 +193,11 @@ peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
                            const struct gw_provider_entry *entry, peg_error *reterr)
 {
     struct presence_own *own = find(presence, toolset, entry->incarnation);
+    const peg_status status =
+        own ? PEG_OK : add(presence, toolset, entry->incarnation, &own, reterr);
 
-    if (!own) {
-        const peg_status status = add(presence, toolset, entry->incarnation, &own, reterr);
-
-        if (status)
-            return status;
-    }
+    if (status || !own)
+        return status;
     own->entry = *entry;
     own->is_gone = false;
     own->expected = BUS_ANY_REVISION;

@@ -146,6 +146,16 @@ struct difference {
     size_t n_gone;
 };
 
+/* Which of two, either of which may be NULL, comes first; 0: they are of one name. */
+static int compare_ends(const struct gw_toolset *old, const struct gw_toolset *new)
+{
+    if (old == new)
+        return 0;
+    if (!old || !new)
+        return old ? -1 : 1;
+    return strcmp(old->name.ptr, new->name.ptr);
+}
+
 static bool compare_catalogs(struct gw_toolsets before, struct gw_toolsets now,
                              struct difference *ret_difference)
 {
@@ -160,10 +170,7 @@ static bool compare_catalogs(struct gw_toolsets before, struct gw_toolsets now,
     while (i < before.n || j < now.n) {
         struct gw_toolset *old = i < before.n ? before.list[i] : NULL;
         struct gw_toolset *new = j < now.n ? now.list[j] : NULL;
-        const int order = old == new ? 0
-                          : !old     ? 1
-                          : !new     ? -1
-                                     : strcmp(old->name.ptr, new->name.ptr);
+        const int order = compare_ends(old, new);
 
         i += order <= 0;
         j += order >= 0;

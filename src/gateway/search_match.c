@@ -153,8 +153,10 @@ double gw_rarity(size_t n_living, size_t n_found)
     double power;
     double y;
 
-    for (; x > 1.5; x /= 2)
+    while (x > 1.5) {
+        x /= 2;
         result += ln2;
+    }
     y = (x - 1) / (x + 1);
     power = y;
     for (unsigned i = 1; i < 30; i += 2) {
@@ -200,23 +202,27 @@ static void match_word(struct gw_match *match, struct gw_query_word *word, size_
     add_up(match, word, n_living);
 }
 
+static void tell_tools(const struct walk *walk, uint32_t base, gw_tool_match_fn fn, void *user)
+{
+    const struct gw_segment *segment = walk->segment;
+
+    for (uint32_t i = segment->tool_at[walk->term]; i < segment->tool_at[walk->term + 1]; i++) {
+        const uint32_t tool = segment->tools[i] >> TOOL_BITS;
+        const uint32_t doc = segment->tool_doc[tool];
+
+        fn(user, base + doc, tool - segment->first_tool[doc],
+           walk->quality * tool_weight(segment->tools[i]));
+    }
+}
+
 void gw_match_each_tool(const struct gw_match *match, const struct gw_query_word *word,
                         gw_tool_match_fn fn, void *user)
 {
     for (unsigned p = 0; p < match->index->n_parts; p++) {
-        const struct gw_segment *segment = match->index->parts[p].segment;
-        struct walk walk = begin_walk(segment, word);
+        struct walk walk = begin_walk(match->index->parts[p].segment, word);
 
-        while (walk_on(&walk)) {
-            for (uint32_t i = segment->tool_at[walk.term]; i < segment->tool_at[walk.term + 1];
-                 i++) {
-                const uint32_t tool = segment->tools[i] >> TOOL_BITS;
-                const uint32_t doc = segment->tool_doc[tool];
-
-                fn(user, match->base[p] + doc, tool - segment->first_tool[doc],
-                   walk.quality * tool_weight(segment->tools[i]));
-            }
-        }
+        while (walk_on(&walk))
+            tell_tools(&walk, match->base[p], fn, user);
     }
 }
 

@@ -31,7 +31,7 @@ static void tell(struct gw_attached *attached, enum gw_event event)
                               gw_field_text("peer", grpc_call_peer(attached->call))));
 }
 
-static void leave(struct gw_attached *attached, bool is_done)
+static void leave(struct gw_attached *attached)
 {
     struct gw_provider *provider = attached->provider;
 
@@ -44,12 +44,12 @@ static void leave(struct gw_attached *attached, bool is_done)
     gw_change_forget(&attached->change);
     gw_attached_free_assemblies(attached);
     if (provider)
-        gw_provider_leave(provider, is_done && gw_provider_is_idle(provider));
+        gw_provider_leave(provider);
 }
 
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)
 {
-    leave(attached, false);
+    leave(attached);
     gw_fail(attached->call, error, message);
 }
 
@@ -232,7 +232,6 @@ static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachReq
         gw_provider_pong(attached->provider);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
-        attached->has_drained = true;
         gw_provider_drain(attached->provider);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO:
@@ -256,6 +255,7 @@ static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
     attached->node = node;
     attached->desk = gw_node_desk(node, grpc_call_loop(call));
     attached->ping.fn = say_ping;
+    gw_table_init(&attached->assembling);
     attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     grpc_call_set_state(call, attached);
     return attached;
@@ -280,7 +280,7 @@ void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__Atta
                          peg__str("the first frame is Hello, and the next ones follow Welcome"));
 }
 
-/* It says nothing more. In good order, if it has nothing to do any more. */
+/* It says nothing more: what it still has it may come back with. */
 void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
 {
     struct gw_attached *attached = of_call(call);
@@ -288,7 +288,7 @@ void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
 
     (void)node;
     if (attached && attached->step != GW_DETACHED)
-        leave(attached, true);
+        leave(attached);
     grpc_call_finish(call, &ok);
 }
 
@@ -309,7 +309,7 @@ void gw_serve_attach_on_end(struct grpc_call *call, void *node)
     if (!attached)
         return;
     if (attached->step != GW_DETACHED)
-        leave(attached, attached->has_drained);
+        leave(attached);
     peg__buf_free(&attached->response);
 }
 

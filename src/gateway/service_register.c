@@ -79,9 +79,8 @@ static bool can_be_direct(const struct gw_node *node)
 }
 
 void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
-                       void *user)
+                       void *node)
 {
-    struct gw_node *node = user;
     struct gw_desk *desk = gw_node_desk(node, grpc_call_loop(call));
     struct asked *asked;
 
@@ -93,7 +92,7 @@ void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterReque
     }
     asked = make_asked(call, node, on_registered);
     if (asked)
-        gw_catalog_offer(node->catalog, desk->loop, request, gw_call_principal(call)->name,
+        gw_catalog_offer(asked->node->catalog, desk->loop, request, gw_call_principal(call)->name,
                          gw_presence_health(desk->presence, peg__str(request->name)).n_providers >
                              0,
                          &asked->wait);
@@ -118,9 +117,8 @@ static void on_unregistered(struct gw_change_wait *wait, peg_status status,
 }
 
 void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
-                         void *user)
+                         void *node)
 {
-    struct gw_node *node = user;
     struct asked *asked;
     peg_error error;
 
@@ -132,7 +130,7 @@ void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterR
     if (!asked)
         return;
     asked->name = request->name; /* lives as long as the call does */
-    gw_catalog_unregister(node->catalog, grpc_call_loop(call), peg__str(request->name),
+    gw_catalog_unregister(asked->node->catalog, grpc_call_loop(call), peg__str(request->name),
                           gw_call_principal(call)->name, &asked->wait);
 }
 

@@ -60,12 +60,20 @@ struct gw_watches {
 /* ---- the queue ---------------------------------------------------------------------------------
  */
 
+/* Behind the first one by so many. */
+static struct event *event_at(const struct watcher *watcher, size_t i)
+{
+    const size_t at = watcher->first + i;
+
+    return &watcher->events[at < watcher->capacity ? at : at - watcher->capacity];
+}
+
 static bool take_event(struct watcher *watcher, struct event *ret_event)
 {
     if (watcher->n == 0)
         return false;
-    *ret_event = watcher->events[watcher->first];
-    watcher->first = (watcher->first + 1) % watcher->capacity;
+    *ret_event = *event_at(watcher, 0);
+    watcher->first = watcher->first + 1 < watcher->capacity ? watcher->first + 1 : 0;
     watcher->n--;
     return true;
 }
@@ -95,7 +103,7 @@ static bool make_room(struct watcher *watcher)
     if (!events)
         return false;
     for (size_t i = 0; i < watcher->n; i++)
-        events[i] = watcher->events[(watcher->first + i) % watcher->capacity];
+        events[i] = *event_at(watcher, i);
     peg__free(watcher->events);
     watcher->events = events;
     watcher->first = 0;
@@ -122,7 +130,7 @@ static void queue(struct watcher *watcher, kind_t kind, struct gw_toolset *tools
         lose(watcher);
         return;
     }
-    watcher->events[(watcher->first + watcher->n) % watcher->capacity] =
+    *event_at(watcher, watcher->n) =
         (struct event){.kind = kind, .toolset = gw_toolset_ref(toolset)};
     watcher->n++;
 }
@@ -260,10 +268,14 @@ static void begin(struct gw_watches *watches, struct grpc_call *call,
     go_on(watcher);
 }
 
-void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *request, void *user)
+static struct gw_watches *watches_of(const struct gw_node *node, const struct net_loop *loop)
 {
-    const struct gw_node *node = user;
-    struct gw_watches *watches = node->watches[gw_node_desk(node, grpc_call_loop(call))->number];
+    return node->watches[gw_node_desk(node, loop)->number];
+}
+
+void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *request, void *node)
+{
+    struct gw_watches *watches = watches_of(node, grpc_call_loop(call));
     peg_error error;
 
     if (gw_check_tags(request->n_tags, &error))

@@ -160,8 +160,13 @@ static inline peg_status world_open(struct world *w)
 {
     void *const desks[] = {&w->desks[0], &w->desks[1]};
 
-    return gw_catalog_new(w->loops, w->buses[0], &w->store, &world_events, desks, &w->catalog,
-                          &w->error);
+    const struct gw_catalog_options options = {.loops = w->loops,
+                                               .home_bus = w->buses[0],
+                                               .store = &w->store,
+                                               .events = &world_events,
+                                               .desks = desks};
+
+    return gw_catalog_new(&options, &w->catalog, &w->error);
 }
 
 /* All but the catalog; `inner` is a store that outlives the world, or NULL. */

@@ -297,7 +297,7 @@ TEST(a_provider_that_comes_back_with_the_call_finishes_it)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider, false);
+    gw_provider_leave(player.provider);
     settle(&world);
     CHECK(caller.n_ends == 0);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
@@ -317,11 +317,11 @@ TEST(a_provider_that_comes_back_without_the_call_never_had_it)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider, false);
+    gw_provider_leave(player.provider);
     attach(&world, &other, "incarnation-2", 1);
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
-    CHECK(other.n_handed == 1);
-    CHECK(other.handed[0].attempt == 2);
+    CHECK(other.n_handed + again.n_handed == 1);
+    CHECK((other.n_handed ? other : again).handed[0].attempt == 2);
     gw_caller_drop(&caller.caller);
     world_close(&world);
 }
@@ -336,7 +336,7 @@ TEST(a_provider_that_does_not_come_back_leaves_the_outcome_unknown)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider, false);
+    gw_provider_leave(player.provider);
     await_end(&world, &caller);
     CHECK(caller.outcome == GW_OUTCOME_UNKNOWN);
     CHECK(caller.was_started);
@@ -354,7 +354,7 @@ TEST(an_idempotent_tool_is_run_again_when_its_provider_is_lost)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "peek", "", 0);
-    gw_provider_leave(player.provider, false);
+    gw_provider_leave(player.provider);
     attach(&world, &other, "incarnation-2", 1);
     for (unsigned i = 0; i < 20000 && !other.n_handed; i++) {
         const struct timespec pause = {.tv_nsec = 1000000};
@@ -429,7 +429,7 @@ TEST(a_draining_provider_loses_no_call_and_gets_no_new_one)
     CHECK_STR(peg_cstr(running.result), "1");
     CHECK_STR(peg_cstr(waiting.result), "2");
     CHECK(gw_provider_is_idle(player.provider));
-    gw_provider_leave(player.provider, true);
+    gw_provider_leave(player.provider);
     CHECK(world.desk->n_providers == 1);
     world_close(&world);
 }

@@ -131,7 +131,7 @@ TEST(toolsets_are_listed_by_name_in_pages)
     world_open();
     CHECK_STR(list(&request, &total), "");
     CHECK_INT(total, 0);
-    for (const char *name = "c\0a\0e\0b\0d"; *name; name += 2)
+    for (const char *name = "c\0a\0e\0b\0d\0"; *name; name += 2)
         register_named(name, NULL);
 
     request.page_size = 2;

@@ -87,7 +87,7 @@ TEST(a_tool_is_found_by_its_name)
     struct gw_toolset *toolset;
 
     req_empty(&req, "x");
-    for (const char *name = "m\0a\0z\0aa\0b"; *name; name += strlen(name) + 1)
+    for (const char *name = "m\0a\0z\0aa\0b\0"; *name; name += strlen(name) + 1)
         req_tool(&req, name, "{}");
     toolset = req_toolset(&req);
 
@@ -261,7 +261,7 @@ TEST(a_toolset_that_is_too_large_is_refused)
     memset(text, ' ', sizeof(text) - 1);
     memcpy(text, "{}", 2);
     req_empty(&req, "x");
-    for (const char *name = "a\0b\0c\0d\0e"; *name; name += strlen(name) + 1)
+    for (const char *name = "a\0b\0c\0d\0e\0"; *name; name += strlen(name) + 1)
         req_tool(&req, name, text);
     check_refused(&req, WIRE_LIMIT, "PEG_LIMIT_GATEWAY_TOOLSET_BYTES");
 }

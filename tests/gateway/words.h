@@ -67,8 +67,7 @@ static const char *const words_list[] = {
     "to",
     "with",
     "by",
-    "\xC3\x9C"
-    "bersicht",
+    "\xC3\x9Cmsatz",
     "caf\xC3\xA9",
     "\xD0\x9F\xD0\xBE\xD0\xB3\xD0\xBE\xD0\xB4\xD0\xB0",
     "v2",

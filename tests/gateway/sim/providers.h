@@ -265,7 +265,7 @@ static void p_bye_at_desk(struct p_stream *stream, bool is_done)
           stream->loop, is_done ? " for good" : "");
     stream->provider = NULL;
     stream->is_ended = true;
-    gw_provider_leave(provider, is_done && gw_provider_is_idle(provider));
+    gw_provider_leave(provider);
 }
 
 static void p_run_at_desk(struct p_frame *frame)
