@@ -429,12 +429,15 @@ def files_and_functions_that_the_documents_name_exist(w):
 
 
 @scenario
-def what_the_command_needs_is_installed(w):
+def what_the_command_and_the_libraries_need_is_installed(w):
     installed = Installed(w.directory)
     for name in ("bin/pegboard", "man1/pegboard.1", "man1/pegboard-validate.1",
                  "man1/pegboard-turn.1", "man1/pegboard-definitions.1", "man1/pegboard-serve.1",
                  "man1/pegboard-provide.1", "man1/pegboard-call.1", "_pegboard",
-                 "completions/pegboard", "pegboard.fish", "pegboard/schema.h"):
+                 "completions/pegboard", "pegboard.fish", "pegboard/schema.h",
+                 "pegboard/client.h", "pegboard/gateway.h", "pegboard/store.h",
+                 "man3/peg_gateway.3", "man3/peg_store.3", "libpegboard-engine.pc",
+                 "libpegboard-remote.pc", "libpegboard-gateway.pc"):
         check(os.path.getsize(installed.find(name)) > 0, name)
 
 
