@@ -34,7 +34,7 @@ static void must(int truth, const char *what, const peg_error *error)
     if (truth)
         return;
     fprintf(stderr, "%s: %s\n", what, error->message);
-    exit(1);
+    exit(1); /* NOLINT(concurrency-mt-unsafe): nothing is handled at exit */
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
