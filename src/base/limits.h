@@ -449,6 +449,9 @@ enum {
     PEG_LIMIT_GATEWAY_PROVIDERS = 10000,
     /* Calls that a provider says it is running when it comes back, and calls at once. */
     PEG_LIMIT_GATEWAY_CREDITS = 10000,
+    /* Calls that the providers of one loop have or say that they have: those that a loop drives,
+     * and as many whose drivers are elsewhere. */
+    PEG_LIMIT_GATEWAY_HELD = 200000,
     /* Payloads above are parsed and checked by workers: some 100 us of a loop's time. */
     PEG_LIMIT_GATEWAY_INLINE_BYTES = 64 << 10,
     /* Arguments of a call: a frame must fit what stock clients take (4 MiB). */
@@ -588,6 +591,8 @@ enum {
     PEG_LIMIT_GATEWAY_FRAME_BYTES = 3 << 20,
     /* Results of one provider that have begun to come, in all. */
     PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 << 20,
+    /* And of all providers of one loop together. */
+    PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES = 256 << 20,
 };
 
 #endif
