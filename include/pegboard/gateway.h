@@ -51,6 +51,7 @@ typedef struct peg_gateway_config {
 
     const char *admin_addr;  /* /metrics and /healthz there too [none] */
     const char *log_file;    /* [standard error]; opened again by peg_gateway_reload() */
+    bool takes_library_log;  /* what peg_log_set() would hear goes there too */
     peg_log_level log_level; /* [PEG_LOG_INFO] */
 } peg_gateway_config;
 

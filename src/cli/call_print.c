@@ -155,6 +155,19 @@ static int print_json(const struct call_print *print, peg_str json)
     return remote_print(&shown);
 }
 
+/* A report has a line for each thing that is wrong. */
+static void put_report(struct peg__buf *out, peg_str text)
+{
+    const char *end;
+
+    while ((end = memchr(text.ptr, '\n', text.len))) {
+        cli_put_safe(out, (peg_str){text.ptr, (size_t)(end - text.ptr)});
+        peg__buf_puts(out, "\n  ");
+        text = peg__str_from(text, (size_t)(end - text.ptr) + 1);
+    }
+    cli_put_safe(out, text);
+}
+
 static void complain(const struct call_print *print, const peg_remote_result *result)
 {
     static const char *const words[] = {
@@ -174,7 +187,7 @@ static void complain(const struct call_print *print, const peg_remote_result *re
     peg__buf_putc(&line, ' ');
     cli_put_safe(&line, peg__str(print->tool));
     peg__buf_printf(&line, " %s%s%s: ", style->bad, words[result->outcome], style->off);
-    cli_put_safe(&line, peg__str(result->error_message));
+    put_report(&line, peg__str(result->error_message));
     if (*result->error_name) {
         peg__buf_puts(&line, " (");
         cli_put_safe(&line, peg__str(result->error_name));

@@ -90,6 +90,7 @@ int remote_print(struct peg__buf *out)
 
     if (!status && out->len)
         fwrite(out->ptr, 1, out->len, stdout);
+    fflush(stdout); /* who goes on working has said it */
     peg__buf_free(out);
     if (!status)
         return CLI_OK;

@@ -111,6 +111,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     status = open_store(&options, &store, &error);
     if (!status) {
         options.config.store = &store;
+        options.config.takes_library_log = true;
         status = peg_gateway_new(&options.config, &signals.gateway, &error);
     }
     if (!status)

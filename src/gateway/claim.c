@@ -104,6 +104,15 @@ void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter)
 
 /* ---- claiming -------------------------------------------------------------------------------- */
 
+/* A little less than the driver waits, so that the tool's own word about being late comes first. */
+static int64_t time_for_provider(const struct gw_held *held)
+{
+    const int64_t left_ms = held->deadline_ms - bus_now_ms(held->provider->desk->bus);
+    const int64_t spare_ms = left_ms / 20 < 100 ? left_ms / 20 : 100;
+
+    return left_ms - spare_ms > 1 ? left_ms - spare_ms : 1;
+}
+
 static void hand_over(struct gw_held *held)
 {
     struct gw_provider *provider = held->provider;
@@ -113,7 +122,7 @@ static void hand_over(struct gw_held *held)
         .id = &id,
         .attempt = held->entry.attempt,
         .call = peg__blob_str(request),
-        .timeout_ms = held->deadline_ms - bus_now_ms(provider->desk->bus),
+        .timeout_ms = time_for_provider(held),
         .deadline_ms = held->deadline_ms,
         .route = held->driver,
     };

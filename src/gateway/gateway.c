@@ -41,6 +41,7 @@ struct peg_gateway {
     struct bus_local_hub *hub;
     peg_store store;
     bool insecure;
+    bool takes_log;
     char *admin_addr;
     struct net_tls_config *tls;
     struct grpc_health *health;
@@ -136,6 +137,8 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
     };
     peg_status status = gw_journal_new(&journal, &node->journal, reterr);
 
+    if (!status && gateway->takes_log)
+        status = peg_log_set(gw_journal_hook, journal.least, node->journal);
     if (!status)
         status = gw_auth_new(node->loops, &auth, &node->auth, reterr);
     if (!status && config->tls_cert)
@@ -278,6 +281,7 @@ static peg_status prepare(const peg_gateway_config *config, const peg_store *sto
     }
     gateway->store = *store;
     gateway->insecure = config->insecure;
+    gateway->takes_log = config->takes_library_log;
     gateway->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (gateway->stop_fd < 0)
         status = peg__fail(reterr, PEG_EIO, "E_GATEWAY", "no event descriptor: %s",
@@ -337,6 +341,8 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     node->loops = net_loops_free(node->loops);
     bus_local_hub_free(gateway->hub);
     gw_metrics_free(node->metrics);
+    if (gateway->takes_log && node->journal)
+        (void)peg_log_set(NULL, PEG_LOG_INFO, NULL);
     gw_journal_free(node->journal);
     net_tls_config_unref(gateway->tls);
     gateway->store.free(gateway->store.self);
