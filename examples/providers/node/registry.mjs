@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// pegboard.v1.Registry as grpc-js knows it, read from the .proto files: no code is generated.
+
+import { fileURLToPath } from "node:url";
+import grpc from "@grpc/grpc-js";
+import protoLoader from "@grpc/proto-loader";
+
+const PROTO = process.env.PEGBOARD_PROTO ?? fileURLToPath(new URL("../../../proto", import.meta.url));
+const world = grpc.loadPackageDefinition(
+  protoLoader.loadSync(["pegboard/v1/registry.proto", "google/rpc/status.proto", "goapb/goa.proto"],
+    { includeDirs: [PROTO], longs: Number, enums: String, defaults: true, oneofs: true }));
+const OPTIONS = {
+  "grpc.keepalive_time_ms": 20000,
+  "grpc.keepalive_timeout_ms": 10000,
+  "grpc.initial_reconnect_backoff_ms": 500,
+  "grpc.max_reconnect_backoff_ms": 2000,
+  "grpc.max_receive_message_length": 16 << 20,
+};
+
+export function connect(address) {
+  return new world.pegboard.v1.Registry(address, grpc.credentials.createInsecure(), OPTIONS);
+}
+
+/** With PEGBOARD_TOKEN, if there is one. */
+export function metadata() {
+  const made = new grpc.Metadata();
+  if (process.env.PEGBOARD_TOKEN) made.set("authorization", `Bearer ${process.env.PEGBOARD_TOKEN}`);
+  return made;
+}
+
+/** Of an error of the gateway, such as validation_error. */
+export function nameOf(error) {
+  const [details] = error.metadata?.get("grpc-status-details-bin") ?? [];
+  if (!details) return grpc.status[error.code].toLowerCase();
+  const [detail] = world.google.rpc.Status.deserialize(details).details;
+  return world.goapb.ErrorResponse.deserialize(detail.value).name;
+}
