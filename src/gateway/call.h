@@ -70,6 +70,7 @@ struct gw_call {
     uint64_t refused_by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes of who did not take it */
     unsigned n_refused;
     enum bus_reason refusal; /* the last one's */
+    bool may_have_run;       /* an attempt before this one, of a tool that may be started again */
     unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
 
     /* joined */
@@ -163,7 +164,10 @@ void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal);
 /* The attempt is proven not to have started, while the call is being ended. */
 void gw_settle_unstarted(struct gw_call *call);
 /* It may have run, and nobody will say how it ended. */
+/* It was started, and nobody knows how it ended: sent elsewhere if it may be, else told. */
 void gw_settle_unknown(struct gw_call *call, const char *why);
+/* The same, told in any case. */
+void gw_settle_lost(struct gw_call *call, const char *why);
 /* Takes the right to start the current attempt back, to end the call or to ask somebody else. */
 void gw_settle_revoke(struct gw_call *call);
 

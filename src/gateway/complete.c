@@ -89,20 +89,38 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
     be_done(held);
 }
 
+/* The registers that tell whose it is are at its driver's node. The driver knows whom he gave it to
+ * and believes nobody else; here it is enough that it is no call of this node. */
+static bool is_of_another_node(const struct gw_held *held)
+{
+    return gw_id_is_node_local(&held->entry.id) &&
+           held->driver.node != held->provider->desk->bus->self.node;
+}
+
+static bool is_proof(const struct gw_held *held, const struct bus_answer *answer)
+{
+    struct bus_address address;
+
+    if (answer->status)
+        return false;
+    if (is_of_another_node(held))
+        return !answer->standing;
+    return peg__str_eq(gw_mark_who(answer->standing, &address),
+                       peg__str(held->provider->incarnation));
+}
+
 /* The register of the attempt tells whose it is. */
 static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
     struct gw_provider *provider = held->provider;
     struct gw_desk *desk = provider->desk;
-    struct bus_address address;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
         bus_arm(desk->bus, &held->again, bus_now_ns(desk->bus) + PAUSE_NS);
         return;
     }
-    if (!answer->status &&
-        peg__str_eq(gw_mark_who(answer->standing, &address), peg__str(provider->incarnation))) {
+    if (is_proof(held, answer)) {
         held->is_unproven = false;
         gw_complete_retry(held);
         return;
@@ -114,7 +132,8 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void prove(struct gw_held *held)
 {
-    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
+    const uint32_t attempt = is_of_another_node(held) ? 1 : held->entry.attempt;
+    const struct bus_key key = gw_held_key(held, 'k', attempt);
 
     held->wait.fn = on_proof;
     bus_read(held->provider->desk->bus, &key, &held->wait);

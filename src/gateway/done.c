@@ -2,6 +2,8 @@
 
 /* What a holder tells when a call has ended, and callers who go away. */
 
+#include <string.h>
+
 #include "gateway/call.h"
 
 /* The payload is taken from the letter only if nobody can have settled the call otherwise
@@ -10,7 +12,8 @@ static bool may_trust(const struct gw_call *call, const struct bus_letter *lette
 {
     if (!letter->body || bus_is_fenced(call->desk->bus))
         return false;
-    return call->step == GW_JOINED || letter->attempt == call->attempt;
+    return call->step == GW_JOINED || (letter->attempt == call->attempt &&
+                                       strcmp(letter->incarnation, call->incarnation) == 0);
 }
 
 static void hear(struct gw_call *call, const struct bus_letter *letter)

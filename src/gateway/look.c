@@ -127,9 +127,14 @@ static void on_owner(struct gw_call *call, const struct bus_answer *answer)
     ask(call, GW_LOOK_LEASE);
 }
 
+/* A node that is alive may have given the call up meanwhile, when all who waited for it there were
+ * gone: what should have ended long ago has no driver. */
 static void on_driver_lease(struct gw_call *call, struct bus_address address)
 {
-    if (address.node) {
+    const struct gw_desk *desk = call->desk;
+    const bool is_late = bus_now_ms(desk->bus) > call->deadline_ms + desk->options.grace_ms;
+
+    if (address.node && !is_late) {
         look_later(call);
     } else {
         call->looking = GW_LOOK_NOT;

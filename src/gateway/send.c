@@ -33,15 +33,18 @@ static bool has_refused(const struct gw_call *call, const char *incarnation)
     return false;
 }
 
+/* Registers of a call that is this node's alone are not seen by others. */
+static bool may_go_to(const struct gw_call *call, const struct gw_provider_entry *entry)
+{
+    return entry->address.node == call->desk->bus->self.node ||
+           !gw_id_is_node_local(&call->entry.id);
+}
+
 static bool may_run(const struct gw_call *call, const struct gw_provider_entry *entry,
                     int64_t now_ms)
 {
-    const struct gw_desk *desk = call->desk;
-    const bool is_here = entry->address.node == desk->bus->self.node;
-
-    return !entry->is_draining && gw_provider_is_well(desk->presence, entry, now_ms) &&
-           (is_here || !gw_id_is_node_local(&call->entry.id)) &&
-           !has_refused(call, entry->incarnation);
+    return !entry->is_draining && gw_provider_is_well(call->desk->presence, entry, now_ms) &&
+           may_go_to(call, entry) && !has_refused(call, entry->incarnation);
 }
 
 /* The share of its places that calls of this desk take. */
@@ -149,7 +152,7 @@ static void deliver(struct gw_call *call)
     bus_send(bus, call->holder, &letter, &call->post);
 }
 
-/* Nobody can run it, and nobody has started it. */
+/* Nobody can run it, and, but for attempts that may be repeated, nobody has started it. */
 static void give_up(struct gw_call *call)
 {
     struct gw_desk *desk = call->desk;
@@ -160,6 +163,12 @@ static void give_up(struct gw_call *call)
         .retry_after_ms = is_full ? RETRY_MS : 0,
     };
 
+    if (call->may_have_run) {
+        gw_settle_lost(call,
+                       "the provider was lost while the tool was running, and nobody else can "
+                       "run it now");
+        return;
+    }
     peg__buf_clear(&desk->text);
     if (is_full)
         peg__buf_printf(&desk->text,
@@ -200,7 +209,7 @@ void gw_send_again(struct gw_call *call)
 {
     const struct gw_provider_entry *entry = find_entry(call);
 
-    if (entry) {
+    if (entry && may_go_to(call, entry)) {
         call->holder = entry->address;
         deliver(call);
     } else {

@@ -75,45 +75,6 @@ void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal)
     write_terminal(call);
 }
 
-void gw_settle_unstarted(struct gw_call *call)
-{
-    const bool is_late = call->ending == BUS_DEADLINE;
-    const struct gw_terminal terminal = {
-        .outcome = is_late ? GW_TIMEOUT : GW_CANCELED,
-        .error = is_late ? WIRE_TIMEOUT : WIRE_CANCELED,
-        .message = is_late ? (peg_str)PEG_LIT("the deadline passed before a provider was free; the "
-                                              "call was not started")
-                           : (peg_str)PEG_LIT("the call was canceled before it was started"),
-    };
-
-    gw_settle_with(call, &terminal);
-}
-
-void gw_settle_unknown(struct gw_call *call, const char *why)
-{
-    struct gw_desk *desk = call->desk;
-    const bool has_time = bus_now_ns(desk->bus) < call->deadline_ns;
-    struct gw_terminal terminal = {
-        .outcome = GW_OUTCOME_UNKNOWN,
-        .error = WIRE_OUTCOME_UNKNOWN,
-        .was_started = true,
-    };
-
-    if (!call->ending && call->tool && call->tool->is_idempotent && has_time) {
-        gw_send_elsewhere(call);
-        return;
-    }
-    peg__buf_clear(&desk->text);
-    peg__buf_printf(&desk->text,
-                    "%s; the call was started, and may have had its effect: look before "
-                    "you repeat it",
-                    why);
-    terminal.message = peg__buf_view(&desk->text);
-    gw_settle_with(call, &terminal);
-}
-
-/* ---- taking the right to start back ---------------------------------------------------------- */
-
 static const char *why_unknown(const struct gw_call *call)
 {
     switch (call->ending) {
@@ -125,6 +86,56 @@ static const char *why_unknown(const struct gw_call *call)
         return "the provider was lost while the tool was running";
     }
 }
+
+/* This attempt was not; one before it may have been. */
+void gw_settle_unstarted(struct gw_call *call)
+{
+    const bool is_late = call->ending == BUS_DEADLINE;
+    const struct gw_terminal terminal = {
+        .outcome = is_late ? GW_TIMEOUT : GW_CANCELED,
+        .error = is_late ? WIRE_TIMEOUT : WIRE_CANCELED,
+        .message = is_late ? (peg_str)PEG_LIT("the deadline passed before a provider was free; the "
+                                              "call was not started")
+                           : (peg_str)PEG_LIT("the call was canceled before it was started"),
+    };
+
+    if (call->may_have_run)
+        gw_settle_lost(call, why_unknown(call));
+    else
+        gw_settle_with(call, &terminal);
+}
+
+void gw_settle_lost(struct gw_call *call, const char *why)
+{
+    struct gw_desk *desk = call->desk;
+    struct gw_terminal terminal = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .was_started = true,
+    };
+
+    peg__buf_clear(&desk->text);
+    peg__buf_printf(&desk->text,
+                    "%s; the call was started, and may have had its effect: look before "
+                    "you repeat it",
+                    why);
+    terminal.message = peg__buf_view(&desk->text);
+    gw_settle_with(call, &terminal);
+}
+
+void gw_settle_unknown(struct gw_call *call, const char *why)
+{
+    const bool has_time = bus_now_ns(call->desk->bus) < call->deadline_ns;
+
+    if (!call->ending && call->tool && call->tool->is_idempotent && has_time) {
+        call->may_have_run = true;
+        gw_send_elsewhere(call);
+    } else {
+        gw_settle_lost(call, why);
+    }
+}
+
+/* ---- taking the right to start back ---------------------------------------------------------- */
 
 static void on_grace_over(struct net_timer *timer)
 {
