@@ -70,6 +70,7 @@ struct gw_call {
     uint64_t refused_by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes of who did not take it */
     unsigned n_refused;
     enum bus_reason refusal; /* the last one's */
+    bool was_unknown;        /* another node said that its provider does not have this attempt */
     bool may_have_run;       /* an attempt before this one, of a tool that may be started again */
     unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
 

@@ -228,6 +228,17 @@ static void ask(struct gw_call *call, enum gw_look what)
         bus_read(bus, &key, &call->look);
 }
 
+/* A call of this node whose provider has come back to another one: that node wrote its terminal, if
+ * there is one, where it is not seen from here, and the letter about it may be on its way. It is
+ * waited for until that node is asked once more. */
+static void on_unknown_elsewhere(struct gw_call *call)
+{
+    if (!call->was_unknown)
+        call->was_unknown = true; /* `again` is armed */
+    else
+        gw_settle_unknown(call, "the provider went to another node while the tool was running");
+}
+
 /* The one who has its provider does not have the call. If the terminal is not there either, the
  * provider was never handed it: it would have listed it when it came back. */
 void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter)
@@ -235,6 +246,10 @@ void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter)
     if (call->step != GW_SENT || letter->attempt != call->attempt || call->looking ||
         !bus_address_equal(letter->from, call->holder))
         return;
+    if (gw_id_is_node_local(&call->entry.id) && letter->from.node != call->desk->bus->self.node) {
+        on_unknown_elsewhere(call);
+        return;
+    }
     bus_disarm(call->desk->bus, &call->again);
     ask(call, GW_LOOK_UNLISTED);
 }

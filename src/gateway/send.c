@@ -199,6 +199,7 @@ void gw_send(struct gw_call *call)
     call->has_slot = true;
     call->attempt++;
     call->n_sent = 0;
+    call->was_unknown = false;
     call->n_looks = 0;
     call->holder = entry->address;
     memcpy(call->incarnation, entry->incarnation, sizeof(call->incarnation));
