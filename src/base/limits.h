@@ -436,7 +436,8 @@ enum {
     PEG_LIMIT_GATEWAY_LEASE_MS = 10000,
     /* A canceled call that runs may end by itself for so long. */
     PEG_LIMIT_GATEWAY_GRACE_MS = 5000,
-    /* The terminal of a call with an identity is kept after its deadline, for those who ask again. */
+    /* The terminal of a call with an identity is kept after its deadline, for those who ask again.
+     */
     PEG_LIMIT_GATEWAY_KEEP_MS = 5 * 60 * 1000,
     /* Calls that one loop drives at once: some 1 KiB each, and their payloads. */
     PEG_LIMIT_GATEWAY_CALLS = 100000,
@@ -546,14 +547,16 @@ enum {
      * keeps. */
     PEG_LIMIT_BUS_LETTERS_A_PASS = 1000,
     PEG_LIMIT_BUS_SPARE_LETTERS = 256,
-    /* Words of one error of the gateway: a report of what is wrong with a payload is the longest. */
+    /* Words of one error of the gateway: a report of what is wrong with a payload is the longest.
+     */
     PEG_LIMIT_GATEWAY_WORDS = 8192,
 
     /* Registries of one client: each has a connection. */
     PEG_LIMIT_REMOTE_REGISTRIES = 64,
     /* What a gateway may answer with: a toolset of 10,000 tools, a page of 1,000 toolsets. */
     PEG_LIMIT_REMOTE_MESSAGE_BYTES = 32 << 20,
-    /* A call with its arguments and metadata: one message of gRPC, of which gateways take no more. */
+    /* A call with its arguments and metadata: one message of gRPC, of which gateways take no more.
+     */
     PEG_LIMIT_REMOTE_REQUEST_BYTES = 4 << 20,
     /* Tools of one toolset that is registered: gateways take no more. */
     PEG_LIMIT_REMOTE_TOOLS = 10000,
