@@ -126,7 +126,6 @@ struct stream {
     pthread_cond_t changed;
     char *text; /* "REGISTERED a " ... "end:OK" */
     size_t len;
-    bool is_ended;
     /* What turns a message into text. */
     void (*print)(struct stream *stream, const void *message);
 };
@@ -155,12 +154,8 @@ static inline void stream_on_end(struct grpc_rpc *rpc, const struct grpc_status 
 
     (void)rpc;
     (void)trailers;
-    stream_say(stream, "end", grpc_code_name(status->code));
-    pthread_mutex_lock(&stream->lock);
     stream->rpc = NULL;
-    stream->is_ended = true;
-    pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
+    stream_say(stream, "end", grpc_code_name(status->code));
 }
 
 static const struct grpc_rpc_events stream_events = {.on_message = stream_on_message,
@@ -189,13 +184,6 @@ static inline void stream_init(struct stream *stream,
     *stream = (struct stream){.print = print, .text = calloc(1, STREAM_TEXT)};
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
-}
-
-static inline void stream_free(struct stream *stream)
-{
-    pthread_mutex_destroy(&stream->lock);
-    pthread_cond_destroy(&stream->changed);
-    free(stream->text);
 }
 
 /* ---- something on the client's loop, waited for ---- */
@@ -238,6 +226,19 @@ static inline void stream_cancel(struct stream *stream)
 {
     on_client(cancel_now, stream);
     stream_await(stream, "end ");
+}
+
+static inline void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+static inline void stream_free(struct stream *stream)
+{
+    on_client(do_nothing, NULL); /* behind whatever the stream still says */
+    pthread_mutex_destroy(&stream->lock);
+    pthread_cond_destroy(&stream->changed);
+    free(stream->text);
 }
 
 #endif
