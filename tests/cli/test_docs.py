@@ -5,7 +5,8 @@ CONTRIBUTING.md and docs/ is run, every output shown is compared, and every piec
 reads stands in a file of examples/, all of which are compiled with pkg-config against an installation.
 C in docs/modules/ stands in a file that a test compiles and runs; the limits and the codes of errors that
 docs/modules/net.md and docs/modules/grpc.md list are those of the sources, all of them; so are the limits and the
-names of errors in docs/gateway.md, and the options of `pegboard serve` there.
+names of errors in docs/gateway.md, and the options of `pegboard serve` there. Code in docs/providers.md stands in
+examples/, where tests/gateway/stock/ runs it.
 
     test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
 
@@ -338,6 +339,21 @@ def code_in_the_pages_of_modules_stands_in_the_files_that_they_name(w):
                   place, f"this is not in {source[1]}:\n{block}")
             n += 1
     check(n > 5, "only", n, "blocks of code")
+
+
+@scenario
+def code_in_the_page_of_providers_stands_in_the_examples_that_it_names(w):
+    path = os.path.join(ROOT, "docs", "providers.md")
+    lines = read(path).splitlines()
+    n = 0
+    for line, block in (found for language in ("c", "js", "python", "yaml") for found in blocks(path, language)):
+        place = f"{os.path.relpath(path, ROOT)}:{line}:"
+        above = next((text for text in reversed(lines[:line - 2]) if text.strip()), "")
+        source = re.search(r"`(examples/[\w/]+\.\w+)`:$", above)
+        check(source, place, "the line above should end with `examples/...`: but is", above)
+        check("\n" + block in "\n" + read(os.path.join(ROOT, source[1])), place, f"this is not in {source[1]}:\n{block}")
+        n += 1
+    check(n >= 10, "only", n, "blocks of code")
 
 
 UNITS = {"": 1, " KiB": 1 << 10, " MiB": 1 << 20, " ms": 1}
