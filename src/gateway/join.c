@@ -64,8 +64,9 @@ void gw_join(struct gw_call *call, struct peg__blob *blob)
 static void refuse_unknown(struct gw_call *call)
 {
     gw_call_refuse(call, WIRE_NOT_FOUND,
-                   peg__str("there is no such call, or it ended too long ago: results are kept for "
-                            "RESULT_STREAM_MAPPING_TTL"),
+                   peg__str("there is no such call: it ended too long ago (results are kept for "
+                            "RESULT_STREAM_MAPPING_TTL), or it was not started for want of a "
+                            "provider or of room, and may be asked for again"),
                    0);
 }
 

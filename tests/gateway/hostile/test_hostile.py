@@ -1,0 +1,671 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Callers, providers and watchers of a gateway who mean harm, or do not know what they do.
+
+    test_hostile.py PEGBOARD
+
+Each attack has an error with a name, the gateway's memory stays within what the test says, and
+no call of a neighbour fails meanwhile. How long the neighbour's calls took is told, not asserted:
+attackers share the processors of this machine with it.
+"""
+
+import json
+import os
+import random
+import socket
+import sys
+import threading
+import time
+import uuid
+
+import grpc
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE)),
+                os.path.join(os.path.dirname(HERE), "promises")]
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+from battle import Raw, battle, tell_ratios  # noqa: E402
+from world import (Caller, Failed, Gateway, PEGBOARD, Provider, WAIT_S, await_true,  # noqa: E402
+                   fails_as, outcome, protos, tool, toolset, v1)
+
+GARBAGE = (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05abc", b"\x0b" * 200,
+           b"\x08" + b"\xff" * 11)
+FAST = ("--lease", "2s")
+TEXT = tool(input_schema=b'{"type":"string"}')
+
+
+# ---- what is no message -----------------------------------------------------------------
+
+def test_garbage_on_every_method_is_an_error_and_no_more():
+    names = ("pegboard.v1.Registry", "pegboard.v1.Admin", "registry.Registry",
+             "goa_ai_registry.Registry")
+    with battle("garbage", extra_mb=16) as gateway, Caller(gateway) as caller:
+        for name in names:
+            for method in protos().pool.FindServiceByName(name).methods:
+                for garbage in GARBAGE:
+                    code, words = ask_with_bytes(caller, name, method, garbage)
+                    assert code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT), \
+                        f"{name}.{method.name}: {code} {words}"
+                    assert words, f"{name}.{method.name} says nothing"
+                for _ in range(50):
+                    ask_with_bytes(caller, name, method, random_bytes())
+
+
+def ask_with_bytes(caller, service, method, data):
+    if method.name in ("DrainNode", "Attach", "Watch") and data not in GARBAGE:
+        return None, None  # those would do what they are asked for
+    kind = ("stream" if method.client_streaming else "unary") + "_" + \
+           ("stream" if method.server_streaming else "unary")
+    stub = getattr(caller.channel, kind)(f"/{service}/{method.name}", lambda data: data,
+                                         lambda data: data)
+    try:
+        answer = stub(iter([data]) if method.client_streaming else data, timeout=WAIT_S)
+        if method.server_streaming:
+            list(answer)
+    except grpc.RpcError as error:
+        return error.code(), error.details()
+    return grpc.StatusCode.OK, ""
+
+
+def random_bytes():
+    """Begins as a message does, so that more of it is read."""
+    out = bytearray()
+    for _ in range(random.randrange(1, 8)):
+        part = random.randbytes(random.randrange(0, 40))
+        out += bytes((random.randrange(1, 12) << 3 | 2, len(part))) + part
+    return bytes(out)
+
+
+def test_names_that_are_none_are_named():
+    bad = ["", "*", "a*", "a b", "a\nb", "a\tb", "a\x01b", "a,b", "a;b", "a\\b", "a|b", "ä", "a\x7f",
+           "x" * 257, "{}", "'; drop table toolsets; --", "a\x00b", "?", "[a]", "%s%n", "\u202e"]
+    named = {"validation_error", "missing_field", "invalid_length", "invalid_pattern",
+             "invalid_format", "not_found"}
+    with battle("names", extra_mb=16) as gateway, Caller(gateway) as caller:
+        for name in bad:
+            for verb, request in (
+                    ("Register", toolset(name)), ("Register", toolset("fine", tool(name))),
+                    ("Unregister", v1("UnregisterRequest", name=name)),
+                    ("GetToolset", v1("GetToolsetRequest", name=name)),
+                    ("CallTool", v1("CallToolRequest", toolset=name, tool="x")),
+                    ("CallTool", v1("CallToolRequest", toolset="neighbour", tool=name)),
+                    ("AwaitTool", v1("AwaitToolRequest", call_id=name)),
+                    ("CancelTool", v1("CancelToolRequest", call_id=name)),
+                    ("EmitToolResult", v1("EmitToolResultRequest", call_id=name))):
+                try:
+                    caller.ask(verb, request)
+                    raise AssertionError(f"{verb} took the name {name!r}")
+                except Failed as error:
+                    if "\x00" not in name:  # which ends a string, or is no string: either will do
+                        assert error.name in named, f"{verb} {name!r}: {error.name} {error}"
+                    assert not any(ord(c) < 32 for c in error.message), error.message
+            refuse_hello(gateway, toolset=name, incarnation="test-12345678", credits=1)
+            refuse_hello(gateway, toolset="neighbour", incarnation=name, credits=1)
+        assert [info.name for info in
+                caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets] == \
+            ["honest", "neighbour"]
+    for log_line in ("\x01", "\x7f", "\u202e"):
+        assert log_line not in gateway_log(gateway)
+
+
+def gateway_log(gateway):
+    return gateway.said() if os.path.exists(gateway.log) else ""
+
+
+def refuse_hello(gateway, name=None, **hello):
+    """Says the Hello and returns the error."""
+    with Caller(gateway, gateway.token) as caller:
+        stream = caller.method("Attach")(iter([v1("AttachRequest", hello=v1("Hello", **hello))]),
+                                         timeout=WAIT_S, metadata=caller.metadata)
+        try:
+            frames = list(stream)
+        except grpc.RpcError as error:
+            failed = Failed(error)
+            assert name is None or failed.name == name, f"{failed.name} {failed}"
+            assert failed.name or "NUL" in failed.message, failed
+            return failed
+        raise AssertionError(f"Hello {str(hello)[:200]} was welcome: {frames}")
+
+
+# ---- registrations ----------------------------------------------------------------------
+
+def test_ten_thousand_tools_are_taken_and_one_more_is_not():
+    schema = b'{"type":"object","properties":{"n":{"type":"integer"}}}'
+    tools = [v1("Tool", name=f"tool-{i}", description="one of many", input_schema=schema)
+             for i in range(10001)]
+    with battle("10,000 tools", extra_mb=160) as gateway, Caller(gateway) as caller:
+        for _ in range(3):
+            caller.ask("Register", toolset("many", *tools[:10000]))
+        with fails_as("limit_exceeded", grpc.StatusCode.RESOURCE_EXHAUSTED) as told:
+            caller.ask("Register", toolset("more", *tools))
+        assert "PEG_LIMIT_GATEWAY_TOOLS" in told["error"].message
+        info = caller.ask("GetToolset", v1("GetToolsetRequest", name="many"))
+        assert len(info.tools) == 10000
+        with Provider(gateway, "many", registers=False) as provider:
+            future = caller.start_call("many", "tool-9999")
+            provider.answer(provider.next_call(), b"7")
+            assert outcome(future).result == b"7"
+
+
+def nested(n):
+    return b'{"items":' * n + b"{}" + b"}" * n
+
+
+def test_schemas_past_their_limits_are_named():
+    wide = json.dumps({"anyOf": [{"const": i} for i in range(20001)]}).encode()
+    large = b'{"description":"' + b"x" * (1 << 20) + b'"}'
+    bad = {"deep": nested(129), "deeper than JSON": nested(5000), "wide": wide, "large": large,
+           "none": b"{", "wrong": b'{"type":7}', "number": b"7", "loop": b'{"$ref":"#/nothing"}',
+           "pattern": b'{"pattern":"("}', "abroad": b'{"$ref":"http://127.0.0.1:1/x"}',
+           "not text": b'"\xff"'}
+    with battle("schemas", extra_mb=128) as gateway, Caller(gateway) as caller:
+        for what, schema in bad.items():
+            for field in ("input_schema", "output_schema"):
+                try:
+                    caller.ask("Register", toolset("schemas", tool(**{field: schema})))
+                    raise AssertionError(f"{what} as {field} was taken")
+                except Failed as error:
+                    assert error.name in ("validation_error", "limit_exceeded"), \
+                        f"{what}: {error.name} {error}"
+                    assert "schema" in error.message or "LIMIT" in error.message, error.message
+        for fine in (nested(60), b'{"$ref":"#"}', b"true"):
+            caller.ask("Register", toolset("schemas", tool(input_schema=fine)))
+        huge = [tool(f"t{i}", input_schema=large[:950000] + b'"}') for i in range(4)]
+        with fails_as("limit_exceeded") as told:
+            caller.ask("Register", toolset("huge", *huge))
+        assert "PEG_LIMIT_GATEWAY_TOOLSET_BYTES" in told["error"].message
+        with fails_as("invalid_length"):
+            caller.ask("Register", toolset("wordy", description="x" * 4097))
+
+
+def test_schemas_that_cost_much_cost_their_own_caller():
+    slow = b'{"type":"string","pattern":"^(a+)+$"}'
+    unique = b'{"type":"array","uniqueItems":true}'
+    with battle("costly schemas", extra_mb=96) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "costly", tool("regex", input_schema=slow),
+                     tool("unique", input_schema=unique)) as provider:
+        with fails_as("validation_error"):
+            caller.call("costly", "regex", json.dumps("a" * 50000 + "b").encode())
+        items = json.dumps([{"n": i} for i in range(5000)]).encode()
+        future = caller.start_call("costly", "unique", items)
+        provider.answer(provider.next_call())
+        assert outcome(future).result == b"1"
+
+
+def test_an_unregister_and_register_storm_leaves_nothing_behind():
+    with battle("registration storm", "--store", "memory", extra_mb=64) as gateway, \
+            Caller(gateway) as caller:
+        until = time.monotonic() + 3
+        n = 0
+        while time.monotonic() < until:
+            futures = []
+            for i in range(50):
+                futures.append(caller.begin("Register", toolset(f"storm-{i}", version=f"1.0.{n}")))
+                futures.append(caller.begin("Unregister",
+                                            v1("UnregisterRequest", name=f"storm-{i}")))
+            for future in futures:
+                swallow(future)
+            n += 1
+        for i in range(50):
+            swallow(caller.begin("Unregister", v1("UnregisterRequest", name=f"storm-{i}")))
+        assert caller.ask("ListToolsets", v1("ListToolsetsRequest")).total == 2
+
+
+def swallow(future, allowed=("not_found",)):
+    try:
+        return outcome(future)
+    except Failed as error:
+        assert error.name in allowed, f"{error.name} {error}"
+        return None
+
+
+def test_the_catalog_takes_as_many_toolsets_as_it_says():
+    """All 100,000 with HOSTILE_LONG=1, which takes minutes: each change costs more, the more there
+    are."""
+    is_long = os.environ.get("HOSTILE_LONG") == "1"
+    n_toolsets = 100000 if is_long else 5000
+    with battle(f"{n_toolsets} toolsets", "--store", "memory",
+                extra_mb=600 if is_long else 64) as gateway, Caller(gateway) as caller:
+        register_many(caller, n_toolsets - 2)
+        assert caller.ask("ListToolsets", v1("ListToolsetsRequest")).total == n_toolsets
+        if is_long:
+            with fails_as("limit_exceeded") as told:
+                caller.ask("Register", toolset("one-more"))
+            assert "PEG_LIMIT_GATEWAY_TOOLSETS" in told["error"].message
+
+
+def register_many(caller, n):
+    for first in range(0, n, 500):
+        for future in [caller.begin("Register", toolset(f"t/{i}"), timeout=120)
+                       for i in range(first, min(first + 500, n))]:
+            outcome(future)
+
+
+# ---- callers ----------------------------------------------------------------------------
+
+def test_payloads_that_are_deep_long_or_none_are_named():
+    anything = tool(input_schema=b"{}")
+    with battle("payloads", extra_mb=160) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "any", anything) as provider:
+        for payload in (b"[" * 257 + b"]" * 257, b"[" * 1000000, b'{"a":' * 100000, b"\xff",
+                        b"1 2", b'"\\ud800"x', b"nul", b"{" * 65537):
+            with fails_as("validation_error", grpc.StatusCode.INVALID_ARGUMENT):
+                caller.call("any", payload=payload)
+        with fails_as("limit_exceeded") as told:
+            caller.call("any", payload=b'"' + b"x" * (2 << 20) + b'"')
+        assert "PEG_LIMIT_GATEWAY_PAYLOAD_BYTES" in told["error"].message
+        try:
+            caller.call("any", payload=b'"' + b"x" * (5 << 20) + b'"')
+            raise AssertionError("a message of 5 MiB was taken")
+        except Failed as error:
+            assert error.code == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+        for more in ({"metadata": [v1("MetadataEntry", key="k", value="v")] * 65},
+                     {"metadata": [v1("MetadataEntry", key="k", value="v" * 17000)]},
+                     {"idempotency_key": "k" * 257}, {"timeout_ms": -1},
+                     {"timeout_ms": 1 << 62}, {"traceparent": "x" * 20000},
+                     {"meta": v1("CallMeta", run_id="r" * 257, tool_call_id="c")}):
+            try:
+                caller.ask("CallTool", v1("CallToolRequest", toolset="any", tool="add",
+                                          payload=b"1", **more), timeout=1)
+                raise AssertionError(f"{str(more)[:80]} was taken")
+            except Failed as error:
+                if "timeout_ms" not in more:
+                    assert error.name in ("limit_exceeded", "invalid_length", "validation_error"), \
+                        f"{str(more)[:80]}: {error.name} {error}"
+        while not provider.has_no_call(0.05):
+            pass
+        future = caller.start_call("any", payload=b"[" * 200 + b"]" * 200)
+        provider.answer(provider.next_call(), b"[" * 200 + b"]" * 200)
+        assert outcome(future).result == b"[" * 200 + b"]" * 200
+
+
+def test_a_thousand_calls_whose_answers_nobody_reads():
+    with battle("1,000 calls unread", extra_mb=192) as gateway, \
+            Provider(gateway, "echo", TEXT, credits=1000) as provider:
+        request = v1("CallToolRequest", toolset="echo", tool="add", payload=b'"x"')
+        with Raw(gateway) as raw:
+            for _ in range(1000):
+                raw.open("CallTool", request.SerializeToString())
+            text = b'"' + b"y" * 60000 + b'"'
+            for _ in range(1000):
+                provider.answer(provider.next_call(), text)
+            for _ in range(1000):
+                provider.acks.get(timeout=WAIT_S)
+        time.sleep(0.3)
+
+
+def test_calls_opened_and_reset_at_once():
+    with battle("calls opened and left", extra_mb=64) as gateway, \
+            Provider(gateway, "echo", TEXT, credits=100) as provider:
+        request = v1("CallToolRequest", toolset="echo", tool="add", payload=b'"x"')
+        for _ in range(20):
+            with Raw(gateway) as raw:
+                for _ in range(500):
+                    raw.open("CallTool", request.SerializeToString())
+        with Caller(gateway) as caller:
+            await_true(lambda: in_flight(caller) <= 100, "they are gone, but for what runs")
+        assert provider.calls.qsize() <= 10000
+
+
+def in_flight(caller):
+    status = caller.ask("Status", v1("StatusRequest"), service="pegboard.v1.Admin")
+    return status.in_flight + status.queued
+
+
+def test_long_calls_that_nobody_awaits_stay_within_the_bounds():
+    with battle("StartTool for nobody", "--max-queue", "100", extra_mb=256) as gateway, \
+            Caller(gateway) as caller, Provider(gateway, "slow", TEXT, credits=1):
+        payload = b'"' + b"x" * 100000 + b'"'
+        started = []
+        for _ in range(10):
+            started += [outcome(future) for future in
+                        [caller.begin("StartTool", v1("CallToolRequest", toolset="slow",
+                                                      tool="add", payload=payload,
+                                                      timeout_ms=86400000))
+                         for _ in range(100)]]
+        with fails_as("not_found") as told:
+            caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=started[-1].call_id))
+        assert "for want of a provider or of room" in told["error"].message
+        assert in_flight(caller) <= 2 * 101 + 2
+
+
+def test_a_stream_reader_that_stops_is_told_what_it_missed():
+    with battle("deltas unread", extra_mb=64) as gateway, \
+            Provider(gateway, "chatty", TEXT) as provider:
+        request = v1("CallToolRequest", toolset="chatty", tool="add", payload=b'"x"',
+                     timeout_ms=60000)
+        with Raw(gateway, window=1000) as raw:
+            raw.open("CallToolStream", request.SerializeToString())
+            call = provider.next_call()
+            for _ in range(3000):
+                provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt,
+                                      stream="stdout", delta="d" * 50000))
+            provider.answer(call, b"1")
+            provider.acks.get(timeout=2 * WAIT_S)
+
+
+def test_watchers_that_do_not_read_cost_little():
+    with battle("watchers unread", "--store", "memory", extra_mb=160) as gateway, \
+            Caller(gateway) as caller:
+        raws = [Raw(gateway, window=0) for _ in range(2)]
+        for raw in raws:
+            for _ in range(400):
+                raw.open("Watch", v1("WatchRequest").SerializeToString())
+        for n in range(60):
+            for future in [caller.begin("Register", toolset(f"w{i}", version=f"1.0.{n}",
+                                                            description="x" * 1000))
+                           for i in range(50)]:
+                outcome(future)
+        refused = [caller.method("Watch")(v1("WatchRequest"), timeout=WAIT_S) for _ in range(300)]
+        names = set()
+        for stream in refused:
+            try:
+                next(stream)
+                stream.cancel()
+            except grpc.RpcError as error:
+                names.add(Failed(error).name)
+        assert names == {"limit_exceeded"}, names
+        for raw in raws:
+            raw.close()
+
+
+# ---- providers --------------------------------------------------------------------------
+
+def test_hellos_that_ask_for_too_much_are_named():
+    with battle("hellos", extra_mb=64) as gateway:
+        base = {"toolset": "neighbour", "incarnation": "test-12345678"}
+        for credits in (0, 10001, 0xffffffff):
+            error = refuse_hello(gateway, "limit_exceeded", credits=credits, **base)
+            assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
+        running = v1("RunningCall", call_id="0" * 32, attempt=1, route=b"1-1", tool="add")
+        error = refuse_hello(gateway, "limit_exceeded", credits=1, running=[running] * 10001,
+                             **base)
+        assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
+        for bad in (v1("RunningCall"), v1("RunningCall", call_id="x", attempt=1, route=b"1"),
+                    v1("RunningCall", call_id="0" * 32, attempt=1, route=b"\xff\x00")):
+            refuse_hello(gateway, "validation_error", credits=1, running=[bad], **base)
+        refuse_hello(gateway, "not_found", toolset="nobody", incarnation="test-12345678",
+                     credits=1)
+        with Provider(gateway, "twice") as provider:
+            provider.say(hello=v1("Hello", toolset="twice", incarnation="test-12345678",
+                                  credits=1))
+            assert provider.ended.wait(WAIT_S) and provider.error.name == "validation_error"
+
+
+def some_running(gateway, n):
+    """Calls that never were, with the route of one that was."""
+    with Caller(gateway) as caller, Provider(gateway, "route", TEXT) as provider:
+        future = caller.start_call("route", payload=b'"x"')
+        call = provider.next_call()
+        provider.answer(call)
+        outcome(future)
+    return [v1("RunningCall", call_id=uuid.uuid4().hex, attempt=1, route=call.route, tool="add")
+            for _ in range(n)]
+
+
+def test_hellos_with_ten_thousand_calls_of_nobody_are_bounded():
+    with battle("hellos with 10,000 calls", *FAST, extra_mb=256) as gateway:
+        names = set()
+        for i in range(60):
+            provider = Provider(gateway, "liar", TEXT, credits=10000, incarnation=f"liar-{i:08}",
+                                running=some_running(gateway, 10000))
+            try:
+                provider.ready()
+            except Failed as error:
+                names.add(error.name)
+            if i % 2:
+                provider.caller.close()
+            else:
+                provider.cut()
+        assert names <= {"limit_exceeded"}, names
+        with Provider(gateway, "liar", TEXT, incarnation="liar-again", credits=10000,
+                      running=some_running(gateway, 9000)) as again:
+            again.cut()
+
+
+def test_a_provider_that_comes_back_with_thousands_of_calls_is_taken_each_time():
+    with battle("2,000 calls come back", extra_mb=256) as gateway:
+        provider = Provider(gateway, "much", TEXT, credits=10000).ready()
+        with Raw(gateway, window=1 << 20) as one, Raw(gateway, window=1 << 20) as two:
+            request = v1("CallToolRequest", toolset="much", tool="add", payload=b'"x"',
+                         timeout_ms=60000).SerializeToString()
+            for raw in (one, two):
+                for _ in range(1000):
+                    raw.open("CallTool", request)
+            calls = [provider.next_call() for _ in range(2000)]
+            listed = [provider.listed(call) for call in calls]
+            for _ in range(20):
+                incarnation = provider.incarnation
+                provider.cut()
+                provider = Provider(gateway, "much", TEXT, credits=10000, running=listed,
+                                    incarnation=incarnation).ready()
+            for call in calls:
+                provider.answer(call)
+            for _ in calls:
+                provider.acks.get(timeout=WAIT_S)
+        provider.cut()
+
+
+def test_a_call_that_is_listed_by_a_thief_is_not_his_to_answer():
+    with Gateway() as gateway:
+        with Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+            for attempt in (1, 2, 7):
+                future = caller.start_call("sums")
+                call = provider.next_call()
+                stolen = provider.listed(call)
+                stolen.attempt = attempt
+                thief = Provider(gateway, "thief", running=[stolen])
+                thief.welcomed.wait(WAIT_S)
+                if attempt == 1:
+                    assert thief.error and thief.error.name == "validation_error", thief.error
+                else:
+                    thief.say(delta=v1("Delta", call_id=call.call_id, attempt=attempt,
+                                       stream="stdout", delta="666"))
+                    thief.say(result=v1("Result", call_id=call.call_id, attempt=attempt,
+                                        chunk=b"666"))
+                    thief.acks.get(timeout=WAIT_S)
+                assert not future.done()
+                provider.answer(call, b"1")
+                assert outcome(future).result == b"1"
+                thief.cut()
+
+
+def test_a_call_that_a_thief_listed_before_its_turn_still_runs():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums") as first, Provider(gateway, "sums") as second:
+        future = caller.start_call("sums")
+        await_true(lambda: first.calls.qsize() + second.calls.qsize(), "one has it")
+        has, other = (first, second) if first.calls.qsize() else (second, first)
+        call = has.next_call()
+        stolen = has.listed(call)
+        stolen.attempt = 2
+        with Provider(gateway, "thief", running=[stolen]):
+            has.say(nak=v1("Nak", call_id=call.call_id, attempt=1))
+            again = other.next_call()
+            assert again.attempt == 2
+            other.answer(again, b"5")
+            assert outcome(future).result == b"5"
+
+
+def test_floods_for_calls_of_others_change_nothing():
+    with battle("floods of foreign frames", extra_mb=64) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums") as provider, Provider(gateway, "flood") as flood:
+        future = caller.start_call("sums", timeout=4 * WAIT_S)
+        call = provider.next_call()
+        for i in range(8000):
+            for call_id in (call.call_id, uuid.uuid4().hex, "nonsense"):
+                flood.say(result=v1("Result", call_id=call_id, attempt=1, chunk=b"666",
+                                    more=bool(i & 1)))
+            flood.say(delta=v1("Delta", call_id=call.call_id, attempt=1, stream="s", delta="x"))
+            flood.say(nak=v1("Nak", call_id=call.call_id, attempt=1))
+            flood.say(pong=v1("ProviderPong", ping_id=f"nobody/{i}"))
+        await_true(flood.out.empty, "all of it is sent", 2 * WAIT_S)
+        assert not future.done()
+        provider.answer(call, b"1")
+        assert outcome(future).result == b"1"
+
+
+def test_a_flood_of_results_whose_acks_nobody_reads_is_bounded():
+    hello = v1("AttachRequest", hello=v1("Hello", toolset="deaf", incarnation="deaf-00000000",
+                                         credits=1, registration=toolset("deaf")))
+    with battle("acks unread", extra_mb=64) as gateway, Raw(gateway, window=0) as raw:
+        stream = raw.open("Attach", hello.SerializeToString(), is_last=False)
+        raw.socket.settimeout(2)
+        try:
+            for _ in range(100000):
+                frame = v1("AttachRequest", result=v1("Result", call_id=uuid.uuid4().hex,
+                                                      attempt=1, chunk=b"1"))
+                raw.send(stream, frame.SerializeToString())
+        except (socket.timeout, ConnectionError):
+            pass  # it is not read, or told to go: both are bounds
+
+
+def test_halves_of_results_for_ever_are_bounded():
+    with battle("halves of results", *FAST, extra_mb=400) as gateway:
+        lists = [some_running(gateway, 200) for _ in range(8)]
+        providers = [Provider(gateway, "half", TEXT, credits=1000, running=running).ready()
+                     for running in lists]
+        chunk = b"x" * 65536
+        for provider, running in zip(providers, lists):
+            for call in running:
+                for _ in range(10):
+                    provider.say(result=v1("Result", call_id=call.call_id, attempt=1, chunk=chunk,
+                                           more=True))
+        for provider in providers:
+            await_true(provider.out.empty, "all of it is sent", 2 * WAIT_S)
+        for provider in providers:
+            provider.cut()
+
+
+def test_small_chunks_of_many_results_cost_their_provider_alone():
+    with battle("small chunks", extra_mb=64) as gateway:
+        running = some_running(gateway, 10000)
+        with Provider(gateway, "crumbs", TEXT, credits=10000, running=running) as provider:
+            for _ in range(3):
+                for call in running:
+                    provider.say(result=v1("Result", call_id=call.call_id, attempt=1, chunk=b"x",
+                                           more=True))
+            await_true(provider.out.empty, "all of it is sent", 4 * WAIT_S)
+
+
+def test_a_result_without_end_is_refused():
+    with battle("a result without end", extra_mb=64) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "endless") as provider:
+        future = caller.start_call("endless", timeout=2 * WAIT_S)
+        call = provider.next_call()
+        for _ in range(1000):
+            provider.answer(call, b"x" * 65536, more=True)
+        answer = outcome(future)
+        assert answer.error.code == "malformed_result", answer
+        assert "PEG_LIMIT_GATEWAY_RESULT_BYTES" in answer.error.message, answer.error.message
+        future = caller.start_call("endless")
+        provider.answer(provider.next_call(), b"x" * 65537)
+        assert "PEG_LIMIT_GATEWAY_CHUNK_BYTES" in outcome(future).error.message
+
+
+def test_providers_that_attach_and_leave_in_a_loop_take_no_place():
+    with battle("attach and leave", extra_mb=96) as gateway:
+        with Caller(gateway) as caller:
+            caller.ask("Register", toolset("loop"))
+
+        def loop(number):
+            for i in range(40):
+                with Raw(gateway, window=1 << 20) as raw:
+                    for j in range(100):
+                        hello = v1("Hello", toolset="loop", credits=1,
+                                   incarnation=f"loop-{number}-{i:04}-{j:04}")
+                        raw.open("Attach", v1("AttachRequest", hello=hello).SerializeToString(),
+                                 is_last=False)
+                    raw.socket.recv(100)
+
+        threads = [threading.Thread(target=loop, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with Provider(gateway, "loop", registers=False), Caller(gateway) as caller:
+            await_true(lambda: caller.health("loop").providers == 1, "only one is left")
+
+
+# ---- who they are -----------------------------------------------------------------------
+
+def make_token(gateway, name):
+    import subprocess  # pylint: disable=import-outside-toplevel
+
+    path = os.path.join(gateway.folder, "tokens")
+    made = subprocess.run([PEGBOARD, "token", "new", "--token-file", path, name], check=True,
+                          capture_output=True, text=True)
+    gateway.arguments = ("--token-file", path)
+    return made.stdout.split()[-1]
+
+
+def test_tokens_guessed_in_a_loop_and_incarnations_that_are_stolen():
+    gateway = Gateway()
+    anna, ben = make_token(gateway, "anna"), make_token(gateway, "ben")
+    with gateway, battle("tokens guessed", extra_mb=32, gateway=gateway, token=anna):
+        with Provider(gateway, "sums", token=anna) as provider, Caller(gateway, anna) as caller:
+            for i in range(1500):
+                guess_once(caller, ("peg_" + uuid.uuid4().hex * 2)[:47] if i % 3 else "x" * (i + 1))
+            thief = Provider(gateway, "mine", token=ben, incarnation=provider.incarnation)
+            with fails_as("permission_denied"):
+                thief.ready()
+            thief.cut()
+            future = caller.start_call("sums")
+            provider.answer(provider.next_call(), b"1")
+            assert outcome(future).result == b"1"
+    assert "peg_" not in gateway_log(gateway)
+
+
+def guess_once(caller, guess):
+    try:
+        caller.method("ListToolsets")(v1("ListToolsetsRequest"), timeout=WAIT_S,
+                                      metadata=(("authorization", "Bearer " + guess),))
+        raise AssertionError("a guess was right")
+    except grpc.RpcError as error:
+        failed = Failed(error)
+        assert failed.name == "unauthenticated", f"{failed.name} {failed}"
+
+
+# ---- HTTP/1 -----------------------------------------------------------------------------
+
+def test_http1_garbage_is_answered_or_closed():
+    lines = [b"GET /metrics HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/9.9\r\nHost: a\r\n\r\n",
+             b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+             b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n",
+             b"GET /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+             b"Content-Length: 3\r\n\r\nzzz\r\n",
+             b"GET /metrics HTTP/1.1\r\n" + b"a: b\r\n" * 50000 + b"\r\n",
+             b"\x00" * 1000, b"\r\n" * 1000, b"GET", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
+             b"GET /../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", b"DELETE / HTTP/1.1\r\n\r\n"]
+    with battle("HTTP/1 garbage", extra_mb=32) as gateway:
+        for _ in range(10):
+            for line in lines:
+                said = http1(gateway, line)
+                assert not said or said.startswith(b"HTTP/1.") or said[3:4] in b"\x04\x07", said
+                assert b"root:" not in said
+        said = http1(gateway, b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert said.startswith(b"HTTP/1.1 200"), said[:100]
+
+
+def http1(gateway, request):
+    said = b""
+    with socket.create_connection(("127.0.0.1", gateway.port), WAIT_S) as peer:
+        peer.settimeout(0.2)
+        try:
+            peer.sendall(request)
+            while len(said) < 1 << 20:
+                part = peer.recv(65536)
+                if not part:
+                    break
+                said += part
+        except (socket.timeout, ConnectionError):
+            pass
+    return said
+
+
+if __name__ == "__main__":
+    code = tap.run(globals())
+    tell_ratios()
+    sys.exit(code)
