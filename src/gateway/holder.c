@@ -531,10 +531,12 @@ bool gw_provider_has(const struct gw_provider *provider, const struct bus_id *id
 static void on_ask(struct gw_desk *desk, const struct bus_letter *letter)
 {
     struct gw_held *held = gw_holder_held(desk, &letter->id, letter->attempt);
+    const struct gw_provider *provider = gw_holder_find(desk, letter->incarnation);
 
+    /* Only the desk that the provider is at can tell that it does not have the call. */
     if (held)
         gw_held_say(held, BUS_HAVE, NULL);
-    else
+    else if (provider && !provider->is_away)
         say_nak(desk, letter, BUS_UNKNOWN);
 }
 

@@ -87,14 +87,26 @@ static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
 
 static void ask_holder(struct gw_call *call)
 {
-    const struct bus_letter letter = {
+    struct bus_letter letter = {
         .kind = BUS_ASK,
         .id = call->entry.id,
         .attempt = call->attempt,
         .from = call->desk->bus->self,
     };
 
+    memcpy(letter.incarnation, call->incarnation, sizeof(letter.incarnation));
     bus_send(call->desk->bus, call->holder, &letter, NULL);
+}
+
+/* The attempt is not his whom it was sent to, but his who was asked by a driver before: of a call
+ * that was taken over. */
+static void follow(struct gw_call *call, peg_str who)
+{
+    if (peg__str_eq(who, peg__str(call->incarnation)) || who.len >= sizeof(call->incarnation))
+        return;
+    gw_send_release(call);
+    memcpy(call->incarnation, who.ptr, who.len);
+    call->incarnation[who.len] = '\0';
 }
 
 static void on_unclaimed(struct gw_call *call, uint64_t epoch)
@@ -124,6 +136,7 @@ static void on_owner(struct gw_call *call, const struct bus_answer *answer)
         look_later(call);
         return;
     }
+    follow(call, who);
     ask(call, GW_LOOK_LEASE);
 }
 
