@@ -214,6 +214,17 @@ static peg_status open_catalog(peg_gateway *gateway, peg_error *reterr)
     return status;
 }
 
+/* Probes may name the service that they need. */
+static peg_status tell_services(peg_gateway *gateway, peg_error *reterr)
+{
+    const struct grpc_service *service;
+    peg_status status = PEG_OK;
+
+    for (size_t i = 0; !status && (service = grpc_server_service_at(gateway->node.server, i)); i++)
+        status = grpc_health_set(gateway->health, peg__str(service->name), GRPC_SERVING, reterr);
+    return status;
+}
+
 static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
@@ -229,6 +240,8 @@ static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
         status = grpc_health_new(node->server, &gateway->health, reterr);
     if (!status)
         status = grpc_reflection_new(node->server, &gateway->reflection, reterr);
+    if (!status)
+        status = tell_services(gateway, reterr);
     return status;
 }
 

@@ -190,6 +190,12 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
 {
     peg_error error;
 
+    if (attached->desk->is_draining) {
+        gw_attached_fail(attached, WIRE_SERVICE_UNAVAILABLE,
+                         peg__str("this node is shutting down: attach to another one, or try "
+                                  "again"));
+        return;
+    }
     attached->hello.toolset = toolset;
     say_welcome(attached, toolset);
     attached->step = GW_ATTACHED_NOW;
