@@ -109,12 +109,28 @@ static bool is_proof(const struct gw_held *held, const struct bus_answer *answer
                        peg__str(held->provider->incarnation));
 }
 
+/* Not its to answer, or the registers were lost and nobody can tell. In that case it is not
+ * acknowledged: what a provider has forgotten it does not list, and what is not listed never ran.
+ */
+static void disbelieve(struct gw_held *held, bool is_anothers)
+{
+    struct gw_provider *provider = held->provider;
+
+    provider->desk->n_late++;
+    gw_meter_late_result(provider->meter);
+    if (is_anothers) {
+        be_done(held);
+    } else {
+        gw_held_drop(held);
+        gw_claim_pump(provider);
+    }
+}
+
 /* The register of the attempt tells whose it is. */
 static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
-    struct gw_provider *provider = held->provider;
-    struct gw_desk *desk = provider->desk;
+    struct gw_desk *desk = held->provider->desk;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
         bus_arm(desk->bus, &held->again, bus_now_ns(desk->bus) + PAUSE_NS);
@@ -125,9 +141,7 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
         gw_complete_retry(held);
         return;
     }
-    desk->n_late++;
-    gw_meter_late_result(provider->meter);
-    be_done(held);
+    disbelieve(held, answer->standing != NULL);
 }
 
 static void prove(struct gw_held *held)

@@ -171,7 +171,8 @@ static bool is_long_over(const struct gw_call *call)
 static void drive(struct gw_call *call, uint64_t epoch)
 {
     call->attempt = call->walk;
-    call->n_astray++; /* nobody knows what the other one sent */
+    call->n_astray++;          /* nobody knows what the other one sent */
+    call->may_have_run = true; /* nor, in which attempts after this one */
     if (epoch != call->named_epoch) {
         gw_settle_unknown(call, "the registry lost its state while the call was under way");
         return;
