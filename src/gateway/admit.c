@@ -234,6 +234,27 @@ static peg_status prepare_name(struct gw_call *call, const struct gw_ask *ask)
     return PEG_OK;
 }
 
+/* The same with the time of now. */
+static peg_status prepare_name_again(struct gw_call *call)
+{
+    struct bus *bus = call->desk->bus;
+    struct peg__blob *named = peg__blob_copy(peg__blob_str(call->named));
+    struct named_head head;
+
+    if (!named)
+        return PEG_ENOMEM;
+    call->deadline_ms = bus_now_ms(bus) + (call->deadline_ns - bus_now_ns(bus)) / 1000000;
+    call->named_epoch = bus_epoch(bus);
+    memcpy(&head, named->bytes, sizeof(head));
+    head.mark = ++call->desk->n_marks;
+    head.epoch = call->named_epoch;
+    head.deadline_ms = call->deadline_ms;
+    memcpy(named->bytes, &head, sizeof(head));
+    peg__blob_unref(call->named);
+    call->named = named;
+    return PEG_OK;
+}
+
 static void refuse_unhealthy(struct gw_call *call)
 {
     struct gw_desk *desk = call->desk;
@@ -335,6 +356,14 @@ void gw_admit_checked(struct gw_call *call)
         call->wait.fn = on_old_name;
         bus_read(desk->bus, &key, &call->wait);
     }
+}
+
+void gw_admit_again(struct gw_call *call)
+{
+    if (prepare_name_again(call))
+        gw_call_refuse(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory"), 1000);
+    else
+        gw_admit_checked(call);
 }
 
 /* ---- the payload ------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__H
                     copy_text(attached, hello->incarnation, &attached->hello.incarnation)))
         status = peg__fail_nomem(reterr);
     attached->hello.credits = hello->credits;
+    attached->hello.number = hello->number;
     return status ? status : copy_running(attached, hello, reterr);
 }
 

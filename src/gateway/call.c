@@ -137,6 +137,9 @@ void gw_call_tell_admitted(struct gw_call *call, bool is_joined)
     if (!caller)
         return;
     caller->is_joined = is_joined;
+    if (call->has_told_admitted)
+        return;
+    call->has_told_admitted = true;
     if (caller->events->on_admitted)
         caller->events->on_admitted(caller, &call->entry.id, call->deadline_ms, is_joined);
 }
@@ -158,7 +161,8 @@ static bool may_forget_registers(const struct gw_call *call, const struct gw_ter
     const bool is_final =
         terminal->error != WIRE_OVERLOADED && terminal->error != WIRE_SERVICE_UNAVAILABLE;
 
-    return call->step != GW_JOINED && call->n_astray == 0 && (!gw_call_is_keyed(call) || !is_final);
+    return call->step != GW_JOINED && call->n_astray == 0 &&
+           (!gw_call_is_keyed(call) || (!is_final && call->is_alone));
 }
 
 void gw_call_end(struct gw_call *call, struct peg__blob *blob)
@@ -166,7 +170,7 @@ void gw_call_end(struct gw_call *call, struct peg__blob *blob)
     struct gw_desk *desk = call->desk;
     struct bus *bus = desk->bus;
     const struct bus_key key = gw_call_key(call, 't', 0);
-    const uint32_t n_attempts = call->attempt;
+    const uint32_t n_attempts = call->attempt + 1; /* with the one that closes it */
     struct peg__blob *kept = peg__blob_ref(blob);
     struct gw_terminal terminal = {
         .outcome = GW_OUTCOME_UNKNOWN,
@@ -216,6 +220,11 @@ struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who)
     bus_address_print(desk->bus->self, address);
     snprintf(text, sizeof(text), "%s %s %llu", who, address, (unsigned long long)++desk->n_marks);
     return peg__blob_copy(peg__str(text));
+}
+
+bool gw_mark_is_driver(peg_str who)
+{
+    return peg__str_is(who, GW_REVOKED) || peg__str_is(who, GW_ENDED);
 }
 
 peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_address)

@@ -31,6 +31,7 @@ enum gw_step {
 enum gw_look {
     GW_LOOK_NOT,
     GW_LOOK_TERMINAL, /* has it ended? */
+    GW_LOOK_NAME,     /* joined: is it still the same call? */
     GW_LOOK_OWNER,    /* has anybody claimed the attempt? */
     GW_LOOK_LEASE,    /* is that one alive? */
     GW_LOOK_LOST,     /* he is not: has it ended after all? */
@@ -47,6 +48,7 @@ struct gw_call {
     struct gw_caller *callers;
     bool is_detached; /* goes on without callers */
     bool is_admitted; /* counted as such */
+    bool has_told_admitted;
 
     /* what is asked for; no tool: whoever only awaits it does not know */
     struct gw_toolset *toolset;
@@ -73,11 +75,15 @@ struct gw_call {
     bool was_unknown;        /* another node said that its provider does not have this attempt */
     bool may_have_run;       /* an attempt before this one, of a tool that may be started again */
     unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
+    bool is_closed;          /* nobody can make another attempt */
+    bool is_alone;           /* nobody else waits for it, or ever has */
 
     /* joined */
     struct bus_address driver;
+    struct bus_address named_driver; /* the one that 'c' tells, whoever took its place */
     uint64_t named_epoch;
-    uint32_t walk; /* attempt that is looked at, to take it over */
+    uint32_t walk;  /* attempt that is looked at, to take it over */
+    bool is_listed; /* among those who wait for it */
 
     /* what may be pending */
     enum bus_reason ending;     /* why it is being ended; BUS_NO_REASON: it is not */
@@ -125,10 +131,16 @@ struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who);
 /* Whose mark it is: its first word, or "" for one that is none; and the address in it. */
 peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_address);
 #define GW_REVOKED "revoked"
+/* In place of the attempt that would be next: there is none, the call was never started. */
+#define GW_ENDED "ended"
+/* Is it a driver's, not a provider's? */
+bool gw_mark_is_driver(peg_str who);
 
 /* ---- admit.c: known, valid, healthy, named ---- */
 
 void gw_admit_checked(struct gw_call *call);
+/* The call that it had joined is forgotten, as one that nobody could run is: it asks for itself. */
+void gw_admit_again(struct gw_call *call);
 /* A little before a caller's own deadline. */
 int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 
@@ -164,7 +176,6 @@ void gw_settle(struct gw_call *call, enum bus_reason reason);
 void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal);
 /* The attempt is proven not to have started, while the call is being ended. */
 void gw_settle_unstarted(struct gw_call *call);
-/* It may have run, and nobody will say how it ended. */
 /* It was started, and nobody knows how it ended: sent elsewhere if it may be, else told. */
 void gw_settle_unknown(struct gw_call *call, const char *why);
 /* The same, told in any case. */
@@ -183,8 +194,13 @@ void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
 
 /* Another call has this identity: 'c' tells whose. */
 void gw_join(struct gw_call *call, struct peg__blob *blob);
+/* It wants to be told, too; then it looks. */
+void gw_join_list(struct gw_call *call);
 /* Its driver seems to be gone. */
 void gw_join_take_over(struct gw_call *call);
+/* What stands as 'c': is it what it has joined? If not, it joins that, or asks for itself. */
+bool gw_join_is_same(const struct gw_call *call, const struct peg__blob *named);
+void gw_join_again(struct gw_call *call, struct peg__blob *named);
 
 /* ---- done.c: what holders tell drivers and joiners ---- */
 

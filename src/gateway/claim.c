@@ -40,6 +40,8 @@ static enum bus_reason why_not(const struct gw_provider *provider, const struct 
     if (!provider || provider->is_away)
         return BUS_GONE;
     options = &provider->desk->options;
+    if (gw_id_is_node_local(&letter->id) && letter->from.node != provider->desk->bus->self.node)
+        return BUS_GONE; /* its registers are out of reach */
     if (provider->is_draining)
         return BUS_DRAINING;
     if (bus_now_ms(provider->desk->bus) >= letter->deadline_ms)
@@ -169,7 +171,7 @@ static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
     } else {
         reason = why_not_start(held, answer);
         if (reason)
-            gw_held_nak(held, reason, true);
+            gw_held_nak(held, reason, answer->epoch == held->epoch);
         else
             hand_over(held);
     }

@@ -212,6 +212,9 @@ struct gw_attach {
     uint32_t credits;
     const struct gw_running *running;
     size_t n_running;
+    /* How often this incarnation has said hello, this one included; 0: it does not tell. One that
+     * has been nowhere else and does not list a call was never handed it. */
+    uint32_t number;
 };
 
 /* PEG_ELIMIT, PEG_ENOMEM; PEG_ESTATE (E_DRAINING). */

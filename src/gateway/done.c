@@ -10,7 +10,14 @@
  * meanwhile; else the register tells. */
 static bool may_trust(const struct gw_call *call, const struct bus_letter *letter)
 {
-    if (!letter->body || bus_is_fenced(call->desk->bus))
+    if (!letter->body)
+        return false;
+    /* Registers that stay in a node nobody else can write: who sends this has moved elsewhere with
+     * its provider, and could not reach them. */
+    if (gw_id_is_node_local(&call->entry.id))
+        return letter->attempt == call->attempt &&
+               strcmp(letter->incarnation, call->incarnation) == 0;
+    if (bus_is_fenced(call->desk->bus))
         return false;
     return call->step == GW_JOINED || (letter->attempt == call->attempt &&
                                        strcmp(letter->incarnation, call->incarnation) == 0);

@@ -65,8 +65,7 @@ static void on_owner(struct bus_wait *wait, const struct bus_answer *got)
     const peg_str who = gw_mark_who(got->standing, &address);
     peg_str name;
 
-    if (got->status || !who.len || who.len >= sizeof(emit->incarnation) ||
-        peg__str_is(who, GW_REVOKED)) {
+    if (got->status || !who.len || who.len >= sizeof(emit->incarnation) || gw_mark_is_driver(who)) {
         answer(emit, WIRE_NOT_FOUND, NOT_RUNNING);
         return;
     }

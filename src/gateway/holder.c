@@ -333,15 +333,21 @@ static void mark_listed(struct gw_provider *provider, const struct gw_attach *at
     }
 }
 
-/* What it was handed and does not list never reached it. */
-static void nak_unlisted(struct gw_provider *provider, const struct gw_attach *attach)
+/* What it was handed and does not list never reached it; or it has been elsewhere meanwhile, and
+ * has finished it there: then nothing is known, and nothing is said. */
+static void drop_unlisted(struct gw_provider *provider, const struct gw_attach *attach)
 {
+    const bool was_elsewhere = !attach->number || attach->number != provider->number + 1;
     struct gw_held *next;
 
     mark_listed(provider, attach);
     for (struct gw_held *held = provider->running.first; held; held = next) {
         next = held->next;
-        if (held->step == GW_HANDED && !held->is_listed)
+        if (held->step != GW_HANDED || held->is_listed)
+            continue;
+        if (was_elsewhere)
+            gw_held_drop(held);
+        else
             gw_held_nak(held, BUS_GONE, true);
     }
 }
@@ -431,7 +437,8 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider->credits = attach->credits;
     provider->is_draining = false;
     gw_provider_set_toolset(provider, attach->toolset);
-    nak_unlisted(provider, attach);
+    drop_unlisted(provider, attach);
+    provider->number = attach->number;
     status = adopt_all(provider, attach, reterr);
     if (!status)
         status = tell_presence(provider, reterr);

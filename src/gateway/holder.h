@@ -59,6 +59,7 @@ struct gw_provider {
     struct gw_toolset *toolset;
     char incarnation[65];
     uint32_t credits;
+    uint32_t number; /* of its last hello; 0: it does not tell */
     bool is_draining;
     bool is_away;          /* its stream is over, its lease is not */
     struct net_timer away; /* until then it may come back */

@@ -22,14 +22,26 @@ static void on_waiting(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
 
-    (void)answer; /* without a place among the waiters it looks for itself, each few seconds */
+    if (answer->status) {
+        gw_look_soon(call); /* which asks again */
+        return;
+    }
+    call->is_listed = true;
     gw_call_tell_admitted(call, true);
     gw_look_now(call);
 }
 
-void gw_join(struct gw_call *call, struct peg__blob *blob)
+/* Before it looks: as long as somebody is listed, nobody forgets what he looks at. */
+void gw_join_list(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, 'w', 0);
+
+    call->wait.fn = on_waiting;
+    bus_wait_add(call->desk->bus, &key, gw_call_keep_until(call), &call->wait);
+}
+
+void gw_join(struct gw_call *call, struct peg__blob *blob)
+{
     struct gw_named named;
 
     if (!gw_named_read(blob, &named)) {
@@ -52,10 +64,19 @@ void gw_join(struct gw_call *call, struct peg__blob *blob)
     call->step = GW_JOINED;
     call->again.fn = gw_look_on_timer;
     call->driver = named.driver;
+    call->named_driver = named.driver;
     call->deadline_ms = named.deadline_ms;
     call->named_epoch = named.epoch;
-    call->wait.fn = on_waiting;
-    bus_wait_add(call->desk->bus, &key, gw_call_keep_until(call), &call->wait);
+    call->is_listed = false;
+    gw_join_list(call);
+}
+
+bool gw_join_is_same(const struct gw_call *call, const struct peg__blob *blob)
+{
+    struct gw_named named;
+
+    return gw_named_read(blob, &named) && bus_address_equal(named.driver, call->named_driver) &&
+           named.deadline_ms == call->deadline_ms && named.epoch == call->named_epoch;
 }
 
 /* ---- by its id -------------------------------------------------------------------------------
@@ -68,6 +89,16 @@ static void refuse_unknown(struct gw_call *call)
                             "RESULT_STREAM_MAPPING_TTL), or it was not started for want of a "
                             "provider or of room, and may be asked for again"),
                    0);
+}
+
+void gw_join_again(struct gw_call *call, struct peg__blob *named)
+{
+    if (named)
+        gw_join(call, named);
+    else if (call->tool && call->named)
+        gw_admit_again(call);
+    else
+        refuse_unknown(call);
 }
 
 static bool is_of(const struct gw_call *call, const struct bus_answer *answer,
@@ -237,12 +268,37 @@ static bool is_own_mark(const struct gw_call *call, const struct peg__blob *mark
     return call->mark && peg__str_eq(peg__blob_str(call->mark), peg__blob_str(mark));
 }
 
+static bool is_ended(const struct peg__blob *mark)
+{
+    struct bus_address address;
+
+    return peg__str_is(gw_mark_who(mark, &address), GW_ENDED);
+}
+
+/* Its driver was lost just before it could say that the call was not started. */
+static void end_for_driver(struct gw_call *call)
+{
+    const struct gw_terminal terminal = {
+        .outcome = GW_ERROR,
+        .error = WIRE_SERVICE_UNAVAILABLE,
+        .message = PEG_LIT("the call was not started, and the node that should have was lost: ask "
+                           "again"),
+    };
+
+    call->attempt = call->walk;
+    call->is_closed = true;
+    call->n_astray++;
+    gw_settle_with(call, &terminal);
+}
+
 static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
 
     if (answer->status)
         gw_look_soon(call);
+    else if (answer->standing && is_ended(answer->standing))
+        end_for_driver(call);
     else if (answer->standing && is_own_mark(call, answer->standing))
         drive(call, answer->epoch);
     else if (answer->standing)

@@ -5,6 +5,7 @@
  * looks for itself: has it ended, has anybody claimed it, is that one alive?
  *
  *   terminal --none--> owner --claimed--> lease --gone--> terminal again --none--> unknown
+ *            joined: its name, then the lease of its driver
  *                        |                  |
  *                      none: sent again   alive: asked whether he has it
  */
@@ -52,6 +53,11 @@ void gw_look_now(struct gw_call *call)
         return;
     }
     bus_disarm(call->desk->bus, &call->again);
+    if (call->step == GW_JOINED && !call->is_listed) {
+        if (!call->wait.pending)
+            gw_join_list(call);
+        return;
+    }
     call->n_looks++;
     ask(call, GW_LOOK_TERMINAL);
 }
@@ -79,10 +85,22 @@ static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
 {
     if (answer->standing)
         gw_call_end(call, answer->standing);
-    else if (call->step == GW_JOINED)
-        ask(call, GW_LOOK_LEASE);
-    else
+    else if (call->step != GW_JOINED)
         ask(call, GW_LOOK_OWNER);
+    else
+        ask(call, call->attempt ? GW_LOOK_LEASE : GW_LOOK_NAME);
+}
+
+/* A call that nobody could run is forgotten with its identity, and somebody else may have asked for
+ * that anew. */
+static void on_name(struct gw_call *call, const struct bus_answer *answer)
+{
+    if (gw_join_is_same(call, answer->standing)) {
+        ask(call, GW_LOOK_LEASE);
+    } else {
+        call->looking = GW_LOOK_NOT;
+        gw_join_again(call, answer->standing);
+    }
 }
 
 static void ask_holder(struct gw_call *call)
@@ -130,7 +148,7 @@ static void on_owner(struct gw_call *call, const struct bus_answer *answer)
         return;
     }
     who = gw_mark_who(answer->standing, &address);
-    if (peg__str_is(who, GW_REVOKED)) {
+    if (gw_mark_is_driver(who)) {
         call->step = GW_JOINED;
         call->driver = address;
         look_later(call);
@@ -174,17 +192,11 @@ static void on_lease(struct gw_call *call, const struct bus_answer *answer)
 /* The provider is gone, or has come back without the call. */
 static void on_lost(struct gw_call *call, const struct bus_answer *answer)
 {
-    const bool is_unlisted = call->looking == GW_LOOK_UNLISTED;
-
     call->looking = GW_LOOK_NOT;
     if (answer->standing)
         gw_call_end(call, answer->standing);
-    else if (!is_unlisted)
-        gw_settle_unknown(call, "the provider was lost while the tool was running");
-    else if (answer->epoch == call->sent_epoch)
-        gw_send_elsewhere(call);
     else
-        gw_look_soon(call);
+        gw_settle_unknown(call, "the provider was lost while the tool was running");
 }
 
 static void on_look(struct bus_wait *wait, const struct bus_answer *answer)
@@ -198,6 +210,9 @@ static void on_look(struct bus_wait *wait, const struct bus_answer *answer)
     switch (call->looking) {
     case GW_LOOK_TERMINAL:
         on_terminal(call, answer);
+        break;
+    case GW_LOOK_NAME:
+        on_name(call, answer);
         break;
     case GW_LOOK_OWNER:
         on_owner(call, answer);
@@ -229,10 +244,12 @@ static void ask_lease(struct gw_call *call)
 static void ask(struct gw_call *call, enum gw_look what)
 {
     struct bus *bus = call->desk->bus;
-    const bool is_owner = what == GW_LOOK_OWNER;
-    const struct bus_key key =
-        gw_call_key(call, is_owner ? 'k' : 't', is_owner ? call->attempt : 0);
+    struct bus_key key = gw_call_key(call, 't', 0);
 
+    if (what == GW_LOOK_OWNER)
+        key = gw_call_key(call, 'k', call->attempt);
+    else if (what == GW_LOOK_NAME)
+        key = gw_call_key(call, 'c', 0);
     call->looking = what;
     call->look.fn = on_look;
     if (what == GW_LOOK_LEASE)
@@ -252,8 +269,9 @@ static void on_unknown_elsewhere(struct gw_call *call)
         gw_settle_unknown(call, "the provider went to another node while the tool was running");
 }
 
-/* The one who has its provider does not have the call. If the terminal is not there either, the
- * provider was never handed it: it would have listed it when it came back. */
+/* The one who should have its provider does not have the call. That proves nothing: he may have the
+ * name and not know yet that the provider has gone elsewhere, and runs it there. So only a call
+ * that may run twice goes on elsewhere; others wait for their terminal. */
 void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter)
 {
     if (call->step != GW_SENT || letter->attempt != call->attempt || call->looking ||
@@ -263,6 +281,8 @@ void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter)
         on_unknown_elsewhere(call);
         return;
     }
+    if (!call->tool || !call->tool->is_idempotent)
+        return;
     bus_disarm(call->desk->bus, &call->again);
     ask(call, GW_LOOK_UNLISTED);
 }

@@ -230,9 +230,12 @@ void gw_send_elsewhere(struct gw_call *call)
 /* ---- being refused ---------------------------------------------------------------------------
  */
 
+/* A call with an identity may have several who think that they drive it: between them the register
+ * of an attempt decides, so it has to be written before there is another attempt. */
 static bool is_proof(const struct gw_call *call, const struct bus_letter *letter)
 {
-    return call->n_sent == 1 || (letter->was_claimed && letter->epoch == call->sent_epoch);
+    return (call->n_sent == 1 && !gw_call_is_keyed(call)) ||
+           (letter->was_claimed && letter->epoch == call->sent_epoch);
 }
 
 /* Who did not take it is not asked again. One who had taken it and gives it back may be: he has

@@ -33,16 +33,35 @@ static void write_again(struct net_timer *timer)
     write_terminal(of_timer(timer));
 }
 
+static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+
+    call->is_alone = !answer->status && answer->n_addresses == 0;
+    gw_call_end(call, call->terminal);
+}
+
+/* Only what nobody else waits for can be forgotten at once. */
+static void ask_waiters(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 'w', 0);
+
+    call->wait.fn = on_waiters;
+    bus_waiters(call->desk->bus, &key, &call->wait);
+}
+
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
     if (answer->status == PEG_EIO)
         try_again(call, write_again);
-    else if (answer->status || answer->won)
-        gw_call_end(call, call->terminal); /* full: nobody else could write it either */
-    else
+    else if (!answer->status && !answer->won)
         gw_call_end(call, answer->standing);
+    else if (call->is_closed)
+        ask_waiters(call);
+    else
+        gw_call_end(call, call->terminal); /* full: nobody else could write it either */
 }
 
 static void write_terminal(struct gw_call *call)
@@ -51,6 +70,53 @@ static void write_terminal(struct gw_call *call)
 
     call->wait.fn = on_written;
     bus_once(call->desk->bus, &key, call->terminal, gw_call_keep_until(call), &call->wait);
+}
+
+static void hand_to(struct gw_call *call, struct bus_address driver);
+static void close_attempts(struct gw_call *call);
+
+static void close_again(struct net_timer *timer)
+{
+    close_attempts(of_timer(timer));
+}
+
+/* Lost to one who took it over while this desk was away. If that one has ended it too, it does not
+ * matter who says so. */
+static void on_closed(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct bus_address address;
+
+    if (answer->status == PEG_EIO) {
+        try_again(call, close_again);
+        return;
+    }
+    call->mark = peg__blob_unref(call->mark);
+    if (!answer->status && !answer->won &&
+        !peg__str_is(gw_mark_who(answer->standing, &address), GW_ENDED)) {
+        call->terminal = peg__blob_unref(call->terminal);
+        hand_to(call, address);
+        return;
+    }
+    call->is_closed = true;
+    write_terminal(call);
+}
+
+/* Who joined a call may take it over and make another attempt. So before anybody says that a call
+ * was never started, he takes the right to the attempt that would be next, which is the same that
+ * the other one would take. */
+static void close_attempts(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 'k', call->attempt + 1);
+
+    if (!call->mark)
+        call->mark = gw_desk_mark(call->desk, GW_ENDED);
+    if (!call->mark) {
+        try_again(call, close_again);
+        return;
+    }
+    call->wait.fn = on_closed;
+    bus_once(call->desk->bus, &key, call->mark, gw_call_keep_until(call), &call->wait);
 }
 
 void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal)
@@ -72,7 +138,12 @@ void gw_settle_with(struct gw_call *call, const struct gw_terminal *terminal)
         return;
     }
     call->step = GW_ENDING;
-    write_terminal(call);
+    if (terminal->was_started || call->is_closed || !gw_call_is_keyed(call)) {
+        write_terminal(call);
+        return;
+    }
+    call->mark = peg__blob_unref(call->mark);
+    close_attempts(call);
 }
 
 static const char *why_unknown(const struct gw_call *call)
@@ -208,7 +279,7 @@ static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer
         return;
     }
     who = gw_mark_who(answer->standing, &address);
-    if (peg__str_is(who, GW_REVOKED))
+    if (gw_mark_is_driver(who))
         hand_to(call, address);
     else
         on_started_already(call);

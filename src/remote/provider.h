@@ -170,6 +170,7 @@ struct peg_tool_provider {
     struct remote__prov_config config;
     peg_registry *registry;
     char incarnation[40];
+    uint32_t n_hellos;
     bool is_started;
     struct net_loop *loop;
     struct remote__prov_link *link;

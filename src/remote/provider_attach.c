@@ -328,6 +328,7 @@ static peg_status say_hello(struct remote__prov_stream *stream, peg_error *reter
     hello.toolset = peg__unconst(prov->config.toolset);
     hello.incarnation = prov->incarnation;
     hello.credits = prov->config.concurrency + prov->config.max_queued;
+    hello.number = ++prov->n_hellos;
     request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO;
     request.hello = &hello;
     if (!status && remote__prov_list_running(prov, &arena, &hello))

@@ -50,6 +50,7 @@ struct player {
     unsigned n_acks;
     unsigned n_replaced;
     bool is_deaf;
+    uint32_t n_breaks; /* before this stream */
 };
 
 struct world {
@@ -261,6 +262,7 @@ static inline void attach_listing(struct world *world, struct player *player,
         .credits = credits,
         .running = &listed,
         .n_running = running != NULL,
+        .number = player->n_breaks + 1,
     };
 
     CHECK(gw_provider_attach(world->desk, &attach, &PLAYER_EVENTS, player, &player->provider,

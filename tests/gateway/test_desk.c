@@ -310,7 +310,7 @@ TEST(a_provider_that_comes_back_without_the_call_never_had_it)
 {
     struct world world;
     struct player player;
-    struct player again = {0};
+    struct player again = {.n_breaks = 1};
     struct player other;
     struct caller caller;
 
@@ -322,6 +322,26 @@ TEST(a_provider_that_comes_back_without_the_call_never_had_it)
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(other.n_handed + again.n_handed == 1);
     CHECK((other.n_handed ? other : again).handed[0].attempt == 2);
+    gw_caller_drop(&caller.caller);
+    world_close(&world);
+}
+
+TEST(a_provider_that_may_have_been_elsewhere_proves_nothing_by_not_listing_a_call)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 2};
+    struct player other;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    attach(&world, &other, "incarnation-2", 1);
+    attach_listing(&world, &again, "incarnation-1", 1, NULL);
+    CHECK(other.n_handed == 0);
+    CHECK(caller.n_ends == 0);
     gw_caller_drop(&caller.caller);
     world_close(&world);
 }

@@ -94,7 +94,7 @@ def test_a_provider_that_comes_back_without_the_call_never_had_it():
         call = provider.next_call()
         provider.cut()
         await_true(lambda: caller.health("sums").providers == 0, "the stream is gone")
-        with Provider(gateway, "sums", incarnation=provider.incarnation) as back:
+        with Provider(gateway, "sums", incarnation=provider.incarnation, number=2) as back:
             again = back.next_call()
             assert again.attempt == 2 and again.call_id == call.call_id
             back.answer(again, b"3")

@@ -256,7 +256,7 @@ class Provider:
     """A raw Attach stream: what comes is put aside, what goes is what the test says."""
 
     def __init__(self, gateway, name, *tools, credits=4, incarnation=None, running=(),
-                 registers=True, token=None, answers_pings=True):
+                 registers=True, token=None, answers_pings=True, number=1):
         self.caller = Caller(gateway, token)
         self.name = name
         self.incarnation = incarnation or "test-" + uuid.uuid4().hex
@@ -270,7 +270,7 @@ class Provider:
         self.ended = threading.Event()
         self.error = None
         hello = v1("Hello", toolset=name, incarnation=self.incarnation, credits=credits,
-                   running=running)
+                   running=running, number=number)
         if registers:
             hello.registration.CopyFrom(toolset(name, *tools))
         self.say(hello=hello)

@@ -71,6 +71,7 @@ struct p_stream {
     unsigned n_frames;            /* on their way */
     struct gw_running running[P_JOBS];
     size_t n_running;
+    unsigned number; /* of its hello */
 };
 
 struct p_provider {
@@ -87,6 +88,8 @@ struct p_provider {
     unsigned percent_twice;    /* answers twice */
     unsigned percent_slow;
     unsigned percent_full; /* stops reading */
+    bool is_silent;        /* does not count its hellos */
+    unsigned n_hellos;
     unsigned n_tokens;
     struct p_stream *stream;
     struct p_job jobs[P_JOBS];
@@ -231,6 +234,7 @@ static void p_hello(struct p_stream *stream)
         .credits = stream->owner->credits,
         .running = stream->running,
         .n_running = stream->n_running,
+        .number = stream->number,
     };
     peg_error error;
 
@@ -509,6 +513,7 @@ static void p_attach(struct p_provider *provider)
         .node = node,
         .loop = w_pick(node->n_loops),
         .is_open = true,
+        .number = provider->is_silent ? 0 : ++provider->n_hellos,
     };
     provider->stream = stream;
     p_list_running(stream);
@@ -542,7 +547,8 @@ static struct p_provider *p_start_provider(void)
     if (p.n_providers == P_PROVIDERS)
         return NULL;
     provider = &p.providers[p.n_providers++];
-    *provider = (struct p_provider){.is_alive = true, .credits = 1 + w_pick(3)};
+    *provider =
+        (struct p_provider){.is_alive = true, .credits = 1 + w_pick(3), .is_silent = w_happens(20)};
     snprintf(provider->name, sizeof(provider->name), "provider-%u", p.n_providers);
     p_attach(provider);
     w_arm(&provider->pong, p_pong_on_timer, 10 * PEG_NS_PER_S);
