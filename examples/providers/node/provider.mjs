@@ -27,6 +27,7 @@ export class Provider {
   constructor(address, registration, handlers, credits = 8) {
     Object.assign(this, { address, registration, handlers, credits });
     this.incarnation = randomUUID(); // of this run, however often it attaches
+    this.nHellos = 0;
     this.calls = new Map(); // handed to us, and not acknowledged
     this.stream = null; // to the gateway; null before its Welcome
     this.isDraining = false; // we leave
@@ -56,11 +57,12 @@ export class Provider {
   attach(client) {
     const stream = client.Attach(metadata());
     this.isLeaving = false;
+    this.nHellos += 1;
     // Every call without an Ack: what is not listed we never got, and another may run it.
     const running = [...this.calls.values()].map(({ frame: { callId, attempt, route, tool } }) =>
       ({ callId, attempt, route, tool }));
     stream.write({ hello: { toolset: this.registration.name, incarnation: this.incarnation, credits: this.credits,
-      running, registration: this.registration } });
+      running, number: this.nHellos, registration: this.registration } });
     return new Promise((resolve) => {
       stream.on("data", (frame) => this.take(frame, stream));
       stream.on("error", () => {}); // "status" tells it, too

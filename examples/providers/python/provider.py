@@ -52,6 +52,7 @@ class Provider:
         self.address, self.registration, self.handlers, self.credits = address, registration, handlers, credits
         self.metadata = [("authorization", "Bearer " + token)] if token else []
         self.incarnation = uuid.uuid4().hex  # of this run, however often it attaches
+        self.n_hellos = 0
         self.calls = {}  # (call_id, attempt) -> Call: handed to us, and not acknowledged
         self.pool = concurrent.futures.ThreadPoolExecutor(credits)
         self.lock = threading.RLock()  # for what is above and below
@@ -81,12 +82,13 @@ class Provider:
         """One stream, from Hello to its end."""
         out = queue.SimpleQueue()
         self.is_leaving = False
+        self.n_hellos += 1
         with self.lock:  # every call without an Ack: what is not listed we never got, and another may run it
             running = [pb.RunningCall(call_id=call.frame.call_id, attempt=call.frame.attempt, route=call.frame.route,
                                       tool=call.frame.tool) for call in self.calls.values()]
         out.put(pb.AttachRequest(hello=pb.Hello(
             toolset=self.registration.name, incarnation=self.incarnation, credits=self.credits, running=running,
-            registration=self.registration)))
+            number=self.n_hellos, registration=self.registration)))
         method = channel.stream_stream("/pegboard.v1.Registry/Attach",
                                        request_serializer=pb.AttachRequest.SerializeToString,
                                        response_deserializer=pb.AttachResponse.FromString)
