@@ -493,6 +493,13 @@ static bool carry_theirs(void)
     return n > 0 || take > 0;
 }
 
+static bool carry_both(void)
+{
+    const bool moved = carry_ours();
+
+    return carry_theirs() || moved;
+}
+
 static void resume_some(void)
 {
     for (unsigned i = 0; i < N_CALLS; i++) {
@@ -582,7 +589,7 @@ static void talk(bool we_serve, unsigned number)
     start_ours();
     start_theirs();
     /* Before its SETTINGS have come nobody knows how many calls a server takes. */
-    while (carry_ours() | carry_theirs())
+    while (carry_both())
         ;
     while (n_quiet < 100) {
         bool moved;
@@ -593,8 +600,7 @@ static void talk(bool we_serve, unsigned number)
         if (chance(100) == 0)
             grpc_session_ping(w.ours);
         resume_some();
-        moved = carry_ours();
-        moved |= carry_theirs();
+        moved = carry_both();
         n_quiet = moved || w.n_begun < N_CALLS ? 0 : n_quiet + 1;
     }
     CHECK_INT(w.n_ended, N_CALLS);
