@@ -471,12 +471,15 @@ def a_gateway_that_is_stopped_twice_does_not_wait(w):
 
 
 @scenario
-def a_call_that_was_started_and_takes_too_long_is_exit_status_4(w):
+def a_call_that_takes_too_long_is_ended_by_its_tool_or_its_end_is_not_known(w):
+    # The provider ends the command a little before the gateway gives up: on a slow machine either may be first.
     with gateway(w), provided(w):
-        ask(w, "call", "weather", "wait", "--timeout", "300ms").exits(4).says("") \
-            .complains("its end is not known")
-        ran = ask(w, "call", "weather", "wait", "--timeout", "300ms", "--envelope").exits(4)
-        check(json.loads(ran.stdout)["outcome"] == "outcome_unknown", ran)
+        ran = ask(w, "call", "weather", "wait", "--timeout", "500ms").says("")
+        check(ran.status in (1, 4), ran)
+        ran.complains("E_TOOL_TIMEOUT" if ran.status == 1 else "its end is not known")
+        ran = ask(w, "call", "weather", "wait", "--timeout", "500ms", "--envelope")
+        outcomes = {1: "error", 4: "outcome_unknown"}
+        check(json.loads(ran.stdout)["outcome"] == outcomes.get(ran.status), ran)
 
 
 @scenario
