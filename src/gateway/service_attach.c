@@ -131,7 +131,9 @@ static void ack(void *user, const struct bus_id *id, uint32_t attempt)
 
 static bool is_ready(void *user)
 {
-    return grpc_call_is_writable(((struct gw_attached *)user)->call);
+    const struct gw_attached *attached = (const struct gw_attached *)user;
+
+    return attached->step == GW_ATTACHED_NOW && grpc_call_is_writable(attached->call);
 }
 
 static void replaced(void *user)
@@ -185,7 +187,7 @@ static void say_welcome(struct gw_attached *attached, const struct gw_toolset *t
     say(attached, &frame);
 }
 
-/* Welcome goes first, before any call. */
+/* Welcome goes before any call, and only if it is true: until then nothing is handed over. */
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
 {
     peg_error error;
@@ -197,17 +199,19 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
         return;
     }
     attached->hello.toolset = toolset;
-    say_welcome(attached, toolset);
-    attached->step = GW_ATTACHED_NOW;
     if (gw_provider_attach(attached->desk, &attached->hello, &EVENTS, attached, &attached->provider,
                            &error)) {
+        attached->provider = NULL;
         gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
         return;
     }
     attached->hello.toolset = NULL;
+    say_welcome(attached, toolset);
+    attached->step = GW_ATTACHED_NOW;
     tell(attached, GW_EVENT_ATTACH);
     say_ping(&attached->ping);
     grpc_call_resume(attached->call);
+    gw_provider_ready(attached->provider);
 }
 
 /* ---- frames from the provider ---------------------------------------------------------------- */
