@@ -132,8 +132,8 @@ TEST(a_value_of_parts_is_written_out)
 TEST(numbers_that_json_has_not_are_null)
 {
     const Value whole = number(3);
-    const Value nan = number(NAN);
-    const Value infinite = number(INFINITY);
+    const Value nan = number((double)NAN);
+    const Value infinite = number((double)INFINITY);
     const Value unset = GOOGLE__PROTOBUF__VALUE__INIT;
     const Value empty = string("");
 
