@@ -526,6 +526,7 @@ TEST(two_watches_of_one_loop_hear_the_same)
 
     c_open();
     c_watch(0, &a);
+    c_await_told(&a, "ready;");
     c_set(1, "a", "1", 0);
     c_await_told(&a, "ready;a=1!");
     c_watch(0, &b);
