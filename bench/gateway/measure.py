@@ -6,7 +6,8 @@
 
 BUILD is a directory that bench/run has built. Gateway, provider and client are processes of their own. Cells of the
 echo and of the gateway take turns, so that what else the machine does meets both; a figure is the median of the rounds,
-a ratio the median of the ratios of each round. Results: tables on stdout; gateway.md and gateway.json in BUILD.
+a ratio the median of the ratios of each round. The client sleeps while
+it waits: one that spins would take a core from two processes that need it in turn. Results: tables on stdout; gateway.md and gateway.json in BUILD.
 """
 
 import argparse
@@ -97,7 +98,7 @@ def start_gateway(program, folder, *arguments):
 
 def run_cell(options, load, address, pid, kind, streams):
     command = [load, "--target", address, "--pid", str(pid), "--kind", kind, "--conns", "1", "--streams", str(streams),
-               "--size", "500", "--seconds", str(options.seconds), "--warm", "0.2"]
+               "--size", "500", "--seconds", str(options.seconds), "--warm", "0.2", "--sleeps"]
     made = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if made.returncode:
         raise RuntimeError(f"{kind} with {streams} in flight: {made.stderr.strip()[-300:]}")

@@ -5,7 +5,7 @@
  *
  *   grpc-load --target 127.0.0.1:PORT --pid PID [--kind echo|chat|stream|call] [--conns N]
  * [--streams N]
- *             [--seconds S] [--warm S] [--size BYTES] [--ca PEM]
+ *             [--seconds S] [--warm S] [--size BYTES] [--ca PEM] [--sleeps]
  *
  * Closed loop: `conns` connections, `streams` calls at once on each, each followed by the next one
  * as soon as it is answered. `echo` is unary; `chat` keeps one call open for each and sends the
@@ -14,8 +14,8 @@
  * Every answer is compared with what was sent. Whatever goes wrong ends the program: a server
  * that fails has no figures.
  *
- * One thread, which never sleeps: a server whose every answer has to wake its client pays for that
- * (some 5 us on a virtual machine), and pays the more, the faster it is.
+ * One thread, which never sleeps unless it is told to: a server whose every answer has to wake its
+ * client pays for that (some 5 us on a virtual machine), and pays the more, the faster it is.
  *
  * The server's CPU is read from the clock of its process when the measurement
  * begins, which is when the warm-up is over and every call has been answered once, and when it
@@ -48,6 +48,7 @@ struct options {
     double warm_seconds;
     size_t size;
     const char *ca;
+    bool sleeps; /* between answers, as a client that has nothing to do */
 };
 
 struct load;
@@ -302,6 +303,9 @@ static enum kind parse_kind(const char *name)
 static void set_option(struct options *options, int c, const char *value)
 {
     switch (c) {
+    case 'z':
+        options->sleeps = true;
+        break;
     case 't':
         options->target = value;
         break;
@@ -337,11 +341,17 @@ static void set_option(struct options *options, int c, const char *value)
 static struct options parse_options(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"target", required_argument, NULL, 't'},  {"kind", required_argument, NULL, 'k'},
-        {"pid", required_argument, NULL, 'p'},     {"conns", required_argument, NULL, 'c'},
-        {"streams", required_argument, NULL, 'm'}, {"seconds", required_argument, NULL, 's'},
-        {"warm", required_argument, NULL, 'w'},    {"size", required_argument, NULL, 'b'},
-        {"ca", required_argument, NULL, 'a'},      {NULL, 0, NULL, 0},
+        {"target", required_argument, NULL, 't'},
+        {"kind", required_argument, NULL, 'k'},
+        {"pid", required_argument, NULL, 'p'},
+        {"conns", required_argument, NULL, 'c'},
+        {"streams", required_argument, NULL, 'm'},
+        {"seconds", required_argument, NULL, 's'},
+        {"warm", required_argument, NULL, 'w'},
+        {"size", required_argument, NULL, 'b'},
+        {"ca", required_argument, NULL, 'a'},
+        {"sleeps", no_argument, NULL, 'z'},
+        {NULL, 0, NULL, 0},
     };
     struct options options = {
         .n_conns = 1, .n_streams = 1, .seconds = 2, .warm_seconds = 0.5, .size = 500};
@@ -457,7 +467,8 @@ int main(int argc, char **argv)
     make_channels(&load);
     start_calls(&load);
     load.awake.fn = stay_awake;
-    net_loop_later(load.loop, &load.awake);
+    if (!load.options.sleeps)
+        net_loop_later(load.loop, &load.awake);
     net_loop_run(load.loop);
     net_loop_not_later(load.loop, &load.awake);
     report(&load);
