@@ -16,21 +16,6 @@
 /* A claim whose answer took longer is given back: the driver may have given up meanwhile. */
 enum { TRUST_NS = 1000000000 };
 
-static void refuse(struct gw_desk *desk, const struct bus_letter *letter, enum bus_reason reason)
-{
-    struct bus_letter answer = {
-        .kind = BUS_NAK,
-        .reason = reason,
-        .id = letter->id,
-        .attempt = letter->attempt,
-        .epoch = letter->epoch,
-        .from = desk->bus->self,
-    };
-
-    memcpy(answer.incarnation, letter->incarnation, sizeof(answer.incarnation));
-    bus_send(desk->bus, letter->from, &answer, NULL);
-}
-
 /* ---- coming in ------------------------------------------------------------------------------- */
 
 static enum bus_reason why_not(const struct gw_provider *provider, const struct bus_letter *letter)
@@ -85,7 +70,7 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
     if (!reason && !hold(provider, letter))
         reason = BUS_OVERLOADED;
     if (reason)
-        refuse(desk, letter, reason);
+        gw_holder_refuse(desk, letter, reason);
     else
         gw_claim_pump(provider);
 }

@@ -202,14 +202,12 @@ static struct gw_held *handed(struct gw_provider *provider, const struct bus_id 
 /* A tool's own error, as CallToolResponse{error{code, message}}. */
 static void complete_as_error(struct gw_held *held, const char *code, peg_str message)
 {
-    struct gw_desk *desk = held->provider->desk;
     const peg_str code_text = peg__str(code);
     const size_t inner = wire_bytes_size(code_text) + wire_bytes_size(message);
     struct peg__buf packed = PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_WORDS);
     char *at = peg__buf_reserve(&packed, inner + 1 + WIRE_MAX_VARINT);
     struct gw_terminal terminal = {.outcome = GW_ERROR, .was_started = true};
 
-    (void)desk;
     if (at) {
         char *start = at;
 

@@ -118,7 +118,7 @@ void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__bl
     bus_send(provider->desk->bus, held->driver, &letter, NULL);
 }
 
-static void say_nak(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason)
+void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason)
 {
     struct bus_letter letter = {
         .kind = BUS_NAK,
@@ -544,7 +544,7 @@ static void on_ask(struct gw_desk *desk, const struct bus_letter *letter)
     if (held)
         gw_held_say(held, BUS_HAVE, NULL);
     else if (provider && !provider->is_away)
-        say_nak(desk, letter, BUS_UNKNOWN);
+        gw_holder_refuse(desk, letter, BUS_UNKNOWN);
 }
 
 void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter)

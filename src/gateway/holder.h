@@ -78,6 +78,8 @@ struct gw_provider {
 void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_holder_on_reset(struct gw_desk *desk);
 void gw_holder_on_snapshot(struct gw_desk *desk);
+/* Answers a letter whose call is not here, or does not get in. */
+void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason);
 struct gw_provider *gw_holder_find(struct gw_desk *desk, const char *incarnation);
 void gw_provider_renew(struct gw_provider *provider);
 void gw_provider_free(struct gw_provider *provider);

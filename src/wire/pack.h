@@ -12,7 +12,7 @@
 
 #include "pegboard/common.h"
 
-enum { WIRE_MAX_VARINT = 10, WIRE_MAX_TAG = 2 };
+enum { WIRE_MAX_VARINT = 10 };
 
 static inline size_t wire_varint_size(uint64_t value)
 {
