@@ -16,6 +16,7 @@
  */
 
 #include "base/blob.h"
+#include "base/hash.h"
 #include "net/timers.h"
 #include "pegboard/common.h"
 
@@ -42,6 +43,9 @@ enum { BUS_ID_TEXT = 65 };
 void bus_id_print(const struct bus_id *id, char ret_text[BUS_ID_TEXT]);
 bool bus_id_parse(peg_str text, struct bus_id *ret_id);
 bool bus_id_equal(const struct bus_id *a, const struct bus_id *b);
+/* Ids of calls that providers list come from outside: without the key nobody can choose them so
+ * that they collide. */
+uint64_t bus_id_hash(const struct bus_id *id, struct peg__hash_key key);
 
 /* ---- letters ---- */
 

@@ -99,7 +99,7 @@ size_t bus_registers_bytes(const struct bus_registers *registers)
 
 static uint64_t hash_id(const struct bus_registers *registers, const struct bus_id *id)
 {
-    return peg__hash(registers->key, peg__strn((const char *)id->bytes, id->len));
+    return bus_id_hash(id, registers->key);
 }
 
 static struct shard *lock_shard(struct bus_registers *registers, uint64_t hash)

@@ -18,6 +18,13 @@ struct gw_assembly {
     struct gw_assembly *prev;
 };
 
+/* A result that is settled, which its provider has not been told yet. */
+struct gw_unsaid_ack {
+    struct bus_id id;
+    uint32_t attempt;
+};
+enum { GW_UNSAID_ACKS = 32 };
+
 struct gw_attached {
     struct grpc_call *call;
     struct gw_node *node;
@@ -28,6 +35,9 @@ struct gw_attached {
     peg_str toolset_name;
     uint64_t n_pings;
     struct net_timer ping;
+    struct net_timer acks_due;
+    struct gw_unsaid_ack acks[GW_UNSAID_ACKS];
+    size_t n_acks;
     struct gw_change_wait change; /* its registration */
     struct gw_table assembling;   /* a provider may have thousands of them */
     struct gw_assembly *assemblies;
@@ -44,6 +54,15 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello);
 /* The toolset is registered and the provider's to serve: attaches and says Welcome. */
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset);
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message);
+
+
+/* ---- attach_ack.c: what providers may forget ---- */
+
+/* Nobody waits for an Ack, so it waits for a frame that goes out anyway: the next call's, or for
+ * some milliseconds at most. */
+void gw_attached_ack(void *attached, const struct bus_id *id, uint32_t attempt);
+void gw_attached_say_acks(struct gw_attached *attached);
+void gw_attached_acks_due(struct net_timer *timer);
 
 /* ---- attach_result.c: what providers answer ---- */
 

@@ -2,7 +2,6 @@
 
 #include "gateway/call.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,6 +10,8 @@
 /* Registers outlive the deadline of a call by so much, so that a letter that comes late finds them:
  * holders take none after its deadline, and clocks of nodes differ by less. */
 enum { KEEP_UNNAMED_MS = 15000 };
+
+enum { MAX_WHO = 64 }; /* an incarnation, or what gw_mark_is_driver() knows */
 
 struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id)
 {
@@ -214,12 +215,17 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
 
 struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who)
 {
-    char address[BUS_ADDRESS_TEXT];
-    char text[160];
+    const size_t who_len = strlen(who);
+    char text[MAX_WHO + 1 + BUS_ADDRESS_TEXT + 20];
+    char *at;
 
-    bus_address_print(desk->bus->self, address);
-    snprintf(text, sizeof(text), "%s %s %llu", who, address, (unsigned long long)++desk->n_marks);
-    return peg__blob_copy(peg__str(text));
+    memcpy(text, who, who_len);
+    text[who_len] = ' ';
+    bus_address_print(desk->bus->self, text + who_len + 1);
+    at = text + who_len + 1 + strlen(text + who_len + 1);
+    *at++ = ' ';
+    at = peg__put_decimal(at, ++desk->n_marks);
+    return peg__blob_copy(peg__strn(text, (size_t)(at - text)));
 }
 
 bool gw_mark_is_driver(peg_str who)

@@ -25,7 +25,7 @@ static uint64_t hash_of(const struct gw_call *call, const char *incarnation)
 
 static bool has_refused(const struct gw_call *call, const char *incarnation)
 {
-    const uint64_t hash = hash_of(call, incarnation);
+    const uint64_t hash = call->n_refused ? hash_of(call, incarnation) : 0;
 
     for (unsigned i = 0; i < call->n_refused; i++)
         if (call->refused_by[i] == hash)

@@ -41,6 +41,8 @@ static void leave(struct gw_attached *attached)
     attached->provider = NULL;
     attached->step = GW_DETACHED;
     bus_disarm(attached->desk->bus, &attached->ping);
+    bus_disarm(attached->desk->bus, &attached->acks_due);
+    attached->n_acks = 0;
     gw_change_forget(&attached->change);
     gw_attached_free_assemblies(attached);
     if (provider)
@@ -49,13 +51,14 @@ static void leave(struct gw_attached *attached)
 
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)
 {
+    gw_attached_say_acks(attached);
     leave(attached);
     gw_fail(attached->call, error, message);
 }
 
 /* ---- frames to the provider ------------------------------------------------------------------ */
 
-static void say(struct gw_attached *attached, Pegboard__V1__AttachResponse *frame)
+static void say(struct gw_attached *attached, const Pegboard__V1__AttachResponse *frame)
 {
     /* One that does not fit is a hint that is lost: pings come again, and what is not acknowledged
      * is listed when the provider comes back. */
@@ -86,6 +89,7 @@ static void hand(void *user, const struct gw_handed *handed)
     peg__buf_add(frame, tail, tail_len);
     if (frame->status || grpc_call_send(attached->call, peg__buf_view(frame), NULL))
         gw_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
+    gw_attached_say_acks(attached); /* behind the call, in the same write */
 }
 
 static const char *reason_name(enum bus_reason reason)
@@ -115,20 +119,6 @@ static void cancel(void *user, const struct bus_id *id, uint32_t attempt, enum b
     say((struct gw_attached *)user, &frame);
 }
 
-static void ack(void *user, const struct bus_id *id, uint32_t attempt)
-{
-    char text[BUS_ID_TEXT];
-    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
-    Pegboard__V1__Ack acked = PEGBOARD__V1__ACK__INIT;
-
-    bus_id_print(id, text);
-    acked.call_id = text;
-    acked.attempt = attempt;
-    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_ACK;
-    frame.ack = &acked;
-    say((struct gw_attached *)user, &frame);
-}
-
 static bool is_ready(void *user)
 {
     const struct gw_attached *attached = (const struct gw_attached *)user;
@@ -148,7 +138,7 @@ static void replaced(void *user)
 static const struct gw_provider_events EVENTS = {
     .hand = hand,
     .cancel = cancel,
-    .ack = ack,
+    .ack = gw_attached_ack,
     .is_ready = is_ready,
     .replaced = replaced,
 };
@@ -265,6 +255,7 @@ static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
     attached->node = node;
     attached->desk = gw_node_desk(node, grpc_call_loop(call));
     attached->ping.fn = say_ping;
+    attached->acks_due.fn = gw_attached_acks_due;
     gw_table_init(&attached->assembling);
     attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     grpc_call_set_state(call, attached);

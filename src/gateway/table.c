@@ -19,11 +19,9 @@ void gw_table_free(struct gw_table *table)
     *table = (struct gw_table){.key = table->key};
 }
 
-/* Ids of calls that providers list come from outside: nobody may choose them so that they collide.
- */
 static uint64_t hash_of(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
 {
-    return peg__hash(table->key, (peg_str){(const char *)id->bytes, id->len}) + attempt;
+    return bus_id_hash(id, table->key) + attempt;
 }
 
 static void link_entry(struct gw_table *table, struct gw_entry *entry)

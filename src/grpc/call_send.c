@@ -2,7 +2,6 @@
 
 /* The headers, messages and trailers of a call that go to its client. */
 
-#include <stdio.h>
 
 #include "base/base64.h"
 #include "base/error.h"
@@ -112,11 +111,11 @@ static void add_first_headers(struct block *block, const struct grpc_call *call)
 static void add_status(struct block *block, const struct grpc_call *call)
 {
     const struct grpc_status *status = &call->status;
-    enum { CODE_TEXT = 12 };
+    enum { CODE_TEXT = 20 };
     char *code = peg__arena_alloc(block->arena, CODE_TEXT);
 
     add_written(block, "grpc-status", code,
-                code ? (size_t)snprintf(code, CODE_TEXT, "%d", (int)status->code) : 0);
+                code ? (size_t)(peg__put_decimal(code, (uint64_t)status->code) - code) : 0);
     if (status->message.len > 0) {
         char *text = peg__arena_alloc(block->arena, 3 * status->message.len);
 
