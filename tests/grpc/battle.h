@@ -7,7 +7,8 @@
  * client of the same server whose calls must all succeed meanwhile.
  *
  *   battle_begin(&b, &setup);           the server, the neighbour, how long its calls take now
- *   battle_fight(&b, attack, user, 2);  attack(user, number) in two threads, calls beside it
+ *   battle_fight(&b, attack, user, 2);  attack(user, number) in two threads, calls beside it;
+ *                                       one that is short comes again and again, for 400 ms
  *   battle_end(&b, 64);                 figures; the server lives and ends in good order
  *
  * Figures are told as TAP comments, and at the end of the program in how many battles the
@@ -16,8 +17,8 @@
  * Include it behind t.h.
  *
  * Attackers are not slowed down as a link would slow them: they send as fast as the kernel takes
- * it, on the processors of the server and the neighbour. They are only behind both of them when a
- * processor is wanted (nice 10), since they would have their own; so is the thread that computes.
+ * it, on the processors of the server and the neighbour. They only stand back when one of these
+ * wants a processor (SCHED_IDLE), since they would have their own; so does the thread that computes.
  */
 
 #include <arpa/inet.h>
@@ -25,6 +26,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,7 +53,7 @@
 #define BATTLE_SANITIZED 0
 #endif
 
-enum { BATTLE_THREADS = 4, BATTLE_TIMES = 50000, BATTLE_CALLS = 1000, BATTLE_GUARD_S = 120 };
+enum { BATTLE_THREADS = 4, BATTLE_TIMES = 50000, BATTLE_CALLS = 1000, BATTLE_MS = 400, BATTLE_GUARD_S = 120 };
 
 struct battle_setup {
     struct grpc_server_options server;
@@ -394,7 +396,9 @@ static inline void battle_stuck(struct net_timer *timer)
 /* Attackers come from elsewhere: here they get what server and neighbour leave of the cores. */
 static inline void battle_step_back(void)
 {
-    setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+    const struct sched_param none = {0};
+
+    sched_setscheduler(gettid(), SCHED_IDLE, &none);
 }
 
 static inline void *battle_compute(void *user)
@@ -457,6 +461,7 @@ static inline void battle_begin(struct battle *b, const struct battle_setup *set
 struct battle_fighter {
     struct battle *battle;
     unsigned number;
+    int64_t until_ns;
     pthread_t thread;
 };
 
@@ -465,7 +470,9 @@ static inline void *battle_run_fighter(void *user)
     const struct battle_fighter *fighter = user;
 
     battle_step_back();
-    fighter->battle->attack(fighter->battle->user, fighter->number);
+    do
+        fighter->battle->attack(fighter->battle->user, fighter->number);
+    while (battle_now_ns(CLOCK_MONOTONIC) < fighter->until_ns);
     atomic_fetch_sub(&fighter->battle->n_fighting, 1);
     return NULL;
 }
@@ -480,7 +487,8 @@ static inline void battle_fight(struct battle *b, void (*attack)(void *user, uns
     b->user = user;
     atomic_store(&b->n_fighting, n_threads);
     for (unsigned i = 0; i < n_threads; i++) {
-        fighters[i] = (struct battle_fighter){.battle = b, .number = i};
+        fighters[i] = (struct battle_fighter){
+            .battle = b, .number = i, .until_ns = began + BATTLE_MS * INT64_C(1000000)};
         CHECK(pthread_create(&fighters[i].thread, NULL, battle_run_fighter, &fighters[i]) == 0);
     }
     battle_measure(b, &b->stormy, BATTLE_CALLS / 2);

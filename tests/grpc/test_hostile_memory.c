@@ -332,12 +332,13 @@ static void read_nothing(void *user, unsigned number)
 {
     struct raw *raw = new_raw();
     struct pollfd fd = {.fd = raw->fd, .events = POLLOUT};
+    const int64_t until = raw_now_ms() + BATTLE_MS;
     unsigned *ret_n_asked = user;
 
     (void)number;
     raw_setting(&raw->out, 4, 0x7fffffff);
     raw_u32_frame(&raw->out, RAW_WINDOW_UPDATE, 0, 0x7fff0000 - 65535);
-    for (uint32_t id = 1; id < 1000 && poll(&fd, 1, 300) == 1; id += 2) {
+    for (uint32_t id = 1; raw_now_ms() < until && poll(&fd, 1, 300) == 1; id += 2) {
         raw_call(&raw->out, id, "/b.B/Large", "100000");
         raw_send(raw);
         (*ret_n_asked)++;
@@ -362,6 +363,7 @@ static void read_nothing_on_many(void *user, unsigned number)
     unsigned *ret_n_asked = user;
 
     (void)number;
+    *ret_n_asked = 0;
     for (unsigned i = 0; i < 20; i++) {
         raws[i] = new_raw();
         raw_setting(&raws[i]->out, 4, 0x7fffffff);
@@ -397,6 +399,7 @@ static void talk_only(void *user, unsigned number)
     raw_setting(&raw->out, 4, 0x7fffffff);
     raw_u32_frame(&raw->out, RAW_WINDOW_UPDATE, 0, 0x7fff0000 - 65535);
     raw_headers(&raw->out, 1, 0, "/b.B/Chat", peg__str(""));
+    *ret_n_said = 0;
     while (*ret_n_said < 2000 && poll(&fd, 1, 300) == 1) {
         raw_message(&raw->out, 1, 0, peg__strn(piece, sizeof(piece)), sizeof(piece), false);
         raw_send(raw);

@@ -96,6 +96,8 @@ static void be_slow(void *user, unsigned number)
     struct crowd *c = user;
 
     (void)number;
+    c->n_opened = 0;
+    c->n_closed = 0;
     open_crowd(c);
     trickle(c);
     for (unsigned i = 0; i < c->n_opened; i++)
@@ -233,6 +235,7 @@ static void be_idle(void *user, unsigned number)
     struct crowd *c = user;
 
     (void)number;
+    c->n_opened = 0;
     open_crowd(c);
     c->n_closed = c->n_opened - n_greeted(c);
     tell_each("", c->n_opened);
@@ -288,6 +291,7 @@ static void be_idle_with_tls(void *user, unsigned number)
     char byte;
 
     (void)number;
+    c->n_opened = 0;
     for (unsigned i = 0; sessions && i < c->n; i++) {
         const int fd = raw_connect(c->port);
 
