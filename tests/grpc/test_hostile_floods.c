@@ -105,7 +105,7 @@ static struct battle battle;
 static void fight(struct flood *flood, unsigned n_threads, long max_mb)
 {
     battle_begin(&battle, NULL);
-    flood->port = battle.ports[0];
+    flood->port = battle.server.ports[0];
     flood->began_ms = raw_now_ms();
     battle_fight(&battle, attack, flood, n_threads);
     printf("# %u connections, %u sent away (%u were told), %llu KB, %llu times\n",

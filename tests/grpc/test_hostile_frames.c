@@ -531,7 +531,7 @@ static void check_ends(const struct wrong *wrong)
 
 static void check_one(const struct battle *b, const struct wrong *wrong, bool says_hello)
 {
-    CHECK(raw_open(&raw, b->ports[0]));
+    CHECK(raw_open(&raw, b->server.ports[0]));
     if (says_hello)
         raw_hello(&raw.out);
     wrong->put(&raw.out);

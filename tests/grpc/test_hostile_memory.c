@@ -26,7 +26,7 @@ static struct raw *new_raw(void)
 {
     struct raw *raw = malloc(sizeof(*raw));
 
-    if (!raw || !raw_open(raw, battle.ports[0])) {
+    if (!raw || !raw_open(raw, battle.server.ports[0])) {
         printf("# no connection: %s\n", strerror(errno));
         abort();
     }

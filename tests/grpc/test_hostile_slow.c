@@ -114,7 +114,7 @@ static struct battle_setup hurried(void)
 static void check_crowd(const struct battle_setup *setup, long max_mb)
 {
     battle_begin(&battle, setup);
-    crowd.port = battle.ports[setup->cert_file ? 1 : 0];
+    crowd.port = battle.server.ports[setup->cert_file ? 1 : 0];
     battle_fight(&battle, be_slow, &crowd, 1);
     printf("# %u connections, %u closed by the server\n", crowd.n_opened, crowd.n_closed);
     battle_end(&battle, max_mb);
@@ -190,7 +190,7 @@ TEST(a_call_that_comes_byte_by_byte_is_answered)
     struct peg__buf bytes = PEG__BUF(10000);
 
     battle_begin(&battle, NULL);
-    CHECK(raw_open(&raw, battle.ports[0]));
+    CHECK(raw_open(&raw, battle.server.ports[0]));
     raw_hello(&bytes);
     raw_call(&bytes, 1, "/b.B/Echo", "hello");
     for (size_t i = 0; i < bytes.len; i++) {
@@ -253,7 +253,7 @@ TEST(five_thousand_idle_connections_cost_little)
     raw_hello(&first);
     crowd = (struct crowd){.n = MAX_SOCKETS, .first = peg__buf_view(&first)};
     battle_begin(&battle, NULL);
-    crowd.port = battle.ports[0];
+    crowd.port = battle.server.ports[0];
     battle_fight(&battle, be_idle, &crowd, 1);
     battle_end(&battle, 96);
     CHECK_INT(crowd.n_opened, MAX_SOCKETS);
@@ -322,7 +322,7 @@ TEST(idle_connections_with_tls_cost_little)
     raw_hello(&first);
     crowd = (struct crowd){.n = 500, .first = peg__buf_view(&first)};
     battle_begin(&battle, &setup);
-    crowd.port = battle.ports[1];
+    crowd.port = battle.server.ports[1];
     battle_fight(&battle, be_idle_with_tls, &crowd, 1);
     battle_end(&battle, 48);
     CHECK_INT(crowd.n_opened, 500);
