@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "net/loop_internal.h"
+#include "net/slice.h"
 
 /* What is asked for while it is run is done in the same round, but not for ever: a connection with
  * much to send asks for its next turn that way, and others wait to be read. */
@@ -272,6 +273,7 @@ void net_block_signals(sigset_t *ret_before)
 static void *run_thread(void *user)
 {
     pthread_setname_np(pthread_self(), "net-loop");
+    net_slice_ask(NET_SLICE_OF_LOOPS_NS);
     net_loop_run((struct net_loop *)user);
     return NULL;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/loop_internal.h"
+#include "net/slice.h"
 
 /* What everybody else leaves of the processors, and a tenth of one when they leave nothing. */
 enum { ASIDE_NICE = 10 };
@@ -61,6 +62,7 @@ static void *run(void *user)
 
     pthread_setname_np(pthread_self(), "net-aside");
     setpriority(PRIO_PROCESS, (id_t)gettid(), ASIDE_NICE);
+    net_slice_ask(NET_SLICE_OF_WORK_NS);
     while ((task = next_task(&loop->aside))) {
         task->work(task);
         net_loop_post(loop, &task->done);
