@@ -545,12 +545,36 @@ static void check_one(const struct battle *b, const struct wrong *wrong, bool sa
 
 static struct battle battle;
 
+struct mischief {
+    const struct wrong *wrongs;
+    size_t n;
+    bool says_hello;
+};
+
+/* All of them, one after the other: each connection until its end, or what it was answered. */
+static void make_mischief(void *user, unsigned number)
+{
+    const struct mischief *all = user;
+
+    (void)number;
+    for (size_t i = 0; i < all->n && raw_open(&raw, battle.server.ports[0]); i++) {
+        if (all->says_hello)
+            raw_hello(&raw.out);
+        all->wrongs[i].put(&raw.out);
+        raw_send(&raw);
+        raw_read(&raw, 10);
+        raw_close(&raw);
+    }
+}
+
 static void check_all(const struct wrong *wrongs, size_t n, bool says_hello)
 {
+    struct mischief all = {wrongs, n, says_hello};
+
     battle_begin(&battle, NULL);
     for (size_t i = 0; i < n; i++)
         check_one(&battle, &wrongs[i], says_hello);
-    battle_measure(&battle, &battle.stormy, 100);
+    battle_fight(&battle, make_mischief, &all, 1);
     battle_end(&battle, 16);
 }
 
