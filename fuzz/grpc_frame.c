@@ -39,6 +39,9 @@ static peg_status read_piece(struct grpc_reader *reader, peg_str bytes, struct p
     REQUIRE(reader->piece.capacity <= 2 * grpc_reader_held(reader) + 1024 ||
                 reader->piece.capacity <= PEG_LIMIT_GRPC_READER_SPARE_BYTES,
             "%zu bytes for %zu", reader->piece.capacity, grpc_reader_held(reader));
+    REQUIRE(reader->unpacked.capacity <= 2 * MAX_MESSAGE, "%zu bytes", reader->unpacked.capacity);
+    REQUIRE(!reader->inflater || grpc_reader_held(reader) > GRPC_INFLATER_BYTES,
+            "what unpacks is held");
     return PEG_OK;
 }
 

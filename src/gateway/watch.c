@@ -3,7 +3,7 @@
 /*
  * A watcher is told in three steps: that it lost something, if it did; what is there, by a cursor
  * over a snapshot of its own; then what has changed since, from a bounded queue. It goes on
- * whenever its stream takes more.
+ * whenever its stream takes more, but in turns: a change is told to as many as watch.
  *
  * A toolset that comes to have the tags of a watcher, or has them no more, was registered or
  * unregistered for that watcher.
@@ -11,6 +11,7 @@
 
 #include "gateway/watch.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -18,10 +19,14 @@
 #include "gateway/answer.h"
 #include "gateway/info.h"
 #include "gateway/services.h"
+#include "grpc/message.h"
 
 typedef Pegboard__V1__WatchResponse__Kind kind_t;
 
 #define KIND(name) PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_##name
+
+/* Messages to one watcher before the next one is served. */
+enum { MESSAGES_AT_ONCE = 8 };
 
 /* A change that waits for its reader. */
 struct event {
@@ -34,6 +39,8 @@ struct watcher {
     struct gw_watches *watches; /* NULL: it hangs nowhere any more */
     struct watcher *next;
     struct watcher *prev;
+    struct watcher *next_due;
+    bool is_due; /* it is among those that go on at the next turn */
     struct grpc_call *call;
     char *const *tags; /* the request's */
     size_t n_tags;
@@ -54,7 +61,15 @@ struct gw_watches {
     struct watcher *first;
     size_t n;
     struct gw_snapshot *snapshot; /* the one that the watchers know of */
-    struct peg__arena scratch;    /* of one message */
+    struct net_loop *loop;        /* that of the first watcher, and so of all */
+    struct net_turn turn;
+    struct watcher *due; /* those that go on, in order */
+    struct watcher **due_end;
+    struct peg__arena scratch; /* of one message */
+    /* The last message of this turn: most watchers hear the same. */
+    struct peg__buf packed;
+    const struct gw_toolset *packed_toolset;
+    kind_t packed_kind;
 };
 
 /* ---- the queue ---------------------------------------------------------------------------------
@@ -138,13 +153,12 @@ static void queue(struct watcher *watcher, kind_t kind, struct gw_toolset *tools
 /* ---- telling -----------------------------------------------------------------------------------
  */
 
-/* False: there is no memory, or the stream has ended. */
-static bool say(struct watcher *watcher, kind_t kind, const struct gw_toolset *toolset)
+static bool pack(struct gw_watches *watches, kind_t kind, const struct gw_toolset *toolset)
 {
-    struct gw_watches *watches = watcher->watches;
     Pegboard__V1__WatchResponse response = PEGBOARD__V1__WATCH_RESPONSE__INIT;
     Pegboard__V1__ToolsetInfo name_only = PEGBOARD__V1__TOOLSET_INFO__INIT;
-    bool is_said;
+    char *room = NULL;
+    size_t len;
 
     response.kind = kind;
     if (kind == KIND(UNREGISTERED)) {
@@ -153,10 +167,39 @@ static bool say(struct watcher *watcher, kind_t kind, const struct gw_toolset *t
     } else if (toolset) {
         response.toolset = gw_info_toolset(toolset, watches->desk->presence, &watches->scratch);
     }
-    is_said = (response.toolset || !toolset) &&
-              grpc_call_send_message(watcher->call, &response.base, NULL) == PEG_OK;
+    peg__buf_clear(&watches->packed);
+    if (response.toolset || !toolset) {
+        len = grpc_message_packed_size(&response.base);
+        room = peg__buf_reserve(&watches->packed, len);
+    }
+    if (room) {
+        grpc_message_pack(&response.base, (uint8_t *)room);
+        watches->packed.len = len;
+    }
     peg__arena_reset(&watches->scratch);
-    return is_said;
+    return room != NULL;
+}
+
+static void forget_packed(struct gw_watches *watches)
+{
+    watches->packed_toolset = NULL;
+    watches->packed.len = 0;
+}
+
+/* False: there is no memory, or the stream has ended. */
+static bool say(struct watcher *watcher, kind_t kind, const struct gw_toolset *toolset)
+{
+    struct gw_watches *watches = watcher->watches;
+    const bool is_packed =
+        toolset && watches->packed_toolset == toolset && watches->packed_kind == kind;
+
+    if (!is_packed && !pack(watches, kind, toolset)) {
+        forget_packed(watches);
+        return false;
+    }
+    watches->packed_toolset = toolset;
+    watches->packed_kind = kind;
+    return grpc_call_send(watcher->call, peg__buf_view(&watches->packed), NULL) == PEG_OK;
 }
 
 static bool matches(const struct watcher *watcher, const struct gw_toolset *toolset)
@@ -189,15 +232,16 @@ static bool say_event(struct watcher *watcher)
     return is_said;
 }
 
-static bool has_more(const struct watcher *watcher)
+static bool can_go_on(const struct watcher *watcher)
 {
-    return watcher->is_lost || watcher->present || watcher->n > 0;
+    return (watcher->is_lost || watcher->present || watcher->n > 0) &&
+           grpc_call_is_writable(watcher->call);
 }
 
 /* A message that there was no memory for is one that was lost. */
 static void go_on(struct watcher *watcher)
 {
-    while (has_more(watcher) && grpc_call_is_writable(watcher->call)) {
+    for (unsigned i = 0; i < MESSAGES_AT_ONCE && can_go_on(watcher); i++) {
         bool is_said;
 
         if (watcher->is_lost) {
@@ -214,6 +258,60 @@ static void go_on(struct watcher *watcher)
     }
 }
 
+/* ---- turns -------------------------------------------------------------------------------------
+ */
+
+static void be_due(struct watcher *watcher)
+{
+    struct gw_watches *watches = watcher->watches;
+
+    if (watcher->is_due || !can_go_on(watcher))
+        return;
+    watcher->is_due = true;
+    watcher->next_due = NULL;
+    *watches->due_end = watcher;
+    watches->due_end = &watcher->next_due;
+    net_loop_turn(watches->loop, &watches->turn);
+}
+
+static void leave_due(struct watcher *watcher)
+{
+    struct gw_watches *watches = watcher->watches;
+    struct watcher **at = &watches->due;
+
+    if (!watcher->is_due)
+        return;
+    while (*at != watcher)
+        at = &(*at)->next_due;
+    *at = watcher->next_due;
+    if (!*at)
+        watches->due_end = at;
+    watcher->is_due = false;
+    if (!watches->due)
+        net_loop_no_turn(watches->loop, &watches->turn);
+}
+
+/* A stream that fails is dropped in a later round. */
+static void on_turn(struct net_turn *turn)
+{
+    struct gw_watches *watches =
+        (struct gw_watches *)((char *)turn - offsetof(struct gw_watches, turn));
+    const int64_t from_ns = peg_clock_mono_ns(peg_clock_system());
+
+    forget_packed(watches);
+    while (watches->due && peg_clock_mono_ns(peg_clock_system()) - from_ns < NET_TURN_NS / 2) {
+        struct watcher *watcher = watches->due;
+
+        leave_due(watcher);
+        go_on(watcher);
+        if (!grpc_call_has_ended(watcher->call))
+            be_due(watcher);
+    }
+    forget_packed(watches);
+    if (watches->due)
+        net_loop_turn(watches->loop, &watches->turn);
+}
+
 /* ---- watchers ----------------------------------------------------------------------------------
  */
 
@@ -223,6 +321,7 @@ static void drop(struct watcher *watcher)
 
     if (!watches)
         return;
+    leave_due(watcher);
     clear(watcher);
     watcher->present = gw_snapshot_unref(watcher->present);
     if (watcher->prev)
@@ -254,6 +353,7 @@ static void begin(struct gw_watches *watches, struct grpc_call *call,
         gw_fail_memory(call);
         return;
     }
+    watches->loop = grpc_call_loop(call);
     watcher->call = call;
     watcher->tags = request->tags;
     watcher->n_tags = request->n_tags;
@@ -265,7 +365,7 @@ static void begin(struct gw_watches *watches, struct grpc_call *call,
         (void)say(watcher, KIND(READY), NULL);
     else
         watcher->present = gw_snapshot_ref(watches->snapshot);
-    go_on(watcher);
+    be_due(watcher);
 }
 
 static struct gw_watches *watches_of(const struct gw_node *node, const struct net_loop *loop)
@@ -293,7 +393,7 @@ void gw_serve_watch_on_writable(struct grpc_call *call, void *node)
 
     (void)node;
     if (watcher && watcher->watches)
-        go_on(watcher);
+        be_due(watcher);
 }
 
 void gw_serve_watch_on_end(struct grpc_call *call, void *node)
@@ -350,15 +450,11 @@ static void tell_difference(struct gw_watches *watches, const struct gw_snapshot
     }
 }
 
-/* A stream that fails is dropped in a later round, so the list stays as it is. */
 static void go_on_all(struct gw_watches *watches)
 {
-    struct watcher *next;
-
-    for (struct watcher *watcher = watches->first; watcher; watcher = next) {
-        next = watcher->next;
+    for (struct watcher *watcher = watches->first; watcher; watcher = watcher->next) {
         watcher->is_current = false;
-        go_on(watcher);
+        be_due(watcher);
     }
 }
 
@@ -400,6 +496,9 @@ peg_status gw_watches_new(struct gw_desk *desk, struct gw_watches **ret_watches,
     if (!watches)
         return peg__fail_nomem(reterr);
     watches->desk = desk;
+    watches->turn.fn = on_turn;
+    watches->due_end = &watches->due;
+    watches->packed.max = PEG_LIMIT_GATEWAY_FRAME_BYTES;
     *ret_watches = watches;
     return PEG_OK;
 }
@@ -423,6 +522,7 @@ struct gw_watches *gw_watches_free(struct gw_watches *watches)
         drop(watches->first);
     gw_snapshot_unref(watches->snapshot);
     peg__arena_free(&watches->scratch);
+    peg__buf_free(&watches->packed);
     peg__free(watches);
     return NULL;
 }

@@ -19,29 +19,39 @@ static void empty(struct peg__buf *buf)
         peg__buf_free(buf);
 }
 
+/* Forgets where in a message it is. */
+static void forget_message(struct grpc_reader *reader)
+{
+    reader->inflater = grpc_inflater_free(reader->inflater);
+    reader->n_prefix = 0;
+    reader->n_packed = 0;
+    reader->is_delivered = false;
+}
+
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message)
 {
+    forget_message(reader);
     empty(&reader->piece);
     empty(&reader->unpacked);
     reader->piece.max = max_message;
     reader->unpacked.max = max_message;
     reader->max_message = max_message;
     reader->encoding = GRPC_IDENTITY;
-    reader->n_prefix = 0;
-    reader->is_delivered = false;
 }
 
 void grpc_reader_free(struct grpc_reader *reader)
 {
+    forget_message(reader);
     peg__buf_free(&reader->piece);
     peg__buf_free(&reader->unpacked);
-    reader->n_prefix = 0;
-    reader->is_delivered = false;
 }
 
 size_t grpc_reader_held(const struct grpc_reader *reader)
 {
-    return reader->is_delivered ? 0 : reader->n_prefix + reader->piece.len;
+    if (reader->is_delivered)
+        return 0;
+    return reader->n_prefix + reader->piece.len + reader->unpacked.len +
+           (reader->inflater ? (size_t)GRPC_INFLATER_BYTES : 0);
 }
 
 static uint32_t message_len(const struct grpc_reader *reader)
@@ -55,8 +65,7 @@ void grpc_reader_release(struct grpc_reader *reader)
 {
     if (!reader->is_delivered)
         return;
-    reader->is_delivered = false;
-    reader->n_prefix = 0;
+    forget_message(reader);
     empty(&reader->piece);
     empty(&reader->unpacked);
 }
@@ -127,41 +136,96 @@ static bool grow_piece(struct peg__buf *piece, size_t need, size_t len)
     return true;
 }
 
-static peg_status take_piece(struct grpc_reader *reader, peg_str *bytes, size_t len,
-                             peg_error *reterr)
+static peg_status copy_piece(struct peg__buf *piece, peg_str bytes, size_t len, peg_error *reterr)
 {
-    struct peg__buf *piece = &reader->piece;
-    const size_t missing = len - piece->len;
-    const size_t n = missing < bytes->len ? missing : bytes->len;
-
-    if (n == 0)
+    if (bytes.len == 0)
         return PEG_OK;
-    if (!grow_piece(piece, piece->len + n, len))
+    if (!grow_piece(piece, piece->len + bytes.len, len))
         return peg__fail_nomem(reterr);
-    memcpy(piece->ptr + piece->len, bytes->ptr, n);
-    piece->len += n;
-    *bytes = peg__str_from(*bytes, n);
+    memcpy(piece->ptr + piece->len, bytes.ptr, bytes.len);
+    piece->len += bytes.len;
     return PEG_OK;
 }
 
-static peg_status unpack(struct grpc_reader *reader, peg_str packed, peg_str *ret_message,
-                         peg_error *reterr)
+/* So many bytes, or as many as there are. */
+static peg_str take(peg_str *bytes, size_t n)
 {
-    peg_error why;
-    const peg_status status = grpc_gunzip(packed, reader->max_message, &reader->unpacked, &why);
+    const peg_str taken = {bytes->ptr, n < bytes->len ? n : bytes->len};
 
+    if (taken.len)
+        *bytes = peg__str_from(*bytes, taken.len);
+    return taken;
+}
+
+/* A message in the clear; without bytes if it is not whole. It is not copied if it lies in one
+ * piece. */
+static peg_status take_clear(struct grpc_reader *reader, peg_str *bytes, peg_str *ret_message,
+                             peg_error *reterr)
+{
+    const size_t len = message_len(reader);
+    const peg_str taken = take(bytes, len - reader->piece.len);
+    peg_status status;
+
+    if (taken.len == len) {
+        *ret_message = len ? taken : peg__str("");
+        return PEG_OK;
+    }
+    status = copy_piece(&reader->piece, taken, len, reterr);
+    if (!status)
+        *ret_message = (peg_str){reader->piece.len == len ? reader->piece.ptr : NULL, len};
+    return status;
+}
+
+static peg_status fail_unpacking(const struct grpc_reader *reader, peg_status status,
+                                 const peg_error *why, peg_error *reterr)
+{
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status == PEG_ELIMIT)
-        return peg__fail_because(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE", &why,
-                                 "a message of %zu bytes unpacks to more than max_message_bytes",
-                                 packed.len);
-    if (status)
-        return peg__fail_because(reterr, PEG_EPARSE, "E_GRPC_FRAME", &why,
-                                 "a compressed message of %zu bytes cannot be unpacked",
-                                 packed.len);
-    *ret_message = peg__buf_view(&reader->unpacked);
-    return PEG_OK;
+        return peg__fail_because(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE", why,
+                                 "a message of %u bytes unpacks to more than max_message_bytes",
+                                 message_len(reader));
+    return peg__fail_because(reterr, PEG_EPARSE, "E_GRPC_FRAME", why,
+                             "a compressed message of %u bytes cannot be unpacked",
+                             message_len(reader));
+}
+
+/* zlib's memory is there from the first byte of a message to its last. */
+static peg_status unpack(struct grpc_reader *reader, peg_str piece, bool is_last, peg_error *reterr)
+{
+    peg_status status;
+    peg_error why;
+
+    if (!reader->inflater)
+        reader->inflater = grpc_inflater_new(reader->max_message);
+    if (!reader->inflater)
+        return peg__fail_nomem(reterr);
+    status = grpc_inflater_feed(reader->inflater, piece, is_last, &reader->unpacked, &why);
+    if (status || is_last)
+        reader->inflater = grpc_inflater_free(reader->inflater);
+    if (!status)
+        return PEG_OK;
+    empty(&reader->unpacked);
+    return fail_unpacking(reader, status, &why, reterr);
+}
+
+/* A compressed message, unpacked; without bytes if it is not whole. */
+static peg_status take_packed(struct grpc_reader *reader, peg_str *bytes, peg_str *ret_message,
+                              peg_error *reterr)
+{
+    const size_t missing = message_len(reader) - reader->n_packed;
+    const peg_str taken = take(bytes, missing);
+    const bool is_last = taken.len == missing;
+    peg_status status;
+
+    *ret_message = (peg_str){NULL, 0};
+    if (taken.len == 0 && !is_last)
+        return PEG_OK;
+    reader->n_packed += (uint32_t)taken.len;
+    status = unpack(reader, taken, is_last, reterr);
+    if (!status && is_last)
+        *ret_message = peg__buf_view(&reader->unpacked);
+    return status;
 }
 
 peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
@@ -176,32 +240,15 @@ peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *re
         return PEG_OK;
     }
     status = check_prefix(reader, reterr);
+    if (!status)
+        status = reader->prefix[0] ? take_packed(reader, bytes, &message, reterr)
+                                   : take_clear(reader, bytes, &message, reterr);
     if (status)
         return status;
 
-    message.len = message_len(reader);
-    if (reader->piece.len == 0 && message.len <= bytes->len) {
-        message.ptr = message.len ? bytes->ptr : "";
-        if (message.len)
-            *bytes = peg__str_from(*bytes, message.len);
-    } else {
-        status = take_piece(reader, bytes, message.len, reterr);
-        if (status)
-            return status;
-        if (reader->piece.len < message.len) {
-            *ret_has_message = false;
-            return PEG_OK;
-        }
-        message.ptr = reader->piece.ptr;
-    }
-    if (reader->prefix[0])
-        status = unpack(reader, message, &message, reterr);
-    if (status)
-        return status;
-
-    reader->is_delivered = true;
-    *ret_has_message = true;
-    *ret_message = message;
+    *ret_has_message = reader->is_delivered = message.ptr != NULL;
+    if (message.ptr)
+        *ret_message = message;
     return PEG_OK;
 }
 

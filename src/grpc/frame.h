@@ -5,7 +5,8 @@
 /*
  * Messages in a stream of bytes: one byte that says whether it is compressed, four of length, the
  * message. The reader is handed bytes in pieces of any size, and copies only what does not arrive
- * in one piece. Does no I/O.
+ * in one piece. A compressed message is unpacked piece by piece as it comes, so that its last
+ * byte costs no more than the others. Does no I/O.
  */
 
 #include "base/buf.h"
@@ -19,28 +20,33 @@ struct grpc_reader {
     enum grpc_encoding encoding; /* of compressed messages */
     /* The rest is its own. */
     uint8_t prefix[GRPC_PREFIX_BYTES];
-    uint8_t n_prefix;         /* bytes of it that have come */
-    bool is_delivered;        /* what `piece` holds was handed out */
-    struct peg__buf piece;    /* the beginning of a message whose end has not come */
-    struct peg__buf unpacked; /* the last compressed message, in the clear */
+    uint8_t n_prefix;               /* bytes of it that have come */
+    bool is_delivered;              /* what the buffers hold was handed out */
+    uint32_t n_packed;              /* bytes of a compressed message that were unpacked */
+    struct peg__buf piece;          /* the beginning of a message in the clear */
+    struct peg__buf unpacked;       /* a compressed message in the clear, as far as it came */
+    struct grpc_inflater *inflater; /* NULL unless a compressed message has begun */
 };
 
 /* Readies one that is all zero, or was used for another stream: forgets everything but buffers of
  * at most PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message);
 void grpc_reader_free(struct grpc_reader *reader);
-/* Bytes that it holds of an unfinished message. The memory for them is at most twice as much, and
- * never more than the message, but for PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
+/* Bytes that it holds of an unfinished message: of a compressed one what was unpacked, and
+ * GRPC_INFLATER_BYTES, since a peer gets these for a few bytes. The memory is at most twice as
+ * much, and never more than a message in the clear, but for PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 size_t grpc_reader_held(const struct grpc_reader *reader);
 
 /* Takes bytes from the front of *bytes. Returns PEG_OK and
  *   *ret_has_message true:  *ret_message is a whole message, borrowed until the next call or
  *                           until the bytes that were handed in are gone
  *   *ret_has_message false: *bytes is empty, more are needed
- * PEG_ELIMIT (E_MESSAGE_TOO_LARGE) as soon as the length is seen: RESOURCE_EXHAUSTED.
+ * PEG_ELIMIT (E_MESSAGE_TOO_LARGE) as soon as the length is seen, or a compressed message has
+ * unpacked to more: RESOURCE_EXHAUSTED.
  * PEG_EPARSE (E_GRPC_FRAME): a flag that is none, a compressed message where none was announced,
- * or one that does not decompress: INTERNAL. PEG_EUNSUPPORTED (E_GRPC_ENCODING): UNIMPLEMENTED.
- * PEG_ENOMEM. There is no message after any of these; grpc_reader_init() is all that helps. */
+ * or one that does not decompress, as soon as its bytes show it: INTERNAL.
+ * PEG_EUNSUPPORTED (E_GRPC_ENCODING): UNIMPLEMENTED. PEG_ENOMEM. There is no message after any of
+ * these; grpc_reader_init() is all that helps. */
 peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
                             peg_str *ret_message, peg_error *reterr);
 

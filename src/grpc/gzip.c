@@ -59,84 +59,168 @@ static peg_status fail(peg_status status, size_t max, peg_error *reterr)
 
 /* ---- unpacking ------------------------------------------------------------------------------ */
 
-/* How much room to begin with: the size that the last four bytes tell, as far as it can be true. */
-static size_t first_step(peg_str bytes)
-{
-    size_t told = 0;
+struct grpc_inflater {
+    z_stream z;
+    size_t max;
+    size_t left; /* of max */
+    bool is_done;
+};
 
-    if (bytes.len >= TRAILER_BYTES)
-        for (size_t i = 1; i <= 4; i++)
-            told = told << 8 | (unsigned char)bytes.ptr[bytes.len - i];
-    told = least(told, bytes.len * MAX_RATIO);
-    return told < MIN_STEP ? MIN_STEP : told;
+static bool start(struct grpc_inflater *inflater, size_t max)
+{
+    *inflater = (struct grpc_inflater){
+        .z = {.zalloc = alloc_for_zlib, .zfree = free_for_zlib},
+        .max = max,
+        .left = max,
+    };
+    return inflateInit2(&inflater->z, MAX_WINDOW_BITS + GZIP_FORMAT) == Z_OK;
 }
 
-/* What zlib's result means; PEG_ESTATE: go on, with more room. */
-static peg_status status_of(int result, const z_stream *z)
+struct grpc_inflater *grpc_inflater_new(size_t max)
 {
-    switch (result) {
+    struct grpc_inflater *inflater = peg__alloc(sizeof(*inflater));
+
+    if (inflater && !start(inflater, max)) {
+        peg__free(inflater);
+        return NULL;
+    }
+    return inflater;
+}
+
+struct grpc_inflater *grpc_inflater_free(struct grpc_inflater *inflater)
+{
+    if (inflater)
+        inflateEnd(&inflater->z);
+    peg__free(inflater);
+    return NULL;
+}
+
+/* How much is still to come: what the last four bytes tell, as far as it can be true. */
+static size_t told_rest(const struct grpc_inflater *inflater, peg_str last_piece)
+{
+    const size_t produced = inflater->max - inflater->left;
+    size_t told = 0;
+
+    if (last_piece.len >= TRAILER_BYTES)
+        for (size_t i = 1; i <= 4; i++)
+            told = told << 8 | (unsigned char)last_piece.ptr[last_piece.len - i];
+    told = told > produced ? told - produced : 0;
+    return least(told, last_piece.len * MAX_RATIO);
+}
+
+/* Room for `step` bytes more, but not beyond the maximum. */
+static bool make_room(const struct grpc_inflater *inflater, size_t step, struct peg__buf *out)
+{
+    return peg__buf_reserve(out, least(step < MIN_STEP ? MIN_STEP : step, inflater->left));
+}
+
+/* What `out` has room for, and if it is full, as much again as there is: the memory is never more
+ * than twice what came. */
+static bool find_room(struct grpc_inflater *inflater, struct peg__buf *out)
+{
+    if (out->capacity <= out->len + 1 && !make_room(inflater, inflater->max - inflater->left, out))
+        return false;
+    inflater->z.next_out = (Bytef *)out->ptr + out->len;
+    inflater->z.avail_out =
+        (uInt)least(least(out->capacity - 1 - out->len, inflater->left), MAX_STEP);
+    return true;
+}
+
+/* What zlib's result means; PEG_ESTATE: go on, with more room. Z_FINISH does not say that the
+ * input ends here, only that a member which is whole at once needs no window. */
+static peg_status inflate_some(struct grpc_inflater *inflater)
+{
+    z_stream *z = &inflater->z;
+
+    switch (inflate(z, Z_FINISH)) {
     case Z_STREAM_END:
+        inflater->is_done = true;
         return z->avail_in ? PEG_EPARSE : PEG_OK;
     case Z_MEM_ERROR:
         return PEG_ENOMEM;
     case Z_OK:
     case Z_BUF_ERROR: /* one of the two has run out */
-        return z->avail_out ? PEG_EPARSE : PEG_ESTATE;
+        return z->avail_out ? PEG_OK : PEG_ESTATE;
     default:
         return PEG_EPARSE;
     }
 }
 
-/* Adds at most `max` bytes to `out`, which takes as many. */
-static peg_status inflate_all(z_stream *z, size_t step, size_t max, struct peg__buf *out)
+/* With all that was allowed unpacked: takes what does not unpack to anything. */
+static peg_status inflate_nothing(struct grpc_inflater *inflater)
 {
-    const size_t start = out->len;
+    Bytef beyond; /* the byte that must not come */
+    peg_status status;
+
+    inflater->z.next_out = &beyond;
+    inflater->z.avail_out = 1;
+    status = inflate_some(inflater);
+    return inflater->z.avail_out == 0 ? PEG_ELIMIT : status;
+}
+
+static peg_status inflate_piece(struct grpc_inflater *inflater, struct peg__buf *out)
+{
     peg_status status = PEG_ESTATE;
 
-    while (status == PEG_ESTATE) {
-        const size_t left = max - (out->len - start);
-        const size_t room = left ? least(least(step, left), MAX_STEP) : 1;
-        char beyond; /* the byte that must not come */
-        char *to = left ? peg__buf_reserve(out, room) : &beyond;
+    while (status == PEG_ESTATE && inflater->left > 0) {
+        size_t room;
 
-        if (!to)
+        if (!find_room(inflater, out))
             return PEG_ENOMEM;
-        z->next_out = (Bytef *)to;
-        z->avail_out = (uInt)room;
-        status = status_of(inflate(z, Z_FINISH), z);
-        if (left)
-            out->len += room - z->avail_out;
-        else if (z->avail_out == 0)
-            return PEG_ELIMIT;
-        step = out->len - start;
+        room = inflater->z.avail_out;
+        status = inflate_some(inflater);
+        out->len += room - inflater->z.avail_out;
+        inflater->left -= room - inflater->z.avail_out;
     }
-    return status;
+    return status == PEG_ESTATE ? inflate_nothing(inflater) : status;
+}
+
+static peg_status take_piece(struct grpc_inflater *inflater, peg_str piece, bool is_last,
+                             struct peg__buf *out)
+{
+    peg_status status = PEG_OK;
+
+    if (piece.len > MAX_STEP)
+        return PEG_ELIMIT;
+    if (inflater->is_done)
+        return piece.len ? PEG_EPARSE : PEG_OK;
+    if (is_last && !make_room(inflater, told_rest(inflater, piece), out))
+        return PEG_ENOMEM;
+    set_input(&inflater->z, piece);
+    status = inflate_piece(inflater, out);
+    if (out->ptr)
+        out->ptr[out->len] = '\0';
+    return !status && is_last && !inflater->is_done ? PEG_EPARSE : status;
+}
+
+peg_status grpc_inflater_feed(struct grpc_inflater *inflater, peg_str piece, bool is_last,
+                              struct peg__buf *out, peg_error *reterr)
+{
+    const peg_status status = take_piece(inflater, piece, is_last, out);
+
+    return status ? fail(status, inflater->max, reterr) : PEG_OK;
 }
 
 peg_status grpc_gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_error *reterr)
 {
     const struct peg__buf before = *out;
-    z_stream z = {.zalloc = alloc_for_zlib, .zfree = free_for_zlib};
+    struct grpc_inflater inflater;
     peg_status status = out->status;
 
     max = least(max, out->max - out->len);
-    if (status || bytes.len > MAX_STEP)
-        return fail(status ? status : PEG_ELIMIT, max, reterr);
-    if (inflateInit2(&z, MAX_WINDOW_BITS + GZIP_FORMAT) != Z_OK)
+    if (status)
+        return fail(status, max, reterr);
+    if (!start(&inflater, max))
         return peg__fail_nomem(reterr);
-    set_input(&z, bytes);
-    status = inflate_all(&z, first_step(bytes), max, out);
-    inflateEnd(&z);
-
-    if (!status && !peg__buf_reserve(out, 0)) /* for the NUL */
-        status = PEG_ENOMEM;
-    if (status) {
-        out->len = before.len;
-        out->status = before.status;
-    }
+    status = grpc_inflater_feed(&inflater, bytes, true, out, reterr);
+    inflateEnd(&inflater.z);
+    if (!status)
+        return PEG_OK;
+    out->len = before.len;
+    out->status = before.status;
     if (out->ptr)
         out->ptr[out->len] = '\0';
-    return status ? fail(status, max, reterr) : PEG_OK;
+    return status;
 }
 
 /* ---- packing -------------------------------------------------------------------------------- */

@@ -388,6 +388,286 @@ TEST(a_compressed_message_that_unpacks_to_too_much_is_refused)
     peg__buf_free(&wire);
 }
 
+/* ---- compressed messages in pieces ---------------------------------------------------------- */
+
+enum { TEXT_BYTES = 3000, SMALL_STEP = 16 };
+
+/* Text that gzip makes shorter, with matches and without. */
+static peg_str sample_text(void)
+{
+    static char text[TEXT_BYTES];
+    uint32_t state = 1;
+
+    for (size_t i = 0; i < sizeof(text); i++) {
+        state = state * 1664525 + 1013904223;
+        text[i] = (char)(i % 500 < 400 ? 'a' + i % 7 : state >> 24);
+    }
+    return peg__strn(text, sizeof(text));
+}
+
+static void ready_for_gzip(struct grpc_reader *reader, size_t max_message)
+{
+    grpc_reader_init(reader, max_message);
+    reader->encoding = GRPC_GZIP;
+}
+
+/* Feeds so many bytes at a time, from copies that are gone afterwards, until a message or a failure
+ * comes, which is returned. *bytes is what was not fed. */
+static peg_status feed_until(struct grpc_reader *reader, peg_str *bytes, size_t step,
+                             peg_str *ret_message, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+    bool has_message = false;
+
+    while (bytes->len && !status && !has_message) {
+        const size_t n = step < bytes->len ? step : bytes->len;
+        char *copy = malloc(n);
+        peg_str piece = {copy, n};
+
+        memcpy(copy, bytes->ptr, n);
+        status = grpc_reader_next(reader, &piece, &has_message, ret_message, reterr);
+        free(copy);
+        *bytes = peg__str_from(*bytes, n - piece.len);
+    }
+    CHECK(status || has_message);
+    return status;
+}
+
+/* It must not unpack, and that must be told when exactly so many bytes are not fed. */
+static void check_damaged(peg_str wire, size_t left)
+{
+    struct grpc_reader reader = {0};
+    peg_str message;
+    peg_error error;
+
+    ready_for_gzip(&reader, MAX_MESSAGE);
+    CHECK_STATUS(feed_until(&reader, &wire, 1, &message, &error), PEG_EPARSE, error);
+    CHECK_STR(peg__str(error.code), "E_GRPC_FRAME");
+    CHECK_INT(wire.len, left);
+    CHECK(!reader.inflater);
+    grpc_reader_free(&reader);
+}
+
+TEST(a_compressed_message_is_the_same_wherever_it_is_split)
+{
+    struct grpc_reader reader = {0};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+
+    add_gzip(&wire, sample_text());
+    CHECK(wire.len < TEXT_BYTES);
+    ready_for_gzip(&reader, TEXT_BYTES);
+    for (size_t at = 1; at < wire.len; at++) {
+        peg_str bytes = {wire.ptr + at, wire.len - at};
+
+        feed(&reader, wire.ptr, at);
+        CHECK(peg__str_eq(next(&reader, &bytes), sample_text()));
+        CHECK_INT(bytes.len, 0);
+        CHECK_INT(reader.piece.capacity, 0);
+        CHECK(!reader.inflater);
+    }
+    grpc_reader_free(&reader);
+    peg__buf_free(&wire);
+}
+
+TEST(compressed_messages_and_others_follow_each_other_in_pieces_of_any_size)
+{
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+
+    add_gzip(&wire, peg__str("first"));
+    add_gzip(&wire, peg__str(""));
+    add_frame(&wire, false, peg__str("third message"));
+    add_gzip(&wire, peg__str("x"));
+    for (size_t piece = 1; piece <= wire.len; piece++)
+        check_in_pieces(peg__buf_view(&wire), piece);
+    peg__buf_free(&wire);
+}
+
+TEST(held_counts_what_was_unpacked_and_what_unpacking_takes)
+{
+    struct grpc_reader reader = {0};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    peg_str bytes;
+
+    add_gzip(&wire, sample_text());
+    ready_for_gzip(&reader, MAX_MESSAGE);
+    feed(&reader, wire.ptr, GRPC_PREFIX_BYTES);
+    CHECK_INT(grpc_reader_held(&reader), GRPC_PREFIX_BYTES);
+    CHECK(!reader.inflater);
+    for (size_t at = GRPC_PREFIX_BYTES; at < wire.len - 1; at++) {
+        feed(&reader, wire.ptr + at, 1);
+        CHECK_INT(grpc_reader_held(&reader),
+                  GRPC_PREFIX_BYTES + GRPC_INFLATER_BYTES + reader.unpacked.len);
+        CHECK(reader.unpacked.capacity <= 2 * (reader.unpacked.len + 256));
+    }
+    CHECK_INT(reader.unpacked.len, TEXT_BYTES); /* only the trailer is missing */
+    bytes = peg__str_from(peg__buf_view(&wire), wire.len - 1);
+    CHECK(peg__str_eq(next(&reader, &bytes), sample_text()));
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    grpc_reader_free(&reader);
+    peg__buf_free(&wire);
+}
+
+TEST(an_unfinished_compressed_message_is_kept_forgotten_and_freed)
+{
+    struct grpc_reader reader = {0};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    peg_str bytes;
+
+    add_gzip(&wire, sample_text());
+    ready_for_gzip(&reader, MAX_MESSAGE);
+    feed(&reader, wire.ptr, wire.len / 2);
+    grpc_reader_release(&reader);
+    bytes = peg__str_from(peg__buf_view(&wire), wire.len / 2);
+    CHECK(peg__str_eq(next(&reader, &bytes), sample_text()));
+
+    feed(&reader, wire.ptr, wire.len / 2);
+    ready_for_gzip(&reader, MAX_MESSAGE);
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    bytes = peg__strn("\0\0\0\0\2hi", 7);
+    CHECK_STR(next(&reader, &bytes), "hi");
+    bytes = peg__buf_view(&wire);
+    CHECK(peg__str_eq(next(&reader, &bytes), sample_text()));
+
+    feed(&reader, wire.ptr, wire.len / 2);
+    grpc_reader_free(&reader);
+    CHECK_INT(grpc_reader_held(&reader), 0);
+    peg__buf_free(&wire);
+}
+
+TEST(a_compressed_message_may_unpack_to_the_limit_in_pieces_of_any_size)
+{
+    static const char zeros[MAX_MESSAGE + 1];
+    static const size_t steps[] = {1, 7, 16, 64, 1024, 4096};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    struct grpc_reader reader = {0};
+    peg_str message;
+    peg_error error;
+
+    for (size_t i = 0; i < 2 * sizeof(steps) / sizeof(steps[0]); i++) {
+        const size_t beyond = i % 2;
+        peg_str bytes;
+
+        peg__buf_clear(&wire);
+        add_gzip(&wire, peg__strn(zeros, MAX_MESSAGE + beyond));
+        bytes = peg__buf_view(&wire);
+        ready_for_gzip(&reader, MAX_MESSAGE);
+        CHECK_STATUS(feed_until(&reader, &bytes, steps[i / 2], &message, &error),
+                     beyond ? PEG_ELIMIT : PEG_OK, error);
+        if (!beyond)
+            CHECK(peg__str_eq(message, peg__strn(zeros, MAX_MESSAGE)));
+    }
+    grpc_reader_free(&reader);
+    peg__buf_free(&wire);
+}
+
+TEST(a_bomb_is_refused_before_its_end_has_come)
+{
+    enum { BOMB_BYTES = 16 * MAX_MESSAGE };
+    char *zeros = calloc(1, BOMB_BYTES);
+    struct grpc_reader reader = {0};
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    size_t largest = 0;
+    peg_status status = PEG_OK;
+    size_t at = 0;
+
+    add_gzip(&wire, peg__strn(zeros, BOMB_BYTES));
+    ready_for_gzip(&reader, MAX_MESSAGE);
+    for (; !status && at < wire.len; at += SMALL_STEP) {
+        peg_str bytes = {wire.ptr + at, SMALL_STEP};
+        const size_t before = reader.unpacked.len;
+        bool has_message;
+        peg_str message;
+
+        status = grpc_reader_next(&reader, &bytes, &has_message, &message, NULL);
+        CHECK(status || reader.unpacked.len - before <= SMALL_STEP * 1032 + 258);
+        if (reader.unpacked.capacity > largest)
+            largest = reader.unpacked.capacity;
+    }
+    CHECK_INT(status, PEG_ELIMIT);
+    CHECK(at < wire.len / 8);
+    CHECK(largest <= 2 * MAX_MESSAGE);
+    CHECK(reader.unpacked.capacity <= PEG_LIMIT_GRPC_READER_SPARE_BYTES);
+    CHECK(!reader.inflater);
+    grpc_reader_free(&reader);
+    peg__buf_free(&wire);
+    free(zeros);
+}
+
+TEST(a_compressed_message_that_is_cut_off_is_refused_at_its_end)
+{
+    struct peg__buf packed = PEG__BUF(MAX_MESSAGE);
+
+    CHECK_INT(grpc_gzip(peg__str("cut off"), &packed, NULL), PEG_OK);
+    for (size_t len = 0; len < packed.len; len++) {
+        struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+
+        add_frame(&wire, true, peg__strn(packed.ptr, len));
+        check_damaged(peg__buf_view(&wire), 0);
+        peg__buf_free(&wire);
+    }
+    peg__buf_free(&packed);
+}
+
+TEST(what_is_no_gzip_or_goes_on_behind_it_is_refused_at_once)
+{
+    struct peg__buf packed = PEG__BUF(MAX_MESSAGE);
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+
+    check_damaged(peg__strn("\1\0\0\0\5hello", 10), 3);
+    CHECK_INT(grpc_gzip(peg__str("whole"), &packed, NULL), PEG_OK);
+    peg__buf_puts(&packed, "rest");
+    add_frame(&wire, true, peg__buf_view(&packed));
+    check_damaged(peg__buf_view(&wire), 3);
+    /* A wrong checksum: told with its last byte, before the length. */
+    wire.ptr[wire.len - 4 - 5] ^= 1;
+    check_damaged(peg__buf_view(&wire), 4 + 4);
+    peg__buf_free(&packed);
+    peg__buf_free(&wire);
+}
+
+/* The same message twice, and one in the clear. The pieces are so small that the buffer grows and
+ * zlib needs its window. */
+static peg_status read_in_pieces(struct grpc_reader *reader, peg_str packed)
+{
+    struct peg__buf wire = PEG__BUF(MAX_MESSAGE);
+    peg_status status = PEG_ENOMEM;
+    peg_str bytes;
+
+    add_frame(&wire, true, packed);
+    add_frame(&wire, true, packed);
+    add_frame(&wire, false, peg__str("clear"));
+    bytes = peg__buf_view(&wire);
+    for (int i = 0; i < 3 && !wire.status; i++) {
+        peg_str message;
+        peg_error error;
+
+        status = feed_until(reader, &bytes, i == 2 ? 1 : SMALL_STEP, &message, &error);
+        if (status)
+            break;
+        CHECK(peg__str_eq(message, i == 2 ? peg__str("clear") : sample_text()));
+    }
+    peg__buf_free(&wire);
+    return status;
+}
+
+TORTURE(unpacking_in_pieces_survives_any_allocation_failure)
+{
+    struct grpc_reader reader = {0};
+    struct peg__buf packed = PEG__BUF(MAX_MESSAGE);
+    peg_str bytes = {"\0\0\0\0\2hi", 7};
+    peg_status status = grpc_gzip(sample_text(), &packed, NULL);
+
+    ready_for_gzip(&reader, MAX_MESSAGE);
+    if (!status)
+        status = read_in_pieces(&reader, peg__buf_view(&packed));
+    CHECK(!reader.inflater);
+    grpc_reader_init(&reader, MAX_MESSAGE); /* whatever failed, it can be used again */
+    CHECK_STR(next(&reader, &bytes), "hi");
+    grpc_reader_free(&reader);
+    peg__buf_free(&packed);
+    return status;
+}
+
 TORTURE(a_reader_survives_any_allocation_failure)
 {
     static const char packed[] = "\1\0\0\0\x19\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcb\x48\xcd"

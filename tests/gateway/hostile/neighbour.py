@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A well-behaved provider and caller in a process of their own, beside whoever is hostile.
 
-    neighbour.py ADDRESS TOKEN|-
+    neighbour.py ADDRESS OTHER TOKEN|-
 
-Calls its own tool, one call after the other. Each line of its input begins a phase of that name;
-at the end of the input it says, in JSON, how long the calls of each phase took and which failed.
+Calls its own tool, one call after the other. Each line of its input begins a phase of that name; in the phase `stormy`
+every other call goes to the gateway OTHER, and its time to the phase `aside`. At the end of the input it says, in JSON,
+how long the calls of each phase took and which failed.
 """
 
 import json
@@ -28,16 +29,33 @@ class At:
         self.address = address
 
 
-def call_until_done(caller, phases, is_done):
+class Phases:
+    """Times and failures by phase; the one that runs is set by another thread."""
+
+    def __init__(self):
+        self.now = "begin"
+        self.figures = {}
+
+    def of(self, name):
+        return self.figures.setdefault(name, {"ms": [], "failed": []})
+
+
+def call_once(caller, figures):
+    began = time.monotonic()
+    try:
+        caller.call("neighbour")
+        figures["ms"].append((time.monotonic() - began) * 1000)
+    except Failed as error:
+        figures["failed"].append(f"{error.name} {error.message}")
+    time.sleep(PAUSE_S)
+
+
+def call_until_done(caller, other, phases, is_done):
     while not is_done.is_set():
-        figures = phases[-1][1]
-        began = time.monotonic()
-        try:
-            caller.call("neighbour")
-            figures["ms"].append((time.monotonic() - began) * 1000)
-        except Failed as error:
-            figures["failed"].append(f"{error.name} {error.message}")
-        time.sleep(PAUSE_S)
+        phase = phases.now
+        call_once(caller, phases.of(phase))
+        if phase == "stormy":
+            call_once(other, phases.of("aside"))
 
 
 def told(times):
@@ -47,25 +65,28 @@ def told(times):
     return {"n": len(times), "p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100]}
 
 
-def main(address, token):
+def main(address, other_address, token):
     token = None if token == "-" else token
-    phases = [("begin", {"ms": [], "failed": []})]
+    phases = Phases()
     is_done = threading.Event()
-    with Caller(At(address), token) as caller, \
-            Provider(At(address), "neighbour", token=token, credits=16) as provider:
+    with Caller(At(address), token) as caller, Caller(At(other_address)) as other, \
+            Provider(At(address), "neighbour", token=token, credits=16) as provider, \
+            Provider(At(other_address), "neighbour", credits=16) as other_provider:
         Echo(provider)
+        Echo(other_provider)
         caller.call("neighbour")
+        other.call("neighbour")
         print("ready", flush=True)
-        thread = threading.Thread(target=call_until_done, args=(caller, phases, is_done))
+        thread = threading.Thread(target=call_until_done, args=(caller, other, phases, is_done))
         thread.start()
         for line in sys.stdin:
-            phases.append((line.strip(), {"ms": [], "failed": []}))
+            phases.now = line.strip()
         is_done.set()
         thread.join()
         print(json.dumps({name: told(figures["ms"]) | {"failed": figures["failed"][:3]}
-                          for name, figures in phases}), flush=True)
+                          for name, figures in phases.figures.items()}), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:4])
     os._exit(0)  # what gRPC's threads still do is of no interest

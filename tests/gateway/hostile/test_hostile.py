@@ -105,7 +105,7 @@ def test_names_that_are_none_are_named():
             refuse_hello(gateway, toolset="neighbour", incarnation=name, credits=1)
         assert [info.name for info in
                 caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets] == \
-            ["honest", "neighbour"]
+            ["neighbour"]
     for log_line in ("\x01", "\x7f", "\u202e"):
         assert log_line not in gateway_log(gateway)
 
@@ -210,7 +210,7 @@ def test_an_unregister_and_register_storm_leaves_nothing_behind():
             n += 1
         for i in range(50):
             swallow(caller.begin("Unregister", v1("UnregisterRequest", name=f"storm-{i}")))
-        assert caller.ask("ListToolsets", v1("ListToolsetsRequest")).total == 2
+        assert caller.ask("ListToolsets", v1("ListToolsetsRequest")).total == 1
 
 
 def swallow(future, allowed=("not_found",)):
@@ -228,7 +228,7 @@ def test_the_catalog_takes_as_many_toolsets_as_it_says():
     n_toolsets = 100000 if is_long else 5000
     with battle(f"{n_toolsets} toolsets", "--store", "memory",
                 extra_mb=600 if is_long else 64) as gateway, Caller(gateway) as caller:
-        register_many(caller, n_toolsets - 2)
+        register_many(caller, n_toolsets - 1)
         assert caller.ask("ListToolsets", v1("ListToolsetsRequest")).total == n_toolsets
         if is_long:
             with fails_as("limit_exceeded") as told:

@@ -93,6 +93,17 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def stand_back():
+    """From here on this process has what others leave of the processors."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def as_usual():
+    """In a child of a process that stands back: it does not."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 class Gateway:
     """`pegboard serve` in a folder of its own; stopped, by its pid, at the end of the block."""
 
@@ -112,7 +123,7 @@ class Gateway:
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [PEGBOARD, "serve", "--addr", self.address, "--data-dir",
              os.path.join(self.folder, "data"), *self.arguments],
-            stdout=log, stderr=log, env=environment)
+            stdout=log, stderr=log, env=environment, preexec_fn=as_usual)
         log.close()
         await_true(lambda: self.process.poll() is not None or is_listening(self.port),
                    "the gateway listens", START_S)
