@@ -23,6 +23,7 @@ from world import Gateway, WAIT_S, as_usual, stand_back  # noqa: E402
 IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 
 CALM_S = 0.7
+STORM_S = 0 if IS_SANITIZED else 2
 RATIOS = []
 
 
@@ -87,6 +88,14 @@ def battle(title, *arguments, extra_mb, gateway=None, token=None):
         for phase, figures in told.items():
             assert not figures["failed"], f"{phase}: the neighbour's calls failed: " \
                                           f"{figures['failed']}"
+
+
+def storm():
+    """Again and again, so that there are enough calls beside it to tell."""
+    until = time.monotonic() + STORM_S
+    yield
+    while time.monotonic() < until:
+        yield
 
 
 def tell(title, seconds, before, peak, after, told):

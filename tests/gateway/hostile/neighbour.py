@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 
 from world import Caller, Echo, Failed, Provider  # noqa: E402
 
-PAUSE_S = 0.001
+PAUSE_S = 0.0002
 
 
 class At:

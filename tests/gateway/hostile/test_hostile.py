@@ -26,7 +26,7 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE)),
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from battle import Raw, battle, tell_ratios  # noqa: E402
+from battle import Raw, battle, storm, tell_ratios  # noqa: E402
 from world import (Caller, Failed, Gateway, PEGBOARD, Provider, WAIT_S, await_true,  # noqa: E402
                    fails_as, outcome, protos, tool, toolset, v1)
 
@@ -42,15 +42,16 @@ def test_garbage_on_every_method_is_an_error_and_no_more():
     names = ("pegboard.v1.Registry", "pegboard.v1.Admin", "registry.Registry",
              "goa_ai_registry.Registry")
     with battle("garbage", extra_mb=16) as gateway, Caller(gateway) as caller:
-        for name in names:
-            for method in protos().pool.FindServiceByName(name).methods:
-                for garbage in GARBAGE:
-                    code, words = ask_with_bytes(caller, name, method, garbage)
-                    assert code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT), \
-                        f"{name}.{method.name}: {code} {words}"
-                    assert words, f"{name}.{method.name} says nothing"
-                for _ in range(50):
-                    ask_with_bytes(caller, name, method, random_bytes())
+        for _ in storm():
+            for name in names:
+                for method in protos().pool.FindServiceByName(name).methods:
+                    for garbage in GARBAGE:
+                        code, words = ask_with_bytes(caller, name, method, garbage)
+                        assert code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT), \
+                            f"{name}.{method.name}: {code} {words}"
+                        assert words, f"{name}.{method.name} says nothing"
+                    for _ in range(50):
+                        ask_with_bytes(caller, name, method, random_bytes())
 
 
 def ask_with_bytes(caller, service, method, data):
@@ -84,28 +85,29 @@ def test_names_that_are_none_are_named():
     named = {"validation_error", "missing_field", "invalid_length", "invalid_pattern",
              "invalid_format", "not_found"}
     with battle("names", extra_mb=16) as gateway, Caller(gateway) as caller:
-        for name in bad:
-            for verb, request in (
-                    ("Register", toolset(name)), ("Register", toolset("fine", tool(name))),
-                    ("Unregister", v1("UnregisterRequest", name=name)),
-                    ("GetToolset", v1("GetToolsetRequest", name=name)),
-                    ("CallTool", v1("CallToolRequest", toolset=name, tool="x")),
-                    ("CallTool", v1("CallToolRequest", toolset="neighbour", tool=name)),
-                    ("AwaitTool", v1("AwaitToolRequest", call_id=name)),
-                    ("CancelTool", v1("CancelToolRequest", call_id=name)),
-                    ("EmitToolResult", v1("EmitToolResultRequest", call_id=name))):
-                try:
-                    caller.ask(verb, request)
-                    raise AssertionError(f"{verb} took the name {name!r}")
-                except Failed as error:
-                    if "\x00" not in name:  # which ends a string, or is no string: either will do
-                        assert error.name in named, f"{verb} {name!r}: {error.name} {error}"
-                    assert not any(ord(c) < 32 for c in error.message), error.message
-            refuse_hello(gateway, toolset=name, incarnation="test-12345678", credits=1)
-            refuse_hello(gateway, toolset="neighbour", incarnation=name, credits=1)
-        assert [info.name for info in
-                caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets] == \
-            ["neighbour"]
+        for _ in storm():
+            for name in bad:
+                for verb, request in (
+                        ("Register", toolset(name)), ("Register", toolset("fine", tool(name))),
+                        ("Unregister", v1("UnregisterRequest", name=name)),
+                        ("GetToolset", v1("GetToolsetRequest", name=name)),
+                        ("CallTool", v1("CallToolRequest", toolset=name, tool="x")),
+                        ("CallTool", v1("CallToolRequest", toolset="neighbour", tool=name)),
+                        ("AwaitTool", v1("AwaitToolRequest", call_id=name)),
+                        ("CancelTool", v1("CancelToolRequest", call_id=name)),
+                        ("EmitToolResult", v1("EmitToolResultRequest", call_id=name))):
+                    try:
+                        caller.ask(verb, request)
+                        raise AssertionError(f"{verb} took the name {name!r}")
+                    except Failed as error:
+                        if "\x00" not in name:  # which ends a string, or is no string: either will do
+                            assert error.name in named, f"{verb} {name!r}: {error.name} {error}"
+                        assert not any(ord(c) < 32 for c in error.message), error.message
+                refuse_hello(gateway, toolset=name, incarnation="test-12345678", credits=1)
+                refuse_hello(gateway, toolset="neighbour", incarnation=name, credits=1)
+            assert [info.name for info in
+                    caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets] == \
+                ["neighbour"]
     for log_line in ("\x01", "\x7f", "\u202e"):
         assert log_line not in gateway_log(gateway)
 
@@ -136,17 +138,18 @@ def test_ten_thousand_tools_are_taken_and_one_more_is_not():
     tools = [v1("Tool", name=f"tool-{i}", description="one of many", input_schema=schema)
              for i in range(10001)]
     with battle("10,000 tools", extra_mb=160) as gateway, Caller(gateway) as caller:
-        for _ in range(3):
-            caller.ask("Register", toolset("many", *tools[:10000]))
-        with fails_as("limit_exceeded", grpc.StatusCode.RESOURCE_EXHAUSTED) as told:
-            caller.ask("Register", toolset("more", *tools))
-        assert "PEG_LIMIT_GATEWAY_TOOLS" in told["error"].message
-        info = caller.ask("GetToolset", v1("GetToolsetRequest", name="many"))
-        assert len(info.tools) == 10000
-        with Provider(gateway, "many", registers=False) as provider:
-            future = caller.start_call("many", "tool-9999")
-            provider.answer(provider.next_call(), b"7")
-            assert outcome(future).result == b"7"
+        for _ in storm():
+            for _ in range(3):
+                caller.ask("Register", toolset("many", *tools[:10000]))
+            with fails_as("limit_exceeded", grpc.StatusCode.RESOURCE_EXHAUSTED) as told:
+                caller.ask("Register", toolset("more", *tools))
+            assert "PEG_LIMIT_GATEWAY_TOOLS" in told["error"].message
+            info = caller.ask("GetToolset", v1("GetToolsetRequest", name="many"))
+            assert len(info.tools) == 10000
+            with Provider(gateway, "many", registers=False) as provider:
+                future = caller.start_call("many", "tool-9999")
+                provider.answer(provider.next_call(), b"7")
+                assert outcome(future).result == b"7"
 
 
 def nested(n):
@@ -161,23 +164,24 @@ def test_schemas_past_their_limits_are_named():
            "pattern": b'{"pattern":"("}', "abroad": b'{"$ref":"http://127.0.0.1:1/x"}',
            "not text": b'"\xff"'}
     with battle("schemas", extra_mb=128) as gateway, Caller(gateway) as caller:
-        for what, schema in bad.items():
-            for field in ("input_schema", "output_schema"):
-                try:
-                    caller.ask("Register", toolset("schemas", tool(**{field: schema})))
-                    raise AssertionError(f"{what} as {field} was taken")
-                except Failed as error:
-                    assert error.name in ("validation_error", "limit_exceeded"), \
-                        f"{what}: {error.name} {error}"
-                    assert "schema" in error.message or "LIMIT" in error.message, error.message
-        for fine in (nested(60), b'{"$ref":"#"}', b"true"):
-            caller.ask("Register", toolset("schemas", tool(input_schema=fine)))
-        huge = [tool(f"t{i}", input_schema=large[:950000] + b'"}') for i in range(4)]
-        with fails_as("limit_exceeded") as told:
-            caller.ask("Register", toolset("huge", *huge))
-        assert "PEG_LIMIT_GATEWAY_TOOLSET_BYTES" in told["error"].message
-        with fails_as("invalid_length"):
-            caller.ask("Register", toolset("wordy", description="x" * 4097))
+        for _ in storm():
+            for what, schema in bad.items():
+                for field in ("input_schema", "output_schema"):
+                    try:
+                        caller.ask("Register", toolset("schemas", tool(**{field: schema})))
+                        raise AssertionError(f"{what} as {field} was taken")
+                    except Failed as error:
+                        assert error.name in ("validation_error", "limit_exceeded"), \
+                            f"{what}: {error.name} {error}"
+                        assert "schema" in error.message or "LIMIT" in error.message, error.message
+            for fine in (nested(60), b'{"$ref":"#"}', b"true"):
+                caller.ask("Register", toolset("schemas", tool(input_schema=fine)))
+            huge = [tool(f"t{i}", input_schema=large[:950000] + b'"}') for i in range(4)]
+            with fails_as("limit_exceeded") as told:
+                caller.ask("Register", toolset("huge", *huge))
+            assert "PEG_LIMIT_GATEWAY_TOOLSET_BYTES" in told["error"].message
+            with fails_as("invalid_length"):
+                caller.ask("Register", toolset("wordy", description="x" * 4097))
 
 
 def test_schemas_that_cost_much_cost_their_own_caller():
@@ -186,12 +190,13 @@ def test_schemas_that_cost_much_cost_their_own_caller():
     with battle("costly schemas", extra_mb=96) as gateway, Caller(gateway) as caller, \
             Provider(gateway, "costly", tool("regex", input_schema=slow),
                      tool("unique", input_schema=unique)) as provider:
-        with fails_as("validation_error"):
-            caller.call("costly", "regex", json.dumps("a" * 50000 + "b").encode())
-        items = json.dumps([{"n": i} for i in range(5000)]).encode()
-        future = caller.start_call("costly", "unique", items)
-        provider.answer(provider.next_call())
-        assert outcome(future).result == b"1"
+        for _ in storm():
+            with fails_as("validation_error"):
+                caller.call("costly", "regex", json.dumps("a" * 50000 + "b").encode())
+            items = json.dumps([{"n": i} for i in range(5000)]).encode()
+            future = caller.start_call("costly", "unique", items)
+            provider.answer(provider.next_call())
+            assert outcome(future).result == b"1"
 
 
 def test_an_unregister_and_register_storm_leaves_nothing_behind():
@@ -299,14 +304,15 @@ def test_a_thousand_calls_whose_answers_nobody_reads():
 def test_calls_opened_and_reset_at_once():
     with battle("calls opened and left", extra_mb=64) as gateway, \
             Provider(gateway, "echo", TEXT, credits=100) as provider:
-        request = v1("CallToolRequest", toolset="echo", tool="add", payload=b'"x"')
-        for _ in range(20):
-            with Raw(gateway) as raw:
-                for _ in range(500):
-                    raw.open("CallTool", request.SerializeToString())
-        with Caller(gateway) as caller:
-            await_true(lambda: in_flight(caller) <= 100, "they are gone, but for what runs")
-        assert provider.calls.qsize() <= 10000
+        for _ in storm():
+            request = v1("CallToolRequest", toolset="echo", tool="add", payload=b'"x"')
+            for _ in range(20):
+                with Raw(gateway) as raw:
+                    for _ in range(500):
+                        raw.open("CallTool", request.SerializeToString())
+            with Caller(gateway) as caller:
+                await_true(lambda: in_flight(caller) <= 100, "they are gone, but for what runs")
+            assert provider.calls.qsize() <= 10000
 
 
 def in_flight(caller):
@@ -317,33 +323,35 @@ def in_flight(caller):
 def test_long_calls_that_nobody_awaits_stay_within_the_bounds():
     with battle("StartTool for nobody", "--max-queue", "100", extra_mb=256) as gateway, \
             Caller(gateway) as caller, Provider(gateway, "slow", TEXT, credits=1):
-        payload = b'"' + b"x" * 100000 + b'"'
-        started = []
-        for _ in range(10):
-            started += [outcome(future) for future in
-                        [caller.begin("StartTool", v1("CallToolRequest", toolset="slow",
-                                                      tool="add", payload=payload,
-                                                      timeout_ms=86400000))
-                         for _ in range(100)]]
-        with fails_as("not_found") as told:
-            caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=started[-1].call_id))
-        assert "for want of a provider or of room" in told["error"].message
-        assert in_flight(caller) <= 2 * 101 + 2
+        for _ in storm():
+            payload = b'"' + b"x" * 100000 + b'"'
+            started = []
+            for _ in range(10):
+                started += [outcome(future) for future in
+                            [caller.begin("StartTool", v1("CallToolRequest", toolset="slow",
+                                                          tool="add", payload=payload,
+                                                          timeout_ms=86400000))
+                             for _ in range(100)]]
+            with fails_as("not_found") as told:
+                caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=started[-1].call_id))
+            assert "for want of a provider or of room" in told["error"].message
+            assert in_flight(caller) <= 2 * 101 + 2
 
 
 def test_a_stream_reader_that_stops_is_told_what_it_missed():
     with battle("deltas unread", extra_mb=64) as gateway, \
             Provider(gateway, "chatty", TEXT) as provider:
-        request = v1("CallToolRequest", toolset="chatty", tool="add", payload=b'"x"',
-                     timeout_ms=60000)
-        with Raw(gateway, window=1000) as raw:
-            raw.open("CallToolStream", request.SerializeToString())
-            call = provider.next_call()
-            for _ in range(3000):
-                provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt,
-                                      stream="stdout", delta="d" * 50000))
-            provider.answer(call, b"1")
-            provider.acks.get(timeout=2 * WAIT_S)
+        for _ in storm():
+            request = v1("CallToolRequest", toolset="chatty", tool="add", payload=b'"x"',
+                         timeout_ms=60000)
+            with Raw(gateway, window=1000) as raw:
+                raw.open("CallToolStream", request.SerializeToString())
+                call = provider.next_call()
+                for _ in range(3000):
+                    provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt,
+                                          stream="stdout", delta="d" * 50000))
+                provider.answer(call, b"1")
+                provider.acks.get(timeout=2 * WAIT_S)
 
 
 def test_watchers_that_do_not_read_cost_little():
@@ -375,23 +383,24 @@ def test_watchers_that_do_not_read_cost_little():
 
 def test_hellos_that_ask_for_too_much_are_named():
     with battle("hellos", extra_mb=64) as gateway:
-        base = {"toolset": "neighbour", "incarnation": "test-12345678"}
-        for credits in (0, 10001, 0xffffffff):
-            error = refuse_hello(gateway, "limit_exceeded", credits=credits, **base)
+        for _ in storm():
+            base = {"toolset": "neighbour", "incarnation": "test-12345678"}
+            for credits in (0, 10001, 0xffffffff):
+                error = refuse_hello(gateway, "limit_exceeded", credits=credits, **base)
+                assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
+            running = v1("RunningCall", call_id="0" * 32, attempt=1, route=b"1-1", tool="add")
+            error = refuse_hello(gateway, "limit_exceeded", credits=1, running=[running] * 10001,
+                                 **base)
             assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
-        running = v1("RunningCall", call_id="0" * 32, attempt=1, route=b"1-1", tool="add")
-        error = refuse_hello(gateway, "limit_exceeded", credits=1, running=[running] * 10001,
-                             **base)
-        assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
-        for bad in (v1("RunningCall"), v1("RunningCall", call_id="x", attempt=1, route=b"1"),
-                    v1("RunningCall", call_id="0" * 32, attempt=1, route=b"\xff\x00")):
-            refuse_hello(gateway, "validation_error", credits=1, running=[bad], **base)
-        refuse_hello(gateway, "not_found", toolset="nobody", incarnation="test-12345678",
-                     credits=1)
-        with Provider(gateway, "twice") as provider:
-            provider.say(hello=v1("Hello", toolset="twice", incarnation="test-12345678",
-                                  credits=1))
-            assert provider.ended.wait(WAIT_S) and provider.error.name == "validation_error"
+            for bad in (v1("RunningCall"), v1("RunningCall", call_id="x", attempt=1, route=b"1"),
+                        v1("RunningCall", call_id="0" * 32, attempt=1, route=b"\xff\x00")):
+                refuse_hello(gateway, "validation_error", credits=1, running=[bad], **base)
+            refuse_hello(gateway, "not_found", toolset="nobody", incarnation="test-12345678",
+                         credits=1)
+            with Provider(gateway, "twice") as provider:
+                provider.say(hello=v1("Hello", toolset="twice", incarnation="test-12345678",
+                                      credits=1))
+                assert provider.ended.wait(WAIT_S) and provider.error.name == "validation_error"
 
 
 def some_running(gateway, n):
@@ -553,40 +562,42 @@ def test_small_chunks_of_many_results_cost_their_provider_alone():
 def test_a_result_without_end_is_refused():
     with battle("a result without end", extra_mb=64) as gateway, Caller(gateway) as caller, \
             Provider(gateway, "endless") as provider:
-        future = caller.start_call("endless", timeout=2 * WAIT_S)
-        call = provider.next_call()
-        for _ in range(1000):
-            provider.answer(call, b"x" * 65536, more=True)
-        answer = outcome(future)
-        assert answer.error.code == "malformed_result", answer
-        assert "PEG_LIMIT_GATEWAY_RESULT_BYTES" in answer.error.message, answer.error.message
-        future = caller.start_call("endless")
-        provider.answer(provider.next_call(), b"x" * 65537)
-        assert "PEG_LIMIT_GATEWAY_CHUNK_BYTES" in outcome(future).error.message
+        for _ in storm():
+            future = caller.start_call("endless", timeout=2 * WAIT_S)
+            call = provider.next_call()
+            for _ in range(1000):
+                provider.answer(call, b"x" * 65536, more=True)
+            answer = outcome(future)
+            assert answer.error.code == "malformed_result", answer
+            assert "PEG_LIMIT_GATEWAY_RESULT_BYTES" in answer.error.message, answer.error.message
+            future = caller.start_call("endless")
+            provider.answer(provider.next_call(), b"x" * 65537)
+            assert "PEG_LIMIT_GATEWAY_CHUNK_BYTES" in outcome(future).error.message
 
 
 def test_providers_that_attach_and_leave_in_a_loop_take_no_place():
     with battle("attach and leave", extra_mb=96) as gateway:
-        with Caller(gateway) as caller:
-            caller.ask("Register", toolset("loop"))
+        for _ in storm():
+            with Caller(gateway) as caller:
+                caller.ask("Register", toolset("loop"))
 
-        def loop(number):
-            for i in range(40):
-                with Raw(gateway, window=1 << 20) as raw:
-                    for j in range(100):
-                        hello = v1("Hello", toolset="loop", credits=1,
-                                   incarnation=f"loop-{number}-{i:04}-{j:04}")
-                        raw.open("Attach", v1("AttachRequest", hello=hello).SerializeToString(),
-                                 is_last=False)
-                    raw.socket.recv(100)
+            def loop(number):
+                for i in range(40):
+                    with Raw(gateway, window=1 << 20) as raw:
+                        for j in range(100):
+                            hello = v1("Hello", toolset="loop", credits=1,
+                                       incarnation=f"loop-{number}-{i:04}-{j:04}")
+                            raw.open("Attach", v1("AttachRequest", hello=hello).SerializeToString(),
+                                     is_last=False)
+                        raw.socket.recv(100)
 
-        threads = [threading.Thread(target=loop, args=(number,)) for number in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        with Provider(gateway, "loop", registers=False), Caller(gateway) as caller:
-            await_true(lambda: caller.health("loop").providers == 1, "only one is left")
+            threads = [threading.Thread(target=loop, args=(number,)) for number in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            with Provider(gateway, "loop", registers=False), Caller(gateway) as caller:
+                await_true(lambda: caller.health("loop").providers == 1, "only one is left")
 
 
 # ---- who they are -----------------------------------------------------------------------
