@@ -453,8 +453,8 @@ enum {
     /* Calls that the providers of one loop have or say that they have: those that a loop drives,
      * and as many whose drivers are elsewhere. */
     PEG_LIMIT_GATEWAY_HELD = 200000,
-    /* Payloads above are parsed and checked by workers: some 100 us of a loop's time. */
-    PEG_LIMIT_GATEWAY_INLINE_BYTES = 64 << 10,
+    /* Payloads above are parsed and checked by workers: some 10 us of a loop's time. */
+    PEG_LIMIT_GATEWAY_INLINE_BYTES = 8 << 10,
     /* Arguments of a call: a frame must fit what stock clients take (4 MiB). */
     PEG_LIMIT_GATEWAY_PAYLOAD_BYTES = 2 << 20,
     /* Ids of others (run_id, tool_call_id), tags: what the reference takes. */

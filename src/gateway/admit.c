@@ -425,13 +425,17 @@ static void admit_known(struct gw_desk *desk, const struct gw_ask *ask, struct g
                         const struct gw_tool *tool, struct gw_caller *caller)
 {
     const peg_str payload = ask->payload.len ? ask->payload : (peg_str)PEG_LIT("{}");
-    const bool is_large = payload.len > PEG_LIMIT_GATEWAY_INLINE_BYTES && desk->loop;
+    bool takes_long = payload.len > PEG_LIMIT_GATEWAY_INLINE_BYTES && desk->loop;
     peg_schema *schema = gw_tool_input_schema(tool);
     peg_status status = schema ? PEG_OK : PEG_ENOMEM;
     struct gw_call *call = NULL;
 
-    if (!status && !is_large)
+    if (!status && !takes_long)
         status = gw_check_now(desk, schema, payload);
+    if (status == PEG_ELIMIT && desk->loop) {
+        takes_long = true;
+        status = PEG_OK;
+    }
     if (!status)
         call = make_call(desk, ask, toolset, tool);
     if (!call) {
@@ -439,7 +443,7 @@ static void admit_known(struct gw_desk *desk, const struct gw_ask *ask, struct g
         refuse_payload(desk, status ? status : PEG_ENOMEM, caller);
     } else {
         gw_call_add_caller(call, caller);
-        if (is_large)
+        if (takes_long)
             check_on_worker(call, schema);
         else
             gw_admit_checked(call);

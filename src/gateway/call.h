@@ -146,7 +146,8 @@ int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 
 /* ---- check.c: payloads against schemas ---- */
 
-/* Does the JSON text fit? PEG_OK; PEG_ESCHEMA, PEG_EPARSE, PEG_ELIMIT with words in desk->text; */
+/* Does the JSON text fit? PEG_OK; PEG_ESCHEMA, PEG_EPARSE with words in desk->text; PEG_ELIMIT: it
+ * takes long, so if the desk has a loop ask a worker. */
 peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json);
 /* The same on a worker for what is large; `done` comes on the loop, `words` borrowed. NULL: no
  * memory, and `done` will not come. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Is a text JSON that a schema accepts? Small ones at once, in memory that the desk keeps; large
- * ones on a worker, so that they cost their own caller and nobody else. */
+ * ones, and those that turn out to take long, on a worker: they cost their own caller and nobody
+ * else. */
 
 #include "base/limits.h"
 #include "base/mem.h"

@@ -270,10 +270,12 @@ static void complete_result(struct gw_held *held, peg_str response, peg_str resu
         .response = response,
     };
     peg_schema *schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
+    const bool is_large = result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES && desk->loop;
+    const peg_status status = is_large ? PEG_ELIMIT : gw_check_now(desk, schema, result);
 
-    if (result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES && desk->loop)
+    if (status == PEG_ELIMIT && desk->loop)
         vet_on_worker(held, schema, &terminal, result);
-    else if (gw_check_now(desk, schema, result))
+    else if (status)
         complete_malformed(held, peg__buf_view(&desk->text));
     else
         complete(held, &terminal);

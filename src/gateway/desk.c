@@ -64,9 +64,11 @@ static void renew(struct net_timer *timer)
 
 /* ---- its life ---------------------------------------------------------------------------- */
 
+/* On a loop a check that is not done soon is left to a worker, which takes its time. */
 static peg_status prepare(struct gw_desk *desk, peg_error *reterr)
 {
-    peg_status status = peg_checker_new(NULL, &desk->checker, reterr);
+    const peg_checker_options quick = {.max_steps = 2000, .match_limit = 200};
+    peg_status status = peg_checker_new(desk->loop ? &quick : NULL, &desk->checker, reterr);
 
     if (!status)
         status = peg_json_parse(peg__str("null"), NULL, &desk->doc, reterr);

@@ -4,11 +4,17 @@
 
 #include "base/mem.h"
 #include "net/loop_internal.h"
+#include "net/slice.h"
 
+/* The pool's threads inherit the short slices of the loop that asked first. */
 static void run_work(uv_work_t *uv)
 {
+    static _Thread_local bool has_slices;
     struct net_work *work = ((struct net_work_request *)uv->data)->work;
 
+    if (!has_slices)
+        net_slice_ask(NET_SLICE_OF_WORK_NS);
+    has_slices = true;
     work->work(work);
 }
 
