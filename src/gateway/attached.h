@@ -55,7 +55,6 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello);
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset);
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message);
 
-
 /* ---- attach_ack.c: what providers may forget ---- */
 
 /* Nobody waits for an Ack, so it waits for a frame that goes out anyway: the next call's, or for

@@ -2,7 +2,6 @@
 
 /* The headers, messages and trailers of a call that go to its client. */
 
-
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/mem.h"
