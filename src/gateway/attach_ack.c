@@ -37,7 +37,7 @@ void gw_attached_say_acks(struct gw_attached *attached)
 }
 
 /* The timer is left armed when its acks went out before it: it ends by itself, and under load it
- * would be set and taken back for every call. */
+ * would be set and taken back all the time. */
 void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt)
 {
     struct gw_attached *attached = (struct gw_attached *)user;

@@ -181,9 +181,8 @@ static void claim(struct gw_held *held)
 {
     struct gw_provider *provider = held->provider;
 
-    gw_held_move(held, &provider->queue, &provider->running);
+    gw_held_run(held);
     provider->queued_bytes -= held->request->len;
-    gw_meter_queued(provider->meter, -1);
     held->step = GW_CLAIMING;
     if (provider->desk->options.test_skips_claim) {
         hand_over(held);

@@ -40,10 +40,21 @@ static void list_remove(struct gw_held_list *list, struct gw_held *held)
     list->n--;
 }
 
-void gw_held_move(struct gw_held *held, struct gw_held_list *from, struct gw_held_list *to)
+/* The loop hears how many answers are on their way. */
+static void await(const struct gw_desk *desk, int n)
 {
-    list_remove(from, held);
-    list_add(to, held);
+    if (desk->loop)
+        net_loop_await(desk->loop, n);
+}
+
+void gw_held_run(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+
+    list_remove(&provider->queue, held);
+    list_add(&provider->running, held);
+    gw_meter_queued(provider->meter, -1);
+    await(provider->desk, 1);
 }
 
 /* ---- a held call ----------------------------------------------------------------------------- */
@@ -94,6 +105,7 @@ void gw_held_drop(struct gw_held *held)
         list_remove(&provider->queue, held);
     } else {
         list_remove(&provider->running, held);
+        await(provider->desk, -1);
     }
     gw_table_remove(&provider->desk->held, &held->entry);
     peg__blob_unref(held->request);
@@ -310,8 +322,7 @@ static peg_status adopt(struct gw_provider *provider, const struct gw_running *r
     held = gw_held_new(provider, &running->id, running->attempt);
     if (!held)
         return peg__fail_nomem(reterr);
-    gw_held_move(held, &provider->queue, &provider->running);
-    gw_meter_queued(provider->meter, -1);
+    gw_held_run(held);
     held->step = GW_HANDED;
     held->is_unproven = true;
     held->driver = running->route;

@@ -89,7 +89,8 @@ struct gw_held *gw_holder_held(const struct gw_desk *desk, const struct bus_id *
 struct gw_held *gw_held_new(struct gw_provider *provider, const struct bus_id *id,
                             uint32_t attempt);
 void gw_held_drop(struct gw_held *held);
-void gw_held_move(struct gw_held *held, struct gw_held_list *from, struct gw_held_list *to);
+/* From the queue to those that the provider has, or is about to have. */
+void gw_held_run(struct gw_held *held);
 /* Tells the driver that it was not started, and drops it. */
 void gw_held_nak(struct gw_held *held, enum bus_reason reason, bool was_claimed);
 void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__blob *body);

@@ -89,7 +89,6 @@ static void hand(void *user, const struct gw_handed *handed)
     peg__buf_add(frame, tail, tail_len);
     if (frame->status || grpc_call_send(attached->call, peg__buf_view(frame), NULL))
         gw_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
-    gw_attached_say_acks(attached); /* behind the call, in the same write */
 }
 
 static const char *reason_name(enum bus_reason reason)

@@ -17,6 +17,8 @@
 
 #include "net/loop.h"
 
+#include <sched.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -221,17 +223,39 @@ static void on_busy(uv_idle_t *busy)
     (void)busy;
 }
 
+static bool has_work(const struct net_loop *loop)
+{
+    return has_laters(&loop->laters) || loop->turns.n > 0 || !net_mailbox_is_empty(&loop->mailbox);
+}
+
+static bool spins(struct net_loop *loop)
+{
+    return loop->spin.n_awaited && loop->may_spin &&
+           net_spin_goes_on(&loop->spin, (int64_t)uv_hrtime());
+}
+
 static void on_before_poll(uv_prepare_t *before_poll)
 {
     struct net_loop *loop = (struct net_loop *)before_poll->data;
 
     net_loop_run_later(loop);
     set_alarm(loop);
-    if (has_laters(&loop->laters) || loop->turns.n > 0 || !net_mailbox_is_empty(&loop->mailbox))
+    if (has_work(loop) || spins(loop))
         uv_idle_start(&loop->busy, on_busy);
     else
         uv_idle_stop(&loop->busy);
     loop->is_now_fresh = false;
+}
+
+void net_loop_await(struct net_loop *loop, int n)
+{
+    loop->spin.n_awaited += n;
+}
+
+void net_loop_heard(struct net_loop *loop)
+{
+    if (loop->spin.since_ns)
+        net_spin_heard(&loop->spin, net_loop_now_ns(loop));
 }
 
 static void on_after_poll(uv_check_t *after_poll)
@@ -406,6 +430,14 @@ static int start_uv(struct net_loop *loop)
     return error;
 }
 
+/* Who spins on the only one keeps the answer from being made. */
+static bool has_processors(void)
+{
+    cpu_set_t here_set;
+
+    return sched_getaffinity(0, sizeof(here_set), &here_set) == 0 && CPU_COUNT(&here_set) > 1;
+}
+
 peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep) struct net_loop *loop = NULL;
@@ -417,6 +449,7 @@ peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr)
     if (!loop || !scratch)
         return peg__fail_nomem(reterr);
     loop->alarm_ns = NET_NEVER;
+    loop->may_spin = has_processors();
     clear_laters(&loop->laters);
     loop->opens.next = loop->opens.prev = &loop->opens;
     loop->closing.next = loop->closing.prev = &loop->closing;

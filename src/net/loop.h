@@ -115,6 +115,12 @@ static inline bool net_turn_is_waiting(const struct net_turn *turn)
     return turn->place.is_armed;
 }
 
+/* So many more answers of peers are on their way to this loop, or fewer: for a single one, if the
+ * last ones were quick, the loop does not sleep at once (spin.h). On its thread. */
+void net_loop_await(struct net_loop *loop, int n);
+/* Something came: for net/stream.c. */
+void net_loop_heard(struct net_loop *loop);
+
 /* Never fails. The owner of what is still aside when the loop ends is among the open things
  * below, and leaves them when it is done or taken back. */
 void net_loop_aside(struct net_loop *loop, struct net_task *task);

@@ -12,6 +12,7 @@
 
 #include "net/loop.h"
 #include "net/mailbox.h"
+#include "net/spin.h"
 
 /* One call of net_loop_work(). */
 struct net_work_request {
@@ -64,6 +65,8 @@ struct net_loop {
     /* Rings; these are their heads. */
     struct net_later laters;
     struct net_turns turns;
+    struct net_spin spin;
+    bool may_spin;  /* there is another processor for the peer */
     struct net_open opens;
     struct net_open closing; /* close was called, the end has not come */
     struct net_work_request *works;

@@ -461,6 +461,7 @@ void net_stream_on_poll(uv_poll_t *poll, int status, int events)
 {
     struct net_stream *stream = (struct net_stream *)(void *)poll; /* its first member */
 
+    net_loop_heard(stream->loop);
     if (status < 0) {
         on_socket_error(stream);
         return;

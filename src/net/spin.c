@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/spin.h"
+
+enum {
+    SPIN_NS = 25000,  /* for one answer */
+    QUICK_NS = 40000, /* of one that was slept for, with the waking */
+    BEST_SCORE = 8,
+};
+
+/* With several on their way there is enough to do, and their peers need the processors. */
+bool net_spin_goes_on(struct net_spin *spin, int64_t now_ns)
+{
+    if (spin->n_awaited != 1) {
+        spin->since_ns = 0;
+        return false;
+    }
+    if (!spin->since_ns) {
+        spin->since_ns = now_ns;
+        spin->is_tired = false;
+    }
+    if (!spin->is_tired && now_ns - spin->since_ns >= SPIN_NS)
+        spin->is_tired = true;
+    return !spin->is_tired && spin->score > 0;
+}
+
+/* Hope is lost faster than it is gained: to spin for nothing costs more than to sleep. */
+void net_spin_heard(struct net_spin *spin, int64_t now_ns)
+{
+    if (!spin->since_ns)
+        return;
+    if (now_ns - spin->since_ns < QUICK_NS)
+        spin->score += spin->score < BEST_SCORE;
+    else
+        spin->score = spin->score > 2 ? spin->score - 2 : 0;
+    spin->since_ns = 0;
+}
