@@ -377,14 +377,16 @@ static void stop_reading(struct net_stream *stream, int why)
         net_stream_end(stream);
 }
 
+/* What comes to one that ends nobody wants: it goes by in large pieces, and is not even copied. */
 bool net_stream_read(struct net_stream *stream)
 {
     uint8_t *buffer = net_loop_read_buffer(stream->loop);
-    const size_t max = stream->max_read ? stream->max_read : NET_READ_BYTES;
+    const bool is_wanted = stream->state != NET_ENDING;
+    const size_t max = is_wanted && stream->max_read ? stream->max_read : NET_READ_BYTES;
     ssize_t n;
 
     do
-        n = recv(stream->fd, buffer, max, MSG_DONTWAIT);
+        n = recv(stream->fd, buffer, max, MSG_DONTWAIT | (is_wanted ? 0 : MSG_TRUNC));
     while (n < 0 && errno == EINTR);
     if (n > 0) {
         took_bytes(stream, buffer, (size_t)n);

@@ -16,17 +16,23 @@
 
 static const struct net_stream_options default_options;
 
+enum { LOCAL_WINDOW = 64 << 10 };
+
 /* Small messages are written whole, so waiting for more of them (Nagle) only delays them. Peers
  * whose machine is gone are noticed by the kernel at last. On the way to a peer on this machine
  * nothing is congested: where BBR is the system's choice its pacing would hold back answers for a
- * hundred microseconds as soon as the machine is busy. */
+ * hundred microseconds as soon as the machine is busy; and what such a peer sends the kernel
+ * carries in the thread that made room for it, which is ours, so it is not a megabyte at a time. */
 static void set_tcp_options(int fd, const struct net_address *peer)
 {
     static const char unpaced[] = "reno";
     const int on = 1;
+    const int window = LOCAL_WINDOW;
 
-    if (net_address_is_local(peer))
+    if (net_address_is_local(peer)) {
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof(unpaced) - 1);
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window));
+    }
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
