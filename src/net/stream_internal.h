@@ -58,8 +58,9 @@ struct net_stream {
     struct net_later later;
     struct net_turn turn;
     struct net_shake *shake;
-    bool is_unwatched; /* libuv has let the handle go */
-    bool is_kept;      /* the owner has not */
+    bool has_begun_tls; /* its first bytes were a handshake */
+    bool is_unwatched;  /* libuv has let the handle go */
+    bool is_kept;       /* the owner has not */
     struct net_open open;
     /* Called once when the socket is closed; the listener counts so. */
     void (*on_gone)(void *on_gone_user);
