@@ -294,6 +294,18 @@ TEST(a_flood_of_empty_data_ends_the_connection)
     fight(&flood, 2, 64);
 }
 
+static void put_data_for_nobody(struct peg__buf *out, uint32_t *id)
+{
+    raw_frame(out, RAW_DATA, 0, *id, zeros, sizeof(zeros));
+}
+
+TEST(data_for_nobody_end_the_connection)
+{
+    struct flood flood = {.put = put_data_for_nobody, .ends = true};
+
+    fight(&flood, 2, 64);
+}
+
 /* Padding is no more than that. */
 static void put_padding(struct peg__buf *out, uint32_t *id)
 {

@@ -468,12 +468,12 @@ static void too_many_settings(struct peg__buf *out)
     peg__buf_add(out, zeros, 600);
 }
 
-/* More than any window of ours. */
-static void beyond_window(struct peg__buf *out)
+/* By the megabyte it is among the floods. */
+static void data_for_nobody(struct peg__buf *out)
 {
     raw_headers(out, 1, 0, "/b.B/Wait", peg__str(""));
     raw_headers(out, 3, 0, "/b.B/Chat", peg__str(""));
-    for (unsigned i = 0; i < 100; i++)
+    for (unsigned i = 0; i < 4; i++)
         raw_frame(out, RAW_DATA, 0, 5, zeros, 16384);
 }
 
@@ -488,7 +488,7 @@ static const struct wrong settings[] = {
     {"SETTINGS overflow a window", settings_overflow_window, RESETS, FLOW_CONTROL_ERROR},
     {"WINDOW_UPDATE of 0", window_update_of_nothing, ENDS, PROTOCOL_ERROR},
     {"100 settings at once", too_many_settings, ENDS, ENHANCE_YOUR_CALM},
-    {"DATA for nobody", beyond_window, ENDS, PROTOCOL_ERROR},
+    {"DATA for nobody", data_for_nobody, ENDS, PROTOCOL_ERROR},
 };
 
 /* ---- the check --------------------------------------------------------------------------------
