@@ -40,6 +40,7 @@ void net_stream_let_go(struct net_stream *stream)
         return;
     net_loop_closed(stream->loop, &stream->open);
     net_tls_free(stream->tls);
+    net_tls_config_unref(stream->tls_config);
     peg__buf_free(&stream->queue);
     peg__buf_free(&stream->rest);
     peg__free(stream);
@@ -355,7 +356,8 @@ void net_stream_end(struct net_stream *stream)
 
 static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t len)
 {
-    if (stream->state == NET_ENDING)
+    if (stream->state == NET_ENDING ||
+        (stream->tls_config && !net_stream_tls_begin(stream, bytes, len)))
         return;
     if (stream->tls)
         net_stream_tls_feed(stream, bytes, len);
@@ -502,7 +504,7 @@ void net_stream_on_later(struct net_later *later)
         net_stream_want_turn(stream);
     else if (stream->state == NET_BROKEN)
         tell_break(stream);
-    else if (stream->state == NET_SHAKING_HANDS)
+    else if (stream->state == NET_SHAKING_HANDS && stream->tls)
         net_stream_shake_hands(stream);
     else if (stream->state == NET_OPEN && !stream->told_open)
         net_stream_opened(stream);

@@ -53,14 +53,14 @@ struct net_stream {
     size_t queue_sent; /* bytes of `queue` that are gone */
     size_t max_queue;
     int64_t linger_ms;
-    struct net_tls *tls; /* what waits is then in its wire */
+    struct net_tls *tls;               /* what waits is then in its wire */
+    struct net_tls_config *tls_config; /* of one that was taken, until its first bytes come */
     struct net_timer timer;
     struct net_later later;
     struct net_turn turn;
     struct net_shake *shake;
-    bool has_begun_tls; /* its first bytes were a handshake */
-    bool is_unwatched;  /* libuv has let the handle go */
-    bool is_kept;       /* the owner has not */
+    bool is_unwatched; /* libuv has let the handle go */
+    bool is_kept;      /* the owner has not */
     struct net_open open;
     /* Called once when the socket is closed; the listener counts so. */
     void (*on_gone)(void *on_gone_user);
@@ -147,6 +147,8 @@ bool net_stream_drop_shake(struct net_stream *stream);
 /* ---- stream_tls.c -------------------------------------------------------------------------- */
 
 /* Bytes from the wire, in the loop's read buffer, which is used for the plain ones. */
+/* The first bytes of one that was taken are here. False: they are no TLS, and it is gone. */
+bool net_stream_tls_begin(struct net_stream *stream, const uint8_t *bytes, size_t len);
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len);
 /* They were fed to TLS, with this result. */
 void net_stream_tls_fed(struct net_stream *stream, peg_status status, const peg_error *error);

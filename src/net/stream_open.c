@@ -141,13 +141,21 @@ static bool find_peer(int fd, struct net_address *ret_peer)
 static peg_status take(struct net_loop *loop, int fd, const struct net_stream_options *options,
                        struct net_stream **ret_stream, peg_error *reterr)
 {
+    const bool is_server = options->tls && !net_tls_config_is_client(options->tls);
+    struct net_stream_options now = *options;
     struct net_address peer;
+    peg_status status;
 
+    if (is_server)
+        now.tls = NULL; /* it begins with what the client says */
     if (!find_peer(fd, &peer))
         return fail_system("the socket is not connected", errno, reterr);
     if (peer.at.any.sa_family != AF_UNIX)
         set_tcp_options(fd, &peer);
-    return make(loop, fd, &peer, options, ret_stream, reterr);
+    status = make(loop, fd, &peer, &now, ret_stream, reterr);
+    if (!status && is_server)
+        (*ret_stream)->tls_config = net_tls_config_ref(options->tls);
+    return status;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
@@ -164,8 +172,8 @@ peg_status net_stream_take(struct net_loop *loop, int fd, const struct net_strea
         return status;
     }
     net_stream_set_events(stream, events, user);
-    stream->state = stream->tls ? NET_SHAKING_HANDS : NET_OPEN;
-    if (stream->tls)
+    stream->state = opts->tls ? NET_SHAKING_HANDS : NET_OPEN;
+    if (opts->tls)
         arm(stream, opts);
     net_loop_later(loop, &stream->later);
     net_stream_watch(stream);

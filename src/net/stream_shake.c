@@ -13,7 +13,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/mem.h"
 #include "net/stream_internal.h"
 
@@ -48,37 +47,10 @@ static void on_done(struct net_message *message)
         net_stream_want_turn(stream);
 }
 
-/* A client begins with a record of a handshake, of version 3 and 16 KiB at most. What is none is
- * seen here for nothing; a thread and an OpenSSL would need as long as for an honest client. */
-static bool may_be_tls(const uint8_t *bytes, size_t len)
-{
-    enum { HANDSHAKE = 22, VERSION = 3, HEAD = 5, MAX = 16 << 10 };
-
-    return bytes[0] == HANDSHAKE && (len < 2 || bytes[1] == VERSION) &&
-           (len < HEAD || (bytes[3] << 8 | bytes[4]) <= MAX);
-}
-
-static void refuse(struct net_stream *stream)
-{
-    peg_error error;
-
-    peg__fail(&error, PEG_EIO, "E_TLS",
-              "what %s sends is no TLS, and this address speaks nothing else: see whether the "
-              "client was told to use TLS",
-              stream->peer);
-    net_stream_fail(stream, &error);
-}
-
 void net_stream_shake_aside(struct net_stream *stream, const uint8_t *bytes, size_t len)
 {
-    struct net_shake *shake;
+    struct net_shake *shake = (struct net_shake *)peg__alloc_zero(1, sizeof(*shake) + len);
 
-    if (!stream->has_begun_tls && !may_be_tls(bytes, len)) {
-        refuse(stream);
-        return;
-    }
-    stream->has_begun_tls = true;
-    shake = (struct net_shake *)peg__alloc_zero(1, sizeof(*shake) + len);
     if (!shake) {
         net_stream_fail_why(stream, 0);
         return;

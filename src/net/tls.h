@@ -33,6 +33,7 @@ peg_status net_tls_config_new(const struct net_tls_options *options,
                               struct net_tls_config **ret_config, peg_error *reterr);
 struct net_tls_config *net_tls_config_ref(struct net_tls_config *config);
 struct net_tls_config *net_tls_config_unref(struct net_tls_config *config);
+bool net_tls_config_is_client(const struct net_tls_config *config);
 /* Reads the files again. Connections from now on use what is read; a failure changes nothing. */
 peg_status net_tls_config_reload(struct net_tls_config *config, peg_error *reterr);
 

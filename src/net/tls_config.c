@@ -358,6 +358,11 @@ static struct net_tls_config *free_config(struct net_tls_config *config)
     return NULL;
 }
 
+bool net_tls_config_is_client(const struct net_tls_config *config)
+{
+    return config->is_client;
+}
+
 struct net_tls_config *net_tls_config_ref(struct net_tls_config *config)
 {
     peg__refs_take(&config->n_refs);
