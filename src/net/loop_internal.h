@@ -66,7 +66,7 @@ struct net_loop {
     struct net_later laters;
     struct net_turns turns;
     struct net_spin spin;
-    bool may_spin;  /* there is another processor for the peer */
+    bool may_spin; /* there is another processor for the peer */
     struct net_open opens;
     struct net_open closing; /* close was called, the end has not come */
     struct net_work_request *works;
