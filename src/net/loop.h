@@ -104,7 +104,7 @@ void net_loop_later(struct net_loop *loop, struct net_later *later);
 void net_loop_not_later(struct net_loop *loop, struct net_later *later);
 
 /* What turns of one round take together, but for one that takes longer alone. */
-enum { NET_TURN_NS = 8000 };
+enum { NET_TURN_NS = 12000 };
 /* Asking again before it came is the same as asking once. */
 void net_loop_turn(struct net_loop *loop, struct net_turn *turn);
 void net_loop_no_turn(struct net_loop *loop, struct net_turn *turn);
