@@ -213,12 +213,15 @@ static void take_streamed(struct grpc_call *call, peg_str bytes)
         peg__arena_free(&call->message_arena);
 }
 
-/* Bytes are only there until we return; they have to live as long as the call. */
-static const peg_str *copy_bytes(struct grpc_call *call, peg_str bytes)
+/* Bytes are only there until we return; they have to live as long as the call. Large ones came in
+ * pieces, and are not copied again. */
+static const peg_str *keep_bytes(struct grpc_call *call, peg_str bytes)
 {
     peg_str *copy = peg__arena_alloc(&call->arena, sizeof(*copy));
-    char *text = peg__arena_copy(&call->arena, bytes);
+    char *text;
 
+    call->taken = grpc_reader_take(&call->stream.reader, bytes);
+    text = call->taken ? call->taken : peg__arena_copy(&call->arena, bytes);
     if (!copy || !text)
         return NULL;
     *copy = peg__strn(text, bytes.len);
@@ -233,9 +236,9 @@ static void take_only(struct grpc_call *call, peg_str bytes)
         return;
     }
     call->message =
-        call->method->input ? unpack(call, &call->arena, &bytes) : copy_bytes(call, bytes);
+        call->method->input ? unpack(call, &call->arena, &bytes) : keep_bytes(call, bytes);
     if (call->message)
-        grpc_stream_keep(&call->stream, call->arena.held);
+        grpc_stream_keep(&call->stream, call->arena.held + (call->taken ? bytes.len : 0));
     else if (!call->is_finished)
         grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory: try again later");
 }

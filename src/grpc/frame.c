@@ -115,19 +115,27 @@ static peg_status check_prefix(const struct grpc_reader *reader, peg_error *rete
     return PEG_OK;
 }
 
-/* Room for so many bytes of the message: twice what there is, since they have come, and not more
- * than the message, since it will not be longer. */
+/* Twice what there is, since they have come, and not more than the message, since it will not be
+ * longer; all of it when a quarter is here, since to copy megabytes takes a millisecond in which
+ * nobody else is served. */
+static size_t grown_capacity(size_t capacity, size_t need, size_t len)
+{
+    const size_t twice = capacity < MIN_PIECE / 2 ? MIN_PIECE : 2 * capacity;
+
+    if (twice > len || need > len / 4)
+        return len;
+    return twice < need ? need : twice;
+}
+
+/* Room for so many bytes of a message that has `len`. */
 static bool grow_piece(struct peg__buf *piece, size_t need, size_t len)
 {
-    size_t capacity = piece->capacity < MIN_PIECE / 2 ? MIN_PIECE : 2 * piece->capacity;
+    size_t capacity;
     char *grown;
 
     if (need <= piece->capacity)
         return true;
-    if (capacity > len)
-        capacity = len;
-    if (capacity < need)
-        capacity = need;
+    capacity = grown_capacity(piece->capacity, need, len);
     grown = peg__realloc(piece->ptr, capacity);
     if (!grown)
         return false;
@@ -250,6 +258,16 @@ peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *re
     if (message.ptr)
         *ret_message = message;
     return PEG_OK;
+}
+
+char *grpc_reader_take(struct grpc_reader *reader, peg_str message)
+{
+    char *taken = reader->piece.ptr;
+
+    if (!taken || message.ptr != taken)
+        return NULL;
+    reader->piece = (struct peg__buf){.max = reader->piece.max};
+    return taken;
 }
 
 bool grpc_reader_was_compressed(const struct grpc_reader *reader)

@@ -33,7 +33,7 @@ struct grpc_reader {
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message);
 void grpc_reader_free(struct grpc_reader *reader);
 /* Bytes that it holds of an unfinished message: of a compressed one what was unpacked, and
- * GRPC_INFLATER_BYTES, since a peer gets these for a few bytes. The memory is at most twice as
+ * GRPC_INFLATER_BYTES, since a peer gets these for a few bytes. The memory is at most four times as
  * much, and never more than a message in the clear, but for PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 size_t grpc_reader_held(const struct grpc_reader *reader);
 
@@ -49,6 +49,10 @@ size_t grpc_reader_held(const struct grpc_reader *reader);
  * these; grpc_reader_init() is all that helps. */
 peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *ret_has_message,
                             peg_str *ret_message, peg_error *reterr);
+
+/* The memory of the message that grpc_reader_next() has just returned, if it came in pieces: it is
+ * the caller's then, for peg__free(). NULL: it lies elsewhere, copy it. */
+char *grpc_reader_take(struct grpc_reader *reader, peg_str message);
 
 /* Did the last message come compressed? */
 bool grpc_reader_was_compressed(const struct grpc_reader *reader);

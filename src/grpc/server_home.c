@@ -51,6 +51,7 @@ static void free_call(struct grpc_call *call)
     grpc_stream_free(&call->stream);
     peg__arena_free(&call->arena);
     peg__arena_free(&call->message_arena);
+    peg__free(call->taken);
     peg__free(call);
 }
 
@@ -97,6 +98,8 @@ void grpc__home_keep_call(struct grpc_call *call)
     }
     peg__arena_reset(&call->arena);
     peg__arena_reset(&call->message_arena);
+    peg__free(call->taken);
+    call->taken = NULL;
     memset(&call->home, 0, sizeof(*call) - offsetof(struct grpc_call, home));
     call->next = home->spare;
     home->spare = call;

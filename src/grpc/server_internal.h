@@ -131,6 +131,7 @@ struct grpc_call {
     struct grpc_stream stream;
     struct peg__arena arena;
     struct peg__arena message_arena; /* of one message of a client that streams */
+    char *taken;                     /* the only message, if it is bytes that came in pieces */
     /* The rest begins with zeros for each call. */
     struct grpc__home *home; /* NULL after the end of the server */
     struct grpc__conn *conn; /* NULL after the end */

@@ -221,7 +221,7 @@ TEST(an_announced_length_costs_nothing_until_bytes_come)
     grpc_reader_free(&reader);
 }
 
-TEST(a_piece_grows_to_twice_what_came_and_never_beyond_the_message)
+TEST(a_piece_grows_with_what_came_and_never_beyond_the_message)
 {
     struct grpc_reader reader = {0};
     char chunk[1000] = {0};
@@ -235,7 +235,7 @@ TEST(a_piece_grows_to_twice_what_came_and_never_beyond_the_message)
     for (size_t n = sizeof(chunk); n < len; n += sizeof(chunk)) {
         feed(&reader, chunk, sizeof(chunk));
         CHECK_INT(grpc_reader_held(&reader), n + GRPC_PREFIX_BYTES);
-        CHECK(reader.piece.capacity <= 2 * n || reader.piece.capacity <= 1024);
+        CHECK(reader.piece.capacity <= 4 * n || reader.piece.capacity <= 1024);
         CHECK(reader.piece.capacity <= len);
     }
     CHECK_INT(next(&reader, &bytes).len, len);
