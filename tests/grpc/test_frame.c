@@ -242,6 +242,35 @@ TEST(a_piece_grows_with_what_came_and_never_beyond_the_message)
     grpc_reader_free(&reader);
 }
 
+TEST(a_message_that_came_in_pieces_can_be_taken)
+{
+    struct grpc_reader reader = {0};
+    char half[500];
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    peg_str bytes = {half, sizeof(half)};
+    peg_str message;
+    char *taken;
+
+    memset(half, 'h', sizeof(half));
+    grpc_reader_init(&reader, MAX_MESSAGE);
+    grpc_prefix_write(prefix, false, 2 * sizeof(half));
+    feed(&reader, (const char *)prefix, sizeof(prefix));
+    feed(&reader, half, sizeof(half));
+    message = next(&reader, &bytes);
+    taken = grpc_reader_take(&reader, message);
+    CHECK(taken == message.ptr);
+    grpc_reader_release(&reader);
+    CHECK_INT(taken[2 * sizeof(half) - 1], 'h'); /* it is ours */
+    peg__free(taken);
+
+    /* One that came whole lies in the bytes that were fed. */
+    bytes = peg__strn("\0\0\0\0\3abc", 8);
+    message = next(&reader, &bytes);
+    CHECK_STR(message, "abc");
+    CHECK(!grpc_reader_take(&reader, message));
+    grpc_reader_free(&reader);
+}
+
 /* Leaves a reader that has handed out one large message in pieces. */
 static void read_large(struct grpc_reader *reader)
 {

@@ -403,16 +403,39 @@ TEST(a_certificate_for_another_name_ends_it_on_both_sides)
     world_done(&w);
 }
 
-TEST(what_is_no_tls_ends_it)
+static void check_no_tls(peg_str first, const char *why)
 {
     struct world w;
 
     world_raw(&w, 0, 0);
-    CHECK_INT(write(w.raw, "GET / HTTP/1.1\r\n\r\n", 18), 18);
+    CHECK_INT(write(w.raw, first.ptr, first.len), first.len);
     RUN_UNTIL(w.loop, w.server.n_closed == 1);
 
     CHECK_INT(w.server.n_opened, 0);
     CHECK_STR(peg__str(w.server.error.code), "E_TLS");
+    if (!strstr(w.server.error.message, why))
+        T_FAIL("%s does not say: %s", w.server.error.message, why);
+    world_done(&w);
+}
+
+/* By its first bytes, or, where these could be a handshake, by what follows. */
+TEST(what_is_no_tls_ends_it)
+{
+    check_no_tls(peg__str("GET / HTTP/1.1\r\n\r\n"), "is no TLS");
+    check_no_tls(peg__str("\x15"), "is no TLS");
+    check_no_tls(peg__str("\x16\x02"), "is no TLS");
+    check_no_tls(peg__strn("\x16\x03\x01\x40\x01", 5), "is no TLS");
+    check_no_tls(peg__strn("\x16\x03\x01\0\4\x7f\0\0\0", 9), "TLS failed");
+}
+
+/* Nothing is lost of a handshake whose first byte comes alone. */
+TEST(a_handshake_may_come_byte_by_byte)
+{
+    struct world w;
+
+    world_both(&w);
+    net_stream_set_max_read(w.server.stream, 1);
+    RUN_UNTIL(w.loop, w.server.n_opened && w.client.n_opened);
     world_done(&w);
 }
 
