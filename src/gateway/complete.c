@@ -126,6 +126,13 @@ static void disbelieve(struct gw_held *held, bool is_anothers)
     }
 }
 
+/* Registers of a call of this node alone are not lost while it lives: if none stand its driver has
+ * seen its end, and the provider has not heard the Ack. */
+static bool has_ended_here(const struct gw_held *held, const struct bus_answer *answer)
+{
+    return !answer->status && gw_id_is_node_local(&held->entry.id) && !is_of_another_node(held);
+}
+
 /* The register of the attempt tells whose it is. */
 static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 {
@@ -141,7 +148,7 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
         gw_complete_retry(held);
         return;
     }
-    disbelieve(held, answer->standing != NULL);
+    disbelieve(held, answer->standing || has_ended_here(held, answer));
 }
 
 static void prove(struct gw_held *held)

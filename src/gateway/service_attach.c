@@ -287,8 +287,10 @@ void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
     const struct grpc_status ok = {.code = GRPC_OK};
 
     (void)node;
-    if (attached && attached->step != GW_DETACHED)
+    if (attached && attached->step != GW_DETACHED) {
+        gw_attached_say_acks(attached);
         leave(attached);
+    }
     grpc_call_finish(call, &ok);
 }
 

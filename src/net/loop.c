@@ -230,7 +230,7 @@ static bool has_work(const struct net_loop *loop)
 
 static bool spins(struct net_loop *loop)
 {
-    return loop->spin.n_awaited && loop->may_spin &&
+    return loop->may_spin && (loop->spin.n_awaited || loop->spin.since_ns) &&
            net_spin_goes_on(&loop->spin, (int64_t)uv_hrtime());
 }
 

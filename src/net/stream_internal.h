@@ -146,9 +146,9 @@ bool net_stream_drop_shake(struct net_stream *stream);
 
 /* ---- stream_tls.c -------------------------------------------------------------------------- */
 
-/* Bytes from the wire, in the loop's read buffer, which is used for the plain ones. */
 /* The first bytes of one that was taken are here. False: they are no TLS, and it is gone. */
 bool net_stream_tls_begin(struct net_stream *stream, const uint8_t *bytes, size_t len);
+/* Bytes from the wire, in the loop's read buffer, which is used for the plain ones. */
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len);
 /* They were fed to TLS, with this result. */
 void net_stream_tls_fed(struct net_stream *stream, peg_status status, const peg_error *error);

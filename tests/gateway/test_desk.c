@@ -306,6 +306,30 @@ TEST(a_provider_that_comes_back_with_the_call_finishes_it)
     world_close(&world);
 }
 
+/* The Ack was on its way, or waited for others, when the stream broke. */
+TEST(a_provider_that_comes_back_with_a_call_that_has_ended_may_forget_it)
+{
+    struct world world;
+    struct player player;
+    struct player again = {0};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    answer(&world, &player, &player.handed[0], "9");
+    CHECK(caller.n_ends == 1);
+    gw_provider_leave(player.provider);
+    settle(&world);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    answer(&world, &again, &player.handed[0], "9");
+    settle(&world);
+    CHECK_INT(again.n_acks, 1);
+    CHECK(caller.n_ends == 1);
+    CHECK(gw_provider_is_idle(again.provider));
+    world_close(&world);
+}
+
 TEST(a_provider_that_comes_back_without_the_call_never_had_it)
 {
     struct world world;
