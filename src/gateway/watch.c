@@ -161,7 +161,7 @@ static bool pack(struct gw_watches *watches, kind_t kind, const struct gw_toolse
     size_t len;
 
     response.kind = kind;
-    if (kind == KIND(UNREGISTERED)) {
+    if (toolset && kind == KIND(UNREGISTERED)) {
         name_only.name = gw_text(toolset->name);
         response.toolset = &name_only;
     } else if (toolset) {
