@@ -215,14 +215,15 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
 
 struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who)
 {
-    const size_t who_len = strlen(who);
+    const peg_str name = peg__str(who);
     char text[MAX_WHO + 1 + BUS_ADDRESS_TEXT + 20];
-    char *at;
+    char *at = text;
 
-    memcpy(text, who, who_len);
-    text[who_len] = ' ';
-    bus_address_print(desk->bus->self, text + who_len + 1);
-    at = text + who_len + 1 + strlen(text + who_len + 1);
+    memcpy(at, name.ptr, name.len);
+    at += name.len;
+    *at++ = ' ';
+    bus_address_print(desk->bus->self, at);
+    at += strlen(at);
     *at++ = ' ';
     at = peg__put_decimal(at, ++desk->n_marks);
     return peg__blob_copy(peg__strn(text, (size_t)(at - text)));

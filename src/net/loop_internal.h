@@ -66,7 +66,6 @@ struct net_loop {
     struct net_later laters;
     struct net_turns turns;
     struct net_spin spin;
-    bool may_spin; /* there is another processor for the peer */
     struct net_open opens;
     struct net_open closing; /* close was called, the end has not come */
     struct net_work_request *works;
@@ -77,6 +76,7 @@ struct net_loop {
 
     bool has_thread;
     pthread_t thread;
+    bool may_spin; /* there is another processor for the peer */
     bool is_ending;
     bool is_shut; /* its handles are closed: it can no longer be woken */
 };

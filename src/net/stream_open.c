@@ -143,6 +143,7 @@ static peg_status take(struct net_loop *loop, int fd, const struct net_stream_op
 {
     const bool is_server = options->tls && !net_tls_config_is_client(options->tls);
     struct net_stream_options now = *options;
+    struct net_stream *stream = NULL;
     struct net_address peer;
     peg_status status;
 
@@ -152,9 +153,10 @@ static peg_status take(struct net_loop *loop, int fd, const struct net_stream_op
         return fail_system("the socket is not connected", errno, reterr);
     if (peer.at.any.sa_family != AF_UNIX)
         set_tcp_options(fd, &peer);
-    status = make(loop, fd, &peer, &now, ret_stream, reterr);
-    if (!status && is_server)
-        (*ret_stream)->tls_config = net_tls_config_ref(options->tls);
+    status = make(loop, fd, &peer, &now, &stream, reterr);
+    if (stream && is_server)
+        stream->tls_config = net_tls_config_ref(options->tls);
+    *ret_stream = stream;
     return status;
 }
 
