@@ -58,7 +58,7 @@ void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_s
 /* ---- attach_ack.c: what providers may forget ---- */
 
 /* Nobody waits for an Ack, so it waits for others of its kind, some milliseconds at most. */
-void gw_attached_ack(void *attached, const struct bus_id *id, uint32_t attempt);
+void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt);
 void gw_attached_say_acks(struct gw_attached *attached);
 void gw_attached_acks_due(struct net_timer *timer);
 
