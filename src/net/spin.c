@@ -15,13 +15,9 @@ bool net_spin_goes_on(struct net_spin *spin, int64_t now_ns)
         spin->since_ns = 0;
         return false;
     }
-    if (!spin->since_ns) {
+    if (!spin->since_ns)
         spin->since_ns = now_ns;
-        spin->is_tired = false;
-    }
-    if (!spin->is_tired && now_ns - spin->since_ns >= SPIN_NS)
-        spin->is_tired = true;
-    return !spin->is_tired && spin->score > 0;
+    return spin->score > 0 && now_ns - spin->since_ns < SPIN_NS;
 }
 
 /* Hope is lost faster than it is gained: to spin for nothing costs more than to sleep. */

@@ -18,7 +18,6 @@ struct net_spin {
     int n_awaited;    /* answers that are on their way */
     int score;        /* 0: the last answers were slow */
     int64_t since_ns; /* when there was nothing left to do; 0: there is */
-    bool is_tired;    /* it spun for this answer long enough */
 };
 
 /* May the loop look again without sleeping? */
