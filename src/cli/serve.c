@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "cli/remote_args.h"
 
@@ -46,6 +47,20 @@ static void block_signals(struct signals *signals)
     sigaddset(&signals->set, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- connections: a descriptor each
+ * ------------------------------------------------------------------ */
+
+/* What a program is given at first, 1,024, is for those that use select(2). */
+static void allow_connections(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* ---- serving
@@ -107,6 +122,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 
     if (serve_read(&args, &options) == CLI_STOP)
         return args.exit;
+    allow_connections();
     block_signals(&signals);
     status = open_store(&options, &store, &error);
     if (!status) {

@@ -278,7 +278,7 @@ static struct grpc_status status_of_lost(const struct grpc_call *call, uint32_t 
     if (call->conn->was_dropped)
         return GRPC_STATUS(GRPC_UNAVAILABLE, "the server ended the connection");
     if (h2_error == GRPC_H2_CANCEL)
-        return GRPC_STATUS(GRPC_CANCELLED, "the client went away or canceled the call");
+        return GRPC_STATUS(GRPC_CANCELLED, "the client canceled the call");
     return GRPC_STATUS(GRPC_UNAVAILABLE, "the connection to the client broke");
 }
 
@@ -338,8 +338,9 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
     grpc_call_unref(call);
 }
 
+/* Nobody has canceled it: its client may come back and ask for it again. */
 void grpc__call_lost(struct grpc_call *call)
 {
     grpc_stream_drop(&call->stream, GRPC_H2_CANCEL);
-    grpc__call_ended(call, GRPC_H2_CANCEL);
+    grpc__call_ended(call, GRPC_H2_CONNECT_ERROR);
 }

@@ -108,8 +108,10 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
     if (!session)
         return NULL;
     session->n_busy++; /* what the streams do now does not come back to the owner */
+    /* A server tells a client that was lost from one that canceled; a client knows it anyway. */
     while (session->streams)
-        grpc__stream_closed(session->streams, GRPC_H2_CANCEL);
+        grpc__stream_closed(session->streams,
+                            session->options.is_client ? GRPC_H2_CANCEL : GRPC_H2_CONNECT_ERROR);
     if (session->buckets != session->few)
         peg__free(session->buckets);
     grpc_hpack_decoder_free(&session->decoder);

@@ -155,10 +155,10 @@ struct grpc_stream {
     bool owes_window;          /* WINDOW_UPDATE is to be sent */
     uint32_t n_unsaid;         /* bytes that came, less those that the peer may send again */
     uint32_t n_free;           /* of them, those that it may and has not been told */
-    int64_t window;            /* bytes that the peer takes; below 0 after new SETTINGS */
+    int64_t window_beyond;     /* what the peer takes more of it than it said for all; or less */
     int64_t content_length;    /* -1: none */
     int64_t n_body;            /* bytes of DATA so far */
-    struct grpc__queue *queue; /* the one that it stands in; NULL: nothing can be sent now */
+    struct grpc__queue *queue; /* the one that it stands in; NULL: it has nothing to send */
     struct grpc_stream *queue_next;
     struct grpc_stream *queue_prev;
     struct grpc_stream *bucket_next; /* those that are found at the same place by their number */

@@ -44,41 +44,51 @@ static bool check_setting(struct grpc_session *session, unsigned key, uint32_t v
     }
 }
 
-/* Streams that are open are given more, or less, too. */
-static void set_stream_window(struct grpc_session *session, uint32_t size)
+/* Is there a stream whose window cannot be so much wider? */
+static bool is_too_wide(struct grpc_session *session, uint32_t size)
 {
-    const int64_t more = (int64_t)size - session->peer_stream_window;
-
-    session->peer_stream_window = size;
-    if (more == 0)
-        return;
+    if (size + session->most_beyond <= GRPC_H2_MAX_WINDOW)
+        return false;
+    session->most_beyond = 0;
     for (struct grpc_stream *stream = session->streams; stream; stream = stream->next) {
-        stream->window += more;
-        if (stream->window > GRPC_H2_MAX_WINDOW)
-            grpc__session_fail_stream(session, stream, GRPC_H2_FLOW_CONTROL_ERROR);
-        else
-            grpc__stream_schedule(stream);
+        if (stream->window_beyond > session->most_beyond)
+            session->most_beyond = stream->window_beyond;
     }
+    return size + session->most_beyond > GRPC_H2_MAX_WINDOW;
 }
 
-static void apply_setting(struct grpc_session *session, unsigned key, uint32_t value)
+/* Streams that are open are given more, or less, too. Those that waited hear of it when something
+ * is to be sent, which is the case at once: these settings are answered. */
+static bool set_stream_window(struct grpc_session *session, uint32_t size)
+{
+    if (is_too_wide(session, size)) {
+        grpc__session_die(session, GRPC_H2_FLOW_CONTROL_ERROR,
+                          "SETTINGS: INITIAL_WINDOW_SIZE, with what a stream was given before");
+        return false;
+    }
+    session->has_wider_windows |= size > session->peer_stream_window;
+    session->peer_stream_window = size;
+    return true;
+}
+
+/* False: the session is dead. */
+static bool apply_setting(struct grpc_session *session, unsigned key, uint32_t value)
 {
     switch (key) {
     case GRPC_H2_HEADER_TABLE_SIZE:
         grpc_hpack_encoder_limit(&session->encoder, value);
-        break;
+        return true;
     case GRPC_H2_MAX_CONCURRENT_STREAMS:
         session->peer_max_streams = value;
-        break;
+        return true;
     case GRPC_H2_INITIAL_WINDOW_SIZE:
-        set_stream_window(session, value);
-        break;
+        return set_stream_window(session, value);
     default: /* nothing that we would do otherwise */
-        break;
+        return true;
     }
 }
 
-/* SETTINGS change the window of every stream that is open. Clients that measure the line send them
+/* SETTINGS may open the window of every stream that waits. Clients that measure the line send them
  * now and then, because of what came or went on it. */
 static bool are_too_many(struct grpc_session *session)
 {
@@ -103,9 +113,8 @@ static void settings_came(struct grpc_session *session, const uint8_t *bytes)
         const unsigned key = (unsigned)bytes[at] << 8 | bytes[at + 1];
         const uint32_t value = grpc_h2_u32(bytes + at + 2);
 
-        if (!check_setting(session, key, value))
+        if (!check_setting(session, key, value) || !apply_setting(session, key, value))
             return;
-        apply_setting(session, key, value);
     }
     session->has_settings = true;
     to = grpc__session_answer(session, GRPC_H2_HEAD_BYTES);
@@ -179,8 +188,6 @@ static void window_of_connection_came(struct grpc_session *session, uint32_t mor
     session->window += more;
     if (session->window > GRPC_H2_MAX_WINDOW)
         grpc__session_die(session, GRPC_H2_FLOW_CONTROL_ERROR, "WINDOW_UPDATE: too much");
-    else
-        grpc__session_unblock(session);
 }
 
 static void window_came(struct grpc_session *session, const uint8_t *bytes)
@@ -201,10 +208,12 @@ static void window_came(struct grpc_session *session, const uint8_t *bytes)
     stream = grpc__session_find(session, id);
     if (!stream)
         return;
-    stream->window += more;
+    stream->window_beyond += more;
+    if (stream->window_beyond > session->most_beyond)
+        session->most_beyond = stream->window_beyond;
     if (more == 0)
         grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
-    else if (stream->window > GRPC_H2_MAX_WINDOW)
+    else if (grpc__stream_window(stream) > GRPC_H2_MAX_WINDOW)
         grpc__session_fail_stream(session, stream, GRPC_H2_FLOW_CONTROL_ERROR);
     else
         grpc__stream_schedule(stream);

@@ -78,8 +78,10 @@ struct grpc_session {
     /* what the peer said */
     uint32_t peer_max_streams;
     uint32_t peer_stream_window;
-    int32_t peer_last_id; /* of its GOAWAY */
-    int64_t window;       /* bytes that it takes, of all streams */
+    bool has_wider_windows; /* since those in `shut` were last looked at */
+    int64_t most_beyond;    /* no stream has more: see window_beyond */
+    int32_t peer_last_id;   /* of its GOAWAY */
+    int64_t window;         /* bytes that it takes, of all streams */
     bool has_settings;
     bool has_ack;       /* of our SETTINGS */
     bool was_sent_away; /* by GOAWAY */
@@ -91,9 +93,10 @@ struct grpc_session {
     struct peg__buf control; /* frames of the connection, and of streams that are gone */
     size_t control_sent;
     struct grpc_hpack_encoder encoder;
-    struct grpc__queue ready;   /* streams that can send */
+    struct grpc__queue ready;   /* streams with something that needs no window */
     struct grpc__queue unsent;  /* of ours, those that the peer does not know yet */
-    struct grpc__queue blocked; /* those that wait for `window` */
+    struct grpc__queue sending; /* those with messages: they send while `window` is open */
+    struct grpc__queue shut;    /* those that wait for a window of their own */
     uint8_t *out;               /* the room, while somebody pulls */
     size_t out_len;
     size_t out_max;
@@ -114,6 +117,12 @@ struct grpc_session {
     bool has_goaway; /* ours, the final one */
     bool has_complained;
 };
+
+/* Bytes that the peer takes of it. */
+static inline int64_t grpc__stream_window(const struct grpc_stream *stream)
+{
+    return stream->session->peer_stream_window + stream->window_beyond;
+}
 
 static inline size_t grpc__stream_pending(const struct grpc_stream *stream)
 {
@@ -172,8 +181,6 @@ uint8_t *grpc__session_answer(struct grpc_session *session, size_t len);
 /* Puts a stream where it belongs by what it has to send. */
 void grpc__stream_schedule(struct grpc_stream *stream);
 void grpc__stream_leave_queue(struct grpc_stream *stream);
-/* The connection's window has opened. */
-void grpc__session_unblock(struct grpc_session *session);
 
 /* stream.c: what came for it. */
 void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *session, int32_t id);

@@ -2,8 +2,9 @@
 
 /*
  * What goes out, in this order: what is left of a block of headers that had no room, frames of the
- * connection, new calls, and then streams that have something to send, each a frame at its turn. A
- * stream that cannot send stands in no queue and costs nothing. An answer that is whole (headers,
+ * connection, new calls, streams with something that needs no window, and then, while that of the
+ * connection is open, streams with messages, each a frame at its turn. A stream that cannot send
+ * waits for its own window, or has nothing, and costs nothing. An answer that is whole (headers,
  * message, trailers) is written in one turn; DATA is copied once, from the stream's `out`.
  */
 
@@ -66,9 +67,9 @@ static struct grpc__queue *place_of(const struct grpc_stream *stream)
         return NULL;
     if (grpc__stream_pending(stream) == 0)
         return stream->local_ended ? &session->ready : NULL;
-    if (stream->window <= 0)
-        return NULL;
-    return session->window > 0 ? &session->ready : &session->blocked;
+    if (grpc__stream_window(stream) <= 0)
+        return &session->shut;
+    return &session->sending;
 }
 
 void grpc__stream_schedule(struct grpc_stream *stream)
@@ -92,10 +93,17 @@ static void go_behind(struct grpc_stream *stream)
         join_queue(stream, queue);
 }
 
-void grpc__session_unblock(struct grpc_session *session)
+/* The peer gave every stream more. However often it said so since, and however many there are that
+ * have nothing to send, it is done once for those that waited. */
+static void take_wider_windows(struct grpc_session *session)
 {
-    while (session->window > 0 && session->blocked.first)
-        grpc__stream_schedule(session->blocked.first);
+    struct grpc_stream *next;
+
+    session->has_wider_windows = false;
+    for (struct grpc_stream *stream = session->shut.first; stream; stream = next) {
+        next = stream->queue_next;
+        grpc__stream_schedule(stream);
+    }
 }
 
 /* ---- room --------------------------------------------------------------------------------- */
@@ -291,7 +299,7 @@ static void write_data(struct grpc_session *session, struct grpc_stream *stream,
 
     if (n > 0)
         memcpy(to, stream->out.ptr + stream->out_sent, n);
-    stream->window -= (int64_t)n;
+    stream->window_beyond -= (int64_t)n;
     session->window -= (int64_t)n;
 }
 
@@ -318,7 +326,8 @@ static bool write_end(struct grpc_session *session, struct grpc_stream *stream)
 /* How much of its messages can go now; there is room for so many bytes. */
 static size_t fit(const struct grpc_session *session, const struct grpc_stream *stream, size_t room)
 {
-    const int64_t window = stream->window < session->window ? stream->window : session->window;
+    const int64_t own = grpc__stream_window(stream);
+    const int64_t window = own < session->window ? own : session->window;
     size_t n = grpc__stream_pending(stream);
 
     if (n > GRPC_H2_FRAME_BYTES)
@@ -342,11 +351,12 @@ static void sent_some(struct grpc_stream *stream, size_t n)
 
 static bool write_messages(struct grpc_session *session, struct grpc_stream *stream)
 {
+    const struct grpc__queue *place = place_of(stream);
     const size_t room = room_of(session);
     bool is_last;
     size_t n;
 
-    if (place_of(stream) != &session->ready) {
+    if (place != &session->ready && (place != &session->sending || session->window <= 0)) {
         grpc__stream_schedule(stream);
         return true;
     }
@@ -423,7 +433,9 @@ static struct grpc_stream *next_of(const struct grpc_session *session)
     if (session->unsent.first && session->n_active < session->peer_max_streams &&
         !session->was_sent_away)
         return session->unsent.first;
-    return session->ready.first;
+    if (session->ready.first)
+        return session->ready.first;
+    return session->window > 0 ? session->sending.first : NULL;
 }
 
 static bool put_spilled(struct grpc_session *session)
@@ -472,6 +484,8 @@ size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_
     session->out_len = 0;
     session->out_max = max;
     session->n_busy++;
+    if (session->has_wider_windows)
+        take_wider_windows(session);
     while (!session->is_lost && put_more(session))
         ;
     session->n_busy--;

@@ -55,7 +55,7 @@ void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *sessio
 {
     stream->session = session;
     stream->id = id;
-    stream->window = session->peer_stream_window;
+    stream->window_beyond = 0;
     grpc__session_add(session, stream);
     session->queued += grpc__stream_pending(stream);
 }

@@ -61,6 +61,7 @@ struct net_listener {
     bool is_stopping; /* on_stream is not called any more */
     bool is_off;      /* nothing is accepted any more */
     size_t n_handed;  /* connections on their way to a loop */
+    size_t n_expected;
 };
 
 /* A connection on its way to its loop. Owned by the message, then by the turn. */
@@ -81,6 +82,7 @@ static void drop_ref(struct net_listener *listener)
 {
     if (!peg__refs_drop(&listener->n_refs))
         return;
+    net_listening_expect_no_more(listener->n_expected);
     net_tls_config_unref(listener->options.stream.tls);
     pthread_cond_destroy(&listener->changed);
     pthread_mutex_destroy(&listener->lock);
@@ -424,6 +426,8 @@ static struct net_listener *make(struct net_loops *loops,
 
 static struct net_listener *begin(struct net_listener *listener, struct net_listening listening)
 {
+    net_listening_expect(&listening, listener->options.max_connections);
+    listener->n_expected = listener->options.max_connections;
     listener->listening = listening;
     listener->address = listening.address;
     peg__refs_take(&listener->n_refs); /* the acceptor's */

@@ -22,6 +22,9 @@ peg_status net_listening_open(const struct net_address *address, int backlog, mo
                               struct net_listening *ret_listening, peg_error *reterr);
 /* On a socket of somebody else, whose file is not ours. On failure it stays the caller's. */
 peg_status net_listening_adopt(int fd, struct net_listening *ret_listening, peg_error *reterr);
+/* So many connections may come to it, besides those to others; or no more. */
+void net_listening_expect(const struct net_listening *listening, size_t n_connections);
+void net_listening_expect_no_more(size_t n_connections);
 void net_listening_close(struct net_listening *listening);
 
 #endif

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -210,6 +213,32 @@ peg_status net_listening_adopt(int fd, struct net_listening *ret_listening, peg_
         return fail(&listening.address, "its flags cannot be set", errno, reterr);
     *ret_listening = listening;
     return PEG_OK;
+}
+
+static atomic_size_t n_expected; /* by all listeners */
+
+/* When the table of a process with threads has no room for another descriptor, the system waits
+ * until none of them looks at the old one: 10 to 25 ms in which accept(2) does not return. So it is
+ * made as large as it may become before anybody is there. */
+void net_listening_expect(const struct net_listening *listening, size_t n_connections)
+{
+    enum { OTHERS = 64 };
+    struct rlimit limit;
+    rlim_t top = atomic_fetch_add(&n_expected, n_connections) + n_connections + OTHERS;
+    int high;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == 0)
+        return;
+    if (top >= limit.rlim_cur)
+        top = limit.rlim_cur - 1;
+    high = top <= INT_MAX ? fcntl(listening->fd, F_DUPFD_CLOEXEC, (int)top) : -1;
+    if (high >= 0)
+        close(high);
+}
+
+void net_listening_expect_no_more(size_t n_connections)
+{
+    atomic_fetch_sub(&n_expected, n_connections);
 }
 
 void net_listening_close(struct net_listening *listening)

@@ -297,7 +297,7 @@ void net_block_signals(sigset_t *ret_before)
 static void *run_thread(void *user)
 {
     pthread_setname_np(pthread_self(), "net-loop");
-    net_slice_ask(NET_SLICE_OF_LOOPS_NS);
+    net_slice_for_loop();
     net_loop_run((struct net_loop *)user);
     return NULL;
 }

@@ -6,9 +6,6 @@
  * started with the first task and ends with the loop.
  */
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include "net/loop_internal.h"
 #include "net/slice.h"
 
@@ -61,8 +58,7 @@ static void *run(void *user)
     struct net_task *task;
 
     pthread_setname_np(pthread_self(), "net-aside");
-    setpriority(PRIO_PROCESS, (id_t)gettid(), ASIDE_NICE);
-    net_slice_ask(NET_SLICE_OF_WORK_NS);
+    net_slice_for_work(ASIDE_NICE);
     while ((task = next_task(&loop->aside))) {
         task->work(task);
         net_loop_post(loop, &task->done);
@@ -75,7 +71,7 @@ static bool has_thread(struct net_loop *loop)
     struct net_aside *aside = &loop->aside;
     sigset_t before;
 
-    if (aside->has_thread || loop->is_ending)
+    if (aside->has_thread || aside->stays_here || loop->is_ending)
         return aside->has_thread;
     pthread_mutex_init(&aside->lock, NULL);
     pthread_cond_init(&aside->changed, NULL);
@@ -83,6 +79,11 @@ static bool has_thread(struct net_loop *loop)
     aside->has_thread = pthread_create(&aside->thread, NULL, run, loop) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return aside->has_thread;
+}
+
+void net_loop_keep_here(struct net_loop *loop)
+{
+    loop->aside.stays_here = true;
 }
 
 void net_loop_aside(struct net_loop *loop, struct net_task *task)

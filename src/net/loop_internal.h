@@ -24,6 +24,7 @@ struct net_work_request {
 
 /* What is done aside. */
 struct net_aside {
+    bool stays_here;
     bool has_thread; /* the rest is good then */
     pthread_t thread;
     pthread_mutex_t lock; /* for what follows */
@@ -93,6 +94,8 @@ void net_loop_run_turns(struct net_loop *loop);
 /* All but the signals of a thread's own faults; the caller restores what was before. */
 void net_block_signals(sigset_t *ret_before);
 
+/* For tests that count allocations, which they do in one thread: tasks are done here, at once. */
+void net_loop_keep_here(struct net_loop *loop);
 /* Joins the thread aside; nothing waits for it any more. */
 void net_loop_end_aside(struct net_loop *loop);
 

@@ -13,7 +13,7 @@ static void run_work(uv_work_t *uv)
     struct net_work *work = ((struct net_work_request *)uv->data)->work;
 
     if (!has_slices)
-        net_slice_ask(NET_SLICE_OF_WORK_NS);
+        net_slice_for_work(0);
     has_slices = true;
     work->work(work);
 }

@@ -2,19 +2,16 @@
 #ifndef PEG_NET_SLICE_H
 #define PEG_NET_SLICE_H
 
-#include <stdint.h>
-
 /*
- * How long this thread would like to run before another one has its turn on the processor, 0.1 to
- * 100 ms. A thread that wakes and asks for less than the one that runs is let in at once, and need
- * not wait for the end of its slice. Linux 6.12 and later; elsewhere it changes nothing. Threads
- * inherit it from the one that starts them.
+ * How this thread shares the processors. A loop works for some microseconds at a time, and somebody
+ * waits for each of them: it asks for short slices, and with Linux 6.12 or later is let in at once
+ * when it wakes while a thread runs that asked for longer ones. One that only computes asks for
+ * those, and when it wakes it waits until who runs has done (SCHED_BATCH), or else the loop that
+ * gives it something to do would lose its processor to it. Threads inherit this from the one that
+ * starts them. Whoever made the program one of real time, say, knows better: that stays.
  */
-void net_slice_ask(int64_t slice_ns);
-
-/* A loop works for some microseconds at a time, and somebody waits for each of them. */
-enum { NET_SLICE_OF_LOOPS_NS = 100000 };
-/* What only computes. */
-enum { NET_SLICE_OF_WORK_NS = 3000000 };
+void net_slice_for_loop(void);
+/* Takes what everybody else leaves, if `nice` is above 0 (see nice(2)). */
+void net_slice_for_work(int nice);
 
 #endif

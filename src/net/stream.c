@@ -357,9 +357,9 @@ void net_stream_end(struct net_stream *stream)
 static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t len)
 {
     if (stream->state == NET_ENDING ||
-        (stream->tls_config && !net_stream_tls_begin(stream, bytes, len)))
+        (stream->tls_config && !net_stream_tls_begins(stream, bytes, len)))
         return;
-    if (stream->tls)
+    if (stream->tls || stream->tls_config)
         net_stream_tls_feed(stream, bytes, len);
     else
         stream->events.on_bytes(stream->user, bytes, len);

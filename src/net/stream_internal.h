@@ -54,7 +54,7 @@ struct net_stream {
     size_t max_queue;
     int64_t linger_ms;
     struct net_tls *tls;               /* what waits is then in its wire */
-    struct net_tls_config *tls_config; /* of one that was taken, until its first bytes come */
+    struct net_tls_config *tls_config; /* of one that was taken, until its `tls` is made */
     struct net_timer timer;
     struct net_later later;
     struct net_turn turn;
@@ -147,7 +147,7 @@ bool net_stream_drop_shake(struct net_stream *stream);
 /* ---- stream_tls.c -------------------------------------------------------------------------- */
 
 /* The first bytes of one that was taken are here. False: they are no TLS, and it is gone. */
-bool net_stream_tls_begin(struct net_stream *stream, const uint8_t *bytes, size_t len);
+bool net_stream_tls_begins(struct net_stream *stream, const uint8_t *bytes, size_t len);
 /* Bytes from the wire, in the loop's read buffer, which is used for the plain ones. */
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len);
 /* They were fed to TLS, with this result. */

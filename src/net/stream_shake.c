@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A step of a TLS handshake is a third of a millisecond of arithmetic: too long for a turn. So what
- * came is read in one, fed to TLS aside (loop_aside.c), and answered in another.
+ * A step of a TLS handshake is a third of a millisecond of arithmetic, and to make OpenSSL's part
+ * of the connection 40 us: too long for a turn. So what came is read in one, fed to TLS aside
+ * (loop_aside.c), and answered in another.
  *
  *   its turn -> net_stream_shake_aside -> (the thread aside) feed -> on_done
  *   its turn -> net_stream_take_shaken
@@ -20,6 +21,7 @@
 struct net_shake {
     struct net_task task;
     struct net_stream *stream;
+    struct net_tls *tls; /* of the stream, or made aside and owned here until it is taken */
     bool is_done;
     peg_status status; /* of the feed */
     peg_error error;
@@ -31,7 +33,10 @@ static void feed(struct net_task *task)
 {
     struct net_shake *shake = (struct net_shake *)(void *)task; /* its first member */
 
-    shake->status = net_tls_feed(shake->stream->tls, shake->bytes, shake->len, &shake->error);
+    if (!shake->tls)
+        shake->status = net_tls_new(shake->stream->tls_config, NULL, &shake->tls, &shake->error);
+    if (!shake->status)
+        shake->status = net_tls_feed(shake->tls, shake->bytes, shake->len, &shake->error);
 }
 
 static void on_done(struct net_message *message)
@@ -58,6 +63,7 @@ void net_stream_shake_aside(struct net_stream *stream, const uint8_t *bytes, siz
     shake->task.work = feed;
     shake->task.done.fn = on_done;
     shake->stream = stream;
+    shake->tls = stream->tls;
     shake->len = len;
     memcpy(shake->bytes, bytes, len);
     stream->shake = shake;
@@ -77,6 +83,8 @@ void net_stream_take_shaken(struct net_stream *stream)
     const peg_error error = shake->error;
 
     stream->shake = NULL;
+    stream->tls = shake->tls;
+    stream->tls_config = net_tls_config_unref(stream->tls_config);
     peg__free(shake);
     net_stream_tls_fed(stream, status, &error);
 }
@@ -89,6 +97,8 @@ bool net_stream_drop_shake(struct net_stream *stream)
         return true;
     if (!shake->is_done && !net_loop_not_aside(stream->loop, &shake->task))
         return false;
+    if (shake->tls != stream->tls)
+        net_tls_free(shake->tls);
     stream->shake = NULL;
     peg__free(shake);
     return true;

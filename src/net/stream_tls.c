@@ -84,24 +84,33 @@ static bool may_be_tls(const uint8_t *bytes, size_t len)
            (len < HEAD || (bytes[3] << 8 | bytes[4]) <= MAX);
 }
 
-/* OpenSSL's part of a connection takes 20 KB and 40 us: whoever says nothing, or what is no TLS,
- * does not get it. */
-bool net_stream_tls_begin(struct net_stream *stream, const uint8_t *bytes, size_t len)
+/* OpenSSL's part of a connection takes 20 KB: whoever says nothing, or what is no TLS, does not get
+ * it. */
+bool net_stream_tls_begins(struct net_stream *stream, const uint8_t *bytes, size_t len)
 {
     peg_error error;
-    peg_status status;
 
     if (may_be_tls(bytes, len))
-        status = net_tls_new(stream->tls_config, NULL, &stream->tls, &error);
-    else
-        status = peg__fail(&error, PEG_EIO, "E_TLS",
-                           "what %s sends is no TLS, and this address speaks nothing else: see "
-                           "whether the client was told to use TLS",
-                           stream->peer);
-    stream->tls_config = net_tls_config_unref(stream->tls_config);
-    if (status)
-        net_stream_fail(stream, &error);
-    return !status;
+        return true;
+    peg__fail(&error, PEG_EIO, "E_TLS",
+              "what %s sends is no TLS, and this address speaks nothing else: see "
+              "whether the client was told to use TLS",
+              stream->peer);
+    net_stream_fail(stream, &error);
+    return false;
+}
+
+static peg_status feed(struct net_stream *stream, const uint8_t *bytes, size_t len,
+                       peg_error *reterr)
+{
+    if (!stream->tls) {
+        const peg_status status = net_tls_new(stream->tls_config, NULL, &stream->tls, reterr);
+
+        if (status)
+            return status;
+        stream->tls_config = net_tls_config_unref(stream->tls_config);
+    }
+    return net_tls_feed(stream->tls, bytes, len, reterr);
 }
 
 void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t len)
@@ -113,7 +122,7 @@ void net_stream_tls_feed(struct net_stream *stream, const uint8_t *bytes, size_t
         net_stream_shake_aside(stream, bytes, len);
         return;
     }
-    status = net_tls_feed(stream->tls, bytes, len, &error);
+    status = feed(stream, bytes, len, &error);
     net_stream_tls_fed(stream, status, &error);
 }
 

@@ -332,6 +332,26 @@ TEST(a_flood_of_window_updates_ends_the_connection)
     fight(&flood, 2, 64);
 }
 
+/* 180 KB of answers on a connection that takes 64: hundreds of them wait for its window. */
+static void ask_much(struct peg__buf *out, uint32_t *id)
+{
+    char text[201];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (; *id < 1799; *id += 2)
+        raw_call(out, *id, "/b.B/Echo", text);
+}
+
+/* Each lets one byte go, of one of them: that is work, and must not be that of all who wait. Then
+ * there is nothing more, and it ends as any other flood. */
+TEST(windows_that_open_by_a_byte_for_many_that_wait_leave_the_neighbour_alone)
+{
+    struct flood flood = {.open = ask_much, .put = put_window_update, .ends = true};
+
+    fight(&flood, 2, 64);
+}
+
 static void put_unknown_frame(struct peg__buf *out, uint32_t *id)
 {
     (void)id;

@@ -485,7 +485,7 @@ static const struct wrong settings[] = {
     {"a setting that nobody knows", unknown_setting, STAYS, 0},
     {"the connection's window overflows", connection_window_overflows, ENDS, FLOW_CONTROL_ERROR},
     {"a stream's window overflows", stream_window_overflows, RESETS, FLOW_CONTROL_ERROR},
-    {"SETTINGS overflow a window", settings_overflow_window, RESETS, FLOW_CONTROL_ERROR},
+    {"SETTINGS overflow a window", settings_overflow_window, ENDS, FLOW_CONTROL_ERROR},
     {"WINDOW_UPDATE of 0", window_update_of_nothing, ENDS, PROTOCOL_ERROR},
     {"100 settings at once", too_many_settings, ENDS, ENHANCE_YOUR_CALM},
     {"DATA for nobody", data_for_nobody, ENDS, PROTOCOL_ERROR},

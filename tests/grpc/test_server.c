@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <arpa/inet.h>
+
 #include "t.h"
 
 #include "grpc/world.h"
@@ -489,6 +491,41 @@ TEST(several_loops_share_the_connections)
     grpc_server_counts(w.server, &counts);
     CHECK_INT(counts.n_started, WORLD_CALLS);
     CHECK(counts.n_connections >= 1 && counts.n_connections <= 4);
+    world_stop(&w);
+}
+
+static size_t load_of(unsigned loop)
+{
+    return net_loop_load(net_loops_at(w.loops, loop));
+}
+
+/* By streams, not by connections: one with many calls is a crowd. */
+TEST(a_new_connection_comes_to_the_loop_with_the_fewest_streams)
+{
+    enum { N_CALLS = 20, N_MORE = 8 };
+    const struct world_setup setup = {.handlers = handlers, .user = &seen, .n_loops = 2};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    unsigned busy;
+    int fds[N_MORE];
+
+    seen_init(&seen);
+    world_start(&w, &setup);
+    for (int i = 0; i < N_CALLS; i++)
+        world_ask(&w, UNARY, "wait", NULL);
+    run_until_started(N_CALLS);
+    busy = load_of(0) < load_of(1);
+    CHECK(load_of(busy) > N_CALLS);
+    address.sin_port = htons((uint16_t)atoi(strrchr(w.address, ':') + 1));
+    for (int i = 0; i < N_MORE; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK_INT(connect(fds[i], (struct sockaddr *)&address, sizeof(address)), 0);
+        for (int ms = 0; ms < 5000 && load_of(!busy) < (size_t)i + 1; ms++)
+            usleep(1000);
+    }
+
+    CHECK_INT(load_of(!busy), N_MORE);
+    for (int i = 0; i < N_MORE; i++)
+        close(fds[i]);
     world_stop(&w);
 }
 

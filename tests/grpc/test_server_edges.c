@@ -448,6 +448,42 @@ TEST(a_call_with_all_the_metadata_there_may_be_ends_as_it_was_told)
     stop();
 }
 
+/* ---- clients that go ---------------------------------------------------------------------------
+ */
+
+TEST(a_call_that_is_reset_was_canceled)
+{
+    struct peer_call call;
+
+    start(NULL);
+    ask(&call, "wait");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.started);
+    peer_drop(&call);
+    peer_flush(&edge.peer);
+    sem_wait(&edge.ended);
+
+    CHECK_INT(edge.ended_as, GRPC_CANCELLED);
+    stop();
+}
+
+TEST(a_call_whose_connection_broke_was_not_canceled)
+{
+    struct peer_call call;
+
+    start(NULL);
+    ask(&call, "wait");
+    peer_flush(&edge.peer);
+    sem_wait(&edge.started);
+    CHECK_INT(shutdown(edge.peer.fd, SHUT_RDWR), 0);
+    sem_wait(&edge.ended);
+
+    CHECK_INT(edge.n_ended, 1);
+    CHECK_INT(edge.ended_as, GRPC_UNAVAILABLE);
+    peer_drop(&call);
+    stop();
+}
+
 /* ---- the end of the server ---------------------------------------------------------------------
  */
 

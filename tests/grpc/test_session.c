@@ -422,7 +422,7 @@ TEST(every_stream_hears_of_the_end_of_its_session)
     w.server = grpc_session_free(w.server);
 
     CHECK_STR(text(call), "closed:8 ");
-    CHECK_STR(text(&w.at_server[1]), "headers closed:8 ");
+    CHECK_STR(text(&w.at_server[1]), "headers closed:10 ");
     CHECK_INT(grpc_stream_send(&call->stream, peg__str("x"), NULL), PEG_OK);
     grpc_stream_drop(&call->stream, 8);
     wire_stop(&w);

@@ -230,6 +230,41 @@ TEST(connections_are_spread_over_all_loops)
     world_done(&w);
 }
 
+/* How many descriptors the system has room for, before it has to make more of it. */
+static long descriptors(void)
+{
+    char line[256];
+    long n = -1;
+    FILE *file = fopen("/proc/self/status", "re");
+
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "FDSize: %ld", &n) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return n;
+}
+
+TEST(there_is_room_for_descriptors_before_connections_come)
+{
+    const struct net_listener_options options = {.max_connections = 700};
+    struct net_listener *second = NULL;
+    struct world w;
+    int fd;
+
+    world_init(&w, 1);
+    listen_on_loopback(&w, &options);
+    CHECK(descriptors() >= 700);
+    CHECK_INT(net_listen(w.loops, net_listener_address(w.listener), &options, on_stream, &w,
+                         &second, NULL),
+              PEG_EIO); /* and nothing is left of what it would have needed */
+    fd = connect_to(&w);
+    check_echo(fd);
+    close(fd);
+    AWAIT(&w, w.n_closed == 1);
+    world_done(&w);
+}
+
 TEST(every_interface_is_listened_on_with_both_protocols)
 {
     struct world w;

@@ -2,7 +2,9 @@
 
 /* Who is next on a loop, and what is done aside. */
 
+#include <sched.h>
 #include <semaphore.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 #include "../t.h"
@@ -234,6 +236,8 @@ struct job {
     struct net_task task;
     struct net_loop *loop;
     pthread_t worked;
+    int policy; /* of that thread */
+    int nice;
     bool was_here; /* done on the loop */
     unsigned n_worked;
     unsigned n_done;
@@ -245,6 +249,8 @@ static void work(struct net_task *task)
     struct job *job = (struct job *)(void *)task; /* its first member */
 
     job->worked = pthread_self();
+    job->policy = sched_getscheduler(0);
+    job->nice = getpriority(PRIO_PROCESS, 0);
     job->n_worked++;
     sem_wait(&job->may_go);
 }
@@ -277,6 +283,10 @@ TEST(a_task_is_worked_on_aside_and_done_on_the_loop)
         net_loop_run(loop);
 
     CHECK(!pthread_equal(job.worked, pthread_self()));
+    if (sched_getscheduler(0) == SCHED_OTHER) {
+        CHECK_INT(job.policy, SCHED_BATCH);
+        CHECK(job.nice >= 10);
+    }
     CHECK(job.was_here);
     CHECK_INT(job.n_worked, 1);
     CHECK(!net_loop_not_aside(loop, &job.task));
