@@ -76,8 +76,9 @@ typedef struct peg_client_options {
     /* How long peg_client_get() believes what it got [3,600,000]; negative: it asks each time. In
      * the last fifth of it the answer is fetched again in the background. */
     int64_t cache_ttl_ms;
-    /* How often a call with an identity is asked again when its connection is lost [4]. */
-    unsigned max_reasks;
+    /* How often a call with an identity, or a wait for one that was started, is asked again when
+     * its connection is lost [4]; negative: never, such a call is UNKNOWN. */
+    int max_reasks;
     const char *user_agent; /* put before ours [none] */
     const peg_clock *clock; /* of the cache; borrowed [the system's] */
 } peg_client_options;
@@ -266,7 +267,9 @@ typedef struct peg_remote_result {
 
 /* Waits for what becomes of a call: whatever that is, it is a result. Fails only for what is wrong
  * on this side: PEG_EINVAL, PEG_ELIMIT, PEG_ENOMEM. A call whose connection is lost is asked again
- * if it has an identity; without one it is UNKNOWN, unless nothing of it was sent. When the context
+ * if it has an identity; without one it is UNKNOWN, unless nothing of it was sent. Asking again
+ * attaches to what was started: a gateway that was restarted meanwhile, and knows nothing of it,
+ * starts it anew only if the tool is idempotent, else it is UNKNOWN. When the context
  * stops, the gateway is told, and the result is UNKNOWN, with PEG_ECANCELED or PEG_ETIMEOUT; if
  * nothing was sent, CANCELED or TIMEOUT. */
 PEG_API PEG_MUST_USE peg_status peg_client_call(peg_client *client, peg_ctx *ctx,

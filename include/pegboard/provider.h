@@ -130,8 +130,9 @@ PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_tool_provider *provider, 
 PEG_API void peg_provider_stop(peg_tool_provider *provider);
 /* Waits for the end. PEG_OK: stopped, and every call that it took was answered. PEG_ETIMEOUT
  * (E_PROVIDER_DRAIN): it had to give calls up. PEG_EHOST (E_PROVIDER_REFUSED): the gateway refused
- * the toolset before it was ever attached, in the gateway's words. PEG_ESTATE: it was not started,
- * or (E_PROVIDER_SIGNALS) another one handles signals. */
+ * the toolset before it was ever attached, in the gateway's words; (E_PROVIDER_UNREGISTERED): the
+ * toolset was unregistered while it was attached. PEG_ESTATE: it was not started, or
+ * (E_PROVIDER_SIGNALS) another one handles signals. */
 PEG_API PEG_MUST_USE peg_status peg_provider_wait(peg_tool_provider *provider, peg_error *reterr);
 /* All of that, with the errors of each. */
 PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,

@@ -436,6 +436,9 @@ enum {
     PEG_LIMIT_GATEWAY_LEASE_MS = 10000,
     /* A canceled call that runs may end by itself for so long. */
     PEG_LIMIT_GATEWAY_GRACE_MS = 5000,
+    /* A call with an identity whose caller lost its connection runs on for so long, for it to be
+     * asked for again. */
+    PEG_LIMIT_GATEWAY_REATTACH_MS = 10000,
     /* The terminal of a call with an identity is kept after its deadline, for those who ask again.
      */
     PEG_LIMIT_GATEWAY_KEEP_MS = 5 * 60 * 1000,
@@ -446,6 +449,8 @@ enum {
     PEG_LIMIT_GATEWAY_QUEUE_BYTES = 64 << 20,
     /* Times that one call may be sent to somebody else. */
     PEG_LIMIT_GATEWAY_ATTEMPTS = 8,
+    /* Loops whose callers have joined one call and hear what its tool says meanwhile. */
+    PEG_LIMIT_GATEWAY_LISTENERS = 64,
     /* Providers of one loop. */
     PEG_LIMIT_GATEWAY_PROVIDERS = 10000,
     /* Calls that a provider says it is running when it comes back, and calls at once. */

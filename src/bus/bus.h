@@ -55,12 +55,16 @@ enum bus_letter_kind {
     BUS_ASK,      /* driver to holder: do you have it? Answered by BUS_HAVE or BUS_NAK unknown */
     BUS_HAVE,     /* holder to driver: claimed, or still running */
     BUS_NAK,      /* holder to driver: not started: `reason` */
-    BUS_DELTA,    /* holder to driver. Body: a packed pegboard.v1.Output */
+    BUS_DELTA,    /* holder to driver to listeners. Body: a packed pegboard.v1.Output */
     BUS_DONE,     /* to driver and waiters. Body: the terminal, or none: read the register */
     BUS_STOP,     /* attacher to driver: somebody asked to cancel the call */
     BUS_EMIT,     /* any loop to holder: a result by EmitToolResult. Body: see gateway/emit.c */
     BUS_EMITTED,  /* its answer */
     BUS_PONG,     /* any loop to holder: a pong by Pong. Body: the ping id */
+    BUS_LISTEN,   /* attacher to driver: BUS_DELTA is for me, too */
+    BUS_WAITING,  /* driver to attacher: does anybody wait? `epoch` is the number of the question */
+    BUS_LEFT,     /* attacher to driver: nobody does; 0: not asked */
+    BUS_KEEP,     /* attacher to driver: it goes on, even if nobody waits */
 };
 
 enum bus_reason {
@@ -195,6 +199,10 @@ struct bus_ops {
 struct bus {
     const struct bus_ops *ops;
     struct bus_address self;
+    /* Which registers it has: the same number wherever they are shared, another one when they began
+     * empty. Those of one process are as new as its node. With bus_epoch() it says whether what was
+     * written once may still be there. */
+    uint64_t origin;
     struct bus_events events;
     void *user;
 };

@@ -542,7 +542,7 @@ peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint3
     *port = (struct port){.changes = {.fn = on_changes}, .loop = loop, .bus = local};
     atomic_init(&port->n_refs, 1);
     *local = (struct bus_local){
-        .bus = {.ops = &local_ops, .self = {hub->node, number}},
+        .bus = {.ops = &local_ops, .self = {hub->node, number}, .origin = hub->node},
         .hub = hub,
         .loop = loop,
         .port = port,

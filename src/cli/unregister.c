@@ -41,9 +41,10 @@ const struct cli_command cli_unregister = {
     .name = "unregister",
     .usage = "[options] TOOLSET",
     .summary = "take a toolset out of the catalog",
-    .about = "The toolset is gone for all who look for it, and its providers are told. One that\n"
-             "still runs registers it again when it connects the next time: stop it first.\n"
-             "Only who registered a toolset may do this.",
+    .about =
+        "The toolset is gone for all who look for it. Its providers finish what they run, are\n"
+        "told, and end; one that is started again registers it again.\n"
+        "Only who registered a toolset may do this.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  it is gone\n"

@@ -59,6 +59,8 @@ static void add_part(struct peg__buf *buf, peg_str part)
     peg__buf_str(buf, part);
 }
 
+static const char SHUTTING_DOWN[] = "this node is shutting down: call another one, or try again";
+
 static bool has_identity(const struct gw_ask *ask)
 {
     return ask->key.len || (ask->run_id.len && ask->tool_call_id.len);
@@ -312,7 +314,29 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
     }
 }
 
-/* Unhealthy: nobody can run it now, but somebody may have asked for it before. */
+/* It was asked for before. If nothing stands here of it, it began under registers that are gone,
+ * and its provider may run it still. */
+static bool may_run_elsewhere(const struct gw_call *call)
+{
+    return call->was_asked && !call->tool->is_idempotent;
+}
+
+/* A call that may not begin here, or not now. */
+static void refuse_new(struct gw_call *call)
+{
+    if (call->desk->is_draining)
+        gw_call_refuse(call, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
+    else if (may_run_elsewhere(call))
+        gw_call_refuse(call, WIRE_OUTCOME_UNKNOWN,
+                       peg__str("this gateway does not know the call: it was asked for before the "
+                                "gateway was restarted and lost what it knew of calls; it may have "
+                                "been started, and have had its effect: look before you repeat it "
+                                "with a new identity"),
+                       0);
+    else
+        refuse_unhealthy(call);
+}
+
 static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
@@ -320,7 +344,16 @@ static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
     if (!answer->status && answer->standing)
         gw_join(call, answer->standing);
     else
-        refuse_unhealthy(call);
+        refuse_new(call);
+}
+
+/* Somebody may have asked for it before. */
+static void read_name(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 'c', 0);
+
+    call->wait.fn = on_old_name;
+    bus_read(call->desk->bus, &key, &call->wait);
 }
 
 static void ask_name(struct gw_call *call)
@@ -348,14 +381,10 @@ void gw_admit_checked(struct gw_call *call)
         gw_send(call);
         return;
     }
-    if (is_healthy) {
+    if (is_healthy && !desk->is_draining && !may_run_elsewhere(call))
         ask_name(call);
-    } else {
-        const struct bus_key key = gw_call_key(call, 'c', 0);
-
-        call->wait.fn = on_old_name;
-        bus_read(desk->bus, &key, &call->wait);
-    }
+    else
+        read_name(call);
 }
 
 void gw_admit_again(struct gw_call *call)
@@ -412,6 +441,7 @@ static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
         return NULL;
     call->toolset = gw_toolset_ref(toolset);
     call->tool = tool;
+    call->was_asked = ask->may_have_run;
     call->meter = gw_metrics_meter(desk->metrics, desk->number, toolset->name);
     set_deadline(call, ask);
     if (pack_request(call, ask) || (gw_call_is_keyed(call) && prepare_name(call, ask))) {
@@ -468,9 +498,8 @@ void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_call
                peg__str("the payload is larger than PEG_LIMIT_GATEWAY_PAYLOAD_BYTES = 2 MiB: send "
                         "a reference to the data instead"),
                0);
-    else if (desk->is_draining)
-        refuse(caller, WIRE_SERVICE_UNAVAILABLE,
-               peg__str("this node is shutting down: call another one, or try again"), 1000);
+    else if (desk->is_draining && !has_identity(ask))
+        refuse(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
     else if (desk->n_calls >= desk->options.max_calls)
         refuse(caller, WIRE_OVERLOADED,
                peg__str("this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "

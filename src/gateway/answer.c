@@ -44,3 +44,23 @@ void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal
     }
     gw_fail(call, terminal->error, terminal->message);
 }
+
+/* Without memory it is left out: whoever does not know it says so. */
+void gw_tell_epoch(struct grpc_call *call, const struct gw_desk *desk)
+{
+    char text[GW_EPOCH_TEXT];
+
+    gw_desk_epoch(desk, text);
+    (void)grpc_call_add_header(call, peg__str("pegboard-epoch"), peg__str(text), NULL);
+}
+
+bool gw_was_asked_elsewhere(struct grpc_call *call, const struct gw_desk *desk)
+{
+    const peg_str told = grpc_metadata_get(grpc_call_metadata(call), "pegboard-asked-epoch");
+    char text[GW_EPOCH_TEXT];
+
+    if (!told.len)
+        return false;
+    gw_desk_epoch(desk, text);
+    return !peg__str_is(told, text);
+}

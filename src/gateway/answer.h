@@ -9,9 +9,14 @@
  *   pegboard-call-id         its id
  *   pegboard-started         "true" if a provider was handed it, or may have been
  *   pegboard-retry-after-ms  when trying again makes sense
+ *
+ * and in the headers of answers to those who call, or look for tools to call,
+ *
+ *   pegboard-epoch           to be named as pegboard-asked-epoch when a call is asked for again
  */
 
 #include "bus/bus.h"
+#include "gateway/desk.h"
 #include "gateway/terminal.h"
 #include "grpc/call.h"
 
@@ -21,5 +26,9 @@ void gw_fail_because(struct grpc_call *call, const peg_error *error);
 /* An end that is not the tool's own: terminal->error is set. `id` may be NULL. */
 void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal,
                       const struct bus_id *id);
+/* Before anything is answered. */
+void gw_tell_epoch(struct grpc_call *call, const struct gw_desk *desk);
+/* Was this call asked for before, of registers that may have been others? */
+bool gw_was_asked_elsewhere(struct grpc_call *call, const struct gw_desk *desk);
 
 #endif

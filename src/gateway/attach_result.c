@@ -46,8 +46,19 @@ static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error
     add_field(out, 2, message);
 }
 
+/* Those that are large are read with the result, by a worker: see complete.c. */
+static bool are_read_later(const struct gw_desk *desk, const struct gw_answer_parts *parts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < parts->n_server_data; i++)
+        n += parts->server_data[i]->data.len;
+    return desk->loop && n > PEG_LIMIT_GATEWAY_INLINE_BYTES;
+}
+
 static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
-                                  const Pegboard__V1__ServerData *data, peg_error *reterr)
+                                  const Pegboard__V1__ServerData *data, bool is_read_later,
+                                  peg_error *reterr)
 {
     const peg_str kind = peg__str(data->kind);
     const peg_str audience = peg__str(data->audience);
@@ -55,9 +66,8 @@ static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
 
     if (!kind.len)
         return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "server-data have no kind");
-    if (gw_check_now(desk, NULL, json))
-        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA",
-                         "the data of server-data are not JSON");
+    if (!is_read_later && gw_check_now(desk, NULL, json))
+        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", GW_BAD_SERVER_DATA);
     add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
     add_field(out, 1, kind);
     add_field(out, 2, audience);
@@ -69,6 +79,7 @@ peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *pa
                           struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
 {
     const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
+    const bool is_read_later = are_read_later(desk, parts);
     size_t end = 0;
     peg_status status = PEG_OK;
 
@@ -80,7 +91,7 @@ peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *pa
         end = out->len;
     }
     for (size_t i = 0; i < parts->n_server_data && !status; i++)
-        status = add_server_data(desk, out, parts->server_data[i], reterr);
+        status = add_server_data(desk, out, parts->server_data[i], is_read_later, reterr);
     if (!status && out->status)
         status = out->status == PEG_ELIMIT
                      ? peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",

@@ -33,7 +33,9 @@ struct gw_attached {
     struct gw_provider *provider; /* ATTACHED_NOW */
     struct gw_attach hello;       /* copied; the arena's */
     peg_str toolset_name;
+    bool was_told_to_leave;
     uint64_t n_pings;
+    uint64_t first_ping; /* answers to earlier ones do not count */
     struct net_timer ping;
     struct net_timer acks_due;
     struct gw_unsaid_ack acks[GW_UNSAID_ACKS];
@@ -68,7 +70,8 @@ void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result
 void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta);
 void gw_attached_free_assemblies(struct gw_attached *attached);
 /* The answer of EmitToolResult is made the same way: packs result, error and server-data into
- * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_SERVER_DATA): the server-data are none. */
+ * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_SERVER_DATA): the server-data are none;
+ * large ones are read later, with the result. */
 struct gw_answer_parts {
     peg_str result; /* JSON; "" means null */
     const Pegboard__V1__ToolError *error;

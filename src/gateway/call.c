@@ -48,6 +48,7 @@ static void unlink_call(struct gw_call *call)
     if (call->next)
         call->next->prev = call->prev;
     desk->n_calls--;
+    desk->n_dropped++;
     gw_table_remove(&desk->calls, &call->entry);
 }
 
@@ -61,8 +62,10 @@ void gw_call_drop(struct gw_call *call)
     bus_forget_wait(bus, &call->wait);
     bus_forget_wait(bus, &call->look);
     bus_forget_wait(bus, &call->post);
+    bus_forget_wait(bus, &call->waiters);
     bus_disarm(bus, &call->deadline);
     bus_disarm(bus, &call->again);
+    bus_disarm(bus, &call->away);
     if (call->check)
         gw_check_forget(call->check);
     unlink_call(call);
@@ -70,6 +73,7 @@ void gw_call_drop(struct gw_call *call)
     peg__blob_unref(call->named);
     peg__blob_unref(call->terminal);
     peg__blob_unref(call->mark);
+    peg__free(call->listeners);
     gw_toolset_unref(call->toolset);
     peg__free(call);
 }
@@ -199,7 +203,8 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
         .outcome = GW_REFUSED,
         .error = error,
         .message = message,
-        .was_started = call->step == GW_JOINED && error == WIRE_TIMEOUT,
+        .was_started =
+            (call->step == GW_JOINED && error == WIRE_TIMEOUT) || error == WIRE_OUTCOME_UNKNOWN,
         .retry_after_ms = retry_after_ms,
     };
 

@@ -69,11 +69,13 @@ struct gw_call {
     char incarnation[65];
     struct bus_address holder;
     bool has_slot;                                   /* counted in the entry of its provider */
-    uint64_t refused_by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes of who did not take it */
+    uint64_t refused_by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes of who did not take it, */
+    bool was_given_back[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* or took it and did not want it */
     unsigned n_refused;
     enum bus_reason refusal; /* the last one's */
     bool was_unknown;        /* another node said that its provider does not have this attempt */
     bool may_have_run;       /* an attempt before this one, of a tool that may be started again */
+    bool was_asked;          /* of other registers, perhaps: it is not begun here */
     unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
     bool is_closed;          /* nobody can make another attempt */
     bool is_alone;           /* nobody else waits for it, or ever has */
@@ -95,10 +97,16 @@ struct gw_call {
     bool must_look; /* again, when this is over */
     unsigned n_looks;
     struct bus_wait post; /* was the letter received? */
+    struct bus_wait waiters;
     struct net_timer deadline;
     struct net_timer again; /* looks, or tries once more */
+    struct net_timer away;  /* its caller was lost, and has so long to come back */
     struct gw_check *check;
     uint64_t told; /* number of the letter that it has heard */
+    /* Without callers: the number of the question whether others wait, and who has to answer. */
+    uint64_t question;
+    unsigned n_asked;
+    struct gw_listeners *listeners; /* desks that hear its outputs; NULL: none does */
 };
 
 /* ---- call.c: its life ---- */
@@ -125,6 +133,8 @@ static inline bool gw_id_is_node_local(const struct bus_id *id)
     return id->len == 16 && (id->bytes[15] & 1);
 }
 uint64_t gw_desk_dice(struct gw_desk *desk);
+/* The one call that a desk drives under an id; others may have joined it, or be about to. */
+struct gw_call *gw_desk_driven(const struct gw_desk *desk, const struct bus_id *id);
 
 /* A value that nobody else writes: "incarnation 9f86d081884c7d65.0 17". */
 struct peg__blob *gw_desk_mark(struct gw_desk *desk, const char *who);
@@ -146,6 +156,8 @@ int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 
 /* ---- check.c: payloads against schemas ---- */
 
+#define GW_BAD_SERVER_DATA "the data of server-data are not JSON"
+
 /* Does the JSON text fit? PEG_OK; PEG_ESCHEMA, PEG_EPARSE with words in desk->text; PEG_ELIMIT: it
  * takes long, so if the desk has a loop ask a worker. */
 peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json);
@@ -155,6 +167,16 @@ struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct
                                 peg_str json,
                                 void (*done)(void *user, peg_status status, peg_str words),
                                 void *user);
+/* Likewise a response as gw_provider_result() takes it: its result, unless that is "", and the data
+ * of all its server-data. Both lie in `keep`. */
+struct gw_check_answer {
+    peg_str response;
+    peg_str result;
+};
+struct gw_check *gw_check_start_answer(struct gw_desk *desk, peg_schema *schema,
+                                       struct peg__blob *keep, const struct gw_check_answer *answer,
+                                       void (*done)(void *user, peg_status status, peg_str words),
+                                       void *user);
 /* `done` does not come any more. */
 void gw_check_forget(struct gw_check *check);
 
@@ -203,9 +225,22 @@ void gw_join_take_over(struct gw_call *call);
 bool gw_join_is_same(const struct gw_call *call, const struct peg__blob *named);
 void gw_join_again(struct gw_call *call, struct peg__blob *named);
 
+/* ---- output.c: what tools say meanwhile ---- */
+
+/* Whoever has joined asks its driver for them. */
+void gw_output_listen(struct gw_call *call);
+void gw_output_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_output_on_listener(struct gw_desk *desk, const struct bus_letter *letter);
+
 /* ---- done.c: what holders tell drivers and joiners ---- */
 
 void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
+
+/* ---- leave.c: callers who go; gw_caller_drop() and its like are in desk.h ---- */
+
+void gw_leave_on_waiting(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_leave_on_left(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_leave_on_keep(struct gw_desk *desk, const struct bus_letter *letter);
 
 /* What 'c' holds. */
 struct gw_named {

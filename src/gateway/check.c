@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "gateway/call.h"
+#include "wire/pack.h"
 
 /* As the reference gateway begins such a message. */
 static const char PREFIX[] = "payload validation failed: ";
@@ -73,13 +74,33 @@ peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json)
 struct gw_check {
     struct net_work work; /* the first member */
     struct peg__blob *keep;
-    peg_str json; /* in it */
+    peg_str json;     /* in it; of an answer "" is none */
+    peg_str response; /* likewise; "": it is no answer */
     peg_schema *schema;
     peg_status status;
     struct peg__buf words;
     void (*done)(void *user, peg_status status, peg_str words); /* NULL: forgotten */
     void *user;
 };
+
+/* Whoever packed the answer has seen that they have a kind. */
+static peg_status check_server_data(peg_str response, peg_checker *checker, peg_json_doc *doc,
+                                    struct peg__buf *words)
+{
+    peg_str data;
+    peg_str json;
+    peg_status status = PEG_OK;
+
+    while (!status && wire_next_bytes(&response, 4, &data)) {
+        json = wire_find_bytes(data, 3);
+        status = check_text(NULL, checker, doc, json.len ? json : peg__str(""), words);
+    }
+    if (status && status != PEG_ENOMEM) {
+        peg__buf_clear(words);
+        peg__buf_puts(words, GW_BAD_SERVER_DATA);
+    }
+    return status;
+}
 
 static void work(struct net_work *work)
 {
@@ -90,8 +111,10 @@ static void work(struct net_work *work)
     check->status = peg_checker_new(NULL, &checker, NULL);
     if (!check->status)
         check->status = peg_json_parse(peg__str("null"), NULL, &doc, NULL);
-    if (!check->status)
+    if (!check->status && (check->json.len || !check->response.len))
         check->status = check_text(check->schema, checker, doc, check->json, &check->words);
+    if (!check->status)
+        check->status = check_server_data(check->response, checker, doc, &check->words);
     peg_json_doc_free(doc);
     peg_checker_free(checker);
 }
@@ -114,10 +137,10 @@ static void done(struct net_work *work, bool was_canceled)
     free_check(check);
 }
 
-struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct peg__blob *keep,
-                                peg_str json,
-                                void (*done_fn)(void *user, peg_status status, peg_str words),
-                                void *user)
+struct gw_check *
+gw_check_start_answer(struct gw_desk *desk, peg_schema *schema, struct peg__blob *keep,
+                      const struct gw_check_answer *answer,
+                      void (*done_fn)(void *user, peg_status status, peg_str words), void *user)
 {
     struct gw_check *check = (struct gw_check *)peg__alloc_zero(1, sizeof(*check));
 
@@ -126,7 +149,8 @@ struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct
     *check = (struct gw_check){
         .work = {.work = work, .done = done},
         .keep = peg__blob_ref(keep),
-        .json = json,
+        .json = answer->result,
+        .response = answer->response,
         .schema = schema ? peg_schema_ref(schema) : NULL,
         .words.max = PEG_LIMIT_GATEWAY_WORDS,
         .done = done_fn,
@@ -137,6 +161,16 @@ struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct
         return NULL;
     }
     return check;
+}
+
+struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct peg__blob *keep,
+                                peg_str json,
+                                void (*done_fn)(void *user, peg_status status, peg_str words),
+                                void *user)
+{
+    const struct gw_check_answer answer = {.result = json};
+
+    return gw_check_start_answer(desk, schema, keep, &answer, done_fn, user);
 }
 
 void gw_check_forget(struct gw_check *check)

@@ -22,7 +22,7 @@ static enum bus_reason why_not(const struct gw_provider *provider, const struct 
 {
     const struct gw_desk_options *options;
 
-    if (!provider || provider->is_away)
+    if (!provider || provider->is_away || provider->dismissal)
         return BUS_GONE;
     options = &provider->desk->options;
     if (gw_id_is_node_local(&letter->id) && letter->from.node != provider->desk->bus->self.node)
@@ -61,8 +61,11 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
 
     /* An attempt that is only sent now was nobody's to list. */
     if (held && held->is_unproven && held->provider != provider && held->step == GW_HANDED) {
+        struct gw_provider *other = held->provider;
+
         gw_held_drop(held);
         held = NULL;
+        gw_claim_pump(other); /* it has room for one more */
     }
     if (held || !letter->body)
         return; /* it was sent again */
@@ -75,6 +78,15 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
         gw_claim_pump(provider);
 }
 
+static void say_cancel(const struct gw_held *held)
+{
+    const struct gw_provider *provider = held->provider;
+
+    if (held->step == GW_HANDED && !provider->is_away)
+        provider->events->cancel(provider->user, &held->entry.id, held->entry.attempt,
+                                 held->canceled);
+}
+
 void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter)
 {
     struct gw_held *held = gw_holder_held(desk, &letter->id, letter->attempt);
@@ -84,9 +96,69 @@ void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter)
     held->canceled = letter->reason;
     if (held->step == GW_QUEUED)
         gw_held_nak(held, BUS_CANCELED, false);
-    else if (held->step == GW_HANDED && !held->provider->is_away)
-        held->provider->events->cancel(held->provider->user, &held->entry.id, held->entry.attempt,
-                                       letter->reason);
+    else
+        say_cancel(held);
+}
+
+/* ---- coming back ----------------------------------------------------------------------------- */
+
+static struct gw_held *of_wait(struct bus_wait *wait)
+{
+    return (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+}
+
+static void be_settled(struct gw_held *held)
+{
+    held->canceled = BUS_SETTLED;
+    say_cancel(held);
+}
+
+static void on_mark(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = of_wait(wait);
+
+    if (!answer->status && !answer->standing && !held->canceled)
+        be_settled(held);
+}
+
+/* A driver that has seen the end of a call removes its registers: those of this node are not lost
+ * while it lives, so if the mark of the attempt is gone as well the call has ended. */
+static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = of_wait(wait);
+    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
+
+    if (answer->status || held->canceled || held->step != GW_HANDED)
+        return; /* it is a hint: the answer of the provider is looked at anyway */
+    if (answer->standing) {
+        be_settled(held);
+    } else if (gw_id_is_node_local(&held->entry.id)) {
+        held->wait.fn = on_mark;
+        bus_read(held->provider->desk->bus, &key, &held->wait);
+    }
+}
+
+/* Whoever settled a call that was listed here did not know where its provider would turn up. */
+static void look_whether_settled(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 't', 0);
+
+    if (held->wait.pending || gw_held_is_of_another_node(held))
+        return;
+    held->wait.fn = on_terminal;
+    bus_read(held->provider->desk->bus, &key, &held->wait);
+}
+
+/* What was said while it was away, or was lost with its stream. */
+static void say_cancels(struct gw_provider *provider)
+{
+    provider->owes_cancels = false;
+    for (struct gw_held *held = provider->running.first; held; held = held->next) {
+        if (held->canceled)
+            say_cancel(held);
+        else if (held->is_unproven && held->step == GW_HANDED)
+            look_whether_settled(held);
+    }
 }
 
 /* ---- claiming -------------------------------------------------------------------------------- */
@@ -126,10 +198,12 @@ static enum bus_reason why_not_start(const struct gw_held *held, const struct bu
 {
     struct bus *bus = held->provider->desk->bus;
 
-    if (held->provider->is_away)
+    if (held->provider->is_away || held->provider->dismissal)
         return BUS_GONE;
     if (held->canceled)
         return BUS_CANCELED;
+    if (held->provider->is_draining)
+        return BUS_DRAINING;
     if (answer->epoch != held->epoch)
         return BUS_EPOCH;
     if (bus_now_ns(bus) - answer->asked_ns > TRUST_NS || bus_now_ms(bus) >= held->deadline_ms)
@@ -201,6 +275,8 @@ void gw_claim_pump(struct gw_provider *provider)
     if (provider->is_pumping || provider->is_away)
         return;
     provider->is_pumping = true;
+    if (provider->owes_cancels && provider->events->is_ready(provider->user))
+        say_cancels(provider);
     while (provider->queue.first && provider->running.n < provider->credits &&
            provider->events->is_ready(provider->user))
         claim(provider->queue.first);

@@ -91,7 +91,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 
 /* The registers that tell whose it is are at its driver's node. The driver knows whom he gave it to
  * and believes nobody else; here it is enough that it is no call of this node. */
-static bool is_of_another_node(const struct gw_held *held)
+bool gw_held_is_of_another_node(const struct gw_held *held)
 {
     return gw_id_is_node_local(&held->entry.id) &&
            held->driver.node != held->provider->desk->bus->self.node;
@@ -103,7 +103,7 @@ static bool is_proof(const struct gw_held *held, const struct bus_answer *answer
 
     if (answer->status)
         return false;
-    if (is_of_another_node(held))
+    if (gw_held_is_of_another_node(held))
         return !answer->standing;
     return peg__str_eq(gw_mark_who(answer->standing, &address),
                        peg__str(held->provider->incarnation));
@@ -130,7 +130,8 @@ static void disbelieve(struct gw_held *held, bool is_anothers)
  * seen its end, and the provider has not heard the Ack. */
 static bool has_ended_here(const struct gw_held *held, const struct bus_answer *answer)
 {
-    return !answer->status && gw_id_is_node_local(&held->entry.id) && !is_of_another_node(held);
+    return !answer->status && gw_id_is_node_local(&held->entry.id) &&
+           !gw_held_is_of_another_node(held);
 }
 
 /* The register of the attempt tells whose it is. */
@@ -153,7 +154,7 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void prove(struct gw_held *held)
 {
-    const uint32_t attempt = is_of_another_node(held) ? 1 : held->entry.attempt;
+    const uint32_t attempt = gw_held_is_of_another_node(held) ? 1 : held->entry.attempt;
     const struct bus_key key = gw_held_key(held, 'k', attempt);
 
     held->wait.fn = on_proof;
@@ -164,6 +165,7 @@ void gw_complete_retry(struct gw_held *held)
 {
     const struct bus_key key = gw_held_key(held, 't', 0);
 
+    bus_forget_wait(held->provider->desk->bus, &held->wait); /* of a look at its registers */
     if (held->is_unproven) {
         prove(held);
         return;
@@ -254,18 +256,26 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema,
                           const struct gw_terminal *terminal, peg_str result)
 {
     struct gw_desk *desk = held->provider->desk;
-    const size_t offset = (size_t)(result.ptr - terminal->response.ptr);
+    const size_t offset = result.len ? (size_t)(result.ptr - terminal->response.ptr) : 0;
+    struct gw_check_answer answer;
     struct gw_terminal copy;
 
     held->terminal = gw_terminal_write(terminal);
     if (held->terminal && gw_terminal_read(held->terminal, &copy)) {
         held->step = GW_VETTING;
-        held->check =
-            gw_check_start(desk, schema, held->terminal,
-                           (peg_str){copy.response.ptr + offset, result.len}, on_vetted, held);
+        answer.response = copy.response;
+        answer.result = (peg_str){copy.response.ptr + offset, result.len};
+        held->check = gw_check_start_answer(desk, schema, held->terminal, &answer, on_vetted, held);
     }
     if (!held->check)
         complete_malformed(held, peg__str("the gateway has no memory to read the result"));
+}
+
+/* Server-data that are large in sum have not been read yet: gw_pack_answer(). */
+static bool is_for_worker(const struct gw_desk *desk, peg_str response, peg_str result)
+{
+    return desk->loop && (result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES ||
+                          response.len - result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES);
 }
 
 static void complete_result(struct gw_held *held, peg_str response, peg_str result)
@@ -277,7 +287,7 @@ static void complete_result(struct gw_held *held, peg_str response, peg_str resu
         .response = response,
     };
     peg_schema *schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
-    const bool is_large = result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES && desk->loop;
+    const bool is_large = is_for_worker(desk, response, result);
     const peg_status status = is_large ? PEG_ELIMIT : gw_check_now(desk, schema, result);
 
     if (status == PEG_ELIMIT && desk->loop)
@@ -301,7 +311,9 @@ bool gw_provider_result(struct gw_provider *provider, const struct bus_id *id, u
 
     if (!held)
         return false;
-    if (is_error)
+    if (is_error && is_for_worker(provider->desk, response, result))
+        vet_on_worker(held, NULL, &failed, result);
+    else if (is_error)
         complete(held, &failed);
     else
         complete_result(held, response, result);

@@ -2,6 +2,7 @@
 
 #include "gateway/desk.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -23,6 +24,8 @@ static void take_defaults(struct gw_desk_options *options)
         options->lease_ms = PEG_LIMIT_GATEWAY_LEASE_MS;
     if (!options->grace_ms)
         options->grace_ms = PEG_LIMIT_GATEWAY_GRACE_MS;
+    if (!options->reattach_ms)
+        options->reattach_ms = PEG_LIMIT_GATEWAY_REATTACH_MS;
     if (!options->keep_ms)
         options->keep_ms = PEG_LIMIT_GATEWAY_KEEP_MS;
     if (!options->max_calls)
@@ -101,6 +104,7 @@ peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
     gw_table_init(&desk->calls);
     gw_table_init(&desk->held);
     gw_table_init(&desk->incarnations);
+    gw_presence_on_moved(presence, gw_holder_on_moved, desk);
     status = prepare(desk, reterr);
     if (status) {
         gw_desk_free(desk);
@@ -115,6 +119,7 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
 {
     if (!desk)
         return NULL;
+    gw_presence_on_moved(desk->presence, NULL, NULL);
     while (desk->first_call)
         gw_call_drop(desk->first_call);
     while (desk->providers)
@@ -148,32 +153,50 @@ size_t gw_desk_n_calls(const struct gw_desk *desk)
     return desk->n_calls + desk->held.n;
 }
 
+size_t gw_desk_n_unsent(const struct gw_desk *desk)
+{
+    size_t n = 0;
+
+    for (const struct gw_call *call = desk->first_call; call; call = call->next)
+        n += call->step < GW_JOINED || (call->step == GW_REVOKING && !call->ending);
+    return n;
+}
+
+void gw_desk_epoch(const struct gw_desk *desk, char ret_text[GW_EPOCH_TEXT])
+{
+    snprintf(ret_text, GW_EPOCH_TEXT, "%016llx-%llu", (unsigned long long)desk->bus->origin,
+             (unsigned long long)bus_epoch(desk->bus));
+}
+
 /* ---- letters ------------------------------------------------------------------------------ */
 
-/* The one call that this desk drives under an id; others may have joined it. */
-static struct gw_call *driven(struct gw_desk *desk, const struct bus_id *id)
+struct gw_call *gw_desk_driven(const struct gw_desk *desk, const struct bus_id *id)
 {
     struct gw_entry *entry = gw_table_find(&desk->calls, id, 0);
 
-    while (entry && ((struct gw_call *)entry)->step == GW_JOINED)
+    while (entry && ((struct gw_call *)entry)->step <= GW_JOINED)
         entry = gw_table_again(entry);
     return (struct gw_call *)entry;
 }
 
-static void hear_output(struct gw_desk *desk, const struct bus_letter *letter)
+/* The same; or one that has become the driver, as others have read, and has not heard of it. */
+static struct gw_call *to_be_stopped(struct gw_desk *desk, const struct bus_id *id)
 {
-    struct gw_call *call = driven(desk, &letter->id);
-    const bool is_its = call && call->attempt == letter->attempt &&
-                        strcmp(call->incarnation, letter->incarnation) == 0;
-    struct gw_caller *caller = is_its ? call->callers : NULL;
+    struct gw_call *call = gw_desk_driven(desk, id);
+    struct gw_entry *entry = call ? &call->entry : gw_table_find(&desk->calls, id, 0);
 
-    if (caller && caller->events->on_output)
-        caller->events->on_output(caller, peg__blob_str(letter->body));
+    while (!call && entry) {
+        if (((struct gw_call *)entry)->step == GW_NAMING)
+            call = (struct gw_call *)entry;
+        entry = gw_table_again(entry);
+    }
+    return call;
 }
 
 static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter)
 {
-    struct gw_call *call = driven(desk, &letter->id);
+    struct gw_call *call = letter->kind == BUS_STOP ? to_be_stopped(desk, &letter->id)
+                                                    : gw_desk_driven(desk, &letter->id);
 
     if (!call)
         return;
@@ -198,10 +221,22 @@ void gw_desk_on_letter(void *user, const struct bus_letter *letter)
         gw_holder_on_letter(desk, letter);
         break;
     case BUS_DELTA:
-        hear_output(desk, letter);
+        gw_output_on_letter(desk, letter);
+        break;
+    case BUS_LISTEN:
+        gw_output_on_listener(desk, letter);
         break;
     case BUS_DONE:
         gw_done_on_letter(desk, letter);
+        break;
+    case BUS_WAITING:
+        gw_leave_on_waiting(desk, letter);
+        break;
+    case BUS_LEFT:
+        gw_leave_on_left(desk, letter);
+        break;
+    case BUS_KEEP:
+        gw_leave_on_keep(desk, letter);
         break;
     case BUS_NAK:
     case BUS_STOP:

@@ -33,6 +33,7 @@ struct gw_desk_options {
     int64_t call_timeout_ms; /* PEG_LIMIT_GATEWAY_CALL_MS: of a call that names none */
     int64_t lease_ms;        /* PEG_LIMIT_GATEWAY_LEASE_MS: of providers, and of desks */
     int64_t grace_ms;        /* PEG_LIMIT_GATEWAY_GRACE_MS: for a canceled call to end by itself */
+    int64_t reattach_ms;     /* PEG_LIMIT_GATEWAY_REATTACH_MS: for a lost caller to ask again */
     int64_t keep_ms;  /* PEG_LIMIT_GATEWAY_KEEP_MS: terminals of named calls, after their end */
     size_t max_calls; /* PEG_LIMIT_GATEWAY_CALLS: driven here at once */
     size_t max_queue; /* PEG_LIMIT_GATEWAY_QUEUE: calls that wait for one provider */
@@ -51,7 +52,8 @@ struct gw_desk {
     struct gw_snapshot *snapshot;
     struct gw_metrics *metrics; /* NULL: nothing is counted */
     struct peg_checker *checker;
-    bool is_draining; /* takes no new calls and providers */
+    bool is_draining; /* takes no new calls, and providers only to finish what they run */
+    int64_t drain_ends_ns;
     /* what may be pending */
     struct gw_table calls; /* driven here, or joined: several may have one id */
     struct gw_call *first_call;
@@ -64,6 +66,7 @@ struct gw_desk {
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
     uint64_t n_marks;          /* makes each value that this desk writes its own */
+    uint64_t n_dropped;        /* calls that were here */
     uint64_t dice;             /* for picking one of two */
     unsigned char random[512]; /* for ids; used from the front */
     size_t n_random;           /* of these left */
@@ -71,7 +74,7 @@ struct gw_desk {
     struct peg__buf text;      /* words that are being made */
     struct peg__buf frame;     /* a message that is being made */
     size_t assembled;          /* bytes of results that providers have begun to send */
-    uint64_t n_done;           /* letters about ends that came */
+    uint64_t n_told;           /* letters that all calls of an id hear */
     uint64_t n_late;           /* results that came after the terminal */
 };
 
@@ -88,6 +91,8 @@ void gw_desk_on_reset(void *user);
 void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot);
 /* Calls driven, joined and held here. */
 size_t gw_desk_n_calls(const struct gw_desk *desk);
+/* Those of them that are on their way to a provider, and in no queue yet. */
+size_t gw_desk_n_unsent(const struct gw_desk *desk);
 
 /* ---- the caller's side -------------------------------------------------------------------- */
 
@@ -101,12 +106,20 @@ struct gw_ask {
     peg_str run_id;
     peg_str tool_call_id;
     peg_str key;
+    /* It was asked for before, of registers that may have been others: it is joined, or started if
+     * the tool may be started twice, or its outcome is unknown. */
+    bool may_have_run;
     int64_t timeout_ms;  /* 0: the tool's, or the desk's */
     int64_t deadline_ns; /* of bus_now_ns(); the caller gives up then. NET_NEVER: not by itself */
     /* Fields of pegboard.v1.Call that are handed on as they are: meta, metadata, trace context, in
      * their packed form. */
     peg_str packed;
 };
+
+/* What tells registers that know of a call from those that have lost it, to be named when it is
+ * asked for again: "9f86d081884c7d65-1". */
+enum { GW_EPOCH_TEXT = 40 };
+void gw_desk_epoch(const struct gw_desk *desk, char ret_text[GW_EPOCH_TEXT]);
 
 struct gw_caller;
 struct gw_caller_events {
@@ -142,6 +155,9 @@ void gw_desk_stop(struct gw_desk *desk, const struct bus_id *id, peg_str princip
                   struct gw_caller *caller);
 /* The caller is gone: no event comes any more. A call that nobody else waits for is canceled. */
 void gw_caller_drop(struct gw_caller *caller);
+/* The same of a caller whose connection broke: a call with an identity goes on for reattach_ms, and
+ * is canceled if nobody has asked for it again by then. */
+void gw_caller_lose(struct gw_caller *caller);
 /* The same, and the call goes on. */
 void gw_caller_detach(struct gw_caller *caller);
 
@@ -163,7 +179,7 @@ struct gw_emit {
 
 struct gw_emitted {
     const struct bus_id *id;
-    uint32_t attempt;
+    uint32_t attempt; /* 0: whichever runs */
     peg_str principal;
     peg_str response; /* as gw_provider_result() */
     peg_str result;   /* in it */
@@ -197,6 +213,13 @@ struct gw_provider_events {
     /* Another stream of the same incarnation took its place: the user ends this one, and the
      * provider is gone when it returns. */
     void (*replaced)(void *user);
+    /* The toolset was unregistered (WIRE_NOT_FOUND), or is another principal's by now
+     * (WIRE_PERMISSION_DENIED), and what the provider ran is finished or too late: the user ends
+     * the stream, and calls gw_provider_leave(). */
+    void (*dismissed)(void *user, enum wire_error why);
+    /* Its toolset has other schemas: asks at once whether it is well, and takes no answer to an
+     * earlier ping for one. */
+    void (*ping)(void *user);
 };
 
 struct gw_running {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a holder tells when a call has ended, and callers who go away. */
+/* What a holder tells when a call has ended. */
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void hear(struct gw_call *call, const struct bus_letter *letter)
 /* Several calls of this desk may have the id, and ending one may end others. */
 void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter)
 {
-    const uint64_t number = ++desk->n_done;
+    const uint64_t number = ++desk->n_told;
     struct gw_entry *entry = gw_table_find(&desk->calls, &letter->id, 0);
 
     while (entry) {
@@ -54,55 +54,4 @@ void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter)
         hear(call, letter);
         entry = gw_table_find(&desk->calls, &letter->id, 0);
     }
-}
-
-/* ---- callers --------------------------------------------------------------------------------- */
-
-static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
-{
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, post));
-
-    if (!call->callers && (answer->status || !answer->n_addresses))
-        gw_settle(call, BUS_CANCELED);
-}
-
-/* Somebody else may wait for it. */
-static void ask_waiters(struct gw_call *call)
-{
-    const struct bus_key key = gw_call_key(call, 'w', 0);
-
-    bus_forget_wait(call->desk->bus, &call->post);
-    call->post.fn = on_waiters;
-    bus_waiters(call->desk->bus, &key, &call->post);
-}
-
-void gw_caller_drop(struct gw_caller *caller)
-{
-    struct gw_call *call = caller->call;
-
-    if (!call)
-        return;
-    gw_call_take_caller(caller);
-    if (call->callers || call->is_detached)
-        return;
-    if (call->step == GW_JOINED)
-        gw_call_drop(call);
-    else if (gw_call_is_keyed(call))
-        ask_waiters(call);
-    else
-        gw_settle(call, BUS_CANCELED);
-}
-
-void gw_caller_detach(struct gw_caller *caller)
-{
-    struct gw_call *call = caller->call;
-
-    if (!call)
-        return;
-    call->is_detached = call->step != GW_JOINED;
-    gw_call_take_caller(caller);
-    /* Whoever joined and does not wait has no part in it. Within on_admitted the joiner looks on,
-     * and is dropped with its next look. */
-    if (call->step == GW_JOINED)
-        bus_arm(call->desk->bus, &call->deadline, bus_now_ns(call->desk->bus));
 }

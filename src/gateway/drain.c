@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How a node goes: new calls are refused, those that run are waited for, then the streams of
- * providers and watchers are ended, and last the connections. */
+/* How a node goes: new calls are refused, those that were admitted are waited for, then the streams
+ * of providers and watchers are ended, and last the connections. A provider is asked to leave only
+ * when nothing waits for it any more: it would give back what it is handed after that. */
 
 #include <time.h>
 
@@ -16,24 +17,39 @@ enum { LOOK_MS = 10, GOODBYE_MS = 2000 };
 
 struct going {
     struct gw_seat *seat;
-    int64_t drain_ms;
+    int64_t left_ms; /* of the time to drain */
+    bool is_urgent;  /* half of it is over */
     size_t n_calls;
+    size_t n_unsent;
 };
+
+static struct gw_desk *desk_of(const struct going *going)
+{
+    return going->seat->node->desks[going->seat->number];
+}
 
 static void begin(void *user)
 {
-    struct going *going = (struct going *)user;
-    struct gw_desk *desk = going->seat->node->desks[going->seat->number];
+    const struct going *going = (const struct going *)user;
+    struct gw_desk *desk = desk_of(going);
 
     desk->is_draining = true;
-    gw_serve_attach_drain(desk, going->drain_ms);
+    desk->drain_ends_ns = bus_now_ns(desk->bus) + going->left_ms * 1000000;
 }
 
 static void count(void *user)
 {
     struct going *going = (struct going *)user;
 
-    going->n_calls = gw_desk_n_calls(going->seat->node->desks[going->seat->number]);
+    going->n_calls += gw_desk_n_calls(desk_of(going));
+    going->n_unsent += gw_desk_n_unsent(desk_of(going));
+}
+
+static void tell_providers(void *user)
+{
+    const struct going *going = (const struct going *)user;
+
+    gw_serve_attach_drain(desk_of(going), going->is_urgent);
 }
 
 static void close_streams(void *user)
@@ -45,18 +61,13 @@ static void close_streams(void *user)
     gw_watches_close(node->watches[going->seat->number]);
 }
 
-static size_t on_all(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
-                     void (*fn)(void *user))
+static void on_all(struct gw_node *node, struct gw_seat *seats, struct going *going,
+                   void (*fn)(void *user))
 {
-    size_t n_calls = 0;
-
     for (unsigned i = 0; i < node->n_desks; i++) {
-        struct going going = {.seat = &seats[i], .drain_ms = drain_ms};
-
-        gw_on_loop(net_loops_at(node->loops, i), fn, &going);
-        n_calls += going.n_calls;
+        going->seat = &seats[i];
+        gw_on_loop(net_loops_at(node->loops, i), fn, going);
     }
-    return n_calls;
 }
 
 static void pause_a_little(void)
@@ -66,19 +77,37 @@ static void pause_a_little(void)
     nanosleep(&pause, NULL);
 }
 
+static int64_t now_ms(void)
+{
+    return peg_clock_mono_ns(peg_clock_system()) / PEG_NS_PER_MS;
+}
+
+/* What has been sent to a provider is in its queue within a look, so it is seen there when nothing
+ * was on its way the last time. */
 bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
                    bool (*is_hurried)(void *user), void *user)
 {
-    const int64_t until_ns = peg_clock_mono_ns(peg_clock_system()) + drain_ms * 1000000;
-    bool is_idle;
+    const int64_t until_ms = now_ms() + drain_ms;
+    struct going going = {.left_ms = drain_ms};
+    bool was_sent = false;
+    bool is_idle = false;
 
     atomic_store(&node->is_draining, true);
-    on_all(node, seats, drain_ms, begin);
-    is_idle = on_all(node, seats, 0, count) == 0;
-    while (!is_idle && peg_clock_mono_ns(peg_clock_system()) < until_ns && !is_hurried(user)) {
+    on_all(node, seats, &going, begin);
+    for (;;) {
+        going.n_calls = 0;
+        going.n_unsent = 0;
+        on_all(node, seats, &going, count);
+        is_idle = going.n_calls == 0;
+        going.left_ms = until_ms - now_ms();
+        going.is_urgent = going.left_ms < drain_ms / 2;
+        if (is_idle || (was_sent && going.n_unsent == 0))
+            on_all(node, seats, &going, tell_providers);
+        was_sent = going.n_unsent == 0;
+        if (is_idle || going.left_ms <= 0 || is_hurried(user))
+            break;
         pause_a_little();
-        is_idle = on_all(node, seats, 0, count) == 0;
     }
-    on_all(node, seats, 0, close_streams);
+    on_all(node, seats, &going, close_streams);
     return grpc_server_drain(node->server, GOODBYE_MS) && is_idle;
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/str.h"
 #include "gateway/call.h"
 #include "gateway/holder.h"
@@ -76,6 +77,33 @@ static void on_owner(struct bus_wait *wait, const struct bus_answer *got)
     bus_leases(emit->desk->bus, &name, 1, &emit->wait);
 }
 
+static void read_owner(struct gw_emit *emit, uint32_t attempt,
+                       void (*fn)(struct bus_wait *wait, const struct bus_answer *got))
+{
+    const struct bus_key key = {
+        .id = emit->id,
+        .what = 'k',
+        .n = attempt,
+        .is_node_local = gw_id_is_node_local(&emit->id),
+    };
+
+    emit->wait.fn = fn;
+    bus_read(emit->desk->bus, &key, &emit->wait);
+}
+
+/* Who does not name an attempt means the last that somebody has the right to. */
+static void on_earlier(struct bus_wait *wait, const struct bus_answer *got)
+{
+    struct gw_emit *emit = (struct gw_emit *)((char *)wait - offsetof(struct gw_emit, wait));
+
+    if (!got->status && got->standing && emit->attempt < PEG_LIMIT_GATEWAY_ATTEMPTS) {
+        emit->attempt++;
+        read_owner(emit, emit->attempt + 1, on_earlier);
+    } else {
+        read_owner(emit, emit->attempt, on_owner);
+    }
+}
+
 static struct peg__blob *pack(const struct gw_emitted *emitted)
 {
     const struct head head = {
@@ -109,20 +137,12 @@ static void link_emit(struct gw_desk *desk, struct gw_emit *emit)
 
 void gw_desk_emit(struct gw_desk *desk, const struct gw_emitted *emitted, struct gw_emit *emit)
 {
-    const struct bus_key key = {
-        .id = *emitted->id,
-        .what = 'k',
-        .n = emitted->attempt,
-        .is_node_local = gw_id_is_node_local(emitted->id),
-    };
-
     *emit = (struct gw_emit){
         .fn = emit->fn,
         .id = *emitted->id,
         .attempt = emitted->attempt,
         .body = pack(emitted),
         .late.fn = on_late,
-        .wait.fn = on_owner,
     };
     if (!emit->body) {
         emit->fn(emit, WIRE_OVERLOADED, "the gateway is out of memory: send the result again");
@@ -131,7 +151,10 @@ void gw_desk_emit(struct gw_desk *desk, const struct gw_emitted *emitted, struct
     emit->desk = desk;
     link_emit(desk, emit);
     bus_arm(desk->bus, &emit->late, bus_now_ns(desk->bus) + (int64_t)LATE_MS * 1000000);
-    bus_read(desk->bus, &key, &emit->wait);
+    if (emit->attempt)
+        read_owner(emit, emit->attempt, on_owner);
+    else
+        read_owner(emit, 1, on_earlier);
 }
 
 void gw_emit_forget(struct gw_emit *emit)

@@ -112,6 +112,7 @@ void gw_held_drop(struct gw_held *held)
     peg__blob_unref(held->mark);
     peg__blob_unref(held->terminal);
     peg__free(held);
+    gw_dismiss_if_idle(provider);
 }
 
 void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__blob *body)
@@ -213,12 +214,13 @@ static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
     (void)answer; /* it is asked for again in a third of its time */
 }
 
-/* One that is away is not renewed: its lease is the time that it has to come back. */
+/* One that is away is not renewed: its lease is the time that it has to come back. One that has
+ * moved has its lease elsewhere, and who renews takes it. */
 void gw_provider_renew(struct gw_provider *provider)
 {
     struct gw_desk *desk = provider->desk;
 
-    if (provider->is_away)
+    if (provider->is_away || provider->is_moved)
         return;
     bus_forget_wait(desk->bus, &provider->lease);
     provider->lease.fn = on_lease;
@@ -268,14 +270,38 @@ void gw_provider_free(struct gw_provider *provider)
     gw_table_remove(&desk->incarnations, &provider->entry);
     bus_forget_wait(desk->bus, &provider->lease);
     bus_disarm(desk->bus, &provider->away);
+    bus_disarm(desk->bus, &provider->farewell);
     gw_toolset_unref(provider->toolset);
     peg__free(provider);
 }
 
-/* It did not come back: its lease is over, and the drivers of its calls see that. */
-static void on_away_too_long(struct net_timer *timer)
+/* It did not come back: its lease is over, and the drivers of its calls see that. Or it has moved,
+ * and the stream that it left here ends. */
+static void on_away(struct net_timer *timer)
 {
-    gw_provider_free((struct gw_provider *)((char *)timer - offsetof(struct gw_provider, away)));
+    struct gw_provider *provider =
+        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, away));
+
+    if (provider->is_away) {
+        gw_provider_free(provider);
+        return;
+    }
+    provider->events->replaced(provider->user);
+    gw_provider_leave(provider);
+}
+
+/* It may be told in the middle of anything, so the stream ends a little later. */
+void gw_holder_on_moved(void *user, const char *incarnation)
+{
+    struct gw_desk *desk = (struct gw_desk *)user;
+    struct gw_provider *provider = gw_holder_find(desk, incarnation);
+
+    if (!provider || provider->is_away || provider->is_moved)
+        return;
+    provider->is_moved = true;
+    /* One that a node which shuts down has asked to go is to finish here. */
+    if (!desk->is_draining || !provider->is_draining)
+        bus_arm(desk->bus, &provider->away, bus_now_ns(desk->bus));
 }
 
 static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *attach,
@@ -292,7 +318,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
         return PEG_ENOMEM;
     }
     provider->desk = desk;
-    provider->away.fn = on_away_too_long;
+    provider->away.fn = on_away;
     provider->toolset = gw_toolset_ref(attach->toolset);
     provider->meter = gw_metrics_meter(desk->metrics, desk->number, attach->toolset->name);
     link_provider(provider);
@@ -387,10 +413,38 @@ static peg_status adopt_all(struct gw_provider *provider, const struct gw_attach
     return status;
 }
 
+static bool is_attached_somewhere(const struct gw_desk *desk, const struct gw_attach *attach)
+{
+    size_t n;
+    const struct gw_provider_entry *all =
+        gw_presence_providers(desk->presence, attach->toolset->name, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (peg__str_eq(peg__str(all[i].incarnation), attach->incarnation))
+            return true;
+    return false;
+}
+
+/* What runs is finished before a node goes, also by a provider whose stream has broken meanwhile.
+ * One that still has a stream finishes on that one, and goes elsewhere for new calls. */
+static bool may_finish_here(const struct gw_desk *desk, const struct gw_attach *attach)
+{
+    if (is_attached_somewhere(desk, attach))
+        return false;
+    for (size_t i = 0; i < attach->n_running; i++) {
+        const struct gw_running *running = &attach->running[i];
+
+        if (running->route.node == desk->bus->self.node ||
+            gw_holder_held(desk, &running->id, running->attempt))
+            return true;
+    }
+    return false;
+}
+
 static peg_status check_attach(const struct gw_desk *desk, const struct gw_attach *attach,
                                peg_error *reterr)
 {
-    if (desk->is_draining)
+    if (desk->is_draining && !may_finish_here(desk, attach))
         return peg__fail(reterr, PEG_ESTATE, "E_DRAINING",
                          "this node is shutting down: attach to another one, or try again");
     if (attach->incarnation.len >= sizeof(((struct gw_provider *)NULL)->incarnation))
@@ -418,10 +472,17 @@ static peg_status come_back(struct gw_provider *provider, const struct gw_attach
         return peg__fail(reterr, PEG_EEXISTS, "E_INCARNATION",
                          "this incarnation is attached for another toolset: each provider chooses "
                          "its own at random");
+    if (!peg__str_eq(provider->toolset->owner, attach->toolset->owner))
+        return peg__fail(reterr, PEG_EEXISTS, "E_INCARNATION",
+                         "this incarnation is another principal's: each provider chooses its own "
+                         "at random");
     if (!provider->is_away)
         provider->events->replaced(provider->user);
     provider->is_away = false;
+    provider->dismissal = WIRE_OK;
+    provider->is_moved = false;
     bus_disarm(provider->desk->bus, &provider->away);
+    bus_disarm(provider->desk->bus, &provider->farewell);
     return PEG_OK;
 }
 
@@ -446,13 +507,16 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider->events = events;
     provider->user = user;
     provider->credits = attach->credits;
-    provider->is_draining = false;
+    provider->is_draining = desk->is_draining && !provider->queue.first;
     gw_provider_set_toolset(provider, attach->toolset);
-    drop_unlisted(provider, attach);
-    provider->number = attach->number;
+    provider->owes_cancels = attach->n_running > 0;
     status = adopt_all(provider, attach, reterr);
     if (!status)
         status = tell_presence(provider, reterr);
+    /* Drivers on other loops who hear that it was not started look for somebody else to run it:
+     * they are to find this one. */
+    drop_unlisted(provider, attach);
+    provider->number = attach->number;
     if (status) {
         gw_provider_leave(provider);
         return status;
@@ -470,13 +534,15 @@ void gw_provider_leave(struct gw_provider *provider)
 
     gw_presence_remove(desk->presence, provider->toolset->name, provider->incarnation);
     provider->is_away = true;
+    bus_disarm(desk->bus, &provider->farewell);
     for (struct gw_held *held = provider->queue.first; held; held = next) {
         next = held->next;
         gw_held_nak(held, BUS_GONE, false);
     }
     /* Whoever has no call has nothing to come back for, and need not be waited for. */
     if (!provider->running.first) {
-        bus_release(desk->bus, peg__str(provider->incarnation));
+        if (!provider->is_moved)
+            bus_release(desk->bus, peg__str(provider->incarnation));
         gw_provider_free(provider);
         return;
     }
@@ -498,16 +564,6 @@ void gw_provider_set_toolset(struct gw_provider *provider, struct gw_toolset *to
     gw_toolset_unref(old);
 }
 
-void gw_holder_on_snapshot(struct gw_desk *desk)
-{
-    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next) {
-        struct gw_toolset *toolset = gw_snapshot_find(desk->snapshot, provider->toolset->name);
-
-        if (toolset && toolset != provider->toolset)
-            gw_provider_set_toolset(provider, toolset);
-    }
-}
-
 void gw_provider_ready(struct gw_provider *provider)
 {
     gw_claim_pump(provider);
@@ -524,8 +580,11 @@ void gw_provider_drain(struct gw_provider *provider)
 {
     struct gw_held *next;
 
+    if (provider->dismissal)
+        return;
     provider->is_draining = true;
-    (void)tell_presence(provider, NULL); /* without memory calls still come, and are sent back */
+    if (!provider->is_moved)
+        (void)tell_presence(provider, NULL); /* without memory calls come, and are sent back */
     for (struct gw_held *held = provider->queue.first; held; held = next) {
         next = held->next;
         gw_held_nak(held, BUS_DRAINING, false);
@@ -554,7 +613,7 @@ static void on_ask(struct gw_desk *desk, const struct bus_letter *letter)
     /* Only the desk that the provider is at can tell that it does not have the call. */
     if (held)
         gw_held_say(held, BUS_HAVE, NULL);
-    else if (provider && !provider->is_away)
+    else if (provider && !provider->is_away && !provider->is_moved)
         gw_holder_refuse(desk, letter, BUS_UNKNOWN);
 }
 

@@ -62,11 +62,17 @@ struct gw_provider {
     uint32_t number; /* of its last hello; 0: it does not tell */
     bool is_draining;
     bool is_away;          /* its stream is over, its lease is not */
-    struct net_timer away; /* until then it may come back */
+    bool is_moved;         /* another loop has it, and its lease */
+    struct net_timer away; /* until then it may come back; of one that moved: its stream ends */
+    /* WIRE_NOT_FOUND, WIRE_PERMISSION_DENIED: the toolset is not its any more. It finishes what it
+     * runs, and gets nothing else. */
+    enum wire_error dismissal;
+    struct net_timer farewell; /* its stream ends then */
     struct gw_held_list queue;
     size_t queued_bytes;
     struct gw_held_list running; /* CLAIMING and later */
     bool is_pumping;
+    bool owes_cancels; /* it has come back, and may not know which of its calls nobody awaits */
     struct gw_toolset_meter *meter;
     struct bus_wait lease;
     const struct gw_provider_events *events;
@@ -77,7 +83,8 @@ struct gw_provider {
 
 void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_holder_on_reset(struct gw_desk *desk);
-void gw_holder_on_snapshot(struct gw_desk *desk);
+/* gw_presence_on_moved() with the desk. */
+void gw_holder_on_moved(void *user, const char *incarnation);
 /* Answers a letter whose call is not here, or does not get in. */
 void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason);
 struct gw_provider *gw_holder_find(struct gw_desk *desk, const char *incarnation);
@@ -97,6 +104,12 @@ void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__bl
 struct bus_key gw_held_key(const struct gw_held *held, char what, uint32_t n);
 int64_t gw_held_keep_until(const struct gw_held *held);
 
+/* ---- dismiss.c ---- */
+
+void gw_holder_on_snapshot(struct gw_desk *desk);
+/* One that is dismissed and has nothing left goes. */
+void gw_dismiss_if_idle(struct gw_provider *provider);
+
 /* ---- claim.c ---- */
 
 void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter);
@@ -107,6 +120,7 @@ void gw_claim_pump(struct gw_provider *provider);
 /* ---- complete.c ---- */
 
 void gw_complete_retry(struct gw_held *held);
+bool gw_held_is_of_another_node(const struct gw_held *held);
 
 /* ---- emit.c ---- */
 

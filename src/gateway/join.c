@@ -27,6 +27,7 @@ static void on_waiting(struct bus_wait *wait, const struct bus_answer *answer)
         return;
     }
     call->is_listed = true;
+    gw_output_listen(call);
     gw_call_tell_admitted(call, true);
     gw_look_now(call);
 }

@@ -29,7 +29,7 @@ enum {
 bool gw_provider_is_well(const struct gw_presence *presence, const struct gw_provider_entry *entry,
                          int64_t now_ms)
 {
-    return now_ms - entry->last_pong_ms <= presence->staleness_ms;
+    return !entry->is_awaited && now_ms - entry->last_pong_ms <= presence->staleness_ms;
 }
 
 static enum gw_health_state state_of(const struct gw_presence *presence,
@@ -88,6 +88,17 @@ static void print_ms(int64_t ms, char text[PEG_DURATION_TEXT])
     peg_duration_text(ms < INT64_MAX / PEG_NS_PER_MS ? ms * PEG_NS_PER_MS : INT64_MAX, text);
 }
 
+static bool is_any_awaited(struct gw_presence *presence, peg_str toolset)
+{
+    size_t n;
+    const struct gw_provider_entry *entries = gw_presence_providers(presence, toolset, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].is_awaited && !entries[i].is_draining)
+            return true;
+    return false;
+}
+
 void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text)
 {
     const struct gw_health health = gw_presence_health(presence, toolset);
@@ -108,6 +119,11 @@ void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct p
         peg__buf_puts(ret_text, ": none is attached; start one");
     else if (health.n_draining == health.n_providers)
         peg__buf_printf(ret_text, ": all %u that are attached are draining; start another",
+                        health.n_providers);
+    else if (is_any_awaited(presence, toolset))
+        peg__buf_printf(ret_text,
+                        ": %u attached, none has answered a ping since its schemas changed; try "
+                        "again",
                         health.n_providers);
     else
         peg__buf_printf(ret_text, ": %u attached, none answers pings", health.n_providers);
@@ -290,7 +306,7 @@ static peg_status add_entry(struct gw_presence *presence, struct presence_toolse
 static bool is_same(const struct gw_provider_entry *a, const struct gw_provider_entry *b)
 {
     return bus_address_equal(a->address, b->address) && a->is_draining == b->is_draining &&
-           a->credits == b->credits;
+           a->is_awaited == b->is_awaited && a->credits == b->credits;
 }
 
 static peg_status put_entry(struct gw_presence *presence, peg_str name,
@@ -382,6 +398,8 @@ static void on_map_change(struct bus_watch *watch, const struct bus_change *chan
         entry.is_told = presence->is_listening;
         if (!status)
             status = put_entry(presence, toolset, &entry);
+        if (!status && !bus_address_equal(entry.address, presence->bus->self))
+            presence_own_hear(presence, change->key, &entry);
     } else {
         remove_key(presence, change->key);
     }

@@ -7,8 +7,8 @@
  * The loop that holds a provider's stream writes its entry; every loop reads the same ones.
  *
  * An attached provider is well from its Hello on, as long as its last pong is not older than
- * (missed_pings + 1) * ping_interval. A toolset is healthy if one of its providers is well and does
- * not drain.
+ * (missed_pings + 1) * ping_interval, and not older than the schemas of its toolset. A toolset is
+ * healthy if one of its providers is well and does not drain.
  */
 
 #include "base/buf.h"
@@ -20,6 +20,7 @@ struct gw_provider_entry {
     struct bus_address address; /* the loop that holds its stream */
     int64_t last_pong_ms;       /* cluster time; its Hello to begin with */
     bool is_draining;
+    bool is_awaited;  /* its toolset has other schemas since its last pong */
     uint32_t credits; /* calls at once */
     uint32_t sent;    /* calls of this loop's that it has now; send.c counts */
     /* the presence's */
@@ -67,6 +68,12 @@ void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct p
 peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
                            const struct gw_provider_entry *entry, peg_error *reterr);
 void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* It is not well until its next pong. */
+void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char *incarnation);
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* `fn` hears of each provider of this loop that has moved, perhaps several times, and from within
+ * any of the functions above. NULL: nobody does. */
+void gw_presence_on_moved(struct gw_presence *presence,
+                          void (*fn)(void *user, const char *incarnation), void *user);
 
 #endif

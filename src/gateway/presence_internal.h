@@ -45,6 +45,8 @@ struct gw_presence {
     int64_t staleness_ms;
     void (*on_change)(void *user, peg_str toolset);
     void *user;
+    void (*on_moved)(void *user, const char *incarnation);
+    void *moved_user;
     struct peg__map toolsets; /* struct presence_toolset */
     size_t n_entries;
     bool is_listening;                /* the map tells all there is */
@@ -72,6 +74,9 @@ void presence_own_init(struct gw_presence *presence);
 void presence_own_free(struct gw_presence *presence);
 /* All that stands has been told: writes what is missing. */
 void presence_own_ready(struct gw_presence *presence);
+/* Another loop has written an entry. */
+void presence_own_hear(struct gw_presence *presence, peg_str key,
+                       const struct gw_provider_entry *entry);
 
 /* ---- presence_value.c ---- */
 peg_str presence_key(peg_str toolset, const char *incarnation, char ret_key[PRESENCE_KEY + 1]);

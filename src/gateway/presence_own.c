@@ -50,6 +50,15 @@ static bool is_ours(const struct presence_own *own, const struct gw_provider_ent
     return entry && bus_address_equal(entry->address, own->presence->bus->self);
 }
 
+/* Its stream here is the old half of it, which may not have noticed. */
+static void tell_moved(const struct presence_own *own)
+{
+    const struct gw_presence *presence = own->presence;
+
+    if (!own->is_gone && presence->on_moved)
+        presence->on_moved(presence->moved_user, own->entry.incarnation);
+}
+
 /* Somebody else has written the key, or it is gone. */
 static void lost(struct presence_own *own)
 {
@@ -57,7 +66,13 @@ static void lost(struct presence_own *own)
     const bool is_news = is_ours(own, entry) && entry->revision != own->expected;
 
     if (own->is_gone ? !is_news : entry && !is_ours(own, entry)) {
+        tell_moved(own);
         forget(own);
+        return;
+    }
+    /* The replica has not heard yet whose it is: to take it now would take it back. */
+    if (is_ours(own, entry) && !is_news) {
+        try_later(own);
         return;
     }
     own->expected = is_news ? entry->revision : BUS_ANY_REVISION;
@@ -141,6 +156,9 @@ void presence_own_ready(struct gw_presence *presence)
         const struct gw_provider_entry *now = standing(own);
 
         if (now && !is_ours(own, now)) {
+            if (own->expected == BUS_ANY_REVISION)
+                continue; /* a put that is on its way, and takes it */
+            tell_moved(own);
             forget(own);
         } else if (!now && !own->is_gone) {
             own->expected = BUS_ANY_REVISION;
@@ -148,6 +166,17 @@ void presence_own_ready(struct gw_presence *presence)
         }
     }
     presence->is_telling = false;
+}
+
+/* What is heard while a write is on its way may be from before it: its answer tells. */
+void presence_own_hear(struct gw_presence *presence, peg_str key,
+                       const struct gw_provider_entry *entry)
+{
+    const struct presence_own *own = peg__map_get(&presence->own, key);
+
+    if (own && !own->wait.pending && own->expected != BUS_ANY_REVISION &&
+        entry->revision > own->expected)
+        tell_moved(own);
 }
 
 /* ---- for the holder ---------------------------------------------------------------------------
@@ -205,6 +234,13 @@ peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
     return PEG_OK;
 }
 
+void gw_presence_on_moved(struct gw_presence *presence,
+                          void (*fn)(void *user, const char *incarnation), void *user)
+{
+    presence->on_moved = fn;
+    presence->moved_user = user;
+}
+
 void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation)
 {
     struct presence_own *own = find(presence, toolset, incarnation);
@@ -212,6 +248,17 @@ void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char 
     if (!own || own->is_gone)
         return;
     own->entry.last_pong_ms = bus_now_ms(presence->bus);
+    own->entry.is_awaited = false;
+    write_own(own);
+}
+
+void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char *incarnation)
+{
+    struct presence_own *own = find(presence, toolset, incarnation);
+
+    if (!own || own->is_gone)
+        return;
+    own->entry.is_awaited = true;
     write_own(own);
 }
 

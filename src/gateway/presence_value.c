@@ -5,6 +5,7 @@
  *
  *   {"at":"9f86d081884c7d65.0","pong_ms":1700000000000,"credits":4,"draining":true}
  *
+ * and "awaited":true while its schemas are younger than its pong.
  * Others may have written it, so everything is looked at.
  */
 
@@ -48,6 +49,10 @@ struct peg__blob *presence_write(const struct gw_provider_entry *entry)
         peg__out_key(&out, "draining");
         peg__out_bool(&out, true);
     }
+    if (entry->is_awaited) {
+        peg__out_key(&out, "awaited");
+        peg__out_bool(&out, true);
+    }
     peg__out_end_object(&out);
     blob = buf.status ? NULL : peg__blob_copy(peg__buf_view(&buf));
     peg__buf_free(&buf);
@@ -84,6 +89,7 @@ static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry
 {
     const peg_json *address = peg_json_get(root, "at");
     const peg_json *is_draining = peg_json_get(root, "draining");
+    const peg_json *is_awaited = peg_json_get(root, "awaited");
     int64_t credits;
 
     if (!address || address->kind != PEG_JSON_STRING ||
@@ -93,6 +99,7 @@ static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry
         return false;
     ret_entry->credits = (uint32_t)credits;
     ret_entry->is_draining = is_draining && peg_json_is_true(is_draining);
+    ret_entry->is_awaited = is_awaited && peg_json_is_true(is_awaited);
     return true;
 }
 

@@ -23,12 +23,13 @@ static uint64_t hash_of(const struct gw_call *call, const char *incarnation)
     return peg__hash(call->desk->calls.key, peg__str(incarnation));
 }
 
-static bool has_refused(const struct gw_call *call, const char *incarnation)
+/* Did it not take this call, or, unless that is forgiven, give it back? */
+static bool has_refused(const struct gw_call *call, const char *incarnation, bool is_forgiven)
 {
     const uint64_t hash = call->n_refused ? hash_of(call, incarnation) : 0;
 
     for (unsigned i = 0; i < call->n_refused; i++)
-        if (call->refused_by[i] == hash)
+        if (call->refused_by[i] == hash && !(is_forgiven && call->was_given_back[i]))
             return true;
     return false;
 }
@@ -44,7 +45,7 @@ static bool may_run(const struct gw_call *call, const struct gw_provider_entry *
                     int64_t now_ms)
 {
     return !entry->is_draining && gw_provider_is_well(call->desk->presence, entry, now_ms) &&
-           may_go_to(call, entry) && !has_refused(call, entry->incarnation);
+           may_go_to(call, entry);
 }
 
 /* The share of its places that calls of this desk take. */
@@ -68,7 +69,7 @@ static struct gw_provider_entry *better(const struct gw_call *call, struct gw_pr
 
 /* The better of two that are met first from a random place on; all are looked at only while none
  * can run it. */
-static struct gw_provider_entry *pick(struct gw_call *call)
+static struct gw_provider_entry *pick_of(struct gw_call *call, bool is_forgiven)
 {
     struct gw_desk *desk = call->desk;
     const int64_t now_ms = bus_now_ms(desk->bus);
@@ -81,13 +82,21 @@ static struct gw_provider_entry *pick(struct gw_call *call)
     for (size_t i = 0; i < n; i++) {
         struct gw_provider_entry *entry = &all[(first + i) % n];
 
-        if (!may_run(call, entry, now_ms))
+        if (!may_run(call, entry, now_ms) || has_refused(call, entry->incarnation, is_forgiven))
             continue;
         best = better(call, best, entry);
         if (++n_met >= 2 && best->address.node == desk->bus->self.node)
             break;
     }
     return best;
+}
+
+/* One that gives calls back has little to do, and would be asked again before those that work. */
+static struct gw_provider_entry *pick(struct gw_call *call)
+{
+    struct gw_provider_entry *entry = pick_of(call, false);
+
+    return entry || !call->n_refused ? entry : pick_of(call, true);
 }
 
 static struct gw_provider_entry *find_entry(struct gw_call *call)
@@ -206,11 +215,13 @@ void gw_send(struct gw_call *call)
     deliver(call);
 }
 
+/* One that has become silent, or drains, will not start it: the right to is taken back, and it goes
+ * to another one or fails now, not at its deadline. */
 void gw_send_again(struct gw_call *call)
 {
     const struct gw_provider_entry *entry = find_entry(call);
 
-    if (entry && may_go_to(call, entry)) {
+    if (entry && may_run(call, entry, bus_now_ms(call->desk->bus))) {
         call->holder = entry->address;
         deliver(call);
     } else {
@@ -238,12 +249,17 @@ static bool is_proof(const struct gw_call *call, const struct bus_letter *letter
            (letter->was_claimed && letter->epoch == call->sent_epoch);
 }
 
-/* Who did not take it is not asked again. One who had taken it and gives it back may be: he has
- * come back from a break, say, without it. */
-static void remember_refusal(struct gw_call *call)
+/* Who did not take it is not asked again. One who had taken it and gives it back is asked when
+ * nobody else is left; or as before, if it is not that he does not want it: he has come back from a
+ * break, say, without it. */
+static void remember_refusal(struct gw_call *call, const struct bus_letter *letter)
 {
-    if (call->n_refused < PEG_LIMIT_GATEWAY_ATTEMPTS)
-        call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
+    if (letter->was_claimed && letter->reason != BUS_OVERLOADED && letter->reason != BUS_DRAINING)
+        return;
+    if (call->n_refused == PEG_LIMIT_GATEWAY_ATTEMPTS)
+        return;
+    call->was_given_back[call->n_refused] = letter->was_claimed;
+    call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
 }
 
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
@@ -256,8 +272,7 @@ void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
     if (!is_current || call->step == GW_ENDING || call->step == GW_JOINED)
         return;
     call->refusal = letter->reason;
-    if (!letter->was_claimed)
-        remember_refusal(call);
+    remember_refusal(call, letter);
     if (!is_proof(call, letter)) {
         if (call->step == GW_SENT)
             gw_settle_revoke(call);

@@ -3,6 +3,7 @@
 /* Attach: the stream between a provider and the desk that holds its calls. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -134,12 +135,35 @@ static void replaced(void *user)
                      peg__str("another stream with this incarnation took the place of this one"));
 }
 
+static void dismissed(void *user, enum wire_error why)
+{
+    const char *words = why == WIRE_NOT_FOUND
+                            ? "the toolset was unregistered: attach with a registration if it is "
+                              "to be there again"
+                            : "the toolset was unregistered, and belongs to another principal now: "
+                              "use another name";
+
+    gw_attached_fail((struct gw_attached *)user, why, peg__str(words));
+}
+
+static void say_ping(struct net_timer *timer);
+
+static void ping(void *user)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+
+    attached->first_ping = attached->n_pings + 1;
+    say_ping(&attached->ping);
+}
+
 static const struct gw_provider_events EVENTS = {
     .hand = hand,
     .cancel = cancel,
     .ack = gw_attached_ack,
     .is_ready = is_ready,
     .replaced = replaced,
+    .dismissed = dismissed,
+    .ping = ping,
 };
 
 static void say_ping(struct net_timer *timer)
@@ -151,6 +175,8 @@ static void say_ping(struct net_timer *timer)
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
 
+    if (attached->provider->dismissal)
+        return; /* what it still runs it may finish; nobody asks whether it is well */
     snprintf(id, sizeof(id), "%s/%llu", attached->provider->incarnation,
              (unsigned long long)++attached->n_pings);
     ping.ping_id = id;
@@ -176,17 +202,27 @@ static void say_welcome(struct gw_attached *attached, const struct gw_toolset *t
     say(attached, &frame);
 }
 
+/* It refuses what it is handed from now on, so it is not asked. */
+static void say_drain(struct gw_attached *attached)
+{
+    const struct gw_desk *desk = attached->desk;
+    const int64_t left_ms = (desk->drain_ends_ns - bus_now_ns(desk->bus)) / 1000000;
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
+
+    attached->was_told_to_leave = true;
+    gw_provider_drain(attached->provider);
+    drain.drain_ms = left_ms > 0 ? left_ms : 0;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
+    frame.drain = &drain;
+    say(attached, &frame);
+}
+
 /* Welcome goes before any call, and only if it is true: until then nothing is handed over. */
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
 {
     peg_error error;
 
-    if (attached->desk->is_draining) {
-        gw_attached_fail(attached, WIRE_SERVICE_UNAVAILABLE,
-                         peg__str("this node is shutting down: attach to another one, or try "
-                                  "again"));
-        return;
-    }
     attached->hello.toolset = toolset;
     if (gw_provider_attach(attached->desk, &attached->hello, &EVENTS, attached, &attached->provider,
                            &error)) {
@@ -199,6 +235,8 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
     attached->step = GW_ATTACHED_NOW;
     tell(attached, GW_EVENT_ATTACH);
     say_ping(&attached->ping);
+    if (attached->provider->is_draining)
+        say_drain(attached);
     grpc_call_resume(attached->call);
     gw_provider_ready(attached->provider);
 }
@@ -215,6 +253,16 @@ static void on_nak(struct gw_attached *attached, const Pegboard__V1__Nak *nak)
                                                                                   : BUS_OVERLOADED);
 }
 
+/* A pong whose number cannot be read is one all the same. */
+static void on_pong(struct gw_attached *attached, const Pegboard__V1__ProviderPong *pong)
+{
+    const char *slash = strrchr(pong->ping_id, '/');
+    const unsigned long long number = slash ? strtoull(slash + 1, NULL, 10) : 0;
+
+    if (!number || number >= attached->first_ping)
+        gw_provider_pong(attached->provider);
+}
+
 static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachRequest *frame)
 {
     switch (frame->frame_case) {
@@ -228,7 +276,7 @@ static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachReq
         on_nak(attached, frame->nak);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_PONG:
-        gw_provider_pong(attached->provider);
+        on_pong(attached, frame->pong);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
         gw_provider_drain(attached->provider);
@@ -317,17 +365,30 @@ void gw_serve_attach_on_end(struct grpc_call *call, void *node)
 
 /* ---- the node goes --------------------------------------------------------------------------- */
 
-void gw_serve_attach_drain(struct gw_desk *desk, int64_t drain_ms)
+static bool may_leave(const struct gw_provider *provider, bool is_urgent)
 {
-    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
-    Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
+    const struct gw_held *held = provider->queue.first;
 
-    drain.drain_ms = drain_ms;
-    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
-    frame.drain = &drain;
-    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)
-        if (!provider->is_away && provider->events == &EVENTS)
-            say((struct gw_attached *)provider->user, &frame);
+    while (held && is_urgent && held->driver.node != provider->desk->bus->self.node)
+        held = held->next;
+    if (held)
+        return false;
+    for (held = provider->running.first; held; held = held->next)
+        if (held->step == GW_CLAIMING)
+            return false; /* it is about to be handed over */
+    return true;
+}
+
+void gw_serve_attach_drain(struct gw_desk *desk, bool is_urgent)
+{
+    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next) {
+        struct gw_attached *attached = (struct gw_attached *)provider->user;
+
+        /* One that was dismissed is not to come back, here or elsewhere. */
+        if (!provider->is_away && !provider->dismissal && provider->events == &EVENTS &&
+            !attached->was_told_to_leave && may_leave(provider, is_urgent))
+            say_drain(attached);
+    }
 }
 
 void gw_serve_attach_close(struct gw_desk *desk)
@@ -336,7 +397,11 @@ void gw_serve_attach_close(struct gw_desk *desk)
 
     for (struct gw_provider *provider = desk->providers; provider; provider = next) {
         next = provider->next;
-        if (!provider->is_away && provider->events == &EVENTS)
+        if (provider->is_away || provider->events != &EVENTS)
+            continue;
+        if (provider->dismissal)
+            dismissed(provider->user, provider->dismissal);
+        else
             gw_attached_fail((struct gw_attached *)provider->user, WIRE_SERVICE_UNAVAILABLE,
                              peg__str("this node is shutting down: attach to another one"));
     }

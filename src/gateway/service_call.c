@@ -312,10 +312,13 @@ static void ask(struct grpc_call *call, const Pegboard__V1__CallToolRequest *req
         what.run_id = peg__str(request->meta->run_id);
         what.tool_call_id = peg__str(request->meta->tool_call_id);
     }
-    /* A call that is to be asked for again has an identity, if only of ours. */
-    if (mode == START && !what.key.len && !(what.run_id.len && what.tool_call_id.len) &&
-        peg__id_hex(key))
+    if (what.key.len || (what.run_id.len && what.tool_call_id.len)) {
+        gw_tell_epoch(call, desk);
+        what.may_have_run = gw_was_asked_elsewhere(call, desk);
+    } else if (mode == START && peg__id_hex(key)) {
+        /* A call that is to be asked for again has an identity, if only of ours. */
         what.key = peg__str(key);
+    }
     status = pack_rest(call, request, desk, &what.packed);
     if (status == PEG_ELIMIT) {
         gw_fail(call, WIRE_LIMIT,
@@ -403,6 +406,11 @@ void gw_serve_call_on_end(struct grpc_call *call, void *node)
     struct asked *asked = (struct asked *)grpc_call_get(call, ASKED_KEY);
 
     (void)node;
-    if (asked)
+    if (!asked)
+        return;
+    /* A connection that broke says nothing about what its client wants. */
+    if (grpc_call_ended_as(call)->code == GRPC_UNAVAILABLE)
+        gw_caller_lose(&asked->caller);
+    else
         gw_caller_drop(&asked->caller);
 }

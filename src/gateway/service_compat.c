@@ -47,8 +47,9 @@ bool gw_compat_list(struct grpc_call *call, void *node, char *const *tags, size_
 bool gw_compat_search(struct grpc_call *call, void *node, const char *query,
                       struct gw_listed *ret_listed)
 {
+    /* Their answer has no pages: it is whole, or too large. */
     const struct gw_search_query asked = {.text = peg__str(or_empty(query)),
-                                          .limit = PEG_LIMIT_GATEWAY_PAGE};
+                                          .limit = snapshot_of(call, node)->n};
     struct peg__arena *arena = grpc_call_arena(call);
     struct gw_search_result result;
     peg_error error;
@@ -115,7 +116,8 @@ void gw_compat_reply(struct grpc_call *call, const ProtobufCMessage *response)
     else if (grpc_message_packed_size(response) > PEG_LIMIT_GRPC_MESSAGE_BYTES)
         gw_fail(call, WIRE_LIMIT,
                 peg__str("the answer is larger than PEG_LIMIT_GRPC_MESSAGE_BYTES (4 MiB): ask for "
-                         "fewer by tags, or page through pegboard.v1.Registry/ListToolsets"));
+                         "fewer, by tags or by other words, or page through "
+                         "pegboard.v1.Registry/ListToolsets"));
     else
         grpc_call_reply_message(call, response);
 }

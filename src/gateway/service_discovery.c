@@ -111,6 +111,7 @@ void gw_serve_list(struct grpc_call *call, const Pegboard__V1__ListToolsetsReque
         gw_fail_because(call, &error);
         return;
     }
+    gw_tell_epoch(call, desk);
     if (page.max > desk->snapshot->n)
         page.max = desk->snapshot->n;
     response.toolsets = peg__arena_alloc(page.arena, (page.max + 1) * sizeof(*response.toolsets));
@@ -143,6 +144,7 @@ void gw_serve_get(struct grpc_call *call, const Pegboard__V1__GetToolsetRequest 
         gw_fail_toolset(call, peg__str(request->name));
         return;
     }
+    gw_tell_epoch(call, desk);
     response.toolset = gw_info_toolset(toolset, desk->presence, arena);
     response.n_tools = toolset->n_tools;
     response.tools = gw_info_tools(toolset, arena);

@@ -40,7 +40,7 @@ void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultReq
     struct bus_id id;
     struct gw_emitted emitted = {
         .id = &id,
-        .attempt = request->attempt ? request->attempt : 1,
+        .attempt = request->attempt,
         .principal = gw_call_principal(call)->name,
         .is_error = request->error != NULL,
     };

@@ -2,6 +2,7 @@
 
 /* registry.Registry: goa-ai v0.22 to v0.31. */
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/principal.h"
@@ -192,7 +193,29 @@ static void emit(struct grpc_call *call, const void *message, void *node)
 struct asked {
     struct gw_caller caller; /* the first member */
     struct grpc_call *call;
+    struct gw_desk *desk;
+    int64_t deadline_ns; /* of bus_now_ns(); 0: not admitted */
 };
+
+static void on_admitted(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
+                        bool is_joined)
+{
+    struct asked *asked = (struct asked *)caller;
+    struct bus *bus = asked->desk->bus;
+
+    (void)id;
+    (void)is_joined;
+    asked->deadline_ns = bus_now_ns(bus) + (deadline_ms - bus_now_ms(bus)) * PEG_NS_PER_MS;
+}
+
+/* The reference waits for so long, and then says timeout, whether the tool runs or not. */
+static bool is_late(const struct asked *asked, const struct gw_terminal *terminal)
+{
+    const int64_t rounding_ns = 2 * PEG_NS_PER_MS;
+
+    return terminal->outcome == GW_OUTCOME_UNKNOWN && asked->deadline_ns &&
+           bus_now_ns(asked->desk->bus) >= asked->deadline_ns - rounding_ns;
+}
 
 /* What ours answered with, as theirs. NULL: no memory. */
 static const ProtobufCMessage *make_response(struct asked *asked,
@@ -225,10 +248,13 @@ static const ProtobufCMessage *make_response(struct asked *asked,
 static void on_end(struct gw_caller *caller, const struct gw_terminal *terminal)
 {
     struct asked *asked = (struct asked *)caller;
+    struct gw_terminal told = *terminal;
     const ProtobufCMessage *ours;
 
-    if (terminal->error != WIRE_OK)
-        gw_fail_terminal(asked->call, terminal, &caller->id);
+    if (is_late(asked, terminal))
+        told.error = WIRE_TIMEOUT;
+    if (told.error != WIRE_OK)
+        gw_fail_terminal(asked->call, &told, &caller->id);
     else if (grpc_message_unpack(&pegboard__v1__call_tool_response__descriptor,
                                  grpc_call_arena(asked->call), terminal->response, &ours, NULL))
         gw_fail_memory(asked->call);
@@ -237,7 +263,7 @@ static void on_end(struct gw_caller *caller, const struct gw_terminal *terminal)
                         make_response(asked, (const Pegboard__V1__CallToolResponse *)ours));
 }
 
-static const struct gw_caller_events EVENTS = {.on_end = on_end};
+static const struct gw_caller_events EVENTS = {.on_admitted = on_admitted, .on_end = on_end};
 
 /* A payload that is not there is {}, as in our own registry. */
 static peg_status read_payload(const Registry__CallToolRequest *request, struct peg__arena *arena,
@@ -268,14 +294,15 @@ static void call_tool(struct grpc_call *call, const void *message, void *node)
         gw_fail_because(call, &error);
         return;
     }
-    *asked = (struct asked){.caller.events = &EVENTS, .call = call};
+    *asked = (struct asked){
+        .caller.events = &EVENTS, .call = call, .desk = gw_node_desk(node, grpc_call_loop(call))};
     grpc_call_set_state(call, asked);
     ask = (struct gw_ask){.toolset = peg__str(request->toolset),
                           .tool = peg__str(request->tool),
                           .payload = payload,
                           .principal = gw_call_principal(call)->name,
                           .deadline_ns = grpc_call_deadline_ns(call)};
-    gw_desk_call(gw_node_desk(node, grpc_call_loop(call)), &ask, &asked->caller);
+    gw_desk_call(asked->desk, &ask, &asked->caller);
 }
 
 static void call_on_end(struct grpc_call *call, void *node)

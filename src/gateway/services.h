@@ -35,8 +35,11 @@ void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__Atta
 void gw_serve_attach_on_half_close(struct grpc_call *call, void *node);
 void gw_serve_attach_on_writable(struct grpc_call *call, void *node);
 void gw_serve_attach_on_end(struct grpc_call *call, void *node);
-/* Asks every provider of a loop to attach elsewhere; ends their streams. On that loop. */
-void gw_serve_attach_drain(struct gw_desk *desk, int64_t drain_ms);
+/* Asks every provider of a loop for which no call waits to attach elsewhere, once; if it is urgent
+ * also those for which only calls of other nodes wait, which are sent back: with other nodes that
+ * go on sending this might never end. On that loop. */
+void gw_serve_attach_drain(struct gw_desk *desk, bool is_urgent);
+/* Ends their streams. */
 void gw_serve_attach_close(struct gw_desk *desk);
 
 /* ---- service_register.c ---- */

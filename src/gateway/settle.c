@@ -208,6 +208,19 @@ void gw_settle_unknown(struct gw_call *call, const char *why)
 
 /* ---- taking the right to start back ---------------------------------------------------------- */
 
+static void tell_holder(struct gw_call *call, enum bus_reason reason)
+{
+    struct bus_letter letter = {
+        .kind = BUS_CANCEL,
+        .reason = reason,
+        .id = call->entry.id,
+        .attempt = call->attempt,
+        .from = call->desk->bus->self,
+    };
+
+    bus_send(call->desk->bus, call->holder, &letter, NULL);
+}
+
 static void on_grace_over(struct net_timer *timer)
 {
     struct gw_call *call = of_timer(timer);
@@ -224,8 +237,11 @@ static void wait_for_its_end(struct gw_call *call)
     bus_arm(bus, &call->again, bus_now_ns(bus) + call->desk->options.grace_ms * 1000000);
 }
 
+/* Cancel may have been there before the call itself, and is said again. */
 static void on_started_already(struct gw_call *call)
 {
+    if (call->ending)
+        tell_holder(call, call->ending);
     if (call->ending == BUS_CANCELED) {
         wait_for_its_end(call);
     } else if (call->ending) {
@@ -244,6 +260,13 @@ static void hand_to(struct gw_call *call, struct bus_address driver)
     gw_look_soon(call);
 }
 
+/* Whoever has it in a queue need not keep it: he cannot start it any more. */
+static void move_on(struct gw_call *call)
+{
+    tell_holder(call, BUS_CANCELED);
+    gw_send_elsewhere(call);
+}
+
 static void on_revoked(struct gw_call *call, uint64_t epoch)
 {
     if (epoch != call->sent_epoch)
@@ -251,7 +274,7 @@ static void on_revoked(struct gw_call *call, uint64_t epoch)
     else if (call->ending)
         gw_settle_unstarted(call);
     else
-        gw_send_elsewhere(call);
+        move_on(call);
 }
 
 static void revoke_again(struct net_timer *timer)
@@ -306,19 +329,6 @@ void gw_settle_revoke(struct gw_call *call)
 }
 
 /* ---- why ------------------------------------------------------------------------------------- */
-
-static void tell_holder(struct gw_call *call, enum bus_reason reason)
-{
-    struct bus_letter letter = {
-        .kind = BUS_CANCEL,
-        .reason = reason,
-        .id = call->entry.id,
-        .attempt = call->attempt,
-        .from = call->desk->bus->self,
-    };
-
-    bus_send(call->desk->bus, call->holder, &letter, NULL);
-}
 
 static void settle_joined(struct gw_call *call, enum bus_reason reason)
 {

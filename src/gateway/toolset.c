@@ -431,6 +431,21 @@ const struct gw_tool *gw_toolset_tool(const struct gw_toolset *toolset, peg_str 
     return NULL;
 }
 
+bool gw_toolset_has_schemas_of(const struct gw_toolset *toolset, const struct gw_toolset *other)
+{
+    if (toolset->n_tools != other->n_tools)
+        return false;
+    for (size_t i = 0; i < toolset->n_tools; i++) {
+        const struct gw_tool *tool = &toolset->tools[i];
+        const struct gw_tool *same = gw_toolset_tool(other, tool->name);
+
+        if (!same || !peg__str_eq(tool->input_schema, same->input_schema) ||
+            !peg__str_eq(tool->output_schema, same->output_schema))
+            return false;
+    }
+    return true;
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 enum wire_error gw_wire_error(const peg_error *error)
@@ -443,7 +458,7 @@ enum wire_error gw_wire_error(const peg_error *error)
         {"E_INVALID_PATTERN", WIRE_INVALID_PATTERN}, {"E_VERSION", WIRE_INVALID_PATTERN},
         {"E_INVALID_RANGE", WIRE_INVALID_RANGE},     {"E_NOT_OWNER", WIRE_PERMISSION_DENIED},
         {"E_TOOLSET_KIND", WIRE_CONFLICT},           {"E_NO_REDIS", WIRE_SERVICE_UNAVAILABLE},
-        {"E_STORE", WIRE_SERVICE_UNAVAILABLE},
+        {"E_STORE", WIRE_SERVICE_UNAVAILABLE},       {"E_DRAINING", WIRE_SERVICE_UNAVAILABLE},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -47,7 +47,7 @@ struct gw_toolset {
     int64_t registered_at_ms;
     uint64_t revision;
     /* SHA-256 of what a caller sees of it, owner and dates aside: a registration that is equal
-     * keeps its health. */
+     * changes nothing. */
     unsigned char digest[32];
 };
 
@@ -73,6 +73,9 @@ enum wire_error gw_wire_error(const peg_error *error);
 
 /* The one with that name, or NULL. */
 const struct gw_tool *gw_toolset_tool(const struct gw_toolset *toolset, peg_str name);
+
+/* The same tools, taking and giving the same? Then those who provide one can provide the other. */
+bool gw_toolset_has_schemas_of(const struct gw_toolset *toolset, const struct gw_toolset *other);
 
 /* The JSON that stores and maps keep; reading it checks everything again. */
 peg_status gw_toolset_write(const struct gw_toolset *toolset, struct peg__buf *ret_json,

@@ -333,7 +333,7 @@ peg_status peg_client_new(const peg_client_options *options, peg_client **ret_cl
     pthread_mutex_init(&client->lock, NULL);
     client->timeout_ms = or_default(options->timeout_ms, DEFAULT_TIMEOUT_MS);
     client->cache_ttl_ms = or_default(options->cache_ttl_ms, DEFAULT_CACHE_TTL_MS);
-    client->max_reasks = options->max_reasks ? options->max_reasks : DEFAULT_REASKS;
+    client->max_reasks = (unsigned)or_default(options->max_reasks, DEFAULT_REASKS);
     client->clock = options->clock ? options->clock : peg_clock_system();
     client->cache.map.max = PEG_LIMIT_REMOTE_CACHED;
     status = start(client, options, reterr);

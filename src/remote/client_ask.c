@@ -46,6 +46,23 @@ static void fail_nomem(struct remote__ask *ask)
         grpc_rpc_cancel(ask->rpc);
 }
 
+/* Whoever asks again says of whom he asked first. */
+static void on_headers(struct grpc_rpc *rpc, const struct grpc_metadata *metadata, void *user)
+{
+    struct remote__ask *ask = user;
+    const peg_str epoch = grpc_metadata_get(metadata, "pegboard-epoch");
+    peg_client *client = ask->registry->client;
+
+    (void)rpc;
+    if (!epoch.len || epoch.len >= sizeof(ask->epoch))
+        return;
+    memcpy(ask->epoch, epoch.ptr, epoch.len);
+    ask->epoch[epoch.len] = '\0';
+    pthread_mutex_lock(&client->lock);
+    memcpy(ask->registry->epoch, ask->epoch, sizeof(ask->epoch));
+    pthread_mutex_unlock(&client->lock);
+}
+
 static void on_message(struct grpc_rpc *rpc, const void *message, void *user)
 {
     struct remote__ask *ask = user;
@@ -117,7 +134,8 @@ static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
 
 static void begin(struct net_message *message)
 {
-    static const struct grpc_rpc_events events = {.on_message = on_message, .on_end = on_end};
+    static const struct grpc_rpc_events events = {
+        .on_headers = on_headers, .on_message = on_message, .on_end = on_end};
     struct remote__ask *ask = ASK_OF(start, message);
     const struct grpc_rpc_options options = {
         .timeout_ms = ask->timeout_ms,
@@ -171,12 +189,16 @@ static peg_status add_metadata(struct remote__ask *ask, peg_error *reterr)
 {
     static const peg_str key = PEG_LIT("authorization");
     peg_client *client = ask->registry->client;
+    peg_status status = PEG_OK;
 
     pthread_mutex_lock(&client->lock);
     ask->authorization = peg__blob_ref(ask->registry->authorization);
     pthread_mutex_unlock(&client->lock);
-    if (!ask->authorization)
-        return PEG_OK;
+    if (ask->asked_epoch)
+        status = grpc_metadata_add(&ask->metadata, &ask->arena, peg__str("pegboard-asked-epoch"),
+                                   peg__str(ask->asked_epoch), reterr);
+    if (status || !ask->authorization)
+        return status;
     return grpc_metadata_add(&ask->metadata, &ask->arena, key, peg__blob_str(ask->authorization),
                              reterr);
 }

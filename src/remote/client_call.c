@@ -28,11 +28,12 @@ struct calling {
     const struct grpc_method *method;
     const peg_remote_output *output; /* of CallToolStream */
     struct remote__sending sending;
-    int64_t until_ns;   /* of attempts after the first */
-    unsigned n_lost;    /* attempts that broke */
-    bool was_sent;      /* by any attempt */
-    bool has_new_token; /* once */
-    char *call_id;      /* as a stream told it; owned */
+    int64_t until_ns;         /* of attempts after the first */
+    unsigned n_lost;          /* attempts that broke */
+    char epoch[REMOTE_EPOCH]; /* of the gateway that was asked first, as far as it is known */
+    bool was_sent;            /* by any attempt */
+    bool has_new_token;       /* once */
+    char *call_id;            /* as a stream told it; owned */
     peg_remote_result *result;
 };
 
@@ -210,6 +211,15 @@ static peg_status end_stopped(struct calling *c, const struct remote__ask *ask,
     return remote__result_stopped(ask, &why, c->was_sent, &c->result, reterr);
 }
 
+/* What the gateway called its memory when it was last heard, before the first attempt. It may have
+ * another one by now: then it says so, and has the call, or has never seen it. */
+static void note_epoch(struct calling *c)
+{
+    pthread_mutex_lock(&c->client->lock);
+    memcpy(c->epoch, c->registry->epoch, sizeof(c->epoch));
+    pthread_mutex_unlock(&c->client->lock);
+}
+
 /* Is another attempt harmless and of use? */
 static bool goes_again(struct calling *c, const struct remote__ask *ask)
 {
@@ -234,6 +244,33 @@ static peg_status end_late_wait(struct calling *c, const struct remote__ask *ask
     return remote__result_stopped(ask, &why, true, &c->result, reterr);
 }
 
+/* A gateway that refuses to be asked again says nothing about what it was asked first: it may have
+ * been restarted, and nobody provides the tool yet. What does not fit now did not fit then. */
+static peg_status end_refused_again(struct calling *c, const struct remote__ask *ask,
+                                    peg_error *reterr)
+{
+    struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
+                              .name = peg__str("outcome_unknown"),
+                              .words = peg__str(""),
+                              .was_started = true};
+
+    peg__fail_because(&end.error, PEG_EIO, "E_OUTCOME_UNKNOWN", &c->result->error,
+                      "the connection to %s broke when the call may have been started, and asked "
+                      "again it is refused",
+                      ask->registry->address);
+    c->result = peg_remote_result_free(c->result);
+    return remote__result_of(&end, &c->result, reterr);
+}
+
+/* But for the end of that very call, told by the gateway that took it. */
+static bool is_refused_again(const struct calling *c, const struct remote__ask *ask)
+{
+    const bool is_its_end = ask->call_id.len && *c->epoch && strcmp(ask->epoch, c->epoch) == 0;
+
+    return c->n_lost > 0 && !is_its_end && c->result->outcome == PEG_REMOTE_REFUSED &&
+           c->result->error.status != PEG_ESCHEMA;
+}
+
 /* Everything was read and nothing is on its way. Without a result the attempt is made again, or
  * what is known of it becomes one. */
 static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
@@ -242,6 +279,8 @@ static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
     peg_status status;
 
     c->was_sent |= ask->was_sent;
+    if (c->n_lost == 0 && *ask->epoch)
+        memcpy(c->epoch, ask->epoch, sizeof(c->epoch));
     *ret_again = false;
     if (c->result)
         return PEG_OK;
@@ -255,6 +294,8 @@ static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
     if (!status && c->result->outcome == PEG_REMOTE_TIMEOUT && c->sending.has_identity &&
         ask->call_id.len == 0)
         status = end_late_wait(c, ask, reterr);
+    if (!status && is_refused_again(c, ask))
+        status = end_refused_again(c, ask, reterr);
     return status;
 }
 
@@ -266,10 +307,13 @@ static peg_status attempt(struct calling *c, bool *ret_again, peg_error *reterr)
                               .method = c->method,
                               .request = &c->sending.message.base,
                               .waits_for_ready = c->n_lost > 0};
+    const char *asked = *c->epoch ? c->epoch : "unknown";
     enum remote__came came = REMOTE_OVER;
     enum remote__came rest;
-    peg_status status = remote__ask_start(&ask, reterr);
+    peg_status status;
 
+    ask.asked_epoch = c->n_lost > 0 ? asked : NULL;
+    status = remote__ask_start(&ask, reterr);
     if (!status)
         status = read_all(c, &ask, c->ctx, c->until_ns, &came, reterr);
     remote__ask_stop(&ask);
@@ -308,6 +352,7 @@ static peg_status make_attempts(struct calling *c, peg_error *reterr)
     bool again = true;
     peg_status status = PEG_OK;
 
+    note_epoch(c);
     for (unsigned n = 0; again && !status; n++) {
         set_until(c, n == 0);
         status = attempt(c, &again, reterr);

@@ -233,6 +233,38 @@ static bool is_refusal(enum wire_error error)
     }
 }
 
+/* Once it was welcome, not_found means that somebody has unregistered the toolset, and
+ * permission_denied that somebody else has it by now. To register it again at once would be to
+ * overrule whoever did that. */
+static bool is_dismissal(const struct remote__prov_stream *stream, enum wire_error error)
+{
+    return stream->is_welcome && (error == WIRE_NOT_FOUND || error == WIRE_PERMISSION_DENIED);
+}
+
+static void end_refused(peg_tool_provider *prov, enum wire_error error, const char *words)
+{
+    peg_error why;
+
+    peg__fail(&why, PEG_EHOST, "E_PROVIDER_REFUSED",
+              "the gateway at %s refused the toolset: %s: %s", prov->config.address,
+              wire_error_name(error), words);
+    remote__prov_end(prov, PEG_EHOST, &why);
+}
+
+static void end_dismissed(peg_tool_provider *prov, enum wire_error error, const char *words)
+{
+    peg_error why;
+
+    if (prov->phase != REMOTE__PROV_SERVING) { /* it is going anyway, and must not come back */
+        remote__prov_end(prov, PEG_OK, NULL);
+        return;
+    }
+    peg__fail(&why, PEG_EHOST, "E_PROVIDER_UNREGISTERED",
+              "toolset '%.64s' was unregistered at the gateway at %s: %s: %s", prov->config.toolset,
+              prov->config.address, wire_error_name(error), words);
+    remote__prov_end(prov, PEG_EHOST, &why);
+}
+
 static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status,
                           const struct grpc_metadata *trailers, void *user)
 {
@@ -243,7 +275,7 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
     peg_str name = {NULL, 0};
     char words[WORDS_BYTES];
     enum wire_error error;
-    peg_error why;
+    bool was_dismissed;
 
     (void)trailers;
     (void)rpc;
@@ -252,6 +284,7 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
     error = wire_error_from_status(status, &arena, &name);
     peg__arena_free(&arena);
     copy_words(status, words);
+    was_dismissed = is_dismissal(stream, error);
     unlink_stream(stream);
     remote__prov_orphan_calls(stream);
     peg__free(stream);
@@ -261,10 +294,9 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
         return;
     if (was_current && !prov->was_welcome &&
         (is_refusal(error) || status->code == GRPC_UNIMPLEMENTED)) {
-        peg__fail(&why, PEG_EHOST, "E_PROVIDER_REFUSED",
-                  "the gateway at %s refused the toolset: %s: %s", prov->config.address,
-                  wire_error_name(error), words);
-        remote__prov_end(prov, PEG_EHOST, &why);
+        end_refused(prov, error, words);
+    } else if (was_current && was_dismissed) {
+        end_dismissed(prov, error, words);
     } else if (was_current && (prov->phase == REMOTE__PROV_SERVING || prov->calls.n)) {
         try_again(prov, words);
     } else {

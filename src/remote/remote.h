@@ -33,6 +33,9 @@ PEG_DEFINE_CLEANUP(peg_remote_result, peg_remote_result_free)
 
 /* ---- the client ---------------------------------------------------------------------------- */
 
+/* Longer ones are none. */
+enum { REMOTE_EPOCH = 64 };
+
 /* Lives in the arena of its client. */
 struct remote__registry {
     struct peg_client *client;
@@ -43,6 +46,8 @@ struct remote__registry {
     const char *const *exclude;
     struct grpc_channel *channel;    /* the loop's */
     struct peg__blob *authorization; /* "Bearer ..." or NULL; under the client's lock */
+    char epoch[REMOTE_EPOCH]; /* what its gateway last called its memory; "": it has not said.
+                               * Under the client's lock */
 };
 
 /* Toolsets by registry and name; under the client's lock. */
@@ -93,6 +98,7 @@ struct remote__ask {
     const ProtobufCMessage *request; /* until it is stopped */
     int64_t timeout_ms;              /* that the gateway is told; 0: none */
     bool waits_for_ready;
+    const char *asked_epoch; /* a call that was asked for before: of whom, or "unknown"; or NULL */
     /* what it was sent with */
     struct peg__blob *authorization;
     struct grpc_metadata metadata;
@@ -112,6 +118,7 @@ struct remote__ask {
     bool wants_resume;
     bool is_paused;
     bool is_over;
+    char epoch[REMOTE_EPOCH]; /* what came in the headers of the answer; when it is over */
     /* when it is over; its words lie in the arena */
     peg_status failure; /* of this side: it was not started, or there was no memory */
     peg_error error;

@@ -53,15 +53,23 @@ static bool take_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
     }
 }
 
-peg_str wire_find_bytes(peg_str message, unsigned field)
+bool wire_next_bytes(peg_str *rest, unsigned field, peg_str *ret_bytes)
 {
     const uint64_t wanted = (uint64_t)field << 3 | 2;
-    peg_str found = {NULL, 0};
-    peg_str bytes = {NULL, 0};
     uint64_t tag;
 
-    while (message.len && take_field(&message, &tag, &bytes))
+    while (rest->len && take_field(rest, &tag, ret_bytes))
         if (tag == wanted)
-            found = bytes;
+            return true;
+    return false;
+}
+
+peg_str wire_find_bytes(peg_str message, unsigned field)
+{
+    peg_str found = {NULL, 0};
+    peg_str bytes = {NULL, 0};
+
+    while (wire_next_bytes(&message, field, &bytes))
+        found = bytes;
     return found;
 }

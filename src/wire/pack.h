@@ -64,5 +64,8 @@ static inline char *wire_put_number(char *at, unsigned field, uint64_t value)
 /* The last field with this number that holds bytes, in a message that is well formed or not: what
  * cannot be read ends the search. {NULL, 0}: none. */
 peg_str wire_find_bytes(peg_str message, unsigned field);
+/* The next one, for fields that come several times; *rest, at first the message, is then what
+ * stands behind it. False: there is none. */
+bool wire_next_bytes(peg_str *rest, unsigned field, peg_str *ret_bytes);
 
 #endif

@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import stat
@@ -176,6 +177,16 @@ def a_gateway_says_where_it_listens_and_how_to_use_it(w):
 def sigint_ends_a_gateway_too(w):
     with gateway(w) as serving:
         check(serving.end(signal.SIGINT) == 0, "SIGINT")
+
+
+@scenario
+def a_gateway_takes_as_many_connections_as_it_may_have_descriptors(w):
+    with running(
+            w, "-c", f'ulimit -Sn 256; exec "{w.executable}" serve --addr 127.0.0.1:0 --store memory',
+            program="sh") as serving:
+        serving.line()
+        soft, hard = resource.prlimit(serving.process.pid, resource.RLIMIT_NOFILE)
+        check(soft == hard, soft, "of", hard)
 
 
 @scenario

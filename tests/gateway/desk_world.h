@@ -47,8 +47,12 @@ struct player {
     struct handed handed[WORLD_HANDED];
     unsigned n_handed;
     unsigned n_canceled;
+    enum bus_reason cancel_reason; /* the last one */
     unsigned n_acks;
     unsigned n_replaced;
+    unsigned n_dismissed;
+    unsigned n_pings;
+    enum wire_error dismissal;
     bool is_deaf;
     uint32_t n_breaks; /* before this stream */
 };
@@ -125,10 +129,12 @@ static inline void player_hand(void *user, const struct gw_handed *handed)
 static inline void player_cancel(void *user, const struct bus_id *id, uint32_t attempt,
                                  enum bus_reason reason)
 {
+    struct player *player = (struct player *)user;
+
     (void)id;
     (void)attempt;
-    (void)reason;
-    ((struct player *)user)->n_canceled++;
+    player->n_canceled++;
+    player->cancel_reason = reason;
 }
 
 static inline void player_ack(void *user, const struct bus_id *id, uint32_t attempt)
@@ -149,12 +155,29 @@ static inline void player_replaced(void *user)
     ((struct player *)user)->provider = NULL;
 }
 
+static inline void player_dismissed(void *user, enum wire_error why)
+{
+    struct player *player = (struct player *)user;
+
+    player->n_dismissed++;
+    player->dismissal = why;
+    gw_provider_leave(player->provider);
+    player->provider = NULL;
+}
+
+static inline void player_ping(void *user)
+{
+    ((struct player *)user)->n_pings++;
+}
+
 static const struct gw_provider_events PLAYER_EVENTS = {
     .hand = player_hand,
     .cancel = player_cancel,
     .ack = player_ack,
     .is_ready = player_is_ready,
     .replaced = player_replaced,
+    .dismissed = player_dismissed,
+    .ping = player_ping,
 };
 
 /* ---- the world ---- */
@@ -184,31 +207,41 @@ static inline void settle(struct world *world)
     net_loop_run(world->loop);
 }
 
-static inline struct gw_toolset *make_toolset(void)
+static inline struct gw_toolset *make_toolset_with(const char *owner, const char *description,
+                                                   const char *output)
 {
     static const char input[] =
         "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},"
         "\"required\":[\"n\"]}";
-    static const char output[] = "{\"type\":\"integer\"}";
     Pegboard__V1__Tool plain = PEGBOARD__V1__TOOL__INIT;
     Pegboard__V1__Tool safe = PEGBOARD__V1__TOOL__INIT;
     Pegboard__V1__Tool *tools[] = {&plain, &safe};
     Pegboard__V1__RegisterRequest request = PEGBOARD__V1__REGISTER_REQUEST__INIT;
-    const struct gw_toolset_dates dates = {.owner = {"local", 5}, .revision = 1};
+    const struct gw_toolset_dates dates = {.owner = peg_cstr(owner), .revision = 1};
     struct gw_toolset *toolset = NULL;
 
     plain.name = (char *)peg__unconst("add");
     plain.input_schema = (ProtobufCBinaryData){sizeof(input) - 1, (uint8_t *)peg__unconst(input)};
-    plain.output_schema =
-        (ProtobufCBinaryData){sizeof(output) - 1, (uint8_t *)peg__unconst(output)};
+    plain.output_schema = (ProtobufCBinaryData){strlen(output), (uint8_t *)peg__unconst(output)};
     safe = plain;
     safe.name = (char *)peg__unconst("peek");
     safe.idempotent = true;
     request.name = (char *)peg__unconst("sums");
+    request.description = (char *)peg__unconst(description);
     request.tools = tools;
     request.n_tools = 2;
     CHECK(gw_toolset_make(&request, &dates, &toolset, NULL) == PEG_OK);
     return toolset;
+}
+
+static inline struct gw_toolset *make_toolset_of(const char *owner, const char *description)
+{
+    return make_toolset_with(owner, description, "{\"type\":\"integer\"}");
+}
+
+static inline struct gw_toolset *make_toolset(void)
+{
+    return make_toolset_of("local", "");
 }
 
 static inline void world_open(struct world *world, const struct gw_desk_options *options)
@@ -244,6 +277,19 @@ static inline void world_close(struct world *world)
     net_loop_free(world->loop);
     bus_local_hub_free(world->hub);
     gw_toolset_unref(world->toolset);
+}
+
+/* Another catalog: with that toolset, which it takes over, or empty. */
+static inline void publish(struct world *world, struct gw_toolset *toolset)
+{
+    struct gw_toolset *old = world->toolset;
+
+    world->toolset = toolset;
+    world->toolsets[0] = toolset;
+    world->snapshot.n = toolset ? 1 : 0;
+    gw_desk_on_snapshot(world->desk, &world->snapshot);
+    gw_toolset_unref(old);
+    settle(world);
 }
 
 static inline void attach_listing(struct world *world, struct player *player,

@@ -6,6 +6,10 @@
 
 #include "../t.h"
 
+#include "base/limits.h"
+#include "base/str.h"
+#include "gateway/attached.h"
+
 #include "desk_world.h"
 
 static const struct gw_desk_options DEFAULTS;
@@ -131,6 +135,65 @@ TEST(a_result_that_violates_its_schema_is_an_error_of_the_tool)
     world_close(&world);
 }
 
+/* Says a result with server-data of so many bytes; is it being read by a worker now? */
+static bool answer_with_data(struct world *world, struct player *player, char last, size_t n_bytes)
+{
+    struct peg__buf response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES);
+    char *text = malloc(n_bytes);
+    Pegboard__V1__ServerData data = PEGBOARD__V1__SERVER_DATA__INIT;
+    Pegboard__V1__ServerData *all[] = {&data};
+    const struct gw_answer_parts parts = {
+        .result = PEG_LIT("1"), .server_data = all, .n_server_data = 1};
+    const struct handed *handed = &player->handed[0];
+    const struct gw_held *held;
+    peg_str result;
+    bool is_vetted;
+
+    CHECK(text);
+    memset(text, ' ', n_bytes);
+    text[0] = '[';
+    text[n_bytes - 1] = last;
+    data.kind = (char *)peg__unconst("trace");
+    data.data = (ProtobufCBinaryData){n_bytes, (uint8_t *)text};
+    CHECK(gw_pack_answer(world->desk, &parts, &response, &result, NULL) == PEG_OK);
+    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt,
+                             peg__buf_view(&response), result, false));
+    held = gw_holder_held(world->desk, &handed->id, handed->attempt);
+    is_vetted = held && held->step == GW_VETTING;
+    peg__buf_free(&response);
+    free(text);
+    return is_vetted;
+}
+
+TEST(large_server_data_are_read_by_a_worker)
+{
+    static const struct {
+        size_t n_bytes;
+        char last;
+        bool is_vetted;
+        enum gw_outcome outcome;
+    } cases[] = {
+        {PEG_LIMIT_GATEWAY_INLINE_BYTES / 2, ']', false, GW_RESULT},
+        {PEG_LIMIT_GATEWAY_INLINE_BYTES + 1, ']', true, GW_RESULT},
+        {PEG_LIMIT_GATEWAY_INLINE_BYTES + 1, '}', true, GW_ERROR},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct world world;
+        struct player player;
+        struct caller caller;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &caller, "add", "", 0);
+        CHECK(answer_with_data(&world, &player, cases[i].last, cases[i].n_bytes) ==
+              cases[i].is_vetted);
+        await_end(&world, &caller);
+        CHECK_INT(caller.outcome, cases[i].outcome);
+        world_close(&world);
+    }
+}
+
 TEST(an_answer_to_a_call_that_has_ended_or_is_anothers_is_not_taken)
 {
     struct world world;
@@ -229,6 +292,226 @@ TEST(a_caller_that_goes_while_it_runs_has_the_provider_told)
     world_close(&world);
 }
 
+/* Runs the loop until the provider was told to cancel something. */
+static void await_cancel(struct world *world, const struct player *player)
+{
+    for (unsigned i = 0; i < 20000 && !player->n_canceled; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK_INT(player->n_canceled, 1);
+}
+
+enum { REATTACH_MS = 500 }; /* much more than anything takes here, under valgrind too */
+
+TEST(a_lost_caller_with_an_identity_finds_its_call_again)
+{
+    const struct gw_desk_options options = {.reattach_ms = REATTACH_MS};
+    const struct timespec longer = {.tv_nsec = (REATTACH_MS + 100) * 1000000};
+    struct world world;
+    struct player player;
+    struct caller lost;
+    struct caller again;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &lost, "add", "key-1", 0);
+    gw_caller_lose(&lost.caller);
+    settle(&world);
+    call_as(&world, &again, "add", "key-1", 0);
+    nanosleep(&longer, NULL);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+
+    answer(&world, &player, &player.handed[0], "7");
+
+    CHECK_INT(player.n_handed, 1);
+    CHECK_INT(lost.n_ends, 0);
+    CHECK_STR(peg_cstr(again.result), "7");
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+TEST(a_lost_caller_that_does_not_come_back_cancels_its_call)
+{
+    const struct gw_desk_options options = {.reattach_ms = REATTACH_MS};
+    struct world world;
+    struct player player;
+    struct caller lost;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &lost, "add", "key-1", 0);
+    gw_caller_lose(&lost.caller);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+
+    await_cancel(&world, &player);
+
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+/* Who had asked first has gone, so the call is that of one who joined: he is waited for as well. */
+TEST(a_lost_caller_that_had_joined_finds_its_call_again)
+{
+    const struct gw_desk_options options = {.reattach_ms = REATTACH_MS};
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller lost;
+    struct caller again;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &lost, "add", "key-1", 0);
+    gw_caller_drop(&first.caller);
+    settle(&world);
+    gw_caller_lose(&lost.caller);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+    call_as(&world, &again, "add", "key-1", 0);
+    gw_caller_lose(&again.caller);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+
+    await_cancel(&world, &player);
+
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_INT(player.n_handed, 1);
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+/* While others wait, and shortly before the time of one who was lost before is over. */
+TEST(whoever_is_lost_last_has_all_of_the_time_to_come_back)
+{
+    const struct gw_desk_options options = {.reattach_ms = REATTACH_MS};
+    const struct timespec most_of_it = {.tv_nsec = REATTACH_MS * 600000};
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+    struct caller again;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "key-1", 0);
+    gw_caller_lose(&first.caller);
+    settle(&world);
+    call_as(&world, &second, "add", "key-1", 0);
+    nanosleep(&most_of_it, NULL);
+    settle(&world);
+    gw_caller_lose(&second.caller);
+    settle(&world);
+    nanosleep(&most_of_it, NULL); /* the first one's time is over */
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+    call_as(&world, &again, "add", "key-1", 0);
+    answer(&world, &player, &player.handed[0], "7");
+    CHECK_STR(peg_cstr(again.result), "7");
+    world_close(&world);
+}
+
+TEST(a_desk_that_drains_lets_a_lost_caller_find_its_call_again)
+{
+    struct world world;
+    struct player player;
+    struct caller lost;
+    struct caller again;
+    struct caller other;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &lost, "add", "key-1", 0);
+    gw_caller_lose(&lost.caller);
+    world.desk->is_draining = true;
+    call_as(&world, &again, "add", "key-1", 0);
+    call_as(&world, &other, "add", "key-2", 0);
+    CHECK_INT(other.n_ends, 1);
+    CHECK_INT(other.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(again.n_ends, 0);
+    answer(&world, &player, &player.handed[0], "7");
+    CHECK_STR(peg_cstr(again.result), "7");
+    CHECK_INT(player.n_handed, 1);
+    world_close(&world);
+}
+
+TEST(a_lost_caller_without_an_identity_cancels_its_call_at_once)
+{
+    struct world world;
+    struct player player;
+    struct caller lost;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &lost, "add", "", 0);
+    gw_caller_lose(&lost.caller);
+    settle(&world);
+
+    CHECK_INT(player.n_canceled, 1);
+    world_close(&world);
+}
+
+/* The second ask of a caller whose first one went to registers that are gone. */
+static void call_again(struct world *world, struct caller *caller, const char *tool)
+{
+    const struct gw_ask ask = {
+        .toolset = peg_cstr("sums"),
+        .tool = peg_cstr(tool),
+        .payload = peg_cstr("{\"n\":1}"),
+        .principal = peg_cstr("local"),
+        .key = peg_cstr("key-1"),
+        .may_have_run = true,
+        .deadline_ns = NET_NEVER,
+    };
+
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    gw_desk_call(world->desk, &ask, &caller->caller);
+    settle(world);
+}
+
+TEST(what_may_have_been_started_elsewhere_is_not_started_here)
+{
+    struct world world;
+    struct player player;
+    struct caller again;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_again(&world, &again, "add");
+
+    CHECK_INT(again.error, WIRE_OUTCOME_UNKNOWN);
+    CHECK(again.was_started);
+    CHECK_INT(player.n_handed, 0);
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+TEST(what_may_have_been_started_elsewhere_is_joined_or_repeated_if_it_may_be)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller again;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_again(&world, &first, "peek");
+    CHECK_INT(player.n_handed, 1);
+    call_again(&world, &again, "peek");
+    answer(&world, &player, &player.handed[0], "7");
+
+    CHECK_INT(player.n_handed, 1);
+    CHECK_STR(peg_cstr(first.result), "7");
+    CHECK_STR(peg_cstr(again.result), "7");
+    world_close(&world);
+}
+
 TEST(a_deadline_while_it_waits_is_a_timeout_that_never_started)
 {
     struct world world;
@@ -284,6 +567,101 @@ TEST(a_provider_that_says_it_did_not_start_has_the_call_run_elsewhere)
     CHECK(players[1 - first].handed[0].attempt == 2);
     answer(&world, &players[1 - first], &players[1 - first].handed[0], "5");
     CHECK_STR(peg_cstr(caller.result), "5");
+    world_close(&world);
+}
+
+/* It has nothing to do, so by its load it would be the first to be asked each time. */
+TEST(a_provider_that_gives_calls_back_is_asked_again_only_when_nobody_else_is_left)
+{
+    struct world world;
+    struct player worker;
+    struct player refuser;
+    struct caller busy[2];
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &worker, "incarnation-1", 4);
+    call_as(&world, &busy[0], "add", "", 0);
+    call_as(&world, &busy[1], "add", "", 0);
+    CHECK(worker.n_handed == 2);
+    attach(&world, &refuser, "incarnation-2", 4);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK(refuser.n_handed == 1);
+    gw_provider_nak(refuser.provider, &refuser.handed[0].id, 1, BUS_OVERLOADED);
+    settle(&world);
+    CHECK(refuser.n_handed == 1);
+    CHECK(worker.n_handed == 3);
+    CHECK(worker.handed[2].attempt == 2);
+    gw_provider_nak(worker.provider, &worker.handed[2].id, 2, BUS_OVERLOADED);
+    settle(&world);
+    CHECK(refuser.n_handed == 2);
+    CHECK(refuser.handed[1].attempt == 3);
+    answer(&world, &refuser, &refuser.handed[1], "5");
+    CHECK_STR(peg_cstr(caller.result), "5");
+    gw_caller_drop(&busy[0].caller);
+    gw_caller_drop(&busy[1].caller);
+    world_close(&world);
+}
+
+static void fall_silent(struct world *world, const char *incarnation)
+{
+    size_t n;
+    struct gw_provider_entry *all = gw_presence_providers(world->presence, peg_cstr("sums"), &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i].incarnation, incarnation) == 0)
+            all[i].last_pong_ms = 1;
+}
+
+TEST(a_call_that_waits_for_a_provider_that_has_become_silent_goes_to_another)
+{
+    struct world world;
+    struct player silent;
+    struct player well;
+    struct caller running;
+    struct caller waiting;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &silent, "incarnation-1", 1);
+    call_as(&world, &running, "add", "", 0);
+    call_as(&world, &waiting, "add", "", 0);
+    attach(&world, &well, "incarnation-2", 1);
+    fall_silent(&world, "incarnation-1");
+    for (unsigned i = 0; i < 5000 && !well.n_handed; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(&world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK(well.n_handed == 1);
+    CHECK(well.handed[0].attempt == 2);
+    answer(&world, &well, &well.handed[0], "6");
+    CHECK_STR(peg_cstr(waiting.result), "6");
+    /* Neither does it stay in the queue of the silent one, nor is what that one runs lost. */
+    CHECK(silent.provider->queue.n == 0);
+    answer(&world, &silent, &silent.handed[0], "7");
+    CHECK_STR(peg_cstr(running.result), "7");
+    CHECK(silent.n_handed == 1);
+    world_close(&world);
+}
+
+TEST(a_call_that_waits_for_the_only_provider_when_it_becomes_silent_fails_soon)
+{
+    struct world world;
+    struct player silent;
+    struct caller running;
+    struct caller waiting;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &silent, "incarnation-1", 1);
+    call_as(&world, &running, "add", "", 0);
+    call_as(&world, &waiting, "add", "", 60000);
+    fall_silent(&world, "incarnation-1");
+    await_end(&world, &waiting);
+    CHECK(waiting.error == WIRE_SERVICE_UNAVAILABLE);
+    CHECK(!waiting.was_started);
+    CHECK(running.n_ends == 0);
+    gw_caller_drop(&running.caller);
     world_close(&world);
 }
 

@@ -271,6 +271,22 @@ TEST(provider_ends_if_the_gateway_refuses_its_toolset)
     world_stop(&w);
 }
 
+/* Registered again it would be there as if nobody had unregistered it. */
+TEST(provider_ends_if_its_toolset_was_unregistered)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    fake_end(w.gateway, 0, GRPC_NOT_FOUND);
+
+    CHECK_INT(peg_provider_wait(w.provider, &error), PEG_EHOST);
+    CHECK_STR(peg_cstr(error.code), "E_PROVIDER_UNREGISTERED");
+    CHECK(strstr(error.message, "toolset 'tools' was unregistered"));
+    CHECK_INT(fake_count(w.gateway, FAKE_HELLO, NULL), 1);
+    world_stop(&w);
+}
+
 TEST(provider_tries_again_while_the_gateway_is_not_available)
 {
     struct world w;
@@ -707,9 +723,9 @@ TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
     second = first == other ? w.gateway : other;
     fake_call(first, 0, "c1", "hold", "{}");
     sem_wait(&entered);
-    fake_drain(first, 0);
     /* It may come here once more before it is the other one's turn. */
     first->refuses = GRPC_UNAVAILABLE;
+    fake_drain(first, 0);
     fake_await_stream(second, 0);
     fake_call(first, 0, "c2", "echo", "{}");
     fake_call(second, 0, "c3", "echo", "{}");

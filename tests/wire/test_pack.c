@@ -50,6 +50,21 @@ TEST(a_field_is_found_among_others_and_the_last_one_counts)
     CHECK(wire_find_bytes(message, 1).ptr == NULL);
 }
 
+TEST(fields_that_come_several_times_are_met_one_after_the_other)
+{
+    peg_str rest = {"\x1a\x01"
+                    "a\x08\x05\x1a\x02"
+                    "bc\x1a\x05z",
+                    12};
+    peg_str bytes;
+
+    CHECK(wire_next_bytes(&rest, 3, &bytes));
+    CHECK_STR(bytes, "a");
+    CHECK(wire_next_bytes(&rest, 3, &bytes));
+    CHECK_STR(bytes, "bc");
+    CHECK(!wire_next_bytes(&rest, 3, &bytes)); /* it is cut off */
+}
+
 TEST(what_is_cut_off_or_malformed_ends_the_search)
 {
     CHECK(wire_find_bytes((peg_str){"\x1a\x05"

@@ -32,6 +32,7 @@ from world import (Caller, Failed, Gateway, PEGBOARD, Provider, WAIT_S, await_tr
 
 GARBAGE = (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05abc", b"\x0b" * 200,
            b"\x08" + b"\xff" * 11)
+HEALTHY = v1("Health").STATE_HEALTHY
 FAST = ("--lease", "2s")
 TEXT = tool(input_schema=b'{"type":"string"}')
 
@@ -182,6 +183,78 @@ def test_schemas_past_their_limits_are_named():
             assert "PEG_LIMIT_GATEWAY_TOOLSET_BYTES" in told["error"].message
             with fails_as("invalid_length"):
                 caller.ask("Register", toolset("wordy", description="x" * 4097))
+
+
+def of_size(n_bytes):
+    return b'{"description":"' + b"x" * (n_bytes - 18) + b'"}'
+
+
+def anything_of(n):
+    return json.dumps({"anyOf": [{"const": i} for i in range(n)]}).encode()
+
+
+def pattern(text):
+    return b'{"type":"string","pattern":"' + text + b'"}'
+
+
+# What is taken, what it is called with, and what is one too many. The schema itself is one of its
+# 128 levels, and of its 20,000 subschemas.
+AT_LIMITS = {
+    "depth": (nested(127), b"[" * 127 + b"]" * 127, nested(128)),
+    "subschemas": (anything_of(19999), b"19998", anything_of(20000)),
+    "bytes": (of_size(1 << 20), b"7", of_size((1 << 20) + 1)),
+    "pattern": (pattern(b"x" * 4096), b'"' + b"x" * 4096 + b'"', pattern(b"x" * 4097)),
+    "groups": (pattern(b"(" * 100 + b"x" + b")" * 100), b'"x"',
+               pattern(b"(" * 101 + b"x" + b")" * 101)),
+}
+
+
+def test_schemas_at_their_limits_are_taken_and_called():
+    with battle("schemas at their limits", extra_mb=128) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "limits") as provider:
+        for _ in storm():
+            for what, (schema, payload, more) in AT_LIMITS.items():
+                for field in ("input_schema", "output_schema"):
+                    with fails_as("limit_exceeded"):
+                        caller.ask("Register", toolset("limits", tool(what, **{field: more})))
+                both = tool(what, input_schema=schema, output_schema=schema)
+                caller.ask("Register", toolset("limits", both))
+                # with other schemas its provider has to answer a ping before it is called
+                await_true(lambda: caller.health("limits").state == HEALTHY, "a pong")
+                future = caller.start_call("limits", what, payload)
+                call = provider.next_call()
+                assert call.payload == payload, what
+                provider.answer(call, payload)
+                assert outcome(future).result == payload, what
+
+
+def last_of(n_bytes):
+    return tool("last", input_schema=of_size(n_bytes))
+
+
+def size_told(told):
+    assert "PEG_LIMIT_GATEWAY_TOOLSET_BYTES" in told["error"].message
+    return int(told["error"].message.split("has ")[1].split()[0])
+
+
+def test_a_toolset_at_its_limits_is_taken_and_called():
+    limit = 7 << 19
+    tools = [tool(f"t{i}", input_schema=of_size(900000 + i)) for i in range(3)]
+    with battle("a toolset at its limits", extra_mb=128) as gateway, Caller(gateway) as caller:
+        for _ in storm():
+            # too much: the refusal tells how much there is with all that stands around the schemas
+            with fails_as("limit_exceeded") as told:
+                caller.ask("Register", toolset("full", *tools, last_of(1 << 20)))
+            rest = (1 << 20) - (size_told(told) - limit)
+            caller.ask("Register", toolset("full", *tools, last_of(rest)))
+            with fails_as("limit_exceeded") as told:
+                caller.ask("Register", toolset("full", *tools, last_of(rest + 1)))
+            assert size_told(told) == limit + 1
+            caller.ask("Register", toolset("wordy", description="x" * 4096))
+            with Provider(gateway, "full", registers=False) as provider:
+                future = caller.start_call("full", "last")
+                provider.answer(provider.next_call(), b"7")
+                assert outcome(future).result == b"7"
 
 
 def test_schemas_that_cost_much_cost_their_own_caller():

@@ -23,6 +23,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 WAIT_S = 30
 START_S = 60
 
+# With two loops every other connection lies on another one: most calls go from loop to loop.
+THREADS = ["--threads", os.environ["PEG_TEST_THREADS"]] if "PEG_TEST_THREADS" in os.environ else []
+
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
@@ -122,7 +125,7 @@ class Gateway:
                        if not name.startswith(("REGISTRY_", "REDIS_", "PEGBOARD_", "PING_"))}
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [PEGBOARD, "serve", "--addr", self.address, "--data-dir",
-             os.path.join(self.folder, "data"), *self.arguments],
+             os.path.join(self.folder, "data"), *THREADS, *self.arguments],
             stdout=log, stderr=log, env=environment, preexec_fn=as_usual)
         log.close()
         await_true(lambda: self.process.poll() is not None or is_listening(self.port),
@@ -267,8 +270,8 @@ class Provider:
     """A raw Attach stream: what comes is put aside, what goes is what the test says."""
 
     def __init__(self, gateway, name, *tools, credits=4, incarnation=None, running=(),
-                 registers=True, token=None, answers_pings=True, number=1):
-        self.caller = Caller(gateway, token)
+                 registers=True, token=None, answers_pings=True, number=1, caller=None):
+        self.caller = caller or Caller(gateway, token)
         self.name = name
         self.incarnation = incarnation or "test-" + uuid.uuid4().hex
         self.answers_pings = answers_pings

@@ -99,6 +99,8 @@ static void a_on_end(struct gw_caller *gw_caller, const struct gw_terminal *term
         a_on_refused(caller, terminal);
     else if (caller->kind != A_STOP)
         h_told(&gw_caller->id, terminal);
+    if (terminal->outcome == GW_OUTCOME_UNKNOWN && gw_caller->id.len == 16)
+        h_canceled(&gw_caller->id);
 }
 
 static const struct gw_caller_events a_events = {.on_admitted = a_on_admitted, .on_end = a_on_end};
@@ -107,6 +109,7 @@ static const struct gw_caller_events a_events = {.on_admitted = a_on_admitted, .
 
 static void a_call(struct a_caller *caller, struct gw_desk *desk)
 {
+    const bool is_well = gw_presence_health(desk->presence, peg__str("tools")).state == GW_HEALTHY;
     char run_id[16];
     struct gw_ask ask = {
         .toolset = PEG_LIT("tools"),
@@ -124,7 +127,11 @@ static void a_call(struct a_caller *caller, struct gw_desk *desk)
     h_say("caller %u calls \"%s\" at %llx.%u as %s within %lld ms", caller->number, ask.tool.ptr,
           (unsigned long long)caller->node->id, caller->loop, caller->identity ? run_id : "nobody",
           (long long)caller->timeout_ms);
-    gw_desk_call(desk, &ask, &caller->caller);
+    if (is_well || h.plant != H_HOLDS_UNHEALTHY)
+        gw_desk_call(desk, &ask, &caller->caller);
+    /* Who has an identity may join a call that runs, and has to look for it first. */
+    if (!is_well && !caller->identity && !caller->is_over)
+        h_break("health", "caller %u waits, and there is nobody to run its call", caller->number);
 }
 
 static void a_ask_by_id(struct a_caller *caller, struct gw_desk *desk)
@@ -150,10 +157,17 @@ static void a_leave(struct net_timer *timer)
         bus_sim_arm(w.sim, timer, later_ns);
         return;
     }
-    h_say("caller %u leaves", caller->number);
     a_count.left++;
+    if (caller->caller.id.len == 16)
+        h_canceled(&caller->caller.id);
     a_be_over(caller);
-    gw_caller_drop(&caller->caller);
+    if (caller->number & 1) {
+        h_say("caller %u leaves", caller->number);
+        gw_caller_drop(&caller->caller);
+    } else {
+        h_say("the connection of caller %u breaks", caller->number);
+        gw_caller_lose(&caller->caller);
+    }
 }
 
 static void a_begin_at_node(struct a_caller *caller)

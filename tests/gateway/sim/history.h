@@ -12,6 +12,9 @@
  *   unstarted told that it was not started: it was not, and will not be
  *   result    told a result: a provider produced exactly that one for this call
  *   told      who waits on a node that lives is told in time
+ *   health    who calls where the toolset is known to be unhealthy is told so at once
+ *   drain     a provider is handed nothing new once its desk has heard that it drains
+ *   cancel    what is canceled while nothing goes wrong is canceled at its provider, soon
  *   leak      nothing is left at the desks, and no register of a call without an identity
  *
  * A call is known by its id. An identity whose registers were forgotten or lost, and which is asked
@@ -20,11 +23,20 @@
 
 #include <stdarg.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "bus/sim.h"
 #include "gateway/terminal.h"
 
-enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = 12 };
+/* What a harness does to see that a check finds it. */
+enum h_plant {
+    H_NONE,
+    H_HOLDS_UNHEALTHY, /* calls of an unhealthy toolset do not reach the desk */
+    H_IGNORES_DRAIN,   /* nor does it reach it that a provider drains */
+    H_DROPS_CANCEL,    /* nor a provider that a call is canceled */
+};
+
+enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = BUS_KEEP + 1 };
 
 struct h_terminal {
     enum gw_outcome outcome;
@@ -44,6 +56,9 @@ struct h_call {
     bool was_told[H_WRITTEN];
     char tokens[H_TOKENS][H_TOKEN]; /* results that providers produced */
     unsigned n_tokens;
+    int64_t answered_ns;    /* by a provider; 0: not yet */
+    int64_t canceled_ns;    /* since then nobody wants it; 0: somebody does */
+    int64_t cancel_told_ns; /* to its provider */
 };
 
 static struct {
@@ -53,6 +68,7 @@ static struct {
     char promise[16]; /* the one that was not kept */
     char words[256];
     bool is_verbose;
+    enum h_plant plant;
     const struct bus_sim *sim;
     int64_t begun_ns;
 } h;
@@ -129,6 +145,9 @@ static struct h_call *h_call(const struct bus_id *id)
         call->n_unstarted = 0;
         call->n_written = 0;
         call->n_tokens = 0;
+        call->answered_ns = 0;
+        call->canceled_ns = 0;
+        call->cancel_told_ns = 0;
     }
     return call;
 }
@@ -193,9 +212,9 @@ static void h_on_forgotten(void *user, const struct bus_id *id)
 
 static void h_on_letter(void *user, struct bus_address to, const struct bus_letter *letter)
 {
-    static const char *const kinds[H_KINDS] = {"?",    "CALL", "CANCEL",  "ASK",
-                                               "HAVE", "NAK",  "DELTA",   "DONE",
-                                               "STOP", "EMIT", "EMITTED", "PONG"};
+    static const char *const kinds[H_KINDS] = {
+        "?",    "CALL", "CANCEL",  "ASK",  "HAVE",   "NAK",     "DELTA", "DONE",
+        "STOP", "EMIT", "EMITTED", "PONG", "LISTEN", "WAITING", "LEFT",  "KEEP"};
 
     (void)user;
     h_say("%s: %s %u (reason %d) %llx.%u -> %llx.%u", h_id(&letter->id), kinds[letter->kind],
@@ -226,6 +245,19 @@ static void h_produced(const struct bus_id *id, const char *token)
 
     if (call->n_tokens < H_TOKENS)
         snprintf(call->tokens[call->n_tokens++], H_TOKEN, "%s", token);
+    if (!call->answered_ns)
+        call->answered_ns = bus_sim_now_ns(h.sim);
+}
+
+/* The only one who waited for it has left, or was told that it took too long. */
+static void h_canceled(const struct bus_id *id)
+{
+    h_call(id)->canceled_ns = bus_sim_now_ns(h.sim);
+}
+
+static void h_cancel_told(const struct bus_id *id)
+{
+    h_call(id)->cancel_told_ns = bus_sim_now_ns(h.sim);
 }
 
 static bool h_was_produced(const struct h_call *call, const char *response)
@@ -287,6 +319,17 @@ static void h_check_call(const struct h_call *call)
      * the first call may become that of the second: a limit that DESIGN 5.8 names. */
     if (call->n_starts && n_unstarted && call->n_named == 1)
         h_break("unstarted", "%s was told not to have started, and was", h_id(&call->id));
+}
+
+/* In a run in which nothing went wrong: two seconds are many times the way there. */
+static void h_check_cancel(const struct h_call *call)
+{
+    const int64_t until_ns = call->canceled_ns + 2 * PEG_NS_PER_S;
+    const bool was_answered = call->answered_ns && call->answered_ns <= until_ns;
+    const bool was_told = call->cancel_told_ns && call->cancel_told_ns <= until_ns;
+
+    if (call->canceled_ns && call->n_starts && !was_answered && !was_told)
+        h_break("cancel", "%s was canceled, and its provider was not told", h_id(&call->id));
 }
 
 static void h_check_calls(void)

@@ -66,6 +66,7 @@ struct p_stream {
     bool is_open;                 /* at the provider's end */
     bool is_ended;                /* at the desk's end: nothing comes from there any more */
     bool is_full;                 /* the provider does not read */
+    bool has_drained;             /* the desk has heard that its provider drains */
     struct gw_provider *provider; /* at the desk */
     int64_t last_ns[2];           /* when the last frame arrives, in each direction */
     unsigned n_frames;            /* on their way */
@@ -179,6 +180,9 @@ static void p_hand(void *user, const struct gw_handed *handed)
     if (!frame)
         return;
     h_say("%s: handed to %s, attempt %u", h_id(handed->id), stream->owner->name, handed->attempt);
+    if (stream->has_drained)
+        h_break("drain", "%s was handed to %s, which drains", h_id(handed->id),
+                stream->owner->name);
     h_call(handed->id)->is_idempotent = peg__str_is(wire_find_bytes(handed->call, 3), "again");
     frame->id = *handed->id;
     frame->attempt = handed->attempt;
@@ -193,7 +197,8 @@ static void p_hand(void *user, const struct gw_handed *handed)
 static void p_cancel(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason)
 {
     (void)reason;
-    p_say(user, P_CANCEL, id, attempt);
+    if (h.plant != H_DROPS_CANCEL)
+        p_say(user, P_CANCEL, id, attempt);
 }
 
 static void p_ack(void *user, const struct bus_id *id, uint32_t attempt)
@@ -295,7 +300,9 @@ static void p_run_at_desk(struct p_frame *frame)
         gw_provider_pong(stream->provider);
         break;
     case P_DRAIN:
-        gw_provider_drain(stream->provider);
+        stream->has_drained = true;
+        if (h.plant != H_IGNORES_DRAIN)
+            gw_provider_drain(stream->provider);
         break;
     case P_READY:
         stream->is_full = false;
@@ -439,6 +446,7 @@ static void p_run_at_provider(struct p_frame *frame)
         p_start(stream, frame);
         break;
     case P_CANCEL:
+        h_cancel_told(&frame->id);
         if (job && job->is_queued)
             p_give_back(job);
         else if (job && !job->is_answered && w_happens(60))

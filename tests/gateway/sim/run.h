@@ -5,7 +5,8 @@
 /*
  * A run: what a seed makes of nodes, providers, callers and accidents, from the first call until
  * everything is quiet. One run in four is calm: nothing goes wrong in it, and every call must end
- * well.
+ * well; in half of these some callers leave, and some calls do not end by themselves, and that must
+ * be told to their providers.
  */
 
 #include "callers.h"
@@ -27,6 +28,7 @@ struct r_accident {
 
 static struct {
     bool is_calm;
+    bool has_cancels; /* nothing else is wrong in it */
     struct r_accident accidents[R_ACCIDENTS];
 } r;
 
@@ -139,6 +141,7 @@ static struct bus_sim_faults r_faults(uint64_t seed)
 
     bits ^= bits >> 29;
     r.is_calm = bits % 4 == 0;
+    r.has_cancels = r.is_calm && bits >> 40 & 1;
     if (r.is_calm)
         return faults;
     faults.drop_letter = levels[bits >> 8 & 3];
@@ -153,6 +156,10 @@ static void r_start_provider(void)
 {
     struct p_provider *provider = p_start_provider();
 
+    if (r.has_cancels && provider) {
+        provider->percent_for_ever = 20;
+        provider->percent_slow = 30;
+    }
     if (r.is_calm || !provider)
         return;
     provider->percent_nak = w_happens(30) ? 20 : 0;
@@ -172,6 +179,8 @@ static void r_add_caller(void)
     caller->identity = w_happens(50) ? 1 + w_pick(A_IDENTITIES) : 0;
     caller->is_idempotent = caller->identity ? caller->identity % 3 == 0 : w_happens(30);
     caller->timeout_ms = r.is_calm ? 10000 : 1 + w_pick_ns(1000, 9000, 50) / PEG_NS_PER_MS;
+    if (r.has_cancels && w_happens(40))
+        caller->leaves_after_ns = w_pick_ns(50, 5000, 50);
     if (r.is_calm)
         return;
     if (caller->identity && w_happens(30))
@@ -266,10 +275,13 @@ static void r_wait_for_desks(int64_t end_ns)
 static void r_check_calm(void)
 {
     bus_sim_run_until(w.sim, w_now_ns() + 100 * PEG_NS_PER_MS);
-    if (bus_sim_n_registers(w.sim, 16))
+    /* Those of what nobody knows the end of stay until their time is over. */
+    if (!r.has_cancels && bus_sim_n_registers(w.sim, 16))
         h_break("leak", "%zu registers of calls without an identity are left",
                 bus_sim_n_registers(w.sim, 16));
-    for (unsigned i = 0; i < a.n_callers; i++) {
+    for (unsigned i = 0; i < h.n_calls; i++)
+        h_check_cancel(&h.calls[i]);
+    for (unsigned i = 0; i < a.n_callers && !r.has_cancels; i++) {
         const struct a_caller *caller = &a.callers[i];
         const struct bus_id *id = &caller->caller.id; /* it may be told before it is admitted */
         const struct h_call *call = id->len ? h_call(id) : NULL;
@@ -314,6 +326,7 @@ static void r_open(void)
     CHECK_INT(bus_sim_new(&w.sim, NULL), PEG_OK);
     w_make_catalog();
     w.options = (struct gw_desk_options){0};
+    h.plant = H_NONE;
 }
 
 static void r_close(void)

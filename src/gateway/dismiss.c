@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a new catalog means to those who are attached here. One whose toolset is gone, or is
+ * another's now, is dismissed: nobody finds it any more, what waits for it goes elsewhere, and its
+ * stream ends as soon as it has finished what it runs. One whose toolset has other schemas is not
+ * well until it has answered a ping.
+ */
+
+#include "base/str.h"
+#include "gateway/holder.h"
+
+/* ---- farewell -------------------------------------------------------------------------------- */
+
+static void say_farewell(struct net_timer *timer)
+{
+    struct gw_provider *provider =
+        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, farewell));
+
+    provider->events->dismissed(provider->user, provider->dismissal);
+}
+
+/* The stream ends from a timer: whoever drops the last call, or reads the catalog, still stands on
+ * the provider. */
+void gw_dismiss_if_idle(struct gw_provider *provider)
+{
+    struct bus *bus = provider->desk->bus;
+
+    if (provider->dismissal && !provider->is_away && gw_provider_is_idle(provider))
+        bus_arm(bus, &provider->farewell, bus_now_ns(bus));
+}
+
+/* Nobody waits for a result after its deadline. What a provider has listed has none that is known
+ * here: it gets the time of any other call. */
+static int64_t last_deadline_ms(const struct gw_provider *provider)
+{
+    const struct gw_desk *desk = provider->desk;
+    const int64_t now_ms = bus_now_ms(desk->bus);
+    int64_t last_ms = now_ms;
+
+    for (const struct gw_held *held = provider->running.first; held; held = held->next) {
+        const int64_t ms =
+            held->deadline_ms ? held->deadline_ms : now_ms + desk->options.call_timeout_ms;
+
+        if (ms > last_ms)
+            last_ms = ms;
+    }
+    return last_ms;
+}
+
+static void dismiss(struct gw_provider *provider, enum wire_error why)
+{
+    struct gw_desk *desk = provider->desk;
+    const bool is_first = !provider->dismissal;
+    struct gw_held *next;
+
+    provider->dismissal = why;
+    if (!is_first)
+        return;
+    gw_presence_remove(desk->presence, provider->toolset->name, provider->incarnation);
+    for (struct gw_held *held = provider->queue.first; held; held = next) {
+        next = held->next;
+        gw_held_nak(held, BUS_GONE, false);
+    }
+    provider->farewell.fn = say_farewell;
+    bus_arm(desk->bus, &provider->farewell,
+            bus_now_ns(desk->bus) +
+                (last_deadline_ms(provider) - bus_now_ms(desk->bus)) * INT64_C(1000000));
+    gw_dismiss_if_idle(provider);
+}
+
+/* ---- the catalog ----------------------------------------------------------------------------- */
+
+/* What it said of itself it said of other schemas. */
+static void change(struct gw_provider *provider, struct gw_toolset *toolset)
+{
+    const bool has_same = gw_toolset_has_schemas_of(toolset, provider->toolset);
+
+    gw_provider_set_toolset(provider, toolset);
+    if (has_same || provider->is_away)
+        return;
+    gw_presence_await(provider->desk->presence, toolset->name, provider->incarnation);
+    provider->events->ping(provider->user);
+}
+
+/* One that is away is asked who it is when it comes back. */
+static void look_at(struct gw_provider *provider, struct gw_toolset *toolset)
+{
+    const bool is_its = toolset && peg__str_eq(toolset->owner, provider->toolset->owner);
+
+    if (is_its && !provider->dismissal && toolset != provider->toolset)
+        change(provider, toolset);
+    else if (!is_its && !provider->is_away)
+        dismiss(provider, toolset ? WIRE_PERMISSION_DENIED : WIRE_NOT_FOUND);
+}
+
+void gw_holder_on_snapshot(struct gw_desk *desk)
+{
+    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)
+        look_at(provider, gw_snapshot_find(desk->snapshot, provider->toolset->name));
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What becomes of providers at their desk when the catalog changes, when they are away, and when
+ * the desk itself is about to go. */
+
+#include "../t.h"
+
+#include "desk_world.h"
+
+static const struct gw_desk_options DEFAULTS;
+
+/* ---- the toolset is not theirs any more ------------------------------------------------------ */
+
+TEST(a_provider_of_a_toolset_that_was_unregistered_is_dismissed)
+{
+    struct world world;
+    struct player player;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 1);
+    publish(&world, NULL);
+    CHECK_INT(player.n_dismissed, 1);
+    CHECK_INT(player.dismissal, WIRE_NOT_FOUND);
+    CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 0);
+    CHECK(!world.desk->providers);
+    world_close(&world);
+}
+
+TEST(a_provider_does_not_serve_the_next_owner_of_the_name)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    publish(&world, make_toolset_of("ben", ""));
+    CHECK_INT(player.n_dismissed, 1);
+    CHECK_INT(player.dismissal, WIRE_PERMISSION_DENIED);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(player.n_handed, 0);
+    world_close(&world);
+}
+
+TEST(what_runs_is_finished_before_its_provider_is_dismissed)
+{
+    struct world world;
+    struct player player;
+    struct caller running;
+    struct caller waiting;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &running, "add", "", 0);
+    call_as(&world, &waiting, "add", "", 0);
+    publish(&world, NULL);
+    CHECK_INT(player.n_dismissed, 0);
+    CHECK_INT(waiting.n_ends, 1);
+    CHECK_INT(waiting.error, WIRE_SERVICE_UNAVAILABLE);
+    /* Draining now must not make it known again. */
+    gw_provider_drain(player.provider);
+    settle(&world);
+    CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 0);
+    publish(&world, make_toolset_of("ben", ""));
+    CHECK_INT(player.n_dismissed, 0);
+    answer(&world, &player, &player.handed[0], "5");
+    CHECK_STR(peg_cstr(running.result), "5");
+    CHECK_INT(player.n_acks, 1);
+    CHECK_INT(player.n_handed, 1);
+    CHECK_INT(player.n_dismissed, 1);
+    CHECK_INT(player.dismissal, WIRE_PERMISSION_DENIED);
+    world_close(&world);
+}
+
+TEST(a_provider_that_is_dismissed_does_not_stay_longer_than_anybody_waits)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 50);
+    publish(&world, NULL);
+    CHECK_INT(player.n_dismissed, 0);
+    await_end(&world, &caller);
+    for (unsigned i = 0; i < 1000 && !player.n_dismissed; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(&world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK_INT(player.n_dismissed, 1);
+    world_close(&world);
+}
+
+TEST(an_incarnation_is_not_taken_over_by_another_principal)
+{
+    struct world world;
+    struct player player;
+    struct player other = {0};
+    struct caller caller;
+    struct gw_attach attach_as = {.incarnation = {"incarnation-1", 13}, .credits = 1, .number = 1};
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    publish(&world, make_toolset_of("ben", ""));
+    attach_as.toolset = world.toolset;
+    CHECK_INT(
+        gw_provider_attach(world.desk, &attach_as, &PLAYER_EVENTS, &other, &other.provider, &error),
+        PEG_EEXISTS);
+    CHECK_STR(peg_cstr(error.code), "E_INCARNATION");
+    gw_caller_drop(&caller.caller);
+    world_close(&world);
+}
+
+/* ---- what happened while they were away ------------------------------------------------------ */
+
+TEST(a_provider_that_comes_back_hears_what_was_canceled_meanwhile)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    gw_caller_drop(&caller.caller);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 1);
+    CHECK_INT(again.cancel_reason, BUS_CANCELED);
+    answer(&world, &again, &player.handed[0], "1");
+    CHECK_INT(again.n_acks, 1);
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+/* Nothing is said before Welcome: until then the stream is not ready. */
+TEST(what_was_canceled_is_told_when_the_stream_is_ready)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1, .is_deaf = true};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    gw_caller_drop(&caller.caller);
+    settle(&world);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 0);
+    again.is_deaf = false;
+    gw_provider_ready(again.provider);
+    CHECK_INT(again.n_canceled, 1);
+    gw_provider_ready(again.provider);
+    CHECK_INT(again.n_canceled, 1);
+    world_close(&world);
+}
+
+/* A named call leaves its terminal behind, another one nothing. */
+static void come_back_with_an_ended_call(const char *key)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", key, 0);
+    answer(&world, &player, &player.handed[0], "9");
+    CHECK_INT(caller.n_ends, 1);
+    gw_provider_leave(player.provider);
+    settle(&world);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 1);
+    CHECK_INT(again.cancel_reason, BUS_SETTLED);
+    answer(&world, &again, &player.handed[0], "9");
+    CHECK_INT(again.n_acks, 1);
+    CHECK(gw_provider_is_idle(again.provider));
+    world_close(&world);
+}
+
+TEST(a_provider_that_comes_back_with_a_call_that_has_ended_may_stop_it)
+{
+    come_back_with_an_ended_call("");
+    come_back_with_an_ended_call("a key");
+}
+
+/* ---- the desk is about to go ----------------------------------------------------------------- */
+
+static peg_status try_to_attach(struct world *world, struct player *player,
+                                const struct handed *handed, peg_error *reterr)
+{
+    const struct gw_running running = {
+        .id = handed ? handed->id : (struct bus_id){0},
+        .attempt = 1,
+        .route = handed ? handed->route : (struct bus_address){0},
+        .tool = {"add", 3},
+    };
+    const struct gw_attach attach_as = {
+        .toolset = world->toolset,
+        .incarnation = {"incarnation-1", 13},
+        .credits = 2,
+        .running = &running,
+        .n_running = handed != NULL,
+        .number = 2,
+    };
+
+    return gw_provider_attach(world->desk, &attach_as, &PLAYER_EVENTS, player, &player->provider,
+                              reterr);
+}
+
+TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishes)
+{
+    struct world world;
+    struct player player;
+    struct player again = {0};
+    struct caller caller;
+    size_t n;
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    world.desk->is_draining = true;
+    /* While it has its stream it has nothing to do on another one. */
+    CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_ESTATE);
+    CHECK_STR(peg_cstr(error.code), "E_DRAINING");
+    CHECK_INT(gw_wire_error(&error), WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(player.n_replaced, 0);
+    gw_provider_leave(player.provider);
+    settle(&world);
+    CHECK_INT(try_to_attach(&world, &again, NULL, &error), PEG_ESTATE);
+    CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_OK);
+    settle(&world);
+    CHECK(gw_presence_providers(world.presence, peg_cstr("sums"), &n)->is_draining);
+    answer(&world, &again, &player.handed[0], "9");
+    CHECK_STR(peg_cstr(caller.result), "9");
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+/* ---- the toolset changes --------------------------------------------------------------------- */
+
+static enum gw_health_state health_of(const struct world *world)
+{
+    return gw_presence_health(world->presence, peg_cstr("sums")).state;
+}
+
+TEST(a_toolset_with_the_same_schemas_keeps_its_health)
+{
+    struct world world;
+    struct player player;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    publish(&world, make_toolset_of("local", "in other words"));
+    CHECK_INT(health_of(&world), GW_HEALTHY);
+    CHECK_INT(player.n_pings, 0);
+    CHECK_STR(player.provider->toolset->description, "in other words");
+    world_close(&world);
+}
+
+TEST(a_toolset_with_other_schemas_starts_its_health_anew)
+{
+    struct world world;
+    struct player player;
+    struct player newer;
+    struct caller caller;
+    struct caller later;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    publish(&world, make_toolset_with("local", "", "{\"type\":\"string\"}"));
+    CHECK_INT(health_of(&world), GW_UNHEALTHY);
+    CHECK_INT(player.n_pings, 1);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK(strstr(caller.message, "since its schemas changed; try again"));
+    gw_provider_pong(player.provider);
+    settle(&world);
+    CHECK_INT(health_of(&world), GW_HEALTHY);
+    call_as(&world, &later, "add", "", 0);
+    CHECK_INT(player.n_handed, 1);
+    answer(&world, &player, &player.handed[0], "\"one\"");
+    CHECK_STR(peg_cstr(later.result), "\"one\"");
+    /* One that says hello knows the schemas that it comes with. */
+    publish(&world, make_toolset_with("local", "", "{\"type\":\"integer\"}"));
+    attach(&world, &newer, "incarnation-2", 1);
+    CHECK_INT(health_of(&world), GW_HEALTHY);
+    call_as(&world, &later, "add", "", 0);
+    CHECK_INT(newer.n_handed, 1);
+    gw_caller_drop(&later.caller);
+    world_close(&world);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Calls that share an identity, on one desk. */
+
+#include <time.h>
+
+#include "../t.h"
+
+#include "desk_world.h"
+
+static const struct gw_desk_options DEFAULTS;
+
+/* So long that a worker reads it. */
+static void ask_at_length(struct world *world, struct caller *caller)
+{
+    static char payload[PEG_LIMIT_GATEWAY_INLINE_BYTES + 64];
+    const struct gw_ask ask = {
+        .toolset = peg_cstr("sums"),
+        .tool = peg_cstr("add"),
+        .payload = {payload, strlen("{\"n\":1,\"more\":\"\"}") + PEG_LIMIT_GATEWAY_INLINE_BYTES},
+        .principal = peg_cstr("local"),
+        .key = peg_cstr("key-1"),
+        .deadline_ns = NET_NEVER,
+    };
+
+    snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
+             PEG_LIMIT_GATEWAY_INLINE_BYTES, 7);
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    gw_desk_call(world->desk, &ask, &caller->caller);
+}
+
+static void stop(struct world *world, const struct bus_id *id)
+{
+    const struct bus_letter letter = {.kind = BUS_STOP, .id = *id, .from = world->bus->self};
+
+    gw_desk_on_letter(world->desk, &letter);
+}
+
+/* A second one of the same identity is found first, and decides nothing yet. */
+TEST(a_call_is_stopped_while_another_of_its_identity_is_being_checked)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &first, "add", "key-1", 0);
+    ask_at_length(&world, &second);
+    CHECK(second.caller.call->step == GW_CHECKING);
+    stop(&world, &player.handed[0].id);
+    CHECK(second.n_ends == 0);
+    settle(&world);
+    CHECK(player.n_canceled == 1);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK(first.outcome == GW_RESULT);
+    await_end(&world, &second);
+    CHECK(second.error == WIRE_VALIDATION); /* of another payload */
+    world_close(&world);
+}
+
+/* With registers that are far away somebody may read that a call decides before it hears so. */
+TEST(a_call_is_stopped_before_it_knows_that_it_decides)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    ask_at_length(&world, &caller);
+    caller.caller.call->step = GW_NAMING;
+    stop(&world, &caller.caller.id);
+    CHECK(caller.n_ends == 0);
+    await_end(&world, &caller);
+    CHECK(caller.outcome == GW_CANCELED);
+    CHECK(player.n_handed == 0);
+    world_close(&world);
+}
+
+static void say(struct world *world, struct player *player)
+{
+    gw_provider_output(player->provider, &player->handed[0].id, player->handed[0].attempt,
+                       peg_cstr("output"));
+    settle(world);
+}
+
+TEST(who_joins_hears_what_the_tool_says_from_then_on)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+    struct caller third;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &first, "add", "key-1", 0);
+    say(&world, &player);
+    call_as(&world, &second, "add", "key-1", 0);
+    call_as(&world, &third, "add", "key-1", 0);
+    say(&world, &player);
+    gw_caller_drop(&third.caller);
+    say(&world, &player);
+    CHECK_INT(first.n_outputs, 3);
+    CHECK_INT(second.n_outputs, 2);
+    CHECK_INT(third.n_outputs, 1);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK(second.n_ends == 1);
+    world_close(&world);
+}
+
+/* Whoever goes last cancels the call, whoever that is. */
+TEST(a_call_that_nobody_waits_for_any_more_is_canceled)
+{
+    for (unsigned last = 0; last < 3; last++) {
+        struct world world;
+        struct player player;
+        struct caller callers[3];
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 4);
+        for (unsigned i = 0; i < 3; i++)
+            call_as(&world, &callers[i], "add", "key-1", 0);
+        gw_caller_drop(&callers[(last + 1) % 3].caller);
+        gw_caller_drop(&callers[(last + 2) % 3].caller);
+        settle(&world);
+        CHECK_INT(player.n_canceled, 0);
+        gw_caller_drop(&callers[last].caller);
+        settle(&world);
+        CHECK_INT(player.n_canceled, 1);
+        world_close(&world);
+    }
+}
+
+TEST(a_call_that_somebody_started_goes_on_when_who_asked_before_is_gone)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller starter;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &starter, "add", "key-1", 0);
+    gw_caller_detach(&starter.caller);
+    settle(&world);
+    gw_caller_drop(&first.caller);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+    answer(&world, &player, &player.handed[0], "1");
+    call_as(&world, &first, "add", "key-1", 0);
+    CHECK_STR(peg_cstr(first.result), "1");
+    CHECK_INT(player.n_handed, 1);
+    world_close(&world);
+}
