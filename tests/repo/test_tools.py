@@ -4,6 +4,7 @@
 
 import importlib.machinery
 import importlib.util
+import io
 import sys
 import tempfile
 from pathlib import Path
@@ -118,6 +119,12 @@ def test_counts_passed_failed_and_skipped_lines():
     assert str(counted) == "1 passed, 1 failed, 1 skipped", counted
     assert counted.failed[0] == ("m / prog: b # /odd/name", ["# t.c:3: expected x"])
     assert counted.skipped[0] == ("m / prog: c", "no suite")
+
+
+def test_a_failure_is_written_with_what_was_said_before_it():
+    said = io.StringIO()
+    run_tests.write_failures(tally("# t.c:3: expected x\nnot ok 1 - b\nok 2 - c\n1..2\n", "FAIL", 1), said)
+    assert said.getvalue() == "  m / prog: b\n      # t.c:3: expected x\n", said.getvalue()
 
 
 def test_counts_a_crash_as_a_failure():
