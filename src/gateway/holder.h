@@ -83,15 +83,23 @@ struct gw_provider {
 
 void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_holder_on_reset(struct gw_desk *desk);
-/* gw_presence_on_moved() with the desk. */
-void gw_holder_on_moved(void *user, const char *incarnation);
 /* Answers a letter whose call is not here, or does not get in. */
 void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason);
+struct bus_id gw_holder_hash(const struct gw_desk *desk, const char *incarnation);
 struct gw_provider *gw_holder_find(struct gw_desk *desk, const char *incarnation);
-void gw_provider_renew(struct gw_provider *provider);
-void gw_provider_free(struct gw_provider *provider);
 struct gw_held *gw_holder_held(const struct gw_desk *desk, const struct bus_id *id,
                                uint32_t attempt);
+void gw_provider_renew(struct gw_provider *provider);
+/* Every loop and node is to know that it is here, and whether it drains. */
+peg_status gw_provider_tell_presence(struct gw_provider *provider, peg_error *reterr);
+
+/* ---- attach.c ---- */
+
+/* gw_presence_on_moved() with the desk. */
+void gw_holder_on_moved(void *user, const char *incarnation);
+void gw_provider_free(struct gw_provider *provider);
+
+/* ---- held.c ---- */
 
 struct gw_held *gw_held_new(struct gw_provider *provider, const struct bus_id *id,
                             uint32_t attempt);

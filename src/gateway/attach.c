@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A provider comes, comes back with the calls that it has, goes, or stays away. */
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/holder.h"
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+void gw_provider_free(struct gw_provider *provider)
+{
+    struct gw_desk *desk = provider->desk;
+
+    while (provider->queue.first)
+        gw_held_drop(provider->queue.first);
+    while (provider->running.first)
+        gw_held_drop(provider->running.first);
+    if (provider->prev)
+        provider->prev->next = provider->next;
+    else
+        desk->providers = provider->next;
+    if (provider->next)
+        provider->next->prev = provider->prev;
+    desk->n_providers--;
+    gw_table_remove(&desk->incarnations, &provider->entry);
+    bus_forget_wait(desk->bus, &provider->lease);
+    bus_disarm(desk->bus, &provider->away);
+    bus_disarm(desk->bus, &provider->farewell);
+    gw_toolset_unref(provider->toolset);
+    peg__free(provider);
+}
+
+void gw_provider_leave(struct gw_provider *provider)
+{
+    struct gw_desk *desk = provider->desk;
+    struct gw_held *next;
+
+    gw_presence_remove(desk->presence, provider->toolset->name, provider->incarnation);
+    provider->is_away = true;
+    bus_disarm(desk->bus, &provider->farewell);
+    for (struct gw_held *held = provider->queue.first; held; held = next) {
+        next = held->next;
+        gw_held_nak(held, BUS_GONE, false);
+    }
+    /* Whoever has no call has nothing to come back for, and need not be waited for. */
+    if (!provider->running.first) {
+        if (!provider->is_moved)
+            bus_release(desk->bus, peg__str(provider->incarnation));
+        gw_provider_free(provider);
+        return;
+    }
+    bus_arm(desk->bus, &provider->away, bus_now_ns(desk->bus) + desk->options.lease_ms * 1000000);
+}
+
+/* It did not come back: its lease is over, and the drivers of its calls see that. Or it has moved,
+ * and the stream that it left here ends. */
+static void on_away(struct net_timer *timer)
+{
+    struct gw_provider *provider =
+        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, away));
+
+    if (provider->is_away) {
+        gw_provider_free(provider);
+        return;
+    }
+    provider->events->replaced(provider->user);
+    gw_provider_leave(provider);
+}
+
+/* It may be told in the middle of anything, so the stream ends a little later. */
+void gw_holder_on_moved(void *user, const char *incarnation)
+{
+    struct gw_desk *desk = (struct gw_desk *)user;
+    struct gw_provider *provider = gw_holder_find(desk, incarnation);
+
+    if (!provider || provider->is_away || provider->is_moved)
+        return;
+    provider->is_moved = true;
+    /* One that a node which shuts down has asked to go is to finish here. */
+    if (!desk->is_draining || !provider->is_draining)
+        bus_arm(desk->bus, &provider->away, bus_now_ns(desk->bus));
+}
+
+/* ---- coming, and coming back ------------------------------------------------------------------
+ */
+
+static void link_provider(struct gw_provider *provider)
+{
+    struct gw_desk *desk = provider->desk;
+
+    provider->next = desk->providers;
+    if (provider->next)
+        provider->next->prev = provider;
+    desk->providers = provider;
+    desk->n_providers++;
+}
+
+static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *attach,
+                               struct gw_provider **ret_provider)
+{
+    struct gw_provider *provider = (struct gw_provider *)peg__alloc_zero(1, sizeof(*provider));
+
+    if (!provider)
+        return PEG_ENOMEM;
+    memcpy(provider->incarnation, attach->incarnation.ptr, attach->incarnation.len);
+    provider->entry.id = gw_holder_hash(desk, provider->incarnation);
+    if (gw_table_add(&desk->incarnations, &provider->entry)) {
+        peg__free(provider);
+        return PEG_ENOMEM;
+    }
+    provider->desk = desk;
+    provider->away.fn = on_away;
+    provider->toolset = gw_toolset_ref(attach->toolset);
+    provider->meter = gw_metrics_meter(desk->metrics, desk->number, attach->toolset->name);
+    link_provider(provider);
+    *ret_provider = provider;
+    return PEG_OK;
+}
+
+/* A call that the provider was handed by another desk, or by one that is no more. */
+static peg_status adopt(struct gw_provider *provider, const struct gw_running *running,
+                        peg_error *reterr)
+{
+    struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
+
+    if (held && held->provider == provider)
+        return PEG_OK;
+    if (held)
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                         "a running call that was listed is another provider's");
+    if (provider->desk->held.n >= PEG_LIMIT_GATEWAY_HELD)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "providers on this loop have listed, or have, PEG_LIMIT_GATEWAY_HELD = %d "
+                         "calls: come back later",
+                         PEG_LIMIT_GATEWAY_HELD);
+    held = gw_held_new(provider, &running->id, running->attempt);
+    if (!held)
+        return peg__fail_nomem(reterr);
+    gw_held_run(held);
+    held->step = GW_HANDED;
+    held->is_unproven = true;
+    held->driver = running->route;
+    held->epoch = bus_epoch(provider->desk->bus);
+    held->tool = gw_toolset_tool(provider->toolset, running->tool);
+    return PEG_OK;
+}
+
+static void mark_listed(struct gw_provider *provider, const struct gw_attach *attach)
+{
+    for (struct gw_held *held = provider->running.first; held; held = held->next)
+        held->is_listed = false;
+    for (size_t i = 0; i < attach->n_running; i++) {
+        struct gw_held *held =
+            gw_holder_held(provider->desk, &attach->running[i].id, attach->running[i].attempt);
+
+        if (held && held->provider == provider)
+            held->is_listed = true;
+    }
+}
+
+/* What it was handed and does not list never reached it; or it has been elsewhere meanwhile, and
+ * has finished it there: then nothing is known, and nothing is said. */
+static void drop_unlisted(struct gw_provider *provider, const struct gw_attach *attach)
+{
+    const bool was_elsewhere = !attach->number || attach->number != provider->number + 1;
+    struct gw_held *next;
+
+    mark_listed(provider, attach);
+    for (struct gw_held *held = provider->running.first; held; held = next) {
+        next = held->next;
+        if (held->step != GW_HANDED || held->is_listed)
+            continue;
+        if (was_elsewhere)
+            gw_held_drop(held);
+        else
+            gw_held_nak(held, BUS_GONE, true);
+    }
+}
+
+/* A list that cannot be taken leaves nothing behind. */
+static void forget_unproven(struct gw_provider *provider)
+{
+    struct gw_held *next;
+
+    for (struct gw_held *held = provider->running.first; held; held = next) {
+        next = held->next;
+        if (held->is_unproven && held->step == GW_HANDED)
+            gw_held_drop(held);
+    }
+}
+
+static peg_status adopt_all(struct gw_provider *provider, const struct gw_attach *attach,
+                            peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    for (size_t i = 0; i < attach->n_running && !status; i++)
+        status = adopt(provider, &attach->running[i], reterr);
+    if (status)
+        forget_unproven(provider);
+    return status;
+}
+
+static bool is_attached_somewhere(const struct gw_desk *desk, const struct gw_attach *attach)
+{
+    size_t n;
+    const struct gw_provider_entry *all =
+        gw_presence_providers(desk->presence, attach->toolset->name, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (peg__str_eq(peg__str(all[i].incarnation), attach->incarnation))
+            return true;
+    return false;
+}
+
+/* What runs is finished before a node goes, also by a provider whose stream has broken meanwhile.
+ * One that still has a stream finishes on that one, and goes elsewhere for new calls. */
+static bool may_finish_here(const struct gw_desk *desk, const struct gw_attach *attach)
+{
+    if (is_attached_somewhere(desk, attach))
+        return false;
+    for (size_t i = 0; i < attach->n_running; i++) {
+        const struct gw_running *running = &attach->running[i];
+
+        if (running->route.node == desk->bus->self.node ||
+            gw_holder_held(desk, &running->id, running->attempt))
+            return true;
+    }
+    return false;
+}
+
+static peg_status check_attach(const struct gw_desk *desk, const struct gw_attach *attach,
+                               peg_error *reterr)
+{
+    if (desk->is_draining && !may_finish_here(desk, attach))
+        return peg__fail(reterr, PEG_ESTATE, "E_DRAINING",
+                         "this node is shutting down: attach to another one, or try again");
+    if (attach->incarnation.len >= sizeof(((struct gw_provider *)NULL)->incarnation))
+        return peg__fail(reterr, PEG_EINVAL, "E_NAME", "an incarnation has at most 64 characters");
+    if (attach->n_running > PEG_LIMIT_GATEWAY_CREDITS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "%zu running calls are more than PEG_LIMIT_GATEWAY_CREDITS = %d",
+                         attach->n_running, PEG_LIMIT_GATEWAY_CREDITS);
+    if (attach->credits < 1 || attach->credits > PEG_LIMIT_GATEWAY_CREDITS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "credits is %u: it must be 1 to PEG_LIMIT_GATEWAY_CREDITS = %d",
+                         attach->credits, PEG_LIMIT_GATEWAY_CREDITS);
+    if (desk->n_providers >= PEG_LIMIT_GATEWAY_PROVIDERS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "this node has PEG_LIMIT_GATEWAY_PROVIDERS = %d providers on one loop",
+                         PEG_LIMIT_GATEWAY_PROVIDERS);
+    return PEG_OK;
+}
+
+/* The one that is here already under that name: it is away, or its stream is replaced now. */
+static peg_status come_back(struct gw_provider *provider, const struct gw_attach *attach,
+                            peg_error *reterr)
+{
+    if (!peg__str_eq(provider->toolset->name, attach->toolset->name))
+        return peg__fail(reterr, PEG_EEXISTS, "E_INCARNATION",
+                         "this incarnation is attached for another toolset: each provider chooses "
+                         "its own at random");
+    if (!peg__str_eq(provider->toolset->owner, attach->toolset->owner))
+        return peg__fail(reterr, PEG_EEXISTS, "E_INCARNATION",
+                         "this incarnation is another principal's: each provider chooses its own "
+                         "at random");
+    if (!provider->is_away)
+        provider->events->replaced(provider->user);
+    provider->is_away = false;
+    provider->dismissal = WIRE_OK;
+    provider->is_moved = false;
+    bus_disarm(provider->desk->bus, &provider->away);
+    bus_disarm(provider->desk->bus, &provider->farewell);
+    return PEG_OK;
+}
+
+peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *attach,
+                              const struct gw_provider_events *events, void *user,
+                              struct gw_provider **ret_provider, peg_error *reterr)
+{
+    char incarnation[65] = {0};
+    struct gw_provider *provider = NULL;
+    peg_status status = check_attach(desk, attach, reterr);
+
+    if (status)
+        return status;
+    memcpy(incarnation, attach->incarnation.ptr, attach->incarnation.len);
+    provider = gw_holder_find(desk, incarnation);
+    if (provider)
+        status = come_back(provider, attach, reterr);
+    else if (new_provider(desk, attach, &provider))
+        status = peg__fail_nomem(reterr);
+    if (status || !provider)
+        return status;
+    provider->events = events;
+    provider->user = user;
+    provider->credits = attach->credits;
+    provider->is_draining = desk->is_draining && !provider->queue.first;
+    gw_provider_set_toolset(provider, attach->toolset);
+    provider->owes_cancels = attach->n_running > 0;
+    status = adopt_all(provider, attach, reterr);
+    if (!status)
+        status = gw_provider_tell_presence(provider, reterr);
+    /* Drivers on other loops who hear that it was not started look for somebody else to run it:
+     * they are to find this one. */
+    drop_unlisted(provider, attach);
+    provider->number = attach->number;
+    if (status) {
+        gw_provider_leave(provider);
+        return status;
+    }
+    gw_provider_renew(provider);
+    *ret_provider = provider;
+    gw_claim_pump(provider);
+    return PEG_OK;
+}

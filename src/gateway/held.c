@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One call at its provider's desk: the list it is in, what it says, and how it ends. */
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "gateway/call.h"
+#include "gateway/holder.h"
+
+/* ---- lists of held calls --------------------------------------------------------------------- */
+
+static void list_add(struct gw_held_list *list, struct gw_held *held)
+{
+    held->next = NULL;
+    held->prev = list->last;
+    if (held->prev)
+        held->prev->next = held;
+    else
+        list->first = held;
+    list->last = held;
+    list->n++;
+}
+
+static void list_remove(struct gw_held_list *list, struct gw_held *held)
+{
+    if (held->prev)
+        held->prev->next = held->next;
+    else
+        list->first = held->next;
+    if (held->next)
+        held->next->prev = held->prev;
+    else
+        list->last = held->prev;
+    held->next = NULL;
+    held->prev = NULL;
+    list->n--;
+}
+
+/* The loop hears how many answers are on their way. */
+static void await(const struct gw_desk *desk, int n)
+{
+    if (desk->loop)
+        net_loop_await(desk->loop, n);
+}
+
+void gw_held_run(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+
+    list_remove(&provider->queue, held);
+    list_add(&provider->running, held);
+    gw_meter_queued(provider->meter, -1);
+    await(provider->desk, 1);
+}
+
+/* ---- a held call ----------------------------------------------------------------------------- */
+
+static void retry(struct net_timer *timer)
+{
+    gw_complete_retry((struct gw_held *)((char *)timer - offsetof(struct gw_held, again)));
+}
+
+/* It begins in the queue. */
+struct gw_held *gw_held_new(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt)
+{
+    struct gw_held *held = (struct gw_held *)peg__alloc_zero(1, sizeof(*held));
+
+    if (!held)
+        return NULL;
+    held->entry.id = *id;
+    held->entry.attempt = attempt;
+    if (gw_table_add(&provider->desk->held, &held->entry)) {
+        peg__free(held);
+        return NULL;
+    }
+    held->provider = provider;
+    held->again.fn = retry;
+    list_add(&provider->queue, held);
+    gw_meter_queued(provider->meter, 1);
+    return held;
+}
+
+static size_t request_len(const struct gw_held *held)
+{
+    return held->request ? held->request->len : 0;
+}
+
+void gw_held_drop(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+    struct bus *bus = provider->desk->bus;
+
+    bus_forget_wait(bus, &held->wait);
+    bus_forget_wait(bus, &held->waiters);
+    bus_disarm(bus, &held->again);
+    if (held->check)
+        gw_check_forget(held->check);
+    if (held->step == GW_QUEUED) {
+        provider->queued_bytes -= request_len(held);
+        gw_meter_queued(provider->meter, -1);
+        list_remove(&provider->queue, held);
+    } else {
+        list_remove(&provider->running, held);
+        await(provider->desk, -1);
+    }
+    gw_table_remove(&provider->desk->held, &held->entry);
+    peg__blob_unref(held->request);
+    peg__blob_unref(held->mark);
+    peg__blob_unref(held->terminal);
+    peg__free(held);
+    gw_dismiss_if_idle(provider);
+}
+
+void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__blob *body)
+{
+    struct gw_provider *provider = held->provider;
+    struct bus_letter letter = {
+        .kind = kind,
+        .id = held->entry.id,
+        .attempt = held->entry.attempt,
+        .epoch = held->epoch,
+        .from = provider->desk->bus->self,
+        .body = body,
+    };
+
+    memcpy(letter.incarnation, provider->incarnation, sizeof(letter.incarnation));
+    bus_send(provider->desk->bus, held->driver, &letter, NULL);
+}
+
+void gw_held_nak(struct gw_held *held, enum bus_reason reason, bool was_claimed)
+{
+    struct gw_provider *provider = held->provider;
+    struct bus_letter letter = {
+        .kind = BUS_NAK,
+        .reason = reason,
+        .id = held->entry.id,
+        .attempt = held->entry.attempt,
+        .was_claimed = was_claimed,
+        .epoch = held->epoch,
+        .from = provider->desk->bus->self,
+    };
+
+    memcpy(letter.incarnation, provider->incarnation, sizeof(letter.incarnation));
+    bus_send(provider->desk->bus, held->driver, &letter, NULL);
+    gw_held_drop(held);
+}
+
+struct bus_key gw_held_key(const struct gw_held *held, char what, uint32_t n)
+{
+    return (struct bus_key){
+        .id = held->entry.id,
+        .what = what,
+        .n = n,
+        .is_node_local = gw_id_is_node_local(&held->entry.id),
+    };
+}
+
+int64_t gw_held_keep_until(const struct gw_held *held)
+{
+    const struct gw_desk *desk = held->provider->desk;
+
+    return (held->deadline_ms ? held->deadline_ms : bus_now_ms(desk->bus)) + desk->options.keep_ms;
+}
