@@ -57,12 +57,12 @@ void gw_join(struct gw_call *call, struct peg__blob *blob)
                        0);
         return;
     }
+    call->step = GW_JOINED;
     if (call->ending) {
         gw_call_refuse(call, WIRE_TIMEOUT,
                        peg__str("the wait is over and the call goes on: ask again"), 0);
         return;
     }
-    call->step = GW_JOINED;
     call->again.fn = gw_look_on_timer;
     call->driver = named.driver;
     call->named_driver = named.driver;
