@@ -267,19 +267,28 @@ static void refuse_unhealthy(struct gw_call *call)
 }
 
 static void ask_name(struct gw_call *call);
+static void read_name(struct gw_call *call);
+
+static struct gw_call *of_again(struct net_timer *timer)
+{
+    return (struct gw_call *)((char *)timer - offsetof(struct gw_call, again));
+}
 
 static void try_name_again(struct net_timer *timer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)timer - offsetof(struct gw_call, again));
-
-    ask_name(call);
+    ask_name(of_again(timer));
 }
 
-static void retry_name(struct gw_call *call)
+static void try_read_again(struct net_timer *timer)
+{
+    read_name(of_again(timer));
+}
+
+static void retry(struct gw_call *call, void (*fn)(struct net_timer *timer))
 {
     enum { PAUSE_NS = 50000000 };
 
-    call->again.fn = try_name_again;
+    call->again.fn = fn;
     bus_arm(call->desk->bus, &call->again, bus_now_ns(call->desk->bus) + PAUSE_NS);
 }
 
@@ -297,7 +306,7 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
     if (answer->status == PEG_EIO) {
-        retry_name(call);
+        retry(call, try_name_again);
     } else if (answer->status) {
         gw_call_refuse(call, WIRE_OVERLOADED,
                        peg__str("too many calls with an identity are kept "
@@ -337,14 +346,28 @@ static void refuse_new(struct gw_call *call)
         refuse_unhealthy(call);
 }
 
+/* Nobody could say whether it runs, and now it is too late to ask. */
+static void refuse_unread(struct gw_call *call)
+{
+    call->step = GW_JOINED; /* for all that is known */
+    gw_call_refuse(call, WIRE_TIMEOUT,
+                   peg__str("the registry did not say in time whether this call was begun before, "
+                            "and it may run: ask again with the same identity"),
+                   0);
+}
+
 static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
     if (!answer->status && answer->standing)
         gw_join(call, answer->standing);
-    else
+    else if (!answer->status)
         refuse_new(call);
+    else if (call->ending)
+        refuse_unread(call);
+    else
+        retry(call, try_read_again);
 }
 
 /* Somebody may have asked for it before. */

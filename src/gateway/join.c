@@ -102,11 +102,19 @@ void gw_join_again(struct gw_call *call, struct peg__blob *named)
         refuse_unknown(call);
 }
 
-static bool is_of(const struct gw_call *call, const struct bus_answer *answer,
-                  struct gw_named *ret_named)
+/* Is it its principal's? If not, or if that is not known, it is refused. */
+static bool is_of(struct gw_call *call, const struct bus_answer *answer, struct gw_named *ret_named)
 {
-    return !answer->status && gw_named_read(answer->standing, ret_named) &&
-           peg__str_eq(ret_named->principal, peg__blob_str(call->request));
+    if (answer->status)
+        gw_call_refuse(call, WIRE_TIMEOUT,
+                       peg__str("the registry did not answer, and the call may go on: ask again"),
+                       0);
+    else if (gw_named_read(answer->standing, ret_named) &&
+             peg__str_eq(ret_named->principal, peg__blob_str(call->request)))
+        return true;
+    else
+        refuse_unknown(call);
+    return false;
 }
 
 static void on_awaited(struct bus_wait *wait, const struct bus_answer *answer)
@@ -114,10 +122,8 @@ static void on_awaited(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = of_wait(wait);
     struct gw_named named;
 
-    if (!is_of(call, answer, &named)) {
-        refuse_unknown(call);
+    if (!is_of(call, answer, &named))
         return;
-    }
     call->request = peg__blob_unref(call->request);
     gw_join(call, answer->standing);
 }
@@ -134,10 +140,8 @@ static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_named named;
     struct gw_caller *caller = call->callers;
 
-    if (!is_of(call, answer, &named)) {
-        refuse_unknown(call);
+    if (!is_of(call, answer, &named))
         return;
-    }
     bus_send(call->desk->bus, named.driver, &letter, NULL);
     gw_call_take_caller(caller);
     gw_call_drop(call);
