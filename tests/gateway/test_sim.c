@@ -34,19 +34,26 @@ static double cpu_s(void)
 
 static void tell_counts(double seconds)
 {
-    printf("# %llu schedules, %llu of them calm: %.0f a second of CPU, %.0f events each\n",
-           (unsigned long long)r_count.runs, (unsigned long long)r_count.calm,
-           (double)r_count.runs / seconds, (double)r_count.events / (double)r_count.runs);
+    printf("# %llu schedules: %.0f a second of CPU, %.0f events each\n",
+           (unsigned long long)r_count.runs, (double)r_count.runs / seconds,
+           (double)r_count.events / (double)r_count.runs);
+    printf("# %llu of them calm, %llu with nothing but cancellations, %llu drains, %llu breaks, "
+           "%llu crashes, %llu callers who return\n",
+           (unsigned long long)r_count.kinds[R_CALM], (unsigned long long)r_count.kinds[R_CANCELS],
+           (unsigned long long)r_count.kinds[R_DRAINS], (unsigned long long)r_count.kinds[R_BREAKS],
+           (unsigned long long)r_count.kinds[R_CRASHES],
+           (unsigned long long)r_count.kinds[R_RETURNS]);
     printf("# %llu crashes, %llu pauses, %llu cuts, %llu epochs, %llu lapses; providers: %llu "
            "killed, %llu breaks, %llu drains\n",
            (unsigned long long)r_count.crashes, (unsigned long long)r_count.pauses,
            (unsigned long long)r_count.cuts, (unsigned long long)r_count.epochs,
            (unsigned long long)r_count.lapses, (unsigned long long)r_count.kills,
            (unsigned long long)r_count.breaks, (unsigned long long)r_count.drains);
-    printf("# %llu callers, %llu joined, %llu left, %llu lost with their node; %llu starts\n",
+    printf("# %llu callers, %llu joined, %llu left, %llu returned, %llu lost with their node; %llu "
+           "starts\n",
            (unsigned long long)a_count.calls, (unsigned long long)a_count.joined,
-           (unsigned long long)a_count.left, (unsigned long long)a_count.lost,
-           (unsigned long long)r_count.starts);
+           (unsigned long long)a_count.left, (unsigned long long)a_count.returned,
+           (unsigned long long)a_count.lost, (unsigned long long)r_count.starts);
     for (unsigned i = 0; i < GW_N_OUTCOMES; i++)
         printf("# %12llu %s\n", (unsigned long long)a_count.outcomes[i],
                gw_outcome_name((enum gw_outcome)i));
@@ -107,22 +114,31 @@ TEST(every_promise_is_kept_in_every_schedule)
     CHECK(is_kept);
 }
 
-/* The world is open, and something is wrong in it: one promise is broken, of which others may be
- * the price. NULL: any. */
-static void find_out(const char *promise)
+/* ---- what is planted is found ------------------------------------------------------------- */
+
+struct found {
+    const char *promise; /* which is broken, where others may be the price; NULL: any */
+    enum r_kind kind;    /* of the run; R_N_KINDS: any */
+};
+
+static bool is_found(uint64_t seed, const struct found *wanted)
+{
+    return (wanted->kind == R_N_KINDS || r_kind_of(seed) == wanted->kind) && !r_run(seed, false) &&
+           (!wanted->promise || peg__str_is(peg__str(h.promise), wanted->promise));
+}
+
+/* The world is open, and something is wrong in it. */
+static void find_out(const struct found *wanted)
 {
     enum { ENOUGH = 2000 };
     uint64_t seed = 1;
 
-    while (seed < ENOUGH &&
-           (r_run(seed, false) || (promise && !peg__str_is(peg__str(h.promise), promise))))
+    while (seed < ENOUGH && !is_found(seed, wanted))
         seed++;
     r_close();
 
+    CHECK(seed < ENOUGH);
     printf("# found by seed %llu: %s\n", (unsigned long long)seed, h.words);
-    CHECK(h.is_broken);
-    if (promise)
-        CHECK_STR(peg__str(h.promise), promise);
 }
 
 /* Without the register two desks may hand over the same attempt. */
@@ -130,14 +146,19 @@ TEST(a_desk_that_does_not_claim_is_found_out)
 {
     r_open();
     w.options.test_skips_claim = true;
-    find_out(NULL);
+    find_out(&(struct found){.kind = R_N_KINDS});
+}
+
+static void find_in(enum h_plant plant, const char *promise, enum r_kind kind)
+{
+    r_open();
+    h.plant = plant;
+    find_out(&(struct found){.promise = promise, .kind = kind});
 }
 
 static void find_plant(enum h_plant plant, const char *promise)
 {
-    r_open();
-    h.plant = plant;
-    find_out(promise);
+    find_in(plant, promise, R_N_KINDS);
 }
 
 TEST(a_desk_that_lets_calls_of_the_unhealthy_wait_is_found_out)
@@ -153,4 +174,60 @@ TEST(a_desk_that_hands_calls_to_those_who_drain_is_found_out)
 TEST(a_desk_that_does_not_pass_cancellations_on_is_found_out)
 {
     find_plant(H_DROPS_CANCEL, "cancel");
+}
+
+TEST(desks_that_write_different_ends_are_found_out)
+{
+    find_plant(H_WRITES_ITS_OWN, "once");
+}
+
+TEST(a_desk_that_forgets_a_call_with_an_identity_is_found_out)
+{
+    find_plant(H_FORGETS_ENDED, "once");
+}
+
+TEST(a_desk_that_takes_back_what_was_started_is_found_out)
+{
+    find_plant(H_REVOKES_STARTED, "unstarted");
+}
+
+TEST(a_desk_that_changes_a_result_is_found_out)
+{
+    find_plant(H_GARBLES_RESULT, "result");
+}
+
+TEST(a_desk_that_does_not_tell_a_caller_is_found_out)
+{
+    find_plant(H_TELLS_NOBODY, "told");
+}
+
+TEST(a_desk_that_does_not_take_results_leaves_calls_behind_and_is_found_out)
+{
+    find_plant(H_DROPS_RESULT, "leak");
+}
+
+TEST(a_desk_that_keeps_registers_is_found_out)
+{
+    find_plant(H_KEEPS_REGISTERS, "leak");
+}
+
+TEST(a_desk_that_knows_no_outcome_though_nothing_went_wrong_is_found_out)
+{
+    find_in(H_DROPS_RESULT, "well", R_CALM);
+}
+
+TEST(a_provider_that_does_not_finish_when_it_drains_is_found_out)
+{
+    find_in(H_QUITS_AT_DRAIN, "well", R_DRAINS);
+}
+
+TEST(a_provider_that_comes_back_without_its_calls_is_found_out)
+{
+    find_in(H_RETURNS_EMPTY, "well", R_BREAKS);
+    find_in(H_RETURNS_EMPTY, "well", R_CRASHES);
+}
+
+TEST(a_desk_that_does_not_expect_a_lost_caller_back_is_found_out)
+{
+    find_in(H_DROPS_LOST_CALLER, "well", R_RETURNS);
 }

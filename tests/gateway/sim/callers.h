@@ -3,7 +3,8 @@
 #define PEG_TESTS_GATEWAY_SIM_CALLERS_H
 
 /* Who calls: once, at some desk, with or without an identity that others may have, too. Some give
- * up, some start a call and do not wait, some wait for a call by its id or ask to stop it. */
+ * up, some start a call and do not wait, some wait for a call by its id or ask to stop it; some
+ * lose their connection and ask again at another desk. */
 
 #include "nodes.h"
 
@@ -23,12 +24,16 @@ struct a_caller {
     unsigned identity; /* 0: none */
     bool is_idempotent;
     int64_t timeout_ms;
-    int64_t leaves_after_ns; /* 0: it waits */
-    int64_t deadline_ns;     /* of the world, when it has begun */
+    int64_t leaves_after_ns;  /* 0: it waits */
+    int64_t returns_after_ns; /* having lost its connection; 0: never */
+    int64_t deadline_ns;      /* of the world, when it has begun */
     bool has_begun;
-    bool is_over;    /* told, or gone */
-    bool has_id;     /* it was admitted */
-    unsigned n_told; /* answers of any kind */
+    bool found_started; /* somebody had started what it asks for before it asked */
+    bool is_over;       /* told, or gone */
+    bool has_id;        /* it was admitted */
+    unsigned n_told;    /* answers of any kind */
+    enum gw_outcome outcome;
+    enum wire_error error;
 };
 
 static struct {
@@ -45,6 +50,7 @@ static struct {
     uint64_t joined;
     uint64_t lost; /* with their node */
     uint64_t left; /* by themselves */
+    uint64_t returned;
     uint64_t stops;
     uint64_t calls;
 } a_count;
@@ -77,23 +83,42 @@ static void a_on_admitted(struct gw_caller *gw_caller, const struct bus_id *id, 
     }
 }
 
-/* Refused: nobody started it. But one who joined only stops waiting. */
+/* Refused: nobody started it, if it is said so. One who joined only stops waiting, and what another
+ * has started is no less started for it. */
 static void a_on_refused(struct a_caller *caller, const struct gw_terminal *terminal)
 {
-    h_say("caller %u is refused: %s", caller->number, wire_error_name(terminal->error));
-    if (caller->has_id && caller->caller.id.len == 16)
+    h_say("caller %u is refused: %s%s", caller->number, wire_error_name(terminal->error),
+          terminal->was_started ? ", and may have been started" : "");
+    if (terminal->was_started)
+        return;
+    if (caller->has_id && !caller->caller.is_joined)
         h_refused(&caller->caller.id);
+    else if (caller->found_started && !h.has_lost_registers)
+        h_break("unstarted", "caller %u was told that its call was not started, and it was",
+                caller->number);
+}
+
+/* Whoever asks after that asks for something new. */
+static void a_forget_registers(const struct a_caller *caller)
+{
+    const struct bus_key key = {.id = caller->caller.id, .what = 't'};
+
+    bus_forget(caller->node->buses[caller->loop], &key, PEG_LIMIT_GATEWAY_ATTEMPTS);
 }
 
 static void a_on_end(struct gw_caller *gw_caller, const struct gw_terminal *terminal)
 {
     struct a_caller *caller = (struct a_caller *)gw_caller;
 
+    if (h.plant == H_TELLS_NOBODY && caller->number == 1)
+        return;
     a_count.outcomes[terminal->outcome]++;
     if (caller->n_told++ || caller->is_over) {
         h_break("once", "caller %u was told twice", caller->number);
         return;
     }
+    caller->outcome = terminal->outcome;
+    caller->error = terminal->error;
     a_be_over(caller);
     if (terminal->outcome == GW_REFUSED)
         a_on_refused(caller, terminal);
@@ -101,6 +126,8 @@ static void a_on_end(struct gw_caller *gw_caller, const struct gw_terminal *term
         h_told(&gw_caller->id, terminal);
     if (terminal->outcome == GW_OUTCOME_UNKNOWN && gw_caller->id.len == 16)
         h_canceled(&gw_caller->id);
+    if (h.plant == H_FORGETS_ENDED && gw_caller->id.len == 32)
+        a_forget_registers(caller);
 }
 
 static const struct gw_caller_events a_events = {.on_admitted = a_on_admitted, .on_end = a_on_end};
@@ -148,6 +175,25 @@ static void a_ask_by_id(struct a_caller *caller, struct gw_desk *desk)
         gw_desk_await(desk, &id, peg__str("local"), deadline_ns, &caller->caller);
 }
 
+static void a_begin_on_timer(struct net_timer *timer);
+
+/* Its connection breaks; it asks again elsewhere, as if for the first time. */
+static void a_lose_connection(struct a_caller *caller)
+{
+    h_say("the connection of caller %u breaks, and it will return", caller->number);
+    a_count.returned++;
+    if (h.plant == H_DROPS_LOST_CALLER)
+        gw_caller_drop(&caller->caller);
+    else
+        gw_caller_lose(&caller->caller);
+    caller->caller = (struct gw_caller){0};
+    caller->node = NULL;
+    caller->has_begun = false;
+    caller->has_id = false;
+    caller->leaves_after_ns = 0;
+    w_arm(&caller->begin, a_begin_on_timer, caller->returns_after_ns);
+}
+
 static void a_leave(struct net_timer *timer)
 {
     struct a_caller *caller = (struct a_caller *)((char *)timer - offsetof(struct a_caller, leave));
@@ -155,6 +201,10 @@ static void a_leave(struct net_timer *timer)
 
     if (later_ns) {
         bus_sim_arm(w.sim, timer, later_ns);
+        return;
+    }
+    if (caller->returns_after_ns) {
+        a_lose_connection(caller);
         return;
     }
     a_count.left++;
@@ -178,6 +228,8 @@ static void a_begin_at_node(struct a_caller *caller)
     caller->was_deferred = false;
     caller->deadline_ns = w_now_ns() + caller->timeout_ms * PEG_NS_PER_MS;
     caller->caller.events = &a_events;
+    caller->found_started = caller->identity && a.has_id[caller->identity] &&
+                            h_call(&a.ids[caller->identity])->n_starts > 0;
     a_count.calls++;
     if (caller->leaves_after_ns)
         w_arm(&caller->leave, a_leave, caller->leaves_after_ns);

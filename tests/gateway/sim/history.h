@@ -6,15 +6,20 @@
  * What happened to each call of a run, as somebody who sees everything would write it down, and
  * whether the promises were kept:
  *
- *   once      exactly one terminal: who is told one is told what the register holds, and nobody is
- *             told before it stands there
+ *   once      exactly one terminal: who is told one is told what the register holds, nobody is told
+ *             before it stands there, and all who are told of one call are told the same; an
+ *             identity is decided upon again only if what it named was not started
  *   start     a provider starts it at most once, unless its tool is idempotent
- *   unstarted told that it was not started: it was not, and will not be
+ *   unstarted told that it was not started: it was not, and will not be; also who joins one that
+ *             runs, and is told to go
  *   result    told a result: a provider produced exactly that one for this call
  *   told      who waits on a node that lives is told in time
  *   health    who calls where the toolset is known to be unhealthy is told so at once
  *   drain     a provider is handed nothing new once its desk has heard that it drains
  *   cancel    what is canceled while nothing goes wrong is canceled at its provider, soon
+ *   well      if nothing goes wrong, or only what calls survive, each ends with its result or its
+ *             tool's own error: a provider drains, its stream or its node is lost and it comes back
+ *             in time, a caller's connection breaks and he asks again in time
  *   leak      nothing is left at the desks, and no register of a call without an identity
  *
  * A call is known by its id. An identity whose registers were forgotten or lost, and which is asked
@@ -26,14 +31,26 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "bus/sim.h"
+#include "gateway/call.h"
 #include "gateway/terminal.h"
 
 /* What a harness does to see that a check finds it. */
 enum h_plant {
     H_NONE,
-    H_HOLDS_UNHEALTHY, /* calls of an unhealthy toolset do not reach the desk */
-    H_IGNORES_DRAIN,   /* nor does it reach it that a provider drains */
-    H_DROPS_CANCEL,    /* nor a provider that a call is canceled */
+    H_HOLDS_UNHEALTHY,   /* calls of an unhealthy toolset do not reach the desk */
+    H_IGNORES_DRAIN,     /* nor does it reach it that a provider drains */
+    H_DROPS_CANCEL,      /* nor a provider that a call is canceled */
+    H_DROPS_RESULT,      /* nor the desk what a provider answers */
+    H_GARBLES_RESULT,    /* or it gets something else */
+    H_TELLS_NOBODY,      /* the first caller does not hear how his call ended */
+    H_DROPS_LOST_CALLER, /* one whose connection breaks is not expected back */
+    H_QUITS_AT_DRAIN,    /* a provider that drains does not finish what it runs */
+    H_RETURNS_EMPTY,     /* one that comes back has forgotten what it runs */
+    /* sim/plants.h */
+    H_WRITES_ITS_OWN,  /* each desk has a register of its own for how a call ended */
+    H_REVOKES_STARTED, /* drivers take calls back that somebody has started */
+    H_KEEPS_REGISTERS, /* nothing is ever forgotten */
+    H_FORGETS_ENDED,   /* all is, once somebody was told */
 };
 
 enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = BUS_KEEP + 1 };
@@ -43,12 +60,14 @@ struct h_terminal {
     enum wire_error error;
     bool was_started;
     char response[H_TOKEN];
+    unsigned named; /* written: of which decision about the identity it is the end */
 };
 
 struct h_call {
     struct bus_id id;
     bool is_idempotent;
     unsigned n_named; /* decisions about its identity; 1 for a call without */
+    unsigned n_claims;
     unsigned n_starts;
     unsigned n_unstarted; /* of the calls under this id, those told to be so */
     struct h_terminal written[H_WRITTEN];
@@ -71,6 +90,7 @@ static struct {
     enum h_plant plant;
     const struct bus_sim *sim;
     int64_t begun_ns;
+    bool has_lost_registers; /* another epoch: what it knew of calls is gone */
 } h;
 
 /* ---- saying what happens ------------------------------------------------------------------- */
@@ -120,6 +140,7 @@ static void h_begin(const struct bus_sim *sim, bool is_verbose)
     h.n_calls = 0;
     h.is_broken = false;
     h.is_verbose = is_verbose;
+    h.has_lost_registers = false;
     h.sim = sim;
     h.begun_ns = bus_sim_now_ns(sim);
 }
@@ -141,6 +162,7 @@ static struct h_call *h_call(const struct bus_id *id)
         call->id = *id;
         call->is_idempotent = false;
         call->n_named = id->len == 16;
+        call->n_claims = 0;
         call->n_starts = 0;
         call->n_unstarted = 0;
         call->n_written = 0;
@@ -180,6 +202,26 @@ static const char *h_outcome(const struct h_terminal *terminal)
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
+/* A decision about an identity may be forgotten if nobody has started what it named, for want of a
+ * provider or of room, and the next one who asks decides anew. */
+static void h_named(struct h_call *call)
+{
+    const struct h_terminal *last = call->n_written ? &call->written[call->n_written - 1] : NULL;
+    const bool may_be_forgotten =
+        last && !last->was_started &&
+        (last->error == WIRE_OVERLOADED || last->error == WIRE_SERVICE_UNAVAILABLE);
+
+    if (++call->n_named > 1 && !may_be_forgotten && !h.has_lost_registers)
+        h_break("once", "%s was decided upon again, as if it had not been", h_id(&call->id));
+}
+
+static bool h_is_claim(const struct peg__blob *mark)
+{
+    struct bus_address address;
+
+    return !gw_mark_is_driver(gw_mark_who(mark, &address));
+}
+
 static void h_on_written(void *user, const struct bus_key *key, struct peg__blob *value,
                          struct bus_address by)
 {
@@ -191,7 +233,8 @@ static void h_on_written(void *user, const struct bus_key *key, struct peg__blob
           (unsigned long long)by.node, by.loop, key->what == 'k' ? ": " : "",
           key->what == 'k' ? value->bytes : "");
     if (key->what == 'c')
-        call->n_named++;
+        h_named(call);
+    call->n_claims += key->what == 'k' && h_is_claim(value);
     if (key->what != 't' || call->n_written == H_WRITTEN)
         return;
     if (!gw_terminal_read(value, &terminal)) {
@@ -199,6 +242,7 @@ static void h_on_written(void *user, const struct bus_key *key, struct peg__blob
         return;
     }
     h_read_terminal(&terminal, &call->written[call->n_written]);
+    call->written[call->n_written].named = call->n_named;
     call->was_told[call->n_written] = false;
     h_say("%s: its terminal: %s", h_id(&key->id), h_outcome(&call->written[call->n_written]));
     call->n_written++;
@@ -268,11 +312,24 @@ static bool h_was_produced(const struct h_call *call, const char *response)
     return false;
 }
 
+/* Others were told another one of the ends that were written for it. */
+static void h_check_alike(const struct h_call *call, const struct h_terminal *told)
+{
+    for (unsigned i = 0; i < call->n_written && !h.has_lost_registers; i++) {
+        const struct h_terminal *other = &call->written[i];
+
+        if (call->was_told[i] && other->named == told->named && !h_is_same(other, told))
+            h_break("once", "%s was told as \"%s\", and also otherwise", h_id(&call->id),
+                    h_outcome(told));
+    }
+}
+
 static void h_check_written(struct h_call *call, const struct h_terminal *told)
 {
     for (unsigned i = call->n_written; i > 0; i--) {
         if (h_is_same(&call->written[i - 1], told)) {
             call->was_told[i - 1] = true;
+            h_check_alike(call, &call->written[i - 1]);
             return;
         }
     }
@@ -301,7 +358,7 @@ static void h_told(const struct bus_id *id, const struct gw_terminal *terminal)
         h_break("unstarted", "%s was told %s with the wrong `started`", h_id(id), h_outcome(&told));
 }
 
-/* A caller without an identity is told that nobody took its call. */
+/* The one who asked for it first is told that nobody took its call. */
 static void h_refused(const struct bus_id *id)
 {
     h_call(id)->n_unstarted++;

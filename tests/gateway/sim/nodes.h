@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "gateway/desk.h"
 #include "history.h"
+#include "plants.h"
 
 enum { W_NODES = 6, W_LOOPS = 2 };
 
@@ -109,6 +110,7 @@ static void w_start_loop(struct w_node *node, unsigned i)
                                                        .missed_pings = 3};
     struct bus *bus = node->buses[i];
 
+    x_plant(bus);
     CHECK_INT(gw_presence_new(bus, &options, NULL, NULL, &node->presences[i], NULL), PEG_OK);
     CHECK_INT(
         gw_desk_new(bus, NULL, i, &w.options, node->presences[i], NULL, &node->desks[i], NULL),
