@@ -150,7 +150,11 @@ class Gateway:
                     self.process.wait(1)
                 except subprocess.TimeoutExpired:
                     self.process.send_signal(sign)
-        return self.process.wait(WAIT_S)
+        code = self.process.wait(WAIT_S)
+        said = self.said()
+        if "Sanitizer:" in said:  # also of what happens when it ends, and nobody asks it any more
+            raise AssertionError(said[max(0, said.index("Sanitizer:") - 200):][:4000])
+        return code
 
     def said(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
