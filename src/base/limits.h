@@ -536,9 +536,17 @@ enum {
 
     /* Registers of calls that are in flight or kept for whoever asks again, over all loops, and
      * their bytes: what their memory may take beside that of calls. A register alone takes some
-     * 150 bytes. */
+     * 150 bytes. These bounds hold twice: for calls with an identity, whose ends are kept, and
+     * for those without, so that what is kept of the first never refuses the second. */
     PEG_LIMIT_BUS_REGISTERS = 1000000,
     PEG_LIMIT_BUS_REGISTER_BYTES = 256 << 20,
+    /* Values larger than the first have room of their own, the second: large results never refuse
+     * what is small. 32 results of the largest kind. */
+    PEG_LIMIT_BUS_SMALL_BYTES = 16 << 10,
+    PEG_LIMIT_BUS_LARGE_BYTES = 256 << 20,
+    /* A name, which admits a call, is written only while less than this of the room is taken: the
+     * rest is for claims, ends and waiters of calls that were admitted. */
+    PEG_LIMIT_BUS_NAME_PERCENT = 90,
     /* Ended ones whose memory is kept for the next: those of some 1,000 calls. */
     PEG_LIMIT_BUS_SPARE_REGISTERS = 4096,
     /* Removed in one round of a loop when their time is over: below 1 ms. */

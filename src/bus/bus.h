@@ -114,7 +114,20 @@ struct bus_wait {
     void *pending; /* the bus's; NULL: nothing is asked */
 };
 
-/* ---- registers: one for each (id, what, n) ---- */
+/* ---- registers: one for each (id, what, n) ----
+ *
+ * There is room for so many, and no call of one kind takes that of another. Every bus that keeps
+ * registers counts
+ *
+ *   - ids of 32 bytes, which are named by callers and kept after the end, apart from random ones,
+ *     which are mostly forgotten at the end: each may take all of the following;
+ *   - PEG_LIMIT_BUS_REGISTERS registers and waiters, and PEG_LIMIT_BUS_REGISTER_BYTES for them and
+ *     for values up to PEG_LIMIT_BUS_SMALL_BYTES;
+ *   - PEG_LIMIT_BUS_LARGE_BYTES for larger values.
+ *
+ * 'c', which admits a call, is written only while PEG_LIMIT_BUS_NAME_PERCENT of the second are not
+ * taken. So a call that was admitted can be claimed, taken back, ended and waited for when no new
+ * one can be named. A register without room is PEG_ELIMIT, and what stands is read all the same. */
 
 struct bus_key {
     struct bus_id id;

@@ -6,8 +6,8 @@
  * The bus of one process: registers, leases and maps are tables that its loops share, letters go
  * by mailbox. Its epoch is always 1, and it is never fenced.
  *
- * Registers that nobody forgets are kept until their time is over, at most
- * PEG_LIMIT_BUS_REGISTER_BYTES of them: beyond that bus_once() answers PEG_ELIMIT.
+ * Registers that nobody forgets are kept until their time is over, as far as there is room for them
+ * (bus.h): beyond that bus_once() answers PEG_ELIMIT.
  */
 
 #include "bus/bus.h"

@@ -6,6 +6,9 @@
  * its memory to the next one: a call in the steady state allocates nothing here.
  *
  * Whoever removes gathers values under the lock, and lets go of them behind it.
+ *
+ * What there is room for stands in bus.h. It is counted before it is looked at, so that at the brim
+ * two threads may both be refused where one would have fitted.
  */
 
 #include "bus/registers.h"
@@ -53,46 +56,91 @@ struct shard {
     size_t n_spares;
 };
 
+/* Calls with an identity and calls without have room of their own. */
+enum { UNNAMED, NAMED, N_POOLS };
+
+struct pool {
+    atomic_size_t n;
+    atomic_size_t bytes; /* of registers and small values */
+    atomic_size_t large_bytes;
+};
+
 struct bus_registers {
     struct peg__hash_key key;
-    atomic_size_t n;
-    atomic_size_t bytes;
+    struct pool pools[N_POOLS];
     atomic_size_t next_swept;
     struct shard shards[N_SHARDS];
 };
 
 /* ---- what they take ------------------------------------------------------------------------ */
 
-static size_t cost_of(const struct peg__blob *value)
+/* Of one register, or of several. */
+struct cost {
+    size_t n;
+    size_t bytes;
+    size_t large_bytes;
+};
+
+static unsigned pool_of(const struct bus_id *id)
 {
-    return sizeof(struct node) + (value ? sizeof(*value) + value->len : 0);
+    return id->len == sizeof(id->bytes) ? NAMED : UNNAMED;
 }
 
-static void give_back(struct bus_registers *registers, size_t n, size_t bytes)
+static struct cost cost_of(const struct peg__blob *value)
 {
-    atomic_fetch_sub_explicit(&registers->n, n, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&registers->bytes, bytes, memory_order_relaxed);
+    const size_t bytes = value ? sizeof(*value) + value->len : 0;
+
+    if (value && value->len > PEG_LIMIT_BUS_SMALL_BYTES)
+        return (struct cost){.n = 1, .bytes = sizeof(struct node), .large_bytes = bytes};
+    return (struct cost){.n = 1, .bytes = sizeof(struct node) + bytes};
 }
 
-static peg_status reserve(struct bus_registers *registers, size_t bytes)
+static void give_back(struct pool *pool, struct cost cost)
 {
-    const size_t n = atomic_fetch_add_explicit(&registers->n, 1, memory_order_relaxed);
-    const size_t held = atomic_fetch_add_explicit(&registers->bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pool->n, cost.n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pool->bytes, cost.bytes, memory_order_relaxed);
+    if (cost.large_bytes)
+        atomic_fetch_sub_explicit(&pool->large_bytes, cost.large_bytes, memory_order_relaxed);
+}
 
-    if (n < PEG_LIMIT_BUS_REGISTERS && held + bytes <= PEG_LIMIT_BUS_REGISTER_BYTES)
+/* Adds, and says whether it is more than there may be now. */
+static bool exceeds(atomic_size_t *taken, size_t more, size_t max)
+{
+    return atomic_fetch_add_explicit(taken, more, memory_order_relaxed) + more > max;
+}
+
+static peg_status reserve(struct pool *pool, char what, struct cost cost)
+{
+    const size_t percent = what == 'c' ? PEG_LIMIT_BUS_NAME_PERCENT : 100;
+    bool is_full = exceeds(&pool->n, cost.n, PEG_LIMIT_BUS_REGISTERS / 100 * percent);
+
+    is_full |= exceeds(&pool->bytes, cost.bytes, PEG_LIMIT_BUS_REGISTER_BYTES / 100 * percent);
+    if (cost.large_bytes)
+        is_full |= exceeds(&pool->large_bytes, cost.large_bytes, PEG_LIMIT_BUS_LARGE_BYTES);
+    if (!is_full)
         return PEG_OK;
-    give_back(registers, 1, bytes);
+    give_back(pool, cost);
     return PEG_ELIMIT;
 }
 
 size_t bus_registers_len(const struct bus_registers *registers)
 {
-    return atomic_load_explicit(&registers->n, memory_order_relaxed);
+    size_t n = 0;
+
+    for (unsigned i = 0; i < N_POOLS; i++)
+        n += atomic_load_explicit(&registers->pools[i].n, memory_order_relaxed);
+    return n;
 }
 
 size_t bus_registers_bytes(const struct bus_registers *registers)
 {
-    return atomic_load_explicit(&registers->bytes, memory_order_relaxed);
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < N_POOLS; i++) {
+        bytes += atomic_load_explicit(&registers->pools[i].bytes, memory_order_relaxed);
+        bytes += atomic_load_explicit(&registers->pools[i].large_bytes, memory_order_relaxed);
+    }
+    return bytes;
 }
 
 /* ---- a shard, locked ----------------------------------------------------------------------- */
@@ -211,14 +259,25 @@ static struct node *add(struct shard *shard, uint64_t hash, const struct bus_id 
 struct removed {
     struct peg__blob *values[REMOVED_AT_ONCE];
     size_t n;
-    size_t bytes;
+    struct cost costs[N_POOLS];
 };
+
+static void forget_removed(struct removed *removed)
+{
+    removed->n = 0;
+    memset(removed->costs, 0, sizeof(removed->costs));
+}
 
 /* It is in no chain any more. */
 static void retire(struct shard *shard, struct node *node, struct removed *removed)
 {
+    const struct cost cost = cost_of(node->value);
+    struct cost *all = &removed->costs[pool_of(&node->id)];
+
     removed->values[removed->n++] = node->value;
-    removed->bytes += cost_of(node->value);
+    all->n += cost.n;
+    all->bytes += cost.bytes;
+    all->large_bytes += cost.large_bytes;
     net_timers_disarm(&shard->expiries, &node->expiry);
     shard->n--;
     if (shard->n_spares == MAX_SPARES) {
@@ -233,8 +292,9 @@ static void retire(struct shard *shard, struct node *node, struct removed *remov
 
 static void let_go(struct bus_registers *registers, const struct removed *removed)
 {
-    if (removed->n > 0)
-        give_back(registers, removed->n, removed->bytes);
+    for (unsigned i = 0; i < N_POOLS; i++)
+        if (removed->costs[i].n > 0)
+            give_back(&registers->pools[i], removed->costs[i]);
     for (size_t i = 0; i < removed->n; i++)
         peg__blob_unref(removed->values[i]);
 }
@@ -265,8 +325,7 @@ void bus_registers_forget(struct bus_registers *registers, const struct bus_id *
     do {
         struct shard *shard = lock_shard(registers, hash);
 
-        removed.n = 0;
-        removed.bytes = 0;
+        forget_removed(&removed);
         remove_some(shard, hash, id, &removed);
         unlock_shard(shard);
         let_go(registers, &removed);
@@ -287,8 +346,7 @@ static size_t sweep_shard(struct bus_registers *registers, struct shard *shard, 
 {
     struct removed removed;
 
-    removed.n = 0;
-    removed.bytes = 0;
+    forget_removed(&removed);
     pthread_mutex_lock(&shard->lock);
     while (removed.n < max) {
         struct node *node = (struct node *)net_timers_take_due(&shard->expiries, now_ns);
@@ -347,6 +405,7 @@ peg_status bus_registers_once(struct bus_registers *registers, const struct bus_
                               struct peg__blob **ret_other)
 {
     const uint64_t hash = hash_id(registers, &key->id);
+    struct pool *pool = &registers->pools[pool_of(&key->id)];
     struct shard *shard = lock_shard(registers, hash);
     const struct node *standing = find(shard, hash, key);
     struct peg__blob *other = NULL;
@@ -355,11 +414,11 @@ peg_status bus_registers_once(struct bus_registers *registers, const struct bus_
     if (standing) {
         other = is_same(standing->value, value) ? NULL : peg__blob_ref(standing->value);
     } else {
-        status = reserve(registers, cost_of(value));
+        status = reserve(pool, key->what, cost_of(value));
         if (!status) {
             status = write_once(shard, hash, key, value, keep_until_ms);
             if (status)
-                give_back(registers, 1, cost_of(value));
+                give_back(pool, cost_of(value));
         }
     }
     unlock_shard(shard);
@@ -398,13 +457,14 @@ static peg_status add_waiter(struct bus_registers *registers, struct shard *shar
                              const struct bus_id *id, struct bus_address waiter,
                              int64_t keep_until_ms)
 {
+    struct pool *pool = &registers->pools[pool_of(id)];
     struct node *node;
 
-    if (reserve(registers, cost_of(NULL)))
+    if (reserve(pool, 'w', cost_of(NULL)))
         return PEG_ELIMIT;
     node = add(shard, hash, id, keep_until_ms);
     if (!node) {
-        give_back(registers, 1, cost_of(NULL));
+        give_back(pool, cost_of(NULL));
         return PEG_ENOMEM;
     }
     node->what = 'w';

@@ -22,8 +22,7 @@ peg_status bus_registers_new(struct bus_registers **ret_registers, peg_error *re
 struct bus_registers *bus_registers_free(struct bus_registers *registers);
 
 /* *ret_other is NULL if `value` stands there now, or stood there before; else it is a reference on
- * what stands there instead. PEG_ELIMIT: PEG_LIMIT_BUS_REGISTERS or PEG_LIMIT_BUS_REGISTER_BYTES;
- * PEG_ENOMEM. */
+ * what stands there instead. PEG_ELIMIT: there is no room (bus.h); PEG_ENOMEM. */
 peg_status bus_registers_once(struct bus_registers *registers, const struct bus_key *key,
                               struct peg__blob *value, int64_t keep_until_ms,
                               struct peg__blob **ret_other) PEG_MUST_USE;

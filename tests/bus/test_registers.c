@@ -22,6 +22,15 @@ static struct bus_key key_of(unsigned number, char what)
     return key;
 }
 
+/* Of a call with an identity. */
+static struct bus_key named_key_of(unsigned number, char what)
+{
+    struct bus_key key = key_of(number, what);
+
+    key.id.len = 32;
+    return key;
+}
+
 /* True: it was written. */
 static bool write_until(struct bus_registers *registers, struct bus_key key, const char *text,
                         int64_t keep_until_ms)
@@ -151,45 +160,112 @@ TEST(one_that_lost_is_not_counted)
     bus_registers_free(registers);
 }
 
+/* ---- room ---------------------------------------------------------------------------------- */
+
+static peg_status write_value(struct bus_registers *registers, struct bus_key key,
+                              struct peg__blob *value)
+{
+    struct peg__blob *other = NULL;
+
+    return bus_registers_once(registers, &key, value, 1000, &other);
+}
+
+/* How many registers can be written until there is no room for one more. All share one value. */
+static unsigned fill(struct bus_registers *registers, struct bus_key (*key)(unsigned, char),
+                     char what, struct peg__blob *value)
+{
+    peg_status status = PEG_OK;
+    unsigned n = 0;
+
+    while (!status)
+        status = write_value(registers, key(n++, what), value);
+    CHECK_INT(status, PEG_ELIMIT);
+    return n - 1;
+}
+
 TEST(no_more_registers_than_the_limit_are_written)
 {
     struct bus_registers *registers = new_registers();
     struct peg__blob *value = peg__blob_copy(peg__str("x"));
-    struct peg__blob *other = NULL;
-    peg_status status = PEG_OK;
-    unsigned n = 0;
 
-    for (; !status; n++) {
-        const struct bus_key key = key_of(n, 't');
-
-        status = bus_registers_once(registers, &key, value, 1000, &other);
-    }
-    CHECK_INT(status, PEG_ELIMIT);
-    CHECK_INT(n - 1, PEG_LIMIT_BUS_REGISTERS);
+    CHECK_INT(fill(registers, key_of, 't', value), PEG_LIMIT_BUS_REGISTERS);
     forget(registers, 17);
 
-    CHECK(write_until(registers, key_of(n, 't'), "x", 1000));
+    CHECK(write_until(registers, key_of(PEG_LIMIT_BUS_REGISTERS, 't'), "x", 1000));
     bus_registers_free(registers);
     peg__blob_unref(value);
 }
 
-TEST(no_more_bytes_than_the_limit_are_held)
+TEST(names_leave_room_for_the_rest_of_calls_that_were_admitted)
+{
+    const unsigned n_names = PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_copy(peg__str("x"));
+    const struct bus_id waited_for = named_key_of(2, 'w').id;
+    const struct bus_address waiter = {1, 1};
+
+    CHECK_INT(fill(registers, named_key_of, 'c', value), n_names);
+    CHECK_INT(write_value(registers, named_key_of(1, 'k'), value), PEG_OK);
+    CHECK_INT(write_value(registers, named_key_of(1, 't'), value), PEG_OK);
+    CHECK_INT(bus_registers_wait_add(registers, &waited_for, waiter, 1000), PEG_OK);
+    CHECK(!write_until(registers, named_key_of(1, 'c'), "asked again", 1000));
+    bus_registers_forget(registers, &waited_for);
+
+    CHECK_INT(fill(registers, named_key_of, 'd', value), PEG_LIMIT_BUS_REGISTERS - n_names - 1);
+    CHECK_INT(bus_registers_wait_add(registers, &waited_for, waiter, 1000), PEG_ELIMIT);
+    CHECK_INT(write_value(registers, key_of(1, 'k'), value), PEG_OK);
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+}
+
+TEST(names_leave_bytes_for_the_rest_of_calls_that_were_admitted)
+{
+    const size_t max = PEG_LIMIT_BUS_REGISTER_BYTES;
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES);
+    unsigned n_names;
+    size_t cost;
+
+    CHECK_INT(write_value(registers, named_key_of(0, 'c'), value), PEG_OK);
+    cost = bus_registers_bytes(registers);
+    n_names = fill(registers, named_key_of, 'c', value);
+
+    CHECK_INT(n_names, max / 100 * PEG_LIMIT_BUS_NAME_PERCENT / cost);
+    CHECK_INT(fill(registers, named_key_of, 't', value), max / cost - n_names);
+    CHECK_INT(fill(registers, key_of, 't', value), max / cost);
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+}
+
+TEST(large_values_take_room_of_their_own_to_the_brim)
 {
     struct bus_registers *registers = new_registers();
-    struct peg__blob *value = peg__blob_new(PEG_LIMIT_BUS_REGISTER_BYTES / 2);
-    const struct bus_key first = key_of(1, 't');
-    const struct bus_key second = key_of(2, 't');
-    struct peg__blob *other = NULL;
+    struct peg__blob *half =
+        peg__blob_new(PEG_LIMIT_BUS_LARGE_BYTES / 2 - sizeof(struct peg__blob));
+    struct peg__blob *large = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES + 1);
+    struct peg__blob *small = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES);
+    const struct bus_id first = named_key_of(1, 't').id;
 
-    CHECK_INT(bus_registers_once(registers, &first, value, 1000, &other), PEG_OK);
-    CHECK_INT(bus_registers_once(registers, &second, value, 1000, &other), PEG_ELIMIT);
-    CHECK(!stands(registers, second));
-    bus_registers_forget(registers, &first.id);
+    CHECK_INT(fill(registers, named_key_of, 't', half), 2);
+    CHECK_INT(write_value(registers, named_key_of(3, 't'), large), PEG_ELIMIT);
+    CHECK(!stands(registers, named_key_of(3, 't')));
+    CHECK_INT(write_value(registers, named_key_of(3, 't'), small), PEG_OK);
+    CHECK_INT(write_value(registers, named_key_of(4, 'c'), small), PEG_OK);
+    CHECK_INT(fill(registers, key_of, 't', half), 2);
+    CHECK_INT(write_value(registers, key_of(3, 'k'), small), PEG_OK);
 
-    CHECK_INT(bus_registers_once(registers, &second, value, 1000, &other), PEG_OK);
+    bus_registers_forget(registers, &first);
+    CHECK_INT(write_value(registers, named_key_of(5, 't'), half), PEG_OK);
+    CHECK(!bus_registers_sweep(registers, 1000, 100));
+    CHECK_INT(bus_registers_len(registers), 0);
+    CHECK_INT(bus_registers_bytes(registers), 0);
     bus_registers_free(registers);
-    peg__blob_unref(value);
+    peg__blob_unref(half);
+    peg__blob_unref(large);
+    peg__blob_unref(small);
 }
+
+/* ---- values --------------------------------------------------------------------------------- */
 
 TEST(a_value_lives_as_long_as_whoever_read_it_wants)
 {
