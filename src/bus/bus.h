@@ -78,6 +78,7 @@ enum bus_reason {
     BUS_DEADLINE,
     BUS_CANCELED,
     BUS_SETTLED,
+    BUS_FULL, /* there is no room, or no memory, for its registers, or to hold it */
 };
 
 /* Copied when it is sent; of the body a reference is taken. */

@@ -301,6 +301,20 @@ static void go_on_named(struct gw_call *call)
     gw_call_tell_admitted(call, false);
 }
 
+/* What stands of calls that are kept fills its room, but for what those need that were admitted. */
+static void refuse_name(struct gw_call *call, peg_status status)
+{
+    const char *words =
+        status == PEG_ELIMIT
+            ? "the gateway keeps as many calls with an identity (run_id and tool_call_id, or "
+              "idempotency_key) as it has room for (PEG_LIMIT_BUS_REGISTERS, "
+              "PEG_LIMIT_BUS_REGISTER_BYTES): try again later, give an identity to fewer calls, or "
+              "shorten --result-mapping-ttl"
+            : "the gateway is out of memory: try again later";
+
+    gw_call_refuse(call, WIRE_OVERLOADED, peg__str(words), 1000);
+}
+
 static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
@@ -308,10 +322,7 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
     if (answer->status == PEG_EIO) {
         retry(call, try_name_again);
     } else if (answer->status) {
-        gw_call_refuse(call, WIRE_OVERLOADED,
-                       peg__str("too many calls with an identity are kept "
-                                "(PEG_LIMIT_BUS_REGISTER_BYTES): try again later"),
-                       1000);
+        refuse_name(call, answer->status);
     } else if (!answer->won) {
         gw_join(call, answer->standing);
     } else {

@@ -71,7 +71,7 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
         return; /* it was sent again */
     reason = why_not(provider, letter);
     if (!reason && !hold(provider, letter))
-        reason = BUS_OVERLOADED;
+        reason = BUS_FULL;
     if (reason)
         gw_holder_refuse(desk, letter, reason);
     else
@@ -224,7 +224,7 @@ static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
         return;
     }
     if (answer->status) {
-        gw_held_nak(held, BUS_OVERLOADED, false);
+        gw_held_nak(held, BUS_FULL, false);
     } else if (!answer->won) {
         gw_held_drop(held); /* it was taken back, or somebody else has it */
     } else {
@@ -266,7 +266,7 @@ static void claim(struct gw_held *held)
     if (held->mark)
         ask(held);
     else
-        gw_held_nak(held, BUS_OVERLOADED, false);
+        gw_held_nak(held, BUS_FULL, false);
 }
 
 /* Answers may come at once and call this again: one of them goes round. */

@@ -3,7 +3,8 @@
 /*
  * The fourth stage of a call: its result is read against the tool's output schema, and becomes its
  * terminal if no other one stands. Then driver and waiters are told, and the provider may forget
- * it.
+ * it. An end that there is no room for is told to those who wait; for the others a small one stands
+ * in its place.
  */
 
 #include <string.h>
@@ -70,23 +71,78 @@ static void tell(struct gw_held *held)
     bus_waiters(held->provider->desk->bus, &key, &held->waiters);
 }
 
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void write_later(struct gw_held *held)
+{
+    struct bus *bus = held->provider->desk->bus;
+
+    bus_arm(bus, &held->again, bus_now_ns(bus) + PAUSE_NS);
+}
+
+/* What stands for an end that there is no room for, so that who asks later hears that there was
+ * one, and nobody starts the call again. The attempt is in it to make it its writer's own. */
+static struct peg__blob *make_stand_in(const struct gw_held *held)
+{
+    struct peg__buf *text = &held->provider->desk->text;
+    const size_t len = held->terminal->len;
+    struct gw_terminal terminal = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .was_started = true,
+    };
+
+    peg__buf_clear(text);
+    peg__buf_printf(text,
+                    "the tool has run (attempt %u), and who waited was told how it ended; its "
+                    "result of %zu bytes was not kept, because %s was reached: look before you "
+                    "repeat it with a new identity; ask for smaller results, or shorten "
+                    "--result-mapping-ttl",
+                    (unsigned)held->entry.attempt, len,
+                    len > PEG_LIMIT_BUS_SMALL_BYTES ? "PEG_LIMIT_BUS_LARGE_BYTES"
+                                                    : "PEG_LIMIT_BUS_REGISTER_BYTES");
+    terminal.message = peg__buf_view(text);
+    return text->status ? NULL : gw_terminal_write(&terminal);
+}
+
+static void write_stand_in(struct gw_held *held)
+{
+    struct peg__blob *stand_in = make_stand_in(held);
+
+    if (!stand_in) {
+        write_later(held);
+    } else if (stand_in->len >= held->terminal->len) {
+        peg__blob_unref(stand_in);
+        tell(held); /* it would take no less */
+    } else {
+        held->stand_in = stand_in;
+        gw_complete_retry(held);
+    }
+}
+
+/* Its own: also one that was said to be lost, and came before the one that stands for it. */
+static bool stands_as_end(const struct gw_held *held, const struct bus_answer *answer)
+{
+    return answer->won || (held->stand_in && peg__str_eq(peg__blob_str(answer->standing),
+                                                         peg__blob_str(held->terminal)));
+}
+
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
     struct gw_provider *provider = held->provider;
-    struct gw_desk *desk = provider->desk;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
-        bus_arm(desk->bus, &held->again, bus_now_ns(desk->bus) + PAUSE_NS);
-        return;
-    }
-    if (answer->status || answer->won) {
+        write_later(held);
+    } else if (answer->status && !held->stand_in) {
+        write_stand_in(held);
+    } else if (answer->status || stands_as_end(held, answer)) {
         tell(held);
-        return;
+    } else {
+        provider->desk->n_late++;
+        gw_meter_late_result(provider->meter);
+        be_done(held);
     }
-    desk->n_late++;
-    gw_meter_late_result(provider->meter);
-    be_done(held);
 }
 
 /* The registers that tell whose it is are at its driver's node. The driver knows whom he gave it to
@@ -138,10 +194,9 @@ static bool has_ended_here(const struct gw_held *held, const struct bus_answer *
 static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
-    struct gw_desk *desk = held->provider->desk;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
-        bus_arm(desk->bus, &held->again, bus_now_ns(desk->bus) + PAUSE_NS);
+        write_later(held);
         return;
     }
     if (is_proof(held, answer)) {
@@ -171,8 +226,8 @@ void gw_complete_retry(struct gw_held *held)
         return;
     }
     held->wait.fn = on_written;
-    bus_once(held->provider->desk->bus, &key, held->terminal, gw_held_keep_until(held),
-             &held->wait);
+    bus_once(held->provider->desk->bus, &key, held->stand_in ? held->stand_in : held->terminal,
+             gw_held_keep_until(held), &held->wait);
 }
 
 static void retry(struct net_timer *timer)

@@ -108,6 +108,7 @@ void gw_held_drop(struct gw_held *held)
     peg__blob_unref(held->request);
     peg__blob_unref(held->mark);
     peg__blob_unref(held->terminal);
+    peg__blob_unref(held->stand_in);
     peg__free(held);
     gw_dismiss_if_idle(provider);
 }

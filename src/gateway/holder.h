@@ -39,6 +39,7 @@ struct gw_held {
     /* what may be pending */
     struct peg__blob *mark; /* CLAIMING */
     struct peg__blob *terminal;
+    struct peg__blob *stand_in; /* written in place of a terminal that there is no room for */
     struct bus_wait wait;
     struct bus_wait waiters;
     struct net_timer again;

@@ -18,10 +18,55 @@ static struct gw_call *of_wait(struct bus_wait *wait)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
+/* Is the end that was read that of the call it has joined? Nobody kept that from being forgotten,
+ * and the identity from being used again. */
+static void on_name_of_end(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+
+    if (!answer->status && gw_join_is_same(call, answer->standing)) {
+        gw_call_tell_admitted(call, true);
+        gw_call_end(call, call->terminal);
+        return;
+    }
+    call->terminal = peg__blob_unref(call->terminal);
+    if (answer->status)
+        gw_look_soon(call); /* which asks to be listed again */
+    else
+        gw_join_again(call, answer->standing);
+}
+
+static void on_end_unlisted(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_call *call = of_wait(wait);
+    const struct bus_key key = gw_call_key(call, 'c', 0);
+
+    if (answer->status || !answer->standing) {
+        gw_look_soon(call);
+        return;
+    }
+    call->terminal = peg__blob_ref(answer->standing);
+    call->wait.fn = on_name_of_end;
+    bus_read(call->desk->bus, &key, &call->wait);
+}
+
+/* There is no room to be listed: a call that has ended needs none. */
+static void look_unlisted(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 't', 0);
+
+    call->wait.fn = on_end_unlisted;
+    bus_read(call->desk->bus, &key, &call->wait);
+}
+
 static void on_waiting(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
 
+    if (answer->status == PEG_ELIMIT || answer->status == PEG_ENOMEM) {
+        look_unlisted(call);
+        return;
+    }
     if (answer->status) {
         gw_look_soon(call); /* which asks again */
         return;

@@ -161,11 +161,28 @@ static void deliver(struct gw_call *call)
     bus_send(bus, call->holder, &letter, &call->post);
 }
 
+static void say_why(const struct gw_call *call, struct peg__buf *out)
+{
+    if (call->refusal == BUS_OVERLOADED)
+        peg__buf_printf(out,
+                        "every provider of toolset \"%.*s\" has as many calls waiting as it takes: "
+                        "try again in %d ms",
+                        PEG_ARG(call->toolset->name), RETRY_MS);
+    else if (call->refusal == BUS_FULL)
+        peg__buf_printf(out,
+                        "the gateway has no room to note who runs the call "
+                        "(PEG_LIMIT_BUS_REGISTERS, PEG_LIMIT_BUS_REGISTER_BYTES), or no memory: "
+                        "try again in %d ms, with fewer calls at once",
+                        RETRY_MS);
+    else
+        gw_presence_explain(call->desk->presence, call->toolset->name, out);
+}
+
 /* Nobody can run it, and, but for attempts that may be repeated, nobody has started it. */
 static void give_up(struct gw_call *call)
 {
     struct gw_desk *desk = call->desk;
-    const bool is_full = call->refusal == BUS_OVERLOADED;
+    const bool is_full = call->refusal == BUS_OVERLOADED || call->refusal == BUS_FULL;
     struct gw_terminal terminal = {
         .outcome = GW_ERROR,
         .error = is_full ? WIRE_OVERLOADED : WIRE_SERVICE_UNAVAILABLE,
@@ -179,13 +196,7 @@ static void give_up(struct gw_call *call)
         return;
     }
     peg__buf_clear(&desk->text);
-    if (is_full)
-        peg__buf_printf(&desk->text,
-                        "every provider of toolset \"%.*s\" has as many calls waiting as it takes: "
-                        "try again in %d ms",
-                        PEG_ARG(call->toolset->name), RETRY_MS);
-    else
-        gw_presence_explain(desk->presence, call->toolset->name, &desk->text);
+    say_why(call, &desk->text);
     terminal.message = peg__buf_view(&desk->text);
     if (gw_call_is_keyed(call))
         gw_settle_with(call, &terminal);

@@ -293,8 +293,13 @@ static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer
         return;
     }
     call->mark = peg__blob_unref(call->mark);
+    if (answer->status && !call->ending) {
+        try_again(call, revoke_again); /* there is room for one more before its time is over */
+        return;
+    }
     if (answer->status) {
-        gw_settle_unknown(call, "the registry is full");
+        gw_settle_unknown(call, "there is no room to take the call back (PEG_LIMIT_BUS_REGISTERS, "
+                                "PEG_LIMIT_BUS_REGISTER_BYTES)");
         return;
     }
     if (answer->won) {

@@ -411,6 +411,48 @@ def test_long_calls_that_nobody_awaits_stay_within_the_bounds():
             assert in_flight(caller) <= 2 * 101 + 2
 
 
+def test_kept_ends_that_fill_their_room_cost_their_owner_alone():
+    large = b'"' + b"x" * ((8 << 20) - 2) + b'"'
+    gateway = Gateway()
+    anna, ben = make_token(gateway, "anna"), make_token(gateway, "ben")
+    with gateway, battle("kept ends are full", extra_mb=400, gateway=gateway, token=ben), \
+            Caller(gateway, anna) as caller, Caller(gateway, ben) as neighbour, \
+            Provider(gateway, "big", TEXT, token=anna) as provider, \
+            Provider(gateway, "small", token=ben) as small:
+        for i in range(33):  # 31 have room
+            future = caller.start_call("big", payload=b'"x"', idempotency_key=f"key-{i}")
+            answer_in_chunks(provider, provider.next_call(), large)
+            assert outcome(future).result == large
+        ask_small_calls(neighbour, small)
+        for i in (0, 30):
+            again = caller.call("big", payload=b'"x"', idempotency_key=f"key-{i}")
+            assert again.attached and again.result == large
+        for i in (31, 32):
+            with fails_as("outcome_unknown") as told:
+                caller.call("big", payload=b'"x"', idempotency_key=f"key-{i}")
+            assert "PEG_LIMIT_BUS_LARGE_BYTES" in told["error"].message, told["error"].message
+            assert told["error"].started == "true"
+        assert provider.has_no_call(), "a call that had ended was started again"
+
+
+def answer_in_chunks(provider, call, result):
+    for at in range(0, len(result), 65536):
+        provider.answer(call, result[at:at + 65536], more=at + 65536 < len(result))
+
+
+def ask_small_calls(caller, provider):
+    """With and without an identity, and again: each runs once."""
+    for i in range(10):
+        identity = {"idempotency_key": f"small-{i}"} if i % 2 else {}
+        future = caller.start_call("small", **identity)
+        provider.answer(provider.next_call(), b"%d" % i)
+        assert outcome(future).result == b"%d" % i
+        if identity:
+            again = caller.call("small", **identity)
+            assert again.attached and again.result == b"%d" % i
+    assert provider.has_no_call()
+
+
 def test_a_stream_reader_that_stops_is_told_what_it_missed():
     with battle("deltas unread", extra_mb=64) as gateway, \
             Provider(gateway, "chatty", TEXT) as provider:

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a desk does when there is no room for the registers of a call. */
+
+#include "../t.h"
+
+#include "desk_world.h"
+
+static const struct gw_desk_options DEFAULTS;
+
+/* ---- a bus that is full ---------------------------------------------------------------------- */
+
+/* What others keep: registers of calls with an identity (ids of 32 bytes), or without. */
+struct others {
+    struct world *world;
+    uint8_t id_len;
+    unsigned n;
+};
+
+struct written {
+    struct bus_wait wait; /* the first member */
+    peg_status status;
+};
+
+static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    ((struct written *)wait)->status = answer->status;
+}
+
+static struct bus_key key_of_other(const struct others *others, unsigned number, char what)
+{
+    struct bus_key key = {.id = {.len = others->id_len}, .what = what};
+
+    memcpy(key.id.bytes, &number, sizeof(number));
+    return key;
+}
+
+/* They share one value, which counts each time. */
+static void keep_values(struct others *others, char what, size_t len)
+{
+    struct peg__blob *value = peg__blob_new(len);
+    struct written written = {.wait.fn = on_written};
+
+    memset(value->bytes, 'x', len);
+    do {
+        const struct bus_key key = key_of_other(others, others->n++, what);
+
+        bus_once(others->world->bus, &key, value, INT64_MAX, &written.wait);
+    } while (!written.status);
+    CHECK(written.status == PEG_ELIMIT);
+    peg__blob_unref(value);
+}
+
+/* So that not even the smallest has room. */
+static void keep_small(struct others *others, char what)
+{
+    static const size_t lens[] = {PEG_LIMIT_BUS_SMALL_BYTES, 1024, 64, 0};
+
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+        keep_values(others, what, lens[i]);
+}
+
+static void keep_large(struct others *others)
+{
+    keep_values(others, 't', PEG_LIMIT_GATEWAY_RESULT_BYTES);
+    keep_values(others, 't', PEG_LIMIT_BUS_SMALL_BYTES + 1);
+}
+
+static void forget_all(struct others *others)
+{
+    while (others->n > 0) {
+        const struct bus_key key = key_of_other(others, --others->n, 't');
+
+        bus_forget(others->world->bus, &key, 0);
+    }
+}
+
+/* ---- large ends ------------------------------------------------------------------------------ */
+
+enum { LARGE = 20000 };
+
+/* A string of so many characters. */
+static void answer_large(struct player *player, const struct handed *handed)
+{
+    static char text[LARGE];
+    static char packed[LARGE + 32];
+    size_t len;
+
+    memset(text, 'x', sizeof(text));
+    text[0] = '"';
+    text[LARGE - 1] = '"';
+    len = (size_t)(wire_put_bytes(packed, 2, (peg_str){text, LARGE}) - packed);
+    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, (peg_str){packed, len},
+                             (peg_str){packed + len - LARGE, LARGE}, false));
+}
+
+static void open_for_large(struct world *world, struct player *player)
+{
+    world_open(world, &DEFAULTS);
+    publish(world, make_toolset_with("local", "", "{\"type\":\"string\"}"));
+    attach(world, player, "incarnation-1", 4);
+}
+
+TEST(a_result_without_room_is_told_and_one_that_asks_later_hears_that_it_ended)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller second;
+    struct caller late;
+
+    open_for_large(&world, &player);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &second, "add", "key-1", 0);
+    keep_large(&others);
+    answer_large(&player, &player.handed[0]);
+    await_end(&world, &first);
+    await_end(&world, &second);
+    CHECK(first.outcome == GW_RESULT && first.result[0] == '"');
+    CHECK(second.outcome == GW_RESULT && second.is_joined);
+    CHECK(player.n_acks == 1);
+
+    call_as(&world, &late, "add", "key-1", 0);
+    CHECK(late.n_ends == 1 && late.is_joined);
+    CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
+    CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES"));
+    CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+TEST(a_result_that_has_room_again_is_kept)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller late;
+
+    open_for_large(&world, &player);
+    call_as(&world, &first, "add", "key-1", 0);
+    keep_large(&others);
+    forget_all(&others);
+    answer_large(&player, &player.handed[0]);
+    await_end(&world, &first);
+
+    call_as(&world, &late, "add", "key-1", 0);
+    CHECK(late.outcome == GW_RESULT && late.result[0] == '"');
+    CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+/* Its driver is told, and what it leaves is forgotten as ever. */
+TEST(a_large_result_of_a_call_without_identity_needs_no_room)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 16};
+    struct player player;
+    struct caller caller;
+
+    open_for_large(&world, &player);
+    call_as(&world, &caller, "add", "", 0);
+    keep_large(&others);
+    answer_large(&player, &player.handed[0]);
+    await_end(&world, &caller);
+    CHECK(caller.outcome == GW_RESULT && caller.result[0] == '"');
+    world_close(&world);
+}
+
+/* ---- no room for anything -------------------------------------------------------------------- */
+
+TEST(a_call_that_ended_is_joined_without_room)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller late;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &first, "add", "key-1", 0);
+    answer(&world, &player, &player.handed[0], "1");
+    keep_small(&others, 't');
+
+    call_as(&world, &late, "add", "key-1", 0);
+    CHECK(late.n_ends == 1 && late.is_joined);
+    CHECK(late.outcome == GW_RESULT && strcmp(late.result, "1") == 0);
+    CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+TEST(a_call_that_runs_is_joined_as_soon_as_there_is_room)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &first, "add", "key-1", 0);
+    keep_small(&others, 't');
+    call_as(&world, &second, "add", "key-1", 0);
+    CHECK(second.n_ends == 0);
+    forget_all(&others);
+    answer(&world, &player, &player.handed[0], "1");
+
+    await_end(&world, &second);
+    CHECK(second.outcome == GW_RESULT && strcmp(second.result, "1") == 0);
+    CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+TEST(a_new_identity_without_room_is_refused_in_words_and_others_go_on)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller running;
+    struct caller refused;
+    struct caller unnamed;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &unnamed, "add", "", 0);
+    call_as(&world, &running, "add", "key-1", 0); /* it waits */
+    keep_small(&others, 'c');
+    call_as(&world, &refused, "add", "key-2", 0);
+    CHECK(refused.error == WIRE_OVERLOADED && !refused.was_started);
+    CHECK(strstr(refused.message, "PEG_LIMIT_BUS_REGISTERS"));
+    CHECK(strstr(refused.message, "--result-mapping-ttl"));
+
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK(unnamed.outcome == GW_RESULT);
+    answer(&world, &player, &player.handed[1], "2"); /* claimed and ended all the same */
+    CHECK(running.outcome == GW_RESULT);
+    call_as(&world, &running, "add", "key-1", 0);
+    CHECK(running.is_joined && strcmp(running.result, "2") == 0);
+    CHECK(player.n_handed == 2);
+    world_close(&world);
+}
+
+TEST(what_is_kept_of_named_calls_refuses_no_other)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    keep_large(&others);
+    keep_small(&others, 't');
+    call_as(&world, &caller, "add", "", 0);
+    CHECK(player.n_handed == 1);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK(caller.outcome == GW_RESULT);
+    world_close(&world);
+}
+
+TEST(a_claim_without_room_is_no_full_queue)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 16};
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    keep_small(&others, 't');
+    call_as(&world, &caller, "add", "", 0);
+    CHECK(caller.error == WIRE_OVERLOADED && !caller.was_started);
+    CHECK(strstr(caller.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
+    CHECK(player.n_handed == 0);
+    world_close(&world);
+}
+
+/* It was admitted, and then what was left for such as it was taken, too. */
+TEST(a_named_call_that_cannot_be_claimed_is_taken_back_when_there_is_room)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller named;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "", 0);
+    call_as(&world, &named, "add", "key-1", 0);
+    keep_small(&others, 't');
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK(first.outcome == GW_RESULT);
+    CHECK(named.n_ends == 0 && player.n_handed == 1);
+    forget_all(&others);
+
+    await_end(&world, &named);
+    CHECK(named.error == WIRE_OVERLOADED && !named.was_started);
+    CHECK(strstr(named.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
+    CHECK(player.n_handed == 1);
+    world_close(&world);
+}
