@@ -444,6 +444,10 @@ enum {
     PEG_LIMIT_GATEWAY_KEEP_MS = 5 * 60 * 1000,
     /* Calls that one loop drives at once: some 1 KiB each, and their payloads. */
     PEG_LIMIT_GATEWAY_CALLS = 100000,
+    /* Requests larger than the first have room of their own at the loop that drives them, the
+     * second, until their calls end: 128 of the largest. Small ones are never refused for it. */
+    PEG_LIMIT_GATEWAY_SMALL_REQUEST_BYTES = 16 << 10,
+    PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES = 256 << 20,
     /* Calls that wait for one provider, and bytes of their payloads. */
     PEG_LIMIT_GATEWAY_QUEUE = 10000,
     PEG_LIMIT_GATEWAY_QUEUE_BYTES = 64 << 20,

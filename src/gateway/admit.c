@@ -141,6 +141,26 @@ static peg_status pack_request(struct gw_call *call, const struct gw_ask *ask)
     return PEG_OK;
 }
 
+/* What a request takes of the room for large ones; 0 for a small one. It is given back when the
+ * call is gone: until then it may have to be sent to somebody else. */
+static size_t large_bytes_of(const struct gw_ask *ask)
+{
+    const size_t bytes = ask->payload.len + ask->packed.len;
+
+    return bytes > PEG_LIMIT_GATEWAY_SMALL_REQUEST_BYTES ? bytes : 0;
+}
+
+static void take_room(struct gw_call *call, const struct gw_ask *ask)
+{
+    call->large_bytes = large_bytes_of(ask);
+    call->desk->large_bytes += call->large_bytes;
+}
+
+static bool has_room(const struct gw_desk *desk, const struct gw_ask *ask)
+{
+    return desk->large_bytes + large_bytes_of(ask) <= desk->options.max_large_bytes;
+}
+
 /* The driver settles a little before the caller's own clock runs out: he then hears how it ended,
  * not just that it is late. */
 int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns)
@@ -478,6 +498,7 @@ static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
     call->was_asked = ask->may_have_run;
     call->meter = gw_metrics_meter(desk->metrics, desk->number, toolset->name);
     set_deadline(call, ask);
+    take_room(call, ask);
     if (pack_request(call, ask) || (gw_call_is_keyed(call) && prepare_name(call, ask))) {
         gw_call_drop(call);
         return NULL;
@@ -538,6 +559,12 @@ void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_call
         refuse(caller, WIRE_OVERLOADED,
                peg__str("this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
                         "again later"),
+               1000);
+    else if (!has_room(desk, ask))
+        refuse(caller, WIRE_OVERLOADED,
+               peg__str("the calls of this node have as large payloads as it takes "
+                        "(PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again later, or send a "
+                        "reference to the data instead"),
                1000);
     else
         admit_known(desk, ask, toolset, tool, caller);

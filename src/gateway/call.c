@@ -48,6 +48,7 @@ static void unlink_call(struct gw_call *call)
     if (call->next)
         call->next->prev = call->prev;
     desk->n_calls--;
+    desk->large_bytes -= call->large_bytes;
     desk->n_dropped++;
     gw_table_remove(&desk->calls, &call->entry);
 }

@@ -55,6 +55,7 @@ struct gw_call {
     const struct gw_tool *tool;
     struct peg__blob *request; /* a packed pegboard.v1.Call, see gw_provider_events */
     peg_str payload;           /* in it */
+    size_t large_bytes;        /* that it takes of the room for large requests */
     struct peg__blob *named;   /* what it writes, or has read, as 'c' */
     unsigned char digest[32];  /* of what is asked for */
     int64_t begun_ns;

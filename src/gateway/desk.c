@@ -2,6 +2,7 @@
 
 #include "gateway/desk.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,8 @@ static void take_defaults(struct gw_desk_options *options)
         options->max_queue = PEG_LIMIT_GATEWAY_QUEUE;
     if (!options->max_queue_bytes)
         options->max_queue_bytes = PEG_LIMIT_GATEWAY_QUEUE_BYTES;
+    if (!options->max_large_bytes)
+        options->max_large_bytes = PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES;
 }
 
 /* ---- leases: of the desk itself, for those who join its calls, and of its providers ---------- */
@@ -122,6 +125,7 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     gw_presence_on_moved(desk->presence, NULL, NULL);
     while (desk->first_call)
         gw_call_drop(desk->first_call);
+    assert(desk->large_bytes == 0); /* each call has given back what it took */
     while (desk->providers)
         gw_provider_free(desk->providers);
     bus_forget_wait(desk->bus, &desk->lease_wait);

@@ -37,7 +37,9 @@ struct gw_desk_options {
     int64_t keep_ms;  /* PEG_LIMIT_GATEWAY_KEEP_MS: terminals of named calls, after their end */
     size_t max_calls; /* PEG_LIMIT_GATEWAY_CALLS: driven here at once */
     size_t max_queue; /* PEG_LIMIT_GATEWAY_QUEUE: calls that wait for one provider */
-    size_t max_queue_bytes;   /* PEG_LIMIT_GATEWAY_QUEUE_BYTES: of their payloads */
+    size_t max_queue_bytes; /* PEG_LIMIT_GATEWAY_QUEUE_BYTES: of their payloads */
+    /* PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES: of large requests of calls driven here */
+    size_t max_large_bytes;
     unsigned char secret[32]; /* of the registry: makes ids of named calls unguessable */
     /* Tests: hands calls over without asking for the right to start them. */
     bool test_skips_claim;
@@ -58,6 +60,7 @@ struct gw_desk {
     struct gw_table calls; /* driven here, or joined: several may have one id */
     struct gw_call *first_call;
     size_t n_calls;
+    size_t large_bytes;           /* of their requests, if these are large */
     struct gw_table held;         /* at providers of this loop, by id and attempt */
     struct gw_table incarnations; /* of the providers below */
     struct gw_provider *providers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a desk does when there is no room for the registers of a call. */
+/* What a desk does when there is no room for the registers of a call, or for its request. */
 
 #include "../t.h"
 
@@ -300,5 +300,144 @@ TEST(a_named_call_that_cannot_be_claimed_is_taken_back_when_there_is_room)
     CHECK(named.error == WIRE_OVERLOADED && !named.was_started);
     CHECK(strstr(named.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
     CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+/* ---- large requests -------------------------------------------------------------------------- */
+
+enum { ROOM = 2 * LARGE + 100 }; /* for two of them */
+
+static void call_large(struct world *world, struct caller *caller, const char *key,
+                       int64_t timeout_ms)
+{
+    static char payload[LARGE + 64];
+    struct gw_ask ask = {
+        .toolset = peg_cstr("sums"),
+        .tool = peg_cstr("add"),
+        .principal = peg_cstr("local"),
+        .key = peg_cstr(key),
+        .timeout_ms = timeout_ms,
+        .deadline_ns = NET_NEVER,
+    };
+
+    ask.payload.ptr = payload;
+    ask.payload.len = (size_t)snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
+                                       LARGE - (int)strlen("{\"n\":1,\"more\":\"\"}"), 7);
+    CHECK(ask.payload.len == LARGE);
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    gw_desk_call(world->desk, &ask, &caller->caller);
+}
+
+/* A worker reads its payload first. */
+static void await_handed(struct world *world, const struct player *player, unsigned n)
+{
+    for (unsigned i = 0; i < 20000 && player->n_handed < n; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK(player->n_handed == n);
+}
+
+static void await_joined(struct world *world, const struct caller *caller)
+{
+    for (unsigned i = 0; i < 20000 && !caller->is_joined; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK(caller->is_joined);
+}
+
+static void open_with_room(struct world *world, struct player *player, uint32_t credits)
+{
+    const struct gw_desk_options options = {.max_large_bytes = ROOM, .grace_ms = 1};
+
+    world_open(world, &options);
+    attach(world, player, "incarnation-1", credits);
+}
+
+TEST(large_requests_are_bounded_and_refuse_no_small_one)
+{
+    struct world world;
+    struct player player;
+    struct caller large[3];
+    struct caller small;
+
+    open_with_room(&world, &player, 100);
+    call_large(&world, &large[0], "", 0);
+    call_large(&world, &large[1], "", 0);
+    call_large(&world, &large[2], "", 0);
+    CHECK(large[2].error == WIRE_OVERLOADED && !large[2].was_started);
+    CHECK(strstr(large[2].message, "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES"));
+    CHECK(large[0].n_ends == 0 && large[1].n_ends == 0);
+    call_as(&world, &small, "add", "", 0);
+    await_handed(&world, &player, 3);
+    CHECK(world.desk->large_bytes == (size_t)2 * LARGE);
+
+    for (unsigned i = 0; i < 3; i++)
+        answer(&world, &player, &player.handed[i], "1");
+    CHECK(small.outcome == GW_RESULT && large[0].outcome == GW_RESULT);
+    CHECK(world.desk->large_bytes == 0);
+    call_large(&world, &large[2], "", 0);
+    await_handed(&world, &player, 4);
+    world_close(&world);
+}
+
+/* Answered, canceled while a worker reads it, canceled in the queue, late, lost with its provider:
+ * each gives back what it took. */
+TEST(a_large_request_gives_its_room_back_however_its_call_ends)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+
+    open_with_room(&world, &player, 1);
+    call_large(&world, &first, "", 0);
+    gw_caller_drop(&first.caller);
+    settle(&world);
+    CHECK(world.desk->large_bytes == 0);
+
+    call_large(&world, &first, "key-1", 0);
+    await_handed(&world, &player, 1);
+    call_large(&world, &second, "key-1", 0);
+    await_joined(&world, &second);
+    CHECK(world.desk->large_bytes == (size_t)2 * LARGE);
+    gw_caller_drop(&second.caller);
+    settle(&world);
+    call_large(&world, &second, "", 1); /* waits until it is late */
+    await_end(&world, &second);
+    CHECK(second.error == WIRE_TIMEOUT);
+    CHECK(world.desk->large_bytes == LARGE);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK(first.outcome == GW_RESULT && world.desk->large_bytes == 0);
+
+    call_large(&world, &first, "", 1); /* runs until it is late */
+    await_end(&world, &first);
+    CHECK(world.desk->large_bytes == 0);
+    call_large(&world, &first, "", 0); /* ends with the desk */
+    CHECK(world.desk->large_bytes == LARGE);
+    world_close(&world);
+}
+
+TEST(a_large_request_that_is_refused_takes_no_room)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    open_with_room(&world, &player, 1);
+    call_large(&world, &caller, "key-1", 0);
+    await_handed(&world, &player, 1);
+    answer(&world, &player, &player.handed[0], "1");
+    gw_provider_leave(player.provider);
+    settle(&world);
+    call_large(&world, &caller, "", 0); /* nobody is there */
+    await_end(&world, &caller);
+    CHECK(caller.error == WIRE_SERVICE_UNAVAILABLE);
+    CHECK(world.desk->large_bytes == 0);
     world_close(&world);
 }

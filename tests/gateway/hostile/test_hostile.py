@@ -411,6 +411,30 @@ def test_long_calls_that_nobody_awaits_stay_within_the_bounds():
             assert in_flight(caller) <= 2 * 101 + 2
 
 
+def test_large_requests_that_run_for_ever_are_bounded():
+    with battle("large requests", extra_mb=320) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "slow", TEXT, credits=10000) as provider:
+        payload = b'"' + b"x" * ((2 << 20) - 2) + b'"'
+        started = []
+        with fails_as("overloaded", grpc.StatusCode.RESOURCE_EXHAUSTED) as told:
+            for _ in range(150):
+                started.append(start_long(caller, payload))
+        assert "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES" in told["error"].message, told["error"].message
+        assert told["error"].trailers.get("pegboard-retry-after-ms"), told["error"].trailers
+        assert len(started) == 128, len(started)
+        small = start_long(caller, b'"small"')
+        await_true(lambda: provider.calls.qsize() == 129, "all of them run")
+        provider.answer(provider.next_call())
+        caller.ask("CancelTool", v1("CancelToolRequest", call_id=small.call_id))
+        await_true(lambda: in_flight(caller) <= 128 + 2, "one has ended")
+        start_long(caller, payload)
+
+
+def start_long(caller, payload):
+    return caller.ask("StartTool", v1("CallToolRequest", toolset="slow", tool="add", payload=payload,
+                                      timeout_ms=600000))
+
+
 def test_kept_ends_that_fill_their_room_cost_their_owner_alone():
     large = b'"' + b"x" * ((8 << 20) - 2) + b'"'
     gateway = Gateway()
