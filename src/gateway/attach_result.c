@@ -12,6 +12,7 @@
 #include "gateway/attached.h"
 #include "gateway/call.h"
 #include "gateway/holder.h"
+#include "gateway/principal.h"
 #include "wire/pack.h"
 
 enum { MAX_STREAM_NAME = 128 };
@@ -113,10 +114,16 @@ static struct gw_assembly *find_assembly(const struct gw_attached *attached,
     return (struct gw_assembly *)gw_table_find(&attached->assembling, id, attempt);
 }
 
+static void count(struct gw_attached *attached, size_t before, size_t after)
+{
+    attached->assembled += after - before;
+    attached->share->bytes += after - before;
+    attached->desk->assembled += after - before;
+}
+
 static void free_assembly(struct gw_attached *attached, struct gw_assembly *assembly)
 {
-    attached->assembled -= assembly->chunks.bytes.len;
-    attached->desk->assembled -= assembly->chunks.bytes.len;
+    count(attached, assembly->chunks.bytes.len, 0);
     wire_chunks_free(&assembly->chunks);
     gw_table_remove(&attached->assembling, &assembly->entry);
     if (assembly->prev)
@@ -133,6 +140,8 @@ void gw_attached_free_assemblies(struct gw_attached *attached)
     while (attached->assemblies)
         free_assembly(attached, attached->assemblies);
     gw_table_free(&attached->assembling);
+    gw_share_leave(attached->desk, attached->share);
+    attached->share = NULL;
 }
 
 static peg_status check_room(const struct gw_attached *attached, size_t n, peg_error *reterr)
@@ -141,6 +150,11 @@ static peg_status check_room(const struct gw_attached *attached, size_t n, peg_e
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "results that this provider has begun to send hold "
                          "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
+    if (attached->share->bytes + n > PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "results that providers of this principal have begun to send hold "
+                         "PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES = 128 MiB: finish some of them "
+                         "first");
     if (attached->desk->assembled + n > PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "results that providers have begun to send hold "
@@ -157,16 +171,18 @@ static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *as
     if (status)
         return status;
     status = wire_chunks_add(&assembly->chunks, chunk, reterr);
-    attached->assembled = attached->assembled - before + assembly->chunks.bytes.len;
-    attached->desk->assembled = attached->desk->assembled - before + assembly->chunks.bytes.len;
+    count(attached, before, assembly->chunks.bytes.len);
     return status;
 }
 
 static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
                                           uint32_t attempt)
 {
-    struct gw_assembly *assembly = (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly));
+    struct gw_assembly *assembly;
 
+    if (!attached->share)
+        attached->share = gw_share_join(attached->desk, gw_call_principal(attached->call)->name);
+    assembly = attached->share ? (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly)) : NULL;
     if (!assembly)
         return NULL;
     assembly->entry.id = *id;

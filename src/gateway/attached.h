@@ -25,6 +25,15 @@ struct gw_unsaid_ack {
 };
 enum { GW_UNSAID_ACKS = 32 };
 
+/* What the streams of one principal have begun to send to one loop; theirs together. */
+struct gw_share {
+    struct gw_share *next; /* the desk's */
+    size_t bytes;
+    size_t n_streams;
+    size_t len;
+    char principal[];
+};
+
 struct gw_attached {
     struct grpc_call *call;
     struct gw_node *node;
@@ -43,7 +52,8 @@ struct gw_attached {
     struct gw_change_wait change; /* its registration */
     struct gw_table assembling;   /* a provider may have thousands of them */
     struct gw_assembly *assemblies;
-    size_t assembled; /* bytes of all of them */
+    size_t assembled;       /* bytes of all of them */
+    struct gw_share *share; /* with other streams of its principal; NULL: it has sent no part yet */
     struct peg__buf response;
 };
 
@@ -63,6 +73,12 @@ void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_s
 void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt);
 void gw_attached_say_acks(struct gw_attached *attached);
 void gw_attached_acks_due(struct net_timer *timer);
+
+/* ---- attach_share.c ---- */
+
+/* NULL: no memory. */
+struct gw_share *gw_share_join(struct gw_desk *desk, peg_str principal);
+void gw_share_leave(struct gw_desk *desk, struct gw_share *share);
 
 /* ---- attach_result.c: what providers answer ---- */
 

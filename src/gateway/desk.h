@@ -27,6 +27,7 @@
 struct gw_call;
 struct gw_emit;
 struct gw_provider;
+struct gw_share;
 
 /* Each 0 means the default named beside it (base/limits.h). */
 struct gw_desk_options {
@@ -77,6 +78,7 @@ struct gw_desk {
     struct peg__buf text;      /* words that are being made */
     struct peg__buf frame;     /* a message that is being made */
     size_t assembled;          /* bytes of results that providers have begun to send */
+    struct gw_share *shares;   /* of these, by principal: attach_share.c */
     uint64_t n_told;           /* letters that all calls of an id hear */
     uint64_t n_late;           /* results that came after the terminal */
 };

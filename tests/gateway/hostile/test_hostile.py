@@ -542,9 +542,9 @@ def test_hellos_that_ask_for_too_much_are_named():
                 assert provider.ended.wait(WAIT_S) and provider.error.name == "validation_error"
 
 
-def some_running(gateway, n):
+def some_running(gateway, n, token=None):
     """Calls that never were, with the route of one that was."""
-    with Caller(gateway) as caller, Provider(gateway, "route", TEXT) as provider:
+    with Caller(gateway, token) as caller, Provider(gateway, "route", TEXT, token=token) as provider:
         future = caller.start_call("route", payload=b'"x"')
         call = provider.next_call()
         provider.answer(call)
@@ -670,10 +670,15 @@ def test_a_flood_of_results_whose_acks_nobody_reads_is_bounded():
             pass  # it is not read, or told to go: both are bounds
 
 
-def test_halves_of_results_for_ever_are_bounded():
-    with battle("halves of results", *FAST, extra_mb=400) as gateway:
-        lists = [some_running(gateway, 200) for _ in range(8)]
-        providers = [Provider(gateway, "half", TEXT, credits=1000, running=running).ready()
+def test_halves_of_results_for_ever_are_bounded_and_leave_room_to_others():
+    gateway = Gateway()
+    anna, ben = make_token(gateway, "anna"), make_token(gateway, "ben")
+    gateway.arguments += FAST
+    with gateway, battle("halves of results", extra_mb=272, gateway=gateway, token=ben), \
+            Caller(gateway, ben) as caller, \
+            Provider(gateway, "whole", token=ben) as whole:
+        lists = [some_running(gateway, 200, anna) for _ in range(6)]
+        providers = [Provider(gateway, "half", TEXT, credits=1000, running=running, token=anna).ready()
                      for running in lists]
         chunk = b"x" * 65536
         for provider, running in zip(providers, lists):
@@ -683,6 +688,10 @@ def test_halves_of_results_for_ever_are_bounded():
                                            more=True))
         for provider in providers:
             await_true(provider.out.empty, "all of it is sent", 2 * WAIT_S)
+        result = b'"' + b"y" * 1000000 + b'"'
+        future = caller.start_call("whole")
+        answer_in_chunks(whole, whole.next_call(), result)
+        assert outcome(future).result == result
         for provider in providers:
             provider.cut()
 
