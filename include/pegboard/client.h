@@ -269,9 +269,10 @@ typedef struct peg_remote_result {
  * on this side: PEG_EINVAL, PEG_ELIMIT, PEG_ENOMEM. A call whose connection is lost is asked again
  * if it has an identity; without one it is UNKNOWN, unless nothing of it was sent. Asking again
  * attaches to what was started: a gateway that was restarted meanwhile, and knows nothing of it,
- * starts it anew only if the tool is idempotent, else it is UNKNOWN. When the context
- * stops, the gateway is told, and the result is UNKNOWN, with PEG_ECANCELED or PEG_ETIMEOUT; if
- * nothing was sent, CANCELED or TIMEOUT. */
+ * starts it anew only if the tool is idempotent, else it is UNKNOWN. So is a call that was attached
+ * to and goes on when this one's time is over: with PEG_ETIMEOUT, and the call_id that
+ * peg_client_await() takes. When the context stops, the gateway is told, and the result is UNKNOWN,
+ * with PEG_ECANCELED or PEG_ETIMEOUT; if nothing was sent, CANCELED or TIMEOUT. */
 PEG_API PEG_MUST_USE peg_status peg_client_call(peg_client *client, peg_ctx *ctx,
                                                 const peg_remote_request *request,
                                                 peg_remote_result **ret_result, peg_error *reterr);

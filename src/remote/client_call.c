@@ -233,15 +233,25 @@ static bool goes_again(struct calling *c, const struct remote__ask *ask)
     return remote__registry_renew(c->registry, ask->authorization);
 }
 
-/* A call that is attached to may go on when our time is over: the gateway says `timeout` then too,
- * but names no call that ended. */
+/* A call that is attached to may go on when our time is over. */
 static peg_status end_late_wait(struct calling *c, const struct remote__ask *ask, peg_error *reterr)
 {
-    peg_error why;
+    struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
+                              .name = peg__str("outcome_unknown"),
+                              .words = peg__str(""),
+                              .was_started = true,
+                              .call_id = ask->call_id};
+    peg_status status;
 
-    peg__fail(&why, PEG_ETIMEOUT, "E_TIMEOUT", "%.*s", PEG_ARG(ask->status.message));
+    peg__fail_because(&end.error, PEG_ETIMEOUT, "E_OUTCOME_UNKNOWN", &c->result->error,
+                      "the call was asked for before and may go on at %s: ask again with the same "
+                      "identity, or await it by its id",
+                      ask->registry->address);
     c->result = peg_remote_result_free(c->result);
-    return remote__result_stopped(ask, &why, true, &c->result, reterr);
+    status = remote__result_of(&end, &c->result, reterr);
+    if (!status)
+        c->result->was_attached = ask->says_started;
+    return status;
 }
 
 /* A gateway that refuses to be asked again says nothing about what it was asked first: it may have
@@ -291,8 +301,7 @@ static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
         return PEG_OK;
     }
     status = remote__result_of_end(ask, c->was_sent, &c->result, reterr);
-    if (!status && c->result->outcome == PEG_REMOTE_TIMEOUT && c->sending.has_identity &&
-        ask->call_id.len == 0)
+    if (!status && c->sending.has_identity && remote__result_is_late_wait(c->result, ask))
         status = end_late_wait(c, ask, reterr);
     if (!status && is_refused_again(c, ask))
         status = end_refused_again(c, ask, reterr);

@@ -248,6 +248,12 @@ peg_status remote__result_of_end(const struct remote__ask *ask, bool was_started
     return status;
 }
 
+/* A call that ended as never started is named, and said to be that. */
+bool remote__result_is_late_wait(const peg_remote_result *result, const struct remote__ask *ask)
+{
+    return result->outcome == PEG_REMOTE_TIMEOUT && (ask->says_started || ask->call_id.len == 0);
+}
+
 /* ---- names ------------------------------------------------------------------------------------
  */
 

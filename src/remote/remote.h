@@ -245,6 +245,10 @@ peg_status remote__result_unreadable(const peg_error *why, peg_remote_result **r
 /* From how an exchange ended; `was_started`: the call may be running, whatever this one says. */
 peg_status remote__result_of_end(const struct remote__ask *ask, bool was_started,
                                  peg_remote_result **ret_result, peg_error *reterr);
+/* The gateway says `timeout` of a call that was not started in time, and of a wait that is over
+ * while the call, which somebody asked for before, may go on. Is it the latter? `result` is what
+ * remote__result_of_end() made of the exchange. */
+bool remote__result_is_late_wait(const peg_remote_result *result, const struct remote__ask *ask);
 /* An end that this side made. */
 struct remote__end {
     peg_remote_outcome outcome;

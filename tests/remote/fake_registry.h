@@ -11,6 +11,7 @@
  *   say:NAME    the gateway's error NAME        drop     breaks n_drops times, then echo, attached
  *   wait        answers nothing                 garbage  answers what is no message
  *   text        answers "hello" as a string     fail_once  fails; the same identity again: attached
+ *   outlast     runs longer than any wait       expire   was not started in time
  *
  * Include it behind t.h. The server runs on a loop of its own; `lock` guards what both sides see.
  */
@@ -126,6 +127,15 @@ static inline void fake_refuse(struct grpc_call *call, enum wire_error error, co
         (void)grpc_call_add_trailer(call, peg__str("pegboard-call-id"), peg__str("call-3"), NULL);
     wire_error_status(error, peg__str(words), grpc_call_arena(call), &status);
     grpc_call_finish(call, &status);
+}
+
+/* What a gateway says at the end of a wait: the call goes on, or was never started. */
+static inline void fake_say_late(struct grpc_call *call, const char *id, bool is_started)
+{
+    (void)grpc_call_add_trailer(call, peg__str("pegboard-call-id"), peg__str(id), NULL);
+    (void)grpc_call_add_trailer(call, peg__str("pegboard-started"),
+                                peg__str(is_started ? "true" : "false"), NULL);
+    fake_refuse(call, WIRE_TIMEOUT, is_started ? "the wait is over" : "the deadline passed");
 }
 
 static inline void fake_check_token(struct grpc_call *call, void *user)
@@ -255,8 +265,9 @@ static inline void fake_fill_tool(const struct fake *fake, Pegboard__V1__Tool *t
     tool->timeout_ms = strcmp(name, "wait") == 0 ? 60000 : 0;
 }
 
-static const char *const fake_tool_names[] = {"echo", "fail", "talk",           "data",     "wait",
-                                              "text", "drop", "say:overloaded", "fail_once"};
+static const char *const fake_tool_names[] = {"echo",      "fail",   "talk", "data",
+                                              "wait",      "text",   "drop", "say:overloaded",
+                                              "fail_once", "outlast"};
 enum { FAKE_TOOLS = sizeof(fake_tool_names) / sizeof(fake_tool_names[0]) };
 
 static inline void fake_get(struct grpc_call *call, const Pegboard__V1__GetToolsetRequest *request,
@@ -504,6 +515,10 @@ static inline bool fake_misbehaves(struct fake *fake, struct grpc_call *call,
     fake_note(fake, request);
     if (strncmp(request->tool, "say:", 4) == 0) {
         fake_refuse(call, wire_error_of(peg__str(request->tool + 4)), "as it was asked to");
+        return true;
+    }
+    if (strcmp(request->tool, "outlast") == 0 || strcmp(request->tool, "expire") == 0) {
+        fake_say_late(call, "call-3", strcmp(request->tool, "outlast") == 0);
         return true;
     }
     if (strcmp(request->tool, "wait") == 0) {

@@ -142,6 +142,25 @@ TEST(a_call_that_ended_without_an_answer_has_the_id_that_the_gateway_told)
 
 TEST(a_named_call_that_outlasts_a_wait_has_an_unknown_outcome)
 {
+    peg_remote_request request = request_of("outlast");
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    request.idempotency_key = "k";
+
+    CHECK_STATUS(call(&w, NULL, &request), PEG_OK, w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
+    CHECK_INT(w.result->error.status, PEG_ETIMEOUT);
+    CHECK_STR(peg__str(w.result->error_name), "outcome_unknown");
+    CHECK_STR(peg__str(w.result->call_id), "call-3");
+    CHECK(w.result->was_started);
+    world_close(&w);
+}
+
+/* The time was over before the gateway knew whether somebody had asked for it before. */
+TEST(a_named_call_that_no_gateway_names_in_time_has_an_unknown_outcome)
+{
     peg_remote_request request = request_of("say:timeout");
     struct world w;
 
@@ -153,6 +172,22 @@ TEST(a_named_call_that_outlasts_a_wait_has_an_unknown_outcome)
     CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
     CHECK_INT(w.result->error.status, PEG_ETIMEOUT);
     CHECK(w.result->was_started);
+    world_close(&w);
+}
+
+TEST(a_named_call_that_was_not_started_in_time_is_a_timeout)
+{
+    peg_remote_request request = request_of("expire");
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    request.idempotency_key = "k";
+
+    CHECK_STATUS(call(&w, NULL, &request), PEG_OK, w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_TIMEOUT);
+    CHECK_STR(peg__str(w.result->call_id), "call-3");
+    CHECK(!w.result->was_started);
     world_close(&w);
 }
 

@@ -382,6 +382,36 @@ TEST(a_long_call_is_started_awaited_and_canceled)
     world_close(&w);
 }
 
+/* Somebody asked for it before, with more time. */
+TEST(a_call_that_outlasts_one_who_attached_has_an_unknown_outcome)
+{
+    peg_remote_request request = request_of("hold", "{}");
+    char id[80];
+    peg_remote_call started = {.call_id = id};
+    struct world w;
+
+    world_open(&w);
+    request.idempotency_key = "k1";
+    request.timeout_ms = 60000;
+    CHECK_STATUS(peg_client_start(w.client, NULL, &request, &w.result, &w.error), PEG_OK, w.error);
+    snprintf(id, sizeof(id), "%s", w.result->call_id);
+    CHECK(await(&w.n_running, 1));
+
+    request.timeout_ms = 100;
+    call(&w, &request);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
+    CHECK_INT(w.result->error.status, PEG_ETIMEOUT);
+    CHECK_STR(peg__str(w.result->call_id), id);
+    CHECK(w.result->was_started);
+    CHECK(w.result->was_attached);
+    CHECK_INT(w.n_stopped, 0);
+    CHECK_STATUS(peg_client_cancel(w.client, NULL, &started, &w.error), PEG_OK, w.error);
+    CHECK(await(&w.n_stopped, 1));
+    CHECK_INT(w.n_running, 1);
+    world_close(&w);
+}
+
 /* ---- watching -----------------------------------------------------------------------------------
  */
 

@@ -349,6 +349,27 @@ TEST(a_second_attempt_looks_at_the_first_and_is_then_a_call_of_its_own)
     world_close(&w);
 }
 
+/* Else it would run twice at a time. */
+TEST(a_further_attempt_stays_with_a_first_one_that_goes_on)
+{
+    const peg_request request = {.tool = peg__str("outlast"), .key = peg__str("key-1")};
+    const peg_run_options options = {.max_retries = 2, .retry_delay_ms = 1};
+    struct world w;
+    peg_ctx *ctx;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    ctx = named_context(&w);
+
+    CHECK_STATUS(peg_call_run(ctx, &request, &options, &w.record, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(peg_record_cause(w.record)), "E_OUTCOME_UNKNOWN");
+    CHECK_INT(peg_record_attempts(w.record), 3);
+    CHECK_INT(w.fake.n_calls, 3);
+    CHECK_STR(peg__str(w.fake.asked.tool_call_id), "key-1");
+    peg_ctx_unref(ctx);
+    world_close(&w);
+}
+
 TEST(the_trace_of_the_context_travels_with_the_call)
 {
     static const char parent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
