@@ -3,8 +3,8 @@
 /*
  * Calls that were started: waiting for their end, asking for it.
  *
- * The gateway says `timeout` for a call that was not started in time, and for a wait that is over.
- * So it is never told to stop waiting before we do: what it calls a timeout is then the call's.
+ * The gateway is told to wait longer than we do. Where there is no end to waiting its waits end, a
+ * little before the time that it was told, and others follow.
  */
 
 #include <string.h>
@@ -28,8 +28,6 @@ struct awaiting {
     int64_t until_ns; /* INT64_MAX: the end of the call */
     unsigned n_lost;
     bool has_new_token;
-    int64_t began_ns; /* this exchange */
-    int64_t told_ms;  /* it */
     peg_remote_result *result;
 };
 
@@ -44,17 +42,10 @@ static int64_t wait_of(const struct awaiting *a)
 
     if (a->until_ns == INT64_MAX)
         return WAIT_MS;
-    left_ms = (a->until_ns - a->began_ns) / PEG_NS_PER_MS;
+    left_ms = (a->until_ns - now_ns(a)) / PEG_NS_PER_MS;
     if (left_ms < 0)
         left_ms = 0;
     return left_ms < WAIT_MS ? left_ms + LONGER_MS : WAIT_MS;
-}
-
-/* The gateway has waited as long as it was told, and the call runs. */
-static bool is_wait_over(const struct awaiting *a, const peg_remote_result *result)
-{
-    return result->outcome == PEG_REMOTE_TIMEOUT &&
-           now_ns(a) - a->began_ns >= a->told_ms * PEG_NS_PER_MS;
 }
 
 static bool goes_again(struct awaiting *a, const struct remote__ask *ask)
@@ -78,6 +69,13 @@ static peg_status fail_unasked(const struct remote__ask *ask, peg_error *reterr)
                               ask->registry->address);
 }
 
+/* The gateway has waited, and the call runs. What broke before that is of another wait. */
+static void wait_anew(struct awaiting *a)
+{
+    a->n_lost = 0;
+    a->has_new_token = false;
+}
+
 /* A terminal of the call is a result; that the gateway could not be asked is an error. */
 static peg_status end_without_answer(struct awaiting *a, const struct remote__ask *ask,
                                      bool *ret_again, peg_error *reterr)
@@ -97,8 +95,10 @@ static peg_status end_without_answer(struct awaiting *a, const struct remote__as
         return status;
     if (result->outcome == PEG_REMOTE_REFUSED)
         return peg_remote_result_check(result, reterr);
-    *ret_again = is_wait_over(a, result);
-    if (!*ret_again) {
+    *ret_again = remote__result_is_late_wait(result, ask);
+    if (*ret_again) {
+        wait_anew(a);
+    } else {
         a->result = result;
         result = NULL;
     }
@@ -144,10 +144,8 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
     enum remote__came came = REMOTE_OVER;
     peg_status status;
 
-    a->began_ns = now_ns(a);
-    a->told_ms = wait_of(a);
     request.call_id = peg__unconst(a->call_id);
-    request.timeout_ms = a->told_ms;
+    request.timeout_ms = wait_of(a);
     status = remote__ask_start(&ask, reterr);
     if (!status)
         status = read_answer(a, &ask, &came, reterr);

@@ -89,8 +89,11 @@ struct fake {
     atomic_uint n_cancels;
     atomic_uint n_awaits;
     atomic_uint n_drops; /* still to come */
+    atomic_uint n_late;  /* waits for a call that end before it does, still to come */
     atomic_uint n_refused;
-    atomic_bool is_finished; /* what was started */
+    atomic_uint n_drops_each; /* that come after each such wait */
+    atomic_bool is_finished;  /* what was started */
+    atomic_bool has_expired;  /* it was not started in time */
     /* the loop's */
     struct grpc_call *watch; /* a reference */
     struct net_message poke;
@@ -633,6 +636,12 @@ static inline void fake_await_tool(struct grpc_call *call,
     } else if (atomic_load(&fake->n_drops) > 0) {
         atomic_fetch_sub(&fake->n_drops, 1);
         grpc_call_fail(call, GRPC_UNAVAILABLE, "the connection broke");
+    } else if (atomic_load(&fake->n_late) > 0) {
+        atomic_fetch_sub(&fake->n_late, 1);
+        atomic_store(&fake->n_drops, atomic_load(&fake->n_drops_each));
+        fake_say_late(call, "call-7", true);
+    } else if (atomic_load(&fake->has_expired)) {
+        fake_say_late(call, "call-7", false);
     } else if (atomic_load(&fake->n_cancels) > 0) {
         fake_refuse(call, WIRE_CANCELED, "it was canceled before it began");
     } else if (atomic_load(&fake->is_finished)) {

@@ -634,6 +634,57 @@ TEST(a_wait_is_made_again_when_its_connection_is_lost)
     world_close(&w);
 }
 
+/* The gateway ends each a little before the time that it was told. */
+TEST(a_wait_without_end_goes_on_when_the_gateways_ends)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    atomic_store(&w.fake.is_finished, true);
+    atomic_store(&w.fake.n_late, 2);
+
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
+    CHECK_INT(w.fake.n_awaits, 3);
+    world_close(&w);
+}
+
+TEST(a_wait_without_end_survives_any_number_of_lost_connections)
+{
+    enum { N_DROPS = 3, N_LATE = 4 };
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    atomic_store(&w.fake.is_finished, true);
+    atomic_store(&w.fake.n_late, N_LATE);
+    atomic_store(&w.fake.n_drops_each, N_DROPS);
+
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
+    CHECK_INT(w.fake.n_awaits, N_LATE * (N_DROPS + 1) + 1);
+    world_close(&w);
+}
+
+TEST(a_call_that_was_not_started_in_time_says_so_to_who_waits)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    atomic_store(&w.fake.has_expired, true);
+
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_TIMEOUT);
+    CHECK(!w.result->was_started);
+    CHECK_INT(w.fake.n_awaits, 1);
+    world_close(&w);
+}
+
 TEST(a_call_that_was_canceled_says_so_to_who_waits)
 {
     struct world w;
