@@ -145,10 +145,12 @@ void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__C
 /* ---- canceled ----------------------------------------------------------------------------------
  */
 
-/* The table's part of it. */
+/* The table's part of it. A handler that was abandoned may have the call for longer: nobody would
+ * tell it that the stream is gone, and nobody hears what it says. */
 static void forget(struct remote__prov_call *call)
 {
     peg__map_remove(&call->prov->calls, call->key, NULL);
+    call->via = NULL;
     remote__prov_call_drop_ctx(call);
     remote__prov_call_unref(call);
 }

@@ -98,6 +98,20 @@ static void run_tell(peg_call *call, const peg_json *args, void *user)
     peg_call_reply(call, peg_cstr("three"));
 }
 
+/* Says something whenever it is released, also when nobody waits for it any more. */
+static void run_late(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args;
+    (void)user;
+    sem_post(&entered);
+    for (unsigned i = 0; i < 2; i++) {
+        sem_wait(&released);
+        peg_provider_delta(call, "stdout", peg_cstr("late"));
+        sem_post(&entered);
+    }
+    peg_call_reply(call, peg_cstr("late"));
+}
+
 static void run_look(peg_call *call, const peg_json *args, void *user)
 {
     const peg_provider_call *about = peg_provider_call_of(call);
@@ -160,6 +174,7 @@ static peg_registry *make_registry(void)
     add(registry, "wait", run_wait, NULL);
     add(registry, "large", run_large, NULL);
     add(registry, "tell", run_tell, NULL);
+    add(registry, "late", run_late, NULL);
     add(registry, "look", run_look, NULL);
     add(registry, "typed", run_echo,
         "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}");
@@ -229,11 +244,12 @@ TEST(provider_says_hello_with_the_visible_tools_of_its_registry)
 {
     struct world w;
     const struct fake_frame *hello;
-    static const char *const hidden[] = {"text", "bytes", "fail", "hold", "wait", "large", "tell"};
+    static const char *const hidden[] = {"text", "bytes", "fail", "hold",
+                                         "wait", "large", "tell", "late"};
     static const char *const tags[] = {"sample", NULL};
 
     world_prepare(&w);
-    CHECK_INT(peg_registry_hide(w.registry, hidden, 7, NULL), PEG_OK);
+    CHECK_INT(peg_registry_hide(w.registry, hidden, 8, NULL), PEG_OK);
     world_provide(&w, (peg_provider_options){.concurrency = 3,
                                              .max_queued = 2,
                                              .description = "Tools of a test",
@@ -675,6 +691,44 @@ TEST(provider_survives_a_gateway_that_is_killed_and_started_again)
     }
     CHECK_INT(atomic_load(&n_starts), 5);
     world_stop(&w);
+}
+
+/* When both Pongs are back, the loop has also seen what was posted to it before. */
+static void await_loop(struct world *w, unsigned stream, const char *id)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        fake_ping(w->gateway, stream, id);
+        fake_await(w->gateway, FAKE_PONG, id, i);
+    }
+}
+
+/* A handler that does not look whether it should stop is left to its pool. The stream that its call
+ * came by is freed before the second delta. */
+TEST(provider_drops_what_a_handler_says_after_its_call_was_acknowledged)
+{
+    struct world w;
+    peg_run_options run = {0};
+
+    CHECK_INT(peg_pool_new(NULL, &run.pool, NULL), PEG_OK);
+    world_start(&w, (peg_provider_options){.concurrency = 1, .run = &run});
+    fake_call(w.gateway, 0, "c1", "late", "{}");
+    sem_wait(&entered);
+    fake_cancel(w.gateway, 0, "c1");
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_RESULT, "c1", 0)->name), "E_TOOL_CANCELED");
+    await_loop(&w, 0, "p0");
+
+    sem_post(&released);
+    sem_wait(&entered);
+    await_loop(&w, 0, "p1");
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+    fake_await_stream(w.gateway, 1);
+    sem_post(&released);
+    sem_wait(&entered);
+    await_loop(&w, 1, "p2");
+
+    CHECK_INT(fake_count(w.gateway, FAKE_DELTA, NULL), 0);
+    world_stop(&w);
+    peg_pool_unref(run.pool);
 }
 
 TEST(provider_sends_a_large_result_again_from_its_beginning)
