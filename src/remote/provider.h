@@ -109,6 +109,7 @@ struct remote__prov_stream {
     bool is_leaving;           /* GatewayDrain came: nothing new is taken from it */
     bool is_closed;            /* we have said everything */
     bool is_broken;            /* something could not be sent: it is canceled */
+    bool has_old_tools;        /* others came after its Hello: to be told with its Welcome */
     struct net_timer patience; /* for Welcome, or for its end */
     struct remote__prov_call *first_to_send;
     struct remote__prov_call *last_to_send;

@@ -118,6 +118,8 @@ static void on_welcome(struct remote__prov_stream *stream)
     if (prov->phase != REMOTE__PROV_SERVING)
         say_drain_on(stream);
     remote__prov_adopt_calls(stream);
+    if (stream->has_old_tools)
+        remote__prov_register_again(prov);
     remote__prov_look_for_end(prov);
 }
 
@@ -494,7 +496,11 @@ void remote__prov_register_again(peg_tool_provider *prov)
     peg_status status;
 
     /* One that attaches later says what there is then. */
-    if (!stream || !stream->is_welcome || prov->phase != REMOTE__PROV_SERVING)
+    if (!stream || prov->phase != REMOTE__PROV_SERVING)
+        return;
+    /* One that has said Hello has said what there was. */
+    stream->has_old_tools = !stream->is_welcome;
+    if (stream->has_old_tools)
         return;
     status = remote__prov_registration(prov, &arena, &request, &error);
     if (!status)

@@ -527,6 +527,14 @@ static void fake_await_stream(struct fake *g, unsigned stream)
     pthread_mutex_unlock(&g->lock);
 }
 
+static void fake_await_registered(struct fake *g)
+{
+    pthread_mutex_lock(&g->lock);
+    while (!g->n_registered)
+        fake_guard(g, "Register");
+    pthread_mutex_unlock(&g->lock);
+}
+
 static void fake_await_half_close(struct fake *g, unsigned stream)
 {
     pthread_mutex_lock(&g->lock);
