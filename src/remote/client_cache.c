@@ -138,6 +138,22 @@ void remote__cache_drop(struct remote__registry *registry, peg_str name)
     free_cached(old);
 }
 
+void remote__cache_check(struct remote__registry *registry, peg_str name, uint64_t revision)
+{
+    peg_client *client = registry->client;
+    const struct remote__cached *cached;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+    void *old = NULL;
+
+    pthread_mutex_lock(&client->lock);
+    cached = peg__map_get(&client->cache.map, key);
+    if (cached && cached->toolset->toolset.info.revision != revision)
+        peg__map_remove(&client->cache.map, key, &old);
+    pthread_mutex_unlock(&client->lock);
+    free_cached(old);
+}
+
 void remote__cache_cool(struct remote__registry *registry, peg_str name)
 {
     peg_client *client = registry->client;

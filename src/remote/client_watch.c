@@ -93,9 +93,11 @@ static void tell_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *r
     if (!response->toolset || !kind_of(response->kind, &kind) ||
         !remote__registry_admits(w->registry, peg__str(response->toolset->name)))
         return;
-    if (kind == PEG_WATCH_CHANGED || kind == PEG_WATCH_UNREGISTERED)
-        remote__cache_drop(w->registry, peg__str(response->toolset->name));
     remote__info(w->registry, response->toolset, &info);
+    if (kind == PEG_WATCH_CHANGED || kind == PEG_WATCH_UNREGISTERED)
+        remote__cache_drop(w->registry, peg__str(info.name));
+    else
+        remote__cache_check(w->registry, peg__str(info.name), info.revision);
     tell(w, kind, &info, NULL);
 }
 

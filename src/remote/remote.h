@@ -220,6 +220,8 @@ struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg
 void remote__cache_put(struct remote__registry *registry, peg_str name,
                        struct remote__toolset *toolset);
 void remote__cache_drop(struct remote__registry *registry, peg_str name);
+/* Drops it if it is of another revision: a change may have come while nobody heard of it. */
+void remote__cache_check(struct remote__registry *registry, peg_str name, uint64_t revision);
 void remote__cache_clear(peg_client *client);
 /* Whoever was told AGEING has failed: not again for a while. */
 void remote__cache_cool(struct remote__registry *registry, peg_str name);

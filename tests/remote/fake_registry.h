@@ -37,6 +37,7 @@ struct fake_toolset {
     const char *tag;         /* or NULL */
     const char *description; /* or NULL */
     bool is_hidden;          /* not found any more */
+    unsigned revision;       /* 0: 7 */
 };
 
 /* What the last call asked for. */
@@ -200,7 +201,7 @@ static inline void fake_fill(const struct fake_toolset *toolset, struct fake_inf
     ret_info->info.owner = peg__unconst("local");
     ret_info->info.registered_at = peg__unconst("2026-01-02T03:04:05Z");
     ret_info->info.tool_count = 2;
-    ret_info->info.revision = 7;
+    ret_info->info.revision = toolset->revision ? toolset->revision : 7;
     ret_info->tags[0] = peg__unconst(toolset->tag);
     ret_info->info.tags = ret_info->tags;
     ret_info->info.n_tags = toolset->tag ? 1 : 0;

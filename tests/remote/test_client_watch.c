@@ -117,6 +117,44 @@ TEST(a_watch_tells_what_is_there_and_then_what_changes)
     world_close(&w);
 }
 
+static void get_weather(struct world *w, unsigned revision)
+{
+    peg_toolset *toolset;
+
+    CHECK_STATUS(peg_client_get(w->client, NULL, NULL, "weather", &toolset, &w->error), PEG_OK,
+                 w->error);
+    CHECK_INT(toolset->info.revision, revision);
+    peg_toolset_unref(toolset);
+}
+
+static void change_unheard(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->toolsets[0].revision = 8;
+    pthread_mutex_unlock(&fake->lock);
+    break_watch(fake);
+}
+
+TEST(what_changed_while_a_watch_was_lost_is_not_taken_from_the_cache)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+    get_weather(&w, 7);
+
+    fake_do(&w.fake, break_watch);
+    CHECK(fake_await(&w.n_ready, 2));
+    get_weather(&w, 7);
+    CHECK_INT(w.fake.n_gets, 1); /* the same one is still good */
+    fake_do(&w.fake, change_unheard);
+    CHECK(fake_await(&w.n_ready, 3));
+
+    get_weather(&w, 8);
+    CHECK_INT(w.fake.n_gets, 2);
+    world_close(&w);
+}
+
 TEST(a_watch_for_changes_leaves_out_what_is_there)
 {
     struct world w;
