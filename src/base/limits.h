@@ -529,8 +529,9 @@ enum {
     /* For Welcome, and for the end of a stream on which everything was said. */
     PEG_LIMIT_REMOTE_WELCOME_MS = 20000,
     PEG_LIMIT_REMOTE_CLOSE_MS = 2000,
-    /* A provider without calls that leaves: a call may be on its way to it. */
-    PEG_LIMIT_REMOTE_QUIET_MS = 50,
+    /* A provider without calls that leaves waits for the gateway's Drained, for a call may be on
+     * its way to it; without that word so long. */
+    PEG_LIMIT_REMOTE_QUIET_MS = 2000,
     PEG_LIMIT_REMOTE_DRAIN_MS = 30000,
     /* A gateway that starts again is back within a second or two. */
     PEG_LIMIT_REMOTE_BACKOFF_MS = 500,

@@ -263,6 +263,18 @@ static void on_pong(struct gw_attached *attached, const Pegboard__V1__ProviderPo
         gw_provider_pong(attached->provider);
 }
 
+/* What it was sent before this it may not have seen yet; behind this it is sent nothing. */
+static void on_drain(struct gw_attached *attached)
+{
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Drained drained = PEGBOARD__V1__DRAINED__INIT;
+
+    gw_provider_drain(attached->provider);
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED;
+    frame.drained = &drained;
+    say(attached, &frame);
+}
+
 static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachRequest *frame)
 {
     switch (frame->frame_case) {
@@ -279,7 +291,7 @@ static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachReq
         on_pong(attached, frame->pong);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
-        gw_provider_drain(attached->provider);
+        on_drain(attached);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO:
         gw_attached_fail(attached, WIRE_VALIDATION, peg__str("Hello comes first, and only once"));

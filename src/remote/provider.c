@@ -89,6 +89,15 @@ static bool is_any_open(const peg_tool_provider *prov)
     return false;
 }
 
+static bool may_calls_come(const peg_tool_provider *prov)
+{
+    for (const struct remote__prov_stream *s = prov->streams; s; s = s->next) {
+        if (!s->is_closed && !s->is_last_call_seen)
+            return true;
+    }
+    return false;
+}
+
 static void on_quiet(struct net_timer *timer)
 {
     peg_tool_provider *prov =
@@ -108,9 +117,17 @@ void remote__prov_look_for_end(peg_tool_provider *prov)
         remote__prov_end(prov, PEG_OK, NULL);
         return;
     }
-    if (!is_any_open(prov) || prov->quiet.is_armed)
+    if (!is_any_open(prov))
         return;
-    /* What the gateway sent before it heard of the drain is refused until then. */
+    if (!may_calls_come(prov)) {
+        net_loop_disarm(prov->loop, &prov->quiet);
+        remote__prov_close_streams(prov);
+        return;
+    }
+    if (prov->quiet.is_armed)
+        return;
+    /* What the gateway sent before it heard of the drain is given back until it says Drained, which
+     * one of an earlier version does not. */
     prov->quiet.fn = on_quiet;
     net_loop_arm(prov->loop, &prov->quiet,
                  net_loop_now_ns(prov->loop) + PEG_LIMIT_REMOTE_QUIET_MS * PEG_NS_PER_MS);

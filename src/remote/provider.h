@@ -107,6 +107,7 @@ struct remote__prov_stream {
     struct grpc_rpc *rpc;
     bool is_welcome;
     bool is_leaving;           /* GatewayDrain came: nothing new is taken from it */
+    bool is_last_call_seen;    /* Drained or GatewayDrain came: no call comes behind them */
     bool is_closed;            /* we have said everything */
     bool is_broken;            /* something could not be sent: it is canceled */
     bool has_old_tools;        /* others came after its Hello: to be told with its Welcome */

@@ -136,6 +136,7 @@ static void on_gateway_drain(struct remote__prov_stream *stream)
     if (stream->is_leaving)
         return;
     stream->is_leaving = true;
+    stream->is_last_call_seen = true;
     note_attached(prov, false);
     remote__prov_tell(
         prov, &(peg_provider_event){.kind = PEG_PROVIDER_GATEWAY_DRAINS, .address = prov->peer});
@@ -143,6 +144,12 @@ static void on_gateway_drain(struct remote__prov_stream *stream)
         remote__prov_attach(prov);
     else
         remote__prov_look_for_end(prov);
+}
+
+static void on_drained(struct remote__prov_stream *stream)
+{
+    stream->is_last_call_seen = true;
+    remote__prov_look_for_end(stream->prov);
 }
 
 static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
@@ -174,6 +181,9 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN:
         on_gateway_drain(stream);
+        return;
+    case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED:
+        on_drained(stream);
         return;
     default: /* of a later version */
         return;

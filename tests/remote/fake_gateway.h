@@ -59,6 +59,7 @@ struct fake {
     /* what it does by itself */
     atomic_bool is_mute;             /* no Welcome */
     atomic_bool keeps_acks;          /* no Ack */
+    bool keeps_drained;              /* does not answer ProviderDrain */
     _Atomic(enum grpc_code) refuses; /* Hello is answered with that, and its words */
     char refusal[128];
 };
@@ -183,6 +184,16 @@ static void fake_send_ack(struct grpc_call *call, const char *id, unsigned attem
     pegboard_v1_registry_attach_send(call, &response, NULL);
 }
 
+static void fake_send_drained(struct grpc_call *call)
+{
+    Pegboard__V1__Drained drained = PEGBOARD__V1__DRAINED__INIT;
+    Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+
+    response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED;
+    response.drained = &drained;
+    pegboard_v1_registry_attach_send(call, &response, NULL);
+}
+
 static void fake_answer(struct fake *g, struct fake_stream *stream, const struct fake_frame *f)
 {
     if (f->kind == FAKE_HELLO && g->refuses) {
@@ -197,6 +208,8 @@ static void fake_answer(struct fake *g, struct fake_stream *stream, const struct
     }
     if (f->kind == FAKE_RESULT && !f->more && !g->keeps_acks)
         fake_send_ack(stream->call, f->id, f->attempt);
+    if (f->kind == FAKE_DRAIN && !g->keeps_drained)
+        fake_send_drained(stream->call);
 }
 
 static void fake_on_start(struct grpc_call *call, void *user)
@@ -461,6 +474,16 @@ static void fake_drain(struct fake *g, unsigned stream)
 
     response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
     response.drain = &drain;
+    fake_send(g, stream, &response);
+}
+
+static void fake_drained(struct fake *g, unsigned stream)
+{
+    Pegboard__V1__Drained drained = PEGBOARD__V1__DRAINED__INIT;
+    Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+
+    response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED;
+    response.drained = &drained;
     fake_send(g, stream, &response);
 }
 

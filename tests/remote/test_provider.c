@@ -843,6 +843,32 @@ TEST(provider_that_is_stopped_finishes_what_it_has_and_takes_nothing_new)
     world_stop(&w);
 }
 
+/* On a slow way a call crosses the word that none should come. */
+TEST(provider_that_is_stopped_gives_back_what_was_on_its_way)
+{
+    struct world w;
+    peg_error error;
+    bool is_half_closed;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    w.gateway->keeps_drained = true;
+    peg_provider_stop(w.provider);
+    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
+    usleep(200000);
+    pthread_mutex_lock(&w.gateway->lock);
+    is_half_closed = w.gateway->streams[0].is_half_closed;
+    pthread_mutex_unlock(&w.gateway->lock);
+    CHECK(!is_half_closed);
+    fake_call(w.gateway, 0, "c1", "echo", "{}");
+    CHECK_INT(fake_await(w.gateway, FAKE_NAK, "c1", 0)->number,
+              PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
+    fake_drained(w.gateway, 0);
+
+    fake_await_half_close(w.gateway, 0);
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    world_stop(&w);
+}
+
 TEST(provider_that_is_stopped_waits_for_acknowledgements)
 {
     struct world w;

@@ -9,7 +9,6 @@ import { connect, metadata } from "./registry.mjs";
 
 const CHUNK_BYTES = 64 << 10; // of a result in one frame
 const DELTAS = /[^]{1,16384}/gu; // characters of at most four bytes: 64 KiB
-const QUIET_MS = 200; // a call may be on its way to us while we leave
 const { INVALID_ARGUMENT, PERMISSION_DENIED, UNAUTHENTICATED, FAILED_PRECONDITION, UNIMPLEMENTED, OK } = grpc.status;
 const REFUSED = [INVALID_ARGUMENT, PERMISSION_DENIED, UNAUTHENTICATED, FAILED_PRECONDITION, UNIMPLEMENTED];
 
@@ -32,6 +31,7 @@ export class Provider {
     this.stream = null; // to the gateway; null before its Welcome
     this.isDraining = false; // we leave
     this.isLeaving = false; // the gateway of this stream does
+    this.isLastCallSeen = false; // of this stream
     this.wasWelcome = false; // ever
     this.delayMs = 500;
   }
@@ -57,6 +57,7 @@ export class Provider {
   attach(client) {
     const stream = client.Attach(metadata());
     this.isLeaving = false;
+    this.isLastCallSeen = false;
     this.nHellos += 1;
     // Every call without an Ack: what is not listed we never got, and another may run it.
     const running = [...this.calls.values()].map(({ frame: { callId, attempt, route, tool } }) =>
@@ -84,6 +85,9 @@ export class Provider {
         return this.leaveIfIdle();
       case "drain":
         this.isLeaving = true; // it finishes what runs here, and serve() attaches again
+      // falls through: no call comes behind either
+      case "drained":
+        this.isLastCallSeen = true;
         return this.leaveIfIdle();
       default: // of a later version
     }
@@ -149,17 +153,13 @@ export class Provider {
   /** No new calls, please; serve() returns when those that run have been answered. */
   drain() {
     this.isDraining = true;
-    this.say({ drain: {} });
-    this.leaveIfIdle();
+    this.say({ drain: {} }); // answered with "drained"
   }
 
   leaveIfIdle() {
     const { stream } = this;
-    if (!stream || this.calls.size || !(this.isDraining || this.isLeaving)) return;
-    setTimeout(() => {
-      if (stream !== this.stream || this.calls.size) return;
-      this.stream = null;
-      stream.end(); // in good order
-    }, QUIET_MS);
+    if (!stream || this.calls.size || !this.isLastCallSeen) return;
+    this.stream = null;
+    stream.end(); // in good order
   }
 }

@@ -16,7 +16,6 @@ from pegboard.v1 import registry_pb2 as pb
 
 CHUNK_BYTES = 64 << 10  # of a result in one frame
 DELTA_CHARS = 16 << 10  # 64 KiB, if each has four bytes
-QUIET_S = 0.2  # a call may be on its way to us while we leave
 REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED,
            grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNIMPLEMENTED}
 OPTIONS = [("grpc.keepalive_time_ms", 20000), ("grpc.keepalive_timeout_ms", 10000),
@@ -59,6 +58,7 @@ class Provider:
         self.out = None  # frames to the gateway; None before its Welcome
         self.is_draining = False  # we leave
         self.is_leaving = False  # the gateway of this stream does
+        self.is_last_call_seen = False  # of this stream
         self.was_welcome = False  # ever
         self.refusal = None  # why the gateway does not want us
         self.delay_s = 0.5
@@ -81,7 +81,7 @@ class Provider:
     def attach(self, channel):
         """One stream, from Hello to its end."""
         out = queue.SimpleQueue()
-        self.is_leaving = False
+        self.is_leaving = self.is_last_call_seen = False
         self.n_hellos += 1
         with self.lock:  # every call without an Ack: what is not listed we never got, and another may run it
             running = [pb.RunningCall(call_id=call.frame.call_id, attempt=call.frame.attempt, route=call.frame.route,
@@ -118,8 +118,9 @@ class Provider:
         elif kind == "ack":
             self.calls.pop((frame.ack.call_id, frame.ack.attempt), None)
             self.leave_if_idle()
-        elif kind == "drain":
-            self.is_leaving = True  # it finishes what runs here, and serve() attaches again
+        elif kind in ("drain", "drained"):
+            self.is_leaving |= kind == "drain"  # it finishes what runs here, and serve() attaches again
+            self.is_last_call_seen = True  # none comes behind either
             self.leave_if_idle()
 
     def begin(self, out):
@@ -129,7 +130,6 @@ class Provider:
             self.send_result(call)
         if self.is_draining:
             self.say(drain=pb.ProviderDrain())
-            self.leave_if_idle()
 
     # ---- calls ----
 
@@ -178,14 +178,9 @@ class Provider:
         """No new calls, please; serve() returns when those that run have been answered."""
         with self.lock:
             self.is_draining = True
-            self.say(drain=pb.ProviderDrain())
-            self.leave_if_idle()
+            self.say(drain=pb.ProviderDrain())  # answered with `drained`
 
     def leave_if_idle(self):
-        if self.out and not self.calls and (self.is_draining or self.is_leaving):
-            threading.Timer(QUIET_S, self.leave, [self.out]).start()
-
-    def leave(self, out):
-        with self.lock:
-            if not self.calls:
-                out.put(None)  # ends the stream in good order
+        if self.out and not self.calls and self.is_last_call_seen:
+            self.out.put(None)  # ends the stream in good order
+            self.out = None
