@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Input: a byte that chooses a method of the registry, its two older services or the
- * administration, then a request of it as bytes. What is unpacked says the same when it is packed
+ * Input: the path of a method of the registry, its two older services or the administration in a
+ * line of its own, then a request of it as bytes. What is unpacked says the same when it is packed
  * and unpacked again; every text, number and Any in it goes through the checks that the gateway
  * makes, and a registration becomes a toolset that stores give back as it was.
  */
@@ -16,36 +16,12 @@
 #include "bus/bus.h"
 #include "fuzz.h"
 #include "gateway/toolset.h"
-#include "goa_ai_registry/registry.grpc.h"
 #include "google/protobuf/any.pb-c.h"
 #include "grpc/message.h"
-#include "pegboard/v1/admin.grpc.h"
-#include "pegboard/v1/registry.grpc.h"
-#include "registry/registry.grpc.h"
+#include "methods.h"
 #include "wire/any.h"
 #include "wire/error.h"
 #include "wire/name.h"
-
-static const struct grpc_service *const services[] = {
-    &pegboard_v1_registry_service,
-    &pegboard_v1_admin_service,
-    &registry_registry_service,
-    &goa_ai_registry_registry_service,
-};
-
-static const ProtobufCMessageDescriptor *choose(unsigned n)
-{
-    unsigned n_methods = 0;
-
-    for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-        n_methods += (unsigned)services[i]->n_methods;
-    n %= n_methods;
-    for (size_t i = 0;; i++) {
-        if (n < services[i]->n_methods)
-            return services[i]->methods[n].input;
-        n -= (unsigned)services[i]->n_methods;
-    }
-}
 
 static void check_refusal(peg_status status, const peg_error *error)
 {
@@ -186,18 +162,21 @@ static void check_again(const ProtobufCMessage *message, struct peg__arena *aren
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const ProtobufCMessageDescriptor *descriptor = choose(size ? data[0] : 0);
-    const peg_str bytes = size ? fuzz_input(data + 1, size - 1) : (peg_str){"", 0};
+    peg_str bytes = fuzz_input(data, size);
+    const struct grpc_method *method = fuzz_method(fuzz_line(&bytes));
     struct peg__arena arena = {0};
     const ProtobufCMessage *message = NULL;
     peg_error error;
-    const peg_status status = grpc_message_unpack(descriptor, &arena, bytes, &message, &error);
+    peg_status status;
 
+    if (!method)
+        return 0;
+    status = grpc_message_unpack(method->input, &arena, bytes, &message, &error);
     check_refusal(status, &error);
     if (!status) {
         check_message(message);
         check_again(message, &arena);
-        if (descriptor == &pegboard__v1__register_request__descriptor)
+        if (method->input == &pegboard__v1__register_request__descriptor)
             check_toolset((const Pegboard__V1__RegisterRequest *)message);
     }
     peg__arena_free(&arena);
