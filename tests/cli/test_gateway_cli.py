@@ -19,10 +19,10 @@ import sys
 import termios
 import time
 
-from scenario import ROOT, check, main, scenario
+from scenario import check, main, scenario
+from shells import COMPLETIONS, fish_completes, zsh_completes
 
 DEADLINE_S = 60
-COMPLETIONS = os.path.join(ROOT, "src", "cli", "completions")
 NOWHERE = "127.0.0.1:1"  # nobody listens there
 
 MANIFEST = """
@@ -644,6 +644,32 @@ def names_of_toolsets_and_tools_are_completed(w):
         w.at = NOWHERE
         check(complete(w, "call", "--registry", host, ":", port, "w") == ["weather"], "an address")
         check(complete(w, "call", "w") == [], "nobody answers, and nothing is said")
+
+
+def named(w):
+    """Completions of other shells ask whoever is called pegboard."""
+    return {"PATH": os.path.dirname(w.executable) + os.pathsep + os.environ["PATH"],
+            "PEGBOARD_REGISTRY": w.at}
+
+
+@scenario
+def names_of_toolsets_and_tools_are_completed_by_zsh(w):
+    with gateway(w), provided(w):
+        def complete(line):
+            return zsh_completes(line, w.directory, named(w))
+
+        check(complete("pegboard call we") == ["weather"], "a toolset")
+        check(complete("pegboard call weather ") == ["echo", "fail", "say", "wait"], "its tools")
+        check(complete("pegboard get --json weather s") == ["say"], "behind an option")
+        at, w.at = w.at, NOWHERE
+        check(complete(f"pegboard call --registry={at} w") == ["weather"], "an address")
+        check(complete("pegboard call w") == [], "nobody answers, and nothing is said")
+
+
+@scenario
+def names_of_toolsets_are_completed_by_fish(w):
+    with gateway(w), provided(w):
+        check(fish_completes("pegboard call we", w.directory, named(w)) == ["weather"], "a toolset")
 
 
 if __name__ == "__main__":

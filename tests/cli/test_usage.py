@@ -9,8 +9,8 @@ import shutil
 import subprocess
 
 from scenario import ROOT, Skip, check, main, scenario
+from shells import COMPLETIONS, fish_completes, zsh_completes
 
-COMPLETIONS = os.path.join(ROOT, "src", "cli", "completions")
 MAN = os.path.join(ROOT, "man")
 
 
@@ -150,7 +150,7 @@ def the_completions_know_exactly_the_options_of_the_help(w):
         bash = set(re.findall(r"--([a-z-]+)", re.search(r"words '(--[^']*--help)'", bash)[1]))
         zsh = function_of(read(COMPLETIONS, "_pegboard"), command)
         zsh = set(re.findall(r"--([a-z-]+)(?:=?\[|=?\}'\[)", zsh))
-        fish = set(re.findall(rf"^complete -c pegboard -n \${command} .*-l ([a-z-]+)",
+        fish = set(re.findall(rf"^complete -c pegboard -n \$in_{command} .*-l ([a-z-]+)",
                               read(COMPLETIONS, "pegboard.fish"), re.M)) | {"help"}
         for name, found in (("bash", bash), ("zsh", zsh), ("fish", fish)):
             check(found == wanted, command, name, "differs from the help in", found ^ wanted)
@@ -179,6 +179,39 @@ def bash_completes_commands_options_and_values(w):
     check(complete("pegboard", "help", "t") == ["token", "turn"], "a command to explain")
     check(complete("pegboard", "serve", "--store", "m") == ["memory"], "a kind of store")
     check(complete("pegboard", "token", "new", "--tok") == ["--token-file"], "an option of a part")
+
+
+@scenario
+def zsh_completes_commands_options_and_values(w):
+    def complete(line):
+        return zsh_completes(line, w.directory)
+
+    w.write("schema.json", "{}")
+    check(complete("pegboard va") == ["validate"], "the command")
+    check(complete("pegboard validate --assert") == ["--assert-format"], "an option")
+    check(complete("pegboard validate --draft=20") == ["2019-09", "2020-12"], "a value")
+    check(complete("pegboard definitions --provider=g") == ["gemini"], "a provider")
+    check(complete("pegboard validate sch") == ["schema.json"], "a file")
+    check(complete("pegboard turn ") == ["show", "convert", "validate"], "a part")
+    check(complete("pegboard turn convert --to=y") == ["yaml"], "a value of a part")
+    check(complete("pegboard help t") == ["token", "turn"], "a command to explain")
+    check(complete("pegboard token new --tok") == ["--token-file"], "an option of a part")
+    check(complete("pegboard frobnicate --") == [], "a command that there is not")
+
+
+@scenario
+def fish_completes_commands_options_and_values(w):
+    def complete(line):
+        return fish_completes(line, w.directory)
+
+    w.write("schema.json", "{}")
+    check(complete("pegboard va") == ["validate"], "the command")
+    check(complete("pegboard validate --assert") == ["--assert-format"], "an option")
+    check(complete("pegboard validate --draft 20") == ["2019-09", "2020-12"], "a value")
+    check(complete("pegboard validate sch") == ["schema.json"], "a file")
+    check(complete("pegboard turn convert --to y") == ["yaml"], "a value of a part")
+    check(complete("pegboard help tu") == ["turn"], "a command to explain")
+    check(complete("pegboard status --on") == ["--once"], "a command of the gateway")
 
 
 @scenario
