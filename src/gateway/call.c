@@ -96,12 +96,16 @@ struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n)
     };
 }
 
+int64_t gw_desk_keep_until(const struct gw_desk *desk, const struct bus_id *id, int64_t deadline_ms)
+{
+    const bool is_keyed = id->len == sizeof(id->bytes);
+
+    return deadline_ms + (is_keyed ? desk->options.keep_ms : (int64_t)KEEP_UNNAMED_MS);
+}
+
 int64_t gw_call_keep_until(const struct gw_call *call)
 {
-    const int64_t keep_ms =
-        gw_call_is_keyed(call) ? call->desk->options.keep_ms : (int64_t)KEEP_UNNAMED_MS;
-
-    return call->deadline_ms + keep_ms;
+    return gw_desk_keep_until(call->desk, &call->entry.id, call->deadline_ms);
 }
 
 /* ---- callers ------------------------------------------------------------------------------ */

@@ -116,6 +116,9 @@ struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id);
 void gw_call_drop(struct gw_call *call);
 struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n);
 int64_t gw_call_keep_until(const struct gw_call *call);
+/* How long registers of that id are of use, to whichever side writes them. */
+int64_t gw_desk_keep_until(const struct gw_desk *desk, const struct bus_id *id,
+                           int64_t deadline_ms);
 bool gw_call_is_keyed(const struct gw_call *call);
 void gw_call_add_caller(struct gw_call *call, struct gw_caller *caller);
 void gw_call_take_caller(struct gw_caller *caller);
@@ -190,6 +193,8 @@ void gw_send_again(struct gw_call *call);
 /* Whoever was asked does not run it, and it is proven: somebody else may. */
 void gw_send_elsewhere(struct gw_call *call);
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter);
+/* A letter with it came to one who has it already, and cannot start anything any more. */
+void gw_send_on_twice(struct gw_call *call);
 
 /* ---- settle.c: whatever does not complete by itself ---- */
 

@@ -67,8 +67,10 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
         held = NULL;
         gw_claim_pump(other); /* it has room for one more */
     }
+    if (held)
+        gw_holder_reply(desk, letter, BUS_TWICE, BUS_NO_REASON);
     if (held || !letter->body)
-        return; /* it was sent again */
+        return;
     reason = why_not(provider, letter);
     if (!reason && !hold(provider, letter))
         reason = BUS_FULL;

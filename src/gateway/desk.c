@@ -210,6 +210,8 @@ static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter
         gw_look_on_unknown(call, letter);
     else if (letter->kind == BUS_NAK)
         gw_send_on_nak(call, letter);
+    else if (letter->kind == BUS_TWICE)
+        gw_send_on_twice(call);
 }
 
 void gw_desk_on_letter(void *user, const struct bus_letter *letter)
@@ -244,6 +246,7 @@ void gw_desk_on_letter(void *user, const struct bus_letter *letter)
         break;
     case BUS_NAK:
     case BUS_STOP:
+    case BUS_TWICE:
         hear_as_driver(desk, letter);
         break;
     case BUS_EMITTED:

@@ -157,9 +157,11 @@ struct bus_key gw_held_key(const struct gw_held *held, char what, uint32_t n)
     };
 }
 
+/* Of a call that was listed the deadline is not known, and its driver may look as late as that. */
 int64_t gw_held_keep_until(const struct gw_held *held)
 {
     const struct gw_desk *desk = held->provider->desk;
 
-    return (held->deadline_ms ? held->deadline_ms : bus_now_ms(desk->bus)) + desk->options.keep_ms;
+    return held->deadline_ms ? gw_desk_keep_until(desk, &held->entry.id, held->deadline_ms)
+                             : bus_now_ms(desk->bus) + desk->options.keep_ms;
 }

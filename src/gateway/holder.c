@@ -123,10 +123,11 @@ bool gw_provider_has(const struct gw_provider *provider, const struct bus_id *id
 
 /* ---- letters --------------------------------------------------------------------------------- */
 
-void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason)
+void gw_holder_reply(struct gw_desk *desk, const struct bus_letter *about,
+                     enum bus_letter_kind kind, enum bus_reason reason)
 {
     struct bus_letter letter = {
-        .kind = BUS_NAK,
+        .kind = kind,
         .reason = reason,
         .id = about->id,
         .attempt = about->attempt,
@@ -136,6 +137,11 @@ void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum
 
     memcpy(letter.incarnation, about->incarnation, sizeof(letter.incarnation));
     bus_send(desk->bus, about->from, &letter, NULL);
+}
+
+void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason)
+{
+    gw_holder_reply(desk, about, BUS_NAK, reason);
 }
 
 static void on_ask(struct gw_desk *desk, const struct bus_letter *letter)

@@ -84,6 +84,9 @@ struct gw_provider {
 
 void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_holder_on_reset(struct gw_desk *desk);
+/* Tells whoever sent a letter what became of it. */
+void gw_holder_reply(struct gw_desk *desk, const struct bus_letter *about,
+                     enum bus_letter_kind kind, enum bus_reason reason);
 /* Answers a letter whose call is not here, or does not get in. */
 void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason);
 struct bus_id gw_holder_hash(const struct gw_desk *desk, const char *incarnation);

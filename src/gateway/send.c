@@ -273,6 +273,12 @@ static void remember_refusal(struct gw_call *call, const struct bus_letter *lett
     call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
 }
 
+void gw_send_on_twice(struct gw_call *call)
+{
+    if (call->n_astray)
+        call->n_astray--;
+}
+
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
 {
     const bool is_current =

@@ -12,6 +12,9 @@
 /* Before something that could not be asked is asked again. */
 enum { PAUSE_NS = 50000000 };
 
+/* Clocks of nodes, and of whoever lets registers expire, differ by less. */
+enum { SKEW_MS = 1000 };
+
 static struct gw_call *of_timer(struct net_timer *timer)
 {
     return (struct gw_call *)((char *)timer - offsetof(struct gw_call, again));
@@ -267,10 +270,18 @@ static void move_on(struct gw_call *call)
     gw_send_elsewhere(call);
 }
 
+/* A mark that somebody wrote is not kept for ever: that none stands proves nothing after that. */
+static bool is_too_late_to_tell(const struct gw_call *call)
+{
+    return bus_now_ms(call->desk->bus) + SKEW_MS >= gw_call_keep_until(call);
+}
+
 static void on_revoked(struct gw_call *call, uint64_t epoch)
 {
     if (epoch != call->sent_epoch)
         gw_settle_unknown(call, "the registry lost its state while the call was under way");
+    else if (is_too_late_to_tell(call))
+        gw_settle_unknown(call, "the gateway was halted until long after the deadline");
     else if (call->ending)
         gw_settle_unstarted(call);
     else

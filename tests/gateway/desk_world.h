@@ -353,6 +353,30 @@ static inline void answer(struct world *world, struct player *player, const stru
     settle(world);
 }
 
+/* ---- registers ---- */
+
+struct glance {
+    struct bus_wait wait; /* the first member */
+    bool stands;
+};
+
+static inline void glance_seen(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    ((struct glance *)wait)->stands = answer->standing != NULL;
+}
+
+/* Is anything written there? */
+static inline bool stands(struct world *world, const struct bus_id *id, char what, uint32_t n)
+{
+    const struct bus_key key = {
+        .id = *id, .what = what, .n = n, .is_node_local = gw_id_is_node_local(id)};
+    struct glance glance = {.wait.fn = glance_seen};
+
+    bus_read(world->bus, &key, &glance.wait);
+    settle(world);
+    return glance.stands;
+}
+
 /* Runs the loop until the caller has heard the end. */
 static inline void await_end(struct world *world, const struct caller *caller)
 {

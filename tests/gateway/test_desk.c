@@ -100,6 +100,58 @@ TEST(a_provider_gets_no_more_calls_than_it_has_credits)
     world_close(&world);
 }
 
+/* A second in the queue, and the letter is sent once more. */
+TEST(nothing_is_kept_of_a_call_that_waited_in_a_queue)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "", 0);
+    call_as(&world, &second, "add", "", 0);
+    gw_send_again(second.caller.call);
+    settle(&world);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_INT(player.n_handed, 2);
+    CHECK(stands(&world, &player.handed[1].id, 'k', 1));
+    answer(&world, &player, &player.handed[1], "2");
+    CHECK_STR(peg_cstr(second.result), "2");
+    CHECK(!stands(&world, &player.handed[1].id, 'k', 1));
+    CHECK(!stands(&world, &player.handed[1].id, 't', 0));
+    world_close(&world);
+}
+
+static void check_kept(struct world *world, const char *key, int64_t keep_ms)
+{
+    struct player player;
+    struct caller caller;
+    const struct gw_call *call;
+    const struct gw_held *held;
+
+    attach(world, &player, "incarnation-1", 1);
+    call_as(world, &caller, "add", key, 0);
+    call = caller.caller.call;
+    held = gw_holder_held(world->desk, &player.handed[0].id, 1);
+    CHECK_INT(gw_call_keep_until(call), call->deadline_ms + keep_ms);
+    CHECK_INT(gw_held_keep_until(held), call->deadline_ms + keep_ms);
+    answer(world, &player, &player.handed[0], "1");
+    gw_provider_leave(player.provider);
+    settle(world);
+}
+
+TEST(registers_are_kept_as_long_whoever_writes_them)
+{
+    struct world world;
+
+    world_open(&world, &DEFAULTS);
+    check_kept(&world, "", 15000);
+    check_kept(&world, "a key", PEG_LIMIT_GATEWAY_KEEP_MS);
+    world_close(&world);
+}
+
 TEST(a_full_queue_is_overloaded)
 {
     const struct gw_desk_options options = {.max_queue = 1};
