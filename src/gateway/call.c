@@ -165,14 +165,15 @@ static void tell_end(struct gw_call *call, const struct gw_terminal *terminal)
 }
 
 /* Letters that may still arrive find the registers, and see that there is nothing to start. Without
- * any, a call that nobody can ask for again has no use for them. */
+ * any, a call that nobody can ask for again has no use for them; and what was never started, for
+ * want of a provider or of room, may be asked for anew, also by one who had joined and missed the
+ * letter about its end: he finds no name. */
 static bool may_forget_registers(const struct gw_call *call, const struct gw_terminal *terminal)
 {
     const bool is_final =
         terminal->error != WIRE_OVERLOADED && terminal->error != WIRE_SERVICE_UNAVAILABLE;
 
-    return call->step != GW_JOINED && call->n_astray == 0 &&
-           (!gw_call_is_keyed(call) || (!is_final && call->is_alone));
+    return call->step != GW_JOINED && call->n_astray == 0 && (!gw_call_is_keyed(call) || !is_final);
 }
 
 void gw_call_end(struct gw_call *call, struct peg__blob *blob)

@@ -79,7 +79,6 @@ struct gw_call {
     bool was_asked;          /* of other registers, perhaps: it is not begun here */
     unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
     bool is_closed;          /* nobody can make another attempt */
-    bool is_alone;           /* nobody else waits for it, or ever has */
 
     /* joined */
     struct bus_address driver;
@@ -238,7 +237,7 @@ void gw_output_listen(struct gw_call *call);
 void gw_output_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_output_on_listener(struct gw_desk *desk, const struct bus_letter *letter);
 
-/* ---- done.c: what holders tell drivers and joiners ---- */
+/* ---- done.c: what holders tell drivers and joiners, and drivers joiners ---- */
 
 void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 

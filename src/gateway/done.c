@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a holder tells when a call has ended. */
+/* What a holder tells when a call has ended, or its driver those who have joined. */
 
 #include <string.h>
 

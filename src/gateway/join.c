@@ -270,13 +270,48 @@ static void drive(struct gw_call *call, uint64_t epoch)
         gw_send(call);
 }
 
+static void name_again(struct gw_call *call);
+
+static void on_pause_over(struct net_timer *timer)
+{
+    name_again((struct gw_call *)((char *)timer - offsetof(struct gw_call, again)));
+}
+
+static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    enum { PAUSE_NS = 50000000 };
+    struct gw_call *call = of_wait(wait);
+    struct bus *bus = call->desk->bus;
+
+    if (answer->status == PEG_EIO) {
+        call->again.fn = on_pause_over;
+        bus_arm(bus, &call->again, bus_now_ns(bus) + PAUSE_NS);
+        return;
+    }
+    call->mark = peg__blob_unref(call->mark);
+    drive(call, answer->epoch);
+}
+
+/* Its driver was alive after all, perhaps, and has ended it as one that nobody could run. Then its
+ * registers are forgotten, and what was taken is the first attempt of a call that has no name yet.
+ * Somebody who has named it meanwhile finds the mark in his way, and follows. */
+static void name_again(struct gw_call *call)
+{
+    const struct bus_key key = gw_call_key(call, 'c', 0);
+
+    call->wait.fn = on_name;
+    if (call->named)
+        bus_once(call->desk->bus, &key, call->named, gw_call_keep_until(call), &call->wait);
+    else
+        bus_read(call->desk->bus, &key, &call->wait);
+}
+
 static void on_taken(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
 
     if (!answer->status && answer->won) {
-        call->mark = peg__blob_unref(call->mark);
-        drive(call, answer->epoch);
+        name_again(call);
     } else {
         gw_look_soon(call); /* somebody was faster, or it is not known */
     }
@@ -325,20 +360,15 @@ static bool is_ended(const struct peg__blob *mark)
     return peg__str_is(gw_mark_who(mark, &address), GW_ENDED);
 }
 
-/* Its driver was lost just before it could say that the call was not started. */
+/* Its driver was lost just before it could say that the call was not started; or it was not, and
+ * has said so. Nothing is written for it: it may have forgotten the call, and somebody have asked
+ * for it anew. */
 static void end_for_driver(struct gw_call *call)
 {
-    const struct gw_terminal terminal = {
-        .outcome = GW_ERROR,
-        .error = WIRE_SERVICE_UNAVAILABLE,
-        .message = PEG_LIT("the call was not started, and the node that should have was lost: ask "
-                           "again"),
-    };
-
-    call->attempt = call->walk;
-    call->is_closed = true;
-    call->n_astray++;
-    gw_settle_with(call, &terminal);
+    gw_call_refuse(call, WIRE_SERVICE_UNAVAILABLE,
+                   peg__str("the call was not started, and the node that should have was lost: ask "
+                            "again later, or with another identity"),
+                   0);
 }
 
 static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
@@ -350,7 +380,7 @@ static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
     else if (answer->standing && is_ended(answer->standing))
         end_for_driver(call);
     else if (answer->standing && is_own_mark(call, answer->standing))
-        drive(call, answer->epoch);
+        name_again(call);
     else if (answer->standing)
         ask_owner_lease(call, answer->standing);
     else

@@ -36,15 +36,31 @@ static void write_again(struct net_timer *timer)
     write_terminal(of_timer(timer));
 }
 
+/* Of no attempt: it is none of the letters that a driver awaits an answer to. */
+static void tell_waiters(struct gw_call *call, const struct bus_answer *answer)
+{
+    struct bus *bus = call->desk->bus;
+    const struct bus_letter letter = {
+        .kind = BUS_DONE,
+        .id = call->entry.id,
+        .from = bus->self,
+        .body = call->terminal,
+    };
+
+    for (size_t i = 0; i < answer->n_addresses; i++)
+        bus_send(bus, answer->addresses[i], &letter, NULL);
+}
+
 static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
-    call->is_alone = !answer->status && answer->n_addresses == 0;
+    if (!answer->status)
+        tell_waiters(call, answer);
     gw_call_end(call, call->terminal);
 }
 
-/* Only what nobody else waits for can be forgotten at once. */
+/* Those who joined hear of an end that no holder wrote from here; what is lost they look for. */
 static void ask_waiters(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, 'w', 0);
@@ -61,7 +77,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
         try_again(call, write_again);
     else if (!answer->status && !answer->won)
         gw_call_end(call, answer->standing);
-    else if (call->is_closed)
+    else if (!answer->status && gw_call_is_keyed(call))
         ask_waiters(call);
     else
         gw_call_end(call, call->terminal); /* full: nobody else could write it either */

@@ -156,3 +156,79 @@ TEST(a_call_that_somebody_started_goes_on_when_who_asked_before_is_gone)
     CHECK_INT(player.n_handed, 1);
     world_close(&world);
 }
+
+/* ---- ends that no holder writes ---------------------------------------------------------------
+ */
+
+/* One that runs, one that waits behind it, and one who has joined that. */
+static void ask_behind(struct world *world, struct player *player, struct caller callers[3])
+{
+    attach(world, player, "incarnation-1", 1);
+    call_as(world, &callers[0], "add", "", 0);
+    call_as(world, &callers[1], "add", "key-1", 0);
+    call_as(world, &callers[2], "add", "key-1", 0);
+    CHECK(callers[2].is_joined);
+    CHECK_INT(player->n_handed, 1);
+}
+
+TEST(who_joined_hears_at_once_that_it_was_canceled)
+{
+    struct world world;
+    struct player player;
+    struct caller callers[3];
+
+    world_open(&world, &DEFAULTS);
+    ask_behind(&world, &player, callers);
+    stop(&world, &callers[1].caller.id);
+    settle(&world);
+    CHECK_INT(callers[1].outcome, GW_CANCELED);
+    CHECK_INT(callers[2].n_ends, 1);
+    CHECK_INT(callers[2].outcome, GW_CANCELED);
+    CHECK(!callers[2].was_started);
+    world_close(&world);
+}
+
+TEST(who_joined_hears_at_once_that_the_outcome_is_unknown)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &second, "add", "key-1", 0);
+    gw_settle(first.caller.call, BUS_DEADLINE);
+    settle(&world);
+    CHECK_INT(first.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(second.n_ends, 1);
+    CHECK_INT(second.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK(second.was_started);
+    world_close(&world);
+}
+
+TEST(what_nobody_could_run_is_asked_for_again_though_somebody_had_joined)
+{
+    struct world world;
+    struct player player;
+    struct player other;
+    struct caller callers[3];
+    struct caller again;
+
+    world_open(&world, &DEFAULTS);
+    ask_behind(&world, &player, callers);
+    gw_provider_leave(player.provider);
+    settle(&world);
+    CHECK_INT(callers[1].error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(callers[2].n_ends, 1);
+    CHECK_INT(callers[2].error, WIRE_SERVICE_UNAVAILABLE);
+
+    attach(&world, &other, "incarnation-2", 1);
+    call_as(&world, &again, "add", "key-1", 0);
+    CHECK_INT(again.n_ends, 0);
+    CHECK_INT(other.n_handed, 1);
+    answer(&world, &other, &other.handed[0], "7");
+    CHECK_STR(peg_cstr(again.result), "7");
+    world_close(&world);
+}
