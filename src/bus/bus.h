@@ -53,7 +53,7 @@ enum bus_letter_kind {
     BUS_CALL = 1, /* driver to holder: run it. Body: a packed pegboard.v1.Call */
     BUS_CANCEL,   /* driver to holder: `reason` */
     BUS_ASK,      /* driver to holder: do you have it? Answered by BUS_HAVE or BUS_NAK unknown */
-    BUS_HAVE,     /* holder to driver: claimed, or still running */
+    BUS_HAVE,     /* holder to driver: claimed, or still running; also not asked */
     BUS_NAK,      /* holder to driver: not started: `reason` */
     BUS_DELTA,    /* holder to driver to listeners. Body: a packed pegboard.v1.Output */
     BUS_DONE,     /* to driver and waiters. Body: the terminal, or none: read the register */

@@ -208,6 +208,8 @@ void gw_settle_unstarted(struct gw_call *call);
 void gw_settle_unknown(struct gw_call *call, const char *why);
 /* The same, told in any case. */
 void gw_settle_lost(struct gw_call *call, const char *why);
+/* A holder says that his provider has it. */
+void gw_settle_on_have(struct gw_call *call, const struct bus_letter *letter);
 /* Takes the right to start the current attempt back, to end the call or to ask somebody else. */
 void gw_settle_revoke(struct gw_call *call);
 
@@ -217,6 +219,8 @@ void gw_look_soon(struct gw_call *call);
 void gw_look_now(struct gw_call *call);
 void gw_look_on_timer(struct net_timer *timer);
 void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
+/* The attempt is that provider's. */
+void gw_look_follow(struct gw_call *call, peg_str who);
 
 /* ---- join.c ---- */
 

@@ -151,15 +151,20 @@ static void look_whether_settled(struct gw_held *held)
     bus_read(held->provider->desk->bus, &key, &held->wait);
 }
 
-/* What was said while it was away, or was lost with its stream. */
+/* What was said while it was away, or was lost with its stream; or was said to another desk, and
+ * the driver, who says it again, has not heard of this one. */
 static void say_cancels(struct gw_provider *provider)
 {
     provider->owes_cancels = false;
     for (struct gw_held *held = provider->running.first; held; held = held->next) {
-        if (held->canceled)
+        if (held->step != GW_HANDED)
+            continue;
+        if (held->canceled) {
             say_cancel(held);
-        else if (held->is_unproven && held->step == GW_HANDED)
+        } else {
+            gw_held_say(held, BUS_HAVE, NULL);
             look_whether_settled(held);
+        }
     }
 }
 

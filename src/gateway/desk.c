@@ -210,6 +210,8 @@ static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter
         gw_look_on_unknown(call, letter);
     else if (letter->kind == BUS_NAK)
         gw_send_on_nak(call, letter);
+    else if (letter->kind == BUS_HAVE)
+        gw_settle_on_have(call, letter);
     else if (letter->kind == BUS_TWICE)
         gw_send_on_twice(call);
 }
@@ -246,14 +248,13 @@ void gw_desk_on_letter(void *user, const struct bus_letter *letter)
         break;
     case BUS_NAK:
     case BUS_STOP:
+    case BUS_HAVE:
     case BUS_TWICE:
         hear_as_driver(desk, letter);
         break;
     case BUS_EMITTED:
         gw_emit_on_answer(desk, letter);
         break;
-    case BUS_HAVE:
-        break; /* somebody runs it: that is what is expected */
     }
 }
 

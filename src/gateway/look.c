@@ -118,7 +118,7 @@ static void ask_holder(struct gw_call *call)
 
 /* The attempt is not his whom it was sent to, but his who was asked by a driver before: of a call
  * that was taken over. */
-static void follow(struct gw_call *call, peg_str who)
+void gw_look_follow(struct gw_call *call, peg_str who)
 {
     if (peg__str_eq(who, peg__str(call->incarnation)) || who.len >= sizeof(call->incarnation))
         return;
@@ -154,7 +154,7 @@ static void on_owner(struct gw_call *call, const struct bus_answer *answer)
         look_later(call);
         return;
     }
-    follow(call, who);
+    gw_look_follow(call, who);
     ask(call, GW_LOOK_LEASE);
 }
 

@@ -6,6 +6,8 @@
  * gets it, the call never ran. If somebody else has it, it may have, and he says so.
  */
 
+#include <string.h>
+
 #include "base/str.h"
 #include "gateway/call.h"
 
@@ -240,11 +242,21 @@ static void tell_holder(struct gw_call *call, enum bus_reason reason)
     bus_send(call->desk->bus, call->holder, &letter, NULL);
 }
 
+/* One who has come back elsewhere may not know that nobody wants the call any more. */
+void gw_settle_on_have(struct gw_call *call, const struct bus_letter *letter)
+{
+    if (letter->attempt != call->attempt || strcmp(letter->incarnation, call->incarnation) != 0)
+        return;
+    call->holder = letter->from;
+    if (call->ending)
+        tell_holder(call, call->ending);
+}
+
+static void find_and_tell(struct gw_call *call);
+
 static void on_grace_over(struct net_timer *timer)
 {
-    struct gw_call *call = of_timer(timer);
-
-    gw_settle_unknown(call, why_unknown(call));
+    find_and_tell(of_timer(timer));
 }
 
 static void wait_for_its_end(struct gw_call *call)
@@ -256,15 +268,36 @@ static void wait_for_its_end(struct gw_call *call)
     bus_arm(bus, &call->again, bus_now_ns(bus) + call->desk->options.grace_ms * 1000000);
 }
 
-/* Cancel may have been there before the call itself, and is said again. */
-static void on_started_already(struct gw_call *call)
+static void on_whereabouts(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    if (call->ending)
-        tell_holder(call, call->ending);
-    if (call->ending == BUS_CANCELED) {
+    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, look));
+
+    if (!answer->status && answer->n_addresses && answer->addresses[0].node)
+        call->holder = answer->addresses[0];
+    tell_holder(call, call->ending);
+    if (call->ending == BUS_CANCELED && call->step == GW_REVOKING)
         wait_for_its_end(call);
-    } else if (call->ending) {
+    else
         gw_settle_unknown(call, why_unknown(call));
+}
+
+/* Cancel may have been there before the call itself, or at a desk that its provider has left. So it
+ * is said again to the one that has the provider now: before it is waited for, and after that. */
+static void find_and_tell(struct gw_call *call)
+{
+    const peg_str name = peg__str(call->incarnation);
+
+    if (call->look.pending)
+        return;
+    call->look.fn = on_whereabouts;
+    bus_leases(call->desk->bus, &name, 1, &call->look);
+}
+
+static void on_started_already(struct gw_call *call, peg_str who)
+{
+    gw_look_follow(call, who);
+    if (call->ending) {
+        find_and_tell(call);
     } else {
         call->step = GW_SENT;
         gw_look_soon(call);
@@ -337,7 +370,7 @@ static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer
     if (gw_mark_is_driver(who))
         hand_to(call, address);
     else
-        on_started_already(call);
+        on_started_already(call, who);
 }
 
 void gw_settle_revoke(struct gw_call *call)
@@ -396,7 +429,7 @@ void gw_settle(struct gw_call *call, enum bus_reason reason)
         break;
     case GW_GRACE:
         if (reason == BUS_DEADLINE)
-            gw_settle_unknown(call, why_unknown(call));
+            find_and_tell(call);
         break;
     case GW_NAMING: /* when it is known who decides */
     case GW_JOINED: /* it was taken over: its new driver ends it, or nobody: join.c looks */

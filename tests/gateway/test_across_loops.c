@@ -560,3 +560,36 @@ TEST(a_call_to_a_provider_that_moved_is_started_once)
     }
     shut_both(&net);
 }
+
+static void cancel(const char *id)
+{
+    Pegboard__V1__CancelToolRequest request = PEGBOARD__V1__CANCEL_TOOL_REQUEST__INIT;
+
+    request.call_id = req_text(id);
+    CHECK(ASK(CANCEL_TOOL, &request) != NULL);
+}
+
+/* Its driver hears of the other loop with its next look, a second later, or not at all. */
+TEST(a_cancellation_reaches_a_provider_that_comes_back_on_another_loop)
+{
+    char id[BUS_ID_TEXT];
+    struct net net;
+
+    open_both(&net, 10000);
+    for (unsigned is_away = 0; is_away < 2; is_away++) {
+        first = (struct provider){.toolset = "b", .incarnation = is_away ? "first-00" : "first-01"};
+        attach(&first, 0, net.to[0]);
+        start_held(&first, id);
+        detach(&first.legs[0]);
+        if (is_away)
+            cancel(id);
+        attach(&first, 1, net.to[1]);
+        if (!is_away)
+            cancel(id);
+        for (unsigned i = 0; i < 20000 && !first.n_canceled; i++)
+            pause_ms(1);
+        CHECK_INT(first.n_canceled, 1);
+        detach(&first.legs[1]);
+    }
+    shut_both(&net);
+}

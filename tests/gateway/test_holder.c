@@ -145,6 +145,74 @@ TEST(a_provider_that_comes_back_hears_what_was_canceled_meanwhile)
     world_close(&world);
 }
 
+/* As if it had come back to another desk than the one that heard of it. */
+static void forget_cancel(struct world *world, const struct handed *handed)
+{
+    gw_holder_held(world->desk, &handed->id, handed->attempt)->canceled = BUS_NO_REASON;
+}
+
+TEST(a_provider_that_comes_back_elsewhere_hears_what_was_canceled_meanwhile)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    gw_caller_drop(&caller.caller);
+    settle(&world);
+    forget_cancel(&world, &player.handed[0]);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 1);
+    CHECK_INT(again.cancel_reason, BUS_CANCELED);
+    world_close(&world);
+}
+
+/* Letters are lost now and then; the lease tells where it is. */
+TEST(a_cancellation_finds_a_provider_that_has_come_back_elsewhere)
+{
+    static const enum bus_reason reasons[] = {BUS_CANCELED, BUS_DEADLINE};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct world world;
+        struct player player;
+        struct caller caller;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &caller, "add", "", 0);
+        caller.caller.call->holder = (struct bus_address){.node = 99};
+        gw_settle(caller.caller.call, reasons[i]);
+        settle(&world);
+        CHECK_INT(player.n_canceled, 1);
+        CHECK_INT(player.cancel_reason, reasons[i]);
+        world_close(&world);
+    }
+}
+
+TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
+{
+    static const struct gw_desk_options hasty = {.grace_ms = 20};
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &hasty);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_settle(caller.caller.call, BUS_CANCELED);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 1);
+    forget_cancel(&world, &player.handed[0]);
+    await_end(&world, &caller);
+    CHECK_INT(caller.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(player.n_canceled, 2);
+    world_close(&world);
+}
+
 /* Nothing is said before Welcome: until then the stream is not ready. */
 TEST(what_was_canceled_is_told_when_the_stream_is_ready)
 {
