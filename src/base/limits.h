@@ -462,6 +462,10 @@ enum {
     /* Calls that the providers of one loop have or say that they have: those that a loop drives,
      * and as many whose drivers are elsewhere. */
     PEG_LIMIT_GATEWAY_HELD = 200000,
+    /* A call that a provider has listed, and that neither registers nor a driver know of, is
+     * forgotten after so long: drivers ask each 5 s, and one that was halted for longer finds its
+     * node's lease gone. */
+    PEG_LIMIT_GATEWAY_LISTED_MS = 60 * 1000,
     /* Payloads above are parsed and checked by workers: some 10 us of a loop's time. */
     PEG_LIMIT_GATEWAY_INLINE_BYTES = 8 << 10,
     /* Arguments of a call: a frame must fit what stock clients take (4 MiB). */

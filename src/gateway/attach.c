@@ -31,6 +31,7 @@ void gw_provider_free(struct gw_provider *provider)
     bus_forget_wait(desk->bus, &provider->lease);
     bus_disarm(desk->bus, &provider->away);
     bus_disarm(desk->bus, &provider->farewell);
+    bus_disarm(desk->bus, &provider->review);
     gw_toolset_unref(provider->toolset);
     peg__free(provider);
 }
@@ -115,6 +116,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
     }
     provider->desk = desk;
     provider->away.fn = on_away;
+    provider->review.fn = gw_listed_review;
     provider->toolset = gw_toolset_ref(attach->toolset);
     provider->meter = gw_metrics_meter(desk->metrics, desk->number, attach->toolset->name);
     link_provider(provider);
@@ -144,6 +146,7 @@ static peg_status adopt(struct gw_provider *provider, const struct gw_running *r
     gw_held_run(held);
     held->step = GW_HANDED;
     held->is_unproven = true;
+    held->was_listed = true;
     held->driver = running->route;
     held->epoch = bus_epoch(provider->desk->bus);
     held->tool = gw_toolset_tool(provider->toolset, running->tool);

@@ -80,7 +80,7 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
         gw_claim_pump(provider);
 }
 
-static void say_cancel(const struct gw_held *held)
+void gw_claim_say_cancel(const struct gw_held *held)
 {
     const struct gw_provider *provider = held->provider;
 
@@ -99,73 +99,7 @@ void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter)
     if (held->step == GW_QUEUED)
         gw_held_nak(held, BUS_CANCELED, false);
     else
-        say_cancel(held);
-}
-
-/* ---- coming back ----------------------------------------------------------------------------- */
-
-static struct gw_held *of_wait(struct bus_wait *wait)
-{
-    return (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
-}
-
-static void be_settled(struct gw_held *held)
-{
-    held->canceled = BUS_SETTLED;
-    say_cancel(held);
-}
-
-static void on_mark(struct bus_wait *wait, const struct bus_answer *answer)
-{
-    struct gw_held *held = of_wait(wait);
-
-    if (!answer->status && !answer->standing && !held->canceled)
-        be_settled(held);
-}
-
-/* A driver that has seen the end of a call removes its registers: those of this node are not lost
- * while it lives, so if the mark of the attempt is gone as well the call has ended. */
-static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
-{
-    struct gw_held *held = of_wait(wait);
-    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
-
-    if (answer->status || held->canceled || held->step != GW_HANDED)
-        return; /* it is a hint: the answer of the provider is looked at anyway */
-    if (answer->standing) {
-        be_settled(held);
-    } else if (gw_id_is_node_local(&held->entry.id)) {
-        held->wait.fn = on_mark;
-        bus_read(held->provider->desk->bus, &key, &held->wait);
-    }
-}
-
-/* Whoever settled a call that was listed here did not know where its provider would turn up. */
-static void look_whether_settled(struct gw_held *held)
-{
-    const struct bus_key key = gw_held_key(held, 't', 0);
-
-    if (held->wait.pending || gw_held_is_of_another_node(held))
-        return;
-    held->wait.fn = on_terminal;
-    bus_read(held->provider->desk->bus, &key, &held->wait);
-}
-
-/* What was said while it was away, or was lost with its stream; or was said to another desk, and
- * the driver, who says it again, has not heard of this one. */
-static void say_cancels(struct gw_provider *provider)
-{
-    provider->owes_cancels = false;
-    for (struct gw_held *held = provider->running.first; held; held = held->next) {
-        if (held->step != GW_HANDED)
-            continue;
-        if (held->canceled) {
-            say_cancel(held);
-        } else {
-            gw_held_say(held, BUS_HAVE, NULL);
-            look_whether_settled(held);
-        }
-    }
+        gw_claim_say_cancel(held);
 }
 
 /* ---- claiming -------------------------------------------------------------------------------- */
@@ -283,8 +217,8 @@ void gw_claim_pump(struct gw_provider *provider)
         return;
     provider->is_pumping = true;
     if (provider->owes_cancels && provider->events->is_ready(provider->user))
-        say_cancels(provider);
-    while (provider->queue.first && provider->running.n < provider->credits &&
+        gw_listed_look(provider);
+    while (provider->queue.first && provider->running.n - provider->n_doubted < provider->credits &&
            provider->events->is_ready(provider->user))
         claim(provider->queue.first);
     provider->is_pumping = false;

@@ -260,7 +260,10 @@ static struct gw_held *handed(struct gw_provider *provider, const struct bus_id 
 {
     struct gw_held *held = gw_holder_held(provider->desk, id, attempt);
 
-    return held && held->provider == provider && held->step == GW_HANDED ? held : NULL;
+    if (!held || held->provider != provider || held->step != GW_HANDED)
+        return NULL;
+    gw_listed_believe(held);
+    return held;
 }
 
 /* A tool's own error, as CallToolResponse{error{code, message}}. */

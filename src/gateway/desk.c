@@ -154,7 +154,7 @@ void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot)
 
 size_t gw_desk_n_calls(const struct gw_desk *desk)
 {
-    return desk->n_calls + desk->held.n;
+    return desk->n_calls + desk->held.n - desk->n_doubted;
 }
 
 size_t gw_desk_n_unsent(const struct gw_desk *desk)

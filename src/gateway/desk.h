@@ -66,6 +66,7 @@ struct gw_desk {
     struct gw_table incarnations; /* of the providers below */
     struct gw_provider *providers;
     size_t n_providers;
+    size_t n_doubted; /* held calls that nobody knows of: see listed.c */
     struct gw_emit *emits;
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
@@ -94,7 +95,7 @@ void gw_desk_on_letter(void *user, const struct bus_letter *letter);
 void gw_desk_on_reset(void *user);
 /* A new catalog; takes a reference. */
 void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot);
-/* Calls driven, joined and held here. */
+/* Calls driven, joined and held here, but for those that nobody knows of. */
 size_t gw_desk_n_calls(const struct gw_desk *desk);
 /* Those of them that are on their way to a provider, and in no queue yet. */
 size_t gw_desk_n_unsent(const struct gw_desk *desk);

@@ -96,6 +96,7 @@ void gw_held_drop(struct gw_held *held)
     bus_disarm(bus, &held->again);
     if (held->check)
         gw_check_forget(held->check);
+    gw_listed_believe(held);
     if (held->step == GW_QUEUED) {
         provider->queued_bytes -= request_len(held);
         gw_meter_queued(provider->meter, -1);

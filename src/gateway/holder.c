@@ -150,10 +150,13 @@ static void on_ask(struct gw_desk *desk, const struct bus_letter *letter)
     const struct gw_provider *provider = gw_holder_find(desk, letter->incarnation);
 
     /* Only the desk that the provider is at can tell that it does not have the call. */
-    if (held)
+    if (held) {
+        held->was_asked = true;
+        gw_listed_believe(held);
         gw_held_say(held, BUS_HAVE, NULL);
-    else if (provider && !provider->is_away && !provider->is_moved)
+    } else if (provider && !provider->is_away && !provider->is_moved) {
         gw_holder_refuse(desk, letter, BUS_UNKNOWN);
+    }
 }
 
 void gw_holder_on_letter(struct gw_desk *desk, const struct bus_letter *letter)

@@ -36,6 +36,11 @@ struct gw_held {
     /* A provider said that it has it, and nobody has looked yet whether it was ever handed it: what
      * it answers counts only if the register of the attempt names it. */
     bool is_unproven;
+    bool was_listed; /* it came with a Hello, not with a letter */
+    /* Nobody knows of it, or it has ended: it takes no place at its provider. Since then. */
+    bool is_doubted;
+    int64_t doubted_ns;
+    bool was_asked; /* its driver waits for it, or did at the last review */
     /* what may be pending */
     struct peg__blob *mark; /* CLAIMING */
     struct peg__blob *terminal;
@@ -72,6 +77,8 @@ struct gw_provider {
     struct gw_held_list queue;
     size_t queued_bytes;
     struct gw_held_list running; /* CLAIMING and later */
+    size_t n_doubted;            /* of these */
+    struct net_timer review;     /* of those that it has listed */
     bool is_pumping;
     bool owes_cancels; /* it has come back, and may not know which of its calls nobody awaits */
     struct gw_toolset_meter *meter;
@@ -126,8 +133,18 @@ void gw_dismiss_if_idle(struct gw_provider *provider);
 
 void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter);
+/* To its provider, if that has it and is here. */
+void gw_claim_say_cancel(const struct gw_held *held);
 /* Hands over as many calls as the provider has places for. */
 void gw_claim_pump(struct gw_provider *provider);
+
+/* ---- listed.c ---- */
+
+/* What became of the calls that a provider has come (back) with? */
+void gw_listed_look(struct gw_provider *provider);
+void gw_listed_review(struct net_timer *timer);
+/* Its driver asks for it, or its provider speaks of it. */
+void gw_listed_believe(struct gw_held *held);
 
 /* ---- complete.c ---- */
 

@@ -267,6 +267,128 @@ TEST(a_provider_that_comes_back_with_a_call_that_has_ended_may_stop_it)
     come_back_with_an_ended_call("a key");
 }
 
+/* ---- what they list -------------------------------------------------------------------------- */
+
+/* Of another node, which may have heard its answer meanwhile. */
+static const struct handed UNHEARD_OF = {
+    .id = {.len = 16, .bytes = {[0] = 7, [15] = 1}},
+    .attempt = 1,
+    .route = {.node = 99},
+};
+
+static void review(struct world *world, struct player *player)
+{
+    player->provider->review.fn(&player->provider->review);
+    settle(world);
+}
+
+TEST(a_call_that_was_listed_and_nobody_knows_takes_no_place)
+{
+    struct world world;
+    struct player player = {0};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 1);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_INT(caller.n_ends, 1);
+    world_close(&world);
+}
+
+TEST(a_call_that_was_listed_and_nobody_knows_is_dropped_after_a_while)
+{
+    struct world world;
+    struct player player = {0};
+    struct gw_held *held;
+
+    world_open(&world, &DEFAULTS);
+    attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
+    held = gw_holder_held(world.desk, &UNHEARD_OF.id, 1);
+    review(&world, &player);
+    CHECK(gw_provider_has(player.provider, &UNHEARD_OF.id, 1));
+    held->doubted_ns -= PEG_LIMIT_GATEWAY_LISTED_MS * INT64_C(1000000);
+    review(&world, &player);
+    CHECK(gw_provider_is_idle(player.provider));
+    CHECK_INT(world.desk->n_doubted, 0);
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
+    world_close(&world);
+}
+
+TEST(a_call_that_was_listed_and_that_its_driver_asks_for_takes_its_place)
+{
+    struct world world;
+    struct player player = {0};
+    struct caller caller;
+    const struct bus_letter letter = {
+        .kind = BUS_ASK, .id = UNHEARD_OF.id, .attempt = 1, .incarnation = "incarnation-1"};
+
+    world_open(&world, &DEFAULTS);
+    attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
+    gw_desk_on_letter(world.desk, &letter);
+    CHECK_INT(gw_desk_n_calls(world.desk), 1);
+    review(&world, &player);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 0);
+    review(&world, &player); /* it has not been asked for since the last one */
+    CHECK_INT(player.n_handed, 1);
+    world_close(&world);
+}
+
+/* Its own desk knows nothing of it, the registers do. */
+static void list_at_new_desk(struct world *world, struct player *player, struct player *again,
+                             struct caller *caller)
+{
+    attach(world, player, "incarnation-1", 1);
+    call_as(world, caller, "add", "key-1", 0);
+    gw_provider_free(player->provider);
+    *again = (struct player){.n_breaks = 1};
+    attach_listing(world, again, "incarnation-1", 1, &player->handed[0]);
+}
+
+TEST(a_call_that_was_listed_and_is_its_providers_takes_its_place)
+{
+    struct world world;
+    struct player player;
+    struct player again;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    list_at_new_desk(&world, &player, &again, &first);
+    call_as(&world, &second, "add", "", 0);
+    CHECK_INT(again.n_handed, 0);
+    review(&world, &again);
+    CHECK_INT(again.n_handed, 0);
+    answer(&world, &again, &player.handed[0], "1");
+    CHECK_STR(peg_cstr(first.result), "1");
+    CHECK_INT(again.n_handed, 1);
+    world_close(&world);
+}
+
+TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
+{
+    struct world world;
+    struct player player;
+    struct player again;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    list_at_new_desk(&world, &player, &again, &first);
+    gw_settle(first.caller.call, BUS_DEADLINE);
+    settle(&world);
+    CHECK_INT(first.outcome, GW_OUTCOME_UNKNOWN);
+    call_as(&world, &second, "add", "", 0);
+    CHECK_INT(again.n_handed, 0);
+    review(&world, &again);
+    CHECK_INT(again.n_handed, 1);
+    CHECK_INT(gw_desk_n_calls(world.desk), 2); /* driven, and held */
+    world_close(&world);
+}
+
 /* ---- the desk is about to go ----------------------------------------------------------------- */
 
 static peg_status try_to_attach(struct world *world, struct player *player,

@@ -321,7 +321,7 @@ static size_t r_n_held(void)
 
     for (unsigned i = 0; i < w.n_nodes; i++)
         for (unsigned k = 0; w.nodes[i].is_alive && k < w.nodes[i].n_loops; k++)
-            n += gw_desk_n_calls(w.nodes[i].desks[k]);
+            n += gw_desk_n_calls(w.nodes[i].desks[k]) + w.nodes[i].desks[k]->n_doubted;
     return n;
 }
 

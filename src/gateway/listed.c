@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calls that a provider lists when it comes (back): it says that it has them, and does not know
+ * what became of them meanwhile. Their drivers are told where it is, and registers are looked at:
+ *
+ *   terminal --stands--> over: its provider may stop
+ *      |
+ *     none --> mark of the attempt --names it--> proven
+ *                 |
+ *              not its, or none: doubted
+ *
+ * What is doubted takes no place at the provider, and no node waits for it: it may have been
+ * answered on another stream, of which nothing is heard here. So it is with what is over, and
+ * stays. After a while it is dropped, unless its driver asks for it or its provider speaks of it.
+ */
+
+#include "base/limits.h"
+#include "base/str.h"
+#include "gateway/call.h"
+#include "gateway/holder.h"
+
+/* Several times before anything is dropped, and more seldom than drivers ask. */
+enum { REVIEW_MS = PEG_LIMIT_GATEWAY_LISTED_MS / 6 };
+
+/* ---- believing ------------------------------------------------------------------------------- */
+
+void gw_listed_believe(struct gw_held *held)
+{
+    if (!held->is_doubted)
+        return;
+    held->is_doubted = false;
+    held->provider->n_doubted--;
+    held->provider->desk->n_doubted--;
+}
+
+/* What was handed over here is answered here. */
+static void doubt(struct gw_held *held)
+{
+    struct gw_provider *provider = held->provider;
+
+    if (!held->was_listed || held->is_doubted || held->was_asked)
+        return;
+    held->is_doubted = true;
+    held->doubted_ns = bus_now_ns(provider->desk->bus);
+    provider->n_doubted++;
+    provider->desk->n_doubted++;
+    gw_claim_pump(provider);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static struct gw_held *of_wait(struct bus_wait *wait)
+{
+    return (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+}
+
+/* One who hears that a call is over answers it, and has a place again; one who does not has
+ * answered it elsewhere, and that is seen at the next review. */
+static void be_settled(struct gw_held *held)
+{
+    if (held->canceled) {
+        doubt(held);
+    } else {
+        held->canceled = BUS_SETTLED;
+        gw_claim_say_cancel(held);
+    }
+}
+
+static void on_mark(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = of_wait(wait);
+    struct bus_address address;
+
+    if (answer->status || held->step != GW_HANDED)
+        return; /* it is a hint: the answer of the provider is looked at anyway */
+    if (answer->standing && peg__str_eq(gw_mark_who(answer->standing, &address),
+                                        peg__str(held->provider->incarnation))) {
+        held->is_unproven = false;
+        gw_listed_believe(held);
+    } else if (!answer->standing && gw_id_is_node_local(&held->entry.id)) {
+        /* A driver that has seen the end of a call removes its registers; those of this node are
+         * not lost while it lives. */
+        be_settled(held);
+    } else {
+        doubt(held);
+    }
+}
+
+static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = of_wait(wait);
+    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
+
+    if (answer->status || held->step != GW_HANDED)
+        return;
+    if (answer->standing) {
+        be_settled(held);
+        return;
+    }
+    held->wait.fn = on_mark;
+    bus_read(held->provider->desk->bus, &key, &held->wait);
+}
+
+/* Whoever settled a call that was listed here did not know where its provider would turn up. */
+static void look(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 't', 0);
+
+    if (held->wait.pending)
+        return;
+    if (gw_held_is_of_another_node(held)) {
+        doubt(held); /* its registers are out of reach */
+        return;
+    }
+    held->wait.fn = on_terminal;
+    bus_read(held->provider->desk->bus, &key, &held->wait);
+}
+
+/* ---- now and then ---------------------------------------------------------------------------- */
+
+static void review_later(struct gw_provider *provider)
+{
+    struct bus *bus = provider->desk->bus;
+
+    bus_arm(bus, &provider->review, bus_now_ns(bus) + REVIEW_MS * INT64_C(1000000));
+}
+
+static bool has_had_its_time(const struct gw_held *held)
+{
+    const int64_t ns = bus_now_ns(held->provider->desk->bus) - held->doubted_ns;
+
+    return held->is_doubted && ns >= PEG_LIMIT_GATEWAY_LISTED_MS * INT64_C(1000000);
+}
+
+void gw_listed_review(struct net_timer *timer)
+{
+    struct gw_provider *provider =
+        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, review));
+    bool has_any = false;
+    struct gw_held *next;
+
+    for (struct gw_held *held = provider->running.first; held; held = next) {
+        next = held->next;
+        if (!held->was_listed || held->step != GW_HANDED)
+            continue;
+        if (has_had_its_time(held)) {
+            gw_held_drop(held);
+            continue;
+        }
+        has_any = true;
+        if (!held->was_asked)
+            look(held);
+        held->was_asked = false;
+    }
+    if (has_any)
+        review_later(provider);
+}
+
+/* What was said while it was away, or was lost with its stream; or was said to another desk, and
+ * the driver, who says it again, has not heard of this one. */
+void gw_listed_look(struct gw_provider *provider)
+{
+    provider->owes_cancels = false;
+    for (struct gw_held *held = provider->running.first; held; held = held->next) {
+        if (held->step != GW_HANDED)
+            continue;
+        if (held->canceled) {
+            gw_claim_say_cancel(held);
+        } else {
+            gw_held_say(held, BUS_HAVE, NULL);
+            look(held);
+        }
+    }
+    review_later(provider);
+}
