@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from world import (Caller, Echo, Failed, Gateway, Provider, await_true, fails_as,  # noqa: E402
-                   outcome, tool, toolset, v1)
+                   outcome, queued, tool, toolset, v1)
 
 FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "1s")
 
@@ -63,7 +63,7 @@ def test_a_provider_lost_in_the_middle_of_a_result_leaves_the_outcome_unknown():
             outcome(future)
 
 
-def test_a_provider_lost_after_its_result_has_answered():
+def test_a_provider_lost_after_its_ack_has_answered():
     with Gateway(*FAST) as gateway, Caller(gateway) as caller:
         provider = Provider(gateway, "sums").ready()
         future = caller.start_call("sums")
@@ -689,11 +689,6 @@ def is_refused(caller):
     except Failed as error:
         return error.name == "service_unavailable"
     return False
-
-
-def queued(caller):
-    status = caller.ask("Status", v1("StatusRequest"), service="pegboard.v1.Admin")
-    return status.queued
 
 
 def token_file(gateway):

@@ -110,19 +110,21 @@ def as_usual():
 class Gateway:
     """`pegboard serve` in a folder of its own; stopped, by its pid, at the end of the block."""
 
-    def __init__(self, *arguments, folder=None, port=None):
+    def __init__(self, *arguments, folder=None, port=None, env=None):
         self.folder = folder or tempfile.mkdtemp(prefix="promises-")
         self.is_own = folder is None
         self.port = port or free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.log = os.path.join(self.folder, "gateway.log")
         self.arguments = arguments
+        self.env = env or {}
         self.process = None
 
     def start(self):
         log = open(self.log, "a", encoding="utf-8")  # pylint: disable=consider-using-with
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("REGISTRY_", "REDIS_", "PEGBOARD_", "PING_"))}
+        environment.update(self.env)
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [PEGBOARD, "serve", "--addr", self.address, "--data-dir",
              os.path.join(self.folder, "data"), *THREADS, *self.arguments],
@@ -204,11 +206,13 @@ class Failed(Exception):
 
 
 class Caller:
-    def __init__(self, gateway, token=None, service="pegboard.v1.Registry"):
-        self.channel = grpc.insecure_channel(gateway.address,
-                                             options=[("grpc.enable_http_proxy", 0),
-                                                      ("grpc.use_local_subchannel_pool", 1),
-                                                      ("grpc.max_receive_message_length", -1)])
+    def __init__(self, gateway, token=None, service="pegboard.v1.Registry", credentials=None):
+        options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1),
+                   ("grpc.max_receive_message_length", -1)]
+        if credentials:
+            self.channel = grpc.secure_channel(gateway.address, credentials, options)
+        else:
+            self.channel = grpc.insecure_channel(gateway.address, options)
         self.service = service
         self.metadata = (("authorization", "Bearer " + token),) if token else ()
 
@@ -247,6 +251,12 @@ class Caller:
 
     def health(self, name):
         return self.ask("GetToolset", v1("GetToolsetRequest", name=name)).toolset.health
+
+
+def queued(caller):
+    """How many calls wait for a provider."""
+    status = caller.ask("Status", v1("StatusRequest"), service="pegboard.v1.Admin")
+    return status.queued
 
 
 def outcome(future):
@@ -292,9 +302,12 @@ class Provider:
         if registers:
             hello.registration.CopyFrom(toolset(name, *tools))
         self.say(hello=hello)
-        self.stream = self.caller.method("Attach")(iter(self.out.get, None),
-                                                   metadata=self.caller.metadata)
+        self.stream = self.caller.method("Attach")(self.frames(), metadata=self.caller.metadata)
         threading.Thread(target=self.read, daemon=True).start()
+
+    def frames(self):
+        """What goes, until it is None."""
+        yield from iter(self.out.get, None)
 
     def read(self):
         try:
@@ -344,7 +357,8 @@ class Provider:
                   tool=call.tool)
 
     def cut(self):
-        """As a machine that loses its network: no goodbye."""
+        """As a program that gives up: its stream is reset, its connection closed. Without a word
+        go those whose Wire is cut, and a ProviderProcess that is killed."""
         self.stream.cancel()
         self.caller.close()
 
