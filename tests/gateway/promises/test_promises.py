@@ -319,59 +319,6 @@ def test_a_schema_that_does_not_compile_leaves_no_trace():
                 later.ask("GetToolset", v1("GetToolsetRequest", name="sums"))
 
 
-# ---- drain ------------------------------------------------------------------------------
-
-def test_a_provider_that_drains_under_load_fails_no_call():
-    with Gateway() as gateway, Caller(gateway) as caller, \
-            Provider(gateway, "sums", credits=8) as staying:
-        going = Provider(gateway, "sums", credits=8).ready()
-        echoes = Echo(staying, 0.002), Echo(going, 0.002)
-        futures = [caller.start_call("sums", payload=b'{"n":%d}' % i) for i in range(200)]
-        going.say(drain=v1("ProviderDrain"))
-        futures += [caller.start_call("sums", payload=b'{"n":%d}' % i) for i in range(200, 400)]
-        results = [outcome(future).result for future in futures]
-        assert results == [b"%d" % i for i in range(400)]
-        going.leave()
-        assert not going.error, going.error
-        assert caller.health("sums").providers == 1
-        assert sum(echo.n for echo in echoes) == 400
-
-
-def test_a_gateway_that_drains_finishes_what_runs():
-    with Gateway() as gateway, Caller(gateway) as caller:
-        provider = Provider(gateway, "sums").ready()
-        future = caller.start_call("sums")
-        call = provider.next_call()
-        gateway.process.send_signal(signal.SIGTERM)
-        provider.drains.get(timeout=30)
-        with fails_as("service_unavailable"):
-            caller.call("sums", payload=b'{"n":2}')
-        provider.answer(call, b"8")
-        assert outcome(future).result == b"8"
-        assert gateway.process.wait(30) == 0
-
-
-def test_a_gateway_that_drains_finishes_what_waits_before_its_providers_leave():
-    with Gateway() as gateway, Caller(gateway) as caller:
-        provider = Provider(gateway, "sums", credits=1).ready()
-        futures = [caller.start_call("sums")]
-        call = provider.next_call()
-        futures.append(caller.start_call("sums", payload=b'{"n":2}'))
-        await_true(lambda: queued(caller) == 1, "the second call waits")
-        gateway.process.send_signal(signal.SIGTERM)
-        await_true(lambda: is_refused(caller), "new calls are refused")
-        time.sleep(0.2)
-        # Whoever was told to leave gives back what it is handed.
-        assert provider.drains.empty(), "it was told to leave while a call waited for it"
-        provider.answer(call, b"1")
-        call = provider.next_call()
-        assert call.attempt == 1
-        provider.drains.get(timeout=30)
-        provider.answer(call, b"2")
-        assert [outcome(future).result for future in futures] == [b"1", b"2"]
-        assert gateway.process.wait(30) == 0
-
-
 # ---- bounds -----------------------------------------------------------------------------
 
 def test_a_full_queue_is_overloaded_with_a_hint():
@@ -682,14 +629,6 @@ def test_another_principal_cannot_touch_a_toolset_or_a_call():
 
 
 # ---- what is shared ---------------------------------------------------------------------
-
-def is_refused(caller):
-    try:
-        caller.call("sums", timeout=0.2)
-    except Failed as error:
-        return error.name == "service_unavailable"
-    return False
-
 
 def token_file(gateway):
     return os.path.join(gateway.folder, "tokens")
