@@ -266,6 +266,13 @@ def outcome(future):
         raise Failed(error) from None
 
 
+def failure(future):
+    try:
+        raise AssertionError(f"it did not fail: {outcome(future)}")
+    except Failed as error:
+        return error
+
+
 @contextlib.contextmanager
 def fails_as(name, code=None):
     try:
