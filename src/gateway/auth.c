@@ -235,21 +235,43 @@ bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *r
     return token.len && gw_tokens_find(auth->tokens, token, name);
 }
 
-peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)
+/* Can other machines reach it? PEG_EPARSE: it is no address. */
+static peg_status reach_of(peg_str address, bool *ret_is_far, peg_error *reterr)
 {
     struct net_endpoint endpoint;
     struct net_address numeric;
     const peg_status status = net_endpoint_parse(address, &endpoint, reterr);
 
-    if (status)
+    if (!status)
+        *ret_is_far =
+            !(net_endpoint_is_numeric(&endpoint, &numeric) && net_address_is_local(&numeric));
+    return status;
+}
+
+peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)
+{
+    bool is_far;
+    const peg_status status = reach_of(address, &is_far, reterr);
+
+    if (status || asks || is_insecure || !is_far)
         return status;
-    if (asks || is_insecure)
-        return PEG_OK;
-    if (net_endpoint_is_numeric(&endpoint, &numeric) && net_address_is_local(&numeric))
-        return PEG_OK;
     return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
                      "other machines can reach '%.*s', and nobody there is asked who they are: "
                      "give --token-file (see `pegboard token new`) or --tls-client-ca, listen on "
                      "127.0.0.1, or say --insecure",
+                     (int)(address.len < 64 ? address.len : 64), address.ptr);
+}
+
+peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr)
+{
+    bool is_far;
+    const peg_status status = reach_of(address, &is_far, reterr);
+
+    if (status || is_insecure || !is_far)
+        return status;
+    return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
+                     "other machines can reach --admin-addr '%.*s', which asks nobody who they "
+                     "are, tokens or not: give it an address of 127.0.0.1, and let others read "
+                     "/metrics on the main port; or say --insecure",
                      (int)(address.len < 64 ? address.len : 64), address.ptr);
 }

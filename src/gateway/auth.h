@@ -48,5 +48,7 @@ bool gw_auth_is_operator(const struct grpc_call *call);
 /* May a gateway listen there? PEG_EINVAL (E_LISTEN_INSECURE): other machines can reach it, and
  * nobody is asked who they are. PEG_EPARSE (E_ADDRESS). */
 peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr);
+/* And may it answer operators there, of whom it asks nothing? Fails as above. */
+peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr);
 
 #endif

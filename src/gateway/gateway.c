@@ -380,7 +380,7 @@ static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
     };
     /* It asks nobody who they are: it must not be reached from elsewhere by mistake. */
     peg_status status =
-        gw_auth_check_listen(peg__str(gateway->admin_addr), false, gateway->insecure, reterr);
+        gw_auth_check_admin(peg__str(gateway->admin_addr), gateway->insecure, reterr);
 
     if (!status)
         status = grpc_server_new(gateway->node.loops, &options, &gateway->admin_server, reterr);

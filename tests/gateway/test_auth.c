@@ -321,14 +321,20 @@ TEST(listening_beyond_this_machine_needs_authentication)
                                       "example.org:443"};
     peg_error error;
 
-    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
         CHECK_INT(gw_auth_check_listen(peg__str(near[i]), false, false, NULL), PEG_OK);
+        CHECK_INT(gw_auth_check_admin(peg__str(near[i]), false, NULL), PEG_OK);
+    }
     for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
         CHECK_INT(gw_auth_check_listen(peg__str(far[i]), false, false, &error), PEG_EINVAL);
         CHECK_STR(peg__str(error.code), "E_LISTEN_INSECURE");
         CHECK(strstr(error.message, "--insecure") && strstr(error.message, "--token-file"));
         CHECK_INT(gw_auth_check_listen(peg__str(far[i]), true, false, NULL), PEG_OK);
         CHECK_INT(gw_auth_check_listen(peg__str(far[i]), false, true, NULL), PEG_OK);
+        CHECK_INT(gw_auth_check_admin(peg__str(far[i]), false, &error), PEG_EINVAL);
+        CHECK_STR(peg__str(error.code), "E_LISTEN_INSECURE");
+        CHECK(strstr(error.message, "--admin-addr") && !strstr(error.message, "--token-file"));
+        CHECK_INT(gw_auth_check_admin(peg__str(far[i]), true, NULL), PEG_OK);
     }
     CHECK_INT(gw_auth_check_listen(peg__str("nonsense"), true, true, &error), PEG_EPARSE);
 }
