@@ -194,7 +194,8 @@ static void put_waiting(struct text *t)
     static const char queued[] = "pegboard_queue_depth";
     static const char late[] = "pegboard_late_results_total";
 
-    put_head(t->out, in_flight, "gauge", "Calls of the toolset that were admitted and run.");
+    put_head(t->out, in_flight, "gauge",
+             "Calls of the toolset that were admitted here and have not ended.");
     for (size_t i = 0; i < t->n_told; i++) {
         put_start(t->out, in_flight, t->node->toolsets[i].name, "");
         put_signed(t->out, t->totals[i].in_flight);
@@ -331,7 +332,7 @@ static void put_totals(const struct text *t, struct gw_metrics *metrics)
     }
     put_counter(t->out, "pegboard_node_late_results_total",
                 "Results of all toolsets that came after the end of their call.", all.late_results);
-    put_gauge(t->out, "pegboard_node_calls_in_flight", "Calls of all toolsets that run.",
+    put_gauge(t->out, "pegboard_node_calls_in_flight", "Calls of all toolsets that have not ended.",
               (uint64_t)all.in_flight);
 }
 
