@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from world import (Caller, Echo, Failed, Gateway, Provider, await_true, fails_as,  # noqa: E402
-                   failure, outcome, queued, tool, toolset, v1)
+                   failure, make_token, outcome, queued, token_file, tool, toolset, v1)
 
 IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "1s")
@@ -642,22 +642,6 @@ def test_another_principal_cannot_touch_a_toolset_or_a_call():
             assert anna.ask("AwaitTool", v1("AwaitToolRequest",
                                             call_id=started.call_id)).result == b"1"
             thief.cut()
-
-
-# ---- what is shared ---------------------------------------------------------------------
-
-def token_file(gateway):
-    return os.path.join(gateway.folder, "tokens")
-
-
-def make_token(gateway, name):
-    import subprocess  # pylint: disable=import-outside-toplevel
-
-    from world import PEGBOARD  # pylint: disable=import-outside-toplevel
-
-    made = subprocess.run([PEGBOARD, "token", "new", "--token-file", token_file(gateway), name],
-                          check=True, capture_output=True, text=True)
-    return made.stdout.split()[-1]
 
 
 if __name__ == "__main__":

@@ -180,6 +180,16 @@ def await_true(condition, what, seconds=WAIT_S):
     raise AssertionError(f"not in {seconds} s: {what}")
 
 
+def token_file(gateway):
+    return os.path.join(gateway.folder, "tokens")
+
+
+def make_token(gateway, name):
+    made = subprocess.run([PEGBOARD, "token", "new", "--token-file", token_file(gateway), name],
+                          check=True, capture_output=True, text=True)
+    return made.stdout.split()[-1]
+
+
 # ---- callers ----------------------------------------------------------------------------
 
 class Failed(Exception):
@@ -301,6 +311,7 @@ class Provider:
         self.cancels = queue.Queue()
         self.acks = queue.Queue()
         self.drains = queue.Queue()
+        self.welcome = None
         self.welcomed = threading.Event()
         self.ended = threading.Event()
         self.error = None
@@ -328,6 +339,7 @@ class Provider:
     def take(self, frame):
         kind = frame.WhichOneof("frame")
         if kind == "welcome":
+            self.welcome = frame.welcome
             self.welcomed.set()
         elif kind == "ping" and self.answers_pings:
             self.say(pong=v1("ProviderPong", ping_id=frame.ping.ping_id))

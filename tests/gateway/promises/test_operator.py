@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What those who run a gateway see of it: --admin-addr, /metrics, the log, and that settings from
+the environment do what they say.
+
+    test_operator.py PEGBOARD
+"""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import grpc
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+from world import (PEGBOARD, Caller, Echo, Failed, Gateway, Provider, await_true,  # noqa: E402
+                   fails_as, free_port, make_token, outcome, queued, token_file, v1)
+
+
+class Place:
+    """An address for HTTP and RPCs."""
+
+    def __init__(self, port):
+        self.port, self.address = port, f"127.0.0.1:{port}"
+
+    def get(self, path):
+        """The status and the body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def metrics(self):
+        """The values by name and labels."""
+        status, text = self.get("/metrics")
+        assert status == 200, text
+        lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, value in lines}
+
+
+# ---- --admin-addr -------------------------------------------------------------------------
+
+def test_the_admin_address_shows_and_asks_nobody_and_takes_no_rpcs():
+    admin = Place(free_port())
+    with Gateway("--admin-addr", admin.address) as gateway:
+        make_token(gateway, "anna")
+        gateway.stop()
+        gateway.arguments += ("--token-file", token_file(gateway))
+        gateway.start()
+        main = Place(gateway.port)
+        assert main.get("/metrics")[0] == 401 and "--admin-addr" in main.get("/metrics")[1]
+        assert admin.metrics()["pegboard_draining"] == 0
+        assert admin.get("/healthz") == main.get("/healthz") == (200, "ok\n")
+        assert admin.get("/readyz") == (200, "ready\n")
+        assert admin.get("/")[0] == 404
+        with Caller(admin) as caller:
+            for verb, request, service in (
+                    ("ListToolsets", v1("ListToolsetsRequest"), "pegboard.v1.Registry"),
+                    ("Status", v1("StatusRequest"), "pegboard.v1.Admin")):
+                try:
+                    caller.ask(verb, request, service=service)
+                    raise AssertionError(f"{verb} is answered there")
+                except Failed as error:
+                    assert error.code == grpc.StatusCode.UNIMPLEMENTED, error
+
+
+def test_the_admin_address_is_not_for_other_machines():
+    with Gateway("--admin-addr", "0.0.0.0:0", "--insecure") as gateway:
+        make_token(gateway, "anna")
+        for more in ((), ("--token-file", token_file(gateway))):
+            done = subprocess.run(
+                [PEGBOARD, "serve", "--store", "memory", "--addr", "127.0.0.1:0", "--admin-addr",
+                 ":0", *more], capture_output=True, text=True, timeout=30, check=False)
+            assert done.returncode == 2 and "(E_LISTEN_INSECURE)" in done.stderr, done
+            assert "--admin-addr ':0'" in done.stderr and "or say --insecure" in done.stderr
+            # it would change nothing there, so it is no advice
+            assert "--token-file" not in done.stderr, done.stderr
+
+
+def test_the_admin_address_says_that_the_gateway_drains_until_it_is_gone():
+    admin = Place(free_port())
+    with Gateway("--admin-addr", admin.address) as gateway, Caller(gateway) as caller:
+        provider = Provider(gateway, "sums").ready()
+        future = caller.start_call("sums")
+        call = provider.next_call()
+        gateway.process.send_signal(signal.SIGTERM)
+        await_true(lambda: admin.get("/healthz") == (503, "draining\n"), "it says that it drains")
+        assert admin.get("/readyz") == (503, "draining\n")
+        shown = admin.metrics()
+        assert shown["pegboard_draining"] == 1
+        assert shown['pegboard_calls_in_flight{toolset="sums"}'] == 1
+        provider.answer(call, b"8")
+        assert outcome(future).result == b"8"
+        assert gateway.process.wait(30) == 0
+
+
+# ---- /metrics and the log ----------------------------------------------------------------
+
+def shown_of(place, names, labels='toolset="sums"'):
+    shown = place.metrics()
+    return [shown.get(f"pegboard_{name}{{{labels}}}") for name in names]
+
+
+def health_lines(gateway):
+    """What the log says of health: state, providers, draining."""
+    return re.findall(r"event=health toolset=sums state=(\w+) providers=(\d) draining=(\d)",
+                      gateway.said())
+
+
+def test_metrics_and_log_follow_a_toolset():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        place = Place(gateway.port)
+        now = ("toolset_healthy", "calls_in_flight", "queue_depth")
+        with Provider(gateway, "sums", credits=1) as provider:
+            futures = [caller.start_call("sums")]
+            call = provider.next_call()
+            futures.append(caller.start_call("sums"))
+            await_true(lambda: queued(caller) == 1, "the second call waits")
+            # in flight is what has not ended: the one that waits, too
+            assert shown_of(place, now) == [1, 2, 1]
+            assert shown_of(place, ("toolset_last_pong_age_seconds",))[0] >= 0
+            provider.answer(call)
+            provider.fail(provider.next_call(), "tired", "not today")
+            assert outcome(futures[0]).result == b"1"
+            assert outcome(futures[1]).error.code == "tired"
+            with fails_as("validation_error"):
+                caller.call("sums", payload=b"{}")
+            await_true(lambda: shown_of(place, now) == [1, 0, 0], "nothing runs or waits")
+            shown = place.metrics()
+            ended = {re.search('outcome="(.*)"', name)[1]: value for name, value in shown.items()
+                     if name.startswith('pegboard_calls_total{toolset="sums"') and value}
+            assert ended == {"result": 1, "error": 1, "refused": 1}, ended
+            histogram = "pegboard_call_duration_seconds_"
+            assert shown[histogram + 'count{toolset="sums"}'] == 2
+            assert shown[histogram + 'bucket{toolset="sums",le="+Inf"}'] == 2
+            assert shown['pegboard_node_calls_total{outcome="result"}'] == 1
+        await_true(lambda: shown_of(place, now) == [0, 0, 0], "nobody is there")
+
+
+def test_each_change_of_health_is_one_line_of_the_log():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        place = Place(gateway.port)
+        first, second = Provider(gateway, "sums").ready(), Provider(gateway, "sums").ready()
+        await_true(lambda: caller.health("sums").providers == 2, "both are there")
+        Echo(first)
+        Echo(second)
+        for _ in range(20):  # which change nothing
+            assert caller.call("sums").result == b"1"
+        second.cut()
+        await_true(lambda: caller.health("sums").providers == 1, "one has gone")
+        first.say(drain=v1("ProviderDrain"))
+        await_true(lambda: caller.health("sums").draining == 1, "it drains")
+        first.leave()
+        await_true(lambda: caller.health("sums").providers == 0, "both have gone")
+        assert shown_of(place, ("toolset_healthy",)) == [0]
+        gateway.stop()
+        assert health_lines(gateway) == [
+            ("healthy", "1", "0"), ("healthy", "2", "0"), ("healthy", "1", "0"),
+            ("unhealthy", "1", "1"), ("unhealthy", "0", "0")], health_lines(gateway)
+
+
+# ---- settings from the environment -------------------------------------------------------
+
+def test_settings_from_the_environment_do_what_they_say():
+    env = {"PING_INTERVAL": "500ms", "MISSED_PING_THRESHOLD": "1",
+           "RESULT_STREAM_MAPPING_TTL": "50ms"}
+    with Gateway(env=env) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums") as provider:
+        assert provider.welcome.ping_interval_ms == 500
+        echo = Echo(provider)
+        asked = {"idempotency_key": "once", "timeout_ms": 300}
+        assert not caller.call("sums", **asked).attached
+        await_true(lambda: not caller.call("sums", **asked).attached, "it is forgotten")
+        assert echo.n == 2
+        provider.answers_pings = False
+        await_true(lambda: caller.health("sums").state == 2, "unhealthy")
+        assert "staleness_threshold=1s" in caller.health("sums").reason  # (1 + 1) * 500 ms
+        silent = ("unhealthy", "1", "0")
+        await_true(lambda: silent in health_lines(gateway), "the log tells of its silence")
+        lines = health_lines(gateway)
+        assert lines[-2:] == [("healthy", "1", "0"), silent], lines
+
+
+if __name__ == "__main__":
+    sys.exit(tap.run(globals()))
