@@ -312,6 +312,7 @@ class Provider:
         self.acks = queue.Queue()
         self.drains = queue.Queue()
         self.welcome = None
+        self.last_ping = ""
         self.welcomed = threading.Event()
         self.ended = threading.Event()
         self.error = None
@@ -341,8 +342,10 @@ class Provider:
         if kind == "welcome":
             self.welcome = frame.welcome
             self.welcomed.set()
-        elif kind == "ping" and self.answers_pings:
-            self.say(pong=v1("ProviderPong", ping_id=frame.ping.ping_id))
+        elif kind == "ping":
+            self.last_ping = frame.ping.ping_id
+            if self.answers_pings:
+                self.say(pong=v1("ProviderPong", ping_id=frame.ping.ping_id))
         elif kind in ("call", "cancel", "ack", "drain"):
             getattr(self, kind + "s").put(getattr(frame, kind))
 

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The registries of goa-ai beside ours: results that come by EmitToolResult, and whose they are.
+
+    test_compat.py PEGBOARD
+"""
+
+import json
+import os
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+from world import (Caller, Gateway, Provider, await_true, fails_as, make_token,  # noqa: E402
+                   outcome, protos, token_file, v1)
+
+G0, G1 = "registry", "goa_ai_registry"
+FAST = ("--ping-interval", "500ms", "--missed-ping-threshold", "1")
+
+
+def any_of(**value):
+    """As goa writes it: a Value in an Any."""
+    return protos().make("google.protobuf.Any", type_url="type.googleapis.com/google.protobuf.Value",
+                         value=protos().make("google.protobuf.Value", **value).SerializeToString())
+
+
+def json_of(wrapped):
+    value = protos().make("google.protobuf.Value")
+    value.ParseFromString(wrapped.value)
+    return json.loads(value.string_value)
+
+
+def call_g0(caller):
+    return caller.method("CallTool", "registry.Registry").future(
+        protos().make("registry.CallToolRequest", toolset="sums", tool="add",
+                      payload=any_of(string_value='{"n":1}')), timeout=30,
+        metadata=caller.metadata)
+
+
+def emit_g0(caller, call, **what):
+    caller.ask("EmitToolResult", protos().make("registry.EmitToolResultRequest",
+                                               tool_use_id=call.call_id, **what),
+               service="registry.Registry")
+
+
+def ask_of(service, caller, verb, **fields):
+    return caller.ask(verb, protos().make(f"{service}.{verb}Request", **fields),
+                      service=service + ".Registry")
+
+
+# ---- EmitToolResult -------------------------------------------------------------------------
+
+def test_a_result_may_come_by_the_emit_of_g0():
+    numbers = {"values": [{"number_value": 1}, {"bool_value": True}]}
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        for sent, got in (({"string_value": '{"ok":true}'}, {"ok": True}),
+                          ({"list_value": numbers}, [1, True])):
+            future = call_g0(caller)
+            call = provider.next_call()
+            emit_g0(caller, call, result=any_of(**sent))
+            answer = outcome(future)
+            assert json_of(answer.result) == got and not answer.HasField("error")
+            assert answer.tool_use_id == call.call_id
+            with fails_as("not_found"):
+                emit_g0(caller, call, result=any_of(string_value="2"))
+        future = caller.start_call("sums")
+        emit_g0(caller, provider.next_call(), result=any_of(string_value="7"))
+        assert outcome(future).result == b"7", "whoever called by ours gets it, too"
+
+
+def test_an_error_may_come_by_the_emit_of_g0():
+    tired = protos().make("registry.ToolError", code="tired", message_="not today")
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        future = call_g0(caller)
+        emit_g0(caller, provider.next_call(), error=tired)
+        answer = outcome(future)
+        assert (answer.error.code, answer.error.message_) == ("tired", "not today")
+        assert not answer.HasField("result")
+        future = call_g0(caller)
+        emit_g0(caller, provider.next_call(), result=any_of(string_value="no JSON"))
+        assert outcome(future).error.code == "malformed_result"
+        future = call_g0(caller)
+        emit_g0(caller, provider.next_call())  # neither: its result is null
+        answer = outcome(future)
+        assert not answer.HasField("error") and not answer.HasField("result")
+
+
+# ---- whose it is ----------------------------------------------------------------------------
+
+def test_another_principal_cannot_touch_a_toolset_by_the_registries_of_goa_ai():
+    with Gateway(*FAST) as gateway:
+        tokens = {name: make_token(gateway, name) for name in ("anna", "ben")}
+        gateway.stop()
+        gateway.arguments += ("--token-file", token_file(gateway))
+        gateway.start()
+        with Caller(gateway, tokens["anna"]) as anna, Caller(gateway, tokens["ben"]) as ben, \
+                Provider(gateway, "sums", token=tokens["anna"]) as provider:
+            for service in (G0, G1):
+                with fails_as("permission_denied"):
+                    ask_of(service, ben, "Unregister", name="sums")
+            future = call_g0(anna)
+            call = provider.next_call()
+            with fails_as("not_found"):
+                emit_g0(ben, call, result=any_of(string_value="666"))
+            emit_g0(anna, call, result=any_of(string_value="1"))
+            assert json_of(outcome(future).result) == 1
+            provider.answers_pings = False
+            await_true(lambda: anna.health("sums").state == 2, "nothing is heard of it")
+            heard_ms = anna.health("sums").last_pong_unix_ms
+            pong = {"ping_id": provider.last_ping, "toolset": "sums"}
+            for service in (G0, G1, "pegboard.v1"):
+                ask_of(service, ben, "Pong", **pong)  # it is answered, as it must be
+            time.sleep(0.2)
+            assert anna.health("sums").last_pong_unix_ms == heard_ms, "ben spoke for it"
+            for service in (G0, G1):
+                ask_of(service, anna, "Pong", **pong)
+                await_true(lambda: anna.health("sums").last_pong_unix_ms > heard_ms, "it is heard")
+                heard_ms = anna.health("sums").last_pong_unix_ms
+                time.sleep(0.01)  # its clock has milliseconds
+            for service in (G0, G1):
+                ask_of(service, anna, "Unregister", name="sums")
+                anna.ask("Register", v1("RegisterRequest", name="sums", tools=[
+                    v1("Tool", name="add", input_schema=b"{}")]))
+
+
+if __name__ == "__main__":
+    sys.exit(tap.run(globals()))
