@@ -42,7 +42,7 @@ struct net_stream {
     bool waits_unseen;    /* for its turn, and is not watched until then */
     bool is_late;         /* its time is over: it ends in its turn */
     bool has_plain;       /* TLS may have more of what came */
-    unsigned n_last;      /* turns since it broke */
+    unsigned n_last;      /* reads since it broke */
     struct peg__buf rest; /* that the owner did not take in the last turn */
     bool is_blocked;      /* something waits for the socket */
     bool is_local;

@@ -68,20 +68,29 @@ static bool take_one(struct net_stream *stream)
     return net_stream_read(stream);
 }
 
-/* It broke, perhaps because the peer has said its last word and gone: that is heard first. */
+/* A rest was read already: it is no reading more that there could be too much of. */
+static bool may_hear_last(struct net_stream *stream)
+{
+    return stream->broke && !stream->is_paused && stream->told_open &&
+           (stream->rest.len > 0 || stream->n_last++ < NET_MAX_LAST_READS);
+}
+
+/* It broke, perhaps because the peer has said its last word and gone: that is heard first, and to
+ * its end if the owner leaves a rest of it. */
 static void hear_last(struct net_stream *stream)
 {
     const int why = stream->broke;
+    const bool hears = may_hear_last(stream);
     bool has_more = false;
 
-    if (why && !stream->is_paused && stream->told_open && stream->n_last++ < NET_MAX_LAST_READS) {
+    if (hears) {
         stream->state = NET_OPEN;
         has_more = take_one(stream);
     }
     if (stream->state >= NET_ENDING)
         return;
     stream->state = NET_BROKEN;
-    if (has_more)
+    if (has_more || (hears && stream->rest.len > 0))
         net_stream_want_turn(stream);
     else
         net_stream_fail_why(stream, why);

@@ -176,6 +176,8 @@ TEST(the_last_words_of_a_peer_that_was_lost_are_heard_in_turns)
     peer_goes(&w); /* with bytes that it did not read: a reset */
     while (w.n_closed == 0)
         net_loop_run(w.loop);
+    CHECK_STR(said(&w), "hello");
+    CHECK_INT(w.n_turns, 3);
     CHECK_STR(peg__str(w.error.code), "E_STREAM");
     CHECK_INT(w.n_closed, 1);
     world_end(&w);
