@@ -7,6 +7,7 @@ or they are paused, and no one ever tells the gateway.
 """
 
 import os
+import signal
 import sys
 
 import grpc
@@ -24,16 +25,18 @@ FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "
 
 # ---- its network breaks before the Ack ------------------------------------------------------
 
-def answered_and_cut(gateway, caller):
+def answered_and_cut(gateway, caller, how=Wire.cut):
     """A provider that has answered a call, and lost its network before the Ack came."""
     with Wire(gateway) as wire:
         provider = Provider(wire, "sums").ready()
         future = caller.start_call("sums", idempotency_key="once")
         call = provider.next_call()
         wire.mute()
+        gateway.process.send_signal(signal.SIGSTOP)  # it will find the answer and the end at once
         provider.answer(call, b"7654321")
         wire.await_passed(b"7654321")
-        wire.cut()
+        how(wire)
+        gateway.process.send_signal(signal.SIGCONT)
     assert provider.ended.wait(30) and provider.acks.empty(), "it knows of no Ack"
     return provider, call, future
 
@@ -45,10 +48,11 @@ def ran_once(caller, future):
 
 
 def test_a_result_counts_though_its_provider_was_lost_before_the_ack():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
-        _, _, future = answered_and_cut(gateway, caller)
-        with Provider(gateway, "sums") as other:
-            assert ran_once(caller, future) and other.has_no_call()
+    for how in (Wire.cut, Wire.reset):
+        with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+            _, _, future = answered_and_cut(gateway, caller, how)
+            with Provider(gateway, "sums") as other:
+                assert ran_once(caller, future) and other.has_no_call()
 
 
 def test_a_result_that_is_sent_again_for_want_of_an_ack_is_the_same_one():

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ class Wire:
             near, _ = self.listener.accept()
             self.listener.close()
             far = socket.create_connection(self.to)
+            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # what is passed has arrived
             self.ends = (near, far)
             threading.Thread(target=self.pass_down, args=self.ends, daemon=True).start()
             while piece := near.recv(65536):
@@ -59,6 +61,16 @@ class Wire:
         for end in self.ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def reset(self):
+        """The gateway hears that there is no such connection, as from a machine that was restarted.
+        What has arrived there before is not unsaid."""
+        near, far = self.ends
+        self.ends = (near,)
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        far.shutdown(socket.SHUT_RD)  # who reads it lets go of it
+        far.close()
+        self.cut()
 
     def __enter__(self):
         return self
