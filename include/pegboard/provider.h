@@ -96,9 +96,10 @@ typedef struct peg_provider_options {
     /* peg_provider_serve() and _wait(): SIGTERM and SIGINT stop it, the second one at once. One
      * provider of a process can have it. */
     bool handles_signals;
-    int64_t drain_ms;       /* for calls that run when it is stopped [30,000] */
-    int64_t backoff_ms;     /* after the first failure to connect, then 1.6 times longer [500] */
-    int64_t max_backoff_ms; /* [15,000] */
+    int64_t drain_ms;   /* for calls that run when it is stopped [30,000] */
+    int64_t backoff_ms; /* after the first failure to connect, then 1.6 times longer [500] */
+    int64_t
+        max_backoff_ms; /* with calls never more than a quarter of the gateway's lease [5,000] */
 
     /* Limits, hooks, spool and pool of each call, see run.h; its timeout_ms is not looked at, as
      * the gateway's deadline counts [peg_run_options' own]. */

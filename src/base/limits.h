@@ -537,9 +537,10 @@ enum {
      * its way to it; without that word so long. */
     PEG_LIMIT_REMOTE_QUIET_MS = 2000,
     PEG_LIMIT_REMOTE_DRAIN_MS = 30000,
-    /* A gateway that starts again is back within a second or two. */
+    /* A gateway that starts again is back within a second or two; one that was away for longer is
+     * found again soon. */
     PEG_LIMIT_REMOTE_BACKOFF_MS = 500,
-    PEG_LIMIT_REMOTE_BACKOFF_MAX_MS = 15000,
+    PEG_LIMIT_REMOTE_BACKOFF_MAX_MS = 5000,
     /* A connection without a word is asked whether it lives. */
     PEG_LIMIT_REMOTE_KEEPALIVE_MS = 20000,
 

@@ -33,15 +33,27 @@ void grpc_backoff_init(struct grpc_backoff *backoff, int64_t first_ms, int64_t m
     grpc_backoff_reset(backoff);
 }
 
+static void grow(struct grpc_backoff *backoff)
+{
+    const int64_t ms = backoff->next_ms;
+
+    backoff->next_ms = backoff->max_ms;
+    if (ms <= INT64_MAX / GROWTH_PERCENT && ms * GROWTH_PERCENT / 100 < backoff->max_ms)
+        backoff->next_ms = ms * GROWTH_PERCENT / 100;
+}
+
 int64_t grpc_backoff_take_ms(struct grpc_backoff *backoff)
 {
-    const int64_t base_ms = backoff->next_ms;
+    return grpc_backoff_take_below_ms(backoff, backoff->max_ms);
+}
+
+int64_t grpc_backoff_take_below_ms(struct grpc_backoff *backoff, int64_t max_ms)
+{
+    const int64_t base_ms = backoff->next_ms < max_ms ? backoff->next_ms : max_ms;
     const int64_t most_ms = base_ms / 100 * JITTER_PERCENT + base_ms % 100 * JITTER_PERCENT / 100;
     const int64_t at = (int64_t)(draw(&backoff->random) % (2 * STEPS + 1)) - STEPS;
 
-    backoff->next_ms = backoff->max_ms;
-    if (base_ms <= INT64_MAX / GROWTH_PERCENT && base_ms * GROWTH_PERCENT / 100 < backoff->max_ms)
-        backoff->next_ms = base_ms * GROWTH_PERCENT / 100;
+    grow(backoff);
     /* Far beyond any wait that means something the product would not fit. */
     return most_ms > INT64_MAX / STEPS ? base_ms : base_ms + most_ms * at / STEPS;
 }

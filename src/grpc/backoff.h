@@ -21,6 +21,8 @@ void grpc_backoff_init(struct grpc_backoff *backoff, int64_t first_ms, int64_t m
 /* The wait after one more failure: the first, then 1.6 times the one before, at most max_ms; up
  * to 20 % more or less than that. */
 int64_t grpc_backoff_take_ms(struct grpc_backoff *backoff);
+/* The same, with another greatest wait this time. */
+int64_t grpc_backoff_take_below_ms(struct grpc_backoff *backoff, int64_t max_ms);
 /* A success: the next wait is the first again. */
 void grpc_backoff_reset(struct grpc_backoff *backoff);
 

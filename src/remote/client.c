@@ -25,7 +25,8 @@ enum {
     DEFAULT_KEEPALIVE_MS = 20000,
     DEFAULT_CACHE_TTL_MS = 3600000,
     DEFAULT_REASKS = 4,
-    MAX_BACKOFF_MS = 15000,
+    /* While somebody waits: a gateway that has come back is soon found. */
+    MAX_BACKOFF_MS = 2000,
 };
 
 static const peg_client_options default_options;

@@ -15,7 +15,7 @@
 #include "grpc/message.h"
 #include "remote/remote.h"
 
-enum { FIRST_PAUSE_MS = 250, MAX_PAUSE_MS = 15000 };
+enum { FIRST_PAUSE_MS = 250, MAX_PAUSE_MS = 5000 };
 
 /* One registry's; its thread's own while that runs. */
 struct watcher {

@@ -234,7 +234,7 @@ static peg_status make_channel(peg_tool_provider *prov, peg_error *reterr)
         .tls = prov->config.tls,
         .tls_host = prov->config.tls_host,
         .keepalive_ms = PEG_LIMIT_REMOTE_KEEPALIVE_MS,
-        /* The provider's own back-off comes on top. */
+        /* The provider's own is what counts: it has the channel connect at each try. */
         .backoff_ms = prov->config.backoff_ms,
         .max_backoff_ms = prov->config.max_backoff_ms,
         .user_agent = "pegboard-provider",

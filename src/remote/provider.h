@@ -190,6 +190,7 @@ struct peg_tool_provider {
     struct grpc_channel *channel;
     struct remote__prov_stream *streams; /* the newest first; NULL: none */
     struct grpc_backoff backoff;
+    int64_t lease_ms; /* of the last Welcome; 0: nobody has said */
     struct net_timer retry;
     struct net_timer drained; /* the end of draining, and of stopping */
     struct net_timer quiet;   /* nothing is left: a call may still be under way to us */

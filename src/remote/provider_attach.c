@@ -53,12 +53,24 @@ static void on_retry(struct net_timer *timer)
     peg_tool_provider *prov =
         (peg_tool_provider *)((char *)timer - offsetof(peg_tool_provider, retry));
 
+    /* The pause is over: that the channel would wait longer must not make it two of them. */
+    grpc_channel_connect(prov->channel);
     remote__prov_attach(prov);
+}
+
+/* Who has calls has to be back before its lease is over. With the jitter it stays below a quarter.
+ */
+static int64_t longest_pause_ms(const peg_tool_provider *prov)
+{
+    const int64_t usual_ms = prov->config.max_backoff_ms;
+    const int64_t leased_ms = prov->lease_ms / 5;
+
+    return prov->calls.n && leased_ms > 0 && leased_ms < usual_ms ? leased_ms : usual_ms;
 }
 
 static void try_again(peg_tool_provider *prov, const char *why)
 {
-    const int64_t ms = grpc_backoff_take_ms(&prov->backoff);
+    const int64_t ms = grpc_backoff_take_below_ms(&prov->backoff, longest_pause_ms(prov));
 
     if (prov->phase == REMOTE__PROV_ENDED || prov->is_ending || net_loop_is_ending(prov->loop))
         return;
@@ -102,7 +114,7 @@ void remote__prov_say_drain(peg_tool_provider *prov)
         say_drain_on(stream);
 }
 
-static void on_welcome(struct remote__prov_stream *stream)
+static void on_welcome(struct remote__prov_stream *stream, const Pegboard__V1__Welcome *welcome)
 {
     peg_tool_provider *prov = stream->prov;
 
@@ -111,6 +123,7 @@ static void on_welcome(struct remote__prov_stream *stream)
     net_loop_disarm(prov->loop, &stream->patience);
     stream->is_welcome = true;
     prov->was_welcome = true;
+    prov->lease_ms = welcome->lease_ms;
     snprintf(prov->peer, sizeof(prov->peer), "%s", grpc_rpc_peer(stream->rpc));
     note_attached(prov, true);
     remote__prov_tell(prov,
@@ -163,7 +176,7 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
         return;
     switch (response->frame_case) {
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME:
-        on_welcome(stream);
+        on_welcome(stream, response->welcome);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CALL:
         note_life(stream->prov);

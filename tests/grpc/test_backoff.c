@@ -80,6 +80,16 @@ TEST(a_first_wait_beyond_the_most_is_the_most)
     CHECK(is_near(grpc_backoff_take_ms(&backoff), 100));
 }
 
+TEST(a_wait_can_have_another_greatest)
+{
+    struct grpc_backoff backoff;
+
+    grpc_backoff_init(&backoff, 1000, 0, 3);
+
+    CHECK(is_near(grpc_backoff_take_below_ms(&backoff, 50), 50));
+    CHECK(is_near(grpc_backoff_take_below_ms(&backoff, 5000), 1600));
+}
+
 TEST(absurd_waits_do_not_overflow)
 {
     struct grpc_backoff backoff;

@@ -62,6 +62,7 @@ struct fake {
     bool keeps_drained;              /* does not answer ProviderDrain */
     _Atomic(enum grpc_code) refuses; /* Hello is answered with that, and its words */
     char refusal[128];
+    atomic_llong lease_ms; /* that Welcome tells; 0: 10,000 */
 };
 
 static void fake_note_hello(struct fake_frame *f, const Pegboard__V1__Hello *hello)
@@ -160,13 +161,13 @@ static bool fake_note(struct fake_frame *f, const Pegboard__V1__AttachRequest *r
 
 /* ---- the server's side, on its loop ---------------------------------------------------------- */
 
-static void fake_send_welcome(struct grpc_call *call)
+static void fake_send_welcome(struct fake *g, struct grpc_call *call)
 {
     Pegboard__V1__Welcome welcome = PEGBOARD__V1__WELCOME__INIT;
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
 
     welcome.ping_interval_ms = 10000;
-    welcome.lease_ms = 10000;
+    welcome.lease_ms = atomic_load(&g->lease_ms) ? atomic_load(&g->lease_ms) : 10000;
     response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
     response.welcome = &welcome;
     pegboard_v1_registry_attach_send(call, &response, NULL);
@@ -204,7 +205,7 @@ static void fake_answer(struct fake *g, struct fake_stream *stream, const struct
         pthread_mutex_lock(&g->lock);
         stream->is_greeted = true;
         pthread_mutex_unlock(&g->lock);
-        fake_send_welcome(stream->call);
+        fake_send_welcome(g, stream->call);
     }
     if (f->kind == FAKE_RESULT && !f->more && !g->keeps_acks)
         fake_send_ack(stream->call, f->id, f->attempt);

@@ -27,6 +27,7 @@ struct relay {
     atomic_uint port; /* where it leads */
     atomic_uint n_accepted;
     atomic_bool must_cut;
+    atomic_bool is_away; /* who comes is refused */
     atomic_bool must_stop;
     int fds[2 * RELAY_PAIRS]; /* client and gateway in turn; -1: none */
     pthread_t thread;
@@ -93,13 +94,47 @@ static void relay_cut_all(struct relay *relay)
     }
 }
 
+/* Its port, or 0 for any: -1 if there is none. */
+static int relay_listen(unsigned port)
+{
+    const struct sockaddr_in at = relay_sockaddr(port);
+    const int yes = 1;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 16) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static unsigned relay_port_of(const char *address)
+{
+    return (unsigned)strtoul(strrchr(address, ':') + 1, NULL, 10);
+}
+
+static void relay_look_away(struct relay *relay)
+{
+    const bool is_away = atomic_load(&relay->is_away);
+
+    if (is_away && relay->listener >= 0) {
+        close(relay->listener);
+        relay->listener = -1;
+        relay_cut_all(relay);
+    } else if (!is_away && relay->listener < 0) {
+        relay->listener = relay_listen(relay_port_of(relay->address));
+    }
+}
+
 static void *relay_run(void *user)
 {
     struct relay *relay = user;
 
     while (!atomic_load(&relay->must_stop)) {
-        struct pollfd polls[1 + 2 * RELAY_PAIRS] = {{.fd = relay->listener, .events = POLLIN}};
+        struct pollfd polls[1 + 2 * RELAY_PAIRS] = {{.events = POLLIN}};
 
+        relay_look_away(relay);
+        polls[0].fd = relay->listener;
         if (atomic_exchange(&relay->must_cut, false))
             relay_cut_all(relay);
         for (unsigned i = 0; i < 2 * RELAY_PAIRS; i++)
@@ -117,32 +152,32 @@ static void *relay_run(void *user)
     return NULL;
 }
 
-static unsigned relay_port_of(const char *address)
-{
-    return (unsigned)strtoul(strrchr(address, ':') + 1, NULL, 10);
-}
-
 static void relay_open(struct relay *relay, const char *gateway)
 {
-    struct sockaddr_in at = relay_sockaddr(0);
+    struct sockaddr_in at;
     socklen_t len = sizeof(at);
 
     memset(relay, 0, sizeof(*relay));
     memset(relay->fds, 0xff, sizeof(relay->fds));
     atomic_store(&relay->port, relay_port_of(gateway));
-    relay->listener = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK_INT(bind(relay->listener, (const struct sockaddr *)&at, sizeof(at)), 0);
-    CHECK_INT(listen(relay->listener, 16), 0);
+    relay->listener = relay_listen(0);
+    CHECK(relay->listener >= 0);
     CHECK_INT(getsockname(relay->listener, (struct sockaddr *)&at, &len), 0);
     snprintf(relay->address, sizeof(relay->address), "127.0.0.1:%u", ntohs(at.sin_port));
     CHECK_INT(pthread_create(&relay->thread, NULL, relay_run, relay), 0);
 }
 
 /* Every connection breaks; those that come lead to the gateway at this address. */
-static void relay_cut(struct relay *relay, const char *gateway)
+static inline void relay_cut(struct relay *relay, const char *gateway)
 {
     atomic_store(&relay->port, relay_port_of(gateway));
     atomic_store(&relay->must_cut, true);
+}
+
+/* True: every connection breaks, and nobody listens. False: somebody does again. */
+static inline void relay_go_away(struct relay *relay, bool is_away)
+{
+    atomic_store(&relay->is_away, is_away);
 }
 
 static void relay_close(struct relay *relay)

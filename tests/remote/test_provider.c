@@ -208,8 +208,8 @@ static void world_provide(struct world *w, peg_provider_options options)
 
     options.toolset = "tools";
     options.address = w->target[0] ? w->target : w->gateway->address;
-    options.backoff_ms = 1;
-    options.max_backoff_ms = 20;
+    options.backoff_ms = options.backoff_ms ? options.backoff_ms : 1;
+    options.max_backoff_ms = options.max_backoff_ms ? options.max_backoff_ms : 20;
     options.on_event = count_event;
     options.user = w;
     CHECK_STATUS(peg_provider_new(w->registry, &options, &w->provider, &error), PEG_OK, error);
@@ -747,6 +747,33 @@ TEST(provider_drops_what_a_handler_says_after_its_call_was_acknowledged)
     CHECK_INT(fake_count(w.gateway, FAKE_DELTA, NULL), 0);
     world_stop(&w);
     peg_pool_unref(run.pool);
+}
+
+/* Nothing is tried again for an hour, neither by the provider nor by its channel, unless it has
+ * calls: then it has to be back while its lease lasts. */
+TEST(provider_with_calls_comes_back_within_its_lease_however_long_its_pauses)
+{
+    struct world w;
+    char address[NET_ADDRESS_TEXT];
+
+    world_prepare(&w);
+    atomic_store(&w.gateway->lease_ms, 100);
+    world_provide(&w, (peg_provider_options){
+                          .concurrency = 1, .backoff_ms = 3600000, .max_backoff_ms = 3600000});
+    fake_await_stream(w.gateway, 0);
+    snprintf(address, sizeof(address), "%s", w.gateway->address);
+    fake_call(w.gateway, 0, "c1", "hold", "{}");
+    sem_wait(&entered);
+    fake_kill(w.gateway);
+    while (atomic_load(&w.n_lost) < 4)
+        poll(NULL, 0, 1);
+    fake_listen(w.gateway, address);
+    fake_await_stream(w.gateway, 1);
+    sem_post(&released);
+
+    CHECK_RESULT(&w, "c1", "\"held\"");
+    CHECK_INT(atomic_load(&n_starts), 1);
+    world_stop(&w);
 }
 
 TEST(provider_sends_a_large_result_again_from_its_beginning)
