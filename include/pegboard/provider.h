@@ -78,7 +78,7 @@ typedef struct peg_provider_options {
      * ["127.0.0.1:9090"] */
     const char *address;
     const char *token;      /* shown to the gateway [none] */
-    const char *token_file; /* holds one; read each time it attaches [none] */
+    const char *token_file; /* holds one; read at the start, and each time it attaches [none] */
     bool uses_tls;          /* on by itself if one of the next three is set */
     const char *ca_file;    /* PEM: whom to trust [the system's roots] */
     const char *cert_file;  /* PEM: our own certificate [none] */
@@ -124,7 +124,8 @@ PEG_API peg_tool_provider *peg_provider_free(peg_tool_provider *provider);
  */
 
 /* Starts its threads and attaches as soon as there is a gateway, however long that takes. Once.
- * PEG_ESTATE (E_PROVIDER_STARTED), PEG_EIO (the system refused a thread), PEG_ENOMEM. */
+ * PEG_ESTATE (E_PROVIDER_STARTED), PEG_EIO (E_PROVIDER_TOKEN: its token file cannot be read; or the
+ * system refused a thread), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_tool_provider *provider, peg_error *reterr);
 /* Any thread; async-signal-safe. The first one drains: no new calls, those that it has are
  * finished, for drain_ms; then, or at the second one, they are canceled. Returns at once. */

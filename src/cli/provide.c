@@ -287,7 +287,7 @@ const struct cli_command cli_provide = {
     .notes = "exit status:\n"
              "  0  it was stopped, and every call was answered; or --check found nothing wrong\n"
              "  1  it was stopped, and calls had to be given up\n"
-             "  2  a wrong option, or a manifest that cannot be used\n"
+             "  2  a wrong option, or a manifest or token file that cannot be used\n"
              "  3  the gateway refused the toolset, or it was unregistered there\n\n"
              "examples:\n"
              "  pegboard provide tools.yaml\n"

@@ -303,6 +303,11 @@ peg_status peg_provider_start(peg_tool_provider *prov, peg_error *reterr)
     if (prov->is_started)
         return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_STARTED",
                          "the provider was started before: make another one");
+    /* Whoever starts it hears of a wrong name. Later it may be away for a while, and is waited for.
+     */
+    status = remote__prov_check_token(prov, reterr);
+    if (status)
+        return status;
     status = remote__prov_start_workers(prov, reterr);
     if (!status)
         status = net_loop_start(prov->loop, reterr);

@@ -9,6 +9,7 @@
  *   provider_options.c   what it is told, checked and copied
  *   provider_register.c  a registry as a RegisterRequest
  *   provider_attach.c    the stream: Hello, frames that come, breaks, another gateway
+ *   provider_token.c     who it says it is
  *   provider_call.c      a call: made of a frame, counted, what a handler sees of it
  *   provider_delta.c     what a handler says while it works
  *   provider_table.c     calls that it was handed and has no Ack for; what is sent of them
@@ -236,6 +237,13 @@ void remote__prov_register_again(peg_tool_provider *prov);
 peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__RegisterRequest **ret_request,
                                      peg_error *reterr);
+
+/* ---- provider_token.c ------------------------------------------------------------------------ */
+
+/* PEG_EIO (E_PROVIDER_TOKEN): its file cannot be read, with the system's reason. */
+peg_status remote__prov_check_token(const peg_tool_provider *prov, peg_error *reterr);
+peg_status remote__prov_put_token(const peg_tool_provider *prov, struct peg__arena *arena,
+                                  struct grpc_metadata *metadata, peg_error *reterr);
 
 /* ---- provider_delta.c: on the loop ----------------------------------------------------------- */
 

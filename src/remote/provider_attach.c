@@ -7,9 +7,7 @@
  * answered through it. All of it on the loop.
  */
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -396,52 +394,13 @@ static peg_status say_hello(struct remote__prov_stream *stream, peg_error *reter
     return status;
 }
 
-/* The first line of a file. */
-static peg_status read_token(const char *path, char *ret_token, size_t size, peg_error *reterr)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, ret_token, size - 1);
-
-    if (fd >= 0)
-        close(fd);
-    if (n < 0)
-        return peg__fail(reterr, PEG_EIO, "E_PROVIDER_TOKEN",
-                         "the token file '%.128s' cannot be read", path);
-    while (n > 0 && (unsigned char)ret_token[n - 1] <= ' ')
-        n--;
-    ret_token[n] = '\0';
-    return PEG_OK;
-}
-
-static peg_status put_token(peg_tool_provider *prov, struct peg__arena *arena,
-                            struct grpc_metadata *metadata, peg_error *reterr)
-{
-    enum { TOKEN_BYTES = 4096 };
-    char token[TOKEN_BYTES];
-    char value[TOKEN_BYTES + 8];
-    peg_status status = PEG_OK;
-    int n;
-
-    if (prov->config.token_file)
-        status = read_token(prov->config.token_file, token, sizeof(token), reterr);
-    else if (prov->config.token)
-        snprintf(token, sizeof(token), "%s", prov->config.token);
-    else
-        return PEG_OK;
-    if (status)
-        return status;
-    n = snprintf(value, sizeof(value), "Bearer %s", token);
-    return grpc_metadata_add(metadata, arena, peg__str("authorization"),
-                             peg__strn(value, (size_t)n), reterr);
-}
-
 static peg_status start_stream(struct remote__prov_stream *stream, peg_error *reterr)
 {
     peg_tool_provider *prov = stream->prov;
     struct peg__arena arena = {0};
     struct grpc_metadata metadata = {0};
     struct grpc_rpc_options options = {.metadata = &metadata};
-    peg_status status = put_token(prov, &arena, &metadata, reterr);
+    peg_status status = remote__prov_put_token(prov, &arena, &metadata, reterr);
 
     if (!status)
         status = pegboard_v1_registry_attach_call(prov->channel, &options, &stream_events, stream,
@@ -527,7 +486,7 @@ void remote__prov_register_again(peg_tool_provider *prov)
         return;
     status = remote__prov_registration(prov, &arena, &request, &error);
     if (!status)
-        status = put_token(prov, &arena, &metadata, &error);
+        status = remote__prov_put_token(prov, &arena, &metadata, &error);
     if (!status)
         status = pegboard_v1_registry_register_call(prov->channel, request, &options, &events, prov,
                                                     NULL, &error);

@@ -236,6 +236,14 @@ def a_provider_without_the_right_token_is_refused(w):
 
 
 @scenario
+def a_token_file_that_cannot_be_read_is_told_at_once(w):
+    prepare(w)
+    w.pegboard("provide", "tools.yaml", "--registry", f"unix:{w.path('s')}", "--token",
+               w.path("missing")).exits(2) \
+        .complains("E_PROVIDER_TOKEN", "missing", "No such file or directory")
+
+
+@scenario
 def the_example_of_the_library_does_the_same_in_c(w):
     address = f"unix:{w.path('s')}"
     with processes() as start:

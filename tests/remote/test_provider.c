@@ -991,6 +991,21 @@ TEST(provider_that_was_never_started_can_be_freed)
 /* ---- mistakes ----------------------------------------------------------------------------------
  */
 
+TEST(provider_does_not_start_with_a_token_file_that_cannot_be_read)
+{
+    const peg_provider_options options = {.toolset = "t", .token_file = "/nowhere/token"};
+    struct world w;
+    peg_error error;
+
+    world_prepare(&w);
+    CHECK_STATUS(peg_provider_new(w.registry, &options, &w.provider, &error), PEG_OK, error);
+
+    CHECK_INT(peg_provider_start(w.provider, &error), PEG_EIO);
+    CHECK_STR(peg_cstr(error.code), "E_PROVIDER_TOKEN");
+    CHECK(strstr(error.message, "No such file or directory"));
+    world_stop(&w);
+}
+
 TEST(provider_refuses_options_that_cannot_work)
 {
     static const struct {
