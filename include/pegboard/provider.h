@@ -39,10 +39,12 @@ typedef struct peg_tool_provider peg_tool_provider;
 /* ---- what happens ---------------------------------------------------------------------------- */
 
 typedef enum peg_provider_event_kind {
-    PEG_PROVIDER_ATTACHED = 0,   /* the gateway has the toolset, calls may come: address */
-    PEG_PROVIDER_LOST,           /* no connection, or refused: message; tried again in retry_ms */
-    PEG_PROVIDER_CALL_START,     /* tool, call_id, caller */
-    PEG_PROVIDER_CALL_END,       /* and code, duration_ms, n_bytes of the result */
+    PEG_PROVIDER_ATTACHED = 0, /* the gateway has the toolset, calls may come: address */
+    PEG_PROVIDER_LOST,         /* no connection, or refused: message; tried again in retry_ms */
+    PEG_PROVIDER_CALL_START,   /* tool, call_id, caller */
+    /* And code, duration_ms, n_bytes of the result. E_PROVIDER_OUTDATED: not run, and given back,
+     * as the gateway has another version of the toolset. */
+    PEG_PROVIDER_CALL_END,
     PEG_PROVIDER_CALL_REFUSED,   /* not started: code says why; tool, call_id, caller */
     PEG_PROVIDER_GATEWAY_DRAINS, /* it attaches elsewhere: address */
     PEG_PROVIDER_DRAINS,         /* peg_provider_stop() was heard */

@@ -80,6 +80,7 @@ enum bus_reason {
     BUS_CANCELED,
     BUS_SETTLED,
     BUS_FULL, /* there is no room, or no memory, for its registers, or to hold it */
+    BUS_OUTDATED, /* the provider has another version of the toolset */
 };
 
 /* Copied when it is sent; of the body a reference is taken. */

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/attached.h"
+#include "gateway/journal.h"
 #include "gateway/principal.h"
 #include "wire/name.h"
 
@@ -113,16 +114,34 @@ static void attach_to(struct gw_attached *attached, struct gw_toolset *toolset)
 /* ---- registering first ------------------------------------------------------------------------
  */
 
+/* Equal registrations change nothing, and are not told. */
+static void tell_registered(const struct gw_attached *attached, const struct gw_toolset *toolset)
+{
+    const uint64_t before = attached->revision_before;
+
+    if (toolset->revision == before)
+        return;
+    gw_journal_tell(
+        attached->node->journal, PEG_LOG_INFO, GW_EVENT_REGISTER,
+        GW_FIELDS(gw_field_str("toolset", toolset->name), gw_field_str("owner", toolset->owner),
+                  gw_field_number("tools", (int64_t)toolset->n_tools),
+                  gw_field_number("revision", (int64_t)toolset->revision),
+                  gw_field_text("via", "attach"), gw_field_text("replaced", before ? "yes" : "no"),
+                  gw_field_str("incarnation", attached->hello.incarnation)));
+}
+
 static void on_registered(struct gw_change_wait *change, peg_status status,
                           const struct gw_toolset *toolset, const peg_error *error)
 {
     struct gw_attached *attached =
         (struct gw_attached *)((char *)change - offsetof(struct gw_attached, change));
 
-    if (status)
+    if (status) {
         gw_attached_fail(attached, gw_wire_error(error), peg__str(error->message));
-    else
-        attach_to(attached, (struct gw_toolset *)peg__unconst(toolset));
+        return;
+    }
+    tell_registered(attached, toolset);
+    attach_to(attached, (struct gw_toolset *)peg__unconst(toolset));
 }
 
 /* Frames that come before Welcome wait. */
@@ -132,7 +151,10 @@ static void register_first(struct gw_attached *attached,
     Pegboard__V1__RegisterRequest named = *registration;
     const struct gw_health health =
         gw_presence_health(attached->desk->presence, attached->toolset_name);
+    const struct gw_toolset *before =
+        gw_snapshot_find(attached->desk->snapshot, attached->toolset_name);
 
+    attached->revision_before = before ? before->revision : 0;
     named.name = (char *)peg__unconst(attached->toolset_name.ptr);
     grpc_call_pause(attached->call);
     attached->change.fn = on_registered;

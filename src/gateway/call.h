@@ -73,7 +73,8 @@ struct gw_call {
     uint64_t refused_by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes of who did not take it, */
     bool was_given_back[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* or took it and did not want it */
     unsigned n_refused;
-    enum bus_reason refusal; /* the last one's */
+    enum bus_reason refusal; /* the last one's; note_reason() says which counts more */
+    bool met_outdated;       /* somebody had another version of the toolset */
     bool was_unknown;        /* another node said that its provider does not have this attempt */
     bool may_have_run;       /* an attempt before this one, of a tool that may be started again */
     bool was_asked;          /* of other registers, perhaps: it is not begun here */

@@ -330,6 +330,7 @@ static peg_status put_entry(struct gw_presence *presence, peg_str name,
     if (!is_same(known, entry))
         note_change(presence, toolset);
     entry->sent = known->sent;
+    entry->may_be_outdated = known->may_be_outdated || entry->is_awaited;
     *known = *entry;
     if (state_of(presence, toolset, now_ms) != toolset->told)
         note_change(presence, toolset);

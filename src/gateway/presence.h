@@ -20,9 +20,10 @@ struct gw_provider_entry {
     struct bus_address address; /* the loop that holds its stream */
     int64_t last_pong_ms;       /* cluster time; its Hello to begin with */
     bool is_draining;
-    bool is_awaited;  /* its toolset has other schemas since its last pong */
-    uint32_t credits; /* calls at once */
-    uint32_t sent;    /* calls of this loop's that it has now; send.c counts */
+    bool is_awaited;      /* its toolset has other schemas since its last pong */
+    uint32_t credits;     /* calls at once */
+    uint32_t sent;        /* calls of this loop's that it has now; send.c counts */
+    bool may_be_outdated; /* it has said so, or its toolset has got other schemas since it came */
     /* the presence's */
     uint64_t revision; /* of its key in the map */
     bool is_told;      /* by the snapshot of the map that is being listened to */

@@ -23,6 +23,13 @@ static uint64_t hash_of(const struct gw_call *call, const char *incarnation)
     return peg__hash(call->desk->calls.key, peg__str(incarnation));
 }
 
+/* Who may be asked. */
+enum tolerance {
+    UP_TO_DATE, /* nobody who may have another version of the toolset */
+    NOT_REFUSED,
+    FORGIVEN, /* also who took this call and gave it back */
+};
+
 /* Did it not take this call, or, unless that is forgiven, give it back? */
 static bool has_refused(const struct gw_call *call, const char *incarnation, bool is_forgiven)
 {
@@ -69,7 +76,7 @@ static struct gw_provider_entry *better(const struct gw_call *call, struct gw_pr
 
 /* The better of two that are met first from a random place on; all are looked at only while none
  * can run it. */
-static struct gw_provider_entry *pick_of(struct gw_call *call, bool is_forgiven)
+static struct gw_provider_entry *pick_of(struct gw_call *call, enum tolerance tolerance)
 {
     struct gw_desk *desk = call->desk;
     const int64_t now_ms = bus_now_ms(desk->bus);
@@ -82,7 +89,9 @@ static struct gw_provider_entry *pick_of(struct gw_call *call, bool is_forgiven)
     for (size_t i = 0; i < n; i++) {
         struct gw_provider_entry *entry = &all[(first + i) % n];
 
-        if (!may_run(call, entry, now_ms) || has_refused(call, entry->incarnation, is_forgiven))
+        if (!may_run(call, entry, now_ms) ||
+            has_refused(call, entry->incarnation, tolerance == FORGIVEN) ||
+            (tolerance == UP_TO_DATE && entry->may_be_outdated))
             continue;
         best = better(call, best, entry);
         if (++n_met >= 2 && best->address.node == desk->bus->self.node)
@@ -91,12 +100,16 @@ static struct gw_provider_entry *pick_of(struct gw_call *call, bool is_forgiven)
     return best;
 }
 
-/* One that gives calls back has little to do, and would be asked again before those that work. */
+/* One that gives calls back has little to do, and would be asked again before those that work.
+ * Most calls fit any version of their toolset, so that only those which one did not fit are kept
+ * from the others that may have it. */
 static struct gw_provider_entry *pick(struct gw_call *call)
 {
-    struct gw_provider_entry *entry = pick_of(call, false);
+    struct gw_provider_entry *entry = call->met_outdated ? pick_of(call, UP_TO_DATE) : NULL;
 
-    return entry || !call->n_refused ? entry : pick_of(call, true);
+    if (!entry)
+        entry = pick_of(call, NOT_REFUSED);
+    return entry || !call->n_refused ? entry : pick_of(call, FORGIVEN);
 }
 
 static struct gw_provider_entry *find_entry(struct gw_call *call)
@@ -161,6 +174,11 @@ static void deliver(struct gw_call *call)
     bus_send(bus, call->holder, &letter, &call->post);
 }
 
+static bool is_full(enum bus_reason reason)
+{
+    return reason == BUS_OVERLOADED || reason == BUS_FULL;
+}
+
 static void say_why(const struct gw_call *call, struct peg__buf *out)
 {
     if (call->refusal == BUS_OVERLOADED)
@@ -174,6 +192,12 @@ static void say_why(const struct gw_call *call, struct peg__buf *out)
                         "(PEG_LIMIT_BUS_REGISTERS, PEG_LIMIT_BUS_REGISTER_BYTES), or no memory: "
                         "try again in %d ms, with fewer calls at once",
                         RETRY_MS);
+    else if (call->refusal == BUS_OUTDATED)
+        peg__buf_printf(
+            out,
+            "the providers of toolset \"%.*s\" that are attached have other versions of "
+            "it than the one that is registered: restart them with that one",
+            PEG_ARG(call->toolset->name));
     else
         gw_presence_explain(call->desk->presence, call->toolset->name, out);
 }
@@ -182,11 +206,11 @@ static void say_why(const struct gw_call *call, struct peg__buf *out)
 static void give_up(struct gw_call *call)
 {
     struct gw_desk *desk = call->desk;
-    const bool is_full = call->refusal == BUS_OVERLOADED || call->refusal == BUS_FULL;
+    const bool may_have_room_soon = is_full(call->refusal);
     struct gw_terminal terminal = {
         .outcome = GW_ERROR,
-        .error = is_full ? WIRE_OVERLOADED : WIRE_SERVICE_UNAVAILABLE,
-        .retry_after_ms = is_full ? RETRY_MS : 0,
+        .error = may_have_room_soon ? WIRE_OVERLOADED : WIRE_SERVICE_UNAVAILABLE,
+        .retry_after_ms = may_have_room_soon ? RETRY_MS : 0,
     };
 
     if (call->may_have_run) {
@@ -265,11 +289,14 @@ static bool is_proof(const struct gw_call *call, const struct bus_letter *letter
  * break, say, without it. */
 static void remember_refusal(struct gw_call *call, const struct bus_letter *letter)
 {
-    if (letter->was_claimed && letter->reason != BUS_OVERLOADED && letter->reason != BUS_DRAINING)
+    const bool is_outdated = letter->reason == BUS_OUTDATED;
+
+    if (letter->was_claimed && letter->reason != BUS_OVERLOADED && letter->reason != BUS_DRAINING &&
+        !is_outdated)
         return;
     if (call->n_refused == PEG_LIMIT_GATEWAY_ATTEMPTS)
         return;
-    call->was_given_back[call->n_refused] = letter->was_claimed;
+    call->was_given_back[call->n_refused] = letter->was_claimed && !is_outdated;
     call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
 }
 
@@ -277,6 +304,22 @@ void gw_send_on_twice(struct gw_call *call)
 {
     if (call->n_astray)
         call->n_astray--;
+}
+
+/* What its caller is told if nobody takes it: that one was full if one was, as then it may try
+ * again; that one has another version before that one was away. */
+static void note_reason(struct gw_call *call, enum bus_reason reason)
+{
+    struct gw_provider_entry *entry = reason == BUS_OUTDATED ? find_entry(call) : NULL;
+
+    if (entry)
+        entry->may_be_outdated = true;
+    call->met_outdated |= reason == BUS_OUTDATED;
+    if (is_full(call->refusal) && reason == BUS_OUTDATED)
+        return;
+    if (call->refusal == BUS_OUTDATED && !is_full(reason))
+        return;
+    call->refusal = reason;
 }
 
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
@@ -288,7 +331,7 @@ void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
         call->n_astray--;
     if (!is_current || call->step == GW_ENDING || call->step == GW_JOINED)
         return;
-    call->refusal = letter->reason;
+    note_reason(call, letter->reason);
     remember_refusal(call, letter);
     if (!is_proof(call, letter)) {
         if (call->step == GW_SENT)

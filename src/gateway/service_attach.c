@@ -243,14 +243,25 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
 
 /* ---- frames from the provider ---------------------------------------------------------------- */
 
+/* Whatever it is, the call was not started: so one of a later version is as good as any. */
+static enum bus_reason reason_of(const Pegboard__V1__Nak *nak)
+{
+    switch (nak->reason) {
+    case PEGBOARD__V1__NAK__REASON__REASON_DRAINING:
+        return BUS_DRAINING;
+    case PEGBOARD__V1__NAK__REASON__REASON_OUTDATED:
+        return BUS_OUTDATED;
+    default:
+        return BUS_OVERLOADED;
+    }
+}
+
 static void on_nak(struct gw_attached *attached, const Pegboard__V1__Nak *nak)
 {
     struct bus_id id;
 
     if (bus_id_parse(peg__str(nak->call_id), &id))
-        gw_provider_nak(attached->provider, &id, nak->attempt,
-                        nak->reason == PEGBOARD__V1__NAK__REASON__REASON_DRAINING ? BUS_DRAINING
-                                                                                  : BUS_OVERLOADED);
+        gw_provider_nak(attached->provider, &id, nak->attempt, reason_of(nak));
 }
 
 /* A pong whose number cannot be read is one all the same. */

@@ -44,6 +44,7 @@ struct remote__prov_outcome {
     size_t json_len;
     const char *code; /* "" is success */
     const char *message;
+    bool is_outdated; /* it was not started: the gateway knows another version of the toolset */
     Pegboard__V1__ServerData **server_data; /* in the arena */
     size_t n_server_data;
     int64_t duration_ms;

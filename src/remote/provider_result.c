@@ -50,6 +50,15 @@ void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error 
         fail(call, error->code, message); /* codes are static */
 }
 
+/* The gateway has checked name and arguments, so it has another version of them. These codes are of
+ * calls that no handler has seen; a handler's own would be a cause. */
+static bool is_outdated(const peg_record *record)
+{
+    const char *code = peg_record_code(record);
+
+    return !strcmp(code, "E_TOOL_NOT_FOUND") || !strcmp(code, "E_INVALID_TOOL_ARGS");
+}
+
 static void fail_as(struct remote__prov_call *call, const peg_record *record)
 {
     const char *cause = peg_record_cause(record);
@@ -59,10 +68,12 @@ static void fail_as(struct remote__prov_call *call, const peg_record *record)
     const char *code = copy_words(call, peg__str(is_handlers ? cause : peg_record_code(record)));
     const char *message = copy_words(call, peg_record_text(record));
 
-    if (!code || !message)
+    if (!code || !message) {
         fail_nomem(call);
-    else
-        fail(call, code, message);
+    } else {
+        fail(call, is_outdated(record) ? "E_PROVIDER_OUTDATED" : code, message);
+        call->outcome.is_outdated = is_outdated(record);
+    }
 }
 
 /* ---- what it answered --------------------------------------------------------------------------

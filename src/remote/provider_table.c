@@ -263,6 +263,16 @@ static void say_chunk(struct remote__prov_stream *stream, struct remote__prov_ca
     call->is_sent = !result.more;
 }
 
+/* It was not started, and is another's now: nothing of it will be acknowledged. */
+static void give_back_done(struct remote__prov_call *call)
+{
+    peg_tool_provider *prov = call->prov;
+
+    give_back(call, PEGBOARD__V1__NAK__REASON__REASON_OUTDATED);
+    count_done(prov, -1);
+    remote__prov_look_for_end(prov);
+}
+
 /* One result after the other: chunks of two never mix, which is simplest for whoever reads. */
 void remote__prov_pump(struct remote__prov_stream *stream)
 {
@@ -270,14 +280,18 @@ void remote__prov_pump(struct remote__prov_stream *stream)
         return;
     while (stream->first_to_send && !stream->is_broken && grpc_rpc_is_writable(stream->rpc)) {
         struct remote__prov_call *call = stream->first_to_send;
+        const bool is_outdated = call->outcome.is_outdated;
 
-        say_chunk(stream, call);
-        if (!call->is_sent)
+        if (!is_outdated)
+            say_chunk(stream, call);
+        if (!is_outdated && !call->is_sent)
             continue;
         call->is_waiting = false;
         stream->first_to_send = call->next_to_send;
         if (!stream->first_to_send)
             stream->last_to_send = NULL;
+        if (is_outdated)
+            give_back_done(call);
     }
 }
 

@@ -655,6 +655,62 @@ TEST(a_provider_that_gives_calls_back_is_asked_again_only_when_nobody_else_is_le
     world_close(&world);
 }
 
+/* Nothing was started, so somebody else may have it; but not it again, which has not changed. */
+TEST(a_provider_with_another_version_of_the_toolset_is_not_asked_again)
+{
+    struct world world;
+    struct player old;
+    struct player other;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &old, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_nak(old.provider, &old.handed[0].id, 1, BUS_OUTDATED);
+    settle(&world);
+    CHECK(caller.error == WIRE_SERVICE_UNAVAILABLE);
+    CHECK(!caller.was_started);
+    CHECK(strstr(caller.message, "have other versions of it than the one that is registered"));
+    CHECK_INT(old.n_handed, 1);
+
+    attach(&world, &other, "incarnation-2", 1);
+    call_as(&world, &caller, "add", "", 0);
+    if (old.n_handed == 2)
+        gw_provider_nak(old.provider, &old.handed[1].id, 1, BUS_OUTDATED);
+    settle(&world);
+    CHECK_INT(other.n_handed, 1);
+    answer(&world, &other, &other.handed[0], "5");
+    CHECK_STR(peg_cstr(caller.result), "5");
+    world_close(&world);
+}
+
+/* Of those who are left, one that is full may have room soon. */
+TEST(that_a_provider_is_full_is_told_before_that_another_one_is_outdated)
+{
+    struct world world;
+    struct player players[2];
+    struct caller caller;
+    unsigned first;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &players[0], "incarnation-1", 1);
+    attach(&world, &players[1], "incarnation-2", 1);
+    call_as(&world, &caller, "add", "", 0);
+    first = players[0].n_handed ? 0 : 1;
+    gw_provider_nak(players[first].provider, &players[first].handed[0].id, 1, BUS_OUTDATED);
+    settle(&world);
+    for (unsigned i = 0; i < 7; i++) {
+        struct player *full = &players[1 - first];
+
+        CHECK_INT(full->n_handed, i + 1);
+        gw_provider_nak(full->provider, &full->handed[i].id, i + 2, BUS_OVERLOADED);
+        settle(&world);
+    }
+    CHECK_INT(players[first].n_handed, 1);
+    CHECK(caller.error == WIRE_OVERLOADED);
+    world_close(&world);
+}
+
 static void fall_silent(struct world *world, const char *incarnation)
 {
     size_t n;

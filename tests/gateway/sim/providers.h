@@ -70,6 +70,7 @@ static void p_nak(struct p_stream *stream, const struct bus_id *id, uint32_t att
         return;
     frame->id = *id;
     frame->attempt = attempt;
+    frame->reason = w_happens(20) ? BUS_OUTDATED : BUS_OVERLOADED;
     p_send(frame);
 }
 

@@ -54,6 +54,7 @@ struct p_frame {
     bool is_done;
     struct bus_id id;
     uint32_t attempt;
+    enum bus_reason reason; /* of a Nak */
     struct bus_address route;
     char token[H_TOKEN];
 };
@@ -297,7 +298,7 @@ static void p_run_at_desk(struct p_frame *frame)
         p_result_at_desk(frame);
         break;
     case P_NAK:
-        gw_provider_nak(stream->provider, &frame->id, frame->attempt, BUS_OVERLOADED);
+        gw_provider_nak(stream->provider, &frame->id, frame->attempt, frame->reason);
         break;
     case P_PONG:
         gw_provider_pong(stream->provider);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Goal: an upgrade of a toolset while it is used. Two providers have different versions of it, and
+ * what only the new one takes is run by that one, whoever is asked first. */
+
+#include "t.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "pegboard/client.h"
+#include "pegboard/gateway.h"
+#include "pegboard/pegboard.h"
+#include "pegboard/provider.h"
+
+enum { N_CALLS = 40, N_OLD = 10 };
+
+#define NAME "\"name\":{\"type\":\"string\"}"
+#define LANG "\"lang\":{\"type\":\"string\"}"
+#define OBJECT(members) "{\"type\":\"object\",\"properties\":{" members "}}"
+
+struct side {
+    peg_registry *tools;
+    peg_tool_provider *provider;
+    atomic_uint n_attached;
+};
+
+struct world {
+    char log[64];
+    peg_gateway *gateway;
+    struct side old[N_OLD];
+    unsigned n_old;
+    struct side new;
+    peg_client *client;
+    peg_error error;
+};
+
+static void greet(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args;
+    peg_call_reply(call, peg__str(user));
+}
+
+static void add(struct side *side, const char *name, const char *schema, const char *answer)
+{
+    const peg_tool_def def = {.name = name,
+                              .description = "greets",
+                              .input_schema = schema,
+                              .run = greet,
+                              .user = peg__unconst(answer)};
+    peg_error error;
+    peg_tool *tool;
+
+    CHECK_STATUS(peg_tool_new(&def, &tool, &error), PEG_OK, error);
+    CHECK_STATUS(peg_registry_register(side->tools, tool, false, &error), PEG_OK, error);
+    peg_tool_unref(tool);
+}
+
+static void on_event(const peg_provider_event *event, void *user)
+{
+    struct side *side = user;
+
+    atomic_fetch_add(&side->n_attached, event->kind == PEG_PROVIDER_ATTACHED);
+}
+
+static void provide(struct world *w, struct side *side, bool is_new)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const peg_provider_options options = {.toolset = "greetings",
+                                          .address = peg_gateway_address(w->gateway),
+                                          .on_event = on_event,
+                                          .user = side};
+
+    CHECK_STATUS(peg_registry_new(NULL, 0, &side->tools, &w->error), PEG_OK, w->error);
+    add(side, "hello", is_new ? OBJECT(NAME "," LANG) : OBJECT(NAME), is_new ? "new" : "old");
+    if (is_new)
+        add(side, "bye", OBJECT(NAME), "new");
+    CHECK_STATUS(peg_provider_new(side->tools, &options, &side->provider, &w->error), PEG_OK,
+                 w->error);
+    CHECK_STATUS(peg_provider_start(side->provider, &w->error), PEG_OK, w->error);
+    while (!atomic_load(&side->n_attached))
+        nanosleep(&moment, NULL);
+}
+
+static void leave(struct side *side)
+{
+    peg_error error;
+
+    peg_provider_stop(side->provider);
+    CHECK_STATUS(peg_provider_wait(side->provider, &error), PEG_OK, error);
+    peg_provider_free(side->provider);
+    peg_registry_unref(side->tools);
+}
+
+static void world_open(struct world *w, unsigned n_old)
+{
+    peg_gateway_config config = {.log_level = PEG_LOG_INFO, .drain_ms = 100};
+    peg_client_options options = {0};
+
+    memset(w, 0, sizeof(*w));
+    snprintf(w->log, sizeof(w->log), P_tmpdir "/versions-XXXXXX");
+    close(mkstemp(w->log));
+    config.log_file = w->log;
+    CHECK_STATUS(peg_gateway_new(&config, &w->gateway, &w->error), PEG_OK, w->error);
+    CHECK_STATUS(peg_gateway_listen(w->gateway, "127.0.0.1:0", &w->error), PEG_OK, w->error);
+    options.address = peg_gateway_address(w->gateway);
+    CHECK_STATUS(peg_client_new(&options, &w->client, &w->error), PEG_OK, w->error);
+    for (w->n_old = 0; w->n_old < n_old; w->n_old++)
+        provide(w, &w->old[w->n_old], false);
+    provide(w, &w->new, true);
+}
+
+static void world_close(struct world *w)
+{
+    for (unsigned i = 0; i < w->n_old; i++)
+        leave(&w->old[i]);
+    peg_client_unref(w->client);
+    CHECK_STATUS(peg_gateway_drain(w->gateway, &w->error), PEG_OK, w->error);
+    peg_gateway_free(w->gateway);
+    unlink(w->log);
+}
+
+static peg_remote_result *call(struct world *w, const char *tool, const char *args)
+{
+    const peg_remote_request request = {
+        .toolset = "greetings", .tool = tool, .args = peg__str(args)};
+    peg_remote_result *result = NULL;
+
+    CHECK_STATUS(peg_client_call(w->client, NULL, &request, &result, &w->error), PEG_OK, w->error);
+    return result;
+}
+
+static void check_new(struct world *w, const char *tool, const char *args)
+{
+    peg_remote_result *result = call(w, tool, args);
+
+    if (result->outcome != PEG_REMOTE_RESULT)
+        T_FAIL("%s: %s: %s", tool, result->error_name, result->error_message);
+    CHECK_STR(result->json, "\"new\"");
+    peg_remote_result_free(result);
+}
+
+TEST(what_only_the_new_version_takes_goes_to_the_new_provider)
+{
+    struct world w;
+
+    world_open(&w, N_OLD);
+    for (unsigned i = 0; i < N_CALLS; i++) {
+        check_new(&w, "bye", "{\"name\":\"x\"}");
+        check_new(&w, "hello", "{\"name\":\"x\",\"lang\":\"de\"}");
+    }
+    leave(&w.new);
+    world_close(&w);
+}
+
+TEST(a_call_that_only_old_versions_are_left_for_says_so)
+{
+    struct world w;
+    peg_remote_result *result;
+
+    world_open(&w, 2);
+    leave(&w.new);
+    result = call(&w, "bye", "{\"name\":\"x\"}");
+    CHECK_INT(result->outcome, PEG_REMOTE_REFUSED);
+    CHECK_STR(peg__str(result->error_name), "service_unavailable");
+    CHECK(strstr(result->error_message, "other versions of it than the one that is registered"));
+    CHECK(!result->was_started);
+    peg_remote_result_free(result);
+
+    result = call(&w, "hello", "{\"name\":\"x\"}");
+    CHECK_INT(result->outcome, PEG_REMOTE_RESULT);
+    CHECK_STR(result->json, "\"old\"");
+    peg_remote_result_free(result);
+    world_close(&w);
+}
+
+static unsigned count_lines(const char *path, const char *words)
+{
+    char line[4096];
+    FILE *file = fopen(path, "re");
+    unsigned n = 0;
+
+    CHECK(file);
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, words) != NULL;
+    fclose(file);
+    return n;
+}
+
+TEST(a_registration_that_comes_with_hello_is_in_the_log)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    struct world w;
+
+    world_open(&w, 2);
+    while (!count_lines(w.log, "via=attach replaced=yes"))
+        nanosleep(&moment, NULL);
+
+    CHECK_INT(count_lines(w.log, "event=register toolset=greetings"), 2);
+    CHECK_INT(count_lines(w.log, "via=attach replaced=no"), 1);
+    CHECK_INT(count_lines(w.log, "via=attach replaced=yes"), 1);
+    leave(&w.new);
+    world_close(&w);
+}
