@@ -2,9 +2,12 @@
 
 #include "gateway/auth.h"
 
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "gateway/journal.h"
 #include "gateway/tokens.h"
 #include "net/address.h"
 #include "wire/error.h"
@@ -16,6 +19,8 @@ struct gw_auth {
     struct gw_tokens *tokens; /* NULL: none */
     bool has_certificates;
     bool is_insecure;
+    struct gw_journal *journal; /* or NULL */
+    atomic_uint_fast64_t n_refused;
     struct net_loops *loops;
     unsigned n_loops;
     struct loop_memo {
@@ -41,6 +46,7 @@ peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *op
         return peg__fail_nomem(reterr);
     auth->has_certificates = options->has_certificates;
     auth->is_insecure = options->is_insecure;
+    auth->journal = options->journal;
     auth->loops = loops;
     auth->n_loops = net_loops_len(loops);
     auth->memos = peg__alloc_zero(auth->n_loops, sizeof(*auth->memos));
@@ -86,8 +92,25 @@ static void refuse_as(struct grpc_call *call, enum wire_error error, const char 
     grpc_call_finish(call, &status);
 }
 
-static void refuse(struct grpc_call *call, const char *words)
+/* Somebody may be trying names, or has a token that was taken away: whoever runs the gateway should
+ * see it. What was shown is nobody's business. */
+static void note_refused(struct gw_auth *auth, peg_str rpc, const char *peer)
 {
+    const size_t n_fields = peer ? 3 : 2;
+
+    atomic_fetch_add_explicit(&auth->n_refused, 1, memory_order_relaxed);
+    gw_journal_tell(auth->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
+                    (const struct gw_field[]){
+                        gw_field_text("error", wire_error_name(WIRE_UNAUTHENTICATED)),
+                        gw_field_str("rpc", rpc),
+                        gw_field_text("peer", peer ? peer : ""),
+                    },
+                    n_fields);
+}
+
+static void refuse(struct gw_auth *auth, struct grpc_call *call, const char *words)
+{
+    note_refused(auth, peg__str(grpc_call_method(call)->path), grpc_call_peer(call));
     refuse_as(call, WIRE_UNAUTHENTICATED, words);
 }
 
@@ -156,22 +179,25 @@ static void check_token(struct gw_auth *auth, struct grpc_call *call, peg_str he
     if (name.len)
         know_by_name(call, "token:", name, GW_FROM_TOKEN);
     else
-        refuse(call, token.len ? "this bearer token is not known here: make one with `pegboard "
-                                 "token new`, or ask whoever runs the gateway"
-                               : "the metadata 'authorization' is no bearer token: send "
-                                 "'Bearer <token>'");
+        refuse(auth, call,
+               token.len ? "this bearer token is not known here: make one with `pegboard "
+                           "token new`, or ask whoever runs the gateway"
+                         : "the metadata 'authorization' is no bearer token: send "
+                           "'Bearer <token>'");
 }
 
-static void refuse_nameless(const struct gw_auth *auth, struct grpc_call *call)
+static void refuse_nameless(struct gw_auth *auth, struct grpc_call *call)
 {
     if (!gw_auth_asks(auth))
-        refuse(call, "this gateway knows nobody beyond its own machine: it needs a token file or "
-                     "a CA for client certificates");
+        refuse(auth, call,
+               "this gateway knows nobody beyond its own machine: it needs a token file or "
+               "a CA for client certificates");
     else if (!auth->tokens)
-        refuse(call, "this gateway asks for a client certificate: connect with one");
+        refuse(auth, call, "this gateway asks for a client certificate: connect with one");
     else
-        refuse(call, "this gateway asks who is calling: send the metadata 'authorization: Bearer "
-                     "<token>' with a token from `pegboard token new`");
+        refuse(auth, call,
+               "this gateway asks who is calling: send the metadata 'authorization: Bearer "
+               "<token>' with a token from `pegboard token new`");
 }
 
 /* What stock tools look at before they know anything. */
@@ -233,6 +259,16 @@ bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *r
         return true;
     token = bearer(net_http1_field(request, "authorization"));
     return token.len && gw_tokens_find(auth->tokens, token, name);
+}
+
+void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request)
+{
+    note_refused(auth, request->path, NULL);
+}
+
+uint64_t gw_auth_n_refused(const struct gw_auth *auth)
+{
+    return atomic_load_explicit(&auth->n_refused, memory_order_relaxed);
 }
 
 /* Can other machines reach it? PEG_EPARSE: it is no address. */

@@ -18,11 +18,13 @@
 #include "net/http1.h"
 
 struct gw_auth;
+struct gw_journal;
 
 struct gw_auth_options {
-    const char *token_file; /* NULL: no tokens */
-    bool has_certificates;  /* clients' certificates are verified */
-    bool is_insecure;       /* everybody may call, from anywhere */
+    const char *token_file;     /* NULL: no tokens */
+    bool has_certificates;      /* clients' certificates are verified */
+    bool is_insecure;           /* everybody may call, from anywhere */
+    struct gw_journal *journal; /* hears of who was refused, never of what was shown; NULL: none */
 };
 
 /* As gw_tokens_new(). `loops` outlives it. */
@@ -41,6 +43,11 @@ struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
 /* Any thread. May this request, which came in on the port of the RPCs, see what RPCs would show?
  * Certificates alone do: a connection without one gets there only if the listener lets it. */
 bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request);
+
+/* Any thread. Such a request was refused: it is counted, and told. */
+void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request);
+/* Any thread. How many calls and requests were refused because nobody known sent them. */
+uint64_t gw_auth_n_refused(const struct gw_auth *auth);
 
 /* Those who run the gateway: from this machine, or with a certificate. */
 bool gw_auth_is_operator(const struct grpc_call *call);

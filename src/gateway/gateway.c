@@ -123,7 +123,7 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
         .path = config->log_file,
         .least = config->log_level ? config->log_level : PEG_LOG_INFO,
     };
-    const struct gw_auth_options auth = {
+    struct gw_auth_options auth = {
         .token_file = config->token_file,
         .has_certificates = config->tls_client_ca != NULL,
         .is_insecure = config->insecure,
@@ -139,6 +139,7 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
 
     if (!status && gateway->takes_log)
         status = peg_log_set(gw_journal_hook, journal.least, node->journal);
+    auth.journal = node->journal;
     if (!status)
         status = gw_auth_new(node->loops, &auth, &node->auth, reterr);
     if (!status && config->tls_cert)

@@ -42,6 +42,7 @@ static void look_at_node(const struct gw_node *node, struct gw_metrics_node *ret
         .started_ms = node->started_ms,
         .n_connections = counts.n_connections,
         .n_refused_connections = counts.n_refused_connections,
+        .n_unauthenticated = node->auth ? gw_auth_n_refused(node->auth) : 0,
         .n_rpcs = counts.n_started,
         .n_running_rpcs = counts.n_calls,
         .rss_bytes = gw_rss_bytes(),
@@ -116,6 +117,15 @@ static void answer_ready(const struct gw_node *node, struct net_http1_answer *an
         answer_with(answer, 200, "ready\n");
 }
 
+static void refuse(const struct gw_node *node, const struct net_http1_request *request,
+                   struct net_http1_answer *answer)
+{
+    gw_auth_note_http1(node->auth, request);
+    answer_with(answer, 401,
+                "send 'Authorization: Bearer <token>' with a token of this "
+                "gateway, or ask on its --admin-addr\n");
+}
+
 static void answer_path(const struct gw_node *node, const struct net_http1_request *request,
                         bool may_see, struct net_http1_answer *answer)
 {
@@ -128,9 +138,7 @@ static void answer_path(const struct gw_node *node, const struct net_http1_reque
     else if (may_see)
         answer_metrics(node, answer);
     else
-        answer_with(answer, 401,
-                    "send 'Authorization: Bearer <token>' with a token of this "
-                    "gateway, or ask on its --admin-addr\n");
+        refuse(node, request, answer);
 }
 
 void gw_http_answer(void *node, const struct net_http1_request *request,

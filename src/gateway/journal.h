@@ -27,11 +27,11 @@ enum gw_event {
     GW_EVENT_DRAIN,
     GW_EVENT_RELOAD,
     GW_EVENT_HEALTH,     /* toolset, state, providers */
-    GW_EVENT_REGISTER,   /* toolset, owner, revision */
+    GW_EVENT_REGISTER,   /* toolset, owner, revision; via, replaced of one that came with Hello */
     GW_EVENT_UNREGISTER, /* toolset */
     GW_EVENT_ATTACH,     /* toolset, incarnation, peer */
     GW_EVENT_DETACH,
-    GW_EVENT_REFUSED, /* a caller or a call that was refused: error, principal, peer */
+    GW_EVENT_REFUSED, /* a caller or provider that was refused: error, rpc, principal, peer */
     GW_EVENT_CALL,    /* a call that ended badly: toolset, tool, outcome, ms */
     GW_EVENT_LATE,    /* a result after the end of its call */
     GW_EVENT_STORE,

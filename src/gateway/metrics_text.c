@@ -305,6 +305,9 @@ static void put_traffic(const struct text *t)
     put_counter(t->out, "pegboard_refused_connections_total",
                 "Connections that were ended because of what they sent.",
                 node->n_refused_connections);
+    put_counter(t->out, "pegboard_unauthenticated_total",
+                "RPCs and requests that were refused because nobody known sent them.",
+                node->n_unauthenticated);
     put_counter(t->out, "pegboard_rpcs_total", "RPCs that were started.", node->n_rpcs);
     put_gauge(t->out, "pegboard_rpcs_running", "RPCs that run, streams of providers too.",
               node->n_running_rpcs);

@@ -161,7 +161,8 @@ static bool refuse_strangers(struct gw_node *node, struct grpc_call *call)
     if (gw_auth_is_operator(call))
         return false;
     gw_journal_tell(node->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
-                    GW_FIELDS(gw_field_text("method", grpc_call_method(call)->path),
+                    GW_FIELDS(gw_field_text("error", wire_error_name(WIRE_PERMISSION_DENIED)),
+                              gw_field_text("rpc", grpc_call_method(call)->path),
                               gw_field_str("principal", principal->name),
                               gw_field_text("peer", grpc_call_peer(call))));
     gw_fail(call, WIRE_PERMISSION_DENIED,

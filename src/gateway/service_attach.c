@@ -13,6 +13,7 @@
 #include "gateway/attached.h"
 #include "gateway/holder.h"
 #include "gateway/journal.h"
+#include "gateway/principal.h"
 #include "wire/pack.h"
 #include "wire/time.h"
 
@@ -50,8 +51,23 @@ static void leave(struct gw_attached *attached)
         gw_provider_leave(provider);
 }
 
+/* One that a gateway does not take because it is full, or goes, tries again by itself. */
+static void tell_refused(struct gw_attached *attached, enum wire_error error)
+{
+    if (error == WIRE_SERVICE_UNAVAILABLE || error == WIRE_OVERLOADED)
+        return;
+    gw_journal_tell(attached->node->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
+                    GW_FIELDS(gw_field_text("error", wire_error_name(error)),
+                              gw_field_text("rpc", grpc_call_method(attached->call)->path),
+                              gw_field_str("toolset", attached->toolset_name),
+                              gw_field_str("principal", gw_call_principal(attached->call)->name),
+                              gw_field_text("peer", grpc_call_peer(attached->call))));
+}
+
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)
 {
+    if (attached->step == GW_HELLO_AWAITED || attached->step == GW_REGISTERING)
+        tell_refused(attached, error);
     gw_attached_say_acks(attached);
     leave(attached);
     gw_fail(attached->call, error, message);

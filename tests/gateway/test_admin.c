@@ -17,6 +17,7 @@
 #include "grpc/blocking.h"
 #include "net/address.h"
 #include "pegboard/gateway.h"
+#include "pegboard/provider.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"
 #include "wire/error.h"
@@ -342,6 +343,99 @@ TEST(metrics_need_a_token_where_there_are_tokens_and_probes_do_not)
     CHECK_INT(get(peg_gateway_address(s.gateway), "/metrics", "Bearer peg_x"), 401);
     snprintf(header, sizeof(header), "Bearer %s", s.token);
     CHECK_INT(get(peg_gateway_address(s.gateway), "/metrics", header), 200);
+    close_site();
+}
+
+static void read_log(char *text, size_t size)
+{
+    FILE *file;
+    size_t n;
+
+    grpc_channel_free_wait(s.channel);
+    s.channel = NULL;
+    s.gateway = peg_gateway_free(s.gateway);
+    file = fopen(s.log, "r");
+    CHECK(file);
+    n = fread(text, 1, size - 1, file);
+    fclose(file);
+    text[n] = '\0';
+}
+
+TEST(whoever_is_not_known_is_counted_and_told_without_what_was_shown)
+{
+    peg_gateway_config config = plain;
+    char header[100];
+    char text[8000];
+
+    make_folder();
+    CHECK_INT(gw_token_new(s.tokens, peg__str("ci"), s.token, NULL), PEG_OK);
+    config.token_file = s.tokens;
+    open_site(config, "127.0.0.1:0");
+    ask_status(false);
+    check_answer(GRPC_UNAUTHENTICATED, "unauthenticated");
+    CHECK_INT(grpc_metadata_add(&s.metadata, &s.arena, peg__str("authorization"),
+                                peg__str("Bearer peg_guessed"), NULL),
+              PEG_OK);
+    ask_status(false);
+    check_answer(GRPC_UNAUTHENTICATED, "unauthenticated");
+    CHECK_INT(get(peg_gateway_address(s.gateway), "/metrics", NULL), 401);
+    snprintf(header, sizeof(header), "Bearer %s", s.token);
+    CHECK_INT(get(peg_gateway_address(s.gateway), "/metrics", header), 200);
+    CHECK(strstr(s.text, "pegboard_unauthenticated_total 3\n") != NULL);
+
+    read_log(text, sizeof(text));
+    CHECK(strstr(text, "level=warn event=refused error=unauthenticated "
+                       "rpc=/pegboard.v1.Admin/Status peer=127.0.0.1:"));
+    CHECK(strstr(text, "event=refused error=unauthenticated rpc=/metrics\n"));
+    CHECK(!strstr(text, "guessed"));
+    close_site();
+}
+
+static void do_nothing(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args;
+    (void)user;
+    peg_call_reply(call, peg__str(""));
+}
+
+static peg_registry *make_tools(void)
+{
+    const peg_tool_def def = {.name = "nothing", .description = "does it", .run = do_nothing};
+    peg_registry *tools;
+    peg_tool *tool;
+
+    CHECK_INT(peg_registry_new(NULL, 0, &tools, NULL), PEG_OK);
+    CHECK_INT(peg_tool_new(&def, &tool, NULL), PEG_OK);
+    CHECK_INT(peg_registry_register(tools, tool, false, NULL), PEG_OK);
+    peg_tool_unref(tool);
+    return tools;
+}
+
+TEST(a_provider_that_is_refused_is_told)
+{
+    peg_gateway_config config = plain;
+    peg_provider_options options = {.toolset = "weather"};
+    char token[GW_TOKEN_TEXT];
+    char text[8000];
+    peg_registry *tools = make_tools();
+    peg_error error;
+
+    make_folder();
+    CHECK_INT(gw_token_new(s.tokens, peg__str("ci"), s.token, NULL), PEG_OK);
+    CHECK_INT(gw_token_new(s.tokens, peg__str("bob"), token, NULL), PEG_OK);
+    config.token_file = s.tokens;
+    open_site(config, "127.0.0.1:0");
+    use_token();
+    register_weather();
+    options.address = peg_gateway_address(s.gateway);
+    options.token = token;
+    CHECK_INT(peg_provider_serve(tools, &options, &error), PEG_EHOST);
+    peg_registry_unref(tools);
+
+    read_log(text, sizeof(text));
+    CHECK(strstr(text, "level=warn event=refused error=permission_denied "
+                       "rpc=/pegboard.v1.Registry/Attach toolset=weather principal=token:bob "
+                       "peer=127.0.0.1:"));
     close_site();
 }
 
