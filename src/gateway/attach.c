@@ -36,6 +36,18 @@ void gw_provider_free(struct gw_provider *provider)
     peg__free(provider);
 }
 
+/* Where it has gone it has listed what it has, and answers for it there. */
+static void forget_handed(struct gw_provider *provider)
+{
+    struct gw_held *next;
+
+    for (struct gw_held *held = provider->running.first; held; held = next) {
+        next = held->next;
+        if (held->step == GW_HANDED)
+            gw_held_drop(held);
+    }
+}
+
 void gw_provider_leave(struct gw_provider *provider)
 {
     struct gw_desk *desk = provider->desk;
@@ -48,6 +60,8 @@ void gw_provider_leave(struct gw_provider *provider)
         next = held->next;
         gw_held_nak(held, BUS_GONE, false);
     }
+    if (provider->is_moved)
+        forget_handed(provider);
     /* Whoever has no call has nothing to come back for, and need not be waited for. */
     if (!provider->running.first) {
         if (!provider->is_moved)

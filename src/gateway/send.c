@@ -18,9 +18,12 @@ enum { RETRY_MS = 250 };
 
 /* ---- picking ------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct gw_call *call, const char *incarnation)
+/* A provider where it is: what it does not take at the loop that it leaves it may take at the one
+ * that it comes to. */
+static uint64_t hash_of(const struct gw_call *call, const char *incarnation,
+                        struct bus_address address)
 {
-    return peg__hash(call->desk->calls.key, peg__str(incarnation));
+    return peg__hash(call->desk->calls.key, peg__str(incarnation)) ^ address.node ^ address.loop;
 }
 
 /* Who may be asked. */
@@ -31,9 +34,10 @@ enum tolerance {
 };
 
 /* Did it not take this call, or, unless that is forgiven, give it back? */
-static bool has_refused(const struct gw_call *call, const char *incarnation, bool is_forgiven)
+static bool has_refused(const struct gw_call *call, const struct gw_provider_entry *entry,
+                        bool is_forgiven)
 {
-    const uint64_t hash = call->n_refused ? hash_of(call, incarnation) : 0;
+    const uint64_t hash = call->n_refused ? hash_of(call, entry->incarnation, entry->address) : 0;
 
     for (unsigned i = 0; i < call->n_refused; i++)
         if (call->refused_by[i] == hash && !(is_forgiven && call->was_given_back[i]))
@@ -89,8 +93,7 @@ static struct gw_provider_entry *pick_of(struct gw_call *call, enum tolerance to
     for (size_t i = 0; i < n; i++) {
         struct gw_provider_entry *entry = &all[(first + i) % n];
 
-        if (!may_run(call, entry, now_ms) ||
-            has_refused(call, entry->incarnation, tolerance == FORGIVEN) ||
+        if (!may_run(call, entry, now_ms) || has_refused(call, entry, tolerance == FORGIVEN) ||
             (tolerance == UP_TO_DATE && entry->may_be_outdated))
             continue;
         best = better(call, best, entry);
@@ -297,7 +300,7 @@ static void remember_refusal(struct gw_call *call, const struct bus_letter *lett
     if (call->n_refused == PEG_LIMIT_GATEWAY_ATTEMPTS)
         return;
     call->was_given_back[call->n_refused] = letter->was_claimed && !is_outdated;
-    call->refused_by[call->n_refused++] = hash_of(call, call->incarnation);
+    call->refused_by[call->n_refused++] = hash_of(call, call->incarnation, call->holder);
 }
 
 void gw_send_on_twice(struct gw_call *call)

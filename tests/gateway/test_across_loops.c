@@ -38,6 +38,7 @@ struct provider {
     const char *toolset;
     const char *incarnation;
     unsigned caller_loop; /* whose calls are expected */
+    uint32_t credits;     /* 0: as many as are needed */
     uint32_t number;
     struct leg legs[2];
     unsigned at; /* the leg it stands on */
@@ -181,7 +182,7 @@ static void attach_now(void *arg)
     }
     hello.toolset = req_text(provider->toolset);
     hello.incarnation = req_text(provider->incarnation);
-    hello.credits = 64;
+    hello.credits = provider->credits ? provider->credits : 64;
     hello.number = ++provider->number;
     hello.running = places;
     hello.n_running = provider->n_running;
@@ -518,17 +519,50 @@ static void start_held(struct provider *provider, char ret_id[BUS_ID_TEXT])
     CHECK_INT(provider->n_held, 1);
 }
 
-static void check_ended(struct provider *provider, char *id)
+static void check_result(char *id)
 {
     Pegboard__V1__AwaitToolRequest await = PEGBOARD__V1__AWAIT_TOOL_REQUEST__INIT;
     const Pegboard__V1__CallToolResponse *ended;
 
-    on_client(let_go, provider);
     await.call_id = id;
     ended = ASK(AWAIT_TOOL, &await);
     CHECK(ended != NULL);
     CHECK_INT(ended->result.len, 4);
+}
+
+static void check_ended(struct provider *provider, char *id)
+{
+    on_client(let_go, provider);
+    check_result(id);
     CHECK_INT(provider->n_held, 1);
+}
+
+/* The desk that it leaves gives back what waits there, with a word that it does not take it. */
+TEST(a_call_that_waits_goes_where_its_provider_went)
+{
+    const Pegboard__V1__CallToolRequest request = request_of("a", "{\"city\":\"x\"}");
+    const Pegboard__V1__StartToolResponse *started;
+    char held[BUS_ID_TEXT];
+    char waits[BUS_ID_TEXT];
+    struct net net;
+
+    open_both(&net, 10000);
+    first = (struct provider){.toolset = "a", .incarnation = "first-00", .credits = 1};
+    attach(&first, 0, net.to[0]);
+    start_held(&first, held);
+    started = ASK(START_TOOL, &request);
+    CHECK(started != NULL);
+    snprintf(waits, sizeof(waits), "%s", started->call_id);
+
+    attach(&first, 1, net.to[1]);
+    stream_await(&first.legs[0].stream, "end ");
+    check_ended(&first, held);
+    check_result(waits);
+    CHECK_INT(first.n_calls, 2);
+
+    stream_free(&first.legs[0].stream);
+    detach(&first.legs[1]);
+    shut_both(&net);
 }
 
 /* One moves this way, one that way: whichever desk renews its leases last is once the old one. */
