@@ -79,7 +79,7 @@ enum bus_reason {
     BUS_DEADLINE,
     BUS_CANCELED,
     BUS_SETTLED,
-    BUS_FULL, /* there is no room, or no memory, for its registers, or to hold it */
+    BUS_FULL,     /* there is no room, or no memory, for its registers, or to hold it */
     BUS_OUTDATED, /* the provider has another version of the toolset */
 };
 
