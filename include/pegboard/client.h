@@ -20,7 +20,11 @@
  *
  *   E_NOT_FOUND            PEG_ENOTFOUND      no such toolset, tool or call
  *   E_VALIDATION           PEG_ESCHEMA        the arguments, a schema, a name, a key used twice
- *   E_SERVICE_UNAVAILABLE  PEG_EIO            nobody healthy provides it, or no gateway answers
+ *   E_SERVICE_UNAVAILABLE  PEG_EIO            nobody healthy provides it, or no gateway answers:
+ *                          then `cause` is E_STREAM (nobody listens), E_STREAM_ENDED (whoever does
+ *                          ended the connection), E_STREAM_BROKE (later), E_HTTP2 (it speaks
+ *                          something else), E_TLS (it speaks none), E_TLS_CERTIFICATE (we refuse
+ *                          it) or E_TLS_REFUSED (it refuses us)
  *   E_OVERLOADED           PEG_ELIMIT         a queue is full: try again later
  *   E_TIMEOUT              PEG_ETIMEOUT       a deadline passed; a call was not started
  *   E_CANCELED             PEG_ECANCELED      a call was not started
