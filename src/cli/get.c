@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "cli/meant.h"
 #include "cli/remote_args.h"
 #include "cli/tool_print.h"
 #include "cli/toolset.h"
@@ -108,15 +109,6 @@ static void put_toolset(const struct tool_print *print, const peg_toolset *tools
 /* ---- one of its tools ---------------------------------------------------------------------------
  */
 
-static const peg_toolset_tool *find(const peg_toolset *toolset, const char *name)
-{
-    for (size_t i = 0; i < toolset->n_tools; i++) {
-        if (strcmp(toolset->tools[i].name, name) == 0)
-            return &toolset->tools[i];
-    }
-    return NULL;
-}
-
 static void put_tool_json(struct peg__buf *buf, const peg_toolset_tool *tool)
 {
     struct peg__out out = {.buf = buf};
@@ -132,19 +124,15 @@ static void put_tool_json(struct peg__buf *buf, const peg_toolset_tool *tool)
 
 static int show(const struct remote_args *remote, const peg_toolset *toolset, const char *name)
 {
-    const peg_toolset_tool *tool = name ? find(toolset, name) : NULL;
+    peg_error error;
+    const peg_toolset_tool *tool = name ? cli_find_tool(toolset, name, &error) : NULL;
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     const struct tool_print print = {.out = &out,
                                      .style = cli_style_for(remote->color, STDOUT_FILENO),
                                      .width = cli_width(STDOUT_FILENO)};
 
-    if (name && !tool) {
-        fprintf(stderr,
-                "pegboard: toolset '%s' has no tool '%s'; `pegboard get %s` shows those it has "
-                "(E_NOT_FOUND)\n",
-                toolset->info.name, name, toolset->info.name);
-        return CLI_NO;
-    }
+    if (name && !tool)
+        return remote_complain(remote, &error);
     if (toolset->is_stale)
         fputs("pegboard: the gateway does not answer; this is what it said before\n", stderr);
     if (remote->only_names)
@@ -178,10 +166,12 @@ static int run(const struct cli_command *self, int argc, char **argv)
     answer = remote_open(&remote, &client);
     if (answer)
         return answer;
-    if (peg_client_get(client, NULL, NULL, operands[0], &toolset, &error))
-        answer = remote_complain(&remote, &error);
-    else
+    if (!peg_client_get(client, NULL, NULL, operands[0], &toolset, &error)) {
         answer = show(&remote, toolset, operands[1]);
+    } else {
+        cli_meant_toolset(client, operands[0], &error);
+        answer = remote_complain(&remote, &error);
+    }
     peg_toolset_unref(toolset);
     peg_client_unref(client);
     return answer;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/meant.h"
 
 static const struct cli_command *const commands[] = {
     &cli_call,       &cli_definitions, &cli_get,    &cli_list,  &cli_provide,
@@ -39,7 +40,15 @@ static int print_overview(void)
 
 static int complain(const char *name)
 {
-    fprintf(stderr, "pegboard: there is no command '%s'; `pegboard help` lists them\n", name);
+    struct cli_meant meant;
+
+    cli_meant_start(&meant, name);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        cli_meant_offer(&meant, commands[i]->name);
+    fprintf(stderr, "pegboard: there is no command '%s'; ", name);
+    if (meant.name)
+        fprintf(stderr, "did you mean '%s'? ", meant.name);
+    fputs("`pegboard help` lists them\n", stderr);
     return CLI_UNUSABLE;
 }
 
@@ -54,8 +63,12 @@ static int help(int argc, char **argv)
         return complain(argv[1]);
     if (argc > 2 && command->parts) {
         command = cli_find_part(command, argv[2]);
-        if (!command)
-            return complain(argv[2]);
+        if (!command) {
+            fprintf(stderr,
+                    "pegboard: there is no command '%s %s'; `pegboard help %s` lists them\n",
+                    argv[1], argv[2], argv[1]);
+            return CLI_UNUSABLE;
+        }
     }
     cli_print_help(command);
     return CLI_OK;

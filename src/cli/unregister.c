@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "cli/meant.h"
 #include "cli/remote_args.h"
 
 static const struct cli_option option_table[] = {
@@ -29,10 +30,12 @@ static int run(const struct cli_command *self, int argc, char **argv)
     answer = remote_open(&remote, &client);
     if (answer)
         return answer;
-    if (peg_client_unregister(client, NULL, NULL, name, &error))
-        answer = remote_complain(&remote, &error);
-    else
+    if (!peg_client_unregister(client, NULL, NULL, name, &error)) {
         printf("%s: unregistered\n", name);
+    } else {
+        cli_meant_toolset(client, name, &error);
+        answer = remote_complain(&remote, &error);
+    }
     peg_client_unref(client);
     return answer;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/typo.h"
 #include "schema/report.h"
 #include "json/json.h"
 
@@ -16,8 +17,6 @@ enum {
     MAX_SHOWN = 64,
     MAX_CHOICES = 12,
     MAX_RULE_SHOWN = 200,
-    MAX_TYPO_LEN = 48,
-    MAX_TYPO_NAMES = 256, /* properties that an unknown name is compared with */
 };
 
 /* ---- showing values --------------------------------------------------------------- */
@@ -143,53 +142,18 @@ static void write_choices(const peg_json *list, struct peg__buf *out)
 
 /* ---- names that were meant ----------------------------------------------------------- */
 
-/* Edits between two short names; a row of the usual table at a time. */
-static unsigned distance(peg_str a, peg_str b)
-{
-    unsigned row[MAX_TYPO_LEN + 1];
-
-    for (size_t j = 0; j <= b.len; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; i <= a.len; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= b.len; j++) {
-            const unsigned above = row[j];
-            const unsigned change = diagonal + ((a.ptr[i - 1] | 0x20) != (b.ptr[j - 1] | 0x20));
-            const unsigned gap = (above < row[j - 1] ? above : row[j - 1]) + 1;
-
-            row[j] = change < gap ? change : gap;
-            diagonal = above;
-        }
-    }
-    return row[b.len];
-}
-
-/* The property whose name is closest to an unknown one, if the object has not got it; or NULL.
- * In very short names only the case may differ: any two are a few edits apart. */
+/* The property whose name is closest to an unknown one, if the object has not got it; or NULL. */
 static const peg_json *closest_name(const peg_json *properties, const peg_json *object,
                                     const peg_json *unknown)
 {
-    const peg_str name = peg_json_str(unknown);
-    unsigned best = name.len < 3 ? 1 : (unsigned)name.len / 3 + (name.len > 3) + 1;
     const peg_json *closest = NULL;
-    int i = 0;
+    struct peg__typo typo;
 
-    if (name.len > MAX_TYPO_LEN)
-        return NULL;
+    peg__typo_start(&typo, peg_json_str(unknown));
     PEG_JSON_EACH_MEMBER (properties, key) {
-        unsigned edits;
-
-        if (i++ == MAX_TYPO_NAMES)
-            break;
-        if (key->len > MAX_TYPO_LEN || peg_json_get_str(object, peg_json_str(key)))
-            continue;
-        edits = distance(name, peg_json_str(key));
-        if (edits < best) {
-            best = edits;
+        if (!peg_json_get_str(object, peg_json_str(key)) &&
+            peg__typo_offer(&typo, peg_json_str(key)))
             closest = key;
-        }
     }
     return closest;
 }

@@ -57,7 +57,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
     for arguments, words in (
         (["frobnicate"], "there is no command 'frobnicate'"),
         (["help", "frobnicate"], "there is no command 'frobnicate'"),
-        (["help", "turn", "frobnicate"], "there is no command 'frobnicate'"),
+        (["help", "turn", "frobnicate"], "there is no command 'turn frobnicate'"),
         (["turn"], "one of its commands is needed: show, convert or validate"),
         (["turn", "frobnicate"], "there is no command 'turn frobnicate'"),
         (["turn", "--frob"], "there is no option --frob"),
