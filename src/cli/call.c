@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/call_args.h"
 #include "cli/call_print.h"
+#include "cli/meant.h"
 #include "cli/remote_args.h"
 
 enum option_id {
@@ -41,7 +42,7 @@ static const struct cli_option option_table[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
-enum { MAX_PAIRS = 1000, MAX_META = 64 };
+enum { MAX_PAIRS = 1000, MAX_META = 64, ASK_MS = 10000 };
 
 struct call_options {
     struct remote_args remote;
@@ -147,6 +148,9 @@ static int read_options(struct cli_args *args, struct call_options *o)
     o->print.tool = o->tool;
     o->print.is_stream = o->is_stream;
     o->print.color = o->remote.color;
+    /* What comes before the call is not to take longer than it may. */
+    if (o->timeout_ms && o->timeout_ms < ASK_MS)
+        o->remote.timeout_ms = o->timeout_ms;
     args->exit = remote_finish(&o->remote, args->command);
     return args->exit ? CLI_STOP : 0;
 }
@@ -154,39 +158,65 @@ static int read_options(struct cli_args *args, struct call_options *o)
 /* ---- the call
  * ------------------------------------------------------------------------------------ */
 
-static const peg_toolset_tool *find(const peg_toolset *toolset, const char *name)
+/* Nothing was called: told as whatever else may have become of the call. */
+static int refuse_call(const struct call_options *o, const peg_error *error)
 {
-    for (size_t i = 0; i < toolset->n_tools; i++) {
-        if (strcmp(toolset->tools[i].name, name) == 0)
-            return &toolset->tools[i];
-    }
-    return NULL;
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    int answer;
+
+    if (!o->print.is_envelope)
+        return remote_complain(&o->remote, error);
+    remote_explain(&o->remote, error, &words);
+    answer = call_print_refusal(&o->print, error, words.ptr ? words.ptr : error->message);
+    peg__buf_free(&words);
+    return answer ? answer : remote_exit_of(error);
+}
+
+/* The same of arguments, which the gateway has not seen. */
+static int refuse_args(const struct call_options *o, const peg_error *error)
+{
+    if (o->print.is_envelope)
+        return refuse_call(o, error);
+    return remote_complain_local(o->json ? "--json" : NULL, error);
+}
+
+/* The time that a call of it has, as far as we know: the shorter one. */
+static int64_t time_of(const struct call_options *o, const peg_toolset_tool *tool)
+{
+    if (!o->timeout_ms || (tool->timeout_ms && tool->timeout_ms < o->timeout_ms))
+        return tool->timeout_ms;
+    return o->timeout_ms;
+}
+
+static int read_args(struct call_options *o, const peg_toolset *toolset, char **ret_json)
+{
+    peg_error error;
+    const peg_toolset_tool *tool = cli_find_tool(toolset, o->tool, &error);
+    peg_status status;
+
+    if (!tool)
+        return refuse_call(o, &error);
+    o->print.time_ms = time_of(o, tool);
+    o->print.is_idempotent = tool->is_idempotent;
+    status = o->json ? call_args_read(o->json, ret_json, &error)
+                     : call_args_build(tool->input_schema, o->pairs, o->n_pairs, ret_json, &error);
+    return status ? refuse_args(o, &error) : CLI_OK;
 }
 
 /* The toolset first: it tells what the words mean, and whether there is a gateway at all. */
-static int make_args(const struct call_options *o, peg_client *client, char **ret_json)
+static int make_args(struct call_options *o, peg_client *client, char **ret_json)
 {
-    const peg_toolset_tool *tool;
     peg_toolset *toolset = NULL;
     peg_error error;
-    peg_status status = PEG_OK;
+    int answer;
 
-    if (peg_client_get(client, NULL, NULL, o->toolset, &toolset, &error))
-        return remote_complain(&o->remote, &error);
-    tool = find(toolset, o->tool);
-    if (!tool)
-        fprintf(stderr,
-                "pegboard: toolset '%s' has no tool '%s'; `pegboard get %s` shows those it has "
-                "(E_NOT_FOUND)\n",
-                toolset->info.name, o->tool, toolset->info.name);
-    else if (o->json)
-        status = call_args_read(o->json, ret_json, &error);
-    else
-        status = call_args_build(tool->input_schema, o->pairs, o->n_pairs, ret_json, &error);
+    if (peg_client_get(client, NULL, NULL, o->toolset, &toolset, &error)) {
+        cli_meant_toolset(client, o->toolset, &error);
+        return refuse_call(o, &error);
+    }
+    answer = read_args(o, toolset, ret_json);
     peg_toolset_unref(toolset);
-    if (status)
-        return remote_complain_local(o->json ? "--json" : NULL, &error);
-    return tool ? CLI_OK : CLI_NO;
+    return answer;
 }
 
 static void hear(peg_str stream, peg_str delta, void *user)
@@ -216,7 +246,7 @@ static int call(struct call_options *o, peg_client *client, const char *json)
     int answer;
 
     if (status)
-        return remote_complain(&o->remote, &error);
+        return refuse_call(o, &error);
     answer = call_print_result(&o->print, result);
     peg_remote_result_free(result);
     return answer;
@@ -226,10 +256,10 @@ static int work(struct call_options *o)
 {
     peg_client *client = NULL;
     char *json = NULL;
-    int answer = remote_open(&o->remote, &client);
+    peg_error error;
+    int answer = remote_client_new(&o->remote, &client, &error) ? refuse_call(o, &error)
+                                                                : make_args(o, client, &json);
 
-    if (!answer)
-        answer = make_args(o, client, &json);
     if (json)
         answer = call(o, client, json);
     peg_free(json);
@@ -262,7 +292,8 @@ const struct cli_command cli_call = {
              "  0  the tool answered\n"
              "  1  the tool failed; or there is no such tool, or it refuses the "
              "arguments\n" REMOTE_EXIT_STATUS
-             "  4  the call was started, or may have been, and its end is not known\n"
+             "  4  the call was started, or may have been, and its end is not known; or its time\n"
+             "     was over and it was ended halfway\n"
              "  5  not now: nobody healthy provides it, it is overloaded, or time was over before\n"
              "     it was started; asking again is safe\n\n"
              "examples:\n"

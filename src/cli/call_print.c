@@ -121,6 +121,29 @@ static int print_envelope(const struct call_print *print, const peg_remote_resul
     return remote_print(&text);
 }
 
+static peg_remote_outcome outcome_of(const peg_error *error)
+{
+    if (strcmp(error->code, "E_TIMEOUT") == 0)
+        return PEG_REMOTE_TIMEOUT;
+    return strcmp(error->code, "E_OUTCOME_UNKNOWN") == 0 ? PEG_REMOTE_UNKNOWN : PEG_REMOTE_REFUSED;
+}
+
+int call_print_refusal(const struct call_print *print, const peg_error *error, const char *words)
+{
+    const peg_remote_outcome outcome = outcome_of(error);
+    const peg_remote_result result = {
+        .outcome = outcome,
+        .call_id = "",
+        .json = peg__str(""),
+        .error_name = remote_error_name(error),
+        .error_message = words,
+        .error = *error,
+        .was_started = outcome == PEG_REMOTE_UNKNOWN,
+    };
+
+    return print_envelope(print, &result);
+}
+
 /* ---- for people ---------------------------------------------------------------------------------
  */
 
@@ -168,7 +191,27 @@ static void put_report(struct peg__buf *out, peg_str text)
     cli_put_safe(out, text);
 }
 
-static void complain(const struct call_print *print, const peg_remote_result *result)
+/* Its provider ended it, halfway; the gateway may be first to say that its time is over. */
+static bool is_ended_late(const peg_remote_result *result)
+{
+    return result->outcome == PEG_REMOTE_ERROR && strcmp(result->error_name, "E_TOOL_TIMEOUT") == 0;
+}
+
+static void put_ended_late(const struct call_print *print, struct peg__buf *line)
+{
+    peg__buf_puts(line, " ran for its whole ");
+    if (print->time_ms)
+        remote_put_time(line, print->time_ms);
+    else
+        peg__buf_puts(line, "time");
+    peg__buf_puts(line, print->is_idempotent
+                            ? " and was ended; calling it again is harmless: allow more time with "
+                              "--timeout"
+                            : " and was ended; it may have had part of its effect");
+}
+
+static void put_end(const struct call_print *print, const peg_remote_result *result,
+                    struct peg__buf *line)
 {
     static const char *const words[] = {
         [PEG_REMOTE_RESULT] = "", /* none of these two is complained about */
@@ -180,14 +223,23 @@ static void complain(const struct call_print *print, const peg_remote_result *re
         [PEG_REMOTE_REFUSED] = "was refused",
     };
     const struct cli_style *style = cli_style_for(print->color, STDERR_FILENO);
+
+    peg__buf_printf(line, " %s%s%s: ", style->bad, words[result->outcome], style->off);
+    put_report(line, peg__str(result->error_message));
+}
+
+static void complain(const struct call_print *print, const peg_remote_result *result)
+{
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     peg__buf_puts(&line, "pegboard: ");
     cli_put_safe(&line, peg__str(print->toolset));
     peg__buf_putc(&line, ' ');
     cli_put_safe(&line, peg__str(print->tool));
-    peg__buf_printf(&line, " %s%s%s: ", style->bad, words[result->outcome], style->off);
-    put_report(&line, peg__str(result->error_message));
+    if (is_ended_late(result))
+        put_ended_late(print, &line);
+    else
+        put_end(print, result, &line);
     if (*result->error_name) {
         peg__buf_puts(&line, " (");
         cli_put_safe(&line, peg__str(result->error_name));
@@ -208,7 +260,7 @@ static int exit_of(const peg_remote_result *result)
     case PEG_REMOTE_RUNNING:
         return CLI_OK;
     case PEG_REMOTE_ERROR:
-        return CLI_NO;
+        return is_ended_late(result) ? CLI_UNKNOWN : CLI_NO;
     case PEG_REMOTE_TIMEOUT:
     case PEG_REMOTE_CANCELED:
         return CLI_NOT_NOW;

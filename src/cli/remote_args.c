@@ -126,3 +126,11 @@ bool remote_duration(const char *text, int64_t least_ms, int64_t *ret_ms)
     *ret_ms = ns / PEG_NS_PER_MS;
     return true;
 }
+
+void remote_put_time(struct peg__buf *out, int64_t ms)
+{
+    if (ms % 1000)
+        peg__buf_printf(out, "%lld ms", (long long)ms);
+    else
+        peg__buf_printf(out, "%lld s", (long long)(ms / 1000));
+}

@@ -4,6 +4,7 @@
 
 /* Where the gateway is, and who we are: the options that all commands share which need one. */
 
+#include "base/buf.h"
 #include "cli/cli.h"
 #include "cli/term.h"
 #include "pegboard/client.h"
@@ -70,6 +71,7 @@ struct remote_args {
     const char *tls_ca;
     const char *tls_cert;
     const char *tls_key;
+    int64_t timeout_ms; /* of what is no call; 0: the client's default */
     enum cli_color color;
     bool as_json;
     bool only_names;
@@ -91,15 +93,27 @@ bool remote_read(struct remote_args *remote, struct cli_args *args, const char *
 /* A duration as in Go, into milliseconds: "10s", "1m30s", "250ms". False if it is none, is below
  * `least`, or above about 24 days. */
 bool remote_duration(const char *text, int64_t least_ms, int64_t *ret_ms);
+/* "3 s", "250 ms". */
+void remote_put_time(struct peg__buf *out, int64_t ms);
 
 /* ---- the client -------------------------------------------------------------------------------
  */
 
-/* CLI_OK, or an exit status after a complaint. Connects to nothing yet. */
+/* Connects to nothing yet. */
+peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_client,
+                             peg_error *reterr);
+/* The same: CLI_OK, or an exit status after a complaint. */
 int remote_open(const struct remote_args *remote, peg_client **ret_client);
-/* "pegboard: what is wrong (E_CODE)" on standard error; returns the exit status that fits. */
+
+/* What an error of a gateway, or of the way to it, is called on the wire ("not_found"), which is
+ * the name that docs/gateway.md explains; static. */
+const char *remote_error_name(const peg_error *error);
+/* What is wrong and what to do, as a sentence for people. */
+void remote_explain(const struct remote_args *remote, const peg_error *error, struct peg__buf *out);
+int remote_exit_of(const peg_error *error);
+/* "pegboard: what is wrong (name)" on standard error; returns the exit status that fits. */
 int remote_complain(const struct remote_args *remote, const peg_error *error);
-/* The same sentence for what does not come from a gateway: CLI_UNUSABLE. */
+/* "pegboard: place: what is wrong (E_CODE)", of what does not come from a gateway: CLI_UNUSABLE. */
 int remote_complain_local(const char *place, const peg_error *error);
 
 /* Sends a buffer to standard output and frees it. CLI_OK, or CLI_UNUSABLE after a complaint. */

@@ -4,11 +4,12 @@
 the command, and what to do: no field of the C library, no address said three times."""
 
 import contextlib
+import json
 import socket
 import subprocess
 import threading
 
-from gateways import NOWHERE, ask, gateway
+from gateways import NOWHERE, ask, gateway, provided, running, until
 from scenario import check, main, scenario
 
 
@@ -91,6 +92,107 @@ def who_speaks_something_else_is_no_gateway(w):
     with listener(speak_http1) as at:
         w.pegboard("list", "--registry", at).exits(3).complains(
             f"what listens at {at} is no gateway: this is no HTTP/2", "--registry")
+
+
+# ---- names that are not known ------------------------------------------------------------
+
+
+@scenario
+def a_name_that_is_nearly_right_is_answered_with_the_right_one(w):
+    w.pegboard("serv").exits(2).complains("did you mean 'serve'? `pegboard help` lists them")
+    w.pegboard("lst").exits(2).complains("did you mean 'list'?")
+    w.pegboard("zzz").exits(2).complains("there is no command 'zzz'; `pegboard help` lists them")
+    with gateway(w), provided(w):
+        for command in (["call", "weathr", "say"], ["get", "weathr"], ["unregister", "we"]):
+            ask(w, *command).exits(1).complains(
+                "; did you mean 'weather'? `pegboard list` shows all (not_found)")
+        ask(w, "get", "dentist").exits(1).complains("not found; `pegboard list` shows all (not_found)")
+        for command in ("call", "get"):
+            ask(w, command, "weather", "ech").exits(1).complains(
+                "toolset 'weather' has no tool 'ech'; did you mean 'echo'? `pegboard get weather` "
+                "shows those it has (not_found)")
+
+
+# ---- what became of a call that was not made ---------------------------------------------
+
+
+def envelope(w, status, *arguments, **more):
+    """The one object that a call prints, however it ended."""
+    ran = w.pegboard("call", "--envelope", *arguments, **more).exits(status).is_silent()
+    (told,) = ran.objects()
+    check(told["call_id"] == "" and told["result"] is None and not told["started"], ran)
+    return told
+
+
+@scenario
+def every_refusal_is_an_envelope_with_a_name_of_the_wire(w):
+    told = envelope(w, 3, "weather", "say", "--registry", NOWHERE)
+    check(told["outcome"] == "refused" and told["error"]["name"] == "service_unavailable", told)
+    check("pegboard serve" in told["error"]["message"], told)
+    told = envelope(w, 2, "weather", "say", "--token", "missing")
+    check(told["outcome"] == "refused" and "missing" in told["error"]["message"], told)
+    with gateway(w), provided(w):
+        at = ("--registry", w.at)
+        w.write("large.json", '{"city":"' + "x" * (20 << 20) + '"}')
+        for status, name, arguments in (
+                (1, "not_found", ["nowhere", "say"]),
+                (1, "not_found", ["weather", "nope"]),
+                (2, "validation_error", ["weather", "echo", "days=five"]),
+                (2, "validation_error", ["weather", "echo", "--json", "{"]),
+                (2, "limit_exceeded", ["weather", "echo", "--json", "@large.json"])):
+            told = envelope(w, status, *arguments, *at)
+            check(told["outcome"] == "refused" and told["error"]["name"] == name, arguments, told)
+        told = envelope(w, 1, "weather", "nope", "--stream", *at)
+        check(told["event"] == "end", told)
+
+
+@scenario
+def who_is_not_known_is_told_which_option_helps(w):
+    w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
+    with gateway(w, "--token-file", w.path("tokens")):
+        ask(w, "list").exits(3).complains("(--token FILE or PEGBOARD_TOKEN) (unauthenticated)")
+        told = envelope(w, 3, "weather", "say", "--registry", w.at)
+        check(told["error"]["name"] == "unauthenticated", told)
+        ran = ask(w, "list", env={"PEGBOARD_TOKEN": "peg_" + "x" * 43}).exits(3)
+        check("--token FILE" not in ran.stderr, ran)
+
+
+@scenario
+def a_server_that_says_nothing_is_waited_for_as_long_as_the_call_may_take(w):
+    held = []
+    with listener(held.append) as at:
+        w.pegboard("call", "a", "b", "--timeout", "300ms", "--registry", at).exits(3).complains(
+            f"{at} did not answer within 300 ms: see whether a gateway listens there (timeout)")
+        told = envelope(w, 3, "a", "b", "--timeout", "1s", "--registry", at)
+        check(told["outcome"] == "timeout" and "within 1 s" in told["error"]["message"], told)
+
+
+# ---- a tool that takes too long ------------------------------------------------------------
+
+
+SLOW = """
+toolset: slow
+description: Tools that sleep
+tools:
+  - {name: short, description: Sleeps, timeout: 1s, command: [sleep, "60"]}
+  - {name: again, description: Sleeps, timeout: 1s, idempotent: true, command: [sleep, "60"]}
+"""
+
+
+@scenario
+def a_tool_that_was_ended_halfway_is_exit_status_4_whoever_ended_it(w):
+    w.write("slow.yaml", SLOW)
+    with gateway(w), running(w, "provide", "slow.yaml", "--registry", w.at,
+                             stderr=subprocess.DEVNULL):
+        until(w, lambda a: a["health"]["state"] == "healthy", "get", "slow")
+        # Provider and gateway each see that time is over: either may be first.
+        for tool, words in (("short", "part of its effect"), ("again", "again is harmless")):
+            ran = ask(w, "call", "slow", tool).exits(4).says("")
+            check("its end is not known" in ran.stderr
+                  or f"slow {tool} ran for its whole 1 s and was ended; " in ran.stderr
+                  and words in ran.stderr, ran)
+        told = json.loads(ask(w, "call", "slow", "short", "--envelope").exits(4).stdout)
+        check(told["outcome"] in ("error", "outcome_unknown") and told["started"], told)
 
 
 if __name__ == "__main__":
