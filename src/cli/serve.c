@@ -66,18 +66,34 @@ static void allow_connections(void)
 /* ---- serving
  * ----------------------------------------------------------------------------------------- */
 
+/* What a client needs besides the address. */
+static const char *client_options(const peg_gateway_config *config)
+{
+    if (config->tls_client_ca && config->token_file)
+        return " --token FILE --tls-ca FILE";
+    if (config->tls_client_ca)
+        return " --tls-ca FILE --tls-cert FILE --tls-key FILE";
+    if (config->tls_cert)
+        return config->token_file ? " --token FILE --tls-ca FILE" : " --tls-ca FILE";
+    return config->token_file ? " --token FILE" : "";
+}
+
 static void greet(const struct serve_options *o, const peg_gateway *gateway)
 {
     const char *address = peg_gateway_address(gateway);
+    const char *more = client_options(&o->config);
 
     printf("pegboard %s: the gateway listens on %s\n"
            "toolsets are kept in %s\n"
            "\n"
-           "  pegboard list --registry %s\n"
-           "  pegboard provide FILE --registry %s\n"
-           "  pegboard call TOOLSET TOOL key=value --registry %s\n",
+           "  pegboard list --registry %s%s\n"
+           "  pegboard provide FILE --registry %s%s\n"
+           "  pegboard call TOOLSET TOOL key=value --registry %s%s\n",
            peg_version(), address, o->is_memory ? "memory, until it is stopped" : o->path, address,
-           address, address);
+           more, address, more, address, more);
+    if (o->config.token_file)
+        printf("\n`pegboard token new --token-file %s NAME` makes a token: put it into FILE\n",
+               o->config.token_file);
     fflush(stdout);
 }
 
@@ -135,6 +151,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     peg_gateway_free(signals.gateway);
     if (!status)
         return CLI_OK;
+    serve_explain(&error);
     remote_complain_local(NULL, &error);
     return status == PEG_ETIMEOUT ? CLI_NO : CLI_UNUSABLE;
 }

@@ -21,6 +21,8 @@ extern const struct cli_option serve_option_table[];
 /* Options, then variables of the environment where they say nothing. CLI_STOP with args->exit set
  * if there is nothing to do. */
 int serve_read(struct cli_args *args, struct serve_options *o);
+/* Says with our options what the gateway says with the fields of its configuration. */
+void serve_explain(peg_error *error);
 /* The folder of the store, made if it is not there (0700), and o->path. */
 peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr);
 

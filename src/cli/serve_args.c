@@ -73,7 +73,23 @@ const struct cli_option serve_option_table[] = {
 /* ---- values
  * ----------------------------------------------------------------------------------------- */
 
-static const char duration_words[] = "a time such as 10s, 1m30s or 250ms";
+/* Words for a time that is none, or is out of range; NULL if it was taken. */
+static const char *read_time(int id, const char *text, int64_t *ret_ms)
+{
+    enum { LEAST_LEASE_MS = 100, MOST_PING_MS = 3600000 };
+    int64_t ms;
+
+    if (!remote_duration(text, 0, &ms))
+        return "a time such as 10s, 1m30s or 250ms";
+    if (id == OPT_LEASE && ms < LEAST_LEASE_MS)
+        return "at least 100ms";
+    if (ms == 0)
+        return "at least 1ms";
+    if (id == OPT_PING && ms > MOST_PING_MS)
+        return "at most 1h";
+    *ret_ms = ms;
+    return NULL;
+}
 
 /* Where a string goes; NULL for other options. */
 static const char **string_place(struct serve_options *o, int id)
@@ -143,7 +159,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
         return *value ? NULL : "something";
     }
     if (duration)
-        return remote_duration(value, 1, duration) ? NULL : duration_words;
+        return read_time(id, value, duration);
     switch (id) {
     case OPT_INSECURE:
         o->config.insecure = true;
@@ -212,6 +228,16 @@ static const char *name_of(int id)
     return option->name;
 }
 
+/* CLI_OK, or CLI_UNUSABLE after a complaint. */
+static int check_together(const struct cli_command *command, const peg_gateway_config *config)
+{
+    if (!config->tls_cert != !config->tls_key)
+        return cli_bad_use(command, "--tls-cert and --tls-key are needed together");
+    if (config->tls_client_ca && !config->tls_cert)
+        return cli_bad_use(command, "--tls-client-ca needs --tls-cert and --tls-key");
+    return CLI_OK;
+}
+
 int serve_read(struct cli_args *args, struct serve_options *o)
 {
     const char *extra = NULL; /* told at the end: --help may come behind it */
@@ -231,10 +257,17 @@ int serve_read(struct cli_args *args, struct serve_options *o)
         if (wanted)
             return cli_bad_value(args, name_of(id), wanted);
     }
-    if (!extra)
-        return 0;
-    args->exit = cli_bad_use(args->command, "'%s' is one too many", extra);
-    return CLI_STOP;
+    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
+                       : check_together(args->command, &o->config);
+    return args->exit ? CLI_STOP : 0;
+}
+
+void serve_explain(peg_error *error)
+{
+    if (strcmp(error->code, "E_NO_REDIS") == 0)
+        peg__fail(error, error->status, error->code,
+                  "this build of pegboard serves one node, with a store of its own: leave out "
+                  "--redis, and unset REDIS_URL");
 }
 
 /* ---- the folder

@@ -76,7 +76,7 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
             .complains("is in use by process", str(serving.process.pid), "E_STORE_LOCKED")
         w.pegboard("serve", "--store", "memory", "--addr", w.at).exits(2).complains("pegboard: ")
     w.pegboard("serve", *data, env={"REDIS_URL": "localhost:6379"}).exits(2) \
-        .complains("REDIS_URL", "E_NO_REDIS")
+        .complains("leave out --redis, and unset REDIS_URL (E_NO_REDIS)")
     w.pegboard("serve", "--store", "memory", "--addr", ":0").exits(2) \
         .complains("E_LISTEN_INSECURE", "--insecure")
     w.pegboard("serve", *data, "--token-file", w.path("missing")).exits(2).complains("missing")

@@ -5,6 +5,7 @@ the command, and what to do: no field of the C library, no address said three ti
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import threading
@@ -92,6 +93,31 @@ def who_speaks_something_else_is_no_gateway(w):
     with listener(speak_http1) as at:
         w.pegboard("list", "--registry", at).exits(3).complains(
             f"what listens at {at} is no gateway: this is no HTTP/2", "--registry")
+
+
+# ---- serve -------------------------------------------------------------------------------
+
+
+@scenario
+def what_a_gateway_prints_to_be_typed_works_with_its_tokens_and_certificates(w):
+    token = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0).stdout
+    w.write("FILE", token)
+    with gateway(w, "--token-file", w.path("tokens")) as serving:
+        line = serving.line_with("pegboard list ").split()
+        check(line[-2:] == ["--token", "FILE"], line)
+        w.pegboard(*line[1:]).exits(0)
+        serving.line_with("pegboard token new --token-file")
+    with gateway(w, *make_certificate(w)) as serving:
+        os.replace(w.path("cert.pem"), w.path("FILE"))
+        line = serving.line_with("pegboard list ").split()
+        check(line[-2:] == ["--tls-ca", "FILE"], line)
+        w.pegboard(*line[1:]).exits(0)
+
+
+@scenario
+def a_redis_is_left_out_by_the_option_that_named_it(w):
+    w.pegboard("serve", "--store", "memory", "--redis", "redis://x").exits(2).complains(
+        "leave out --redis, and unset REDIS_URL")
 
 
 # ---- names that are not known ------------------------------------------------------------
