@@ -2,6 +2,7 @@
 
 #include "cli/remote_args.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,12 +75,25 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
+/* A gateway's port, not the one of the web, for a host that has none. */
+static const char *with_port(const char *address)
+{
+    static char text[512]; /* a process has one gateway */
+    const bool is_bracketed = address[0] == '[' && address[strlen(address) - 1] == ']';
+
+    if ((strchr(address, ':') && !is_bracketed) || strlen(address) + sizeof(":9090") > sizeof(text))
+        return address;
+    snprintf(text, sizeof(text), "%s:9090", address);
+    return text;
+}
+
 int remote_finish(struct remote_args *remote, const struct cli_command *command)
 {
     if (!remote->address)
         remote->address = variable("PEGBOARD_REGISTRY");
     if (!remote->address)
-        remote->address = "127.0.0.1:9090";
+        remote->address = "127.0.0.1";
+    remote->address = with_port(remote->address);
     if (!remote->token_file)
         remote->token = variable("PEGBOARD_TOKEN");
     if (!remote->tls_ca)

@@ -39,7 +39,8 @@ enum {
 /* In a table of options: those of every command, with a comma behind. */
 #define REMOTE_OPTIONS                                                                             \
     {REMOTE_OPT_REGISTRY, 0, "registry", "ADDR",                                                   \
-     "the gateway, HOST:PORT or unix:PATH; PEGBOARD_REGISTRY or\n127.0.0.1:9090 by default"},      \
+     "the gateway, HOST[:PORT] or unix:PATH; by default\nPEGBOARD_REGISTRY or 127.0.0.1, port "    \
+     "9090"},                                                                                      \
         {REMOTE_OPT_TOKEN, 0, "token", "FILE",                                                     \
          "file with the token to show; PEGBOARD_TOKEN has the\ntoken itself"},                     \
         {REMOTE_OPT_TLS, 0, "tls", NULL, "speak TLS, and trust whom the system trusts"},           \

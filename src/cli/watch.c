@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,9 @@ struct watching {
     struct remote_args remote;
     bool changes_only;
     const struct cli_style *style;
+    /* Of the watch's thread until it is stopped. */
+    bool has_heard; /* anything but that there is no gateway */
+    int exit;
 };
 
 /* ---- a change -----------------------------------------------------------------------------------
@@ -85,9 +89,18 @@ static void put_line(struct peg__buf *out, const struct watching *w, const peg_w
             cli_put_safe(out, peg__str(info->health_reason));
         }
     }
-    if (event->error)
-        cli_put_safe(out, peg__str(event->error->message));
+    if (event->error) {
+        remote_explain(&w->remote, event->error, out);
+        peg__buf_puts(out, "; waiting for it");
+    }
     peg__buf_putc(out, '\n');
+}
+
+/* Nothing to wait for: who does not know us now will not in a minute. Later it may, since tokens
+ * and the files that have them change. */
+static bool ends_it(const struct watching *w, const peg_watch_event *event)
+{
+    return !w->has_heard && event->error && strcmp(event->error->code, "E_UNAUTHENTICATED") == 0;
 }
 
 /* On a thread of the watch. */
@@ -96,6 +109,13 @@ static void hear(const peg_watch_event *event, void *user)
     struct watching *w = user;
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
+    if (ends_it(w, event)) {
+        w->exit = remote_complain(&w->remote, event->error);
+        w->has_heard = true; /* it is said once */
+        kill(getpid(), SIGTERM);
+        return;
+    }
+    w->has_heard |= event->kind != PEG_WATCH_LOST;
     if (event->kind == PEG_WATCH_READY && !w->remote.as_json)
         return;
     if (w->remote.as_json)
@@ -156,7 +176,7 @@ static int watch(struct watching *w)
         sigwait(&signals, &number);
     peg_watch_free(watching);
     peg_client_unref(client);
-    return answer;
+    return answer ? answer : w->exit;
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
@@ -177,10 +197,12 @@ const struct cli_command cli_watch = {
     .about =
         "Prints the toolsets that are there, then a line for each that is registered, changed\n"
         "or taken out, and for each change of health, until it is stopped (^C). A gateway\n"
-        "that goes away is waited for.",
+        "that goes away, or is not there yet, is waited for.",
     .options = option_table,
     .notes = "exit status:\n"
-             "  0  it was stopped\n" REMOTE_EXIT_STATUS "\n"
+             "  0  it was stopped\n"
+             "  2  a wrong option, or a file that cannot be used\n"
+             "  3  the gateway does not know who we are\n\n"
              "examples:\n"
              "  pegboard watch --changes\n"
              "  pegboard watch --json | jq -r 'select(.event == \"health\").toolset.name'",

@@ -95,6 +95,26 @@ def who_speaks_something_else_is_no_gateway(w):
             f"what listens at {at} is no gateway: this is no HTTP/2", "--registry")
 
 
+@scenario
+def a_host_without_a_port_has_a_gateway_at_9090(w):
+    w.pegboard("list", "--registry", "127.99.0.1").exits(3).complains("at 127.99.0.1:9090: ")
+    w.pegboard("list", "--registry", "[::1]:1").exits(3).complains("at [::1]:1: ")
+
+
+# ---- watch -------------------------------------------------------------------------------
+
+
+@scenario
+def a_watch_ends_where_it_is_not_known_and_waits_where_nobody_is(w):
+    w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
+    with gateway(w, "--token-file", w.path("tokens")):
+        for env in ({}, {"PEGBOARD_TOKEN": "peg_" + "x" * 43}):
+            ask(w, "watch", env=env).exits(3).says("").complains("(unauthenticated)")
+    with running(w, "watch", "--registry", NOWHERE) as watching:
+        watching.line_with("lost", f"no gateway answers at {NOWHERE}", "; waiting for it")
+        check(watching.end() == 0, "it was stopped")
+
+
 # ---- serve -------------------------------------------------------------------------------
 
 
