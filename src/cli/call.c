@@ -25,7 +25,8 @@ enum option_id {
 };
 
 static const struct cli_option option_table[] = {
-    {OPT_JSON, 0, "json", "ARGS", "the arguments as JSON, or @FILE that holds it"},
+    {OPT_JSON, 0, "json", "ARGS",
+     "the arguments as JSON, or @FILE that holds it; - is\nstandard input"},
     {OPT_STREAM, 0, "stream", NULL,
      "show what the tool says while it runs, on standard\nerror; with --envelope as JSON lines"},
     {OPT_ENVELOPE, 0, "envelope", NULL,
@@ -285,8 +286,9 @@ const struct cli_command cli_call = {
     .about = "Calls a tool and prints its result, JSON, on standard output. Arguments are words:\n"
              "  key=VALUE   what the tool's schema wants there: a number, true, a string, ...\n"
              "  key:=JSON   JSON, whatever the schema says\n"
-             "  key=@FILE   what is in a file; @- is standard input\n"
-             "A key that is given several times is an array. Or all of them at once, with --json.",
+             "  key=@FILE   what is in a local file; @- is standard input, @@TEXT is @TEXT\n"
+             "A key that is given several times is an array. Or all of them at once, with --json:\n"
+             "so values that others have written name no file of yours.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  the tool answered\n"

@@ -190,21 +190,43 @@ static peg_status split(const char *text, struct pair *ret_pair, peg_error *rete
     return PEG_OK;
 }
 
-static peg_status load(const char *value, struct peg__buf *ret_text, peg_error *reterr)
+static peg_status load_file(const char *path, struct peg__buf *ret_text, peg_error *reterr)
 {
-    peg_status status;
+    const peg_status status = cli_read_file(path, ret_text, reterr);
 
-    if (value[0] != '@') {
-        peg__buf_puts(ret_text, value);
-        return ret_text->status ? peg__fail_nomem(reterr) : PEG_OK;
-    }
-    status = cli_read_file(value + 1, ret_text, reterr);
     peg__buf_puts(ret_text, ""); /* ends it with a NUL, which reading does not */
     if (!status && ret_text->status)
         return peg__fail_nomem(reterr);
     return status ? peg__fail_because(reterr, status, "E_ARGUMENT", reterr, "'%.80s'",
-                                      cli_file_label(value + 1))
+                                      cli_file_label(path))
                   : PEG_OK;
+}
+
+static peg_status load_text(const char *text, struct peg__buf *ret_text, peg_error *reterr)
+{
+    peg__buf_puts(ret_text, text);
+    return ret_text->status ? peg__fail_nomem(reterr) : PEG_OK;
+}
+
+/* @FILE, @- and @@TEXT, or itself. Who did not mean a file is told how to say so. */
+static peg_status load(const struct pair *pair, struct peg__buf *ret_text, peg_error *reterr)
+{
+    const char *value = pair->value;
+    const int key_len = (int)(pair->key.len < 80 ? pair->key.len : 80);
+    peg_status status;
+    size_t len;
+
+    if (value[0] != '@')
+        return load_text(value, ret_text, reterr);
+    if (value[1] == '@')
+        return load_text(value + 1, ret_text, reterr);
+    status = load_file(value + 1, ret_text, reterr);
+    if (status != PEG_ENOTFOUND || !reterr)
+        return status;
+    len = strlen(reterr->message);
+    snprintf(reterr->message + len, sizeof(reterr->message) - len,
+             "; for the text itself write %.*s=@@%.40s", key_len, pair->key.ptr, value + 1);
+    return status;
 }
 
 static void name_types(unsigned types, char *ret_names, size_t size)
@@ -303,7 +325,7 @@ static peg_status add_text(struct building *b, const struct pair *pair, const pe
 static peg_status add_value(struct building *b, const struct pair *pair, const peg_json *schema)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_JSON_BYTES);
-    peg_status status = load(pair->value, &text, b->reterr);
+    peg_status status = load(pair, &text, b->reterr);
 
     if (!status && pair->is_json)
         status = add_json(b, pair, peg__buf_view(&text));
@@ -395,14 +417,33 @@ peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pa
     return status;
 }
 
+/* The place in the file goes before the words. */
+static peg_status fail_in_file(const char *path, peg_status status, peg_error *reterr)
+{
+    peg_error why;
+
+    if (!reterr || !reterr->line)
+        return status;
+    why = *reterr;
+    return peg__fail(reterr, status, why.code, "%.100s:%u:%u: %s", cli_file_label(path), why.line,
+                     why.column, why.message);
+}
+
 peg_status call_args_read(const char *given, char **ret_json, peg_error *reterr)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_JSON_BYTES);
+    const char *path = cli_is_stdin(given) ? given : NULL;
     peg_json_doc *doc = NULL;
-    peg_status status = load(given, &text, reterr);
+    peg_status status;
 
-    if (!status)
+    if (given[0] == '@')
+        path = given + 1;
+    status = path ? load_file(path, &text, reterr) : load_text(given, &text, reterr);
+    if (!status) {
         status = peg_json_parse(peg__buf_view(&text), NULL, &doc, reterr);
+        if (status && path)
+            fail_in_file(path, status, reterr);
+    }
     peg_json_doc_free(doc);
     if (!status)
         return peg__buf_take(&text, ret_json, NULL, reterr);

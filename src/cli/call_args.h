@@ -10,7 +10,8 @@
  * key=VALUE is what the schema wants there: if VALUE is JSON of a type that it allows, other than a
  * string, it is that, else a string if that is allowed, else the only item of an array. Where the
  * schema says nothing: JSON if it is any, else a string. A key that is there several times is an
- * array. key:=JSON is JSON in any case. @FILE is what is in a file, "@-" standard input.
+ * array. key:=JSON is JSON in any case. @FILE is what is in a file, "@-" standard input, and
+ * "@@..." a text that begins with one @.
  */
 
 #include "pegboard/common.h"
@@ -20,7 +21,8 @@
 peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pairs,
                            char **ret_json, peg_error *reterr);
 
-/* JSON text as it was given with --json: itself, or @FILE. */
+/* JSON text as it was given with --json: itself, @FILE, or "-" as "@-". What is no JSON is told
+ * with its place in the file. */
 peg_status call_args_read(const char *given, char **ret_json, peg_error *reterr);
 
 #endif

@@ -150,6 +150,34 @@ TEST(a_value_is_read_from_a_file)
     check_refused(word, path);
 }
 
+TEST(two_ats_are_one_in_a_text)
+{
+    BUILT("{\"city\":\"@alice\"}", "city=@@alice");
+    BUILT("{\"tags\":[\"@a\",\"b@c\"]}", "tags=@@a", "tags=b@c");
+    BUILT("{\"free\":\"@\"}", "free=@@");
+    check_refused("city=@/nowhere/alice", "; for the text itself write city=@@/nowhere/alice");
+}
+
+TEST(json_from_a_file_that_is_wrong_is_told_with_its_place)
+{
+    char path[] = "/tmp/peg-args-XXXXXX";
+    const int fd = mkstemp(path);
+    char given[64];
+    char place[64];
+    peg_error error;
+    char *json = NULL;
+
+    CHECK(fd >= 0);
+    CHECK_INT(write(fd, "{\"a\":\n b}", 9), 9);
+    close(fd);
+    snprintf(given, sizeof(given), "@%s", path);
+    snprintf(place, sizeof(place), "%s:2:2: ", path);
+    CHECK_STATUS(call_args_read(given, &json, &error), PEG_EPARSE, error);
+    CHECK(strstr(error.message, place) == error.message);
+    CHECK(json == NULL);
+    unlink(path);
+}
+
 TEST(json_from_a_file_ends_where_the_file_does)
 {
     char path[] = "/tmp/peg-args-XXXXXX";

@@ -159,6 +159,25 @@ def a_name_that_is_nearly_right_is_answered_with_the_right_one(w):
                 "shows those it has (not_found)")
 
 
+# ---- arguments ---------------------------------------------------------------------------
+
+
+@scenario
+def an_at_reads_a_file_unless_it_is_doubled(w):
+    with gateway(w), provided(w):
+        ran = ask(w, "call", "weather", "echo", "city=@@alice").exits(0)
+        check(json.loads(ran.stdout) == {"city": "@alice"}, ran)
+        ask(w, "call", "weather", "echo", "city=@alice").exits(2).complains(
+            "cannot be opened", "; for the text itself write city=@@alice")
+        ran = ask(w, "call", "weather", "echo", "--json", "-", stdin='{"city": "Oslo"}').exits(0)
+        check(json.loads(ran.stdout) == {"city": "Oslo"}, ran)
+        w.write("bad.json", '{"city":\n  Oslo}')
+        ask(w, "call", "weather", "echo", "--json", "@bad.json").exits(2).complains(
+            "--json: bad.json:2:3: ")
+        ask(w, "call", "weather", "echo", "--json", "-", stdin="{").exits(2).complains(
+            "--json: <stdin>:1:2: ")
+
+
 # ---- what became of a call that was not made ---------------------------------------------
 
 
