@@ -29,6 +29,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "core/say.h"
 #include "grpc/backoff.h"
 #include "net/tls.h"
 #include "pegboard/provider.h"
@@ -251,6 +252,8 @@ peg_status remote__prov_put_token(const peg_tool_provider *prov, struct peg__are
 /* For as long as the stream takes them; true: none is left. */
 bool remote__prov_flush_deltas(struct remote__prov_stream *stream);
 void remote__prov_drop_deltas(struct remote__prov_stream *stream);
+/* Passes on what commands say, and no more of a call than the call itself. */
+extern const struct peg__listener remote__prov_listener;
 
 /* ---- provider_table.c: on the loop ----------------------------------------------------------- */
 

@@ -17,7 +17,7 @@ struct remote__prov_delta {
     struct net_message message;
     struct remote__prov_delta *next;
     struct remote__prov_call *call;
-    size_t n_bytes;
+    size_t n_bytes; /* all that it takes: many short ones are not little */
     char *text;
     char stream[PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1];
 };
@@ -104,12 +104,12 @@ static struct remote__prov_delta *make_delta(struct remote__prov_call *call, con
         return NULL;
     *delta = (struct remote__prov_delta){.message = {.fn = on_delta},
                                          .call = remote__prov_call_ref(call),
-                                         .n_bytes = text.len,
+                                         .n_bytes = sizeof(*delta) + text.len,
                                          .text = (char *)(delta + 1)};
     memcpy(delta->stream, stream, strlen(stream) + 1);
     memcpy(delta->text, text.ptr, text.len);
     delta->text[text.len] = '\0';
-    atomic_fetch_add(&call->link->n_delta_bytes, text.len);
+    atomic_fetch_add(&call->link->n_delta_bytes, delta->n_bytes);
     return delta;
 }
 
@@ -165,3 +165,15 @@ peg_status peg_provider_delta(peg_call *call, const char *stream, peg_str text)
     }
     return PEG_OK;
 }
+
+/* A call within a call has the same provider above it, and its own caller. */
+static peg_status say_of_own(peg_call *call, const char *stream, peg_str text)
+{
+    const struct remote__prov_call *found = remote__prov_call_of(call);
+
+    if (!found || !peg__str_eq(peg_call_id(call), found->call_id))
+        return PEG_OK;
+    return peg_provider_delta(call, stream, text);
+}
+
+const struct peg__listener remote__prov_listener = {.say = say_of_own};

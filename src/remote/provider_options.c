@@ -186,6 +186,20 @@ static peg_status read_tls(struct remote__prov_config *config, const peg_provide
     return net_tls_config_new(&tls, &config->tls, reterr);
 }
 
+/* What commands of the registry say goes to whoever calls them. */
+static peg_status make_ctx(struct remote__prov_config *config, peg_registry *registry,
+                           peg_ctx *parent, peg_error *reterr)
+{
+    peg_ctx *ctx = NULL;
+    peg_status status = peg_ctx_with_registry(parent, registry, &ctx, reterr);
+
+    if (status)
+        return status;
+    status = peg__ctx_with_listener(ctx, &remote__prov_listener, &config->ctx, reterr);
+    peg_ctx_unref(ctx);
+    return status;
+}
+
 peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_registry *registry,
                                     const peg_provider_options *options, peg_error *reterr)
 {
@@ -197,7 +211,7 @@ peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_regi
         return peg__fail_nomem(reterr);
     copy_numbers(config, options);
     copy_run(config, options->run);
-    status = peg_ctx_with_registry(options->ctx, registry, &config->ctx, reterr);
+    status = make_ctx(config, registry, options->ctx, reterr);
     return status ? status : read_tls(config, options, reterr);
 }
 

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "core/call.h"
 #include "pegboard/call.h"
+#include "tools/command_talk.h"
 #include "tools/process.h"
 #include "json/json.h"
 
@@ -193,12 +194,9 @@ static void reply_json(peg_call *call, const struct command *command, peg_str ou
 /* A number or a word alone is more likely a text that looks like JSON. */
 static bool looks_like_json(const struct command *command, peg_str output)
 {
-    size_t i = 0;
+    const enum peg__talk_output kind = peg__talk_kind_of(output);
 
-    while (i < output.len && is_space(output.ptr[i]))
-        i++;
-    return i < output.len &&
-           (command->has_output_schema || output.ptr[i] == '{' || output.ptr[i] == '[');
+    return kind == PEG__TALK_JSON || (kind == PEG__TALK_TEXT && command->has_output_schema);
 }
 
 static void reply_detected(peg_call *call, const struct command *command, peg_str output)
@@ -246,19 +244,42 @@ static void answer(peg_call *call, const struct command *command,
     }
 }
 
+/* What may be told of standard output while it runs. */
+static enum peg__talk_output kind_of_output(const struct command *command)
+{
+    if (command->answers_json || (command->detects_json && command->has_output_schema))
+        return PEG__TALK_JSON;
+    return command->detects_json ? PEG__TALK_MAYBE : PEG__TALK_TEXT;
+}
+
+static peg_status run_process(peg_call *call, const struct command *command, peg_str input,
+                              struct peg__process_result *ret_result)
+{
+    struct peg__process_def def = {.program = command->program,
+                                   .input = input,
+                                   .max_output = command->max_output,
+                                   .grace_ms = command->grace_ms};
+    struct peg__talk talk;
+    peg_status status;
+
+    if (!peg__talk_begin(&talk, call, kind_of_output(command)))
+        return peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
+    def.hear = peg__talk_hear;
+    def.user = &talk;
+    status = peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
+    peg__talk_end(&talk);
+    return status;
+}
+
 static void run_command(peg_call *call, const peg_json *args, void *user)
 {
     const struct command *command = user;
-    struct peg__process_def def = {.program = command->program,
-                                   .max_output = command->max_output,
-                                   .grace_ms = command->grace_ms};
     struct peg__buf input = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__process_result result;
 
     peg__json_write(args, PEG_JSON_COMPACT, &input);
     peg__buf_putc(&input, '\n'); /* for commands that read lines */
-    def.input = peg__buf_view(&input);
-    if (input.status || peg__process_run(&def, peg_call_ctx(call), &result, NULL)) {
+    if (input.status || run_process(call, command, peg__buf_view(&input), &result)) {
         peg__call_out_of_memory(call);
     } else {
         answer(call, command, &result);

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/str.h"
 #include "core/cancel.h"
 #include "core/ctx.h"
 
@@ -183,6 +184,13 @@ static bool read_some(int *fd, char bytes[READ_BYTES], size_t *ret_n)
     return true;
 }
 
+static void tell(const struct run *run, enum peg__process_stream stream, const char *bytes,
+                 size_t n)
+{
+    if (run->def->hear)
+        run->def->hear(stream, peg__strn(bytes, n), run->def->user);
+}
+
 static bool read_output(struct run *run)
 {
     char bytes[READ_BYTES];
@@ -191,8 +199,10 @@ static bool read_output(struct run *run)
     if (!read_some(&run->child.out, bytes, &n))
         return false;
     /* One that was told to end may write what it likes. */
-    if (!run->is_ended)
-        peg__buf_add(&run->result->output, bytes, n);
+    if (run->is_ended)
+        return true;
+    peg__buf_add(&run->result->output, bytes, n);
+    tell(run, PEG__PROCESS_STDOUT, bytes, n);
     return true;
 }
 
@@ -223,6 +233,7 @@ static bool read_errors(struct run *run)
     if (!read_some(&run->child.err, bytes, &n))
         return false;
     keep_tail(run->result, bytes, n);
+    tell(run, PEG__PROCESS_STDERR, bytes, n);
     return true;
 }
 

@@ -22,11 +22,17 @@
 #include "pegboard/ctx.h"
 #include "tools/spawn.h"
 
+enum peg__process_stream { PEG__PROCESS_STDOUT, PEG__PROCESS_STDERR };
+
 struct peg__process_def {
     struct peg__program program;
     peg_str input;
     size_t max_output; /* bytes of standard output */
     int64_t grace_ms;
+    /* Hears what it writes as it comes, on the thread that runs it; must not block. NULL: nobody.
+     * Of standard output only what goes into the result. */
+    void (*hear)(enum peg__process_stream stream, peg_str bytes, void *user);
+    void *user;
 };
 
 enum peg__process_end {

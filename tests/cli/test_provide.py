@@ -164,6 +164,85 @@ def commands_answer_calls_through_the_gateway_and_nothing_of_them_is_logged(w):
         check(not any("secret" in line for line in provider.lines), *provider.lines)
 
 
+TALKER = """\
+toolset: local
+tools:
+  - name: build
+    description: Says what it does, and goes on when it is let.
+    shell: true
+    command: echo compiling; echo warning >&2; read x < go; echo done
+    timeout: 60s
+  - name: value
+    description: Answers JSON, and says what it does.
+    shell: true
+    command: "echo '{'; echo thinking >&2; read x < go; echo '\\"a\\":1}'"
+    timeout: 60s
+"""
+
+
+def awaits_all(process, *words):
+    """Each of them, in whatever order."""
+    missing = set(words)
+    while missing:
+        line = process.arrived.get(timeout=WAIT_S)
+        missing = {word for word in missing if word not in line}
+
+
+@scenario
+def what_a_command_says_is_heard_before_it_ends(w):
+    w.write("tools.yaml", TALKER)
+    os.mkfifo(w.path("go"))
+    address = f"unix:{w.path('s')}"
+    with processes() as start:
+        serve(start, w)
+        provide(start, w)
+        # The command ends only after its words were heard: they cannot have come with its result.
+        caller = start(w, "call", "--stream", "--registry", address, "local", "build")
+        awaits_all(caller, "compiling", "warning")
+        let_go(w)
+        caller.awaits('"compiling\\ndone\\n"')
+        caller.ends(0)
+
+        caller = start(w, "call", "--stream", "--envelope", "--registry", address, "local", "build")
+        awaits_all(caller, '"stream":"stdout","delta":"compiling\\n"',
+                   '"stream":"stderr","delta":"warning\\n"')
+        let_go(w)
+        check('"result":"compiling\\ndone\\n"' in caller.awaits('"event":"end"'), *caller.lines)
+        caller.ends(0)
+
+        caller = start(w, "call", "--stream", "--envelope", "--registry", address, "local", "value")
+        caller.awaits('"stream":"stderr","delta":"thinking\\n"')
+        let_go(w)
+        check('"result":{"a":1}' in caller.awaits('"event":"end"'), *caller.lines)
+        caller.ends(0)
+        check(not any('"stdout"' in line for line in caller.lines), *caller.lines)
+
+
+@scenario
+def a_command_that_says_more_than_is_taken_is_not_held_up(w):
+    """Nobody reads what the caller prints: the command ends all the same."""
+    w.write("tools.yaml", """\
+toolset: local
+tools:
+  - name: flood
+    description: Says a lot.
+    shell: true
+    command: head -c 20000000 /dev/zero | tr '\\0' x >&2; echo > ended
+    timeout: 60s
+""")
+    os.mkfifo(w.path("ended"))
+    with processes() as start:
+        serve(start, w)
+        provide(start, w)
+        caller = subprocess.Popen(
+            [w.executable, "call", "--stream", "--registry", f"unix:{w.path('s')}", "local", "flood"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with open(w.path("ended"), encoding="utf-8") as ended:
+            ended.read()
+        out, _ = caller.communicate(timeout=WAIT_S)
+        check(caller.returncode == 0 and out == b'""\n', caller.returncode, out)
+
+
 @scenario
 def stopping_finishes_what_runs(w):
     prepare(w)

@@ -7,6 +7,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "pegboard/command.h"
 #include "pegboard/media.h"
 #include "pegboard/pegboard.h"
 #include "pegboard/provider.h"
@@ -126,6 +127,33 @@ static void run_look(peg_call *call, const peg_json *args, void *user)
     peg_call_reply(call, peg_cstr("looked"));
 }
 
+/* Another call of the same registry, made by the handler itself. */
+static void run_nest(peg_call *call, const peg_json *args, void *user)
+{
+    const peg_request request = {
+        .call_id = peg_cstr("inner"), .tool = peg_cstr("mutter"), .args = peg_cstr("{}")};
+    peg_record *record = NULL;
+
+    (void)args;
+    (void)user;
+    if (!peg_call_run(peg_call_ctx(call), &request, NULL, &record, NULL))
+        peg_call_reply(call, peg_cstr("nested"));
+    peg_record_unref(record);
+}
+
+/* A command that says something. */
+static void add_mutter(peg_registry *registry)
+{
+    static const char *const argv[] = {"sh", "-c", "echo aloud >&2", NULL};
+    const peg_command_def def = {.tool = {.name = "mutter", .description = "says"}, .argv = argv};
+    peg_tool *tool = NULL;
+
+    if (peg_command_tool_new(&def, &tool, NULL) ||
+        peg_registry_register(registry, tool, false, NULL))
+        T_FAIL("no command");
+    peg_tool_unref(tool);
+}
+
 struct world {
     struct fake *gateway;
     peg_registry *registry;
@@ -176,6 +204,8 @@ static peg_registry *make_registry(void)
     add(registry, "tell", run_tell, NULL);
     add(registry, "late", run_late, NULL);
     add(registry, "look", run_look, NULL);
+    add(registry, "nest", run_nest, NULL);
+    add_mutter(registry);
     add(registry, "typed", run_echo,
         "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}");
     return registry;
@@ -244,12 +274,12 @@ TEST(provider_says_hello_with_the_visible_tools_of_its_registry)
 {
     struct world w;
     const struct fake_frame *hello;
-    static const char *const hidden[] = {"text", "bytes", "fail", "hold",
-                                         "wait", "large", "tell", "late"};
+    static const char *const hidden[] = {"text",  "bytes", "fail", "hold", "wait",
+                                         "large", "tell",  "late", "nest", "mutter"};
     static const char *const tags[] = {"sample", NULL};
 
     world_prepare(&w);
-    CHECK_INT(peg_registry_hide(w.registry, hidden, 8, NULL), PEG_OK);
+    CHECK_INT(peg_registry_hide(w.registry, hidden, 10, NULL), PEG_OK);
     world_provide(&w, (peg_provider_options){.concurrency = 3,
                                              .max_queued = 2,
                                              .description = "Tools of a test",
@@ -462,6 +492,22 @@ TEST(provider_sends_deltas_before_the_result_and_server_data_with_it)
         CHECK_STR(peg_cstr(result->text), "\"three\"");
         world_stop(&w);
     }
+}
+
+TEST(command_is_heard_by_its_own_caller_and_nobody_above)
+{
+    struct world w;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    fake_call(w.gateway, 0, "c1", "mutter", "{}");
+    fake_await(w.gateway, FAKE_RESULT, "c1", 0);
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_DELTA, "c1", 0)->text), "aloud\n");
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_DELTA, "c1", 0)->name), "stderr");
+
+    fake_call(w.gateway, 0, "c2", "nest", "{}");
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_RESULT, "c2", 0)->text), "\"nested\"");
+    CHECK_INT(fake_count(w.gateway, FAKE_DELTA, "c2"), 0);
+    world_stop(&w);
 }
 
 TEST(handler_sees_who_calls_and_what_came_along)
