@@ -22,12 +22,14 @@
  *
  *       output_schema: {type: integer}
  *       shell: true                   command is one text for /bin/sh -c
- *       output: auto                  or json, text: what standard output is. auto: JSON if it is
- * an object or an array (with output_schema: any JSON), else text timeout: 10s                  as
- * Go writes durations, or a number of milliseconds grace: 2s                     between SIGTERM
- * and SIGKILL max_memory: 256MiB            of address space, of each process max_output: 1MiB of
- * standard output env: [HOME, LANG=C]           variables of the host to pass on, or new ones; PATH
- * always is directory: data               to run in, from the folder of the manifest [that folder]
+ *       output: auto                  what standard output is, or json, text. auto: JSON if it
+ *                                     is an object or an array (with output_schema: any JSON)
+ *       timeout: 10s                  as Go writes durations: 1m30s, 500ms
+ *       grace: 2s                     between SIGTERM and SIGKILL
+ *       max_memory: 256MiB            of address space, of each process
+ *       max_output: 1MiB              of standard output; at most 8MiB, as a result
+ *       env: [HOME, LANG=C]           variables of the host to pass on, or new ones; PATH always is
+ *       directory: data               to run in, from the folder of the manifest [that folder]
  *       idempotent: true              may be run again if it is not known whether it ran
  *       tags: [text]
  *
@@ -45,13 +47,22 @@ typedef struct peg_manifest peg_manifest;
 
 /* folder: where the manifest lies, which its commands run in; NULL: the host's working directory.
  * PEG_EPARSE (E_MANIFEST, and the codes of peg_yaml_parse()) with line, column and `where`,
- * PEG_ELIMIT, PEG_ENOMEM. Whether programs exist is found out when they are called. */
+ * PEG_ELIMIT, PEG_ENOMEM. Whether programs exist is found out when they are called, or by
+ * peg_manifest_inspect(). */
 PEG_API PEG_MUST_USE peg_status peg_manifest_parse(peg_str text, const char *folder,
                                                    peg_manifest **ret_manifest, peg_error *reterr);
 /* The same from a file, whose folder it is. PEG_EIO (E_MANIFEST_FILE) too. */
 PEG_API PEG_MUST_USE peg_status peg_manifest_read(const char *path, peg_manifest **ret_manifest,
                                                   peg_error *reterr);
 PEG_API peg_manifest *peg_manifest_free(peg_manifest *manifest);
+
+/* Looks for what would keep its tools from running here and now: a program that is not found or may
+ * not be executed, a directory that is none, a variable of `env` that is not set. `tell` is called
+ * for each with a sentence that is valid meanwhile. PEG_ENOMEM. */
+PEG_API PEG_MUST_USE peg_status peg_manifest_inspect(const peg_manifest *manifest,
+                                                     void (*tell)(const char *tool,
+                                                                  const char *words, void *user),
+                                                     void *user, peg_error *reterr);
 
 /* ---- what it says: borrowed from the manifest ----------------------------------------------- */
 

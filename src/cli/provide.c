@@ -7,11 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "cli/remote_args.h"
 #include "pegboard/manifest.h"
 #include "pegboard/provider.h"
+#include "pegboard/tool_config.h"
 
 enum option_id {
     OPT_CONCURRENCY = 1,
@@ -27,7 +29,9 @@ static const struct cli_option option_table[] = {
      "let so many calls wait here for a command to end; as\nmany as run by default"},
     {OPT_DRAIN_TIME, 0, "drain-time", "TIME",
      "how long commands may go on when it is stopped, such as\n1m; 30s by default"},
-    {OPT_CHECK, 0, "check", NULL, "only read FILE, and say what it offers"},
+    {OPT_CHECK, 0, "check", NULL,
+     "only read FILE, say what it offers, and warn of programs,\ndirectories and variables that "
+     "are not there"},
     {OPT_QUIET, 'q', "quiet", NULL, "do not tell of each call"},
     REMOTE_OPTIONS,
     {0, 0, NULL, NULL, NULL},
@@ -106,6 +110,15 @@ static peg_str first_line(const char *text)
     return peg__strn(text, strcspn(text, "\n"));
 }
 
+static void put_timeout(struct peg__buf *out, int64_t timeout_ms)
+{
+    char text[PEG_DURATION_TEXT];
+
+    peg_duration_text((timeout_ms > 0 ? timeout_ms : PEG_LIMIT_GATEWAY_CALL_MS) * PEG_NS_PER_MS,
+                      text);
+    peg__buf_printf(out, " (timeout %s%s)\n", text, timeout_ms > 0 ? "" : " by default");
+}
+
 static int greet(const peg_manifest *manifest)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -120,10 +133,32 @@ static int greet(const peg_manifest *manifest)
     for (size_t i = 0; i < tools.len; i++) {
         peg__buf_printf(&out, "  %s  ", peg_tool_name(tools.items[i]));
         cli_put_safe(&out, first_line(peg_tool_description(tools.items[i])));
-        peg__buf_putc(&out, '\n');
+        put_timeout(&out, peg_tool_timeout_ms(tools.items[i]));
     }
     peg_tool_list_free(&tools);
     return remote_print(&out);
+}
+
+static void warn(const char *tool, const char *words, void *user)
+{
+    const struct provide_options *o = user;
+    struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    peg__buf_printf(&line, "pegboard: %s: warning: tool '%s': ", o->path, tool);
+    cli_put_safe(&line, peg__str(words));
+    if (!line.status)
+        fprintf(stderr, "%s\n", line.ptr);
+    peg__buf_free(&line);
+}
+
+/* What is not here now may be there when it is called: no reason to refuse the manifest. */
+static int inspect(struct provide_options *o, const peg_manifest *manifest)
+{
+    peg_error error;
+
+    if (peg_manifest_inspect(manifest, warn, o, &error))
+        return remote_complain_local(NULL, &error);
+    return CLI_OK;
 }
 
 static int complain_manifest(const char *path, const peg_error *error)
@@ -265,6 +300,8 @@ static int run(const struct cli_command *self, int argc, char **argv)
         return complain_manifest(options.path, &error);
     signal(SIGPIPE, SIG_IGN);
     answer = greet(manifest);
+    if (answer == CLI_OK)
+        answer = inspect(&options, manifest);
     if (answer == CLI_OK && !options.only_check)
         answer = serve(&options, manifest);
     peg_manifest_free(manifest);

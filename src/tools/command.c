@@ -19,7 +19,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/call.h"
+#include "core/tool.h"
 #include "pegboard/call.h"
+#include "tools/command_internal.h"
 #include "tools/command_talk.h"
 #include "tools/process.h"
 #include "json/json.h"
@@ -286,6 +288,18 @@ static void run_command(peg_call *call, const peg_json *args, void *user)
         peg__buf_free(&result.output);
     }
     peg__buf_free(&input);
+}
+
+bool peg__command_can_start(const peg_tool *tool, struct peg__buf *out)
+{
+    const struct command *command = tool->def.user;
+    const int error = peg__spawn_check(&command->program);
+
+    if (!error)
+        return true;
+    peg__buf_printf(out, "the command '%.256s' could not be started: ", command->program.argv[0]);
+    explain_spawn(out, command, error);
+    return false;
 }
 
 /* ---- making it ----------------------------------------------------------------------------- */

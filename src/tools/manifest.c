@@ -22,6 +22,20 @@
 /* ---- one tool ----------------------------------------------------------------------------------
  */
 
+static bool note_unset(const struct peg__manifest_reader *r, const peg_json *tool, const char *name)
+{
+    peg_manifest *manifest = r->manifest;
+    struct peg__manifest_unset *unset = peg__arena_alloc_zero(&manifest->arena, sizeof(*unset));
+
+    if (!unset)
+        return false;
+    unset->name = name;
+    unset->tool = peg__arena_copy(&manifest->arena, peg_json_str(peg_json_get(tool, "name")));
+    *manifest->last_unset = unset;
+    manifest->last_unset = &unset->next;
+    return unset->tool;
+}
+
 /* What a name of the host stands for is looked up now. */
 static peg_status take_env(const struct peg__manifest_reader *r, const peg_json *tool,
                            const char ***ret_env)
@@ -42,8 +56,11 @@ static peg_status take_env(const struct peg__manifest_reader *r, const peg_json 
         }
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): hosts do not change them while they make tools */
         value = getenv(name);
-        if (!value)
+        if (!value) {
+            if (!note_unset(r, tool, name))
+                return peg__fail_nomem(r->reterr);
             continue;
+        }
         size = strlen(name) + strlen(value) + 2;
         entry = peg__arena_alloc(arena, size);
         if (!entry)
@@ -149,6 +166,10 @@ static peg_status take_words(const struct peg__manifest_reader *r, const peg_jso
 static peg_status take_run(const struct peg__manifest_reader *r, const peg_json *tool,
                            peg_command_def *def)
 {
+    static const struct peg__manifest_most most_output = {PEG_LIMIT_RESULT_BYTES,
+                                                          "PEG_LIMIT_RESULT_BYTES"};
+    static const struct peg__manifest_most most_memory = {
+        (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20, "PEG_LIMIT_COMMAND_MEMORY_MIB"};
     const char **argv = NULL;
     const char **env = NULL;
     peg_status status = take_command(r, tool, &argv);
@@ -163,10 +184,9 @@ static peg_status take_run(const struct peg__manifest_reader *r, const peg_json 
     if (!status)
         status = peg__manifest_ms(r, tool, "grace", PEG_LIMIT_COMMAND_GRACE_MAX_MS, &def->grace_ms);
     if (!status)
-        status = peg__manifest_size(r, tool, "max_output", PEG_LIMIT_TEXT_BYTES, &def->max_output);
+        status = peg__manifest_size(r, tool, "max_output", &most_output, &def->max_output);
     if (!status)
-        status = peg__manifest_size(r, tool, "max_memory",
-                                    (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20, &def->max_memory);
+        status = peg__manifest_size(r, tool, "max_memory", &most_memory, &def->max_memory);
     def->argv = argv;
     def->env = env;
     take_output(tool, def);
@@ -279,6 +299,8 @@ peg_status peg_manifest_parse(peg_str text, const char *folder, peg_manifest **r
         return status;
     r.root = peg_json_root(doc);
     r.manifest = peg__alloc_zero(1, sizeof(*r.manifest));
+    if (r.manifest)
+        r.manifest->last_unset = &r.manifest->unset;
     status = r.manifest ? fill(&r) : peg__fail_nomem(reterr);
     peg_json_doc_free(doc);
     if (status)

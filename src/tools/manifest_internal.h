@@ -20,6 +20,15 @@ struct peg_manifest {
     const char *version;
     const char **tags;
     peg_registry *registry;
+    struct peg__manifest_unset *unset; /* in the order of the tools; NULL: none */
+    struct peg__manifest_unset **last_unset;
+};
+
+/* A variable to pass on that there is not. */
+struct peg__manifest_unset {
+    const char *tool;
+    const char *name;
+    struct peg__manifest_unset *next;
 };
 
 /* While it is read. */
@@ -59,8 +68,13 @@ peg_status peg__manifest_list(const struct peg__manifest_reader *r, const peg_js
 peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json *tool,
                             const char *name, int64_t most_ms, int64_t *ret_ms);
 /* Bytes; 0 if there is none. */
+struct peg__manifest_most {
+    uint64_t bytes;
+    const char *limit; /* its name */
+};
 peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_json *tool,
-                              const char *name, uint64_t most, size_t *ret_size);
+                              const char *name, const struct peg__manifest_most *most,
+                              size_t *ret_size);
 /* JSON text in the arena; NULL if there is none. */
 peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const peg_json *tool,
                                      const char *name, const char **ret_text);

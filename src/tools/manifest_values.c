@@ -102,7 +102,20 @@ peg_status peg__manifest_list(const struct peg__manifest_reader *r, const peg_js
     return PEG_OK;
 }
 
-/* A duration in milliseconds, as text or as a number of them; 0 if there is none. */
+/* Nobody knows what a bare number counts: elsewhere 3 is 3 seconds. */
+static peg_status refuse_bare_number(const struct peg__manifest_reader *r, const char *name,
+                                     int64_t number)
+{
+    char member[32];
+    char words[160];
+
+    snprintf(member, sizeof(member), "/%s", name);
+    snprintf(words, sizeof(words), "%s needs a unit: write %llds (which is %lld000ms) or %lldms",
+             name, (long long)number, (long long)number, (long long)number);
+    return peg__manifest_fail_tool(r, member, words);
+}
+
+/* A duration in milliseconds; 0 if there is none. */
 peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json *tool,
                             const char *name, int64_t most_ms, int64_t *ret_ms)
 {
@@ -115,19 +128,17 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
     *ret_ms = 0;
     if (!value)
         return PEG_OK;
-    if (value->kind != PEG_JSON_STRING) {
-        if (!peg_json_int64(value, &ms))
-            ms = 0;
-    } else if (peg_duration_parse(peg_json_str(value), &ms, NULL) == PEG_OK) {
+    if (peg_json_int64(value, &ms) && ms > 0)
+        return refuse_bare_number(r, name, ms);
+    if (value->kind == PEG_JSON_STRING &&
+        peg_duration_parse(peg_json_str(value), &ms, NULL) == PEG_OK)
         ms /= NS_PER_MS;
-    }
     if (ms >= 1 && ms <= most_ms) {
         *ret_ms = ms;
         return PEG_OK;
     }
     snprintf(member, sizeof(member), "/%s", name);
-    snprintf(words, sizeof(words),
-             "%s is between 1ms and %lldms: write 30s, 1m30s, or a number of milliseconds", name,
+    snprintf(words, sizeof(words), "%s is between 1ms and %lldms: write 30s, 1m30s or 500ms", name,
              (long long)most_ms);
     return peg__manifest_fail_tool(r, member, words);
 }
@@ -163,11 +174,12 @@ static uint64_t read_size(peg_str text)
 }
 
 peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_json *tool,
-                              const char *name, uint64_t most, size_t *ret_size)
+                              const char *name, const struct peg__manifest_most *most,
+                              size_t *ret_size)
 {
     const peg_json *value = peg_json_get(tool, name);
     char member[32];
-    char words[128];
+    char words[160];
     int64_t number = 0;
     uint64_t size;
 
@@ -178,13 +190,13 @@ peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_js
         size = read_size(peg_json_str(value));
     else
         size = peg_json_int64(value, &number) && number > 0 ? (uint64_t)number : 0;
-    if (size >= 1 && size <= most) {
+    if (size >= 1 && size <= most->bytes) {
         *ret_size = (size_t)size;
         return PEG_OK;
     }
     snprintf(member, sizeof(member), "/%s", name);
-    snprintf(words, sizeof(words), "%s is between 1 and %lluMiB: write 64MiB, 512KiB or bytes",
-             name, (unsigned long long)(most >> 20));
+    snprintf(words, sizeof(words), "%s is between 1 and %lluMiB (%s): write 1MiB, 512KiB or bytes",
+             name, (unsigned long long)(most->bytes >> 20), most->limit);
     return peg__manifest_fail_tool(r, member, words);
 }
 

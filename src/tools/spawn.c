@@ -250,6 +250,13 @@ static int take_end(int *end)
     return fd;
 }
 
+int peg__spawn_check(const struct peg__program *program)
+{
+    char found[PATH_MAX];
+
+    return look_up(program, found);
+}
+
 int peg__spawn(const struct peg__program *program, struct peg__child *ret_child)
 {
     struct pipes pipes = no_pipes;

@@ -30,6 +30,9 @@ struct peg__child {
  * a slash is a path, from the directory that it runs in; relative entries of PATH do not count. */
 int peg__spawn(const struct peg__program *program, struct peg__child *ret_child);
 
+/* 0 if peg__spawn() would find and may execute the program, else what it would return. */
+int peg__spawn_check(const struct peg__program *program);
+
 /* Closes an end of a pipe, if it is open. */
 void peg__close(int *fd);
 

@@ -135,8 +135,26 @@ def let_go(w):
 def a_manifest_is_checked_without_a_gateway(w):
     prepare(w)
     w.pegboard("provide", "--check", "tools.yaml").exits(0).says(
-        "toolset local 1.0.0: 3 tools\n  echo  Says what it was told.\n"
-        "  hold  Goes on when it is let.\n  fail  Fails.\n").is_silent()
+        "toolset local 1.0.0: 3 tools\n  echo  Says what it was told. (timeout 30s by default)\n"
+        "  hold  Goes on when it is let. (timeout 1m0s)\n"
+        "  fail  Fails. (timeout 30s by default)\n").is_silent()
+
+
+@scenario
+def what_is_not_there_is_warned_of_and_no_mistake(w):
+    w.write("tools.yaml", """\
+toolset: local
+tools:
+  - {name: program, description: d, command: [peg-no-such-program]}
+  - {name: script, description: d, command: [./nope.sh]}
+  - {name: folder, description: d, command: [sh], directory: /nope}
+  - {name: variable, description: d, command: [sh], env: [PEG_TEST_UNSET]}
+""")
+    checked = w.pegboard("provide", "--check", "tools.yaml").exits(0).mentions("4 tools").complains(
+        "pegboard: tools.yaml: warning: tool 'program': the command 'peg-no-such-program'",
+        "tool 'script': the command './nope.sh'", "'/nope', which is no directory",
+        "tool 'variable': the variable 'PEG_TEST_UNSET' of env is not set here")
+    check(len(checked.stderr.splitlines()) == 4, checked)
 
 
 @scenario

@@ -94,7 +94,7 @@ TEST(manifest_describes_a_toolset_and_its_tools)
                                    "- name: now\n"
                                    "  description: The time.\n"
                                    "  command: [date]\n"
-                                   "  timeout: 250\n");
+                                   "  timeout: 250ms\n");
     peg_tool *count = peg_registry_get(peg_manifest_registry(manifest), peg__str("count"));
     peg_tool *now = peg_registry_get(peg_manifest_registry(manifest), peg__str("now"));
 
@@ -233,13 +233,21 @@ TEST(manifest_refuses_what_is_missing_or_wrong)
     check_refused(HEAD "  command: ['']\n", "/tools/0/command", 5, 12, "no program");
     check_refused(HEAD "  command: [x]\n  timeout: soon\n", "/tools/0/timeout", 6, 12, "30s");
     check_refused(HEAD "  command: [x]\n  timeout: 0\n", "/tools/0/timeout", 6, 12, "1ms");
+    check_refused(HEAD "  command: [x]\n  timeout: 3\n", "/tools/0/timeout", 6, 12,
+                  "write 3s (which is 3000ms) or 3ms");
+    check_refused(HEAD "  command: [x]\n  timeout: '3'\n", "/tools/0/timeout", 6, 12, "30s");
+    check_refused(HEAD "  command: [x]\n  grace: 2\n", "/tools/0/grace", 6, 10, "2s");
+    check_refused(HEAD "  command: [x]\n  timeout: 1.5\n", "/tools/0/timeout", 6, 12, "");
     check_refused(HEAD "  command: [x]\n  timeout: -1s\n", "/tools/0/timeout", 6, 12, "1ms");
     check_refused(HEAD "  command: [x]\n  max_memory: lots\n", "/tools/0/max_memory", 6, 15,
-                  "64MiB");
+                  "write 1MiB");
     check_refused(HEAD "  command: [x]\n  max_memory: 5\n", "/tools/0/max_memory", 6, 15, "1 MiB");
-    check_refused(HEAD "  command: [x]\n  max_output: 1GiB\n", "/tools/0/max_output", 6, 15, "256");
+    check_refused(HEAD "  command: [x]\n  max_output: 1GiB\n", "/tools/0/max_output", 6, 15,
+                  "8MiB (PEG_LIMIT_RESULT_BYTES)");
+    check_refused(HEAD "  command: [x]\n  max_output: 8388609\n", "/tools/0/max_output", 6, 15,
+                  "8MiB");
     check_refused(HEAD "  command: [x]\n  max_output: 99999999999999999999GiB\n",
-                  "/tools/0/max_output", 6, 15, "256");
+                  "/tools/0/max_output", 6, 15, "8MiB");
     check_refused(HEAD "  command: [x]\n  env: ['1=2']\n", "/tools/0/env/0", 6, 9, "");
     check_refused(HEAD "  command: [x]\n  output: xml\n", "/tools/0/output", 6, 11, "auto");
     check_refused(HEAD "  command: [\"a\\0b\"]\n", "/tools/0/command/0", 5, 13, "NUL");
@@ -294,20 +302,68 @@ TEST(manifest_has_a_largest_size)
     free(text);
 }
 
+/* ---- what would keep it from running ----------------------------------------------------------
+ */
+
+struct told {
+    char text[1024];
+    peg_status status;
+};
+
+static void write_down(const char *tool, const char *words, void *user)
+{
+    struct told *told = user;
+    const size_t len = strlen(told->text);
+
+    snprintf(told->text + len, sizeof(told->text) - len, "%s: %s\n", tool, words);
+}
+
+static void check_told(const char *text, const char *expected)
+{
+    peg_manifest *manifest = parse(text);
+    struct told told = {.text = ""};
+    peg_error error;
+
+    CHECK_STATUS(peg_manifest_inspect(manifest, write_down, &told, &error), PEG_OK, error);
+    if (!*expected)
+        CHECK_STR(peg__str(told.text), "");
+    if (!strstr(told.text, expected))
+        T_FAIL("'%s' does not say '%s'", told.text, expected);
+    peg_manifest_free(manifest);
+}
+
+TEST(manifest_is_inspected_for_what_its_commands_need)
+{
+    unsetenv("PEG_TEST_UNSET");
+    check_told(HEAD "  command: [sh]\n  env: [PATH, A=b]\n  directory: /\n", "");
+    check_told(HEAD "  shell: true\n  command: anything at all\n", "");
+    check_told(HEAD "  command: [peg-no-such-program]\n", "run: the command 'peg-no-such-program' "
+                                                          "could not be started: it was not found");
+    check_told(HEAD "  command: [./nope.sh]\n", "no such file");
+    check_told(HEAD "  command: [/etc/passwd]\n", "may not be executed");
+    check_told(HEAD "  command: [sh]\n  env: [PATH=/nowhere]\n", "it was not found");
+    check_told(HEAD "  command: [sh]\n  directory: /nope\n", "'/nope', which is no directory");
+    check_told(HEAD "  command: [sh]\n  env: [PEG_TEST_UNSET]\n",
+               "run: the variable 'PEG_TEST_UNSET' of env is not set here");
+}
+
 TORTURE(manifest_survives_any_allocation_failure)
 {
     peg_manifest *manifest = NULL;
     const peg_status status =
         peg_manifest_parse(peg__str(HEAD ANY "  command: [cat, x]\n"
-                                             "  env: [PATH, A=b]\n"
+                                             "  env: [PATH, A=b, PEG_TEST_UNSET]\n"
                                              "  directory: here\n"
                                              "  output_schema: {type: integer}\n"
                                              "  tags: [a, b]\n"
                                              "  timeout: 5s\n"),
                            "/tmp", &manifest, NULL);
+    struct told told = {.text = ""};
 
+    if (!status)
+        told.status = peg_manifest_inspect(manifest, write_down, &told, NULL);
     peg_manifest_free(manifest);
-    return status;
+    return status ? status : told.status;
 }
 
 TORTURE(manifest_that_is_refused_survives_any_allocation_failure)
