@@ -405,7 +405,7 @@ typedef struct peg_toolset_status {
     unsigned n_queued;
     peg_remote_outcomes outcomes; /* since the node started */
     double calls_per_s;           /* over the last ten seconds */
-    double p50_ms;
+    double p50_ms;                /* since the node started */
     double p99_ms;
 } peg_toolset_status;
 

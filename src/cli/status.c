@@ -206,10 +206,12 @@ const struct cli_command cli_status = {
     .name = "status",
     .usage = "[options]",
     .summary = "show how a gateway is doing",
-    .about = "Prints the state of the node that answers, and a table of its toolsets: health,\n"
-             "providers, calls in flight and waiting, calls a second over the last ten seconds,\n"
-             "latencies. On a terminal it is drawn again each second until q or ^C. Gateways tell\n"
-             "it to this machine and to client certificates only.",
+    .about =
+        "Prints the state of the node that answers, and a table of its toolsets: health,\n"
+        "providers, calls in flight and waiting, calls a second over the last ten seconds,\n"
+        "and, since the start of the node, latencies (half of all calls took at most P50, 99\n"
+        "of 100 at most P99) and ends. On a terminal it is drawn again each second until q or\n"
+        "^C. Gateways tell it to this machine and to client certificates only.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  it was shown\n"

@@ -176,6 +176,15 @@ static void double_cell(struct cli_table *table, double number)
     cli_table_cell(table, peg__str(text), "");
 }
 
+/* Two digits of what is short, whole milliseconds of the rest: no more is known. */
+static void latency_cell(struct cli_table *table, double ms)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), ms >= 9.95 ? "%.0f" : ms >= 0.995 ? "%.1f" : "%.2f", ms);
+    cli_table_cell(table, peg__str(text), "");
+}
+
 static void put_row(struct cli_table *table, const struct cli_style *style,
                     const peg_toolset_status *toolset)
 {
@@ -187,8 +196,8 @@ static void put_row(struct cli_table *table, const struct cli_style *style,
     cli_table_number(table, toolset->n_in_flight);
     cli_table_number(table, toolset->n_queued);
     double_cell(table, toolset->calls_per_s);
-    double_cell(table, toolset->p50_ms);
-    double_cell(table, toolset->p99_ms);
+    latency_cell(table, toolset->p50_ms);
+    latency_cell(table, toolset->p99_ms);
     cli_table_number(table, o->n_result);
     cli_table_number(table,
                      o->n_error + o->n_timeout + o->n_canceled + o->n_unknown + o->n_refused);

@@ -27,14 +27,14 @@ enum { CACHE_LINE = 64, TICKS = 12 };
 
 typedef _Atomic uint64_t counter;
 
+/* 816 bytes, of each toolset that was called on a loop. */
 struct gw_toolset_meter {
     counter outcomes[GW_N_OUTCOMES];
     counter admitted;
     counter ended;
     _Atomic int64_t queued;
     counter late_results;
-    counter latency_ns;
-    counter buckets[GW_BUCKETS];
+    struct gw_latency_meter latency;
     /* The ticker's: calls asked for at the last ticks. */
     counter at_ticks[TICKS];
     char apart[CACHE_LINE];
@@ -138,17 +138,6 @@ static uint64_t get(const counter *from)
     return atomic_load_explicit(from, memory_order_relaxed);
 }
 
-static unsigned bucket_of(int64_t latency_ns)
-{
-    const uint64_t us = latency_ns > 0 ? ((uint64_t)latency_ns + 999) / 1000 : 0;
-    unsigned width;
-
-    if (us <= 1 << GW_BUCKET_SHIFT)
-        return 0;
-    width = 64 - (unsigned)__builtin_clzll(us - 1);
-    return width - GW_BUCKET_SHIFT < GW_BUCKETS ? width - GW_BUCKET_SHIFT : GW_BUCKETS - 1;
-}
-
 void gw_meter_admitted(struct gw_toolset_meter *meter)
 {
     if (meter)
@@ -161,8 +150,7 @@ void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome outcome, int
         return;
     add(&meter->ended, 1);
     add(&meter->outcomes[outcome], 1);
-    add(&meter->latency_ns, latency_ns > 0 ? (uint64_t)latency_ns : 0);
-    add(&meter->buckets[bucket_of(latency_ns)], 1);
+    gw_latency_count(&meter->latency, latency_ns);
 }
 
 void gw_meter_refused(struct gw_toolset_meter *meter)
@@ -223,31 +211,48 @@ static void add_meter(const struct gw_metrics *metrics, const struct gw_toolset_
     for (int i = 0; i < GW_N_OUTCOMES; i++)
         totals->outcomes[i] += get(&meter->outcomes[i]);
     for (int i = 0; i < GW_BUCKETS; i++)
-        totals->buckets[i] += get(&meter->buckets[i]);
+        totals->buckets[i] += get(&meter->latency.buckets[i]);
     totals->admitted += admitted;
     totals->in_flight += admitted > ended ? (int64_t)(admitted - ended) : 0;
     totals->queued += atomic_load_explicit(&meter->queued, memory_order_relaxed);
     totals->late_results += get(&meter->late_results);
-    totals->latency_ns += get(&meter->latency_ns);
+    totals->latency_ns += get(&meter->latency.sum_ns);
     totals->calls_per_s += rate_of(metrics, meter);
+}
+
+/* NULL if nobody called the toolset on that loop. */
+static const struct gw_toolset_meter *find(struct loop_meters *loop, peg_str toolset)
+{
+    const struct gw_toolset_meter *meter;
+
+    if (!toolset.len)
+        return &loop->other;
+    pthread_mutex_lock(&loop->lock);
+    meter = peg__map_get(&loop->meters, toolset);
+    pthread_mutex_unlock(&loop->lock);
+    return meter;
 }
 
 void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals)
 {
     *ret_totals = (struct gw_totals){0};
     for (unsigned i = 0; i < metrics->n_loops; i++) {
-        struct loop_meters *loop = &metrics->loops[i];
-        const struct gw_toolset_meter *meter = NULL;
+        const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
 
-        if (toolset.len) {
-            pthread_mutex_lock(&loop->lock);
-            meter = peg__map_get(&loop->meters, toolset);
-            pthread_mutex_unlock(&loop->lock);
-        } else {
-            meter = &loop->other;
-        }
         if (meter)
             add_meter(metrics, meter, ret_totals);
+    }
+}
+
+void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,
+                          struct gw_latencies *ret_latencies)
+{
+    *ret_latencies = (struct gw_latencies){0};
+    for (unsigned i = 0; i < metrics->n_loops; i++) {
+        const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
+
+        if (meter)
+            gw_latency_collect(&meter->latency, ret_latencies);
     }
 }
 
@@ -263,33 +268,6 @@ void gw_metrics_total(struct gw_metrics *metrics, struct gw_totals *ret_totals)
         pthread_mutex_unlock(&loop->lock);
         add_meter(metrics, &loop->other, ret_totals);
     }
-}
-
-static double bound_ms(int bucket)
-{
-    return bucket < 0 ? 0 : (double)(UINT64_C(1) << (bucket + GW_BUCKET_SHIFT)) / 1000;
-}
-
-double gw_totals_quantile_ms(const struct gw_totals *totals, double part)
-{
-    double wanted;
-    double before = 0;
-    uint64_t n = 0;
-    int i = 0;
-
-    for (int b = 0; b < GW_BUCKETS; b++)
-        n += totals->buckets[b];
-    if (!n)
-        return 0;
-    wanted = part * (double)n;
-    while (i < GW_BUCKETS - 1 &&
-           (!totals->buckets[i] || before + (double)totals->buckets[i] < wanted))
-        before += (double)totals->buckets[i++];
-    /* The last one has no upper bound, and is empty if all of it is below. */
-    if (i == GW_BUCKETS - 1)
-        return bound_ms(GW_BUCKETS - 2);
-    return bound_ms(i - 1) +
-           (bound_ms(i) - bound_ms(i - 1)) * (wanted - before) / (double)totals->buckets[i];
 }
 
 /* ---- rates ---------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  * that nobody registered has no line of its own, so that callers cannot make any.
  */
 
+#include "gateway/latency.h"
 #include "pegboard/common.h"
 
 enum gw_outcome {
@@ -41,9 +42,6 @@ void gw_meter_late_result(struct gw_toolset_meter *meter);
 /* ---- reading: any thread; sums over all loops, each counter by itself -------------------------
  */
 
-/* Bucket i has what took at most 2^(i + 4) microseconds (16 us to 67 s), the last one the rest. */
-enum { GW_BUCKETS = 24, GW_BUCKET_SHIFT = 4 };
-
 struct gw_totals {
     uint64_t outcomes[GW_N_OUTCOMES];
     uint64_t admitted;
@@ -59,9 +57,9 @@ struct gw_totals {
 void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals);
 /* All toolsets together. */
 void gw_metrics_total(struct gw_metrics *metrics, struct gw_totals *ret_totals);
-/* A latency that this part (0 to 1) of calls did not exceed, estimated within its bucket; 0 if
- * there was no call. */
-double gw_totals_quantile_ms(const struct gw_totals *totals, double part);
+/* How long calls of a toolset took. */
+void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,
+                          struct gw_latencies *ret_latencies);
 
 /* Once a second, from one thread: remembers what was, so that rates can be told. */
 void gw_metrics_tick(struct gw_metrics *metrics, int64_t mono_ns);

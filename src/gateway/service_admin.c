@@ -80,18 +80,20 @@ static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw
 {
     Pegboard__V1__ToolsetStatus *status = peg__arena_alloc(arena, sizeof(*status));
     struct gw_totals totals;
+    struct gw_latencies latencies;
 
     if (!status)
         return NULL;
     gw_metrics_of(node->metrics, toolset->name, &totals);
+    gw_metrics_latencies(node->metrics, toolset->name, &latencies);
     pegboard__v1__toolset_status__init(status);
     status->toolset = gw_info_toolset(toolset, desk->presence, arena);
     status->outcomes = make_outcomes(&totals, arena);
     status->in_flight = at_least_0(totals.in_flight);
     status->queued = at_least_0(totals.queued);
     status->calls_per_s = totals.calls_per_s;
-    status->p50_ms = gw_totals_quantile_ms(&totals, 0.5);
-    status->p99_ms = gw_totals_quantile_ms(&totals, 0.99);
+    status->p50_ms = gw_latency_quantile_ms(&latencies, 0.5);
+    status->p99_ms = gw_latency_quantile_ms(&latencies, 0.99);
     return status->toolset && status->outcomes ? status : NULL;
 }
 
