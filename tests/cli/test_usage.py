@@ -243,5 +243,25 @@ def the_man_pages_are_clean(w):
     check(len(pages) >= 2 and done.returncode == 0 and not done.stdout, done.stdout)
 
 
+@scenario
+def examples_of_the_man_pages_keep_their_quotes(w):
+    """A macro takes the quotes of its arguments away, and mandoc does not mind."""
+    for name in sorted(os.listdir(MAN)):
+        with open(os.path.join(MAN, name), encoding="utf-8") as page:
+            for n, line in enumerate(page, 1):
+                check(not (line.startswith(".Dl") and '"' in line), f"{name}:{n}: write \\(dq for a quote:",
+                      line)
+
+
+@scenario
+def the_first_man_page_knows_every_command(w):
+    with open(os.path.join(MAN, "pegboard.1"), encoding="utf-8") as page:
+        text = page.read()
+    see_also = text[text.index(".Sh SEE ALSO"):]
+    for command in sorted({command.split()[0] for command in COMMANDS}):
+        check(f".It Cm {command}\n" in text, f"pegboard(1) does not list {command}")
+        check(f".Xr pegboard-{command} 1" in see_also, f"SEE ALSO of pegboard(1) does not name {command}")
+
+
 if __name__ == "__main__":
     main()
