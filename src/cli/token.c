@@ -2,9 +2,13 @@
 
 /* pegboard token: tokens for those who use a gateway. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/error.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/remote_args.h"
@@ -14,13 +18,67 @@
  * --------------------------------------------------------------------------------------
  */
 
-enum { OPT_TOKEN_FILE = 1 };
+enum { OPT_TOKEN_FILE = 1, OPT_OUT };
 
 static const struct cli_option new_options[] = {
     {OPT_TOKEN_FILE, 0, "token-file", "FILE",
      "where its hash goes: the file of `serve --token-file`;\nmade if it is not there; needed"},
+    {OPT_OUT, 0, "out", "FILE",
+     "write the token into a new file that only you can read,\nand not to standard output"},
     {0, 0, NULL, NULL, NULL},
 };
+
+static int refuse_out(const char *out, int number)
+{
+    char words[128];
+    peg_error error;
+
+    if (number == EEXIST)
+        peg__fail(&error, PEG_EEXISTS, "E_TOKEN_OUT",
+                  "'%.160s' is there already, and a token is not written over: take another name",
+                  out);
+    else
+        peg__fail(&error, PEG_EIO, "E_TOKEN_OUT", "'%.160s' cannot be written (%s)", out,
+                  strerror_r(number, words, sizeof(words)));
+    return remote_complain_local(NULL, &error);
+}
+
+/* 0, or the error of the system. */
+static int write_token(int fd, const char token[GW_TOKEN_TEXT])
+{
+    char line[GW_TOKEN_TEXT + 1];
+    const int len = snprintf(line, sizeof(line), "%s\n", token);
+
+    if (write(fd, line, (size_t)len) != len || fsync(fd))
+        return errno ? errno : EIO;
+    return 0;
+}
+
+/* The file comes first: a token that nobody has must not be let in. */
+static int make_into(const char *file, const char *name, const char *out)
+{
+    const int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    char token[GW_TOKEN_TEXT];
+    peg_error error;
+    int number;
+
+    if (fd < 0)
+        return refuse_out(out, errno);
+    if (gw_token_new(file, peg__str(name), token, &error)) {
+        close(fd);
+        unlink(out);
+        return remote_complain_local(NULL, &error);
+    }
+    number = write_token(fd, token);
+    close(fd);
+    if (number)
+        return refuse_out(out, number);
+    fprintf(stderr,
+            "pegboard: the token of '%s' is in '%s', and only you can read it; a gateway that runs "
+            "takes it after SIGHUP\n",
+            name, out);
+    return CLI_OK;
+}
 
 static int make(const char *file, const char *name)
 {
@@ -41,6 +99,7 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     const char *file = NULL;
+    const char *out = NULL;
     const char *name = NULL;
     const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
@@ -50,6 +109,8 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
             return args.exit;
         if (id == OPT_TOKEN_FILE)
             file = args.value;
+        else if (id == OPT_OUT)
+            out = args.value;
         else if (name)
             extra = args.value;
         else
@@ -61,23 +122,23 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
         return cli_bad_use(self, "a name for whoever gets the token is needed");
     if (!file)
         return cli_bad_use(self, "--token-file is needed: where the hash goes");
-    return make(file, name);
+    return out ? make_into(file, name, out) : make(file, name);
 }
 
 static const struct cli_command cli_token_new = {
     .name = "token new",
-    .usage = "--token-file FILE NAME",
+    .usage = "--token-file FILE [--out FILE] NAME",
     .summary = "make a token",
-    .about = "Makes a token, prints it once on standard output, and adds its hash to a file under\n"
-             "NAME. Whoever shows the token to a gateway with that file is the principal\n"
-             "token:NAME. A name may have several tokens, so that one can be replaced; a line\n"
-             "that is taken out of the file ends a token.",
+    .about = "Makes a token, prints it once on standard output or writes it to the file of --out,\n"
+             "and adds its hash to a file under NAME. Whoever shows the token to a gateway with\n"
+             "that file is the principal token:NAME. A name may have several tokens, so that one\n"
+             "can be replaced; a line that is taken out of the file ends a token.",
     .options = new_options,
     .notes = "exit status:\n"
-             "  0  the token was printed\n"
+             "  0  the token was printed, or is in its file\n"
              "  2  a wrong option or name, or a file that cannot be used\n\n"
              "examples:\n"
-             "  pegboard token new --token-file tokens ci > ci.token\n"
+             "  pegboard token new --token-file tokens --out ci.token ci\n"
              "  pegboard list --token ci.token",
     .run = run_new,
 };
@@ -116,7 +177,7 @@ const struct cli_command cli_token = {
              "  0  it was done\n"
              "  2  a wrong option or name, or a file that cannot be used\n\n"
              "examples:\n"
-             "  pegboard token new --token-file tokens ci > ci.token\n\n"
+             "  pegboard token new --token-file tokens --out ci.token ci\n\n"
              "`pegboard token COMMAND --help` explains a command.",
     .parts = parts,
     .run = run,

@@ -375,6 +375,29 @@ def what_a_tool_says_while_it_runs_is_shown(w):
 
 
 @scenario
+def a_token_goes_into_a_new_file_that_only_its_owner_reads(w):
+    w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci", umask=0) \
+        .exits(0).says("").complains("'ci.token'", "only you can read it")
+    check(os.stat(w.path("ci.token")).st_mode & 0o777 == 0o600, os.stat(w.path("ci.token")))
+    with open(w.path("ci.token"), encoding="utf-8") as file:
+        token = file.read()
+    check(token.startswith("peg_") and token.endswith("\n") and token.count("\n") == 1, token)
+    with open(w.path("tokens"), encoding="utf-8") as file:
+        hashes = file.read()
+
+    w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci") \
+        .exits(2).says("").complains("'ci.token' is there already", "E_TOKEN_OUT")
+    w.pegboard("token", "new", "--token-file", "tokens", "--out", "nowhere/x", "ci").exits(2) \
+        .complains("'nowhere/x' cannot be written")
+    w.pegboard("token", "new", "--token-file", "tokens", "--out", "new.token", "two words").exits(2)
+    check(not os.path.exists(w.path("new.token")), "a file without a token was left")
+    with open(w.path("ci.token"), encoding="utf-8") as file:
+        check(file.read() == token, "the token was written over")
+    with open(w.path("tokens"), encoding="utf-8") as file:
+        check(file.read() == hashes, "a token that nobody has was added")
+
+
+@scenario
 def a_token_opens_a_gateway_and_sighup_reads_new_ones(w):
     first = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
     check(re.fullmatch(r"peg_[\w-]{43}\n", first.stdout), first)

@@ -256,10 +256,10 @@ _pegboard_status() {
 }
 
 _pegboard_token_new() {
-    if [[ $2 == --token-file ]]; then
+    if [[ $2 == --token-file || $2 == --out ]]; then
         _pegboard_files "$1"
     else
-        _pegboard_words '--token-file --help' "$1"
+        _pegboard_words '--token-file --out --help' "$1"
     fi
 }
 

@@ -169,6 +169,7 @@ complete -c pegboard -n $in_status -r -F -l tls-key -d 'Its key'
 complete -c pegboard -n $in_status -x -l color -a 'auto always never' -d 'When to use colour'
 
 complete -c pegboard -n $in_token_new -r -F -l token-file -d 'Hashes of tokens'
+complete -c pegboard -n $in_token_new -r -F -l out -d 'New file for the token'
 
 complete -c pegboard -n $in_unregister -x -l registry -d 'The gateway'
 complete -c pegboard -n $in_unregister -r -F -l token -d 'File with the token to show'
