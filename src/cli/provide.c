@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -254,6 +255,16 @@ static void tell(const peg_provider_event *event, void *user)
     peg__buf_free(&line);
 }
 
+/* The library's words are for those who write handlers, and begin with the number of calls. */
+static int complain_given_up(const peg_error *error)
+{
+    const unsigned long n = strtoul(error->message, NULL, 10);
+
+    fprintf(stderr, "pegboard: %lu call%s given up; --drain-time gives them longer (%s)\n", n,
+            n == 1 ? " was" : "s were", error->code);
+    return CLI_NO;
+}
+
 static int serve(struct provide_options *o, const peg_manifest *manifest)
 {
     const peg_provider_options options = {
@@ -280,9 +291,9 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
 
     if (!status)
         return CLI_OK;
-    remote_complain_local(NULL, &error);
     if (status == PEG_ETIMEOUT)
-        return CLI_NO;
+        return complain_given_up(&error);
+    remote_complain_local(NULL, &error);
     return status == PEG_EHOST ? CLI_NO_GATEWAY : CLI_UNUSABLE;
 }
 

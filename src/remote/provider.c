@@ -150,9 +150,10 @@ static void on_grace_over(struct net_timer *timer)
         return;
     }
     peg__fail(&why, PEG_ETIMEOUT, "E_PROVIDER_DRAIN",
-              "%zu calls of toolset '%.64s' were given up: raise drain_ms, or let handlers look at "
+              "%zu call%s of toolset '%.64s' %s given up: raise drain_ms, or let handlers look at "
               "peg_call_should_stop()",
-              prov->calls.n, prov->config.toolset);
+              prov->calls.n, prov->calls.n == 1 ? "" : "s", prov->config.toolset,
+              prov->calls.n == 1 ? "was" : "were");
     remote__prov_end(prov, PEG_ETIMEOUT, &why);
 }
 

@@ -293,6 +293,32 @@ def stopping_twice_ends_what_runs(w):
 
 
 @scenario
+def calls_that_are_given_up_are_told_in_words_of_the_command(w):
+    w.write("tools.yaml", """\
+toolset: local
+tools:
+  - name: hold
+    description: Does not mind being told to end.
+    shell: true
+    command: trap '' TERM; echo > begun; while true; do sleep 0.1; done
+    timeout: 60s
+    grace: 3s
+""")
+    os.mkfifo(w.path("begun"))
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        caller = begin_hold(w)
+        provider.signal(signal.SIGINT)
+        provider.awaits("event=drains")
+        provider.signal(signal.SIGINT)
+        provider.awaits("pegboard: 1 call was given up; --drain-time gives them longer")
+        provider.ends(1)
+        check(not any("drain_ms" in line for line in provider.lines), *provider.lines)
+        caller.communicate(timeout=WAIT_S)
+
+
+@scenario
 def a_provider_that_is_killed_leaves_an_outcome_that_is_not_known(w):
     prepare(w)
     with processes() as start:
