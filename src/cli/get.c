@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -73,9 +74,41 @@ static void put_facts(const struct tool_print *print, const peg_toolset_info *in
     peg__buf_printf(out, ", revision %llu\n", (unsigned long long)info->revision);
 }
 
-static void put_head(const struct tool_print *print, const peg_toolset_info *info)
+/* What the gateway says in front of it is for logs: the name again, and numbers. */
+static const char *reason_of(const peg_toolset_info *info)
+{
+    const char *behind = strstr(info->health_reason, "): ");
+
+    if (info->n_providers == 0 && !info->is_direct)
+        return "no provider is attached";
+    return behind ? behind + 3 : info->health_reason;
+}
+
+static void put_health(const struct tool_print *print, const peg_toolset_info *info)
 {
     const bool is_well = info->health == PEG_HEALTH_HEALTHY;
+    struct peg__buf *out = print->out;
+
+    peg__buf_printf(out, "  %s%s%s", is_well ? print->style->good : print->style->bad,
+                    toolset_health(info), print->style->off);
+    if (!is_well && info->health != PEG_HEALTH_UNKNOWN) {
+        put_safe(out, ": ", reason_of(info));
+        if (info->last_pong_ms) {
+            peg__buf_puts(out, " (last heard of ");
+            toolset_put_age(out, time(NULL) - info->last_pong_ms / 1000);
+            peg__buf_puts(out, " ago)");
+        }
+    }
+    if (is_well || info->n_providers)
+        peg__buf_printf(out, ", %u provider%s", info->n_providers,
+                        info->n_providers == 1 ? "" : "s");
+    if (info->n_draining)
+        peg__buf_printf(out, " (%u draining)", info->n_draining);
+    peg__buf_putc(out, '\n');
+}
+
+static void put_head(const struct tool_print *print, const peg_toolset_info *info)
+{
     const struct turn_text how = {
         .out = print->out, .width = print->width, .indent = 2, .on = "", .off = ""};
     struct peg__buf *out = print->out;
@@ -84,14 +117,7 @@ static void put_head(const struct tool_print *print, const peg_toolset_info *inf
     cli_put_safe(out, peg__str(info->name));
     peg__buf_puts(out, print->style->off);
     put_safe(out, " ", info->version);
-    peg__buf_printf(out, "  %s%s%s", is_well ? print->style->good : print->style->bad,
-                    toolset_health(info), print->style->off);
-    if (!is_well)
-        put_safe(out, ": ", info->health_reason);
-    peg__buf_printf(out, ", %u provider%s", info->n_providers, info->n_providers == 1 ? "" : "s");
-    if (info->n_draining)
-        peg__buf_printf(out, " (%u draining)", info->n_draining);
-    peg__buf_putc(out, '\n');
+    put_health(print, info);
     if (*info->description)
         turn_put_text(&how, peg__str(info->description));
     put_facts(print, info);

@@ -94,26 +94,6 @@ void status_print_json(struct peg__buf *buf, const peg_node_status *status)
 /* ---- for people
  * ----------------------------------------------------------------------------------- */
 
-/* "3d 4h", "2h 5m", "41s". */
-static void put_age(struct peg__buf *out, int64_t seconds)
-{
-    enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
-
-    if (seconds < 0)
-        seconds = 0;
-    if (seconds >= DAY)
-        peg__buf_printf(out, "%lldd %lldh", (long long)(seconds / DAY),
-                        (long long)(seconds % DAY / HOUR));
-    else if (seconds >= HOUR)
-        peg__buf_printf(out, "%lldh %lldm", (long long)(seconds / HOUR),
-                        (long long)(seconds % HOUR / MINUTE));
-    else if (seconds >= MINUTE)
-        peg__buf_printf(out, "%lldm %llds", (long long)(seconds / MINUTE),
-                        (long long)(seconds % MINUTE));
-    else
-        peg__buf_printf(out, "%llds", (long long)seconds);
-}
-
 static void put_safe(struct peg__buf *out, const char *before, const char *text)
 {
     peg__buf_puts(out, before);
@@ -138,7 +118,7 @@ static void put_node(const struct status_print *print, const peg_node_status *st
     put_safe(out, " on ", status->address);
     put_safe(out, ", pegboard ", status->version);
     peg__buf_puts(out, ", up ");
-    put_age(out, time(NULL) - status->started_ms / 1000);
+    toolset_put_age(out, time(NULL) - status->started_ms / 1000);
     if (status->is_draining)
         peg__buf_printf(out, ", %sdraining%s", print->style->bad, print->style->off);
     put_safe(out, "\nnode ", status->node_id);

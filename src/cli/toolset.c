@@ -70,6 +70,25 @@ void toolset_out(struct peg__out *out, const peg_toolset_info *info)
 /* ---- for people -------------------------------------------------------------------------------
  */
 
+void toolset_put_age(struct peg__buf *out, int64_t seconds)
+{
+    enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
+
+    if (seconds < 0)
+        seconds = 0;
+    if (seconds >= DAY)
+        peg__buf_printf(out, "%lldd %lldh", (long long)(seconds / DAY),
+                        (long long)(seconds % DAY / HOUR));
+    else if (seconds >= HOUR)
+        peg__buf_printf(out, "%lldh %lldm", (long long)(seconds / HOUR),
+                        (long long)(seconds % HOUR / MINUTE));
+    else if (seconds >= MINUTE)
+        peg__buf_printf(out, "%lldm %llds", (long long)(seconds / MINUTE),
+                        (long long)(seconds % MINUTE));
+    else
+        peg__buf_printf(out, "%llds", (long long)seconds);
+}
+
 void toolset_health_cell(struct cli_table *table, const peg_toolset_info *info,
                          const struct cli_style *style)
 {

@@ -17,6 +17,9 @@ void toolset_out_strings(struct peg__out *out, const char *name, const char *con
 /* "healthy", "unhealthy", "unknown". */
 const char *toolset_health(const peg_toolset_info *info);
 
+/* "3d 4h", "2h 5m", "41s". */
+void toolset_put_age(struct peg__buf *out, int64_t seconds);
+
 /* Cells: the name; "healthy" in green or "unhealthy" in red; strings with commas between them. */
 void toolset_health_cell(struct cli_table *table, const peg_toolset_info *info,
                          const struct cli_style *style);

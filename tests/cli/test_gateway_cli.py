@@ -256,6 +256,11 @@ def a_toolset_without_a_provider_is_exit_status_5(w):
         ask(w, "call", "weather", "say").exits(5).says("").complains("weather say was refused",
                                                                      "service_unavailable")
         ask(w, "list").exits(0).mentions("unhealthy")
+        head = ask(w, "get", "weather").exits(0).stdout.splitlines()[0]
+        check(re.fullmatch(r"weather \S+  unhealthy: no provider is attached \(last heard of [0-9smh ]+ ago\)",
+                           head), head)
+        reason = json.loads(ask(w, "get", "weather", "--json").exits(0).stdout)["health"]["reason"]
+        check("staleness_threshold=" in reason, reason)
 
 
 @scenario
