@@ -42,7 +42,7 @@ tools:
   - name: wait
     description: Says that it runs, and waits for a file
     input_schema: {type: object}
-    command: [sh, -c, "touch runs; while [ ! -e go ]; do sleep 0.02; done; printf done"]
+    command: [sh, -c, "touch runs; while [ -e runs ] && [ ! -e go ]; do sleep 0.02; done; printf done"]
 """
 
 
