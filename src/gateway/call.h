@@ -85,8 +85,9 @@ struct gw_call {
     struct bus_address driver;
     struct bus_address named_driver; /* the one that 'c' tells, whoever took its place */
     uint64_t named_epoch;
-    uint32_t walk;  /* attempt that is looked at, to take it over */
-    bool is_listed; /* among those who wait for it */
+    uint32_t walk;      /* attempt that is looked at, to take it over */
+    bool is_owner_lost; /* a provider that had one of the attempts before it */
+    bool is_listed;     /* among those who wait for it */
 
     /* what may be pending */
     enum bus_reason ending;     /* why it is being ended; BUS_NO_REASON: it is not */

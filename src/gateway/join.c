@@ -270,7 +270,21 @@ static void drive(struct gw_call *call, uint64_t epoch)
         gw_send(call);
 }
 
+static void give_up_lost(struct gw_call *call)
+{
+    call->attempt = call->walk;
+    call->n_astray++;
+    gw_settle_unknown(call, "the provider, or the gateway it was attached to, was lost while the "
+                            "tool was running");
+}
+
 static void name_again(struct gw_call *call);
+
+/* There was no name, and perhaps there is one again. */
+static bool is_forgotten(const struct gw_call *call, const struct bus_answer *answer)
+{
+    return !answer->status && (call->named ? answer->won : !answer->standing);
+}
 
 static void on_pause_over(struct net_timer *timer)
 {
@@ -289,7 +303,10 @@ static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
         return;
     }
     call->mark = peg__blob_unref(call->mark);
-    drive(call, answer->epoch);
+    if (call->is_owner_lost && !is_forgotten(call, answer))
+        give_up_lost(call);
+    else
+        drive(call, answer->epoch);
 }
 
 /* Its driver was alive after all, perhaps, and has ended it as one that nobody could run. Then its
@@ -387,7 +404,9 @@ static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
         take(call);
 }
 
-/* Who owns the attempt: a driver that revoked it, or a provider that runs it. */
+/* Who owns the attempt: a driver that revoked it, or a provider that ran it. It may have given it
+ * back, and the driver have gone on, or have ended the call and forgotten it: the attempt behind it
+ * tells, and with that the right to say what became of the call. */
 static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
@@ -396,14 +415,14 @@ static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answe
 
     if (answer->status || (is_alive && !is_long_over(call))) {
         gw_look_soon(call);
-    } else if (is_driver && call->walk < PEG_LIMIT_GATEWAY_ATTEMPTS + 1) {
+        return;
+    }
+    call->is_owner_lost |= !is_driver;
+    if (call->walk < PEG_LIMIT_GATEWAY_ATTEMPTS + 1) {
         call->walk++;
         walk(call);
     } else {
-        call->attempt = call->walk;
-        call->n_astray++;
-        gw_settle_unknown(call, "the provider, or the gateway it was attached to, was lost while "
-                                "the tool was running");
+        give_up_lost(call);
     }
 }
 
@@ -419,5 +438,6 @@ void gw_join_take_over(struct gw_call *call)
 {
     bus_forget_wait(call->desk->bus, &call->wait);
     call->walk = 1;
+    call->is_owner_lost = false;
     walk(call);
 }
