@@ -22,7 +22,7 @@ static enum bus_reason why_not(const struct gw_provider *provider, const struct 
 {
     const struct gw_desk_options *options;
 
-    if (!provider || provider->is_away || provider->dismissal)
+    if (!provider || provider->is_away || provider->is_moved || provider->dismissal)
         return BUS_GONE;
     options = &provider->desk->options;
     if (gw_id_is_node_local(&letter->id) && letter->from.node != provider->desk->bus->self.node)
@@ -139,7 +139,7 @@ static enum bus_reason why_not_start(const struct gw_held *held, const struct bu
 {
     struct bus *bus = held->provider->desk->bus;
 
-    if (held->provider->is_away || held->provider->dismissal)
+    if (held->provider->is_away || held->provider->is_moved || held->provider->dismissal)
         return BUS_GONE;
     if (held->canceled)
         return BUS_CANCELED;
@@ -213,7 +213,7 @@ static void claim(struct gw_held *held)
 /* Answers may come at once and call this again: one of them goes round. */
 void gw_claim_pump(struct gw_provider *provider)
 {
-    if (provider->is_pumping || provider->is_away)
+    if (provider->is_pumping || provider->is_away || provider->is_moved)
         return;
     provider->is_pumping = true;
     if (provider->owes_cancels && provider->events->is_ready(provider->user))

@@ -6,6 +6,14 @@
 
 #include "gateway/call.h"
 
+/* A driver says it of no attempt, and may have forgotten the call since: somebody may have asked
+ * for that identity anew. */
+static bool is_of_its_driver(const struct gw_call *call, const struct bus_letter *letter)
+{
+    return bus_address_equal(letter->from, call->driver) &&
+           letter->deadline_ms == call->deadline_ms;
+}
+
 /* The payload is taken from the letter only if nobody can have settled the call otherwise
  * meanwhile; else the register tells. */
 static bool may_trust(const struct gw_call *call, const struct bus_letter *letter)
@@ -19,8 +27,9 @@ static bool may_trust(const struct gw_call *call, const struct bus_letter *lette
                strcmp(letter->incarnation, call->incarnation) == 0;
     if (bus_is_fenced(call->desk->bus))
         return false;
-    return call->step == GW_JOINED || (letter->attempt == call->attempt &&
-                                       strcmp(letter->incarnation, call->incarnation) == 0);
+    if (call->step == GW_JOINED)
+        return letter->attempt || is_of_its_driver(call, letter);
+    return letter->attempt == call->attempt && strcmp(letter->incarnation, call->incarnation) == 0;
 }
 
 static void hear(struct gw_call *call, const struct bus_letter *letter)

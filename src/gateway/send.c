@@ -293,6 +293,7 @@ static bool is_proof(const struct gw_call *call, const struct bus_letter *letter
 static void remember_refusal(struct gw_call *call, const struct bus_letter *letter)
 {
     const bool is_outdated = letter->reason == BUS_OUTDATED;
+    const struct bus_address where = letter->from.node ? letter->from : call->holder;
 
     if (letter->was_claimed && letter->reason != BUS_OVERLOADED && letter->reason != BUS_DRAINING &&
         !is_outdated)
@@ -300,7 +301,7 @@ static void remember_refusal(struct gw_call *call, const struct bus_letter *lett
     if (call->n_refused == PEG_LIMIT_GATEWAY_ATTEMPTS)
         return;
     call->was_given_back[call->n_refused] = letter->was_claimed && !is_outdated;
-    call->refused_by[call->n_refused++] = hash_of(call, call->incarnation, call->holder);
+    call->refused_by[call->n_refused++] = hash_of(call, call->incarnation, where);
 }
 
 void gw_send_on_twice(struct gw_call *call)
@@ -318,11 +319,8 @@ static void note_reason(struct gw_call *call, enum bus_reason reason)
     if (entry)
         entry->may_be_outdated = true;
     call->met_outdated |= reason == BUS_OUTDATED;
-    if (is_full(call->refusal) && reason == BUS_OUTDATED)
-        return;
-    if (call->refusal == BUS_OUTDATED && !is_full(reason))
-        return;
-    call->refusal = reason;
+    if (is_full(reason) || (!is_full(call->refusal) && call->refusal != BUS_OUTDATED))
+        call->refusal = reason;
 }
 
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)

@@ -45,6 +45,7 @@ static void tell_waiters(struct gw_call *call, const struct bus_answer *answer)
     const struct bus_letter letter = {
         .kind = BUS_DONE,
         .id = call->entry.id,
+        .deadline_ms = call->deadline_ms,
         .from = bus->self,
         .body = call->terminal,
     };

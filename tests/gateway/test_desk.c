@@ -711,6 +711,29 @@ TEST(that_a_provider_is_full_is_told_before_that_another_one_is_outdated)
     world_close(&world);
 }
 
+TEST(that_a_provider_is_full_is_told_before_that_another_one_drains)
+{
+    struct world world;
+    struct player players[2];
+    unsigned n_naks[2] = {0};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &players[0], "incarnation-1", 1);
+    attach(&world, &players[1], "incarnation-2", 1);
+    call_as(&world, &caller, "add", "", 0);
+    for (unsigned attempt = 1; !caller.n_ends; attempt++) {
+        const unsigned i = players[0].n_handed > n_naks[0] ? 0 : 1;
+
+        CHECK(attempt <= PEG_LIMIT_GATEWAY_ATTEMPTS);
+        gw_provider_nak(players[i].provider, &players[i].handed[n_naks[i]++].id, attempt,
+                        attempt == 1 ? BUS_OVERLOADED : BUS_DRAINING);
+        settle(&world);
+    }
+    CHECK_INT(caller.error, WIRE_OVERLOADED);
+    world_close(&world);
+}
+
 static void fall_silent(struct world *world, const char *incarnation)
 {
     size_t n;

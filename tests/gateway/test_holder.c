@@ -193,6 +193,23 @@ TEST(a_cancellation_finds_a_provider_that_has_come_back_elsewhere)
     }
 }
 
+/* The stream that it left ends a little later; what comes meanwhile is not for it. */
+TEST(a_provider_that_has_moved_is_handed_nothing_where_it_was)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    gw_holder_on_moved(world.desk, "incarnation-1");
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 0);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK(!caller.was_started);
+    world_close(&world);
+}
+
 TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
 {
     static const struct gw_desk_options hasty = {.grace_ms = 20};

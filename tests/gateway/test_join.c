@@ -232,3 +232,30 @@ TEST(what_nobody_could_run_is_asked_for_again_though_somebody_had_joined)
     CHECK_STR(peg_cstr(again.result), "7");
     world_close(&world);
 }
+
+/* The driver of the call before has ended it and forgotten it, and its letter comes late. */
+TEST(who_joined_does_not_believe_a_letter_about_the_call_before)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+    const struct gw_terminal refusal = {.outcome = GW_ERROR, .error = WIRE_SERVICE_UNAVAILABLE};
+    struct bus_letter letter = {.kind = BUS_DONE};
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &second, "add", "key-1", 0);
+    letter.id = first.caller.id;
+    letter.from = world.desk->bus->self;
+    letter.deadline_ms = first.caller.call->deadline_ms - 1;
+    letter.body = gw_terminal_write(&refusal);
+    gw_done_on_letter(world.desk, &letter);
+    settle(&world);
+    CHECK_INT(second.n_ends, 0);
+    answer(&world, &player, &player.handed[0], "5");
+    CHECK_STR(peg_cstr(second.result), "5");
+    peg__blob_unref(letter.body);
+    world_close(&world);
+}
