@@ -949,6 +949,9 @@ TEST(provider_that_is_stopped_gives_back_what_was_on_its_way)
 
     world_start(&w, (peg_provider_options){.concurrency = 1});
     w.gateway->keeps_drained = true;
+    /* Who is stopped before its Welcome has come just ends. */
+    fake_ping(w.gateway, 0, "p1");
+    fake_await(w.gateway, FAKE_PONG, "p1", 0);
     peg_provider_stop(w.provider);
     fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
     usleep(200000);
