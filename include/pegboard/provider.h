@@ -196,8 +196,9 @@ PEG_API const char *peg_provider_metadata(const peg_call *call, const char *key)
 /* Says something to a caller that listens while the handler works, such as a line of a log: UTF-8,
  * on a stream of the handler's naming ("stdout", "progress"; 1 to 128 bytes). Longer texts go in
  * pieces. Results do not depend on it: while there is no gateway, or it came by no provider, it is
- * dropped. PEG_EINVAL: no name of a stream, or no UTF-8, or a NUL. PEG_ELIMIT: more than 1 MiB
- * (PEG_LIMIT_REMOTE_DELTA_BYTES) would wait for a slow gateway; nothing was sent. PEG_ENOMEM. */
+ * dropped. PEG_EINVAL: no name of a stream, or no UTF-8, or a NUL. PEG_ELIMIT: for a slow
+ * gateway would wait more than 512 KiB of the call (PEG_LIMIT_REMOTE_CALL_DELTA_BYTES) or 1 MiB of
+ * all calls (PEG_LIMIT_REMOTE_DELTA_BYTES); nothing was sent. PEG_ENOMEM. */
 PEG_API peg_status peg_provider_delta(peg_call *call, const char *stream, peg_str text);
 
 #ifdef __cplusplus

@@ -523,8 +523,10 @@ enum {
     PEG_LIMIT_REMOTE_CHUNK_BYTES = 64 << 10,
     /* A result as JSON text: what the gateway takes. */
     PEG_LIMIT_REMOTE_RESULT_BYTES = 8 << 20,
-    /* Deltas of one provider that wait for its loop. */
+    /* Deltas of one provider that wait to be sent, and those of one of its calls: one that talks
+     * without end leaves room for the others. */
     PEG_LIMIT_REMOTE_DELTA_BYTES = 1 << 20,
+    PEG_LIMIT_REMOTE_CALL_DELTA_BYTES = 512 << 10,
     PEG_LIMIT_REMOTE_STREAM_NAME_BYTES = 128,
     /* Entries that a caller sends along. */
     PEG_LIMIT_REMOTE_METADATA = 256,

@@ -56,8 +56,8 @@ struct remote__prov_outcome {
 struct remote__prov_link {
     atomic_uint n_refs;
     pthread_mutex_t lock;
-    struct net_loop *loop; /* NULL: gone */
-    atomic_size_t n_delta_bytes;
+    struct net_loop *loop;       /* NULL: gone */
+    atomic_size_t n_delta_bytes; /* that were taken, and not sent yet */
 };
 struct remote__prov_link *remote__prov_link_new(struct net_loop *loop);
 struct remote__prov_link *remote__prov_link_unref(struct remote__prov_link *link);
@@ -79,8 +79,10 @@ struct remote__prov_call {
     peg_cancel *cancel;
     struct remote__prov_outcome outcome; /* the worker's until it is done */
     struct net_message done;
+    atomic_size_t n_delta_bytes; /* as the link's, of this call */
     /* the loop's */
     bool is_done;                    /* its outcome waits to be sent, or for its Ack */
+    unsigned n_deltas;               /* that wait at its stream: its result comes behind them */
     struct remote__prov_stream *via; /* where its result goes; NULL: to the next one */
     size_t n_sent;                   /* bytes of its result on that stream */
     bool is_sent;                    /* all of it */
@@ -117,8 +119,9 @@ struct remote__prov_stream {
     struct net_timer patience; /* for Welcome, or for its end */
     struct remote__prov_call *first_to_send;
     struct remote__prov_call *last_to_send;
-    struct remote__prov_delta *first_delta; /* they go before results */
+    struct remote__prov_delta *first_delta;
     struct remote__prov_delta *last_delta;
+    bool is_deltas_turn;              /* the last thing that was sent is a piece of a result */
     struct remote__prov_stream *next; /* an older one that still finishes */
 };
 
@@ -249,8 +252,8 @@ peg_status remote__prov_put_token(const peg_tool_provider *prov, struct peg__are
 
 /* ---- provider_delta.c: on the loop ----------------------------------------------------------- */
 
-/* For as long as the stream takes them; true: none is left. */
-bool remote__prov_flush_deltas(struct remote__prov_stream *stream);
+/* Sends the first that waits; there is one. */
+void remote__prov_send_delta(struct remote__prov_stream *stream);
 void remote__prov_drop_deltas(struct remote__prov_stream *stream);
 /* Passes on what commands say, and no more of a call than the call itself. */
 extern const struct peg__listener remote__prov_listener;
@@ -269,7 +272,9 @@ peg_status remote__prov_list_running(peg_tool_provider *prov, struct peg__arena 
 void remote__prov_adopt_calls(struct remote__prov_stream *stream);
 /* The stream has ended: what went to it goes to the next. */
 void remote__prov_orphan_calls(struct remote__prov_stream *stream);
-/* Sends results for as long as the stream takes them. */
+/* No delta of the call waits any more. */
+void remote__prov_follow_deltas(struct remote__prov_call *call);
+/* Sends deltas and results for as long as the stream takes them. */
 void remote__prov_pump(struct remote__prov_stream *stream);
 void remote__prov_cancel_all(peg_tool_provider *prov, const char *reason);
 void remote__prov_drop_calls(peg_tool_provider *prov);

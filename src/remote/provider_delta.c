@@ -22,7 +22,7 @@ struct remote__prov_delta {
     char stream[PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1];
 };
 
-static void send_delta(struct remote__prov_stream *stream, struct remote__prov_delta *delta)
+static void say_delta(struct remote__prov_stream *stream, struct remote__prov_delta *delta)
 {
     Pegboard__V1__Delta frame = PEGBOARD__V1__DELTA__INIT;
     Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
@@ -39,6 +39,7 @@ static void send_delta(struct remote__prov_stream *stream, struct remote__prov_d
 static void free_delta(struct remote__prov_delta *delta)
 {
     atomic_fetch_sub(&delta->call->link->n_delta_bytes, delta->n_bytes);
+    atomic_fetch_sub(&delta->call->n_delta_bytes, delta->n_bytes);
     remote__prov_call_unref(delta->call);
     peg__free(delta);
 }
@@ -50,19 +51,21 @@ static struct remote__prov_delta *take_first(struct remote__prov_stream *stream)
     stream->first_delta = delta->next;
     if (!delta->next)
         stream->last_delta = NULL;
+    delta->call->n_deltas--;
     return delta;
 }
 
-bool remote__prov_flush_deltas(struct remote__prov_stream *stream)
+void remote__prov_send_delta(struct remote__prov_stream *stream)
 {
-    while (stream->first_delta && grpc_rpc_is_writable(stream->rpc) && !stream->is_broken) {
-        struct remote__prov_delta *delta = take_first(stream);
+    struct remote__prov_delta *delta = take_first(stream);
+    struct remote__prov_call *call = delta->call;
 
-        if (delta->call->via == stream)
-            send_delta(stream, delta);
-        free_delta(delta);
+    if (call->via == stream) {
+        say_delta(stream, delta);
+        if (!call->n_deltas)
+            remote__prov_follow_deltas(call);
     }
-    return !stream->first_delta;
+    free_delta(delta);
 }
 
 void remote__prov_drop_deltas(struct remote__prov_stream *stream)
@@ -71,12 +74,12 @@ void remote__prov_drop_deltas(struct remote__prov_stream *stream)
         free_delta(take_first(stream));
 }
 
-/* On the loop. */
+/* On the loop. Who talks on behind the result was abandoned, and must not hold it up. */
 static void deliver(struct remote__prov_delta *delta)
 {
     struct remote__prov_stream *stream = delta->call->via;
 
-    if (!stream || !stream->is_welcome || stream->is_broken) {
+    if (!stream || !stream->is_welcome || stream->is_broken || delta->call->is_done) {
         free_delta(delta);
         return;
     }
@@ -85,7 +88,8 @@ static void deliver(struct remote__prov_delta *delta)
     else
         stream->first_delta = delta;
     stream->last_delta = delta;
-    remote__prov_flush_deltas(stream);
+    delta->call->n_deltas++;
+    remote__prov_pump(stream);
 }
 
 static void on_delta(struct net_message *message)
@@ -110,6 +114,7 @@ static struct remote__prov_delta *make_delta(struct remote__prov_call *call, con
     memcpy(delta->text, text.ptr, text.len);
     delta->text[text.len] = '\0';
     atomic_fetch_add(&call->link->n_delta_bytes, delta->n_bytes);
+    atomic_fetch_add(&call->n_delta_bytes, delta->n_bytes);
     return delta;
 }
 
@@ -132,6 +137,13 @@ static void post(struct remote__prov_delta *delta)
         free_delta(delta);
 }
 
+/* Two that ask at once may go a little beyond it. */
+static bool has_room(struct remote__prov_call *call, size_t n_bytes)
+{
+    return atomic_load(&call->link->n_delta_bytes) + n_bytes <= PEG_LIMIT_REMOTE_DELTA_BYTES &&
+           atomic_load(&call->n_delta_bytes) + n_bytes <= PEG_LIMIT_REMOTE_CALL_DELTA_BYTES;
+}
+
 static bool is_usable(const char *stream, peg_str text)
 {
     const size_t len = stream ? strnlen(stream, PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1) : 0;
@@ -149,7 +161,7 @@ peg_status peg_provider_delta(peg_call *call, const char *stream, peg_str text)
         return PEG_EINVAL;
     if (!found)
         return PEG_OK;
-    if (atomic_load(&found->link->n_delta_bytes) + text.len > PEG_LIMIT_REMOTE_DELTA_BYTES)
+    if (!has_room(found, text.len))
         return PEG_ELIMIT;
     while (text.len) {
         size_t len = text.len;

@@ -61,11 +61,12 @@ static void say_nak(struct remote__prov_stream *stream, const char *call_id, uin
     remote__prov_say(stream, &request);
 }
 
+/* Behind its own deltas, and nobody else's: the last of them asks again. */
 static void wait_to_send(struct remote__prov_call *call)
 {
     struct remote__prov_stream *stream = call->via;
 
-    if (call->is_waiting)
+    if (call->is_waiting || call->n_deltas)
         return;
     call->is_waiting = true;
     call->n_sent = 0;
@@ -235,6 +236,12 @@ void remote__prov_finish_call(struct remote__prov_call *call)
         remote__prov_pump(call->via);
 }
 
+void remote__prov_follow_deltas(struct remote__prov_call *call)
+{
+    if (call->is_done)
+        wait_to_send(call);
+}
+
 static void say_chunk(struct remote__prov_stream *stream, struct remote__prov_call *call)
 {
     const struct remote__prov_outcome *outcome = &call->outcome;
@@ -274,24 +281,37 @@ static void give_back_done(struct remote__prov_call *call)
 }
 
 /* One result after the other: chunks of two never mix, which is simplest for whoever reads. */
+static void send_piece(struct remote__prov_stream *stream)
+{
+    struct remote__prov_call *call = stream->first_to_send;
+    const bool is_outdated = call->outcome.is_outdated;
+
+    if (!is_outdated)
+        say_chunk(stream, call);
+    if (!is_outdated && !call->is_sent)
+        return;
+    call->is_waiting = false;
+    stream->first_to_send = call->next_to_send;
+    if (!stream->first_to_send)
+        stream->last_to_send = NULL;
+    if (is_outdated)
+        give_back_done(call);
+}
+
+/* In turn, so that neither who talks without end nor a long result keeps the other waiting. Whose
+ * turn it is outlasts the pump: one frame may be all that the stream takes at a time. */
 void remote__prov_pump(struct remote__prov_stream *stream)
 {
-    if (!stream->is_welcome || !remote__prov_flush_deltas(stream))
-        return;
-    while (stream->first_to_send && !stream->is_broken && grpc_rpc_is_writable(stream->rpc)) {
-        struct remote__prov_call *call = stream->first_to_send;
-        const bool is_outdated = call->outcome.is_outdated;
+    while ((stream->first_delta || stream->first_to_send) && stream->is_welcome &&
+           !stream->is_broken && grpc_rpc_is_writable(stream->rpc)) {
+        const bool is_delta =
+            stream->first_delta && (stream->is_deltas_turn || !stream->first_to_send);
 
-        if (!is_outdated)
-            say_chunk(stream, call);
-        if (!is_outdated && !call->is_sent)
-            continue;
-        call->is_waiting = false;
-        stream->first_to_send = call->next_to_send;
-        if (!stream->first_to_send)
-            stream->last_to_send = NULL;
-        if (is_outdated)
-            give_back_done(call);
+        if (is_delta)
+            remote__prov_send_delta(stream);
+        else
+            send_piece(stream);
+        stream->is_deltas_turn = !is_delta;
     }
 }
 
@@ -315,7 +335,7 @@ void remote__prov_acknowledge(peg_tool_provider *prov, const Pegboard__V1__Ack *
         peg__map_get(&prov->calls, make_key(frame->call_id, frame->attempt, key_text));
 
     /* An Ack for what was not said in full is none. */
-    if (!call || !call->is_done || call->is_waiting)
+    if (!call || !call->is_done || call->is_waiting || call->n_deltas)
         return;
     remember(prov, call->key);
     forget(call);

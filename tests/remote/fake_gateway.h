@@ -363,16 +363,22 @@ struct fake_order {
     unsigned stream;
     const Pegboard__V1__AttachResponse *response;
     const struct grpc_status *status; /* if not NULL: ends the stream */
+    bool pauses;                      /* reads no more of it */
+    bool resumes;
     bool is_done;
 };
 
-static void fake_obey(struct net_message *message)
+static inline void fake_obey(struct net_message *message)
 {
     struct fake_order *order = (struct fake_order *)message;
     struct grpc_call *call = order->fake->streams[order->stream].call;
 
     if (call && order->status)
         grpc_call_finish(call, order->status);
+    else if (call && order->pauses)
+        grpc_call_pause(call);
+    else if (call && order->resumes)
+        grpc_call_resume(call);
     else if (call)
         pegboard_v1_registry_attach_send(call, order->response, NULL);
     pthread_mutex_lock(&order->fake->lock);
@@ -381,7 +387,7 @@ static void fake_obey(struct net_message *message)
     pthread_mutex_unlock(&order->fake->lock);
 }
 
-static void fake_do(struct fake *g, struct fake_order *order)
+static inline void fake_do(struct fake *g, struct fake_order *order)
 {
     order->message.fn = fake_obey;
     order->fake = g;
@@ -392,20 +398,33 @@ static void fake_do(struct fake *g, struct fake_order *order)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void fake_send(struct fake *g, unsigned stream, const Pegboard__V1__AttachResponse *response)
+static inline void fake_send(struct fake *g, unsigned stream,
+                             const Pegboard__V1__AttachResponse *response)
 {
     fake_do(g, &(struct fake_order){.stream = stream, .response = response});
 }
 
-static void fake_end(struct fake *g, unsigned stream, enum grpc_code code)
+static inline void fake_end(struct fake *g, unsigned stream, enum grpc_code code)
 {
     const struct grpc_status status = {.code = code, .message = PEG_LIT("because")};
 
     fake_do(g, &(struct fake_order){.stream = stream, .status = &status});
 }
 
-static void fake_call_with(struct fake *g, unsigned stream, Pegboard__V1__Call *call,
-                           const char *payload)
+/* Reads nothing of the stream until fake_resume(): what the provider sends waits at the provider,
+ * but for a window of the stream. */
+static inline void fake_pause(struct fake *g, unsigned stream)
+{
+    fake_do(g, &(struct fake_order){.stream = stream, .pauses = true});
+}
+
+static inline void fake_resume(struct fake *g, unsigned stream)
+{
+    fake_do(g, &(struct fake_order){.stream = stream, .resumes = true});
+}
+
+static inline void fake_call_with(struct fake *g, unsigned stream, Pegboard__V1__Call *call,
+                                  const char *payload)
 {
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
 
@@ -416,8 +435,8 @@ static void fake_call_with(struct fake *g, unsigned stream, Pegboard__V1__Call *
     fake_send(g, stream, &response);
 }
 
-static void fake_call(struct fake *g, unsigned stream, const char *id, const char *tool,
-                      const char *payload)
+static inline void fake_call(struct fake *g, unsigned stream, const char *id, const char *tool,
+                             const char *payload)
 {
     Pegboard__V1__Call call = PEGBOARD__V1__CALL__INIT;
     static char route[] = "r";
@@ -431,7 +450,7 @@ static void fake_call(struct fake *g, unsigned stream, const char *id, const cha
     fake_call_with(g, stream, &call, payload);
 }
 
-static void fake_cancel(struct fake *g, unsigned stream, const char *id)
+static inline void fake_cancel(struct fake *g, unsigned stream, const char *id)
 {
     Pegboard__V1__Cancel cancel = PEGBOARD__V1__CANCEL__INIT;
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -445,7 +464,7 @@ static void fake_cancel(struct fake *g, unsigned stream, const char *id)
     fake_send(g, stream, &response);
 }
 
-static void fake_ack(struct fake *g, unsigned stream, const char *id)
+static inline void fake_ack(struct fake *g, unsigned stream, const char *id)
 {
     Pegboard__V1__Ack ack = PEGBOARD__V1__ACK__INIT;
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -457,7 +476,7 @@ static void fake_ack(struct fake *g, unsigned stream, const char *id)
     fake_send(g, stream, &response);
 }
 
-static void fake_ping(struct fake *g, unsigned stream, const char *id)
+static inline void fake_ping(struct fake *g, unsigned stream, const char *id)
 {
     Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -468,7 +487,7 @@ static void fake_ping(struct fake *g, unsigned stream, const char *id)
     fake_send(g, stream, &response);
 }
 
-static void fake_drain(struct fake *g, unsigned stream)
+static inline void fake_drain(struct fake *g, unsigned stream)
 {
     Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -478,7 +497,7 @@ static void fake_drain(struct fake *g, unsigned stream)
     fake_send(g, stream, &response);
 }
 
-static void fake_drained(struct fake *g, unsigned stream)
+static inline void fake_drained(struct fake *g, unsigned stream)
 {
     Pegboard__V1__Drained drained = PEGBOARD__V1__DRAINED__INIT;
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -491,7 +510,7 @@ static void fake_drained(struct fake *g, unsigned stream)
 /* ---- what the test waits for -------------------------------------------------------------------
  */
 
-static void fake_guard(struct fake *g, const char *what)
+static inline void fake_guard(struct fake *g, const char *what)
 {
     struct timespec until;
 
@@ -504,8 +523,8 @@ static void fake_guard(struct fake *g, const char *what)
     abort();
 }
 
-static const struct fake_frame *fake_find(const struct fake *g, enum fake_kind kind, const char *id,
-                                          unsigned nth)
+static inline const struct fake_frame *fake_find(const struct fake *g, enum fake_kind kind,
+                                                 const char *id, unsigned nth)
 {
     for (unsigned i = 0; i < g->n_frames; i++) {
         const struct fake_frame *f = &g->frames[i];
@@ -517,8 +536,8 @@ static const struct fake_frame *fake_find(const struct fake *g, enum fake_kind k
 }
 
 /* The nth frame (from 0) of a kind, of this id unless it is NULL. */
-static const struct fake_frame *fake_await(struct fake *g, enum fake_kind kind, const char *id,
-                                           unsigned nth)
+static inline const struct fake_frame *fake_await(struct fake *g, enum fake_kind kind,
+                                                  const char *id, unsigned nth)
 {
     static const char *const names[FAKE_KINDS] = {"Hello", "Result", "Delta",
                                                   "Nak",   "Pong",   "Drain"};
@@ -531,7 +550,7 @@ static const struct fake_frame *fake_await(struct fake *g, enum fake_kind kind, 
     return found;
 }
 
-static unsigned fake_count(struct fake *g, enum fake_kind kind, const char *id)
+static inline unsigned fake_count(struct fake *g, enum fake_kind kind, const char *id)
 {
     unsigned n = 0;
 
@@ -543,7 +562,7 @@ static unsigned fake_count(struct fake *g, enum fake_kind kind, const char *id)
 }
 
 /* A stream on which the provider was welcomed. */
-static void fake_await_stream(struct fake *g, unsigned stream)
+static inline void fake_await_stream(struct fake *g, unsigned stream)
 {
     pthread_mutex_lock(&g->lock);
     while (g->n_streams <= stream || !g->streams[stream].is_greeted)
@@ -551,7 +570,7 @@ static void fake_await_stream(struct fake *g, unsigned stream)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void fake_await_registered(struct fake *g)
+static inline void fake_await_registered(struct fake *g)
 {
     pthread_mutex_lock(&g->lock);
     while (!g->n_registered)
@@ -559,7 +578,7 @@ static void fake_await_registered(struct fake *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void fake_await_half_close(struct fake *g, unsigned stream)
+static inline void fake_await_half_close(struct fake *g, unsigned stream)
 {
     pthread_mutex_lock(&g->lock);
     while (!g->streams[stream].is_half_closed)
