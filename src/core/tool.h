@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/shared_symbols.h"
 #include "pegboard/tool.h"
 #include "schema/check.h"
 
@@ -60,6 +61,10 @@ peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scrat
 peg_status peg__tool_check_output(const peg_tool *tool, struct peg__scratch *scratch,
                                   const peg_json *result, struct peg__buf *sentence,
                                   peg_error *reterr);
+
+/* Do the arguments break the schema as they are, before defaults are filled in? Not if that cannot
+ * be decided. */
+PEG__SHARED bool peg__tool_refuses_as_sent(peg_tool *tool, const peg_json *args);
 
 /* Adds the member "tags" to an object, if the tool has any. */
 void peg__tool_add_tags(const peg_tool *tool, peg_json_builder *b);

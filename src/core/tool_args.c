@@ -201,6 +201,18 @@ peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scrat
     return PEG_OK;
 }
 
+bool peg__tool_refuses_as_sent(peg_tool *tool, const peg_json *args)
+{
+    struct peg__scratch scratch;
+    bool refuses;
+
+    peg__scratch_open(tool, &scratch);
+    refuses = args->kind != PEG_JSON_OBJECT ||
+              peg_schema_check(tool->input, &scratch.checker, args) == PEG_INVALID;
+    peg__scratch_close(tool, &scratch);
+    return refuses;
+}
+
 peg_status peg__tool_check_output(const peg_tool *tool, struct peg__scratch *scratch,
                                   const peg_json *result, struct peg__buf *sentence,
                                   peg_error *reterr)

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/tool.h"
 #include "pegboard/artifact.h"
 #include "pegboard/media.h"
 #include "remote/provider.h"
@@ -50,13 +51,31 @@ void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error 
         fail(call, error->code, message); /* codes are static */
 }
 
-/* The gateway has checked name and arguments, so it has another version of them. These codes are of
- * calls that no handler has seen; a handler's own would be a cause. */
-static bool is_outdated(const peg_record *record)
+/* Defaults that do not fit together with what was sent are the schema's fault: every provider would
+ * say the same. */
+static bool is_refused_as_sent(const struct remote__prov_call *call)
+{
+    const peg_str text = call->payload.len ? call->payload : peg__str("{}");
+    peg_tool *tool = peg_registry_get(call->prov->registry, call->tool);
+    peg_json_doc *doc = NULL;
+    const peg_status status = peg_json_parse(text, NULL, &doc, NULL);
+    /* A tool that is gone by now was of another version, too. */
+    const bool is_refused = status ? status != PEG_ENOMEM
+                                   : !tool || peg__tool_refuses_as_sent(tool, peg_json_root(doc));
+
+    peg_json_doc_free(doc);
+    peg_tool_unref(tool);
+    return is_refused;
+}
+
+/* The gateway has checked name and arguments, as they were sent, so it has another version of them.
+ * These codes are of calls that no handler has seen; a handler's own would be a cause. */
+static bool is_outdated(const struct remote__prov_call *call, const peg_record *record)
 {
     const char *code = peg_record_code(record);
 
-    return !strcmp(code, "E_TOOL_NOT_FOUND") || !strcmp(code, "E_INVALID_TOOL_ARGS");
+    return !strcmp(code, "E_TOOL_NOT_FOUND") ||
+           (!strcmp(code, "E_INVALID_TOOL_ARGS") && is_refused_as_sent(call));
 }
 
 static void fail_as(struct remote__prov_call *call, const peg_record *record)
@@ -67,12 +86,13 @@ static void fail_as(struct remote__prov_call *call, const peg_record *record)
         cause[0] && !strcmp(peg_record_code(record), "E_TOOL_DOWNSTREAM_ERROR");
     const char *code = copy_words(call, peg__str(is_handlers ? cause : peg_record_code(record)));
     const char *message = copy_words(call, peg_record_text(record));
+    const bool is_old = is_outdated(call, record);
 
     if (!code || !message) {
         fail_nomem(call);
     } else {
-        fail(call, is_outdated(record) ? "E_PROVIDER_OUTDATED" : code, message);
-        call->outcome.is_outdated = is_outdated(record);
+        fail(call, is_old ? "E_PROVIDER_OUTDATED" : code, message);
+        call->outcome.is_outdated = is_old;
     }
 }
 

@@ -432,6 +432,31 @@ TEST(provider_gives_calls_back_that_its_own_version_of_the_toolset_does_not_take
     check_gives_back((peg_provider_options){.runs_inline = true});
 }
 
+/* As they were sent they fit, so the gateway has the same version, and others would say the same.
+ */
+TEST(provider_answers_with_an_error_if_defaults_make_arguments_wrong)
+{
+    struct world w;
+    const struct fake_frame *f;
+
+    world_prepare(&w);
+    add(w.registry, "either", run_echo,
+        "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{\"default\":1}},"
+        "\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}");
+    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    fake_await_stream(w.gateway, 0);
+    fake_call(w.gateway, 0, "c1", "either", "{\"a\":1}");
+    fake_call(w.gateway, 0, "c2", "either", "{\"c\":1}");
+
+    f = fake_await(w.gateway, FAKE_RESULT, "c1", 0);
+    CHECK_STR(peg_cstr(f->name), "E_INVALID_TOOL_ARGS");
+    CHECK_INT(fake_await(w.gateway, FAKE_NAK, "c2", 0)->number,
+              PEGBOARD__V1__NAK__REASON__REASON_OUTDATED);
+    CHECK_INT(fake_count(w.gateway, FAKE_NAK, "c1"), 0);
+    CHECK_INT(atomic_load(&n_starts), 0);
+    world_stop(&w);
+}
+
 static void check_large(struct world *w, const char *id, size_t n)
 {
     size_t n_bytes = 0;
