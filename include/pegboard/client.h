@@ -81,8 +81,9 @@ typedef struct peg_client_options {
      * the last fifth of it the answer is fetched again in the background. */
     int64_t cache_ttl_ms;
     /* How often a call with an identity, or a wait for one that was started, is asked again when
-     * its connection is lost [4]; negative: never, such a call is UNKNOWN. A wait without end
-     * counts anew whenever the gateway says that the call goes on, at least every ten minutes. */
+     * its connection is lost [4]; negative: never, such a call is UNKNOWN. A wait that the gateway
+     * ends much too soon is one that was lost, too. A wait without end counts anew whenever the
+     * gateway has waited and says that the call goes on, at least every ten minutes. */
     int max_reasks;
     const char *user_agent; /* put before ours [none] */
     const peg_clock *clock; /* of the cache; borrowed [the system's] */

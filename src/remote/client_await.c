@@ -4,7 +4,8 @@
  * Calls that were started: waiting for their end, asking for it.
  *
  * The gateway is told to wait longer than we do. Where there is no end to waiting its waits end, a
- * little before the time that it was told, and others follow.
+ * little before the time that it was told, and others follow. One that does not wait, because it
+ * cannot ask its registry, is asked again as one that was lost: a few times, with growing pauses.
  */
 
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "grpc/backoff.h"
 #include "remote/call.h"
 
 enum {
@@ -19,6 +21,9 @@ enum {
     WAIT_MS = 10 * 60 * 1000,
     /* The gateway waits so much longer than we. */
     LONGER_MS = 5000,
+    /* Between asks of a gateway that does not wait. */
+    FIRST_PAUSE_MS = 500,
+    MAX_PAUSE_MS = 10000,
 };
 
 struct awaiting {
@@ -26,6 +31,9 @@ struct awaiting {
     peg_ctx *ctx; /* or NULL */
     const char *call_id;
     int64_t until_ns; /* INT64_MAX: the end of the call */
+    int64_t asked_ns; /* when the gateway was asked last, */
+    int64_t asked_ms; /* and how long it should wait */
+    struct grpc_backoff backoff;
     unsigned n_lost;
     bool has_new_token;
     peg_remote_result *result;
@@ -46,6 +54,33 @@ static int64_t wait_of(const struct awaiting *a)
     if (left_ms < 0)
         left_ms = 0;
     return left_ms < WAIT_MS ? left_ms + LONGER_MS : WAIT_MS;
+}
+
+/* A gateway that waits does so until just before the time that it was told. */
+static bool has_waited(const struct awaiting *a)
+{
+    return (now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= a->asked_ms / 2;
+}
+
+static bool never(void *user)
+{
+    (void)user;
+    return false;
+}
+
+/* Not longer than we wait in all. */
+static peg_status pause_before_next(struct awaiting *a, peg_error *reterr)
+{
+    const int64_t end_ns = peg__clock_after_ms(now_ns(a), grpc_backoff_take_ms(&a->backoff));
+    struct peg__wait wait;
+    enum peg__woke woke;
+
+    peg__wait_init(&wait);
+    pthread_mutex_lock(&wait.lock);
+    woke = peg__wait_for(&wait, a->ctx, end_ns < a->until_ns ? end_ns : a->until_ns, never, NULL);
+    pthread_mutex_unlock(&wait.lock);
+    peg__wait_destroy(&wait);
+    return woke == PEG__WOKE_STOP ? remote__ctx_error(a->ctx, reterr) : PEG_OK;
 }
 
 static bool goes_again(struct awaiting *a, const struct remote__ask *ask)
@@ -74,6 +109,22 @@ static void wait_anew(struct awaiting *a)
 {
     a->n_lost = 0;
     a->has_new_token = false;
+    grpc_backoff_reset(&a->backoff);
+}
+
+/* The gateway says that the call runs. */
+static peg_status wait_again(struct awaiting *a, const peg_remote_result *late, peg_error *reterr)
+{
+    if (has_waited(a)) {
+        wait_anew(a);
+        return PEG_OK;
+    }
+    if (++a->n_lost > a->registry->client->max_reasks)
+        return peg__fail_because(reterr, PEG_EIO, "E_SERVICE_UNAVAILABLE", &late->error,
+                                 "the gateway at %s does not wait, and the call may go on: await "
+                                 "it again later",
+                                 a->registry->address);
+    return pause_before_next(a, reterr);
 }
 
 /* A terminal of the call is a result; that the gateway could not be asked is an error. */
@@ -96,12 +147,10 @@ static peg_status end_without_answer(struct awaiting *a, const struct remote__as
     if (result->outcome == PEG_REMOTE_REFUSED)
         return peg_remote_result_check(result, reterr);
     *ret_again = remote__result_is_late_wait(result, ask);
-    if (*ret_again) {
-        wait_anew(a);
-    } else {
-        a->result = result;
-        result = NULL;
-    }
+    if (*ret_again)
+        return wait_again(a, result, reterr);
+    a->result = result;
+    result = NULL;
     return PEG_OK;
 }
 
@@ -145,7 +194,9 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
     peg_status status;
 
     request.call_id = peg__unconst(a->call_id);
-    request.timeout_ms = wait_of(a);
+    a->asked_ns = now_ns(a);
+    a->asked_ms = wait_of(a);
+    request.timeout_ms = a->asked_ms;
     status = remote__ask_start(&ask, reterr);
     if (!status)
         status = read_answer(a, &ask, &came, reterr);
@@ -178,6 +229,7 @@ peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_c
     a.call_id = call->call_id;
     if (wait_ms >= 0)
         a.until_ns = peg__clock_after_ms(now_ns(&a), wait_ms);
+    grpc_backoff_init(&a.backoff, FIRST_PAUSE_MS, MAX_PAUSE_MS, (uint64_t)now_ns(&a));
     while (again && !status)
         status = wait_once(&a, &again, reterr);
     if (status)

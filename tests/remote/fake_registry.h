@@ -26,6 +26,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "pegboard/clock.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"
 #include "wire/error.h"
@@ -91,6 +92,7 @@ struct fake {
     atomic_uint n_awaits;
     atomic_uint n_drops; /* still to come */
     atomic_uint n_late;  /* waits for a call that end before it does, still to come */
+    peg_clock *clock;    /* that such a wait moves by its time; NULL: it ends at once */
     atomic_uint n_refused;
     atomic_uint n_drops_each; /* that come after each such wait */
     atomic_bool is_finished;  /* what was started */
@@ -640,6 +642,8 @@ static inline void fake_await_tool(struct grpc_call *call,
     } else if (atomic_load(&fake->n_late) > 0) {
         atomic_fetch_sub(&fake->n_late, 1);
         atomic_store(&fake->n_drops, atomic_load(&fake->n_drops_each));
+        if (fake->clock)
+            peg_clock_manual_advance(fake->clock, request->timeout_ms - 100);
         fake_say_late(call, "call-7", true);
     } else if (atomic_load(&fake->has_expired)) {
         fake_say_late(call, "call-7", false);

@@ -634,6 +634,23 @@ TEST(a_wait_is_made_again_when_its_connection_is_lost)
     world_close(&w);
 }
 
+/* Waits without end, on a clock that the gateway's waits move. */
+static peg_status await_on_its_clock(struct world *w)
+{
+    peg_clock *clock;
+    peg_ctx *timed;
+    peg_status status;
+
+    CHECK_INT(peg_clock_manual_new(1700000000000, &clock, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_clock(NULL, clock, &timed, NULL), PEG_OK);
+    w->fake.clock = clock;
+    status = peg_client_await(w->client, timed, &started_call, -1, &w->result, &w->error);
+    w->fake.clock = NULL;
+    peg_ctx_unref(timed);
+    peg_clock_manual_free(clock);
+    return status;
+}
+
 /* The gateway ends each a little before the time that it was told. */
 TEST(a_wait_without_end_goes_on_when_the_gateways_ends)
 {
@@ -641,13 +658,53 @@ TEST(a_wait_without_end_goes_on_when_the_gateways_ends)
 
     CHECK_STATUS(world_open(&w), PEG_OK, w.error);
     atomic_store(&w.fake.is_finished, true);
-    atomic_store(&w.fake.n_late, 2);
+    atomic_store(&w.fake.n_late, 20);
 
-    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_OK,
-                 w.error);
+    CHECK_STATUS(await_on_its_clock(&w), PEG_OK, w.error);
 
     CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
-    CHECK_INT(w.fake.n_awaits, 3);
+    CHECK_INT(w.fake.n_awaits, 21);
+    world_close(&w);
+}
+
+/* It cannot ask its registry, and says at once that the call goes on. */
+TEST(a_gateway_that_does_not_wait_is_asked_again_after_a_pause_and_not_for_ever)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    peg_client_unref(w.client);
+    CHECK_STATUS(peg_client_new(&(peg_client_options){.address = w.fake.address, .max_reasks = 1},
+                                &w.client, &w.error),
+                 PEG_OK, w.error);
+    atomic_store(&w.fake.is_finished, true);
+    atomic_store(&w.fake.n_late, 1);
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_OK,
+                 w.error);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
+    CHECK_INT(w.fake.n_awaits, 2);
+    w.result = peg_remote_result_free(w.result);
+
+    atomic_store(&w.fake.n_late, 100);
+    CHECK_INT(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_EIO);
+    CHECK_STR(peg__str(w.error.code), "E_SERVICE_UNAVAILABLE");
+    CHECK(strstr(w.error.message, "await it again later"));
+    CHECK_INT(w.fake.n_awaits, 4);
+    world_close(&w);
+}
+
+/* The pause is a part of the wait. */
+TEST(a_wait_that_is_over_in_a_pause_leaves_the_call_running)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    atomic_store(&w.fake.n_late, 1);
+
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, 100, &w.result, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RUNNING);
     world_close(&w);
 }
 
@@ -661,8 +718,7 @@ TEST(a_wait_without_end_survives_any_number_of_lost_connections)
     atomic_store(&w.fake.n_late, N_LATE);
     atomic_store(&w.fake.n_drops_each, N_DROPS);
 
-    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, -1, &w.result, &w.error), PEG_OK,
-                 w.error);
+    CHECK_STATUS(await_on_its_clock(&w), PEG_OK, w.error);
 
     CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
     CHECK_INT(w.fake.n_awaits, N_LATE * (N_DROPS + 1) + 1);
