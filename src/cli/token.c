@@ -47,32 +47,50 @@ static int refuse_out(const char *out, int number)
 static int write_token(int fd, const char token[GW_TOKEN_TEXT])
 {
     char line[GW_TOKEN_TEXT + 1];
-    const int len = snprintf(line, sizeof(line), "%s\n", token);
+    peg_str left = {line, (size_t)snprintf(line, sizeof(line), "%s\n", token)};
 
-    if (write(fd, line, (size_t)len) != len || fsync(fd))
-        return errno ? errno : EIO;
-    return 0;
+    while (left.len) {
+        const ssize_t n = write(fd, left.ptr, left.len);
+
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n > 0)
+            left = peg__str_from(left, (size_t)n);
+    }
+    return fsync(fd) ? errno : 0;
 }
 
-/* The file comes first: a token that nobody has must not be let in. */
-static int make_into(const char *file, const char *name, const char *out)
+/* 0, or the error of the system, and there is no new file. */
+static int write_out(const char *out, const char token[GW_TOKEN_TEXT])
 {
     const int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int number;
+
+    if (fd < 0)
+        return errno;
+    number = write_token(fd, token);
+    close(fd);
+    if (number)
+        unlink(out);
+    return number;
+}
+
+/* The token comes first: one that nobody has must not be let in. */
+static int make_into(const char *file, const char *name, const char *out)
+{
     char token[GW_TOKEN_TEXT];
     peg_error error;
     int number;
 
-    if (fd < 0)
-        return refuse_out(out, errno);
-    if (gw_token_new(file, peg__str(name), token, &error)) {
-        close(fd);
+    if (gw_token_make(token, &error))
+        return remote_complain_local(NULL, &error);
+    number = write_out(out, token);
+    if (number)
+        return refuse_out(out, number);
+    if (gw_token_add(file, peg__str(name), token, &error)) {
         unlink(out);
         return remote_complain_local(NULL, &error);
     }
-    number = write_token(fd, token);
-    close(fd);
-    if (number)
-        return refuse_out(out, number);
     fprintf(stderr,
             "pegboard: the token of '%s' is in '%s', and only you can read it; a gateway that runs "
             "takes it after SIGHUP\n",

@@ -36,7 +36,7 @@ struct adding {
 };
 
 /* peg_ and 43 characters of [A-Za-z0-9_-]. */
-static peg_status make_token(char ret_token[GW_TOKEN_TEXT], peg_error *reterr)
+peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr)
 {
     unsigned char bytes[TOKEN_BYTES];
     char text[46];
@@ -192,15 +192,13 @@ static void drop(struct adding *a)
         close(a->fd);
 }
 
-peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_TEXT],
-                        peg_error *reterr)
+peg_status gw_token_add(const char *path, peg_str name, const char *token, peg_error *reterr)
 {
     struct adding a = {
         .path = path,
         .fd = -1,
         .text = PEG__BUF(PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES + (128 << 10)),
     };
-    char token[GW_TOKEN_TEXT];
     peg_status status;
 
     if (!gw_token_name_is_good(name))
@@ -208,9 +206,7 @@ peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_
             reterr, PEG_EINVAL, "E_TOKEN_NAME",
             "a token needs a name of 1 to %d of the characters A-Z a-z 0-9 _ . : @ / -",
             GW_TOKEN_NAME - 1);
-    status = make_token(token, reterr);
-    if (!status)
-        status = lock(&a, reterr);
+    status = lock(&a, reterr);
     if (!status)
         status = read_old(&a, reterr);
     if (!status)
@@ -218,6 +214,17 @@ peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_
     if (!status)
         status = replace(&a, reterr);
     drop(&a);
+    return status;
+}
+
+peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_TEXT],
+                        peg_error *reterr)
+{
+    char token[GW_TOKEN_TEXT];
+    peg_status status = gw_token_make(token, reterr);
+
+    if (!status)
+        status = gw_token_add(path, name, token, reterr);
     if (!status)
         memcpy(ret_token, token, sizeof(token));
     return status;

@@ -48,10 +48,13 @@ struct gw_token_memo {
 /* The name, borrowed from the memo until the next call; empty: nobody has it. */
 peg_str gw_tokens_find_again(struct gw_tokens *tokens, struct gw_token_memo *memo, peg_str token);
 
-/* Makes a token of that name ([A-Za-z0-9_.:@/-]{1,128}) and adds its hash to the file, which is
- * made if it is not there (mode 0600); it is there whole or as it was. The token is told here and
- * nowhere else. PEG_EINVAL (E_TOKEN_NAME), PEG_EIO (E_TOKEN_FILE, E_NO_RANDOMNESS), and as
- * gw_tokens_new(): a file that has an error is not added to. */
+/* A token that nobody is let in with yet. PEG_EIO (E_NO_RANDOMNESS). */
+peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr);
+/* Adds its hash to the file, under that name ([A-Za-z0-9_.:@/-]{1,128}). The file is made if it is
+ * not there (mode 0600); it is there whole or as it was. PEG_EINVAL (E_TOKEN_NAME), PEG_EIO
+ * (E_TOKEN_FILE), and as gw_tokens_new(): a file that has an error is not added to. */
+peg_status gw_token_add(const char *path, peg_str name, const char *token, peg_error *reterr);
+/* Both. The token is told here and nowhere else. */
 peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_TEXT],
                         peg_error *reterr);
 

@@ -402,6 +402,29 @@ def a_token_goes_into_a_new_file_that_only_its_owner_reads(w):
         check(file.read() == hashes, "a token that nobody has was added")
 
 
+def files_of_at_most(n_bytes):
+    """For a child: to write more fails, as on a disk that is full."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+    return limit
+
+
+@scenario
+def a_token_that_cannot_be_written_is_not_let_in_and_leaves_no_file(w):
+    new = ("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci")
+    for n_bytes in (0, 20):  # nothing of it, a part of it
+        w.pegboard(*new, preexec_fn=files_of_at_most(n_bytes)).exits(2).says("") \
+            .complains("'ci.token' cannot be written", "E_TOKEN_OUT")
+        check(os.listdir(w.directory) == [], os.listdir(w.directory))
+    # Room for the token, and not for its hash.
+    w.pegboard(*new, preexec_fn=files_of_at_most(60)).exits(2).says("") \
+        .complains("'tokens' cannot be written", "E_TOKEN_FILE")
+    check(os.listdir(w.directory) == ["tokens"], os.listdir(w.directory))
+    check(os.stat(w.path("tokens")).st_size == 0, "a token that nobody has was added")
+    w.pegboard(*new).exits(0)
+
+
 @scenario
 def a_token_opens_a_gateway_and_sighup_reads_new_ones(w):
     first = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
