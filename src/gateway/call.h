@@ -96,7 +96,9 @@ struct gw_call {
     struct bus_wait wait;       /* of the step */
     struct bus_wait look;       /* of looking after it */
     enum gw_look looking;
-    bool must_look; /* again, when this is over */
+    bool must_look;         /* again, when this is over */
+    bool has_waited;        /* before it looked */
+    bool has_seen_stand_in; /* in the place of its terminal */
     unsigned n_looks;
     struct bus_wait post; /* was the letter received? */
     struct bus_wait waiters;
@@ -221,6 +223,8 @@ void gw_look_soon(struct gw_call *call);
 void gw_look_now(struct gw_call *call);
 void gw_look_on_timer(struct net_timer *timer);
 void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
+/* What stands as its terminal is a stand-in, and seen for the first time: gw_look_soon(). */
+bool gw_look_awaits_letter(struct gw_call *call, const struct peg__blob *standing);
 /* The attempt is that provider's. */
 void gw_look_follow(struct gw_call *call, peg_str who);
 

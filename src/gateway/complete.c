@@ -90,6 +90,7 @@ static struct peg__blob *make_stand_in(const struct gw_held *held)
         .outcome = GW_OUTCOME_UNKNOWN,
         .error = WIRE_OUTCOME_UNKNOWN,
         .was_started = true,
+        .is_stand_in = true,
     };
 
     peg__buf_clear(text);

@@ -41,7 +41,7 @@ static void on_end_unlisted(struct bus_wait *wait, const struct bus_answer *answ
     struct gw_call *call = of_wait(wait);
     const struct bus_key key = gw_call_key(call, 'c', 0);
 
-    if (answer->status || !answer->standing) {
+    if (answer->status || !answer->standing || gw_look_awaits_letter(call, answer->standing)) {
         gw_look_soon(call);
         return;
     }
@@ -114,6 +114,8 @@ void gw_join(struct gw_call *call, struct peg__blob *blob)
     call->deadline_ms = named.deadline_ms;
     call->named_epoch = named.epoch;
     call->is_listed = false;
+    call->has_waited = false;
+    call->has_seen_stand_in = false;
     gw_join_list(call);
 }
 

@@ -40,6 +40,7 @@ void gw_look_soon(struct gw_call *call)
     for (unsigned i = 1; i < call->n_looks && ms < MAX_MS; i++)
         ms *= 2;
     ms = ms < MAX_MS ? ms : MAX_MS;
+    call->has_waited = true;
     call->again.fn = gw_look_on_timer;
     bus_arm(bus, &call->again, bus_now_ns(bus) + ms * 1000000);
 }
@@ -78,13 +79,39 @@ static void look_later(struct gw_call *call)
     }
 }
 
+/* The letter with the end that it stands for is sent as soon as a stand-in is written: who waits
+ * for that looks once more before he believes it. Who has just come is told at once, or he would
+ * never hear it if he asks again and again for a short time. */
+bool gw_look_awaits_letter(struct gw_call *call, const struct peg__blob *standing)
+{
+    const bool is_waiting = call->step == GW_SENT || (call->step == GW_JOINED && call->has_waited);
+    struct gw_terminal terminal;
+
+    if (!is_waiting || call->has_seen_stand_in || !gw_terminal_read(standing, &terminal) ||
+        !terminal.is_stand_in)
+        return false;
+    call->has_seen_stand_in = true;
+    return true;
+}
+
 /* ---- one after the other ---------------------------------------------------------------------
  */
+
+static void end_with(struct gw_call *call, struct peg__blob *standing)
+{
+    if (!gw_look_awaits_letter(call, standing)) {
+        gw_call_end(call, standing);
+        return;
+    }
+    call->looking = GW_LOOK_NOT;
+    call->must_look = false;
+    gw_look_soon(call);
+}
 
 static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
 {
     if (answer->standing)
-        gw_call_end(call, answer->standing);
+        end_with(call, answer->standing);
     else if (call->step != GW_JOINED)
         ask(call, GW_LOOK_OWNER);
     else
@@ -194,7 +221,7 @@ static void on_lost(struct gw_call *call, const struct bus_answer *answer)
 {
     call->looking = GW_LOOK_NOT;
     if (answer->standing)
-        gw_call_end(call, answer->standing);
+        end_with(call, answer->standing);
     else
         gw_settle_unknown(call, "the provider was lost while the tool was running");
 }

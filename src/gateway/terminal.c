@@ -9,12 +9,15 @@ struct head {
     uint8_t version;
     uint8_t outcome;
     uint8_t error;
-    uint8_t was_started;
+    uint8_t flags;
     uint32_t message_len;
     int64_t retry_after_ms;
 };
 
 enum { VERSION = 1 };
+
+/* A gateway that does not know of stand-ins takes any flag for STARTED, which they have. */
+enum { STARTED = 1, STAND_IN = 2 };
 
 struct peg__blob *gw_terminal_write(const struct gw_terminal *terminal)
 {
@@ -22,7 +25,8 @@ struct peg__blob *gw_terminal_write(const struct gw_terminal *terminal)
         .version = VERSION,
         .outcome = (uint8_t)terminal->outcome,
         .error = (uint8_t)terminal->error,
-        .was_started = terminal->was_started,
+        .flags = (uint8_t)((terminal->was_started ? STARTED : 0) |
+                           (terminal->is_stand_in ? STAND_IN : 0)),
         .message_len = (uint32_t)terminal->message.len,
         .retry_after_ms = terminal->retry_after_ms,
     };
@@ -54,7 +58,8 @@ bool gw_terminal_read(const struct peg__blob *blob, struct gw_terminal *ret_term
         .outcome = (enum gw_outcome)head.outcome,
         .error = (enum wire_error)head.error,
         .message = {blob->bytes + sizeof(head), head.message_len},
-        .was_started = head.was_started,
+        .was_started = head.flags != 0,
+        .is_stand_in = head.flags & STAND_IN,
         .retry_after_ms = head.retry_after_ms,
         .response = {blob->bytes + sizeof(head) + head.message_len,
                      blob->len - sizeof(head) - head.message_len},

@@ -21,6 +21,7 @@ struct gw_terminal {
     enum wire_error error;
     peg_str message;
     bool was_started;       /* a provider was handed the call, or may have been */
+    bool is_stand_in;       /* for an end that there was no room for: the letters have that */
     int64_t retry_after_ms; /* overloaded: a hint; else 0 */
     /* GW_RESULT and a tool's GW_ERROR: a packed pegboard.v1.CallToolResponse without call_id. */
     peg_str response;

@@ -75,23 +75,43 @@ static void forget_all(struct others *others)
     }
 }
 
+/* Fills everything but room for one small value: it has what is forgotten with the key. */
+static struct bus_key keep_all_but_one(struct others *others)
+{
+    const struct bus_key key = key_of_other(others, UINT_MAX, 't');
+    struct peg__blob *value = peg__blob_new(1024);
+    struct written written = {.wait.fn = on_written};
+
+    memset(value->bytes, 'x', value->len);
+    bus_once(others->world->bus, &key, value, INT64_MAX, &written.wait);
+    CHECK(!written.status);
+    peg__blob_unref(value);
+    keep_small(others, 't');
+    return key;
+}
+
 /* ---- large ends ------------------------------------------------------------------------------ */
 
-enum { LARGE = 20000 };
+enum { LARGE = 20000, MEDIUM = 6000 };
 
 /* A string of so many characters. */
-static void answer_large(struct player *player, const struct handed *handed)
+static void answer_long(struct player *player, const struct handed *handed, size_t n)
 {
     static char text[LARGE];
     static char packed[LARGE + 32];
     size_t len;
 
-    memset(text, 'x', sizeof(text));
+    memset(text, 'x', n);
     text[0] = '"';
-    text[LARGE - 1] = '"';
-    len = (size_t)(wire_put_bytes(packed, 2, (peg_str){text, LARGE}) - packed);
+    text[n - 1] = '"';
+    len = (size_t)(wire_put_bytes(packed, 2, (peg_str){text, n}) - packed);
     CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, (peg_str){packed, len},
-                             (peg_str){packed + len - LARGE, LARGE}, false));
+                             (peg_str){packed + len - n, n}, false));
+}
+
+static void answer_large(struct player *player, const struct handed *handed)
+{
+    answer_long(player, handed, LARGE);
 }
 
 static void open_for_large(struct world *world, struct player *player)
@@ -126,6 +146,90 @@ TEST(a_result_without_room_is_told_and_one_that_asks_later_hears_that_it_ended)
     CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
     CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES"));
     CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+/* Every call of the desk, as its timer would. */
+static void look_at_all(struct world *world)
+{
+    struct gw_call *next;
+
+    for (struct gw_call *call = world->desk->first_call; call; call = next) {
+        next = call->next;
+        gw_look_now(call);
+    }
+}
+
+/* No worker has to read it: what stands for it is written at once, and the letters with it are on
+ * their way. */
+static void answer_without_room(struct world *world, struct player *player,
+                                const struct bus_key *spare)
+{
+    bus_forget(world->bus, spare, 0);
+    answer_long(player, &player->handed[0], MEDIUM);
+}
+
+TEST(who_waits_and_looks_before_the_letter_comes_is_told_the_result)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller second;
+    struct bus_key spare;
+
+    open_for_large(&world, &player);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &second, "add", "key-1", 0);
+    spare = keep_all_but_one(&others);
+    answer_without_room(&world, &player, &spare);
+    look_at_all(&world);
+    CHECK(first.n_ends == 0 && second.n_ends == 0);
+
+    settle(&world);
+    CHECK(first.n_ends == 1 && first.outcome == GW_RESULT);
+    CHECK(second.n_ends == 1 && second.outcome == GW_RESULT && second.is_joined);
+    world_close(&world);
+}
+
+/* As its holder would, which is lost before it sends the letters. */
+static void write_stand_in(struct world *world, const struct bus_id *id)
+{
+    const struct gw_terminal terminal = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .message = peg_cstr("it was not kept"),
+        .was_started = true,
+        .is_stand_in = true,
+    };
+    const struct bus_key key = {.id = *id, .what = 't'};
+    struct peg__blob *blob = gw_terminal_write(&terminal);
+    struct written written = {.wait.fn = on_written};
+
+    bus_once(world->bus, &key, blob, INT64_MAX, &written.wait);
+    CHECK(!written.status);
+    peg__blob_unref(blob);
+}
+
+TEST(who_waits_for_a_letter_that_is_lost_hears_that_the_call_ended)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller second;
+
+    open_for_large(&world, &player);
+    call_as(&world, &first, "add", "key-1", 0);
+    call_as(&world, &second, "add", "key-1", 0);
+    write_stand_in(&world, &player.handed[0].id);
+    look_at_all(&world);
+    settle(&world);
+    CHECK(first.n_ends == 0 && second.n_ends == 0);
+
+    await_end(&world, &first);
+    await_end(&world, &second);
+    CHECK(first.error == WIRE_OUTCOME_UNKNOWN && first.was_started);
+    CHECK(second.error == WIRE_OUTCOME_UNKNOWN && second.was_started);
     world_close(&world);
 }
 
@@ -210,6 +314,30 @@ TEST(a_call_that_runs_is_joined_as_soon_as_there_is_room)
     await_end(&world, &second);
     CHECK(second.outcome == GW_RESULT && strcmp(second.result, "1") == 0);
     CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+TEST(who_waits_without_room_and_looks_before_the_letter_comes_is_told_the_result)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller first;
+    struct caller second;
+    struct bus_key spare;
+
+    open_for_large(&world, &player);
+    call_as(&world, &first, "add", "key-1", 0);
+    spare = keep_all_but_one(&others);
+    call_as(&world, &second, "add", "key-1", 0);
+    answer_without_room(&world, &player, &spare);
+    keep_small(&others, 't'); /* still none to be listed */
+    look_at_all(&world);
+    CHECK(first.n_ends == 0 && second.n_ends == 0);
+
+    settle(&world);
+    CHECK(first.n_ends == 1 && first.outcome == GW_RESULT);
+    CHECK(second.n_ends == 1 && second.outcome == GW_RESULT);
     world_close(&world);
 }
 

@@ -21,8 +21,20 @@ TEST(a_terminal_is_read_as_it_was_written)
     CHECK(read.outcome == GW_ERROR && read.error == WIRE_OVERLOADED);
     CHECK_STR(read.message, "try again");
     CHECK_STR(read.response, "bytes");
-    CHECK(read.was_started);
+    CHECK(read.was_started && !read.is_stand_in);
     CHECK_INT(read.retry_after_ms, 250);
+    peg__blob_unref(blob);
+}
+
+TEST(a_terminal_that_stands_for_another_says_so)
+{
+    const struct gw_terminal written = {
+        .outcome = GW_OUTCOME_UNKNOWN, .was_started = true, .is_stand_in = true};
+    struct peg__blob *blob = gw_terminal_write(&written);
+    struct gw_terminal read;
+
+    CHECK(gw_terminal_read(blob, &read));
+    CHECK(read.is_stand_in && read.was_started);
     peg__blob_unref(blob);
 }
 
