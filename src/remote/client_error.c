@@ -2,7 +2,6 @@
 
 /* What went wrong, in the codes of pegboard/client.h. The gateway's own words stay. */
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +70,8 @@ static void put_reason(peg_str system, char *ret_words, size_t size)
     const size_t len = name ? (size_t)(name - system.ptr) : system.len;
 
     snprintf(ret_words, size, "%.*s", (int)len, system.ptr);
-    ret_words[0] = (char)tolower((unsigned char)ret_words[0]);
+    if (ret_words[0] >= 'A' && ret_words[0] <= 'Z')
+        ret_words[0] = (char)(ret_words[0] - 'A' + 'a');
 }
 
 static peg_status with_cause(peg_error *reterr, const char *cause)
