@@ -17,9 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { RELAY_PAIRS = 8 };
+
+/* Until somebody else has counted that far; false after a minute. */
+static inline bool await_count(atomic_uint *counter, unsigned at_least)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+
+    for (unsigned i = 0; i < 60000 && atomic_load(counter) < at_least; i++)
+        nanosleep(&moment, NULL);
+    return atomic_load(counter) >= at_least;
+}
 
 struct relay {
     int listener;

@@ -36,15 +36,6 @@ struct world {
     pthread_t thread;
 };
 
-static bool await(atomic_uint *counter, unsigned at_least)
-{
-    const struct timespec moment = {.tv_nsec = 1000000};
-
-    for (unsigned i = 0; i < 60000 && atomic_load(counter) < at_least; i++)
-        nanosleep(&moment, NULL);
-    return atomic_load(counter) >= at_least;
-}
-
 /* ---- nodes -------------------------------------------------------------------------------------
  */
 
@@ -103,7 +94,7 @@ static void node_open(struct node *node)
     options.address = peg_gateway_address(node->gateway);
     CHECK_STATUS(peg_provider_new(node->tools, &options, &node->provider, &error), PEG_OK, error);
     CHECK_STATUS(peg_provider_start(node->provider, &error), PEG_OK, error);
-    CHECK(await(&node->n_attached, 1));
+    CHECK(await_count(&node->n_attached, 1));
 }
 
 static void node_close(struct node *node)
@@ -166,7 +157,7 @@ static void *call(void *user)
 static void begin(struct world *w)
 {
     CHECK_INT(pthread_create(&w->thread, NULL, call, w), 0);
-    CHECK(await(&w->node.n_starts, 1));
+    CHECK(await_count(&w->node.n_starts, 1));
 }
 
 static void pause_a_little(void)
@@ -186,7 +177,7 @@ TEST(a_call_with_an_identity_outlives_its_connection)
     world_open(&w, "work", "key-1");
     begin(&w);
     relay_cut(&w.relay, peg_gateway_address(w.node.gateway));
-    CHECK(await(&w.relay.n_accepted, 2));
+    CHECK(await_count(&w.relay.n_accepted, 2));
     pause_a_little();
     CHECK_INT(w.node.n_stopped, 0);
     atomic_store(&w.node.is_released, true);
@@ -210,7 +201,7 @@ TEST(a_call_without_an_identity_ends_with_its_connection)
     pthread_join(w.thread, NULL);
 
     CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
-    CHECK(await(&w.node.n_stopped, 1));
+    CHECK(await_count(&w.node.n_stopped, 1));
     world_close(&w);
 }
 
@@ -284,7 +275,7 @@ TEST(a_restarted_gateway_starts_an_idempotent_tool_again)
     world_open(&w, "look", "key-1");
     begin(&w);
     restart(&w, &successor);
-    CHECK(await(&successor.n_starts, 1));
+    CHECK(await_count(&successor.n_starts, 1));
     atomic_store(&successor.is_released, true);
     pthread_join(w.thread, NULL);
 

@@ -31,15 +31,6 @@ struct world {
     pthread_t thread;
 };
 
-static bool await(atomic_uint *counter, unsigned at_least)
-{
-    const struct timespec moment = {.tv_nsec = 1000000};
-
-    for (unsigned i = 0; i < 60000 && atomic_load(counter) < at_least; i++)
-        nanosleep(&moment, NULL);
-    return atomic_load(counter) >= at_least;
-}
-
 static void work(peg_call *call, const peg_json *args, void *user)
 {
     struct world *w = user;
@@ -81,7 +72,7 @@ static void provide(struct world *w)
     peg_tool_unref(tool);
     CHECK_STATUS(peg_provider_new(w->tools, &options, &w->provider, &w->error), PEG_OK, w->error);
     CHECK_STATUS(peg_provider_start(w->provider, &w->error), PEG_OK, w->error);
-    CHECK(await(&w->n_attached, 1));
+    CHECK(await_count(&w->n_attached, 1));
 }
 
 static void world_open(struct world *w)
@@ -126,11 +117,11 @@ TEST(a_call_outlives_a_break_between_its_provider_and_the_gateway)
 
     world_open(&w);
     CHECK_INT(pthread_create(&w.thread, NULL, call, &w), 0);
-    CHECK(await(&w.n_starts, 1));
+    CHECK(await_count(&w.n_starts, 1));
     relay_go_away(&w.relay, true);
-    CHECK(await(&w.n_lost, 2));
+    CHECK(await_count(&w.n_lost, 2));
     relay_go_away(&w.relay, false);
-    CHECK(await(&w.n_attached, 2));
+    CHECK(await_count(&w.n_attached, 2));
     atomic_store(&w.is_released, true);
     pthread_join(w.thread, NULL);
 
