@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "pegboard/common.h"
 
 struct peg__blob {
@@ -18,6 +19,10 @@ struct peg__blob {
 /* Room for so many bytes, to be filled before it is shared; NULL: no memory. */
 struct peg__blob *peg__blob_new(size_t len);
 struct peg__blob *peg__blob_copy(peg_str bytes);
+/* Out of a buffer that was begun with PEG__BLOB_ROOM bytes which mean nothing: takes its memory and
+ * leaves it empty. NULL: the buffer has failed, or is shorter than that. */
+enum { PEG__BLOB_ROOM = sizeof(struct peg__blob) };
+struct peg__blob *peg__blob_take(struct peg__buf *buf);
 /* Both take NULL. */
 struct peg__blob *peg__blob_ref(struct peg__blob *blob);
 struct peg__blob *peg__blob_unref(struct peg__blob *blob);

@@ -76,21 +76,13 @@ static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
     return PEG_OK;
 }
 
-peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *parts,
-                          struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
+/* The last of an answer. */
+static peg_status add_all_server_data(struct gw_desk *desk, const struct gw_answer_parts *parts,
+                                      struct peg__buf *out, peg_error *reterr)
 {
-    const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
     const bool is_read_later = are_read_later(desk, parts);
-    size_t end = 0;
     peg_status status = PEG_OK;
 
-    peg__buf_clear(out);
-    if (parts->error) {
-        add_error(out, parts->error);
-    } else {
-        add_field(out, 2, result);
-        end = out->len;
-    }
     for (size_t i = 0; i < parts->n_server_data && !status; i++)
         status = add_server_data(desk, out, parts->server_data[i], is_read_later, reterr);
     if (!status && out->status)
@@ -99,6 +91,24 @@ peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *pa
                                  "the result with its server-data is larger than "
                                  "PEG_LIMIT_GATEWAY_RESULT_BYTES = 8 MiB")
                      : peg__fail_nomem(reterr);
+    return status;
+}
+
+peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *parts,
+                          struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
+{
+    const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
+    size_t end = 0;
+    peg_status status;
+
+    peg__buf_clear(out);
+    if (parts->error) {
+        add_error(out, parts->error);
+    } else {
+        add_field(out, 2, result);
+        end = out->len;
+    }
+    status = add_all_server_data(desk, parts, out, reterr);
     if (status)
         return status;
     *ret_result = end ? (peg_str){out->ptr + end - result.len, result.len} : (peg_str){"", 0};
@@ -123,7 +133,7 @@ static void count(struct gw_attached *attached, size_t before, size_t after)
 
 static void free_assembly(struct gw_attached *attached, struct gw_assembly *assembly)
 {
-    count(attached, assembly->chunks.bytes.len, 0);
+    count(attached, wire_chunks_view(&assembly->chunks).len, 0);
     wire_chunks_free(&assembly->chunks);
     gw_table_remove(&attached->assembling, &assembly->entry);
     if (assembly->prev)
@@ -165,13 +175,13 @@ static peg_status check_room(const struct gw_attached *attached, size_t n, peg_e
 static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *assembly,
                             peg_str chunk, peg_error *reterr)
 {
-    const size_t before = assembly->chunks.bytes.len;
+    const size_t before = wire_chunks_view(&assembly->chunks).len;
     peg_status status = check_room(attached, chunk.len, reterr);
 
     if (status)
         return status;
     status = wire_chunks_add(&assembly->chunks, chunk, reterr);
-    count(attached, before, assembly->chunks.bytes.len);
+    count(attached, before, wire_chunks_view(&assembly->chunks).len);
     return status;
 }
 
@@ -187,6 +197,7 @@ static struct gw_assembly *begin_assembly(struct gw_attached *attached, const st
         return NULL;
     assembly->entry.id = *id;
     assembly->entry.attempt = attempt;
+    assembly->chunks.n_before = GW_TERMINAL_ROOM;
     if (gw_table_add(&attached->assembling, &assembly->entry)) {
         peg__free(assembly);
         return NULL;
@@ -238,6 +249,39 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
         peg__buf_free(&attached->response);
 }
 
+/* A large one is not copied: what it was put together in becomes the terminal. */
+static void take_large(struct gw_attached *attached, const struct bus_id *id,
+                       const Pegboard__V1__Result *result, struct gw_assembly *assembly)
+{
+    const struct gw_answer_parts parts = {
+        .server_data = result->server_data,
+        .n_server_data = result->n_server_data,
+    };
+    const size_t len = wire_chunks_view(&assembly->chunks).len;
+    peg_error error;
+
+    assembly->chunks.bytes.max =
+        GW_TERMINAL_ROOM + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
+    if (add_all_server_data(attached->desk, &parts, &assembly->chunks.bytes, &error)) {
+        refuse(attached, id, result->attempt, error.message);
+        return;
+    }
+    count(attached, len, 0);
+    gw_provider_large_result(attached->provider, id, result->attempt,
+                             gw_terminal_of_result(&assembly->chunks.bytes, len), len);
+}
+
+static void take_assembled(struct gw_attached *attached, const struct bus_id *id,
+                           const Pegboard__V1__Result *result, struct gw_assembly *assembly)
+{
+    const peg_str json = wire_chunks_view(&assembly->chunks);
+
+    if (attached->desk->loop && !result->error && json.len > PEG_LIMIT_GATEWAY_INLINE_BYTES)
+        take_large(attached, id, result, assembly);
+    else
+        take_whole(attached, id, result, json);
+}
+
 static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
                        const Pegboard__V1__Result *result, peg_str chunk)
 {
@@ -254,7 +298,7 @@ static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
         refuse(attached, id, result->attempt, error.message);
         free_assembly(attached, assembly);
     } else if (!result->more) {
-        take_whole(attached, id, result, wire_chunks_view(&assembly->chunks));
+        take_assembled(attached, id, result, assembly);
         assembly = find_assembly(attached, id, result->attempt);
         if (assembly)
             free_assembly(attached, assembly);

@@ -311,23 +311,31 @@ static void on_vetted(void *user, peg_status status, peg_str words)
     gw_complete_retry(held);
 }
 
-static void vet_on_worker(struct gw_held *held, peg_schema *schema,
-                          const struct gw_terminal *terminal, peg_str result)
+/* Takes the terminal, in whose response the result lies. NULL: no memory. */
+static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__blob *blob,
+                          size_t offset, size_t len)
 {
     struct gw_desk *desk = held->provider->desk;
-    const size_t offset = result.len ? (size_t)(result.ptr - terminal->response.ptr) : 0;
     struct gw_check_answer answer;
-    struct gw_terminal copy;
+    struct gw_terminal terminal;
 
-    held->terminal = gw_terminal_write(terminal);
-    if (held->terminal && gw_terminal_read(held->terminal, &copy)) {
+    held->terminal = blob;
+    if (blob && gw_terminal_read(blob, &terminal)) {
         held->step = GW_VETTING;
-        answer.response = copy.response;
-        answer.result = (peg_str){copy.response.ptr + offset, result.len};
-        held->check = gw_check_start_answer(desk, schema, held->terminal, &answer, on_vetted, held);
+        answer.response = terminal.response;
+        answer.result = (peg_str){terminal.response.ptr + offset, len};
+        held->check = gw_check_start_answer(desk, schema, blob, &answer, on_vetted, held);
     }
     if (!held->check)
         complete_malformed(held, peg__str("the gateway has no memory to read the result"));
+}
+
+static void copy_and_vet(struct gw_held *held, peg_schema *schema,
+                         const struct gw_terminal *terminal, peg_str result)
+{
+    const size_t offset = result.len ? (size_t)(result.ptr - terminal->response.ptr) : 0;
+
+    vet_on_worker(held, schema, gw_terminal_write(terminal), offset, result.len);
 }
 
 /* Server-data that are large in sum have not been read yet: gw_pack_answer(). */
@@ -350,7 +358,7 @@ static void complete_result(struct gw_held *held, peg_str response, peg_str resu
     const peg_status status = is_large ? PEG_ELIMIT : gw_check_now(desk, schema, result);
 
     if (status == PEG_ELIMIT && desk->loop)
-        vet_on_worker(held, schema, &terminal, result);
+        copy_and_vet(held, schema, &terminal, result);
     else if (status)
         complete_malformed(held, peg__buf_view(&desk->text));
     else
@@ -371,11 +379,27 @@ bool gw_provider_result(struct gw_provider *provider, const struct bus_id *id, u
     if (!held)
         return false;
     if (is_error && is_for_worker(provider->desk, response, result))
-        vet_on_worker(held, NULL, &failed, result);
+        copy_and_vet(held, NULL, &failed, result);
     else if (is_error)
         complete(held, &failed);
     else
         complete_result(held, response, result);
+    return true;
+}
+
+bool gw_provider_large_result(struct gw_provider *provider, const struct bus_id *id,
+                              uint32_t attempt, struct peg__blob *terminal, size_t len)
+{
+    struct gw_held *held = handed(provider, id, attempt);
+    peg_schema *schema;
+
+    if (!held) {
+        peg__blob_unref(terminal);
+        return false;
+    }
+    schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
+    vet_on_worker(held, schema, terminal, GW_TERMINAL_RESULT, len);
+    peg_schema_unref(schema);
     return true;
 }
 

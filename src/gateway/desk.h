@@ -261,6 +261,10 @@ bool gw_provider_is_idle(const struct gw_provider *provider);
  * JSON in it ("" with an error), borrowed. False: it was not handed this call. */
 bool gw_provider_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
                         peg_str response, peg_str result, bool is_error);
+/* The same for one of `len` bytes that gw_terminal_of_result() made, which is taken (NULL: there
+ * was no memory for it); a worker reads it. */
+bool gw_provider_large_result(struct gw_provider *provider, const struct bus_id *id,
+                              uint32_t attempt, struct peg__blob *terminal, size_t len);
 /* What it says is no result: the call ends with this error, which is the tool's. */
 bool gw_provider_bad_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
                             const char *code, peg_str message);

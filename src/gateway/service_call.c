@@ -69,11 +69,41 @@ static void fail_memory(struct grpc_call *call)
     gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
 }
 
+/* A large response is the register's, and goes out from there: what belongs to this caller is put
+ * before it. */
+static void reply_large(struct asked *asked, const struct gw_terminal *terminal)
+{
+    const struct gw_caller *caller = &asked->caller;
+    char id[BUS_ID_TEXT];
+    char own[BUS_ID_TEXT + 8];
+    char head[sizeof(own) + 1 + WIRE_MAX_VARINT];
+    char *at;
+    size_t n_own;
+
+    bus_id_print(&caller->id, id);
+    at = wire_put_bytes(own, 1, peg__str(id));
+    at = wire_put_number(at, 5, caller->is_joined);
+    n_own = (size_t)(at - own);
+    at = head;
+    if (asked->mode == STREAM) {
+        *at++ = 3 << 3 | 2;
+        at = wire_put_varint(at, n_own + terminal->response.len);
+    }
+    memcpy(at, own, n_own);
+    grpc_call_reply_shared(asked->call, peg__strn(head, (size_t)(at + n_own - head)),
+                           terminal->blob, terminal->response);
+}
+
 static void reply_terminal(struct asked *asked, const struct gw_terminal *terminal)
 {
     struct grpc_call *call = asked->call;
-    peg_str message = pack_response(call, &asked->caller, terminal);
+    peg_str message;
 
+    if (terminal->blob && terminal->response.len > PEG_LIMIT_GATEWAY_INLINE_BYTES) {
+        reply_large(asked, terminal);
+        return;
+    }
+    message = pack_response(call, &asked->caller, terminal);
     if (message.ptr && asked->mode == STREAM)
         message = wrap(call, 3, message);
     if (message.ptr)

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "base/limits.h"
+#include "base/mem.h"
+
 /* The register's bytes: this head, the message, the response. */
 struct head {
     uint8_t version;
@@ -44,6 +47,31 @@ struct peg__blob *gw_terminal_write(const struct gw_terminal *terminal)
     return blob;
 }
 
+/* A tag and a length that takes four bytes, whatever it is: readers take both forms. */
+static void put_result_head(uint8_t *at, size_t len)
+{
+    at[0] = 2 << 3 | 2;
+    at[1] = (uint8_t)(len | 0x80);
+    at[2] = (uint8_t)(len >> 7 | 0x80);
+    at[3] = (uint8_t)(len >> 14 | 0x80);
+    at[4] = (uint8_t)(len >> 21);
+}
+
+struct peg__blob *gw_terminal_of_result(struct peg__buf *bytes, size_t result_len)
+{
+    const struct head head = {.version = VERSION, .outcome = GW_RESULT, .flags = STARTED};
+    struct peg__blob *blob = peg__blob_take(bytes);
+
+    _Static_assert(GW_TERMINAL_ROOM == PEG__BLOB_ROOM + sizeof(head) + GW_TERMINAL_RESULT,
+                   "what is put before it");
+    _Static_assert(PEG_LIMIT_GATEWAY_RESULT_BYTES < 1 << 28, "what four bytes can tell");
+    if (blob) {
+        memcpy(blob->bytes, &head, sizeof(head));
+        put_result_head((uint8_t *)blob->bytes + sizeof(head), result_len);
+    }
+    return blob;
+}
+
 bool gw_terminal_read(const struct peg__blob *blob, struct gw_terminal *ret_terminal)
 {
     struct head head;
@@ -63,6 +91,7 @@ bool gw_terminal_read(const struct peg__blob *blob, struct gw_terminal *ret_term
         .retry_after_ms = head.retry_after_ms,
         .response = {blob->bytes + sizeof(head) + head.message_len,
                      blob->len - sizeof(head) - head.message_len},
+        .blob = (struct peg__blob *)peg__unconst(blob),
     };
     return true;
 }

@@ -25,9 +25,18 @@ struct gw_terminal {
     int64_t retry_after_ms; /* overloaded: a hint; else 0 */
     /* GW_RESULT and a tool's GW_ERROR: a packed pegboard.v1.CallToolResponse without call_id. */
     peg_str response;
+    struct peg__blob *blob; /* the one that it was read from, borrowed; else NULL */
 };
 
 struct peg__blob *gw_terminal_write(const struct gw_terminal *terminal);
+/* The same without copying a large result: its bytes begin with GW_TERMINAL_ROOM of no meaning,
+ * then comes the result's JSON, then what else is in the response, packed. Takes their memory;
+ * NULL: they were not whole. */
+enum {
+    GW_TERMINAL_RESULT = 5, /* where the JSON begins in its response */
+    GW_TERMINAL_ROOM = PEG__BLOB_ROOM + 16 + GW_TERMINAL_RESULT,
+};
+struct peg__blob *gw_terminal_of_result(struct peg__buf *bytes, size_t result_len);
 /* False: not one of ours, which a register that somebody else wrote may be. */
 bool gw_terminal_read(const struct peg__blob *blob, struct gw_terminal *ret_terminal);
 

@@ -167,6 +167,14 @@ void grpc_call_reply(struct grpc_call *call, peg_str message)
     reply_sent(call, grpc_call_send(call, message, &error), &error);
 }
 
+void grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
+                            peg_str rest)
+{
+    peg_error error;
+
+    reply_sent(call, grpc__call_send_shared(call, head, blob, rest, &error), &error);
+}
+
 void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessage *message)
 {
     peg_error error;

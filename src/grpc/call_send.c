@@ -274,6 +274,30 @@ peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufC
     return PEG_OK;
 }
 
+/* Compressed messages need their bytes in one piece first. */
+static peg_status send_joined(struct grpc_call *call, peg_str head, peg_str rest, peg_error *reterr)
+{
+    PEG_CLEANUP(peg__freep) char *bytes = peg__alloc(head.len + rest.len + 1);
+
+    if (!bytes)
+        return peg__fail_nomem(reterr);
+    memcpy(bytes, head.ptr, head.len);
+    memcpy(bytes + head.len, rest.ptr, rest.len);
+    return grpc_stream_send(&call->stream, peg__strn(bytes, head.len + rest.len), reterr);
+}
+
+peg_status grpc__call_send_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
+                                  peg_str rest, peg_error *reterr)
+{
+    const peg_status status = grpc_call_send_headers(call, reterr);
+
+    if (status)
+        return status;
+    if (call->stream.uses_gzip && !call->stream.skips_gzip)
+        return send_joined(call, head, rest, reterr);
+    return grpc_stream_send_shared(&call->stream, head, blob, rest, reterr);
+}
+
 bool grpc_call_is_writable(const struct grpc_call *call)
 {
     return !call->has_ended && !call->is_finished && grpc_stream_is_writable(&call->stream);

@@ -204,6 +204,8 @@ void grpc__call_lost(struct grpc_call *call);
 /* call_send.c: PEG_OK, or it could not be said. */
 peg_status grpc__call_send_headers(struct grpc_call *call, peg_error *reterr);
 peg_status grpc__call_send_end(struct grpc_call *call);
+peg_status grpc__call_send_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
+                                  peg_str rest, peg_error *reterr);
 /* Not gRPC: an HTTP status alone. */
 peg_status grpc__call_refuse_http(struct grpc_call *call, const char *http_status);
 

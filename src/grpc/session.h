@@ -13,6 +13,7 @@
  * Nobody may free a session while it feeds: owners look at grpc_session_is_feeding() and wait.
  */
 
+#include "base/blob.h"
 #include "grpc/frame.h"
 #include "grpc/head.h"
 
@@ -165,8 +166,10 @@ struct grpc_stream {
     /* What is readied apart, or kept for the next call: grpc_stream_init(). */
     struct grpc_head head;
     struct grpc_reader reader;
-    struct peg__buf waiting; /* came while paused; the peer's window is smaller by so much */
-    struct peg__buf out;     /* framed messages */
+    struct peg__buf waiting;  /* came while paused; the peer's window is smaller by so much */
+    struct peg__buf out;      /* framed messages */
+    struct peg__blob *shared; /* holds the end of the last message, which follows `out` */
+    peg_str shared_rest;      /* of it, what is not gone */
 };
 
 /* Readies one; everything that a call held before is given back or used again. */
@@ -188,6 +191,10 @@ peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_err
  * nothing else may be called. Not for streams that use gzip. NULL: *reterr says why. */
 uint8_t *grpc_stream_reserve(struct grpc_stream *stream, size_t len, peg_error *reterr);
 void grpc_stream_commit(struct grpc_stream *stream, size_t len);
+/* Queues the last message: `head`, and `rest`, which lies in the blob and is not copied before it
+ * goes out. Not for streams that use gzip. */
+peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, struct peg__blob *blob,
+                                   peg_str rest, peg_error *reterr);
 /* Nothing follows but the trailers (server; arena, they live as long as the stream), or nothing
  * (client: NULL). */
 peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,

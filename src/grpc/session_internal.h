@@ -126,7 +126,7 @@ static inline int64_t grpc__stream_window(const struct grpc_stream *stream)
 
 static inline size_t grpc__stream_pending(const struct grpc_stream *stream)
 {
-    return stream->out.len - stream->out_sent;
+    return stream->out.len - stream->out_sent + stream->shared_rest.len;
 }
 
 /* session.c: streams */

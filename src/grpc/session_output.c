@@ -5,7 +5,8 @@
  * connection, new calls, streams with something that needs no window, and then, while that of the
  * connection is open, streams with messages, each a frame at its turn. A stream that cannot send
  * waits for its own window, or has nothing, and costs nothing. An answer that is whole (headers,
- * message, trailers) is written in one turn; DATA is copied once, from the stream's `out`.
+ * message, trailers) is written in one turn; DATA is copied once, from the stream's `out` and what
+ * it shares.
  */
 
 #include "base/limits.h"
@@ -288,6 +289,18 @@ static void write_window(struct grpc_session *session, struct grpc_stream *strea
     stream->n_free = 0;
 }
 
+/* What waits is in `out`, and behind it in what is shared. */
+static void copy_waiting(const struct grpc_stream *stream, uint8_t *to, size_t n)
+{
+    const size_t own = stream->out.len - stream->out_sent;
+    const size_t n_own = n < own ? n : own;
+
+    if (n_own > 0)
+        memcpy(to, stream->out.ptr + stream->out_sent, n_own);
+    if (n > n_own)
+        memcpy(to + n_own, stream->shared_rest.ptr, n - n_own);
+}
+
 static void write_data(struct grpc_session *session, struct grpc_stream *stream, size_t n,
                        bool is_end)
 {
@@ -297,8 +310,7 @@ static void write_data(struct grpc_session *session, struct grpc_stream *stream,
                                       .id = stream->id};
     uint8_t *to = grpc_h2_write_head(put(session, GRPC_H2_HEAD_BYTES + n), &head);
 
-    if (n > 0)
-        memcpy(to, stream->out.ptr + stream->out_sent, n);
+    copy_waiting(stream, to, n);
     stream->window_beyond -= (int64_t)n;
     session->window -= (int64_t)n;
 }

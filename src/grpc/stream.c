@@ -28,12 +28,19 @@ static void forget_bytes(struct peg__buf *buf, size_t max)
     buf->max = max;
 }
 
+static void forget_shared(struct grpc_stream *stream)
+{
+    stream->shared = peg__blob_unref(stream->shared);
+    stream->shared_rest = (peg_str){NULL, 0};
+}
+
 void grpc_stream_init(struct grpc_stream *stream, const struct grpc_stream_events *events,
                       struct peg__arena *arena, size_t max_message, size_t max_header_bytes)
 {
     memset(stream, 0, offsetof(struct grpc_stream, head));
     forget_bytes(&stream->out, SIZE_MAX / 2);
     forget_bytes(&stream->waiting, SIZE_MAX / 2);
+    forget_shared(stream);
     grpc_reader_init(&stream->reader, max_message);
     stream->events = events;
     stream->arena = arena;
@@ -46,6 +53,7 @@ void grpc_stream_free(struct grpc_stream *stream)
 {
     peg__buf_free(&stream->out);
     peg__buf_free(&stream->waiting);
+    forget_shared(stream);
     grpc_reader_free(&stream->reader);
 }
 
@@ -74,6 +82,7 @@ static void detach(struct grpc_stream *stream)
         session->n_active--;
     session->held -= stream->held;
     session->queued -= grpc__stream_pending(stream);
+    forget_shared(stream);
     stream->held = 0;
     stream->session = NULL;
 }

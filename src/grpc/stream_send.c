@@ -97,7 +97,7 @@ static void there_is_more(struct grpc_stream *stream)
 
 static peg_status check_room(struct grpc_stream *stream, size_t len, peg_error *reterr)
 {
-    if (stream->local_ended)
+    if (stream->local_ended || stream->shared)
         return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
                          "nothing can be sent after the end of what is sent");
     if (len > UINT32_MAX - GRPC_PREFIX_BYTES)
@@ -133,7 +133,7 @@ static void pack_out(struct grpc_stream *stream, size_t len)
 
     if (stream->out_sent == 0 || out->capacity - out->len > len)
         return;
-    memmove(out->ptr, out->ptr + stream->out_sent, grpc__stream_pending(stream));
+    memmove(out->ptr, out->ptr + stream->out_sent, out->len - stream->out_sent);
     out->len -= stream->out_sent;
     stream->out_sent = 0;
 }
@@ -160,6 +160,30 @@ void grpc_stream_commit(struct grpc_stream *stream, size_t len)
     stream->out.len += GRPC_PREFIX_BYTES + len;
     queued(stream, GRPC_PREFIX_BYTES + len);
     there_is_more(stream);
+}
+
+peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, struct peg__blob *blob,
+                                   peg_str rest, peg_error *reterr)
+{
+    const size_t len = head.len + rest.len;
+    peg_status status = check_room(stream, len, reterr);
+    char prefix[GRPC_PREFIX_BYTES];
+
+    if (status)
+        return status;
+    pack_out(stream, GRPC_PREFIX_BYTES + head.len);
+    if (!peg__buf_reserve(&stream->out, GRPC_PREFIX_BYTES + head.len)) {
+        stream->out.status = PEG_OK;
+        return peg__fail_nomem(reterr);
+    }
+    grpc_prefix_write((uint8_t *)prefix, false, (uint32_t)len);
+    peg__buf_add(&stream->out, prefix, sizeof(prefix));
+    peg__buf_str(&stream->out, head);
+    stream->shared = peg__blob_ref(blob);
+    stream->shared_rest = rest;
+    queued(stream, GRPC_PREFIX_BYTES + len);
+    there_is_more(stream);
+    return PEG_OK;
 }
 
 static peg_status send_gzip(struct grpc_stream *stream, peg_str message, peg_error *reterr)
@@ -224,6 +248,23 @@ bool grpc_stream_is_writable(const struct grpc_stream *stream)
 
 /* ---- what is gone ------------------------------------------------------------------------- */
 
+static void forget_sent(struct grpc_stream *stream, size_t n)
+{
+    const size_t own = stream->out.len - stream->out_sent;
+
+    if (n < own) {
+        stream->out_sent += n;
+        return;
+    }
+    stream->out.len = 0;
+    stream->out_sent = 0;
+    if (!stream->shared)
+        return;
+    stream->shared_rest = peg__str_from(stream->shared_rest, n - own);
+    if (stream->shared_rest.len == 0)
+        stream->shared = peg__blob_unref(stream->shared);
+}
+
 bool grpc__stream_took(struct grpc_stream *stream, size_t n)
 {
     struct grpc_session *session = stream->session;
@@ -232,11 +273,7 @@ bool grpc__stream_took(struct grpc_stream *stream, size_t n)
     session->n_moved += n;
     session->has_said_more = true;
     session->queued -= n;
-    stream->out_sent += n;
-    if (grpc__stream_pending(stream) == 0) {
-        stream->out.len = 0;
-        stream->out_sent = 0;
-    }
+    forget_sent(stream, n);
     if (!stream->was_full || grpc__stream_pending(stream) >= GRPC_LOW_MARK)
         return false;
     stream->was_full = false;

@@ -22,13 +22,25 @@ static peg_status give_up(struct wire_chunks *chunks, size_t len, peg_error *ret
                      PEG_LIMIT_GATEWAY_RESULT_BYTES);
 }
 
+/* Behind what is left free. */
+static void add(struct wire_chunks *chunks, peg_str chunk)
+{
+    struct peg__buf *bytes = &chunks->bytes;
+
+    bytes->max = chunks->n_before + PEG_LIMIT_GATEWAY_RESULT_BYTES;
+    if (peg__buf_reserve(bytes, (bytes->len ? 0 : chunks->n_before) + chunk.len)) {
+        if (!bytes->len)
+            peg__buf_repeat(bytes, '\0', chunks->n_before);
+        peg__buf_str(bytes, chunk);
+    }
+}
+
 peg_status wire_chunks_add(struct wire_chunks *chunks, peg_str chunk, peg_error *reterr)
 {
     if (chunks->is_too_large || chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES ||
-        chunk.len > PEG_LIMIT_GATEWAY_RESULT_BYTES - chunks->bytes.len)
+        chunk.len > PEG_LIMIT_GATEWAY_RESULT_BYTES - wire_chunks_view(chunks).len)
         return give_up(chunks, chunk.len, reterr);
-    chunks->bytes.max = PEG_LIMIT_GATEWAY_RESULT_BYTES;
-    peg__buf_str(&chunks->bytes, chunk);
+    add(chunks, chunk);
     if (chunks->bytes.status) {
         chunks->bytes.status = PEG_OK; /* the next one may have more luck */
         return peg__fail_nomem(reterr);
@@ -38,7 +50,8 @@ peg_status wire_chunks_add(struct wire_chunks *chunks, peg_str chunk, peg_error 
 
 peg_str wire_chunks_view(const struct wire_chunks *chunks)
 {
-    return peg__buf_view(&chunks->bytes);
+    return chunks->bytes.len ? peg__str_from(peg__buf_view(&chunks->bytes), chunks->n_before)
+                             : peg__str("");
 }
 
 void wire_chunks_free(struct wire_chunks *chunks)

@@ -11,6 +11,7 @@
 /* What has come so far. Owned; all zero is empty. */
 struct wire_chunks {
     struct peg__buf bytes;
+    size_t n_before;   /* of them, that are left free for something else: set before the first */
     bool is_too_large; /* the rest is counted and not kept */
 };
 

@@ -28,6 +28,35 @@ TEST(a_blob_lives_as_long_as_its_last_reference)
     peg__blob_unref(other);
 }
 
+TEST(a_blob_takes_the_memory_of_a_buffer)
+{
+    struct peg__buf buf = PEG__BUF(1000);
+    struct peg__blob *blob;
+    const char *where;
+
+    peg__buf_repeat(&buf, 'x', PEG__BLOB_ROOM);
+    peg__buf_puts(&buf, "kept");
+    where = buf.ptr + PEG__BLOB_ROOM;
+    blob = peg__blob_take(&buf);
+
+    CHECK(blob && blob->bytes == where);
+    CHECK_STR(peg__blob_str(blob), "kept");
+    CHECK(blob->bytes[4] == '\0');
+    CHECK(!buf.ptr && !buf.len && buf.max == 1000);
+    peg__blob_unref(blob);
+}
+
+TEST(a_buffer_that_failed_makes_no_blob)
+{
+    struct peg__buf buf = PEG__BUF(PEG__BLOB_ROOM + 1);
+
+    CHECK(!peg__blob_take(&buf));
+    peg__buf_repeat(&buf, 'x', PEG__BLOB_ROOM);
+    peg__buf_puts(&buf, "too long");
+    CHECK(!peg__blob_take(&buf));
+    peg__buf_free(&buf);
+}
+
 TEST(no_blob_is_empty_and_can_be_dropped)
 {
     CHECK(peg__blob_ref(NULL) == NULL);

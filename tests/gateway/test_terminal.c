@@ -2,7 +2,11 @@
 
 #include "gateway/terminal.h"
 
+#include <string.h>
+
 #include "../t.h"
+#include "base/str.h"
+#include "wire/pack.h"
 
 TEST(a_terminal_is_read_as_it_was_written)
 {
@@ -35,6 +39,47 @@ TEST(a_terminal_that_stands_for_another_says_so)
 
     CHECK(gw_terminal_read(blob, &read));
     CHECK(read.is_stand_in && read.was_started);
+    peg__blob_unref(blob);
+}
+
+static struct peg__blob *terminal_of(const char *json, const char *rest)
+{
+    struct peg__buf bytes = PEG__BUF(1000);
+
+    peg__buf_repeat(&bytes, 'x', GW_TERMINAL_ROOM);
+    peg__buf_puts(&bytes, json);
+    peg__buf_puts(&bytes, rest);
+    return gw_terminal_of_result(&bytes, strlen(json));
+}
+
+TEST(a_terminal_made_of_a_result_reads_as_one_that_was_written)
+{
+    struct peg__blob *blob = terminal_of("[1,2]", "\x1a\x01y");
+    struct gw_terminal read;
+
+    CHECK(gw_terminal_read(blob, &read));
+    CHECK(read.outcome == GW_RESULT && read.error == WIRE_OK && read.was_started);
+    CHECK(!read.is_stand_in && !read.message.len && read.blob == blob);
+    CHECK_STR(wire_find_bytes(read.response, 2), "[1,2]");
+    CHECK_STR(wire_find_bytes(read.response, 3), "y");
+    CHECK_STR(peg__str_from(read.response, GW_TERMINAL_RESULT), "[1,2]\x1a\x01y");
+    peg__blob_unref(blob);
+}
+
+TEST(a_length_of_four_bytes_tells_any_size)
+{
+    static char json[300001];
+    struct peg__buf bytes = PEG__BUF(1 << 20);
+    struct gw_terminal read = {0};
+    struct peg__blob *blob;
+
+    memset(json, '1', sizeof(json) - 1);
+    peg__buf_repeat(&bytes, 'x', GW_TERMINAL_ROOM);
+    peg__buf_puts(&bytes, json);
+    blob = gw_terminal_of_result(&bytes, strlen(json));
+
+    CHECK(gw_terminal_read(blob, &read));
+    CHECK_STR(wire_find_bytes(read.response, 2), json);
     peg__blob_unref(blob);
 }
 

@@ -156,6 +156,90 @@ TEST(a_message_larger_than_the_window_arrives)
     wire_stop(&w);
 }
 
+/* A blob whose last reference is the test's, if the stream has given its own back. */
+static struct peg__blob *shared_blob(void)
+{
+    struct peg__blob *blob = peg__blob_new(sizeof(large));
+
+    for (size_t i = 0; i < sizeof(large); i++)
+        blob->bytes[i] = (char)('a' + i % 17);
+    return blob;
+}
+
+static struct wire_stream *answer_shared(struct peg__blob *blob)
+{
+    struct wire_stream *call = wire_open(&w);
+
+    CHECK_INT(grpc_stream_end(&call->stream, NULL, NULL), PEG_OK);
+    wire_pump(&w);
+    CHECK_INT(grpc_stream_respond(&w.at_server[0].stream, &wire_answer, false, NULL), PEG_OK);
+    CHECK_INT(grpc_stream_send_shared(&w.at_server[0].stream, peg__str("head "), blob,
+                                      peg__str_from(peg__blob_str(blob), 3), NULL),
+              PEG_OK);
+    return call;
+}
+
+static uint64_t hash_of_shared(const char *head, const struct peg__blob *blob, size_t from)
+{
+    struct peg__buf whole = PEG__BUF(sizeof(large) + 100);
+    uint64_t hash;
+
+    peg__buf_puts(&whole, head);
+    peg__buf_str(&whole, peg__str_from(peg__blob_str(blob), from));
+    hash = peg__hash((struct peg__hash_key){1, 2}, peg__buf_view(&whole));
+    peg__buf_free(&whole);
+    return hash;
+}
+
+TEST(a_message_whose_end_is_shared_arrives_whole_and_gives_it_back)
+{
+    struct peg__blob *blob = shared_blob();
+    struct wire_stream *call;
+
+    start(NULL);
+    call = answer_shared(blob);
+    CHECK_INT(blob->n_refs, 2);
+    CHECK(!grpc_stream_is_writable(&w.at_server[0].stream));
+    CHECK_INT(grpc_stream_end(&w.at_server[0].stream, &wire_trailers, NULL), PEG_OK);
+    wire_pump(&w);
+
+    CHECK_INT(call->n_messages, 1);
+    CHECK_INT(call->n_bytes, 5 + sizeof(large) - 3);
+    CHECK(call->hash == hash_of_shared("head ", blob, 3));
+    CHECK_INT(call->stream.head.code, GRPC_OK);
+    CHECK_INT(blob->n_refs, 1);
+    peg__blob_unref(blob);
+    wire_stop(&w);
+}
+
+TEST(nothing_follows_a_message_whose_end_is_shared)
+{
+    struct peg__blob *blob = shared_blob();
+    peg_error error;
+
+    start(NULL);
+    (void)answer_shared(blob);
+    CHECK_INT(grpc_stream_send(&w.at_server[0].stream, peg__str("x"), &error), PEG_ESTATE);
+    CHECK_STR(peg__str(error.code), "E_GRPC_STATE");
+    wire_stop(&w);
+    CHECK_INT(blob->n_refs, 1);
+    peg__blob_unref(blob);
+}
+
+TEST(a_reset_stream_gives_back_what_it_shares)
+{
+    struct peg__blob *blob = shared_blob();
+
+    start(NULL);
+    (void)answer_shared(blob);
+    grpc_stream_reset(&w.at_server[0].stream, 2);
+    wire_pump(&w);
+
+    CHECK_INT(blob->n_refs, 1);
+    peg__blob_unref(blob);
+    wire_stop(&w);
+}
+
 TEST(a_paused_stream_holds_no_more_than_its_window)
 {
     struct wire_stream *call;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "grpc/session.h"
@@ -25,6 +26,7 @@ struct wire_stream {
     size_t log_len;
     size_t n_messages;
     size_t n_bytes;
+    uint64_t hash; /* of the last message */
     bool drops_at_message;
     bool pauses_at_message;
     struct grpc_status broken;
@@ -68,6 +70,7 @@ static void wire_on_message(struct grpc_stream *stream, peg_str message)
 
     s->n_messages++;
     s->n_bytes += message.len;
+    s->hash = peg__hash((struct peg__hash_key){1, 2}, message);
     wire_note(s, "message:", message.len < 100 ? message : peg__str("..."));
     if (s->pauses_at_message)
         grpc_stream_pause(stream);

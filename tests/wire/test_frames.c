@@ -9,6 +9,19 @@
 
 static char big[PEG_LIMIT_GATEWAY_CHUNK_BYTES * 2 + 100];
 
+TEST(room_is_left_before_chunks_if_asked_for)
+{
+    struct wire_chunks chunks = {.n_before = 40};
+
+    CHECK_STR(wire_chunks_view(&chunks), "");
+    CHECK_INT(wire_chunks_add(&chunks, peg__str("a"), NULL), PEG_OK);
+    CHECK_INT(wire_chunks_add(&chunks, peg__str("b"), NULL), PEG_OK);
+
+    CHECK_STR(wire_chunks_view(&chunks), "ab");
+    CHECK_INT(chunks.bytes.len, 42);
+    wire_chunks_free(&chunks);
+}
+
 TEST(a_result_is_put_together_from_its_chunks)
 {
     struct wire_chunks chunks = {0};
