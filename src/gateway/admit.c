@@ -516,7 +516,7 @@ static void admit_known(struct gw_desk *desk, const struct gw_ask *ask, struct g
     struct gw_call *call = NULL;
 
     if (!status && !takes_long)
-        status = gw_check_now(desk, schema, payload);
+        status = gw_check_now(desk, schema, payload, "payload");
     if (status == PEG_ELIMIT && desk->loop) {
         takes_long = true;
         status = PEG_OK;

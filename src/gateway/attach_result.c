@@ -67,7 +67,7 @@ static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
 
     if (!kind.len)
         return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "server-data have no kind");
-    if (!is_read_later && gw_check_now(desk, NULL, json))
+    if (!is_read_later && gw_check_now(desk, NULL, json, "server-data"))
         return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", GW_BAD_SERVER_DATA);
     add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
     add_field(out, 1, kind);

@@ -10,13 +10,25 @@
 #include "gateway/call.h"
 #include "wire/pack.h"
 
-/* As the reference gateway begins such a message. */
-static const char PREFIX[] = "payload validation failed: ";
+/* One text, and what it is called in words about it: "payload" or "result". */
+struct text {
+    peg_schema *schema; /* NULL: any JSON will do */
+    peg_str json;
+    const char *name;
+};
 
-static peg_status explain_parse(const peg_error *error, struct peg__buf *words)
+/* As the reference gateway does with payloads. */
+static void begin_words(struct peg__buf *words, const struct text *text)
 {
     peg__buf_clear(words);
-    peg__buf_printf(words, "%s%s", PREFIX, error->message);
+    peg__buf_printf(words, "%s validation failed: ", text->name);
+}
+
+static peg_status explain_parse(const struct text *text, const peg_error *error,
+                                struct peg__buf *words)
+{
+    begin_words(words, text);
+    peg__buf_puts(words, error->message);
     return error->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_EPARSE;
 }
 
@@ -30,8 +42,8 @@ static void add_report(struct peg__buf *words, peg_str text)
     peg__buf_str(words, text);
 }
 
-static peg_status explain_verdict(peg_schema *schema, peg_checker *checker, const peg_json *value,
-                                  struct peg__buf *words)
+static peg_status explain_verdict(const struct text *text, peg_checker *checker,
+                                  const peg_json *value, struct peg__buf *words)
 {
     peg_report *report;
     peg_status status = peg_report_new(&report, NULL);
@@ -39,9 +51,8 @@ static peg_status explain_verdict(peg_schema *schema, peg_checker *checker, cons
 
     if (status)
         return status;
-    peg__buf_clear(words);
-    peg__buf_puts(words, PREFIX);
-    verdict = peg_schema_report(schema, checker, value, report);
+    begin_words(words, text);
+    verdict = peg_schema_report(text->schema, checker, value, report);
     if (verdict == PEG_UNDECIDED)
         peg__buf_printf(words, "the check was given up at its limit %s",
                         peg_checker_reason(checker));
@@ -51,21 +62,23 @@ static peg_status explain_verdict(peg_schema *schema, peg_checker *checker, cons
     return verdict == PEG_UNDECIDED ? PEG_ELIMIT : PEG_ESCHEMA;
 }
 
-static peg_status check_text(peg_schema *schema, peg_checker *checker, peg_json_doc *doc,
-                             peg_str json, struct peg__buf *words)
+static peg_status check_text(const struct text *text, peg_checker *checker, peg_json_doc *doc,
+                             struct peg__buf *words)
 {
     peg_error error;
 
-    if (peg_json_reparse(doc, json, NULL, &error))
-        return explain_parse(&error, words);
-    if (!schema || peg_schema_check(schema, checker, peg_json_root(doc)) == PEG_VALID)
+    if (peg_json_reparse(doc, text->json, NULL, &error))
+        return explain_parse(text, &error, words);
+    if (!text->schema || peg_schema_check(text->schema, checker, peg_json_root(doc)) == PEG_VALID)
         return PEG_OK;
-    return explain_verdict(schema, checker, peg_json_root(doc), words);
+    return explain_verdict(text, checker, peg_json_root(doc), words);
 }
 
-peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json)
+peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json, const char *name)
 {
-    return check_text(schema, desk->checker, desk->doc, json, &desk->text);
+    const struct text text = {schema, json, name};
+
+    return check_text(&text, desk->checker, desk->doc, &desk->text);
 }
 
 /* ---- on a worker ------------------------------------------------------------------------------
@@ -74,9 +87,8 @@ peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json)
 struct gw_check {
     struct net_work work; /* the first member */
     struct peg__blob *keep;
-    peg_str json;     /* in it; of an answer "" is none */
+    struct text text; /* in it; the JSON of an answer may be none: "" */
     peg_str response; /* likewise; "": it is no answer */
-    peg_schema *schema;
     peg_status status;
     struct peg__buf words;
     void (*done)(void *user, peg_status status, peg_str words); /* NULL: forgotten */
@@ -87,13 +99,15 @@ struct gw_check {
 static peg_status check_server_data(peg_str response, peg_checker *checker, peg_json_doc *doc,
                                     struct peg__buf *words)
 {
+    struct text text = {.name = "server-data"};
     peg_str data;
-    peg_str json;
     peg_status status = PEG_OK;
 
     while (!status && wire_next_bytes(&response, 4, &data)) {
-        json = wire_find_bytes(data, 3);
-        status = check_text(NULL, checker, doc, json.len ? json : peg__str(""), words);
+        text.json = wire_find_bytes(data, 3);
+        if (!text.json.len)
+            text.json = peg__str("");
+        status = check_text(&text, checker, doc, words);
     }
     if (status && status != PEG_ENOMEM) {
         peg__buf_clear(words);
@@ -111,8 +125,8 @@ static void work(struct net_work *work)
     check->status = peg_checker_new(NULL, &checker, NULL);
     if (!check->status)
         check->status = peg_json_parse(peg__str("null"), NULL, &doc, NULL);
-    if (!check->status && (check->json.len || !check->response.len))
-        check->status = check_text(check->schema, checker, doc, check->json, &check->words);
+    if (!check->status && (check->text.json.len || !check->response.len))
+        check->status = check_text(&check->text, checker, doc, &check->words);
     if (!check->status)
         check->status = check_server_data(check->response, checker, doc, &check->words);
     peg_json_doc_free(doc);
@@ -122,7 +136,7 @@ static void work(struct net_work *work)
 static void free_check(struct gw_check *check)
 {
     peg__blob_unref(check->keep);
-    peg_schema_unref(check->schema);
+    peg_schema_unref(check->text.schema);
     peg__buf_free(&check->words);
     peg__free(check);
 }
@@ -149,9 +163,10 @@ gw_check_start_answer(struct gw_desk *desk, peg_schema *schema, struct peg__blob
     *check = (struct gw_check){
         .work = {.work = work, .done = done},
         .keep = peg__blob_ref(keep),
-        .json = answer->result,
+        .text = {.schema = schema ? peg_schema_ref(schema) : NULL,
+                 .json = answer->result,
+                 .name = answer->response.len ? "result" : "payload"},
         .response = answer->response,
-        .schema = schema ? peg_schema_ref(schema) : NULL,
         .words.max = PEG_LIMIT_GATEWAY_WORDS,
         .done = done_fn,
         .user = user,

@@ -355,7 +355,7 @@ static void complete_result(struct gw_held *held, peg_str response, peg_str resu
     };
     peg_schema *schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
     const bool is_large = is_for_worker(desk, response, result);
-    const peg_status status = is_large ? PEG_ELIMIT : gw_check_now(desk, schema, result);
+    const peg_status status = is_large ? PEG_ELIMIT : gw_check_now(desk, schema, result, "result");
 
     if (status == PEG_ELIMIT && desk->loop)
         copy_and_vet(held, schema, &terminal, result);
