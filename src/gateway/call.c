@@ -205,18 +205,18 @@ void gw_call_end(struct gw_call *call, struct peg__blob *blob)
 void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message,
                     int64_t retry_after_ms)
 {
+    const bool is_anothers = call->step == GW_ASKING || call->step == GW_JOINED;
     const struct gw_terminal terminal = {
         .outcome = GW_REFUSED,
         .error = error,
         .message = message,
-        .was_started =
-            (call->step == GW_JOINED && error == WIRE_TIMEOUT) || error == WIRE_OUTCOME_UNKNOWN,
+        .was_started = (is_anothers && error == WIRE_TIMEOUT) || error == WIRE_OUTCOME_UNKNOWN,
         .retry_after_ms = retry_after_ms,
     };
 
     if (call->is_admitted)
         gw_meter_ended(call->meter, GW_REFUSED, bus_now_ns(call->desk->bus) - call->begun_ns);
-    else if (call->step != GW_JOINED)
+    else if (!is_anothers)
         gw_meter_refused(call->meter);
     tell_end(call, &terminal);
     gw_call_drop(call);

@@ -9,7 +9,7 @@
  *              admit.c          send.c           settle.c
  *   CHECKING -> NAMING -> SENT <--------> REVOKING -> GRACE -> ENDING -> (gone)
  *                  |                                             ^
- *                  +-> JOINED (join.c) --------------------------+
+ *       ASKING ----+-> JOINED (join.c) --------------------------+
  *
  * A terminal that is found in its register ends it in any step.
  */
@@ -20,6 +20,7 @@
 enum gw_step {
     GW_CHECKING, /* a worker reads its payload */
     GW_NAMING,   /* asks to be the one that decides about this identity */
+    GW_ASKING,   /* known by its id only: asks whose it is, and until then is told nothing */
     GW_JOINED,   /* somebody else decides */
     GW_SENT,     /* a provider was asked to run it */
     GW_REVOKING, /* takes the right to start it back */
@@ -53,7 +54,7 @@ struct gw_call {
     /* what is asked for; no tool: whoever only awaits it does not know */
     struct gw_toolset *toolset;
     const struct gw_tool *tool;
-    struct peg__blob *request; /* a packed pegboard.v1.Call, see gw_provider_events */
+    struct peg__blob *request; /* a packed pegboard.v1.Call, see gw_provider_events; ASKING: who */
     peg_str payload;           /* in it */
     size_t large_bytes;        /* that it takes of the room for large requests */
     struct peg__blob *named;   /* what it writes, or has read, as 'c' */
@@ -239,6 +240,8 @@ void gw_join_take_over(struct gw_call *call);
 /* What stands as 'c': is it what it has joined? If not, it joins that, or asks for itself. */
 bool gw_join_is_same(const struct gw_call *call, const struct peg__blob *named);
 void gw_join_again(struct gw_call *call, struct peg__blob *named);
+/* Its time is over before it is known whose it is. */
+void gw_join_refuse_unheard(struct gw_call *call);
 
 /* ---- output.c: what tools say meanwhile ---- */
 

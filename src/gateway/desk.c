@@ -162,7 +162,7 @@ size_t gw_desk_n_unsent(const struct gw_desk *desk)
     size_t n = 0;
 
     for (const struct gw_call *call = desk->first_call; call; call = call->next)
-        n += call->step < GW_JOINED || (call->step == GW_REVOKING && !call->ending);
+        n += call->step <= GW_NAMING || (call->step == GW_REVOKING && !call->ending);
     return n;
 }
 

@@ -130,6 +130,13 @@ bool gw_join_is_same(const struct gw_call *call, const struct peg__blob *blob)
 /* ---- by its id -------------------------------------------------------------------------------
  */
 
+void gw_join_refuse_unheard(struct gw_call *call)
+{
+    gw_call_refuse(call, WIRE_TIMEOUT,
+                   peg__str("the registry did not answer, and the call may go on: ask again"), 0);
+}
+
+/* The same words for a call that never was and for another principal's. */
 static void refuse_unknown(struct gw_call *call)
 {
     gw_call_refuse(call, WIRE_NOT_FOUND,
@@ -153,9 +160,7 @@ void gw_join_again(struct gw_call *call, struct peg__blob *named)
 static bool is_of(struct gw_call *call, const struct bus_answer *answer, struct gw_named *ret_named)
 {
     if (answer->status)
-        gw_call_refuse(call, WIRE_TIMEOUT,
-                       peg__str("the registry did not answer, and the call may go on: ask again"),
-                       0);
+        gw_join_refuse_unheard(call);
     else if (gw_named_read(answer->standing, ret_named) &&
              peg__str_eq(ret_named->principal, peg__blob_str(call->request)))
         return true;
@@ -195,7 +200,9 @@ static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)
     caller->events->on_end(caller, &told);
 }
 
-/* The principal lies where the request would, until it is known whose call it is. */
+/* The principal lies where the request would, until it is known whose call it is. Whoever guesses
+ * an id hears and changes nothing of it: no letter about the call is for him, and he does not count
+ * among those who wait. */
 static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
                       int64_t deadline_ns, struct gw_caller *caller,
                       void (*fn)(struct bus_wait *wait, const struct bus_answer *answer))
@@ -219,7 +226,7 @@ static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str pri
         caller->events->on_end(caller, &no_memory);
         return;
     }
-    call->step = GW_JOINED;
+    call->step = GW_ASKING;
     gw_call_add_caller(call, caller);
     bus_arm(desk->bus, &call->deadline, gw_give_up_ns(bus_now_ns(desk->bus), deadline_ns));
     key = gw_call_key(call, 'c', 0);

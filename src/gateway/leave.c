@@ -8,9 +8,11 @@
 
 #include "gateway/call.h"
 
+/* Not one who still asks whose call it is: it may be none of his. If it is, he comes as late as he
+ * would from another node. */
 static bool has_caller(const struct gw_call *call)
 {
-    return call->callers || call->away.is_armed;
+    return (call->callers && call->step != GW_ASKING) || call->away.is_armed;
 }
 
 /* A desk stays among those who wait for a call when its last caller has gone. So a driver who has
@@ -90,7 +92,9 @@ static void leave_alone(struct gw_call *call)
 {
     if (call->callers || call->is_detached)
         return;
-    if (call->step == GW_JOINED)
+    if (call->step == GW_ASKING)
+        gw_call_drop(call);
+    else if (call->step == GW_JOINED)
         leave_joined(call, BUS_CANCELED);
     else if (gw_call_is_keyed(call))
         ask_waiters(call);
@@ -151,7 +155,7 @@ void gw_caller_lose(struct gw_caller *caller)
 {
     struct gw_call *call = caller->call;
 
-    if (!call || !gw_call_is_keyed(call)) {
+    if (!call || !gw_call_is_keyed(call) || call->step == GW_ASKING) {
         gw_caller_drop(caller);
         return;
     }

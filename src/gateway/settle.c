@@ -416,6 +416,9 @@ void gw_settle(struct gw_call *call, enum bus_reason reason)
     if (call->ending != BUS_DEADLINE)
         call->ending = reason;
     switch (call->step) {
+    case GW_ASKING:
+        gw_join_refuse_unheard(call);
+        break;
     case GW_CHECKING:
         gw_call_refuse(call, reason == BUS_DEADLINE ? WIRE_TIMEOUT : WIRE_CANCELED,
                        peg__str("it was not started"), 0);

@@ -259,3 +259,176 @@ TEST(who_joined_does_not_believe_a_letter_about_the_call_before)
     peg__blob_unref(letter.body);
     world_close(&world);
 }
+
+/* ---- who knows the id of another's call -------------------------------------------------------
+ */
+
+/* Registers that are far away: what is read is answered when the test says so. */
+struct far_read {
+    struct bus_key key;
+    struct bus_wait *wait;
+};
+static struct far_read far_reads[8];
+static unsigned n_far_reads;
+static const struct bus_ops *near_ops;
+static struct bus_ops far_ops;
+
+static void read_far(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
+{
+    CHECK(n_far_reads < sizeof(far_reads) / sizeof(far_reads[0]));
+    wait->pending = bus;
+    far_reads[n_far_reads++] = (struct far_read){*key, wait};
+}
+
+static void forget_far(struct bus *bus, struct bus_wait *wait)
+{
+    for (unsigned i = 0; i < n_far_reads; i++)
+        if (far_reads[i].wait == wait)
+            far_reads[i].wait = NULL;
+    near_ops->forget_wait(bus, wait);
+}
+
+static void go_far(struct world *world)
+{
+    near_ops = world->bus->ops;
+    far_ops = *near_ops;
+    far_ops.read = read_far;
+    far_ops.forget_wait = forget_far;
+    n_far_reads = 0;
+    world->bus->ops = &far_ops;
+}
+
+static void come_near(struct world *world)
+{
+    world->bus->ops = near_ops;
+    for (unsigned i = 0; i < n_far_reads; i++) {
+        if (!far_reads[i].wait)
+            continue;
+        far_reads[i].wait->pending = NULL;
+        bus_read(world->bus, &far_reads[i].key, far_reads[i].wait);
+    }
+    settle(world);
+}
+
+enum way { AWAITS, STOPS, N_WAYS };
+
+static void ask_by_id(struct world *world, struct caller *caller, enum way way,
+                      const struct bus_id *id, const char *principal)
+{
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    if (way == AWAITS)
+        gw_desk_await(world->desk, id, peg_cstr(principal), NET_NEVER, &caller->caller);
+    else
+        gw_desk_stop(world->desk, id, peg_cstr(principal), &caller->caller);
+}
+
+static void check_hears_nothing(struct world *world, struct player *player, enum way way,
+                                const char *key)
+{
+    struct caller owner;
+    struct caller stranger;
+    struct caller nobody;
+    const struct handed *handed = &player->handed[player->n_handed];
+    struct bus_id never;
+
+    call_as(world, &owner, "add", key, 0);
+    never = owner.caller.id;
+    never.bytes[0] ^= 0xff;
+    go_far(world);
+    ask_by_id(world, &stranger, way, &owner.caller.id, "other");
+    ask_by_id(world, &nobody, way, &never, "other");
+    gw_provider_output(player->provider, &handed->id, handed->attempt, peg_cstr("output"));
+    settle(world);
+    answer(world, player, handed, "41");
+    CHECK_STR(peg_cstr(owner.result), "41");
+    CHECK_INT(stranger.n_ends, 0);
+    come_near(world);
+    CHECK_INT(stranger.n_ends, 1);
+    CHECK_INT(stranger.n_outputs, 0);
+    CHECK_INT(stranger.error, WIRE_NOT_FOUND);
+    CHECK_INT(stranger.error, nobody.error);
+    CHECK_INT(stranger.was_started, nobody.was_started);
+    CHECK_STR(peg_cstr(stranger.message), nobody.message);
+    CHECK_STR(peg_cstr(stranger.result), "");
+    CHECK(!stranger.is_admitted);
+}
+
+/* The call ends before it is known whose it is. */
+TEST(a_stranger_hears_of_a_call_what_he_hears_of_none)
+{
+    struct world world;
+    struct player player;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    check_hears_nothing(&world, &player, AWAITS, "key-1");
+    check_hears_nothing(&world, &player, STOPS, "key-2");
+    check_hears_nothing(&world, &player, AWAITS, "");
+    check_hears_nothing(&world, &player, STOPS, "");
+    CHECK_INT(player.n_canceled, 0);
+    world_close(&world);
+}
+
+TEST(a_stranger_does_not_keep_a_call_that_nobody_waits_for)
+{
+    for (unsigned way = 0; way < N_WAYS; way++) {
+        struct world world;
+        struct player player;
+        struct caller owner;
+        struct caller stranger;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &owner, "add", "key-1", 0);
+        go_far(&world);
+        ask_by_id(&world, &stranger, (enum way)way, &owner.caller.id, "other");
+        gw_caller_drop(&owner.caller);
+        come_near(&world);
+        CHECK_INT(player.n_canceled, 1);
+        CHECK_INT(stranger.error, WIRE_NOT_FOUND);
+        world_close(&world);
+    }
+}
+
+/* Neither that he is there nor that he goes is told to its driver. */
+TEST(a_stranger_who_goes_before_it_is_known_whose_it_is_leaves_nothing)
+{
+    struct world world;
+    struct player player;
+    struct caller owner;
+    struct caller strangers[2];
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &owner, "add", "key-1", 0);
+    go_far(&world);
+    ask_by_id(&world, &strangers[0], AWAITS, &owner.caller.id, "other");
+    ask_by_id(&world, &strangers[1], STOPS, &owner.caller.id, "other");
+    gw_caller_lose(&strangers[0].caller);
+    gw_caller_drop(&strangers[1].caller);
+    CHECK_INT(gw_desk_n_calls(world.desk), 2); /* the owner's, and what is held for it */
+    come_near(&world);
+    CHECK_INT(player.n_canceled, 0);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_STR(peg_cstr(owner.result), "1");
+    world_close(&world);
+}
+
+TEST(the_owner_hears_of_a_call_that_ended_before_it_was_known_whose_it_is)
+{
+    struct world world;
+    struct player player;
+    struct caller first;
+    struct caller awaits;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "key-1", 0);
+    go_far(&world);
+    ask_by_id(&world, &awaits, AWAITS, &first.caller.id, "local");
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_INT(awaits.n_ends, 0);
+    come_near(&world);
+    CHECK_STR(peg_cstr(awaits.result), "1");
+    world_close(&world);
+}
