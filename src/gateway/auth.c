@@ -252,12 +252,15 @@ bool gw_auth_is_operator(const struct grpc_call *call)
 
 bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request)
 {
+    const peg_str header = net_http1_field(request, "authorization");
     char name[GW_TOKEN_NAME];
     peg_str token;
 
-    if (!auth->tokens)
+    if (!gw_auth_asks(auth))
         return true;
-    token = bearer(net_http1_field(request, "authorization"));
+    if (!auth->tokens || !header.len)
+        return auth->has_certificates && request->peer_name.len;
+    token = bearer(header);
     return token.len && gw_tokens_find(auth->tokens, token, name);
 }
 

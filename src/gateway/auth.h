@@ -41,7 +41,8 @@ bool gw_auth_asks(const struct gw_auth *auth);
 struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
 
 /* Any thread. May this request, which came in on the port of the RPCs, see what RPCs would show?
- * Certificates alone do: a connection without one gets there only if the listener lets it. */
+ * As for them a token does, or a certificate, and a wrong token is refused also with a certificate.
+ */
 bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request);
 
 /* Any thread. Such a request was refused: it is counted, and told. */

@@ -122,8 +122,8 @@ static void refuse(const struct gw_node *node, const struct net_http1_request *r
 {
     gw_auth_note_http1(node->auth, request);
     answer_with(answer, 401,
-                "send 'Authorization: Bearer <token>' with a token of this "
-                "gateway, or ask on its --admin-addr\n");
+                "send 'Authorization: Bearer <token>' with a token of this gateway, connect with a "
+                "client certificate if it has --tls-client-ca, or ask on its --admin-addr\n");
 }
 
 static void answer_path(const struct gw_node *node, const struct net_http1_request *request,

@@ -186,12 +186,14 @@ static void put_refusal(struct net_http1 *http1, int status, bool wants_body)
 }
 
 /* False: the connection is gone. */
-static bool answer_request(struct net_http1 *http1, const struct net_http1_request *request)
+static bool answer_request(struct net_http1 *http1, struct net_http1_request *request)
 {
     const bool wants_body = peg__str_is(request->method, "GET");
+    const struct net_tls *tls = net_stream_tls(http1->stream);
     struct net_http1_answer answer;
 
     http1->is_last |= !request->keeps_alive;
+    request->peer_name = tls ? net_tls_peer_name(tls) : (peg_str){"", 0};
     begin_answer(&answer);
     http1->is_busy = true;
     http1->events.on_request(http1->user, request, &answer);

@@ -398,9 +398,13 @@ TEST(health_and_reflection_are_open_to_all_and_nothing_else_is)
 
 /* ---- HTTP/1.1 ---- */
 
-static bool takes(struct gw_auth *auth, const char *authorization)
+static bool takes(struct gw_auth *auth, const char *authorization, const char *certificate)
 {
-    struct net_http1_request request = {.method = peg__str("GET"), .path = peg__str("/metrics")};
+    struct net_http1_request request = {
+        .method = peg__str("GET"),
+        .path = peg__str("/metrics"),
+        .peer_name = peg__str(certificate),
+    };
 
     if (authorization) {
         request.n_fields = 1;
@@ -410,7 +414,7 @@ static bool takes(struct gw_auth *auth, const char *authorization)
     return gw_auth_takes_http1(auth, &request);
 }
 
-TEST(metrics_ask_for_a_token_where_there_are_tokens)
+TEST(metrics_ask_for_what_rpcs_ask_for)
 {
     struct gw_auth_options options = {0};
     struct net_loops *loops = NULL;
@@ -421,15 +425,29 @@ TEST(metrics_ask_for_a_token_where_there_are_tokens)
     make_tokens(&o);
     CHECK_INT(net_loops_new(1, &loops, NULL), PEG_OK);
     CHECK_INT(gw_auth_new(loops, &options, &auth, NULL), PEG_OK);
-    CHECK(takes(auth, NULL));
+    CHECK(takes(auth, NULL, ""));
+    gw_auth_free(auth);
+
+    options.has_certificates = true;
+    CHECK_INT(gw_auth_new(loops, &options, &auth, NULL), PEG_OK);
+    CHECK(takes(auth, NULL, "anna"));
+    CHECK(takes(auth, "Bearer x", "anna")); /* there are no tokens that it could be one of */
+    CHECK(!takes(auth, NULL, ""));
     gw_auth_free(auth);
 
     options.token_file = o.tokens;
     CHECK_INT(gw_auth_new(loops, &options, &auth, NULL), PEG_OK);
     snprintf(header, sizeof(header), "Bearer %s", o.token);
-    CHECK(takes(auth, header));
-    CHECK(!takes(auth, NULL));
-    CHECK(!takes(auth, "Bearer x"));
+    CHECK(takes(auth, header, ""));
+    CHECK(takes(auth, NULL, "anna"));
+    CHECK(!takes(auth, NULL, ""));
+    CHECK(!takes(auth, "Bearer x", ""));
+    CHECK(!takes(auth, "Bearer x", "anna"));
+    gw_auth_free(auth);
+
+    options.has_certificates = false; /* a name that nobody vouches for */
+    CHECK_INT(gw_auth_new(loops, &options, &auth, NULL), PEG_OK);
+    CHECK(!takes(auth, NULL, "anna"));
     gw_auth_free(auth);
     net_loops_free(loops);
     unlink(o.tokens);

@@ -8,6 +8,7 @@ beside them, certificates that are replaced, and `pegboard provide` with one.
 
 import atexit
 import contextlib
+import http.client
 import os
 import shutil
 import signal
@@ -134,6 +135,35 @@ def test_with_tokens_and_certificates_each_does_and_a_token_goes_first():
         for name, shown in ((None, None), ("anna", "peg_" + "A" * 43)):
             with caller_of(gateway, certs, name, shown) as caller, fails_as("unauthenticated"):
                 caller.ask("ListToolsets", v1("ListToolsetsRequest"))
+
+
+def metrics_status(gateway, certs, name, shown=None):
+    """What GET /metrics is answered with, over TLS with that certificate and token, if any."""
+    context = ssl.create_default_context(cafile=certs.path("ca.pem"))
+    if name:
+        context.load_cert_chain(certs.path(name + ".pem"), certs.path(name + ".key"))
+    headers = {"Authorization": "Bearer " + shown} if shown else {}
+    connection = http.client.HTTPSConnection("127.0.0.1", gateway.port, timeout=30, context=context)
+    with contextlib.closing(connection):
+        connection.request("GET", "/metrics", headers=headers)
+        answer = connection.getresponse()
+        assert (b"pegboard_build_info" in answer.read()) == (answer.status == 200)
+        return answer.status
+
+
+def test_metrics_and_admin_take_a_certificate_or_a_token_as_every_rpc_does():
+    certs = signed()
+    wrong = "peg_" + "A" * 43
+    with gateway_of(certs, tokens=("ci",)) as gateway:
+        token = gateway.tokens["ci"]
+        for name, shown, status in (("anna", None, 200), (None, token, 200), ("anna", token, 200),
+                                    (None, None, 401), (None, wrong, 401), ("anna", wrong, 401)):
+            assert metrics_status(gateway, certs, name, shown) == status, (name, shown)
+            with caller_of(gateway, certs, name, shown) as caller, \
+                    contextlib.nullcontext() if status == 200 else fails_as("unauthenticated"):
+                caller.ask("Status", v1("StatusRequest"), service="pegboard.v1.Admin")
+    with gateway_of(certs) as gateway:
+        assert metrics_status(gateway, certs, "anna") == 200
 
 
 def test_from_other_machines_a_certificate_may_run_the_gateway_and_a_token_may_not():
