@@ -127,7 +127,8 @@ PEG_API peg_tool_provider *peg_provider_free(peg_tool_provider *provider);
 
 /* Starts its threads and attaches as soon as there is a gateway, however long that takes. Once.
  * PEG_ESTATE (E_PROVIDER_STARTED), PEG_EIO (E_PROVIDER_TOKEN: its token file cannot be read; or the
- * system refused a thread), PEG_ENOMEM. */
+ * system refused a thread), PEG_EINVAL, PEG_ELIMIT (E_PROVIDER_TOKEN: it does not hold one token,
+ * or has more than 8 KiB), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_tool_provider *provider, peg_error *reterr);
 /* Any thread; async-signal-safe. The first one drains: no new calls, those that it has are
  * finished, for drain_ms; then, or at the second one, they are canceled. Returns at once. */

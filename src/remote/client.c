@@ -2,11 +2,8 @@
 
 /* A client: what its options said, a channel to each registry, and the thread they live on. */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,8 +13,10 @@
 #include "grpc/blocking.h"
 #include "net/tls.h"
 #include "remote/remote.h"
+#include "remote/token.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:9090"
+#define CODE "E_CLIENT"
 
 enum {
     DEFAULT_TIMEOUT_MS = 10000,
@@ -33,94 +32,13 @@ static const peg_client_options default_options;
 
 /* ---- tokens -------------------------------------------------------------------------------- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static peg_str trim(peg_str s)
-{
-    while (s.len && is_space(s.ptr[s.len - 1]))
-        s.len--;
-    while (s.len && is_space(s.ptr[0]))
-        s = peg__str_from(s, 1);
-    return s;
-}
-
-static peg_status check_token(peg_str token, const char *where, peg_error *reterr)
-{
-    if (token.len == 0)
-        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
-                         "%s holds no token: put one there, see pegboard-token(1)", where);
-    for (size_t i = 0; i < token.len; i++) {
-        if (token.ptr[i] <= ' ' || token.ptr[i] > '~')
-            return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
-                             "%s holds more than one token, or what is none: one line of printable "
-                             "characters",
-                             where);
-    }
-    return PEG_OK;
-}
-
-static peg_status make_authorization(peg_str token, const char *where,
-                                     struct peg__blob **ret_authorization, peg_error *reterr)
-{
-    static const peg_str scheme = PEG_LIT("Bearer ");
-    const peg_status status = check_token(token, where, reterr);
-    struct peg__blob *blob;
-
-    if (status)
-        return status;
-    blob = peg__blob_new(scheme.len + token.len);
-    if (!blob)
-        return peg__fail_nomem(reterr);
-    memcpy(blob->bytes, scheme.ptr, scheme.len);
-    memcpy(blob->bytes + scheme.len, token.ptr, token.len);
-    *ret_authorization = blob;
-    return PEG_OK;
-}
-
-static peg_status fail_file(const char *path, peg_error *reterr)
-{
-    return peg__fail(reterr, PEG_EIO, "E_CLIENT", "the token file %s cannot be read: %s", path,
-                     strerror(errno)); /* NOLINT(concurrency-mt-unsafe): glibc's is */
-}
-
-static peg_status read_token(const char *path, struct peg__blob **ret_authorization,
-                             peg_error *reterr)
-{
-    char text[PEG_LIMIT_REMOTE_TOKEN_BYTES + 1];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t len = 0;
-    ssize_t n = 1;
-
-    if (fd < 0)
-        return fail_file(path, reterr);
-    while (n > 0 && len < sizeof(text)) {
-        n = read(fd, text + len, sizeof(text) - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (n < 0) {
-        const peg_status status = fail_file(path, reterr);
-
-        close(fd);
-        return status;
-    }
-    close(fd);
-    if (len > PEG_LIMIT_REMOTE_TOKEN_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                         "the token file %s has more than PEG_LIMIT_REMOTE_TOKEN_BYTES (%d) bytes",
-                         path, PEG_LIMIT_REMOTE_TOKEN_BYTES);
-    return make_authorization(trim(peg__strn(text, len)), path, ret_authorization, reterr);
-}
-
 bool remote__registry_renew(struct remote__registry *registry, const struct peg__blob *refused)
 {
     struct peg__blob *fresh = NULL;
     struct peg__blob *old;
     bool is_other;
 
-    if (!registry->token_file || read_token(registry->token_file, &fresh, NULL))
+    if (!registry->token_file || remote__token_read(registry->token_file, CODE, &fresh, NULL))
         return false;
     is_other = !refused || !peg__str_eq(peg__blob_str(fresh), peg__blob_str(refused));
     pthread_mutex_lock(&registry->client->lock);
@@ -172,18 +90,18 @@ static peg_status copy_globs(peg_client *client, const char *const *globs,
 static peg_status take_token(struct remote__registry *r, const peg_client_registry *def,
                              peg_error *reterr)
 {
+    char where[128];
+
     if (def->token && def->token_file)
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
                          "the registry '%s' has a token and a token_file: give one of them",
                          r->name);
-    if (def->token && strlen(def->token) > PEG_LIMIT_REMOTE_TOKEN_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                         "the token of the registry '%s' has more than "
-                         "PEG_LIMIT_REMOTE_TOKEN_BYTES (%d) bytes",
-                         r->name, PEG_LIMIT_REMOTE_TOKEN_BYTES);
-    if (def->token)
-        return make_authorization(peg__str(def->token), "token", &r->authorization, reterr);
-    return def->token_file ? read_token(def->token_file, &r->authorization, reterr) : PEG_OK;
+    if (def->token) {
+        snprintf(where, sizeof(where), "the token of the registry '%.64s'", r->name);
+        return remote__token_make(peg__str(def->token), where, CODE, &r->authorization, reterr);
+    }
+    return def->token_file ? remote__token_read(def->token_file, CODE, &r->authorization, reterr)
+                           : PEG_OK;
 }
 
 static peg_status make_tls(const peg_client_registry *def, struct net_tls_config **ret_tls,

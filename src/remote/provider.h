@@ -245,7 +245,7 @@ peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena 
 
 /* ---- provider_token.c ------------------------------------------------------------------------ */
 
-/* PEG_EIO (E_PROVIDER_TOKEN): its file cannot be read, with the system's reason. */
+/* Of its file, with E_PROVIDER_TOKEN: the errors of remote__token_read(). */
 peg_status remote__prov_check_token(const peg_tool_provider *prov, peg_error *reterr);
 peg_status remote__prov_put_token(const peg_tool_provider *prov, struct peg__arena *arena,
                                   struct grpc_metadata *metadata, peg_error *reterr);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "remote/provider.h"
+#include "remote/token.h"
 #include "wire/name.h"
 
 enum { DEFAULT_CONCURRENCY = 4, MAX_MS = 3600 * 1000 };
@@ -81,14 +82,30 @@ static peg_status check_numbers(const peg_provider_options *options, peg_error *
     return PEG_OK;
 }
 
+static peg_status check_token(const peg_provider_options *options, peg_error *reterr)
+{
+    struct peg__blob *authorization = NULL;
+    peg_error why;
+
+    if (options->token && options->token_file)
+        return refuse(reterr, "/token_file", "there is a token too; give one of them");
+    if (options->token && remote__token_make(peg__str(options->token), "it", "E_PROVIDER_TOKEN",
+                                             &authorization, &why))
+        return why.status == PEG_ENOMEM ? peg__fail_nomem(reterr)
+                                        : refuse_because(reterr, "/token", &why);
+    peg__blob_unref(authorization);
+    return PEG_OK;
+}
+
 static peg_status check(const peg_provider_options *options, peg_error *reterr)
 {
     peg_status status = check_names(options, reterr);
 
     if (status)
         return status;
-    if (options->token && options->token_file)
-        return refuse(reterr, "/token_file", "there is a token too; give one of them");
+    status = check_token(options, reterr);
+    if (status)
+        return status;
     if (!options->cert_file != !options->key_file)
         return refuse(reterr, "/key_file", "a certificate and its key go together");
     return check_numbers(options, reterr);

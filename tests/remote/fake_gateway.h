@@ -54,8 +54,8 @@ struct fake {
     unsigned n_streams;
     struct fake_frame frames[FAKE_FRAMES];
     unsigned n_frames;
-    unsigned n_registered;   /* by Register */
-    char authorization[128]; /* of the last stream */
+    unsigned n_registered;    /* by Register */
+    char authorization[8192]; /* of the last stream */
     /* what it does by itself */
     atomic_bool is_mute;             /* no Welcome */
     atomic_bool keeps_acks;          /* no Ack */

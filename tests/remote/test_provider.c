@@ -7,6 +7,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "base/limits.h"
 #include "pegboard/command.h"
 #include "pegboard/media.h"
 #include "pegboard/pegboard.h"
@@ -1104,6 +1105,69 @@ TEST(provider_does_not_start_with_a_token_file_that_cannot_be_read)
     world_stop(&w);
 }
 
+/* What is in it is shown whole, or not at all. */
+TEST(provider_does_not_start_with_a_token_file_that_does_not_hold_one_token)
+{
+    static char too_long[PEG_LIMIT_REMOTE_TOKEN_BYTES + 3];
+    static const struct {
+        const char *text;
+        peg_status status;
+        const char *words;
+    } cases[] = {
+        {"", PEG_EINVAL, "holds no token"},
+        {" \n\n", PEG_EINVAL, "holds no token"},
+        {"two\ntokens\n", PEG_EINVAL, "more than one token"},
+        {"peg_\x01", PEG_EINVAL, "printable"},
+        {too_long, PEG_ELIMIT, "PEG_LIMIT_REMOTE_TOKEN_BYTES (8192)"},
+    };
+    char path[] = "/tmp/peg-token-XXXXXX";
+    const int fd = mkstemp(path);
+    const peg_provider_options options = {.toolset = "t", .token_file = path};
+    struct world w;
+    peg_error error;
+
+    CHECK(fd >= 0);
+    memset(too_long, 'a', sizeof(too_long) - 1);
+    world_prepare(&w);
+    CHECK_STATUS(peg_provider_new(w.registry, &options, &w.provider, &error), PEG_OK, error);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const size_t len = strlen(cases[i].text);
+
+        CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, cases[i].text, len, 0) == (ssize_t)len);
+        CHECK_INT(peg_provider_start(w.provider, &error), cases[i].status);
+        CHECK_STR(peg_cstr(error.code), "E_PROVIDER_TOKEN");
+        CHECK(strstr(error.message, cases[i].words));
+        CHECK(strstr(error.message, path));
+    }
+    close(fd);
+    unlink(path);
+    world_stop(&w);
+}
+
+/* Longer than what was once cut off without a word. */
+TEST(provider_shows_the_whole_token_of_a_file)
+{
+    enum { LONG = 5000 };
+    char path[] = "/tmp/peg-token-XXXXXX";
+    const int fd = mkstemp(path);
+    char text[LONG + 2];
+    char shown[LONG + 16];
+    struct world w;
+
+    CHECK(fd >= 0);
+    memset(text, 'a', LONG);
+    memcpy(text + LONG - 1, "z\n", 3);
+    CHECK(write(fd, text, LONG + 1) == LONG + 1);
+    close(fd);
+    snprintf(shown, sizeof(shown), "Bearer %.*s", LONG, text);
+    world_prepare(&w);
+    world_provide(&w, (peg_provider_options){.token_file = path});
+    fake_await(w.gateway, FAKE_HELLO, NULL, 0);
+    CHECK(strcmp(w.gateway->authorization, shown) == 0); /* CHECK_STR would print all of it */
+    unlink(path);
+    world_stop(&w);
+}
+
 TEST(provider_refuses_options_that_cannot_work)
 {
     static const struct {
@@ -1117,6 +1181,8 @@ TEST(provider_refuses_options_that_cannot_work)
         {{.toolset = "a", .max_queued = 10000}, "/max_queued"},
         {{.toolset = "a", .drain_ms = -1}, "/drain_ms"},
         {{.toolset = "a", .token = "x", .token_file = "y"}, "/token_file"},
+        {{.toolset = "a", .token = ""}, "/token"},
+        {{.toolset = "a", .token = "two words"}, "/token"},
         {{.toolset = "a", .cert_file = "x"}, "/key_file"},
     };
     peg_registry *registry = make_registry();
