@@ -82,8 +82,9 @@ typedef struct peg_client_options {
     int64_t cache_ttl_ms;
     /* How often a call with an identity, or a wait for one that was started, is asked again when
      * its connection is lost [4]; negative: never, such a call is UNKNOWN. A wait that the gateway
-     * ends much too soon is one that was lost, too. A wait without end counts anew whenever the
-     * gateway has waited and says that the call goes on, at least every ten minutes. */
+     * ends much too soon is one that was lost, too. A wait without end is asked again however often
+     * it is lost, unless this is negative: after so many losses in a row with pauses that grow up
+     * to 10 s, until its context stops. */
     int max_reasks;
     const char *user_agent; /* put before ours [none] */
     const peg_clock *clock; /* of the cache; borrowed [the system's] */
@@ -312,9 +313,10 @@ typedef struct peg_remote_call {
     const char *call_id;  /* required */
 } peg_remote_call;
 
-/* Waits wait_ms, or until the end if it is negative; then the call is still RUNNING. The call goes
- * on whatever becomes of the wait: PEG_ECANCELED and PEG_ETIMEOUT are the context's, and a gateway
- * that cannot be reached fails it with its code. */
+/* Waits wait_ms, after which the call is still RUNNING; or until its end if it is negative, also
+ * for a gateway that stays away. The call goes on whatever becomes of the wait: PEG_ECANCELED and
+ * PEG_ETIMEOUT are the context's. A gateway whose connection is lost more often than max_reasks
+ * fails a wait with an end, with its code. */
 PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ctx,
                                                  const peg_remote_call *call, int64_t wait_ms,
                                                  peg_remote_result **ret_result, peg_error *reterr);

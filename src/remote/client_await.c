@@ -6,6 +6,7 @@
  * The gateway is told to wait longer than we do. Where there is no end to waiting its waits end, a
  * little before the time that it was told, and others follow. One that does not wait, because it
  * cannot ask its registry, is asked again as one that was lost: a few times, with growing pauses.
+ * If we wait without end, then until it waits, or our context stops.
  */
 
 #include <string.h>
@@ -83,12 +84,26 @@ static peg_status pause_before_next(struct awaiting *a, peg_error *reterr)
     return woke == PEG__WOKE_STOP ? remote__ctx_error(a->ctx, reterr) : PEG_OK;
 }
 
+/* Were more asks lost in a row than a wait with an end has? */
+static bool has_lost_many(const struct awaiting *a)
+{
+    return a->n_lost > a->registry->client->max_reasks;
+}
+
+/* One more was lost. Who waits without end decides himself when it is enough, unless he wants to
+ * hear of the first. */
+static bool may_lose(struct awaiting *a)
+{
+    a->n_lost++;
+    return !has_lost_many(a) || (a->until_ns == INT64_MAX && a->registry->client->max_reasks > 0);
+}
+
 static bool goes_again(struct awaiting *a, const struct remote__ask *ask)
 {
     if (ask->failure)
         return false;
     if (remote__ask_is_lost(ask))
-        return ++a->n_lost <= a->registry->client->max_reasks;
+        return may_lose(a);
     if (ask->status.code != GRPC_UNAUTHENTICATED || a->has_new_token)
         return false;
     a->has_new_token = true;
@@ -119,7 +134,7 @@ static peg_status wait_again(struct awaiting *a, const peg_remote_result *late, 
         wait_anew(a);
         return PEG_OK;
     }
-    if (++a->n_lost > a->registry->client->max_reasks)
+    if (!may_lose(a))
         return peg__fail_because(reterr, PEG_EIO, "E_SERVICE_UNAVAILABLE", &late->error,
                                  "the gateway at %s does not wait, and the call may go on: await "
                                  "it again later",
@@ -135,8 +150,8 @@ static peg_status end_without_answer(struct awaiting *a, const struct remote__as
     peg_status status;
 
     *ret_again = goes_again(a, ask);
-    if (*ret_again)
-        return PEG_OK;
+    if (*ret_again) /* a few times at once: mostly the gateway is there again */
+        return has_lost_many(a) ? pause_before_next(a, reterr) : PEG_OK;
     if (ask->failure || ask->status.details.len == 0)
         return fail_unasked(ask, reterr);
     status = remote__result_of_end(ask, false, &result, reterr);
