@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A provider that loses its gateway, and comes back with what it has. */
+
+#include "t.h"
+
+#include "remote/provider_world.h"
+
+TEST(provider_comes_back_and_lists_what_runs_and_what_was_not_acknowledged)
+{
+    struct world w;
+    const struct fake_frame *first;
+    const struct fake_frame *second;
+
+    world_start(&w, (peg_provider_options){.concurrency = 2});
+    w.gateway->keeps_acks = true;
+    fake_call(w.gateway, 0, "c1", "echo", "{}");
+    fake_await(w.gateway, FAKE_RESULT, "c1", 0);
+    fake_call(w.gateway, 0, "c2", "hold", "{}");
+    sem_wait(&entered);
+    w.gateway->keeps_acks = false;
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+    fake_await_stream(w.gateway, 1);
+
+    first = fake_await(w.gateway, FAKE_HELLO, NULL, 0);
+    second = fake_await(w.gateway, FAKE_HELLO, NULL, 1);
+    CHECK_STR(peg_cstr(second->id), first->id);
+    CHECK_STR(peg_cstr(second->text), "c1:1:r:echo c2:1:r:hold ");
+    CHECK_INT(fake_await(w.gateway, FAKE_RESULT, "c1", 1)->stream, 1);
+    sem_post(&released);
+    CHECK_INT(fake_await(w.gateway, FAKE_RESULT, "c2", 0)->stream, 1);
+    fake_end(w.gateway, 1, GRPC_UNAVAILABLE);
+    fake_await_stream(w.gateway, 2);
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_HELLO, NULL, 2)->text), "");
+    CHECK_INT(atomic_load(&n_starts), 2);
+    world_stop(&w);
+}
+
+TEST(provider_survives_a_gateway_that_is_killed_and_started_again)
+{
+    struct world w;
+    char address[NET_ADDRESS_TEXT];
+
+    world_start(&w, (peg_provider_options){.concurrency = 4});
+    snprintf(address, sizeof(address), "%s", w.gateway->address);
+    for (unsigned i = 0; i < 5; i++) {
+        char id[16];
+
+        snprintf(id, sizeof(id), "c%u", i);
+        fake_call(w.gateway, i, id, "hold", "{}");
+        sem_wait(&entered);
+        fake_kill(w.gateway);
+        if (i % 2)
+            sem_post(&released); /* it ends while nobody listens */
+        fake_listen(w.gateway, address);
+        fake_await_stream(w.gateway, i + 1);
+        if (i % 2 == 0)
+            sem_post(&released);
+        CHECK_RESULT(&w, id, "\"held\"");
+    }
+    CHECK_INT(atomic_load(&n_starts), 5);
+    world_stop(&w);
+}
+
+/* When both Pongs are back, the loop has also seen what was posted to it before. */
+static void await_loop(struct world *w, unsigned stream, const char *id)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        fake_ping(w->gateway, stream, id);
+        fake_await(w->gateway, FAKE_PONG, id, i);
+    }
+}
+
+/* A handler that does not look whether it should stop is left to its pool. The stream that its call
+ * came by is freed before the second delta. */
+TEST(provider_drops_what_a_handler_says_after_its_call_was_acknowledged)
+{
+    struct world w;
+    peg_run_options run = {0};
+
+    CHECK_INT(peg_pool_new(NULL, &run.pool, NULL), PEG_OK);
+    world_start(&w, (peg_provider_options){.concurrency = 1, .run = &run});
+    fake_call(w.gateway, 0, "c1", "late", "{}");
+    sem_wait(&entered);
+    fake_cancel(w.gateway, 0, "c1");
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_RESULT, "c1", 0)->name), "E_TOOL_CANCELED");
+    await_loop(&w, 0, "p0");
+
+    sem_post(&released);
+    sem_wait(&entered);
+    await_loop(&w, 0, "p1");
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+    fake_await_stream(w.gateway, 1);
+    sem_post(&released);
+    sem_wait(&entered);
+    await_loop(&w, 1, "p2");
+
+    CHECK_INT(fake_count(w.gateway, FAKE_DELTA, NULL), 0);
+    world_stop(&w);
+    peg_pool_unref(run.pool);
+}
+
+/* Nothing is tried again for an hour, neither by the provider nor by its channel, unless it has
+ * calls: then it has to be back while its lease lasts. */
+TEST(provider_with_calls_comes_back_within_its_lease_however_long_its_pauses)
+{
+    struct world w;
+    char address[NET_ADDRESS_TEXT];
+
+    world_prepare(&w);
+    atomic_store(&w.gateway->lease_ms, 100);
+    world_provide(&w, (peg_provider_options){
+                          .concurrency = 1, .backoff_ms = 3600000, .max_backoff_ms = 3600000});
+    fake_await_stream(w.gateway, 0);
+    snprintf(address, sizeof(address), "%s", w.gateway->address);
+    fake_call(w.gateway, 0, "c1", "hold", "{}");
+    sem_wait(&entered);
+    fake_kill(w.gateway);
+    while (atomic_load(&w.n_lost) < 4)
+        poll(NULL, 0, 1);
+    fake_listen(w.gateway, address);
+    fake_await_stream(w.gateway, 1);
+    sem_post(&released);
+
+    CHECK_RESULT(&w, "c1", "\"held\"");
+    CHECK_INT(atomic_load(&n_starts), 1);
+    world_stop(&w);
+}
+
+TEST(provider_sends_a_large_result_again_from_its_beginning)
+{
+    struct world w;
+    unsigned n_second = 0;
+    size_t n_bytes = 0;
+    const struct fake_frame *f;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    w.gateway->keeps_acks = true;
+    fake_call(w.gateway, 0, "c1", "large", "{\"n\":3000000}");
+    fake_await(w.gateway, FAKE_RESULT, "c1", 3);
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+    fake_await_stream(w.gateway, 1);
+
+    for (unsigned i = 0;; i++) {
+        f = fake_await(w.gateway, FAKE_RESULT, "c1", i);
+        if (f->stream != 1)
+            continue;
+        n_second++;
+        n_bytes += f->len;
+        if (!f->more)
+            break;
+    }
+    CHECK_INT(n_bytes, 3000002);
+    CHECK_INT(n_second, 46);
+    world_stop(&w);
+}
+
+TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
+{
+    struct world w;
+    struct fake *other = fake_new();
+    struct fake *first;
+    struct fake *second;
+
+    world_prepare(&w);
+    snprintf(w.target, sizeof(w.target), "ipv4:%s,%s", w.gateway->address, other->address);
+    world_provide(&w, (peg_provider_options){.concurrency = 2});
+    while (!peg_provider_look(w.provider).is_attached)
+        poll(NULL, 0, 1);
+    pthread_mutex_lock(&other->lock);
+    first = other->n_streams ? other : w.gateway;
+    pthread_mutex_unlock(&other->lock);
+    second = first == other ? w.gateway : other;
+    fake_call(first, 0, "c1", "hold", "{}");
+    sem_wait(&entered);
+    /* It may come here once more before it is the other one's turn. */
+    first->refuses = GRPC_UNAVAILABLE;
+    fake_drain(first, 0);
+    fake_await_stream(second, 0);
+    fake_call(first, 0, "c2", "echo", "{}");
+    fake_call(second, 0, "c3", "echo", "{}");
+    sem_post(&released);
+
+    CHECK_STR(peg_cstr(fake_await(second, FAKE_HELLO, NULL, 0)->text), "c1:1:r:hold ");
+    CHECK_INT(fake_await(first, FAKE_RESULT, "c1", 0)->stream, 0);
+    CHECK_INT(fake_await(first, FAKE_NAK, "c2", 0)->number,
+              PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
+    fake_await(second, FAKE_RESULT, "c3", 0);
+    CHECK_INT(fake_count(second, FAKE_RESULT, "c1"), 0);
+    w.provider = peg_provider_free(w.provider);
+    fake_free(other);
+    world_stop(&w);
+}
