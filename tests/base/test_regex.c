@@ -3,7 +3,6 @@
 #include "base/regex.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "../t.h"
 #include "base/limits.h"
@@ -65,14 +64,6 @@ static void world_done(struct world *w)
     peg__free(w->text);
 }
 
-static int64_t cpu_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* ---- compiling ------------------------------------------------------------------ */
 
 TEST(regex_tells_where_a_pattern_is_wrong)
@@ -93,12 +84,10 @@ TEST(regex_refuses_what_grows_too_large)
 {
     struct peg__regex *regex = NULL;
     peg_error error;
-    const int64_t start = cpu_ms();
 
     CHECK_INT(peg__regex_new(peg__str("((a{100}){100}){100}"), false, &regex, &error), PEG_ELIMIT);
 
     CHECK_STR(peg__str(error.code), "E_PATTERN_TOO_LARGE");
-    CHECK(cpu_ms() - start < 100);
 }
 
 TEST(regex_ignores_case_if_asked_to)
@@ -180,29 +169,39 @@ TEST(match_ends_a_catastrophic_search)
 {
     struct world w = world_new("^(?:a+)+$");
     const char *subject = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
-    int64_t start = cpu_ms();
 
     CHECK_INT(match(&w, subject), PEG__MATCH_LIMIT);
     warm_up(&w);
     CHECK_INT(match(&w, subject), PEG__MATCH_LIMIT);
-    CHECK(cpu_ms() - start < 50);
     world_done(&w);
 
     w = world_new("(?:a+)+$");
-    start = cpu_ms();
     CHECK_INT(match(&w, subject), PEG__MATCH_LIMIT);
-    CHECK(cpu_ms() - start < 50);
+    world_done(&w);
+}
+
+/* Each letter more doubles the steps: twelve take some thousands. */
+TEST(match_counts_steps_and_not_time)
+{
+    struct world w = world_new("^(?:a+)+$");
+    struct peg__matcher *strict = peg__matcher_new(100);
+    const peg_str subject = peg__str("aaaaaaaaaaaa!");
+
+    CHECK(strict);
+    for (int i = 0; i < ENOUGH_FOR_JIT; i++) {
+        CHECK_INT(peg__regex_match(w.regex, w.matcher, subject), PEG__MATCH_NO);
+        CHECK_INT(peg__regex_match(w.regex, strict, subject), PEG__MATCH_LIMIT);
+    }
+    peg__matcher_free(strict);
     world_done(&w);
 }
 
 TEST(match_ends_a_search_that_starts_anew_at_each_of_many_letters)
 {
     struct world w = world_new("\\p{L}+\\d");
-    const int64_t start = cpu_ms();
 
     world_fill(&w, "é", 256 << 10);
     CHECK_INT(world_match(&w), PEG__MATCH_LIMIT);
-    CHECK(cpu_ms() - start < 3000);
     world_done(&w);
 }
 
@@ -210,23 +209,19 @@ TEST(match_ends_a_search_that_starts_anew_at_each_of_many_letters)
 TEST(match_ends_a_search_whose_only_start_takes_a_square)
 {
     struct world w = world_new("^a*a*[bc]");
-    const int64_t start = cpu_ms();
 
     world_fill(&w, "a", 1 << 20);
     CHECK_INT(world_match(&w), PEG__MATCH_LIMIT);
-    CHECK(cpu_ms() - start < 3000);
     world_done(&w);
 }
 
 TEST(match_ends_a_search_that_grows_expensive_when_half_is_done)
 {
     struct world w = world_new("(?=a.*b)");
-    const int64_t start = cpu_ms();
 
     world_fill(&w, "x", 4 << 20);
     memset(w.text + w.len / 2, 'a', w.len / 2);
     CHECK_INT(world_match(&w), PEG__MATCH_LIMIT);
-    CHECK(cpu_ms() - start < 5000);
     world_done(&w);
 }
 
