@@ -142,13 +142,8 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
 static peg_status adopt(struct gw_provider *provider, const struct gw_running *running,
                         peg_error *reterr)
 {
-    struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
+    struct gw_held *held;
 
-    if (held && held->provider == provider)
-        return PEG_OK;
-    if (held)
-        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
-                         "a running call that was listed is another provider's");
     if (provider->desk->held.n >= PEG_LIMIT_GATEWAY_HELD)
         return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
                          "providers on this loop have listed, or have, PEG_LIMIT_GATEWAY_HELD = %d "
@@ -159,44 +154,13 @@ static peg_status adopt(struct gw_provider *provider, const struct gw_running *r
         return peg__fail_nomem(reterr);
     gw_held_run(held);
     held->step = GW_HANDED;
+    held->is_listed = true;
     held->is_unproven = true;
     held->was_listed = true;
     held->driver = running->route;
     held->epoch = bus_epoch(provider->desk->bus);
     held->tool = gw_toolset_tool(provider->toolset, running->tool);
     return PEG_OK;
-}
-
-static void mark_listed(struct gw_provider *provider, const struct gw_attach *attach)
-{
-    for (struct gw_held *held = provider->running.first; held; held = held->next)
-        held->is_listed = false;
-    for (size_t i = 0; i < attach->n_running; i++) {
-        struct gw_held *held =
-            gw_holder_held(provider->desk, &attach->running[i].id, attach->running[i].attempt);
-
-        if (held && held->provider == provider)
-            held->is_listed = true;
-    }
-}
-
-/* What it was handed and does not list never reached it; or it has been elsewhere meanwhile, and
- * has finished it there: then nothing is known, and nothing is said. */
-static void drop_unlisted(struct gw_provider *provider, const struct gw_attach *attach)
-{
-    const bool was_elsewhere = !attach->number || attach->number != provider->number + 1;
-    struct gw_held *next;
-
-    mark_listed(provider, attach);
-    for (struct gw_held *held = provider->running.first; held; held = next) {
-        next = held->next;
-        if (held->step != GW_HANDED || held->is_listed)
-            continue;
-        if (was_elsewhere)
-            gw_held_drop(held);
-        else
-            gw_held_nak(held, BUS_GONE, true);
-    }
 }
 
 /* A list that cannot be taken leaves nothing behind. */
@@ -211,16 +175,48 @@ static void forget_unproven(struct gw_provider *provider)
     }
 }
 
-static peg_status adopt_all(struct gw_provider *provider, const struct gw_attach *attach,
+/* Each is looked up once: there may be thousands. What it has, and lists behind one that cannot be
+ * taken, is listed all the same. */
+static peg_status take_list(struct gw_provider *provider, const struct gw_attach *attach,
                             peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
-    for (size_t i = 0; i < attach->n_running && !status; i++)
-        status = adopt(provider, &attach->running[i], reterr);
+    for (struct gw_held *held = provider->running.first; held; held = held->next)
+        held->is_listed = false;
+    for (size_t i = 0; i < attach->n_running; i++) {
+        const struct gw_running *running = &attach->running[i];
+        struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
+
+        if (held && held->provider == provider)
+            held->is_listed = true;
+        else if (held && !status)
+            status = peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                               "a running call that was listed is another provider's");
+        else if (!status)
+            status = adopt(provider, running, reterr);
+    }
     if (status)
         forget_unproven(provider);
     return status;
+}
+
+/* What it was handed and does not list never reached it; or it has been elsewhere meanwhile, and
+ * has finished it there: then nothing is known, and nothing is said. */
+static void drop_unlisted(struct gw_provider *provider, const struct gw_attach *attach)
+{
+    const bool was_elsewhere = !attach->number || attach->number != provider->number + 1;
+    struct gw_held *next;
+
+    for (struct gw_held *held = provider->running.first; held; held = next) {
+        next = held->next;
+        if (held->step != GW_HANDED || held->is_listed)
+            continue;
+        if (was_elsewhere)
+            gw_held_drop(held);
+        else
+            gw_held_nak(held, BUS_GONE, true);
+    }
 }
 
 static bool is_attached_somewhere(const struct gw_desk *desk, const struct gw_attach *attach)
@@ -320,7 +316,7 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider->is_draining = desk->is_draining && !provider->queue.first;
     gw_provider_set_toolset(provider, attach->toolset);
     provider->owes_cancels = attach->n_running > 0;
-    status = adopt_all(provider, attach, reterr);
+    status = take_list(provider, attach, reterr);
     if (!status)
         status = gw_provider_tell_presence(provider, reterr);
     /* Drivers on other loops who hear that it was not started look for somebody else to run it:
