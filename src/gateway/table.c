@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { FIRST_BUCKETS = 64 };
+enum { FIRST_SLOTS = 64 };
 
 void gw_table_init(struct gw_table *table)
 {
@@ -15,95 +15,133 @@ void gw_table_init(struct gw_table *table)
 
 void gw_table_free(struct gw_table *table)
 {
-    peg__free(table->buckets);
+    peg__free(table->slots);
     *table = (struct gw_table){.key = table->key};
 }
 
+/* Attempts of one id, which anybody may list by the thousand, are spread: side by side they would
+ * be in the way of others. */
 static uint64_t hash_of(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
 {
-    return bus_id_hash(id, table->key) + attempt;
+    const uint64_t hash = (bus_id_hash(id, table->key) ^ attempt) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return hash ^ hash >> 32;
 }
 
-static void link_entry(struct gw_table *table, struct gw_entry *entry)
-{
-    struct gw_entry **bucket = &table->buckets[entry->hash & (table->n_buckets - 1)];
+/* ---- slots ----------------------------------------------------------------------------------- */
 
-    entry->next = *bucket;
-    *bucket = entry;
+static size_t slot_after(const struct gw_table *table, size_t at)
+{
+    return (at + 1) & (table->n_slots - 1);
+}
+
+static bool is_same(const struct gw_slot *slot, uint64_t hash, const struct bus_id *id,
+                    uint32_t attempt)
+{
+    return slot->hash == hash && slot->first->attempt == attempt &&
+           bus_id_equal(&slot->first->id, id);
+}
+
+/* That of the key, or the free one where it belongs. One is always free. */
+static size_t place_of(const struct gw_table *table, uint64_t hash, const struct bus_id *id,
+                       uint32_t attempt)
+{
+    size_t at = hash & (table->n_slots - 1);
+
+    while (table->slots[at].first && !is_same(&table->slots[at], hash, id, attempt))
+        at = slot_after(table, at);
+    return at;
 }
 
 static peg_status grow(struct gw_table *table)
 {
-    const size_t n = table->n_buckets ? table->n_buckets * 2 : FIRST_BUCKETS;
-    struct gw_entry **old = table->buckets;
-    const size_t n_old = table->n_buckets;
-    struct gw_entry **buckets = (struct gw_entry **)peg__alloc_zero(n, sizeof(struct gw_entry *));
+    const size_t n = table->n_slots ? table->n_slots * 2 : FIRST_SLOTS;
+    struct gw_slot *slots = (struct gw_slot *)peg__alloc_zero(n, sizeof(*slots));
 
-    if (!buckets)
+    if (!slots)
         return PEG_ENOMEM;
-    table->buckets = buckets;
-    table->n_buckets = n;
-    for (size_t i = 0; i < n_old; i++)
-        for (struct gw_entry *entry = old[i], *next; entry; entry = next) {
-            next = entry->next;
-            link_entry(table, entry);
-        }
-    peg__free(old);
+    for (size_t i = 0; i < table->n_slots; i++) {
+        size_t at = table->slots[i].hash & (n - 1);
+
+        if (!table->slots[i].first)
+            continue;
+        while (slots[at].first)
+            at = (at + 1) & (n - 1);
+        slots[at] = table->slots[i];
+    }
+    peg__free(table->slots);
+    table->slots = slots;
+    table->n_slots = n;
     return PEG_OK;
 }
 
+/* Those behind a slot that becomes free move up, so that they are found from where they belong. */
+static void free_slot(struct gw_table *table, size_t at)
+{
+    const size_t mask = table->n_slots - 1;
+
+    for (size_t i = slot_after(table, at); table->slots[i].first; i = slot_after(table, i)) {
+        const size_t distance = (i - table->slots[i].hash) & mask;
+
+        if (distance >= ((i - at) & mask)) {
+            table->slots[at] = table->slots[i];
+            at = i;
+        }
+    }
+    table->slots[at].first = NULL;
+    table->n_keys--;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* Half of the slots are free, unless there is no memory for that. */
 peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry)
 {
-    if (table->n >= table->n_buckets && grow(table) && !table->n_buckets)
+    struct gw_slot *slot;
+
+    if (table->n_keys >= table->n_slots / 2 && grow(table) && table->n_keys + 1 >= table->n_slots)
         return PEG_ENOMEM;
     entry->hash = hash_of(table, &entry->id, entry->attempt);
-    link_entry(table, entry);
+    slot = &table->slots[place_of(table, entry->hash, &entry->id, entry->attempt)];
+    table->n_keys += !slot->first;
     table->n++;
+    entry->next = slot->first;
+    slot->first = entry;
+    slot->hash = entry->hash;
     return PEG_OK;
 }
 
 void gw_table_remove(struct gw_table *table, struct gw_entry *entry)
 {
-    struct gw_entry **at = &table->buckets[entry->hash & (table->n_buckets - 1)];
+    const size_t place = place_of(table, entry->hash, &entry->id, entry->attempt);
+    struct gw_entry **at = &table->slots[place].first;
 
     while (*at != entry)
         at = &(*at)->next;
     *at = entry->next;
     entry->next = NULL;
     table->n--;
-}
-
-static bool is_same(const struct gw_entry *entry, uint64_t hash, const struct bus_id *id,
-                    uint32_t attempt)
-{
-    return entry->hash == hash && entry->attempt == attempt && bus_id_equal(&entry->id, id);
+    if (!table->slots[place].first)
+        free_slot(table, place);
 }
 
 struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id *id,
                                uint32_t attempt)
 {
-    const uint64_t hash = hash_of(table, id, attempt);
-    struct gw_entry *entry =
-        table->n_buckets ? table->buckets[hash & (table->n_buckets - 1)] : NULL;
-
-    while (entry && !is_same(entry, hash, id, attempt))
-        entry = entry->next;
-    return entry;
+    if (!table->n_slots)
+        return NULL;
+    return table->slots[place_of(table, hash_of(table, id, attempt), id, attempt)].first;
 }
 
 struct gw_entry *gw_table_again(const struct gw_entry *entry)
 {
-    struct gw_entry *next = entry->next;
-
-    while (next && !is_same(next, entry->hash, &entry->id, entry->attempt))
-        next = next->next;
-    return next;
+    return entry->next;
 }
 
 struct gw_entry *gw_table_any(const struct gw_table *table)
 {
-    for (size_t i = 0; table->n && i < table->n_buckets; i++)
-        if (table->buckets[i])
-            return table->buckets[i];
+    for (size_t i = 0; table->n && i < table->n_slots; i++)
+        if (table->slots[i].first)
+            return table->slots[i].first;
     return NULL;
 }

@@ -10,16 +10,23 @@
 
 struct gw_entry {
     struct bus_id id;
-    uint32_t attempt; /* 0 where it does not matter */
-    uint64_t hash;    /* the rest is the table's */
-    struct gw_entry *next;
+    uint32_t attempt;      /* 0 where it does not matter */
+    uint64_t hash;         /* the rest is the table's */
+    struct gw_entry *next; /* with the same key */
+};
+
+/* What is compared first lies here, side by side: an entry is only touched if it is the one. */
+struct gw_slot {
+    uint64_t hash;
+    struct gw_entry *first; /* NULL: it is free */
 };
 
 struct gw_table {
     struct peg__hash_key key;
-    struct gw_entry **buckets;
-    size_t n_buckets; /* a power of two, or 0 */
-    size_t n;
+    struct gw_slot *slots;
+    size_t n_slots; /* a power of two, or 0 */
+    size_t n_keys;
+    size_t n; /* entries */
 };
 
 void gw_table_init(struct gw_table *table);

@@ -79,3 +79,60 @@ TORTURE(adding_without_memory_changes_nothing)
     gw_table_free(&table);
     return status;
 }
+
+/* Taking out moves others: they are found where they are put. Keys are few, so they meet often. */
+TEST(what_is_left_is_found_whatever_is_taken_out_and_put_back)
+{
+    enum { N = 60, ROUNDS = 20000 };
+    static struct gw_entry entries[N];
+    bool is_in[N] = {false};
+    struct gw_table table;
+    unsigned dice = 1;
+
+    gw_table_init(&table);
+    for (unsigned i = 0; i < N; i++)
+        entries[i] = (struct gw_entry){.id = id_of(i / 2), .attempt = i % 4 / 2};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const unsigned i = (dice = dice * 1103515245 + 12345) >> 16 & 63;
+
+        if (i >= N)
+            continue;
+        if (is_in[i])
+            gw_table_remove(&table, &entries[i]);
+        else
+            CHECK(gw_table_add(&table, &entries[i]) == PEG_OK);
+        is_in[i] = !is_in[i];
+        for (unsigned k = 0; k < N; k++) {
+            const struct gw_entry *entry =
+                gw_table_find(&table, &entries[k].id, entries[k].attempt);
+
+            while (entry && entry != &entries[k])
+                entry = gw_table_again(entry);
+            CHECK((entry != NULL) == is_in[k]);
+        }
+    }
+    gw_table_free(&table);
+}
+
+/* A table that cannot grow takes more until it is full. */
+TEST(a_table_that_cannot_grow_fills_up)
+{
+    enum { N = 100 };
+    static struct gw_entry entries[N];
+    struct gw_table table;
+    unsigned n = 0;
+
+    gw_table_init(&table);
+    for (; n < N; n++) {
+        entries[n] = (struct gw_entry){.id = id_of(n)};
+        peg__mem_fail_at(n ? 1 : 0);
+        if (gw_table_add(&table, &entries[n]))
+            break;
+    }
+    peg__mem_fail_at(0);
+    CHECK_INT(n, 63);
+    CHECK_INT(table.n, 63);
+    for (unsigned i = 0; i <= n; i++)
+        CHECK(gw_table_find(&table, &entries[i].id, 0) == (i < n ? &entries[i] : NULL));
+    gw_table_free(&table);
+}
