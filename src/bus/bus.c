@@ -79,20 +79,32 @@ void bus_id_print(const struct bus_id *id, char ret_text[BUS_ID_TEXT])
     peg__hex(id->bytes, id->len, ret_text);
 }
 
+/* What a digit stands for. Without branches: digits of ids are as good as random, and a Hello may
+ * list thousands of them. */
+static uint8_t hex_digit(uint8_t c, uint8_t *ret_is_bad)
+{
+    const uint8_t number = (uint8_t)(c - '0');
+    const uint8_t letter = (uint8_t)((c | 0x20) - 'a');
+
+    *ret_is_bad |= (number > 9) & (letter > 5);
+    return number <= 9 ? number : (uint8_t)(letter + 10);
+}
+
 bool bus_id_parse(peg_str text, struct bus_id *ret_id)
 {
     struct bus_id id = {.len = (uint8_t)(text.len / 2)};
+    uint8_t is_bad = 0;
 
     if (text.len != 32 && text.len != 64)
         return false;
     for (size_t i = 0; i < id.len; i++) {
-        const int high = peg__hex_value(text.ptr[2 * i]);
-        const int low = peg__hex_value(text.ptr[2 * i + 1]);
+        const uint8_t high = hex_digit((uint8_t)text.ptr[2 * i], &is_bad);
+        const uint8_t low = hex_digit((uint8_t)text.ptr[2 * i + 1], &is_bad);
 
-        if (high < 0 || low < 0)
-            return false;
         id.bytes[i] = (uint8_t)(high << 4 | low);
     }
+    if (is_bad)
+        return false;
     *ret_id = id;
     return true;
 }

@@ -92,6 +92,26 @@ TEST(what_is_no_id_is_refused)
         CHECK(!bus_id_parse(peg__str(texts[i]), &id));
 }
 
+TEST(an_id_is_made_of_hexadecimal_digits_and_nothing_else)
+{
+    char text[] = "0123456789abcdefABCDEF0123456789";
+    struct bus_id id;
+
+    for (unsigned place = 0; place < 32; place++) {
+        const char before = text[place];
+
+        for (unsigned c = 0; c < 256; c++) {
+            const int value = peg__hex_value((char)c);
+
+            text[place] = (char)c;
+            CHECK(bus_id_parse((peg_str){text, 32}, &id) == (value >= 0));
+            if (value >= 0)
+                CHECK_INT(id.bytes[place / 2] >> (place % 2 ? 0 : 4) & 15, value);
+        }
+        text[place] = before;
+    }
+}
+
 TEST(ids_of_different_lengths_differ)
 {
     const struct bus_id a = {.len = 16};
