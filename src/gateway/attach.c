@@ -315,7 +315,7 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider->credits = attach->credits;
     provider->is_draining = desk->is_draining && !provider->queue.first;
     gw_provider_set_toolset(provider, attach->toolset);
-    provider->owes_cancels = attach->n_running > 0;
+    provider->owes_cancels = false;
     status = take_list(provider, attach, reterr);
     if (!status)
         status = gw_provider_tell_presence(provider, reterr);
@@ -327,6 +327,8 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
         gw_provider_leave(provider);
         return status;
     }
+    if (attach->n_running)
+        gw_listed_owe(provider);
     gw_provider_renew(provider);
     *ret_provider = provider;
     gw_claim_pump(provider);

@@ -102,6 +102,8 @@ void gw_held_drop(struct gw_held *held)
         gw_meter_queued(provider->meter, -1);
         list_remove(&provider->queue, held);
     } else {
+        if (provider->unlooked == held)
+            provider->unlooked = held->next;
         list_remove(&provider->running, held);
         await(provider->desk, -1);
     }

@@ -32,7 +32,7 @@ struct gw_held {
     int64_t deadline_ms;
     uint64_t epoch;
     enum bus_reason canceled; /* BUS_NO_REASON: it is not */
-    bool is_listed;           /* by the Hello that is being read */
+    bool is_listed;           /* by the last Hello, and it was not looked at since */
     /* A provider said that it has it, and nobody has looked yet whether it was ever handed it: what
      * it answers counts only if the register of the attempt names it. */
     bool is_unproven;
@@ -78,9 +78,10 @@ struct gw_provider {
     size_t queued_bytes;
     struct gw_held_list running; /* CLAIMING and later */
     size_t n_doubted;            /* of these */
-    struct net_timer review;     /* of those that it has listed */
+    struct net_timer review;     /* of those that it has listed, or the next look at some */
     bool is_pumping;
     bool owes_cancels; /* it has come back, and may not know which of its calls nobody awaits */
+    struct gw_held *unlooked; /* of `running`: those before it were told; NULL: all */
     struct gw_toolset_meter *meter;
     struct bus_wait lease;
     const struct gw_provider_events *events;
@@ -140,7 +141,10 @@ void gw_claim_pump(struct gw_provider *provider);
 
 /* ---- listed.c ---- */
 
-/* What became of the calls that a provider has come (back) with? */
+/* A Hello was read: those of its calls that it names are to be looked at. */
+void gw_listed_owe(struct gw_provider *provider);
+/* What became of the calls that a provider has come (back) with? Of some of them; the others have
+ * their turn soon. */
 void gw_listed_look(struct gw_provider *provider);
 void gw_listed_review(struct net_timer *timer);
 /* Its driver asks for it, or its provider speaks of it. */

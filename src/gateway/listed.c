@@ -23,6 +23,10 @@
 /* Several times before anything is dropped, and more seldom than drivers ask. */
 enum { REVIEW_MS = PEG_LIMIT_GATEWAY_LISTED_MS / 6 };
 
+/* So many are looked at before others have their turn: that takes a tenth of a millisecond, and
+ * with PEG_LIMIT_GATEWAY_CREDITS of them it is done within some tens of rounds. */
+enum { LOOKS_AT_ONCE = 512 };
+
 /* ---- believing ------------------------------------------------------------------------------- */
 
 void gw_listed_believe(struct gw_held *held)
@@ -140,6 +144,10 @@ void gw_listed_review(struct net_timer *timer)
     bool has_any = false;
     struct gw_held *next;
 
+    if (provider->owes_cancels) {
+        gw_claim_pump(provider); /* which looks on, if its stream is ready */
+        return;
+    }
     for (struct gw_held *held = provider->running.first; held; held = next) {
         next = held->next;
         if (!held->was_listed || held->step != GW_HANDED)
@@ -157,20 +165,44 @@ void gw_listed_review(struct net_timer *timer)
         review_later(provider);
 }
 
+void gw_listed_owe(struct gw_provider *provider)
+{
+    provider->owes_cancels = true;
+    provider->unlooked = provider->running.first;
+    bus_disarm(provider->desk->bus, &provider->review);
+}
+
 /* What was said while it was away, or was lost with its stream; or was said to another desk, and
  * the driver, who says it again, has not heard of this one. */
+static void tell(struct gw_held *held)
+{
+    if (!held->is_listed || held->step != GW_HANDED)
+        return;
+    held->is_listed = false;
+    if (held->canceled) {
+        gw_claim_say_cancel(held);
+    } else {
+        gw_held_say(held, BUS_HAVE, NULL);
+        look(held);
+    }
+}
+
 void gw_listed_look(struct gw_provider *provider)
 {
-    provider->owes_cancels = false;
-    for (struct gw_held *held = provider->running.first; held; held = held->next) {
-        if (held->step != GW_HANDED)
-            continue;
-        if (held->canceled) {
-            gw_claim_say_cancel(held);
-        } else {
-            gw_held_say(held, BUS_HAVE, NULL);
-            look(held);
-        }
+    struct bus *bus = provider->desk->bus;
+
+    if (provider->review.is_armed)
+        return; /* some were told in this round */
+    for (unsigned n = 0; provider->unlooked && n < LOOKS_AT_ONCE; n++) {
+        struct gw_held *held = provider->unlooked;
+
+        provider->unlooked = held->next;
+        tell(held);
     }
-    review_later(provider);
+    if (provider->unlooked) {
+        bus_arm(bus, &provider->review, bus_now_ns(bus));
+    } else {
+        provider->owes_cancels = false;
+        review_later(provider);
+    }
 }

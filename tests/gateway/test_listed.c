@@ -6,6 +6,9 @@
 
 #include "desk_world.h"
 
+/* More than are looked at at once, twice over. */
+enum { MANY = 1200 };
+
 static const struct gw_desk_options DEFAULTS;
 
 static struct gw_running running_of(const struct handed *handed)
@@ -25,7 +28,7 @@ static peg_status come_with(struct world *world, struct player *player, const ch
     const struct gw_attach attach_as = {
         .toolset = world->toolset,
         .incarnation = peg_cstr(incarnation),
-        .credits = 4,
+        .credits = MANY,
         .running = running,
         .n_running = n,
         .number = player->n_breaks + 1,
@@ -119,5 +122,162 @@ TEST(a_call_that_is_not_listed_goes_elsewhere_and_one_that_is_listed_twice_is_on
     CHECK_STR(peg_cstr(second.result), "2");
     answer(&world, &again, &again.handed[0], "1");
     CHECK_STR(peg_cstr(first.result), "1");
+    world_close(&world);
+}
+
+/* ---- long lists ------------------------------------------------------------------------------ */
+
+static struct gw_running MANY_CALLS[MANY];
+
+/* Calls of this node that have ended: each is told to its provider, once. Or of another one, of
+ * which nothing is known here. */
+static const struct gw_running *many_calls(const struct world *world, bool is_of_another_node)
+{
+    const struct bus_address elsewhere = {.node = 99};
+
+    for (unsigned i = 0; i < MANY; i++) {
+        struct bus_id id = {.len = 16, .bytes = {[15] = 1}};
+
+        memcpy(id.bytes, &i, sizeof(i));
+        MANY_CALLS[i] = (struct gw_running){
+            .id = id,
+            .attempt = 1,
+            .route = is_of_another_node ? elsewhere : world->bus->self,
+            .tool = {"add", 3},
+        };
+    }
+    return MANY_CALLS;
+}
+
+/* Each round of the loop looks at some. */
+static void settle_all(struct world *world)
+{
+    for (unsigned i = 0; i < 4; i++)
+        settle(world);
+}
+
+TEST(a_long_list_is_looked_at_in_parts_and_all_of_it_is_told)
+{
+    struct world world;
+    struct player player = {0};
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    CHECK(player.n_canceled > 0);
+    CHECK(player.n_canceled < MANY);
+    gw_provider_ready(player.provider); /* others have their turn first */
+    CHECK(player.n_canceled < MANY);
+    settle_all(&world);
+    CHECK_INT(player.n_canceled, MANY);
+    CHECK(player.provider->review.is_armed);
+    world_close(&world);
+}
+
+TEST(a_long_list_is_not_told_to_a_stream_that_is_not_ready)
+{
+    struct world world;
+    struct player player = {0};
+    unsigned n;
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    n = player.n_canceled;
+    player.is_deaf = true;
+    settle_all(&world);
+    CHECK_INT(player.n_canceled, n);
+    player.is_deaf = false;
+    gw_provider_ready(player.provider);
+    settle_all(&world);
+    CHECK_INT(player.n_canceled, MANY);
+    world_close(&world);
+}
+
+TEST(calls_of_a_long_list_may_end_before_they_are_looked_at)
+{
+    struct world world;
+    struct player player = {0};
+    unsigned n;
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    n = player.n_canceled;
+    for (unsigned i = n; i < n + 10; i++) /* the next ones */
+        gw_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
+    settle_all(&world);
+    CHECK_INT(player.n_canceled, MANY - 10);
+    CHECK_INT(world.desk->held.n, MANY - 10);
+    world_close(&world);
+}
+
+TEST(all_that_is_left_of_a_long_list_may_end_before_it_is_looked_at)
+{
+    struct world world;
+    struct player player = {0};
+    unsigned n;
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    n = player.n_canceled;
+    for (unsigned i = n; i < MANY; i++)
+        gw_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
+    settle_all(&world);
+    CHECK_INT(player.n_canceled, n);
+    CHECK(!player.provider->owes_cancels);
+    world_close(&world);
+}
+
+TEST(a_provider_that_breaks_off_while_its_list_is_looked_at_is_told_all_when_it_is_back)
+{
+    struct world world;
+    struct player player = {0};
+    struct player again = {.n_breaks = 1};
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    gw_provider_leave(player.provider);
+    settle_all(&world);
+    CHECK(player.n_canceled < MANY);
+    CHECK_INT(come_with(&world, &again, "incarnation-1", MANY_CALLS, MANY), PEG_OK);
+    settle_all(&world);
+    CHECK_INT(again.n_canceled, MANY);
+    world_close(&world);
+}
+
+TEST(a_provider_that_is_gone_while_its_list_is_looked_at_leaves_nothing_behind)
+{
+    struct world world;
+    struct player player = {0};
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    gw_provider_free(player.provider);
+    settle_all(&world);
+    CHECK_INT(world.desk->held.n, 0);
+    CHECK_INT(world.desk->n_doubted, 0);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", MANY_CALLS, MANY), PEG_OK);
+    world_close(&world); /* and the desk is freed in the middle of it */
+}
+
+TEST(new_calls_are_handed_over_while_a_long_list_is_looked_at)
+{
+    struct world world;
+    struct player player = {0};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, true), MANY), PEG_OK);
+    player.is_deaf = true;
+    settle_all(&world);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 0);
+    player.is_deaf = false;
+    gw_provider_ready(player.provider);
+    CHECK_INT(player.n_handed, 1);
+    CHECK(world.desk->n_doubted < MANY);
+    settle_all(&world);
+    CHECK_INT(world.desk->n_doubted, MANY);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_STR(peg_cstr(caller.result), "1");
+    CHECK_INT(gw_desk_n_calls(world.desk), 0);
     world_close(&world);
 }
