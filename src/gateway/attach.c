@@ -10,6 +10,10 @@
 #include "base/str.h"
 #include "gateway/holder.h"
 
+/* Of a provider that stayed away so many calls are dropped before others have their turn: that
+ * takes a tenth of a millisecond, and it may have left thousands. */
+enum { DROPS_AT_ONCE = 512 };
+
 /* ---- going ----------------------------------------------------------------------------------- */
 
 void gw_provider_free(struct gw_provider *provider)
@@ -72,6 +76,20 @@ void gw_provider_leave(struct gw_provider *provider)
     bus_arm(desk->bus, &provider->away, bus_now_ns(desk->bus) + desk->options.lease_ms * 1000000);
 }
 
+/* Its calls first, some at a time. If it comes back meanwhile those that are left are its still,
+ * and what it lists of the others is taken as from another desk. */
+static void forget_lost(struct gw_provider *provider)
+{
+    struct bus *bus = provider->desk->bus;
+
+    for (unsigned n = 0; provider->running.first && n < DROPS_AT_ONCE; n++)
+        gw_held_drop(provider->running.first);
+    if (provider->running.first)
+        bus_arm(bus, &provider->away, bus_now_ns(bus));
+    else
+        gw_provider_free(provider);
+}
+
 /* It did not come back: its lease is over, and the drivers of its calls see that. Or it has moved,
  * and the stream that it left here ends. */
 static void on_away(struct net_timer *timer)
@@ -80,7 +98,7 @@ static void on_away(struct net_timer *timer)
         (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, away));
 
     if (provider->is_away) {
-        gw_provider_free(provider);
+        forget_lost(provider);
         return;
     }
     provider->events->replaced(provider->user);

@@ -281,3 +281,61 @@ TEST(new_calls_are_handed_over_while_a_long_list_is_looked_at)
     CHECK_INT(gw_desk_n_calls(world.desk), 0);
     world_close(&world);
 }
+
+/* ---- a provider that stayed away ------------------------------------------------------------- */
+
+static void stay_away(struct world *world, struct player *player)
+{
+    CHECK_INT(come_with(world, player, "incarnation-1", many_calls(world, false), MANY), PEG_OK);
+    settle_all(world);
+    gw_provider_leave(player->provider);
+    /* its lease is over */
+    bus_disarm(world->bus, &player->provider->away);
+    player->provider->away.fn(&player->provider->away);
+    CHECK(world->desk->held.n > 0);
+    CHECK(world->desk->held.n < MANY);
+}
+
+TEST(what_a_provider_that_stayed_away_had_is_dropped_in_parts)
+{
+    struct world world;
+    struct player player = {0};
+
+    world_open(&world, &DEFAULTS);
+    stay_away(&world, &player);
+    CHECK_INT(world.desk->n_providers, 1);
+    settle_all(&world);
+    CHECK_INT(world.desk->held.n, 0);
+    CHECK_INT(world.desk->n_providers, 0);
+    world_close(&world);
+}
+
+TEST(a_provider_that_comes_back_while_its_calls_are_dropped_keeps_what_it_lists)
+{
+    struct world world;
+    struct player player = {0};
+    struct player again = {.n_breaks = 1};
+
+    world_open(&world, &DEFAULTS);
+    stay_away(&world, &player);
+    CHECK_INT(come_with(&world, &again, "incarnation-1", MANY_CALLS, MANY - 1), PEG_OK);
+    settle_all(&world);
+    CHECK_INT(world.desk->held.n, MANY - 1);
+    CHECK_INT(again.n_canceled, MANY - 1);
+    for (unsigned i = 0; i < MANY; i++)
+        CHECK(gw_provider_has(again.provider, &MANY_CALLS[i].id, 1) == (i < MANY - 1));
+    world_close(&world);
+}
+
+TEST(a_desk_may_go_while_it_drops_the_calls_of_a_provider_that_stayed_away)
+{
+    struct world world;
+    struct player player = {0};
+
+    world_open(&world, &DEFAULTS);
+    stay_away(&world, &player);
+    world.desk = gw_desk_free(world.desk);
+    bus_listen(world.bus, &(struct bus_events){0}, NULL);
+    settle_all(&world);
+    world_close(&world);
+}
