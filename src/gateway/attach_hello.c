@@ -26,9 +26,11 @@ static peg_status copy_text(struct gw_attached *attached, const char *text, peg_
     return PEG_OK;
 }
 
+/* `before` is the call that stands before it in the list, or NULL: mostly of the same tool. */
 static peg_status copy_running_call(struct gw_attached *attached,
                                     const Pegboard__V1__RunningCall *call,
-                                    struct gw_running *ret_running, peg_error *reterr)
+                                    const struct gw_running *before, struct gw_running *ret_running,
+                                    peg_error *reterr)
 {
     const peg_str route = {(const char *)call->route.data, call->route.len};
 
@@ -40,7 +42,9 @@ static peg_status copy_running_call(struct gw_attached *attached,
     if (!bus_address_parse(route, &ret_running->route))
         return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
                          "a running call has no route: list the one of its Call");
-    if (copy_text(attached, call->tool, &ret_running->tool))
+    if (before && peg__str_is(before->tool, call->tool))
+        ret_running->tool = before->tool;
+    else if (copy_text(attached, call->tool, &ret_running->tool))
         return peg__fail_nomem(reterr);
     return PEG_OK;
 }
@@ -60,7 +64,8 @@ static peg_status copy_running(struct gw_attached *attached, const Pegboard__V1_
     if (!running)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < hello->n_running && !status; i++)
-        status = copy_running_call(attached, hello->running[i], &running[i], reterr);
+        status = copy_running_call(attached, hello->running[i], i ? &running[i - 1] : NULL,
+                                   &running[i], reterr);
     attached->hello.running = running;
     attached->hello.n_running = hello->n_running;
     return status;
