@@ -14,6 +14,10 @@
  * takes a tenth of a millisecond, and it may have left thousands. */
 enum { DROPS_AT_ONCE = 512 };
 
+/* Ids are random, so where a call is looked for is in no cache: it is on its way while so many
+ * others are taken. */
+enum { AHEAD = 8 };
+
 /* ---- going ----------------------------------------------------------------------------------- */
 
 void gw_provider_free(struct gw_provider *provider)
@@ -204,8 +208,11 @@ static peg_status take_list(struct gw_provider *provider, const struct gw_attach
         held->is_listed = false;
     for (size_t i = 0; i < attach->n_running; i++) {
         const struct gw_running *running = &attach->running[i];
+        const struct gw_running *later = running + AHEAD;
         struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
 
+        if (i + AHEAD < attach->n_running)
+            gw_table_expect(&provider->desk->held, &later->id, later->attempt);
         if (held && held->provider == provider)
             held->is_listed = true;
         else if (held && !status)

@@ -133,6 +133,12 @@ struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id
     return table->slots[place_of(table, hash_of(table, id, attempt), id, attempt)].first;
 }
 
+void gw_table_expect(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
+{
+    if (table->n_slots)
+        __builtin_prefetch(&table->slots[hash_of(table, id, attempt) & (table->n_slots - 1)]);
+}
+
 struct gw_entry *gw_table_again(const struct gw_entry *entry)
 {
     return entry->next;

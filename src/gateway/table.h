@@ -39,6 +39,8 @@ void gw_table_remove(struct gw_table *table, struct gw_entry *entry);
 struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id *id,
                                uint32_t attempt);
 struct gw_entry *gw_table_again(const struct gw_entry *entry);
+/* It is asked for soon: memory may be on its way meanwhile. */
+void gw_table_expect(const struct gw_table *table, const struct bus_id *id, uint32_t attempt);
 /* Any entry, or NULL if it is empty: for emptying it. */
 struct gw_entry *gw_table_any(const struct gw_table *table);
 
