@@ -124,16 +124,18 @@ static struct gw_assembly *find_assembly(const struct gw_attached *attached,
     return (struct gw_assembly *)gw_table_find(&attached->assembling, id, attempt);
 }
 
-static void count(struct gw_attached *attached, size_t before, size_t after)
+/* What it takes of the room is what of its chunks is kept, or nothing any more. */
+static void count(struct gw_attached *attached, struct gw_assembly *assembly, size_t n_bytes)
 {
-    attached->assembled += after - before;
-    attached->share->bytes += after - before;
-    attached->desk->assembled += after - before;
+    gw_share_give_back(attached->share, assembly->counted);
+    gw_share_take(attached->share, n_bytes);
+    attached->assembled += n_bytes - assembly->counted;
+    assembly->counted = n_bytes;
 }
 
 static void free_assembly(struct gw_attached *attached, struct gw_assembly *assembly)
 {
-    count(attached, wire_chunks_view(&assembly->chunks).len, 0);
+    count(attached, assembly, 0);
     wire_chunks_free(&assembly->chunks);
     gw_table_remove(&attached->assembling, &assembly->entry);
     if (assembly->prev)
@@ -150,7 +152,7 @@ void gw_attached_free_assemblies(struct gw_attached *attached)
     while (attached->assemblies)
         free_assembly(attached, attached->assemblies);
     gw_table_free(&attached->assembling);
-    gw_share_leave(attached->desk, attached->share);
+    gw_share_leave(attached->share);
     attached->share = NULL;
 }
 
@@ -160,28 +162,18 @@ static peg_status check_room(const struct gw_attached *attached, size_t n, peg_e
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "results that this provider has begun to send hold "
                          "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
-    if (attached->share->bytes + n > PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "results that providers of this principal have begun to send hold "
-                         "PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES = 128 MiB: finish some of them "
-                         "first");
-    if (attached->desk->assembled + n > PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "results that providers have begun to send hold "
-                         "PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES = 256 MiB: try again later");
-    return PEG_OK;
+    return gw_share_check(attached->share, n, reterr);
 }
 
 static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *assembly,
                             peg_str chunk, peg_error *reterr)
 {
-    const size_t before = wire_chunks_view(&assembly->chunks).len;
     peg_status status = check_room(attached, chunk.len, reterr);
 
     if (status)
         return status;
     status = wire_chunks_add(&assembly->chunks, chunk, reterr);
-    count(attached, before, wire_chunks_view(&assembly->chunks).len);
+    count(attached, assembly, wire_chunks_view(&assembly->chunks).len);
     return status;
 }
 
@@ -191,7 +183,8 @@ static struct gw_assembly *begin_assembly(struct gw_attached *attached, const st
     struct gw_assembly *assembly;
 
     if (!attached->share)
-        attached->share = gw_share_join(attached->desk, gw_call_principal(attached->call)->name);
+        attached->share =
+            gw_share_join(attached->desk->shares, gw_call_principal(attached->call)->name);
     assembly = attached->share ? (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly)) : NULL;
     if (!assembly)
         return NULL;
@@ -266,7 +259,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
         refuse(attached, id, result->attempt, error.message);
         return;
     }
-    count(attached, len, 0);
+    count(attached, assembly, 0); /* it is counted by whoever reads it */
     gw_provider_large_result(attached->provider, id, result->attempt,
                              gw_terminal_of_result(&assembly->chunks.bytes, len), len);
 }

@@ -14,6 +14,7 @@ enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DE
 struct gw_assembly {
     struct gw_entry entry; /* of the call and its attempt; the first member */
     struct wire_chunks chunks;
+    size_t counted; /* bytes that it has taken of the share */
     struct gw_assembly *next;
     struct gw_assembly *prev;
 };
@@ -24,15 +25,6 @@ struct gw_unsaid_ack {
     uint32_t attempt;
 };
 enum { GW_UNSAID_ACKS = 32 };
-
-/* What the streams of one principal have begun to send to one loop; theirs together. */
-struct gw_share {
-    struct gw_share *next; /* the desk's */
-    size_t bytes;
-    size_t n_streams;
-    size_t len;
-    char principal[];
-};
 
 struct gw_attached {
     struct grpc_call *call;
@@ -54,7 +46,7 @@ struct gw_attached {
     struct gw_table assembling;   /* a provider may have thousands of them */
     struct gw_assembly *assemblies;
     size_t assembled;       /* bytes of all of them */
-    struct gw_share *share; /* with other streams of its principal; NULL: it has sent no part yet */
+    struct gw_share *share; /* its principal's; NULL: it has sent no part yet */
     struct peg__buf response;
 };
 
@@ -74,12 +66,6 @@ void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_s
 void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt);
 void gw_attached_say_acks(struct gw_attached *attached);
 void gw_attached_acks_due(struct net_timer *timer);
-
-/* ---- attach_share.c ---- */
-
-/* NULL: no memory. */
-struct gw_share *gw_share_join(struct gw_desk *desk, peg_str principal);
-void gw_share_leave(struct gw_desk *desk, struct gw_share *share);
 
 /* ---- attach_result.c: what providers answer ---- */
 

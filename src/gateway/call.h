@@ -180,6 +180,7 @@ struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct
 struct gw_check_answer {
     peg_str response;
     peg_str result;
+    struct gw_share *share; /* which `keep` is counted in until it is read */
 };
 struct gw_check *gw_check_start_answer(struct gw_desk *desk, peg_schema *schema,
                                        struct peg__blob *keep, const struct gw_check_answer *answer,

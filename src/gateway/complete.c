@@ -316,18 +316,22 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__
                           size_t offset, size_t len)
 {
     struct gw_desk *desk = held->provider->desk;
-    struct gw_check_answer answer;
+    struct gw_share *share = gw_share_join(desk->shares, held->provider->toolset->owner);
+    struct gw_check_answer answer = {.share = share};
     struct gw_terminal terminal;
+    peg_error error = {.message = "the gateway has no memory to read the result"};
 
     held->terminal = blob;
-    if (blob && gw_terminal_read(blob, &terminal)) {
+    if (share && blob && gw_terminal_read(blob, &terminal) &&
+        !gw_share_check(share, blob->len, &error)) {
         held->step = GW_VETTING;
         answer.response = terminal.response;
         answer.result = (peg_str){terminal.response.ptr + offset, len};
         held->check = gw_check_start_answer(desk, schema, blob, &answer, on_vetted, held);
     }
+    gw_share_leave(share);
     if (!held->check)
-        complete_malformed(held, peg__str("the gateway has no memory to read the result"));
+        complete_malformed(held, peg__str(error.message));
 }
 
 static void copy_and_vet(struct gw_held *held, peg_schema *schema,

@@ -78,7 +78,8 @@ static peg_status prepare(struct gw_desk *desk, peg_error *reterr)
 
     if (!status)
         status = peg_json_parse(peg__str("null"), NULL, &desk->doc, reterr);
-    return status;
+    desk->shares = gw_shares_new();
+    return status || desk->shares ? status : peg__fail_nomem(reterr);
 }
 
 // NOLINTNEXTLINE(readability-function-size): eight parts of a node meet here, once
@@ -136,6 +137,7 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     gw_snapshot_unref(desk->snapshot);
     peg_checker_free(desk->checker);
     peg_json_doc_free(desk->doc);
+    gw_shares_unref(desk->shares);
     peg__buf_free(&desk->text);
     peg__buf_free(&desk->frame);
     peg__free(desk);

@@ -21,6 +21,7 @@
 #include "gateway/catalog.h"
 #include "gateway/metrics.h"
 #include "gateway/presence.h"
+#include "gateway/share.h"
 #include "gateway/table.h"
 #include "gateway/terminal.h"
 
@@ -78,8 +79,7 @@ struct gw_desk {
     struct peg_json_doc *doc;  /* payloads are read into it */
     struct peg__buf text;      /* words that are being made */
     struct peg__buf frame;     /* a message that is being made */
-    size_t assembled;          /* bytes of results that providers have begun to send */
-    struct gw_share *shares;   /* of these, by principal: attach_share.c */
+    struct gw_shares *shares;  /* memory for results that are not whole, or not read yet */
     uint64_t n_told;           /* letters that all calls of an id hear */
     uint64_t n_late;           /* results that came after the terminal */
 };

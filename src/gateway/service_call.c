@@ -69,6 +69,21 @@ static void fail_memory(struct grpc_call *call)
     gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
 }
 
+/* The call has ended, and there is no memory to say how: who takes it for one that was not started
+ * would run it again. */
+static void fail_to_tell(const struct asked *asked)
+{
+    const struct gw_terminal untold = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .message = PEG_LIT("the call has ended, and the gateway has no memory to tell how: ask "
+                           "again with its identity"),
+        .was_started = true,
+    };
+
+    gw_fail_terminal(asked->call, &untold, &asked->caller.id);
+}
+
 /* A large response is the register's, and goes out from there: what belongs to this caller is put
  * before it. */
 static void reply_large(struct asked *asked, const struct gw_terminal *terminal)
@@ -109,7 +124,7 @@ static void reply_terminal(struct asked *asked, const struct gw_terminal *termin
     if (message.ptr)
         grpc_call_reply(call, message);
     else
-        fail_memory(call);
+        fail_to_tell(asked);
 }
 
 static void on_end(struct gw_caller *caller, const struct gw_terminal *terminal)

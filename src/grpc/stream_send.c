@@ -95,15 +95,20 @@ static void there_is_more(struct grpc_stream *stream)
     grpc__session_output(stream->session);
 }
 
-static peg_status check_room(struct grpc_stream *stream, size_t len, peg_error *reterr)
+/* `shared` bytes of the message take none of the stream's memory: they count for the connection
+ * only, which keeps them from being freed. */
+static peg_status check_room(struct grpc_stream *stream, size_t len, size_t shared,
+                             peg_error *reterr)
 {
+    const size_t own = grpc__stream_pending(stream) + len - shared;
+
     if (stream->local_ended || stream->shared)
         return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
                          "nothing can be sent after the end of what is sent");
     if (len > UINT32_MAX - GRPC_PREFIX_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE",
                          "a message of gRPC has at most 4 GiB");
-    if (grpc__stream_pending(stream) > 0 && grpc__stream_pending(stream) + len > stream->max_out) {
+    if (grpc__stream_pending(stream) > 0 && own > stream->max_out) {
         stream->was_full = true; /* so that on_writable comes */
         return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
                          "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait "
@@ -142,7 +147,7 @@ uint8_t *grpc_stream_reserve(struct grpc_stream *stream, size_t len, peg_error *
 {
     uint8_t *prefix;
 
-    if (check_room(stream, len, reterr))
+    if (check_room(stream, len, 0, reterr))
         return NULL;
     pack_out(stream, len + GRPC_PREFIX_BYTES);
     prefix = (uint8_t *)peg__buf_reserve(&stream->out, len + GRPC_PREFIX_BYTES);
@@ -166,7 +171,7 @@ peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, str
                                    peg_str rest, peg_error *reterr)
 {
     const size_t len = head.len + rest.len;
-    peg_status status = check_room(stream, len, reterr);
+    peg_status status = check_room(stream, len, rest.len, reterr);
     char prefix[GRPC_PREFIX_BYTES];
 
     if (status)
@@ -189,7 +194,7 @@ peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, str
 static peg_status send_gzip(struct grpc_stream *stream, peg_str message, peg_error *reterr)
 {
     struct peg__buf *out = &stream->out;
-    peg_status status = check_room(stream, message.len, reterr);
+    peg_status status = check_room(stream, message.len, 0, reterr);
     size_t start;
     char prefix[GRPC_PREFIX_BYTES] = {0};
 

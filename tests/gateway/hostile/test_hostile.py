@@ -27,7 +27,7 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from battle import Raw, battle, storm, tell_ratios  # noqa: E402
-from world import (Caller, Failed, Gateway, PEGBOARD, Provider, WAIT_S, await_true,  # noqa: E402
+from world import (Caller, Failed, Gateway, PEGBOARD, Provider, WAIT_S, as_usual, await_true,  # noqa: E402
                    fails_as, outcome, protos, tool, toolset, v1)
 
 GARBAGE = (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05abc", b"\x0b" * 200,
@@ -457,6 +457,30 @@ def test_kept_ends_that_fill_their_room_cost_their_owner_alone():
             assert "PEG_LIMIT_BUS_LARGE_BYTES" in told["error"].message, told["error"].message
             assert told["error"].started == "true"
         assert provider.has_no_call(), "a call that had ended was started again"
+
+
+def test_results_that_take_long_to_read_are_bounded():
+    """They come faster than workers read them."""
+    often = [{"uniqueItems": True, "minItems": i} for i in range(10)]
+    slow = tool(input_schema=b'{"type":"string"}', output_schema=json.dumps({"allOf": often}).encode())
+    large = json.dumps([{"n": i, "words": "x" * 20} for i in range(160000)]).encode()
+    assert 7 << 20 < len(large) <= 8 << 20, len(large)
+    with battle("results faster than read", extra_mb=350) as gateway:
+        as_usual()  # who stands back behind the workers is never faster than they
+        with Caller(gateway) as caller, Provider(gateway, "slow", slow, credits=100) as provider:
+            futures = [caller.start_call("slow", payload=b'"x"', timeout=120) for _ in range(60)]
+            for _ in futures:
+                answer_in_chunks(provider, provider.next_call(), large)
+            refused = 0
+            for future in futures:
+                try:
+                    error = outcome(future).error
+                except Failed as failed:  # a busy machine has not read it in time
+                    assert failed.name == "outcome_unknown", failed
+                    continue
+                assert not error.code or "_ASSEMBLED_BYTES" in error.message, error
+                refused += error.code == "malformed_result"
+            print(f"# {refused} of {len(futures)} results had no room", flush=True)
 
 
 def answer_in_chunks(provider, call, result):

@@ -105,6 +105,35 @@ def test_server_data_come_behind_a_large_result():
         assert "server-data" in answer.error.message, answer.error.message
 
 
+def test_server_data_that_are_refused_take_nothing_of_the_room_for_results():
+    """Each leaves something behind in what was to become the answer."""
+    good = v1("ServerData", kind="trace", data=text_of(1 << 20))
+    text = text_of(300000)
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        for bad in ([good, v1("ServerData", kind="", data=b"7")],
+                    [v1("ServerData", kind="log", data=b"7"), v1("ServerData", kind="log", data=b"{")]):
+            future = caller.start_call("sums")
+            answer_in_chunks(provider, provider.next_call(), text, server_data=bad)
+            assert outcome(future).error.code == "malformed_result"
+            future = caller.start_call("sums")
+            answer_in_chunks(provider, provider.next_call(), text)
+            assert outcome(future).result == text
+
+
+def test_who_joins_an_ended_call_gets_its_large_result_at_once():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        text = text_of(MOST)
+        request = v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}',
+                     idempotency_key="joined")
+        future = caller.begin("CallTool", request)
+        answer_in_chunks(provider, provider.next_call(), text,
+                         server_data=[v1("ServerData", kind="trace", data=text_of(1 << 20))])
+        assert outcome(future).result == text
+        for _ in range(3):
+            *_, last = caller.method("CallToolStream")(request, timeout=60)
+            assert last.result.result == text and last.result.attached
+
+
 def test_a_caller_who_leaves_in_the_middle_of_a_large_result_leaves_nothing_behind():
     with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
         text = text_of(MOST)

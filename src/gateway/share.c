@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Whoever has many providers, or results that take long to read, would else take all of the room
+ * there is for results that are not whole or not read yet, and results of others would be refused
+ * after their tools have run.
+ */
+
+#include "gateway/share.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+struct gw_shares *gw_shares_new(void)
+{
+    struct gw_shares *shares = (struct gw_shares *)peg__alloc_zero(1, sizeof(*shares));
+
+    if (shares)
+        shares->n_refs = 1;
+    return shares;
+}
+
+struct gw_shares *gw_shares_unref(struct gw_shares *shares)
+{
+    if (shares && --shares->n_refs == 0)
+        peg__free(shares);
+    return NULL;
+}
+
+static struct gw_share *new_share(struct gw_shares *shares, peg_str principal)
+{
+    struct gw_share *share =
+        (struct gw_share *)peg__alloc_zero(1, sizeof(*share) + principal.len + 1);
+
+    if (!share)
+        return NULL;
+    if (principal.len)
+        memcpy(share->principal, principal.ptr, principal.len);
+    share->len = principal.len;
+    share->all = shares;
+    share->next = shares->first;
+    shares->first = share;
+    shares->n_refs++;
+    return share;
+}
+
+struct gw_share *gw_share_join(struct gw_shares *shares, peg_str principal)
+{
+    struct gw_share *share = shares->first;
+
+    while (share && !peg__str_eq((peg_str){share->principal, share->len}, principal))
+        share = share->next;
+    if (!share)
+        share = new_share(shares, principal);
+    if (share)
+        share->n_users++;
+    return share;
+}
+
+struct gw_share *gw_share_join_again(struct gw_share *share)
+{
+    share->n_users++;
+    return share;
+}
+
+void gw_share_leave(struct gw_share *share)
+{
+    struct gw_share **at = share ? &share->all->first : NULL;
+
+    if (!share || --share->n_users > 0)
+        return;
+    while (*at != share)
+        at = &(*at)->next;
+    *at = share->next;
+    gw_shares_unref(share->all);
+    peg__free(share);
+}
+
+peg_status gw_share_check(const struct gw_share *share, size_t n_bytes, peg_error *reterr)
+{
+    if (share->bytes + n_bytes > PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "results of this principal that are not whole, or not read yet, hold "
+                         "PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES = 128 MiB: finish some of them "
+                         "first");
+    if (share->all->bytes + n_bytes > PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "results that are not whole, or not read yet, hold "
+                         "PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES = 256 MiB: try again later");
+    return PEG_OK;
+}
+
+void gw_share_take(struct gw_share *share, size_t n_bytes)
+{
+    share->bytes += n_bytes;
+    share->all->bytes += n_bytes;
+}
+
+void gw_share_give_back(struct gw_share *share, size_t n_bytes)
+{
+    share->bytes -= n_bytes;
+    share->all->bytes -= n_bytes;
+}
