@@ -84,7 +84,7 @@ typedef struct peg_client_options {
      * its connection is lost [4]; negative: never, such a call is UNKNOWN. A wait that the gateway
      * ends much too soon is one that was lost, too. A wait without end is asked again however often
      * it is lost, unless this is negative: after so many losses in a row with pauses that grow up
-     * to 10 s, until its context stops. */
+     * to 5 s, until its context stops. One that held for half a minute begins the count anew. */
     int max_reasks;
     const char *user_agent; /* put before ours [none] */
     const peg_clock *clock; /* of the cache; borrowed [the system's] */
@@ -316,7 +316,8 @@ typedef struct peg_remote_call {
 /* Waits wait_ms, after which the call is still RUNNING; or until its end if it is negative, also
  * for a gateway that stays away. The call goes on whatever becomes of the wait: PEG_ECANCELED and
  * PEG_ETIMEOUT are the context's. A gateway whose connection is lost more often than max_reasks
- * fails a wait with an end, with its code. */
+ * fails a wait with an end, with its code; one that refuses it (it has no room, or does not know
+ * the call) fails any wait. */
 PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ctx,
                                                  const peg_remote_call *call, int64_t wait_ms,
                                                  peg_remote_result **ret_result, peg_error *reterr);

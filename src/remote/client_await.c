@@ -22,9 +22,12 @@ enum {
     WAIT_MS = 10 * 60 * 1000,
     /* The gateway waits so much longer than we. */
     LONGER_MS = 5000,
-    /* Between asks of a gateway that does not wait. */
+    /* Between asks of a gateway that does not wait; with what chance adds to it, shorter than the
+     * gateway expects one back who was lost (PEG_LIMIT_GATEWAY_REATTACH_MS). */
     FIRST_PAUSE_MS = 500,
-    MAX_PAUSE_MS = 10000,
+    MAX_PAUSE_MS = 5000,
+    /* A connection that held for so long was well. */
+    WELL_MS = 30000,
 };
 
 struct awaiting {
@@ -98,10 +101,20 @@ static bool may_lose(struct awaiting *a)
     return !has_lost_many(a) || (a->until_ns == INT64_MAX && a->registry->client->max_reasks > 0);
 }
 
+/* The gateway has waited, and the call runs. What broke before that is of another wait. */
+static void wait_anew(struct awaiting *a)
+{
+    a->n_lost = 0;
+    a->has_new_token = false;
+    grpc_backoff_reset(&a->backoff);
+}
+
 static bool goes_again(struct awaiting *a, const struct remote__ask *ask)
 {
     if (ask->failure)
         return false;
+    if ((now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= WELL_MS)
+        wait_anew(a);
     if (remote__ask_is_lost(ask))
         return may_lose(a);
     if (ask->status.code != GRPC_UNAUTHENTICATED || a->has_new_token)
@@ -117,14 +130,6 @@ static peg_status fail_unasked(const struct remote__ask *ask, peg_error *reterr)
     return status ? status
                   : peg__fail(reterr, PEG_EHOST, "E_GATEWAY", "%s answers nothing to AwaitTool",
                               ask->registry->address);
-}
-
-/* The gateway has waited, and the call runs. What broke before that is of another wait. */
-static void wait_anew(struct awaiting *a)
-{
-    a->n_lost = 0;
-    a->has_new_token = false;
-    grpc_backoff_reset(&a->backoff);
 }
 
 /* The gateway says that the call runs. */

@@ -90,9 +90,10 @@ struct fake {
     atomic_uint n_left;    /* and whose caller went away */
     atomic_uint n_cancels;
     atomic_uint n_awaits;
-    atomic_uint n_drops; /* still to come */
-    atomic_uint n_late;  /* waits for a call that end before it does, still to come */
-    peg_clock *clock;    /* that such a wait moves by its time; NULL: it ends at once */
+    atomic_uint n_drops;    /* still to come */
+    atomic_uint n_late;     /* waits for a call that end before it does, still to come */
+    peg_clock *clock;       /* that such a wait moves by its time; NULL: it ends at once */
+    int64_t drops_after_ms; /* likewise, a wait whose connection breaks */
     atomic_uint n_refused;
     atomic_uint n_drops_each; /* that come after each such wait */
     atomic_bool is_finished;  /* what was started */
@@ -638,6 +639,8 @@ static inline void fake_await_tool(struct grpc_call *call,
         fake_refuse(call, WIRE_NOT_FOUND, "there is no such call");
     } else if (atomic_load(&fake->n_drops) > 0) {
         atomic_fetch_sub(&fake->n_drops, 1);
+        if (fake->clock)
+            peg_clock_manual_advance(fake->clock, fake->drops_after_ms);
         grpc_call_fail(call, GRPC_UNAVAILABLE, "the connection broke");
     } else if (atomic_load(&fake->n_late) > 0) {
         atomic_fetch_sub(&fake->n_late, 1);

@@ -59,8 +59,8 @@ TEST(a_wait_is_made_again_when_its_connection_is_lost)
     world_close(&w);
 }
 
-/* Waits without end, on a clock that the gateway's waits move. */
-static peg_status await_on_its_clock(struct world *w)
+/* On a clock that the gateway's waits move. */
+static peg_status await_for(struct world *w, int64_t wait_ms)
 {
     peg_clock *clock;
     peg_ctx *timed;
@@ -69,11 +69,37 @@ static peg_status await_on_its_clock(struct world *w)
     CHECK_INT(peg_clock_manual_new(1700000000000, &clock, NULL), PEG_OK);
     CHECK_INT(peg_ctx_with_clock(NULL, clock, &timed, NULL), PEG_OK);
     w->fake.clock = clock;
-    status = peg_client_await(w->client, timed, &started_call, -1, &w->result, &w->error);
+    status = peg_client_await(w->client, timed, &started_call, wait_ms, &w->result, &w->error);
     w->fake.clock = NULL;
     peg_ctx_unref(timed);
     peg_clock_manual_free(clock);
     return status;
+}
+
+static peg_status await_on_its_clock(struct world *w)
+{
+    return await_for(w, -1);
+}
+
+TEST(a_connection_that_held_for_long_is_not_one_of_many_that_broke)
+{
+    enum { HOUR_MS = 3600000, N_DROPS = 20 };
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    atomic_store(&w.fake.is_finished, true);
+    atomic_store(&w.fake.n_drops, N_DROPS);
+    w.fake.drops_after_ms = 60000;
+
+    CHECK_STATUS(await_for(&w, HOUR_MS), PEG_OK, w.error);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
+    CHECK_INT(w.fake.n_awaits, N_DROPS + 1);
+    w.result = peg_remote_result_free(w.result);
+
+    atomic_store(&w.fake.n_drops, N_DROPS);
+    w.fake.drops_after_ms = 1000;
+    CHECK_INT(await_for(&w, HOUR_MS), PEG_EIO);
+    world_close(&w);
 }
 
 /* The gateway ends each a little before the time that it was told. */
