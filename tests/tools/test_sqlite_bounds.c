@@ -104,7 +104,7 @@ TEST(bounded_functions_answer_as_those_of_sqlite)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-#ifndef __SANITIZE_ADDRESS__ /* where 300 MB of blobs take a minute */
+/* 640 MB. SQLite asks whether to stop where a program jumps: a list is filled whole before. */
 TEST(many_large_values_at_once_are_stopped_in_time)
 {
     struct base b;
@@ -112,7 +112,7 @@ TEST(many_large_values_at_once_are_stopped_in_time)
 
     base_open(&b);
     peg__buf_puts(&sql, "SELECT id FROM items WHERE name IN (''");
-    for (unsigned i = 0; i < 400; i++)
+    for (unsigned i = 0; i < 40; i++)
         peg__buf_printf(&sql, ", hex(zeroblob(%u))", 8000000 + i);
     peg__buf_puts(&sql, ")");
     CHECK_INT(sql.status, PEG_OK);
@@ -120,7 +120,6 @@ TEST(many_large_values_at_once_are_stopped_in_time)
     peg__buf_free(&sql);
     base_close(&b);
 }
-#endif
 
 /* ---- CTEs ------------------------------------------------------------------------------------ */
 

@@ -573,7 +573,8 @@ def some_running(gateway, n, token=None):
         call = provider.next_call()
         provider.answer(call)
         outcome(future)
-    return [v1("RunningCall", call_id=uuid.uuid4().hex, attempt=1, route=call.route, tool="add")
+    running = type(v1("RunningCall"))  # looked up once: there are many
+    return [running(call_id=random.randbytes(16).hex(), attempt=1, route=call.route, tool="add")
             for _ in range(n)]
 
 
