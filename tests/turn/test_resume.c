@@ -52,7 +52,7 @@ static peg_status model(peg_dispatch *dispatch, void *user, peg_error *reterr)
     status = peg_turn_add_text(turn, PEG_BLOCK_ASSISTANT, peg_cstr(says[round]), reterr);
     for (int n = (int)round * 2 + 1; !status && round < 2 && n <= (int)round * 2 + 2; n++) {
         char id[16];
-        char args[16];
+        char args[32];
 
         snprintf(id, sizeof(id), "c%d", n);
         snprintf(args, sizeof(args), "{\"n\":%d}", n);

@@ -103,7 +103,7 @@ static peg_json_doc *random_object(void)
 
     peg_json_add_object(b);
     for (uint32_t n = any(4) + 1; n > 0; n--) {
-        char name[16];
+        char name[32];
 
         snprintf(name, sizeof(name), "%c_member%u", 'a' + (int)any(26), n);
         peg_json_add_key(b, peg_cstr(name));
