@@ -35,6 +35,7 @@ struct query {
     struct peg__sqlite_guard sketch_guard;
     struct peg__sqlite_guard guard;
     struct peg__sqlite_stmt *stmt;
+    size_t n_written;      /* its tokens, once each CTE is written out where it is used */
     int64_t memory_before; /* the query, with what fill made */
     bool is_filled;
     bool is_hungry; /* stopped because of memory */
@@ -203,13 +204,31 @@ static bool open_database(struct query *q)
     return !status || fail_unavailable(q, is_file ? "E_SQLITE" : "E_SQLITE_FILL", &why);
 }
 
-static void set_limits(struct peg__sqlite *db)
+/* SQLite asks whether to stop where its program jumps. A list is filled without a jump, so all the
+ * values that a query writes side by side are to fit into the memory that it may have: each is made
+ * by a function or `||`, or stands behind a comma. */
+static int max_value_bytes(const struct query *q)
 {
-    static const struct {
+    const size_t times = (q->n_written + q->sql.n_tokens - 1) / q->sql.n_tokens;
+    size_t n = 1;
+
+    for (size_t i = 0; i < q->sql.n_tokens; i++) {
+        const peg_str text = q->sql.tokens[i].text;
+
+        n += text.len == 1 && strchr("(|,", text.ptr[0]);
+    }
+    return n * times <= PEG_LIMIT_SQLITE_MEMORY / PEG_LIMIT_SQLITE_VALUE_BYTES
+               ? PEG_LIMIT_SQLITE_VALUE_BYTES
+               : (int)(PEG_LIMIT_SQLITE_MEMORY / (n * times));
+}
+
+static void set_limits(struct peg__sqlite *db, int value_bytes)
+{
+    const struct {
         enum peg__sqlite_limit limit;
         int value;
     } limits[] = {
-        {PEG__SQLITE_LIMIT_LENGTH, PEG_LIMIT_SQLITE_VALUE_BYTES},
+        {PEG__SQLITE_LIMIT_LENGTH, value_bytes},
         {PEG__SQLITE_LIMIT_SQL_LENGTH, PEG_LIMIT_SQL_BYTES},
         {PEG__SQLITE_LIMIT_EXPR_DEPTH, 200},
         {PEG__SQLITE_LIMIT_COMPOUND, 100},
@@ -227,8 +246,8 @@ static void put_guards(struct query *q)
     q->guard = (struct peg__sqlite_guard){.scope = &q->scope, .sql = &q->sql};
     q->sketch_guard = q->guard;
     q->sketch_guard.is_sketch = true;
-    set_limits(q->db);
-    set_limits(q->scope.sketch);
+    set_limits(q->db, max_value_bytes(q));
+    set_limits(q->scope.sketch, PEG_LIMIT_SQLITE_VALUE_BYTES);
     peg__sqlite_guard(q->db, peg__sqlite_may, &q->guard);
     peg__sqlite_guard(q->scope.sketch, peg__sqlite_may, &q->sketch_guard);
 }
@@ -279,13 +298,11 @@ static bool is_other_statement(const struct peg__sql_token *first)
 /* SQLite writes CTEs out while it prepares, and does not look at the clock meanwhile. */
 static bool check_size(struct query *q)
 {
-    size_t n_tokens;
-
-    if (peg__sql_size(&q->sql, PEG_LIMIT_SQL_TOKENS, &n_tokens)) {
+    if (peg__sql_size(&q->sql, PEG_LIMIT_SQL_TOKENS, &q->n_written)) {
         peg__call_out_of_memory(q->call);
         return false;
     }
-    if (n_tokens > PEG_LIMIT_SQL_TOKENS)
+    if (q->n_written > PEG_LIMIT_SQL_TOKENS)
         return fail(q, "E_SQL_LIMIT",
                     "the query is too large once what its WITH names is written out where it is "
                     "used, or uses it in a circle; use fewer of them");

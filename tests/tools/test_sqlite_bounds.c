@@ -5,6 +5,9 @@
  * would hold its thread for minutes or take all memory, and here ends soon.
  */
 
+#include <sqlite3.h>
+#include <string.h>
+
 #include "../t.h"
 #include "base/limits.h"
 #include "base/str.h"
@@ -104,20 +107,50 @@ TEST(bounded_functions_answer_as_those_of_sqlite)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* 640 MB. SQLite asks whether to stop where a program jumps: a list is filled whole before. */
-TEST(many_large_values_at_once_are_stopped_in_time)
+static const char *large_param(void)
+{
+    enum { N = 1000000 };
+    static char json[N + 5];
+
+    memset(json, 'x', sizeof(json));
+    memcpy(json, "[\"", 2);
+    memcpy(json + N, "\"]", 3);
+    return json;
+}
+
+/* SQLite asks whether to stop where a program jumps, and a list is filled whole before: what fits
+ * into memory is known by how many values there are. */
+static void check_list_is_refused(const char *value, unsigned n, const char *params)
 {
     struct base b;
     struct peg__buf sql = PEG__BUF(PEG_LIMIT_SQL_BYTES);
+    const int64_t before = sqlite3_memory_highwater(true);
 
     base_open(&b);
     peg__buf_puts(&sql, "SELECT id FROM items WHERE name IN (''");
-    for (unsigned i = 0; i < 40; i++)
-        peg__buf_printf(&sql, ", hex(zeroblob(%u))", 8000000 + i);
+    for (unsigned i = 0; i < n; i++)
+        peg__buf_printf(&sql, ", %s || %u", value, i);
     peg__buf_puts(&sql, ")");
     CHECK_INT(sql.status, PEG_OK);
-    check_refused(&b, sql.ptr, NULL, "E_SQL_MEMORY");
+    check_refused(&b, sql.ptr, params, "E_SQL_LIMIT");
+    CHECK(sqlite3_memory_highwater(false) - before < PEG_LIMIT_SQLITE_MEMORY);
     peg__buf_free(&sql);
+    base_close(&b);
+}
+TEST(lists_of_large_values_are_refused_before_they_fill_memory)
+{
+    check_list_is_refused("hex(zeroblob(8000000))", 400, NULL);
+    check_list_is_refused("zeroblob(8000000)", 400, NULL);
+    check_list_is_refused("?1", 2000, large_param());
+}
+
+TEST(a_large_value_alone_is_made)
+{
+    struct base b;
+
+    base_open(&b);
+    check_answer(&b, "SELECT length(hex(zeroblob(8000000))) AS n", NULL,
+                 "{\"columns\":[\"n\"],\"rows\":[{\"n\":16000000}],\"count\":1}");
     base_close(&b);
 }
 
