@@ -208,11 +208,10 @@ static peg_status take_list(struct gw_provider *provider, const struct gw_attach
         held->is_listed = false;
     for (size_t i = 0; i < attach->n_running; i++) {
         const struct gw_running *running = &attach->running[i];
-        const struct gw_running *later = running + AHEAD;
         struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
 
         if (i + AHEAD < attach->n_running)
-            gw_table_expect(&provider->desk->held, &later->id, later->attempt);
+            gw_table_expect(&provider->desk->held, &running[AHEAD].id, running[AHEAD].attempt);
         if (held && held->provider == provider)
             held->is_listed = true;
         else if (held && !status)

@@ -152,6 +152,7 @@ void gw_attached_free_assemblies(struct gw_attached *attached)
     while (attached->assemblies)
         free_assembly(attached, attached->assemblies);
     gw_table_free(&attached->assembling);
+    gw_share_forget_wait(&attached->room);
     gw_share_leave(attached->share);
     attached->share = NULL;
 }
@@ -177,15 +178,22 @@ static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *as
     return status;
 }
 
+/* NULL: no memory. */
+static struct gw_share *join_share(struct gw_attached *attached)
+{
+    if (!attached->share)
+        attached->share =
+            gw_share_join(attached->desk->shares, gw_call_principal(attached->call)->name);
+    return attached->share;
+}
+
 static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
                                           uint32_t attempt)
 {
     struct gw_assembly *assembly;
 
-    if (!attached->share)
-        attached->share =
-            gw_share_join(attached->desk->shares, gw_call_principal(attached->call)->name);
-    assembly = attached->share ? (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly)) : NULL;
+    assembly =
+        join_share(attached) ? (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly)) : NULL;
     if (!assembly)
         return NULL;
     assembly->entry.id = *id;
@@ -298,7 +306,7 @@ static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
     }
 }
 
-void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
+static void take_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
 {
     const peg_str chunk = {(const char *)result->chunk.data, result->chunk.len};
     struct bus_id id;
@@ -317,6 +325,29 @@ void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result
     } else {
         take_whole(attached, &id, result, chunk);
     }
+}
+
+static void go_on(struct gw_share_wait *wait)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)((char *)wait - offsetof(struct gw_attached, room));
+
+    grpc_call_resume(attached->call);
+}
+
+/* Who sends faster than workers read waits, so that nothing is refused that a tool has done. */
+void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
+{
+    const bool is_large = result->more || result->chunk.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
+
+    if (is_large)
+        (void)join_share(attached); /* without memory it is asked for again */
+    take_result(attached, result);
+    if (attached->step != GW_ATTACHED_NOW || !attached->share)
+        return;
+    attached->room.go_on = go_on;
+    if (gw_share_must_wait(attached->share, &attached->room))
+        grpc_call_pause(attached->call);
 }
 
 void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta)

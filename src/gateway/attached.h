@@ -45,8 +45,9 @@ struct gw_attached {
     struct gw_change_wait change; /* its registration */
     struct gw_table assembling;   /* a provider may have thousands of them */
     struct gw_assembly *assemblies;
-    size_t assembled;       /* bytes of all of them */
-    struct gw_share *share; /* its principal's; NULL: it has sent no part yet */
+    size_t assembled;          /* bytes of all of them */
+    struct gw_share *share;    /* its principal's; NULL: it has sent nothing large yet */
+    struct gw_share_wait room; /* its stream is paused until workers have caught up */
     struct peg__buf response;
 };
 

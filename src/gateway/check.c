@@ -137,7 +137,7 @@ static void work(struct net_work *work)
 static void free_check(struct gw_check *check)
 {
     if (check->share)
-        gw_share_give_back(check->share, check->keep->len);
+        gw_share_was_read(check->share, check->keep->len);
     gw_share_leave(check->share);
     peg__blob_unref(check->keep);
     peg_schema_unref(check->text.schema);
@@ -177,7 +177,7 @@ gw_check_start_answer(struct gw_desk *desk, peg_schema *schema, struct peg__blob
         .user = user,
     };
     if (check->share)
-        gw_share_take(check->share, keep->len);
+        gw_share_take_to_read(check->share, keep->len);
     if (net_loop_work(desk->loop, &check->work)) {
         free_check(check);
         return NULL;

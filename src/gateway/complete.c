@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "gateway/call.h"
@@ -319,11 +320,9 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__
     struct gw_share *share = gw_share_join(desk->shares, held->provider->toolset->owner);
     struct gw_check_answer answer = {.share = share};
     struct gw_terminal terminal;
-    peg_error error = {.message = "the gateway has no memory to read the result"};
 
     held->terminal = blob;
-    if (share && blob && gw_terminal_read(blob, &terminal) &&
-        !gw_share_check(share, blob->len, &error)) {
+    if (share && blob && gw_terminal_read(blob, &terminal)) {
         held->step = GW_VETTING;
         answer.response = terminal.response;
         answer.result = (peg_str){terminal.response.ptr + offset, len};
@@ -331,15 +330,31 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__
     }
     gw_share_leave(share);
     if (!held->check)
-        complete_malformed(held, peg__str(error.message));
+        complete_malformed(held, peg__str("the gateway has no memory to read the result"));
+}
+
+/* What comes in chunks had to have room before; this has to now. */
+static peg_status check_room(const struct gw_held *held, size_t n_bytes, peg_error *reterr)
+{
+    struct gw_share *share =
+        gw_share_join(held->provider->desk->shares, held->provider->toolset->owner);
+    const peg_status status =
+        share ? gw_share_check(share, n_bytes, reterr) : peg__fail_nomem(reterr);
+
+    gw_share_leave(share);
+    return status;
 }
 
 static void copy_and_vet(struct gw_held *held, peg_schema *schema,
                          const struct gw_terminal *terminal, peg_str result)
 {
     const size_t offset = result.len ? (size_t)(result.ptr - terminal->response.ptr) : 0;
+    peg_error error;
 
-    vet_on_worker(held, schema, gw_terminal_write(terminal), offset, result.len);
+    if (check_room(held, terminal->response.len, &error))
+        complete_malformed(held, peg__str(error.message));
+    else
+        vet_on_worker(held, schema, gw_terminal_write(terminal), offset, result.len);
 }
 
 /* Server-data that are large in sum have not been read yet: gw_pack_answer(). */

@@ -144,6 +144,8 @@ void gw_listed_review(struct net_timer *timer)
     bool has_any = false;
     struct gw_held *next;
 
+    if (provider->is_moved)
+        provider->owes_cancels = false; /* it has said elsewhere what it has */
     if (provider->owes_cancels) {
         gw_claim_pump(provider); /* which looks on, if its stream is ready */
         return;

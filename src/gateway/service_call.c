@@ -69,15 +69,15 @@ static void fail_memory(struct grpc_call *call)
     gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
 }
 
-/* The call has ended, and there is no memory to say how: who takes it for one that was not started
- * would run it again. */
+/* The call has ended, and how cannot be said, for want of memory or because too much waits on this
+ * connection: who takes it for one that was not started would run it again. */
 static void fail_to_tell(const struct asked *asked)
 {
     const struct gw_terminal untold = {
         .outcome = GW_OUTCOME_UNKNOWN,
         .error = WIRE_OUTCOME_UNKNOWN,
-        .message = PEG_LIT("the call has ended, and the gateway has no memory to tell how: ask "
-                           "again with its identity"),
+        .message = PEG_LIT("the call has ended, and the gateway cannot send how: too much waits on "
+                           "this connection, or there is no memory; ask again with its identity"),
         .was_started = true,
     };
 
@@ -105,12 +105,14 @@ static void reply_large(struct asked *asked, const struct gw_terminal *terminal)
         at = wire_put_varint(at, n_own + terminal->response.len);
     }
     memcpy(at, own, n_own);
-    grpc_call_reply_shared(asked->call, peg__strn(head, (size_t)(at + n_own - head)),
-                           terminal->blob, terminal->response);
+    if (grpc_call_reply_shared(asked->call, peg__strn(head, (size_t)(at + n_own - head)),
+                               terminal->blob, terminal->response, NULL))
+        fail_to_tell(asked);
 }
 
 static void reply_terminal(struct asked *asked, const struct gw_terminal *terminal)
 {
+    const struct grpc_status ok = {.code = GRPC_OK};
     struct grpc_call *call = asked->call;
     peg_str message;
 
@@ -121,8 +123,8 @@ static void reply_terminal(struct asked *asked, const struct gw_terminal *termin
     message = pack_response(call, &asked->caller, terminal);
     if (message.ptr && asked->mode == STREAM)
         message = wrap(call, 3, message);
-    if (message.ptr)
-        grpc_call_reply(call, message);
+    if (message.ptr && !grpc_call_send(call, message, NULL))
+        grpc_call_finish(call, &ok);
     else
         fail_to_tell(asked);
 }

@@ -80,8 +80,18 @@ void gw_share_leave(struct gw_share *share)
     peg__free(share);
 }
 
+/* Others cannot take the last room from one who has little. */
+static bool has_floor(const struct gw_share *share, size_t n_bytes)
+{
+    enum { FLOOR = 2 * PEG_LIMIT_GATEWAY_RESULT_BYTES };
+
+    return share->bytes + n_bytes <= FLOOR;
+}
+
 peg_status gw_share_check(const struct gw_share *share, size_t n_bytes, peg_error *reterr)
 {
+    if (has_floor(share, n_bytes))
+        return PEG_OK;
     if (share->bytes + n_bytes > PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "results of this principal that are not whole, or not read yet, hold "
@@ -104,4 +114,51 @@ void gw_share_give_back(struct gw_share *share, size_t n_bytes)
 {
     share->bytes -= n_bytes;
     share->all->bytes -= n_bytes;
+}
+
+void gw_share_take_to_read(struct gw_share *share, size_t n_bytes)
+{
+    gw_share_take(share, n_bytes);
+    share->reading += n_bytes;
+}
+
+bool gw_share_must_wait(struct gw_share *share, struct gw_share_wait *wait)
+{
+    if (share->reading <= PEG_LIMIT_GATEWAY_OWN_READING_BYTES)
+        return false;
+    if (wait->share)
+        return true;
+    wait->share = share;
+    wait->prev = NULL;
+    wait->next = share->waits;
+    if (wait->next)
+        wait->next->prev = wait;
+    share->waits = wait;
+    return true;
+}
+
+void gw_share_forget_wait(struct gw_share_wait *wait)
+{
+    if (!wait->share)
+        return;
+    if (wait->prev)
+        wait->prev->next = wait->next;
+    else
+        wait->share->waits = wait->next;
+    if (wait->next)
+        wait->next->prev = wait->prev;
+    wait->share = NULL;
+}
+
+/* Whoever goes on may bring more to read. */
+void gw_share_was_read(struct gw_share *share, size_t n_bytes)
+{
+    gw_share_give_back(share, n_bytes);
+    share->reading -= n_bytes;
+    while (share->waits && share->reading <= PEG_LIMIT_GATEWAY_OWN_READING_BYTES) {
+        struct gw_share_wait *wait = share->waits;
+
+        gw_share_forget_wait(wait);
+        wait->go_on(wait);
+    }
 }

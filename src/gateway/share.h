@@ -19,10 +19,20 @@ struct gw_shares {
     struct gw_share *first;
 };
 
+/* One who waits until less of its principal's is being read. */
+struct gw_share_wait {
+    struct gw_share *share; /* NULL: it does not wait */
+    struct gw_share_wait *next;
+    struct gw_share_wait *prev;
+    void (*go_on)(struct gw_share_wait *wait);
+};
+
 struct gw_share {
     struct gw_shares *all;
     struct gw_share *next;
     size_t bytes;
+    size_t reading; /* of these, whole and given to workers */
+    struct gw_share_wait *waits;
     size_t n_users;
     size_t len;
     char principal[];
@@ -42,5 +52,12 @@ void gw_share_leave(struct gw_share *share);
 peg_status gw_share_check(const struct gw_share *share, size_t n_bytes, peg_error *reterr);
 void gw_share_take(struct gw_share *share, size_t n_bytes);
 void gw_share_give_back(struct gw_share *share, size_t n_bytes);
+/* Likewise, for a worker. Once little enough is being read, all who wait go on. */
+void gw_share_take_to_read(struct gw_share *share, size_t n_bytes);
+void gw_share_was_read(struct gw_share *share, size_t n_bytes);
+/* True: more is being read than PEG_LIMIT_GATEWAY_OWN_READING_BYTES, and go_on() comes later. */
+bool gw_share_must_wait(struct gw_share *share, struct gw_share_wait *wait);
+/* go_on() does not come any more. */
+void gw_share_forget_wait(struct gw_share_wait *wait);
 
 #endif

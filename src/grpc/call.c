@@ -167,12 +167,15 @@ void grpc_call_reply(struct grpc_call *call, peg_str message)
     reply_sent(call, grpc_call_send(call, message, &error), &error);
 }
 
-void grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
-                            peg_str rest)
+peg_status grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
+                                  peg_str rest, peg_error *reterr)
 {
-    peg_error error;
+    const struct grpc_status ok = {.code = GRPC_OK};
+    const peg_status status = grpc__call_send_shared(call, head, blob, rest, reterr);
 
-    reply_sent(call, grpc__call_send_shared(call, head, blob, rest, &error), &error);
+    if (!status)
+        grpc_call_finish(call, &ok);
+    return status;
 }
 
 void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessage *message)

@@ -93,10 +93,11 @@ void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt
 /* One message, then OK. Fails the call (INTERNAL, RESOURCE_EXHAUSTED) if it cannot be sent. */
 void grpc_call_reply(struct grpc_call *call, peg_str message);
 void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessage *message);
-/* The message is `head` and `rest`, which lies in the blob: that is kept until it is sent, and not
- * copied as a whole. For large ones that others have too. */
-void grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
-                            peg_str rest);
+/* Likewise, `head` and `rest`, which lies in the blob: that is kept until it is sent, and not
+ * copied as a whole. For large ones that others have too. If it cannot be sent the call is not
+ * failed. */
+peg_status grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
+                                  peg_str rest, peg_error *reterr);
 
 /* Client-streaming methods: no on_message until it is resumed. */
 void grpc_call_pause(struct grpc_call *call);

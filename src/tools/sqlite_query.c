@@ -204,19 +204,26 @@ static bool open_database(struct query *q)
     return !status || fail_unavailable(q, is_file ? "E_SQLITE" : "E_SQLITE_FILL", &why);
 }
 
+/* Functions and `||` make values; a parameter that is named may be used again and again. What else
+ * stands in a list is short, or in the database. */
+static bool makes_value(const struct peg__sql *sql, size_t i)
+{
+    const peg_str text = sql->tokens[i].text;
+
+    if (peg__str_is(text, "("))
+        return i > 0 && sql->tokens[i - 1].kind != PEG__SQL_OTHER;
+    return text.ptr[0] == '|' || (text.len > 1 && strchr("?:@$", text.ptr[0]));
+}
+
 /* SQLite asks whether to stop where its program jumps. A list is filled without a jump, so all the
- * values that a query writes side by side are to fit into the memory that it may have: each is made
- * by a function or `||`, or stands behind a comma. */
+ * values that a query makes side by side are to fit into the memory that it may have. */
 static int max_value_bytes(const struct query *q)
 {
     const size_t times = (q->n_written + q->sql.n_tokens - 1) / q->sql.n_tokens;
     size_t n = 1;
 
-    for (size_t i = 0; i < q->sql.n_tokens; i++) {
-        const peg_str text = q->sql.tokens[i].text;
-
-        n += text.len == 1 && strchr("(|,", text.ptr[0]);
-    }
+    for (size_t i = 0; i < q->sql.n_tokens; i++)
+        n += makes_value(&q->sql, i);
     return n * times <= PEG_LIMIT_SQLITE_MEMORY / PEG_LIMIT_SQLITE_VALUE_BYTES
                ? PEG_LIMIT_SQLITE_VALUE_BYTES
                : (int)(PEG_LIMIT_SQLITE_MEMORY / (n * times));

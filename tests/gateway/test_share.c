@@ -84,6 +84,58 @@ TEST(a_share_outlives_the_desk_until_a_worker_is_done)
     gw_share_leave(NULL);
 }
 
+static unsigned n_gone_on;
+
+static void go_on(struct gw_share_wait *wait)
+{
+    (void)wait;
+    n_gone_on++;
+}
+
+TEST(who_brings_more_than_is_read_waits_until_it_is)
+{
+    struct gw_shares *shares = gw_shares_new();
+    struct gw_share *anna = gw_share_join(shares, peg__str("anna"));
+    struct gw_share *ben = gw_share_join(shares, peg__str("ben"));
+    struct gw_share_wait waits[3] = {{.go_on = go_on}, {.go_on = go_on}, {.go_on = go_on}};
+
+    gw_share_take_to_read(anna, PEG_LIMIT_GATEWAY_OWN_READING_BYTES);
+    CHECK(!gw_share_must_wait(anna, &waits[0]));
+    gw_share_take_to_read(anna, MIB);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(gw_share_must_wait(anna, &waits[i]));
+    CHECK(gw_share_must_wait(anna, &waits[1]));
+    gw_share_forget_wait(&waits[1]);
+    gw_share_forget_wait(&waits[1]);
+
+    gw_share_was_read(anna, MIB - 1);
+    CHECK_INT(n_gone_on, 0);
+    gw_share_was_read(anna, 1);
+    CHECK_INT(n_gone_on, 2);
+    CHECK(!waits[0].share && !waits[2].share && !anna->waits);
+    gw_share_was_read(anna, PEG_LIMIT_GATEWAY_OWN_READING_BYTES);
+    CHECK_INT(anna->reading + shares->bytes, 0);
+    gw_share_leave(anna);
+    gw_share_leave(ben);
+    gw_shares_unref(shares);
+}
+
+TEST(who_has_little_has_room_when_others_have_taken_all)
+{
+    struct gw_shares *shares = gw_shares_new();
+    struct gw_share *anna = gw_share_join(shares, peg__str("anna"));
+    struct gw_share *ben = gw_share_join(shares, peg__str("ben"));
+
+    gw_share_take(anna, PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES);
+    CHECK_INT(gw_share_check(ben, (size_t)2 * PEG_LIMIT_GATEWAY_RESULT_BYTES, NULL), PEG_OK);
+    CHECK_INT(gw_share_check(ben, (size_t)2 * PEG_LIMIT_GATEWAY_RESULT_BYTES + 1, NULL),
+              PEG_ELIMIT);
+    gw_share_give_back(anna, PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES);
+    gw_share_leave(anna);
+    gw_share_leave(ben);
+    gw_shares_unref(shares);
+}
+
 TORTURE(shares_without_memory_are_none)
 {
     struct gw_shares *shares = gw_shares_new();

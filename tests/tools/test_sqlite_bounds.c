@@ -144,6 +144,24 @@ TEST(lists_of_large_values_are_refused_before_they_fill_memory)
     check_list_is_refused("?1", 2000, large_param());
 }
 
+/* As a model asks for many rows by their numbers, or for many columns. */
+TEST(a_long_list_of_small_values_leaves_room_for_a_large_one)
+{
+    struct base b;
+    struct peg__buf sql = PEG__BUF(PEG_LIMIT_SQL_BYTES);
+
+    base_open(&b);
+    peg__buf_puts(&sql, "SELECT length(hex(zeroblob(5000000))) AS n FROM items WHERE id IN (1");
+    for (unsigned i = 0; i < 5000; i++)
+        peg__buf_printf(&sql, ", %u", 1000000 + i);
+    peg__buf_puts(&sql, ") LIMIT 1");
+    CHECK_INT(sql.status, PEG_OK);
+    check_answer(&b, sql.ptr, NULL,
+                 "{\"columns\":[\"n\"],\"rows\":[{\"n\":10000000}],\"count\":1}");
+    peg__buf_free(&sql);
+    base_close(&b);
+}
+
 TEST(a_large_value_alone_is_made)
 {
     struct base b;

@@ -471,16 +471,11 @@ def test_results_that_take_long_to_read_are_bounded():
             futures = [caller.start_call("slow", payload=b'"x"', timeout=120) for _ in range(60)]
             for _ in futures:
                 answer_in_chunks(provider, provider.next_call(), large)
-            refused = 0
-            for future in futures:
+            for future in futures:  # its stream waits for the workers: nothing is refused
                 try:
-                    error = outcome(future).error
+                    assert outcome(future).result == large
                 except Failed as failed:  # a busy machine has not read it in time
                     assert failed.name == "outcome_unknown", failed
-                    continue
-                assert not error.code or "_ASSEMBLED_BYTES" in error.message, error
-                refused += error.code == "malformed_result"
-            print(f"# {refused} of {len(futures)} results had no room", flush=True)
 
 
 def answer_in_chunks(provider, call, result):
@@ -665,7 +660,7 @@ def test_a_call_that_a_thief_listed_before_its_turn_still_runs():
 def test_floods_for_calls_of_others_change_nothing():
     with battle("floods of foreign frames", extra_mb=64) as gateway, Caller(gateway) as caller, \
             Provider(gateway, "sums") as provider, Provider(gateway, "flood") as flood:
-        future = caller.start_call("sums", timeout=4 * WAIT_S)
+        future = caller.start_call("sums", timeout=4 * WAIT_S, timeout_ms=4000 * WAIT_S)
         call = provider.next_call()
         for i in range(8000):
             for call_id in (call.call_id, uuid.uuid4().hex, "nonsense"):

@@ -15,7 +15,7 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import Caller, Gateway, Provider, fails_as, outcome, tool, v1  # noqa: E402
+from world import Caller, Failed, Gateway, Provider, fails_as, outcome, tool, v1  # noqa: E402
 
 CHUNK = 64 << 10
 MOST = 8 << 20
@@ -132,6 +132,29 @@ def test_who_joins_an_ended_call_gets_its_large_result_at_once():
         for _ in range(3):
             *_, last = caller.method("CallToolStream")(request, timeout=60)
             assert last.result.result == text and last.result.attached
+
+
+def test_who_cannot_be_told_a_large_result_hears_that_it_is_there():
+    """More of them wait on one connection than it may hold (PEG_LIMIT_GRPC_HELD_BYTES)."""
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        text = text_of(MOST)
+        key = {"idempotency_key": "crowd"}
+        futures = [caller.start_call("sums", **key) for _ in range(12)]
+        call = provider.next_call()
+        for _ in range(3):  # what was asked before on this connection has come
+            caller.ask("ListToolsets", v1("ListToolsetsRequest"))
+        answer_in_chunks(provider, call, text)
+        untold = 0
+        for future in futures:
+            try:
+                assert outcome(future).result == text
+            except Failed as error:
+                untold += 1
+                assert error.name == "outcome_unknown" and error.started == "true", error
+                assert error.trailers["pegboard-call-id"] == call.call_id
+        assert 0 < untold < 12, untold
+        assert caller.call("sums", **key).result == text
+        assert provider.has_no_call(0)
 
 
 def test_a_caller_who_leaves_in_the_middle_of_a_large_result_leaves_nothing_behind():
