@@ -18,7 +18,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "promises")]
 
-from world import Gateway, WAIT_S, as_usual, stand_back  # noqa: E402
+from world import Gateway, WAIT_S, stand_back, usual  # noqa: E402
 
 IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 
@@ -45,8 +45,8 @@ def forget_peak(pid):
 class Neighbour:
     def __init__(self, gateway, other, token=None):
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [sys.executable, os.path.join(HERE, "neighbour.py"), gateway.address, other.address, token or "-"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=as_usual)
+            usual(sys.executable, os.path.join(HERE, "neighbour.py"), gateway.address, other.address, token or "-"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ready\n", "the neighbour did not start"
 
     def begin(self, phase):

@@ -28,7 +28,7 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from certificates import Certificates, own_address  # noqa: E402
-from world import (PEGBOARD, Caller, Failed, Gateway, Provider, as_usual, await_true,  # noqa: E402
+from world import (PEGBOARD, Caller, Failed, Gateway, Provider, await_true,  # noqa: E402
                    fails_as, make_token, outcome, toolset, token_file, v1)
 
 MANIFEST = "toolset: texts\ntools:\n  - {name: echo, description: Says it., command: [cat]}\n"
@@ -244,8 +244,7 @@ def test_provide_and_call_show_a_certificate():
 
     with gateway_of(certs) as gateway, caller_of(gateway, certs, "ben") as ben, \
             subprocess.Popen(command("anna", "provide", certs.path("tools.yaml")),
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             preexec_fn=as_usual) as providing:
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as providing:
         try:
             await_true(lambda: is_provided(ben, "texts"), "it is provided")
             assert owner_of(ben, "texts") == "cert:anna"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 
-from world import HERE, WAIT_S, as_usual, await_true
+from world import HERE, WAIT_S, await_true
 
 TAIL_BYTES = 4096
 
@@ -88,8 +88,7 @@ class ProviderProcess:
     def __init__(self, gateway, name, credits=4):
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [sys.executable, os.path.join(HERE, "provider_process.py"), gateway.address, name,
-             str(credits)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            preexec_fn=as_usual)
+             str(credits)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.hears("ready")
 
     def hears(self, words):

@@ -104,9 +104,16 @@ def stand_back():
 
 
 def as_usual():
-    """In a child of a process that stands back: it does not."""
+    """From here on this thread, and those that it starts, do not stand back."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def usual(*command):
+    """A command that does not stand back, whoever starts it. (Not by preexec_fn: that forks with the threads of gRPC,
+    which it does not always survive.)"""
+    stands_back = os.sched_getscheduler(0) == os.SCHED_IDLE
+    return ("chrt", "--other", "0", *command) if stands_back else command
 
 
 class Gateway:
@@ -128,9 +135,9 @@ class Gateway:
                        if not name.startswith(("REGISTRY_", "REDIS_", "PEGBOARD_", "PING_"))}
         environment.update(self.env)
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [PEGBOARD, "serve", "--addr", self.address, "--data-dir",
-             os.path.join(self.folder, "data"), *THREADS, *self.arguments],
-            stdout=log, stderr=log, env=environment, preexec_fn=as_usual)
+            usual(PEGBOARD, "serve", "--addr", self.address, "--data-dir",
+                  os.path.join(self.folder, "data"), *THREADS, *self.arguments),
+            stdout=log, stderr=log, env=environment)
         log.close()
         await_true(lambda: self.process.poll() is not None or is_listening(self.port),
                    "the gateway listens", START_S)
