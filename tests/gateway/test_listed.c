@@ -156,13 +156,18 @@ static void settle_all(struct world *world)
         settle(world);
 }
 
+static void open_with_many(struct world *world, struct player *player)
+{
+    world_open(world, &DEFAULTS);
+    CHECK_INT(come_with(world, player, "incarnation-1", many_calls(world, false), MANY), PEG_OK);
+}
+
 TEST(a_long_list_is_looked_at_in_parts_and_all_of_it_is_told)
 {
     struct world world;
     struct player player = {0};
 
-    world_open(&world, &DEFAULTS);
-    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    open_with_many(&world, &player);
     CHECK(player.n_canceled > 0);
     CHECK(player.n_canceled < MANY);
     gw_provider_ready(player.provider); /* others have their turn first */
@@ -179,8 +184,7 @@ TEST(a_long_list_is_not_told_to_a_stream_that_is_not_ready)
     struct player player = {0};
     unsigned n;
 
-    world_open(&world, &DEFAULTS);
-    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    open_with_many(&world, &player);
     n = player.n_canceled;
     player.is_deaf = true;
     settle_all(&world);
@@ -198,8 +202,7 @@ TEST(calls_of_a_long_list_may_end_before_they_are_looked_at)
     struct player player = {0};
     unsigned n;
 
-    world_open(&world, &DEFAULTS);
-    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    open_with_many(&world, &player);
     n = player.n_canceled;
     for (unsigned i = n; i < n + 10; i++) /* the next ones */
         gw_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
@@ -215,8 +218,7 @@ TEST(all_that_is_left_of_a_long_list_may_end_before_it_is_looked_at)
     struct player player = {0};
     unsigned n;
 
-    world_open(&world, &DEFAULTS);
-    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    open_with_many(&world, &player);
     n = player.n_canceled;
     for (unsigned i = n; i < MANY; i++)
         gw_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
@@ -232,8 +234,7 @@ TEST(a_provider_that_breaks_off_while_its_list_is_looked_at_is_told_all_when_it_
     struct player player = {0};
     struct player again = {.n_breaks = 1};
 
-    world_open(&world, &DEFAULTS);
-    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    open_with_many(&world, &player);
     gw_provider_leave(player.provider);
     settle_all(&world);
     CHECK(player.n_canceled < MANY);
@@ -248,8 +249,7 @@ TEST(a_provider_that_is_gone_while_its_list_is_looked_at_leaves_nothing_behind)
     struct world world;
     struct player player = {0};
 
-    world_open(&world, &DEFAULTS);
-    CHECK_INT(come_with(&world, &player, "incarnation-1", many_calls(&world, false), MANY), PEG_OK);
+    open_with_many(&world, &player);
     gw_provider_free(player.provider);
     settle_all(&world);
     CHECK_INT(world.desk->held.n, 0);

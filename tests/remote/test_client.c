@@ -9,6 +9,7 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "fake_registry.h"
+#include "token_files.h"
 
 /* ---- fixture: one registry, or two --------------------------------------------------------------
  */
@@ -152,17 +153,6 @@ TEST(options_that_cannot_work_are_refused_by_name)
 
 TEST(a_token_file_that_does_not_hold_one_token_is_refused)
 {
-    static char too_long[PEG_LIMIT_REMOTE_TOKEN_BYTES + 3];
-    static const struct {
-        const char *text;
-        peg_status status;
-        const char *words;
-    } cases[] = {
-        {"\n", PEG_EINVAL, "holds no token"},
-        {"two\ntokens\n", PEG_EINVAL, "more than one token"},
-        {"peg_\x01", PEG_EINVAL, "printable"},
-        {too_long, PEG_ELIMIT, "PEG_LIMIT_REMOTE_TOKEN_BYTES (8192)"},
-    };
     char path[] = "/tmp/peg-token-XXXXXX";
     const int fd = mkstemp(path);
     const peg_client_registry registry = {.token_file = path};
@@ -172,11 +162,12 @@ TEST(a_token_file_that_does_not_hold_one_token_is_refused)
 
     CHECK(fd >= 0);
     close(fd);
-    memset(too_long, 'a', sizeof(too_long) - 1);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        write_file(path, cases[i].text);
-        CHECK_STATUS(peg_client_new(&options, &client, &error), cases[i].status, error);
-        CHECK(strstr(error.message, cases[i].words));
+    for (size_t i = 0; i < N_BAD_TOKEN_FILES; i++) {
+        const struct bad_token_file *bad = bad_token_file(i);
+
+        write_file(path, bad->text);
+        CHECK_STATUS(peg_client_new(&options, &client, &error), bad->status, error);
+        CHECK(strstr(error.message, bad->words));
         CHECK(strstr(error.message, path));
     }
     unlink(path);

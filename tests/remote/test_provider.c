@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "remote/provider_world.h"
+#include "token_files.h"
 
 /* ---- attaching ---------------------------------------------------------------------------------
  */
@@ -129,18 +130,6 @@ TEST(provider_does_not_start_with_a_token_file_that_cannot_be_read)
 /* What is in it is shown whole, or not at all. */
 TEST(provider_does_not_start_with_a_token_file_that_does_not_hold_one_token)
 {
-    static char too_long[PEG_LIMIT_REMOTE_TOKEN_BYTES + 3];
-    static const struct {
-        const char *text;
-        peg_status status;
-        const char *words;
-    } cases[] = {
-        {"", PEG_EINVAL, "holds no token"},
-        {" \n\n", PEG_EINVAL, "holds no token"},
-        {"two\ntokens\n", PEG_EINVAL, "more than one token"},
-        {"peg_\x01", PEG_EINVAL, "printable"},
-        {too_long, PEG_ELIMIT, "PEG_LIMIT_REMOTE_TOKEN_BYTES (8192)"},
-    };
     char path[] = "/tmp/peg-token-XXXXXX";
     const int fd = mkstemp(path);
     const peg_provider_options options = {.toolset = "t", .token_file = path};
@@ -148,16 +137,16 @@ TEST(provider_does_not_start_with_a_token_file_that_does_not_hold_one_token)
     peg_error error;
 
     CHECK(fd >= 0);
-    memset(too_long, 'a', sizeof(too_long) - 1);
     world_prepare(&w);
     CHECK_STATUS(peg_provider_new(w.registry, &options, &w.provider, &error), PEG_OK, error);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const size_t len = strlen(cases[i].text);
+    for (size_t i = 0; i < N_BAD_TOKEN_FILES; i++) {
+        const struct bad_token_file *bad = bad_token_file(i);
+        const size_t len = strlen(bad->text);
 
-        CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, cases[i].text, len, 0) == (ssize_t)len);
-        CHECK_INT(peg_provider_start(w.provider, &error), cases[i].status);
+        CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, bad->text, len, 0) == (ssize_t)len);
+        CHECK_INT(peg_provider_start(w.provider, &error), bad->status);
         CHECK_STR(peg_cstr(error.code), "E_PROVIDER_TOKEN");
-        CHECK(strstr(error.message, cases[i].words));
+        CHECK(strstr(error.message, bad->words));
         CHECK(strstr(error.message, path));
     }
     close(fd);
