@@ -10,8 +10,13 @@ somebody watches. Every call must end once, and in a way that fits what was aske
 so itself, long before the caller loses patience, and knows the outcome of what a provider answered.
 
 Once it is warm the gateway's memory may grow to what GROWTH says, and by the results that it keeps.
-Its slope by least squares over the second half is printed, in per cent an hour; runs of an hour and
-more fail if that is above one. A sanitizer's memory is not looked at.
+A sanitizer's memory is not looked at.
+
+Runs of an hour and more fail if memory grows by one per cent an hour or more, by least squares once
+WARM_UP_S are over. Under load it goes up and down by what is kept just then, a tenth of it all, and
+a line through that has a slope of some per cent by chance. So the load rests once in a ROUND_S, for
+as long as anything is kept, and what is left then is what may not grow. The slope under load is
+printed too, each with its standard error.
 
 TTL is how long ends of calls with an identity are kept (10s); "default" is the gateway's own. That
 is minutes, so a short run keeps all of them: its memory grows by them until the end, and has no
@@ -50,6 +55,10 @@ ON_ITS_WAY_S = 2
 # calls a second that leaked a page or two each would double it in the shortest run.
 WARM_S = 3
 GROWTH = 1.5
+# An hour has thirty rounds; what was asked for last in one is forgotten before the next.
+WARM_UP_S = 600
+ROUND_S = 120
+REST_S = 20
 # What may become of a call that was asked for in good order while providers come and go.
 HONEST = {"outcome_unknown", "service_unavailable", "overloaded", "timeout", "canceled"}
 
@@ -57,17 +66,27 @@ HONEST = {"outcome_unknown", "service_unavailable", "overloaded", "timeout", "ca
 class Soak:
     def __init__(self, gateway):
         self.gateway = gateway
-        self.until = time.monotonic() + SECONDS
+        self.began = time.monotonic()
+        self.until = self.began + SECONDS
         self.lock = threading.Lock()
         self.counts = {}
         self.wrong = []
-        self.memory = []
+        self.memory = []  # under load: when, bytes
+        self.at_rest = []
         self.kept = 0  # bytes of results that may be asked for again
         self.numbers = itertools.count(1)
         self.answered = {}  # number of a call: when, by whom
 
     def is_over(self):
         return time.monotonic() >= self.until
+
+    def rest(self):
+        """Waits for the next round if it is time to rest."""
+        while not self.is_over() and self.until_round_ends() <= REST_S:
+            time.sleep(0.1)
+
+    def until_round_ends(self):
+        return ROUND_S - (time.monotonic() - self.began) % ROUND_S
 
     def count(self, what):
         with self.lock:
@@ -156,6 +175,7 @@ class Soak:
         dice = random.Random(seed)
         caller = Caller(self.gateway)
         while not self.is_over():
+            self.rest()
             n = next(self.numbers)
             try:
                 self.one(caller, dice, n)
@@ -264,6 +284,7 @@ class Soak:
         dice = random.Random(seed)
         caller = Caller(self.gateway)
         while not self.is_over():
+            self.rest()
             name = f"other.{dice.randrange(50)}"
             try:
                 caller.ask("Register", toolset(name, version=f"1.0.{dice.randrange(100)}"))
@@ -288,14 +309,20 @@ class Soak:
                 pass
         caller.close()
 
+    def resident(self):
+        with open(f"/proc/{self.gateway.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
     def look(self):
-        began = time.monotonic()
         every = max(0.5, min(10.0, SECONDS / 60))
         while not self.is_over():
-            with open(f"/proc/{self.gateway.process.pid}/statm", encoding="ascii") as file:
-                pages = int(file.read().split()[1])
-            self.memory.append((time.monotonic() - began, pages * os.sysconf("SC_PAGE_SIZE")))
-            time.sleep(every)
+            left = self.until_round_ends()
+            point = (time.monotonic() - self.began, self.resident())
+            if left > REST_S:
+                self.memory.append(point)
+            elif left < 2:
+                self.at_rest.append(point)
+            time.sleep(min(every, left - 1 if left > 2 else 2))
 
     # ---- all of it ----
 
@@ -334,13 +361,27 @@ class Soak:
 
 
 def slope_per_hour(memory):
-    """Per cent of the mean, over the second half."""
-    half = memory[len(memory) // 2:]
-    n = len(half)
-    mean_t = sum(t for t, _ in half) / n
-    mean_b = sum(b for _, b in half) / n
-    over = sum((t - mean_t) ** 2 for t, _ in half) or 1.0
-    return sum((t - mean_t) * (b - mean_b) for t, b in half) / over * 3600 / mean_b * 100
+    """In per cent of the mean, with its standard error."""
+    n = len(memory)
+    if n < 3:
+        return float("inf"), float("inf")
+    mean_t = sum(t for t, _ in memory) / n
+    mean_b = sum(b for _, b in memory) / n
+    over = sum((t - mean_t) ** 2 for t, _ in memory)
+    slope = sum((t - mean_t) * (b - mean_b) for t, b in memory) / over
+    rest = sum((b - mean_b - slope * (t - mean_t)) ** 2 for t, b in memory)
+    error = (rest / (n - 2) / over) ** 0.5
+    return slope * 3600 / mean_b * 100, error * 3600 / mean_b * 100
+
+
+def say_slope(what, memory):
+    warm = [(t, b) for t, b in memory if t >= WARM_UP_S]
+    slope, error = slope_per_hour(warm)
+    if warm:
+        low, high = min(b for _, b in warm), max(b for _, b in warm)
+        print(f"# {what}: {low / 1e6:.2f} to {high / 1e6:.2f} MB, "
+              f"{slope:+.2f} % an hour, +- {error:.2f}")
+    return slope
 
 
 def memory_at(memory, seconds):
@@ -358,12 +399,13 @@ def main():
         soak = Soak(gateway)
         soak.run()
         n_left = soak.left()
-        slope = slope_per_hour(soak.memory)
         warm, last = memory_at(soak.memory, WARM_S), soak.memory[-1][1]
         most = GROWTH * warm + soak.kept
         print(f"# {SECONDS:.0f} s: {dict(sorted(soak.counts.items()))}")
         print(f"# memory: {warm / 1e6:.2f} MB when warm, {last / 1e6:.2f} MB at the end, at most "
-              f"{most / 1e6:.2f} MB; {slope:+.2f} % an hour over the second half")
+              f"{most / 1e6:.2f} MB")
+        say_slope("under load", soak.memory)
+        slope = say_slope("at rest", soak.at_rest)
         for what in soak.wrong[:20]:
             print("# " + what)
         results = [("every_call_ends_once_and_as_it_should", not soak.wrong),
