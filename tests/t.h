@@ -12,7 +12,8 @@
  * A TORTURE body runs again and again with the 1st, 2nd, 3rd, ... allocation
  * failing, until it returns PEG_OK. It may only ever return PEG_ENOMEM before,
  * and whatever it returns it must have freed all it allocated. A TEST that passes
- * must have freed everything too.
+ * must have freed everything too. PEG_TORTURE_STEP=N: beyond the first hundred only every
+ * N-th fails, for tools that make everything slow.
  *
  * SKIP("why") ends a test without a verdict. An argument on the command line
  * runs only the tests whose name contains it.
@@ -103,11 +104,20 @@ static const char *t_skip_reason;
                    (int)t_e);                                                                      \
     } while (0)
 
+static unsigned t_torture_step(void)
+{
+    const char *step = getenv("PEG_TORTURE_STEP");
+    const int n = step ? atoi(step) : 1;
+
+    return n > 1 ? (unsigned)n : 1;
+}
+
 static void t_run_torture(const struct t_test *test)
 {
+    const unsigned step = t_torture_step();
     peg_status status = PEG_ENOMEM;
 
-    for (unsigned nth = 1; status != PEG_OK; nth++) {
+    for (unsigned nth = 1; status != PEG_OK; nth += nth < 100 ? 1 : step) {
         const size_t live = peg__mem_live();
 
         peg__mem_fail_at(nth);

@@ -58,7 +58,7 @@ GROWTH = 1.5
 # An hour has thirty rounds; what was asked for last in one is forgotten before the next.
 WARM_UP_S = 600
 ROUND_S = 120
-REST_S = 20
+REST_S = 25
 # What may become of a call that was asked for in good order while providers come and go.
 HONEST = {"outcome_unknown", "service_unavailable", "overloaded", "timeout", "canceled"}
 
