@@ -253,8 +253,8 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
     say_ping(&attached->ping);
     if (attached->provider->is_draining)
         say_drain(attached);
-    grpc_call_resume(attached->call);
     gw_provider_ready(attached->provider);
+    grpc_call_resume(attached->call); /* last: what has waited may end the stream */
 }
 
 /* ---- frames from the provider ---------------------------------------------------------------- */

@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Attach streams that do what no good program does, and programs with several of them.
+
+    test_attach.py PEGBOARD
+"""
+
+import os
+import sys
+import uuid
+
+import grpc
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+from world import Caller, Gateway, Provider, outcome, toolset, v1  # noqa: E402
+
+
+# ---- what waits while the toolset is registered ---------------------------------------------
+
+def hello_with_registration(name):
+    hello = v1("Hello", toolset=name, incarnation="test-" + uuid.uuid4().hex, credits=4, number=1)
+    hello.registration.CopyFrom(toolset(name))
+    return v1("AttachRequest", hello=hello)
+
+
+def attach_with(caller, frames):
+    """All frames and the half-close at once: how it ended."""
+    try:
+        for _ in caller.method("Attach")(iter(frames)):
+            pass
+    except grpc.RpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+def serves(gateway, caller):
+    """A gateway that still does its work."""
+    with Provider(gateway, "sums") as provider:
+        future = caller.start_call("sums")
+        provider.answer(provider.next_call(), b"5")
+        return outcome(future).result == b"5" and gateway.process.poll() is None
+
+
+def test_a_stream_may_end_while_its_registration_is_written():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        for i in range(20):
+            frames = [hello_with_registration(f"left-{i}")]
+            assert attach_with(caller, frames) == grpc.StatusCode.OK
+        assert serves(gateway, caller)
+
+
+def test_a_second_hello_while_the_first_is_registered_ends_the_stream_alone():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        for i in range(20):
+            frames = [hello_with_registration(f"twice-{i}")] * 2
+            assert attach_with(caller, frames) == grpc.StatusCode.INVALID_ARGUMENT
+        assert serves(gateway, caller)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.run(globals()))
