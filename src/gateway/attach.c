@@ -24,6 +24,7 @@ void gw_provider_free(struct gw_provider *provider)
 {
     struct gw_desk *desk = provider->desk;
 
+    provider->is_away = true; /* nobody is told of what it has */
     while (provider->queue.first)
         gw_held_drop(provider->queue.first);
     while (provider->running.first)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Results and outputs of providers: put together from their chunks, read, packed as the answer that
- * callers get. */
+/* Results and outputs of providers: read, and packed as the answer that callers get. */
 
 #include <string.h>
 
@@ -12,7 +11,6 @@
 #include "gateway/attached.h"
 #include "gateway/call.h"
 #include "gateway/holder.h"
-#include "gateway/principal.h"
 #include "wire/pack.h"
 
 enum { MAX_STREAM_NAME = 128 };
@@ -115,101 +113,6 @@ peg_status gw_pack_answer(struct gw_desk *desk, const struct gw_answer_parts *pa
     return PEG_OK;
 }
 
-/* ---- chunks ----------------------------------------------------------------------------------
- */
-
-static struct gw_assembly *find_assembly(const struct gw_attached *attached,
-                                         const struct bus_id *id, uint32_t attempt)
-{
-    return (struct gw_assembly *)gw_table_find(&attached->assembling, id, attempt);
-}
-
-/* What it takes of the room is what of its chunks is kept, or nothing any more. */
-static void count(struct gw_attached *attached, struct gw_assembly *assembly, size_t n_bytes)
-{
-    gw_share_give_back(attached->share, assembly->counted);
-    gw_share_take(attached->share, n_bytes);
-    attached->assembled += n_bytes - assembly->counted;
-    assembly->counted = n_bytes;
-}
-
-static void free_assembly(struct gw_attached *attached, struct gw_assembly *assembly)
-{
-    count(attached, assembly, 0);
-    wire_chunks_free(&assembly->chunks);
-    gw_table_remove(&attached->assembling, &assembly->entry);
-    if (assembly->prev)
-        assembly->prev->next = assembly->next;
-    else
-        attached->assemblies = assembly->next;
-    if (assembly->next)
-        assembly->next->prev = assembly->prev;
-    peg__free(assembly);
-}
-
-void gw_attached_free_assemblies(struct gw_attached *attached)
-{
-    while (attached->assemblies)
-        free_assembly(attached, attached->assemblies);
-    gw_table_free(&attached->assembling);
-    gw_share_forget_wait(&attached->room);
-    gw_share_leave(attached->share);
-    attached->share = NULL;
-}
-
-static peg_status check_room(const struct gw_attached *attached, size_t n, peg_error *reterr)
-{
-    if (attached->assembled + n > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "results that this provider has begun to send hold "
-                         "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
-    return gw_share_check(attached->share, n, reterr);
-}
-
-static peg_status add_chunk(struct gw_attached *attached, struct gw_assembly *assembly,
-                            peg_str chunk, peg_error *reterr)
-{
-    peg_status status = check_room(attached, chunk.len, reterr);
-
-    if (status)
-        return status;
-    status = wire_chunks_add(&assembly->chunks, chunk, reterr);
-    count(attached, assembly, wire_chunks_view(&assembly->chunks).len);
-    return status;
-}
-
-/* NULL: no memory. */
-static struct gw_share *join_share(struct gw_attached *attached)
-{
-    if (!attached->share)
-        attached->share =
-            gw_share_join(attached->desk->shares, gw_call_principal(attached->call)->name);
-    return attached->share;
-}
-
-static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
-                                          uint32_t attempt)
-{
-    struct gw_assembly *assembly;
-
-    assembly =
-        join_share(attached) ? (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly)) : NULL;
-    if (!assembly)
-        return NULL;
-    assembly->entry.id = *id;
-    assembly->entry.attempt = attempt;
-    assembly->chunks.n_before = GW_TERMINAL_ROOM;
-    if (gw_table_add(&attached->assembling, &assembly->entry)) {
-        peg__free(assembly);
-        return NULL;
-    }
-    assembly->next = attached->assemblies;
-    if (assembly->next)
-        assembly->next->prev = assembly;
-    attached->assemblies = assembly;
-    return assembly;
-}
-
 /* ---- what comes ------------------------------------------------------------------------------ */
 
 static void refuse(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
@@ -267,7 +170,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
         refuse(attached, id, result->attempt, error.message);
         return;
     }
-    count(attached, assembly, 0); /* it is counted by whoever reads it */
+    gw_assembly_count(assembly, 0); /* by whoever reads it from now on */
     gw_provider_large_result(attached->provider, id, result->attempt,
                              gw_terminal_of_result(&assembly->chunks.bytes, len), len);
 }
@@ -283,26 +186,18 @@ static void take_assembled(struct gw_attached *attached, const struct bus_id *id
         take_whole(attached, id, result, json);
 }
 
+/* Whoever refuses or takes a result may lead to the end of its call, and of its assembly. */
 static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
                        const Pegboard__V1__Result *result, peg_str chunk)
 {
-    struct gw_assembly *assembly = find_assembly(attached, id, result->attempt);
+    struct gw_assembly *assembly;
     peg_error error;
 
-    if (!assembly)
-        assembly = begin_assembly(attached, id, result->attempt);
-    if (!assembly) {
-        refuse(attached, id, result->attempt, "the gateway has no memory for the result");
-        return;
-    }
-    if (add_chunk(attached, assembly, chunk, &error)) {
+    if (gw_assembly_add(attached, id, result->attempt, chunk, &assembly, &error)) {
         refuse(attached, id, result->attempt, error.message);
-        free_assembly(attached, assembly);
     } else if (!result->more) {
         take_assembled(attached, id, result, assembly);
-        assembly = find_assembly(attached, id, result->attempt);
-        if (assembly)
-            free_assembly(attached, assembly);
+        gw_attached_drop_assembly(attached, id, result->attempt);
     }
 }
 
@@ -320,7 +215,7 @@ static void take_result(struct gw_attached *attached, const Pegboard__V1__Result
         refuse(attached, &id, result->attempt,
                "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
                "it in several");
-    } else if (result->more || find_assembly(attached, &id, result->attempt)) {
+    } else if (result->more || gw_assembly_find(attached, &id, result->attempt)) {
         take_chunk(attached, &id, result, chunk);
     } else {
         take_whole(attached, &id, result, chunk);
@@ -341,7 +236,7 @@ void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result
     const bool is_large = result->more || result->chunk.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
 
     if (is_large)
-        (void)join_share(attached); /* without memory it is asked for again */
+        (void)gw_attached_join_share(attached); /* without memory it is asked for again */
     take_result(attached, result);
     if (attached->step != GW_ATTACHED_NOW || !attached->share)
         return;

@@ -10,9 +10,12 @@
 
 enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DETACHED };
 
+struct gw_attached;
+
 /* A result that comes in several frames. */
 struct gw_assembly {
     struct gw_entry entry; /* of the call and its attempt; the first member */
+    struct gw_attached *attached;
     struct wire_chunks chunks;
     size_t counted; /* bytes that it has taken of the share */
     struct gw_assembly *next;
@@ -43,7 +46,7 @@ struct gw_attached {
     struct gw_unsaid_ack acks[GW_UNSAID_ACKS];
     size_t n_acks;
     struct gw_change_wait change; /* its registration */
-    struct gw_table assembling;   /* a provider may have thousands of them */
+    struct gw_table assembling;   /* as many as its provider has calls: perhaps thousands */
     struct gw_assembly *assemblies;
     size_t assembled;          /* bytes of all of them */
     struct gw_share *share;    /* its principal's; NULL: it has sent nothing large yet */
@@ -68,11 +71,26 @@ void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt);
 void gw_attached_say_acks(struct gw_attached *attached);
 void gw_attached_acks_due(struct net_timer *timer);
 
+/* ---- attach_assembly.c: results that are not whole ---- */
+
+/* NULL: none was begun. */
+struct gw_assembly *gw_assembly_find(const struct gw_attached *attached, const struct bus_id *id,
+                                     uint32_t attempt);
+/* The next chunk of a result, or the first one. When it fails nothing of the result is left. */
+peg_status gw_assembly_add(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                           peg_str chunk, struct gw_assembly **ret_assembly, peg_error *reterr);
+/* What it takes of the room is what of its chunks is kept, or nothing any more. */
+void gw_assembly_count(struct gw_assembly *assembly, size_t n_bytes);
+/* If there is one. */
+void gw_attached_drop_assembly(void *user, const struct bus_id *id, uint32_t attempt);
+void gw_attached_free_assemblies(struct gw_attached *attached);
+/* Its principal's share of the room. NULL: no memory. */
+struct gw_share *gw_attached_join_share(struct gw_attached *attached);
+
 /* ---- attach_result.c: what providers answer ---- */
 
 void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result);
 void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta);
-void gw_attached_free_assemblies(struct gw_attached *attached);
 /* The answer of EmitToolResult is made the same way: packs result, error and server-data into
  * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_SERVER_DATA): the server-data are none;
  * large ones are read later, with the result. */

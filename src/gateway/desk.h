@@ -214,6 +214,9 @@ struct gw_provider_events {
     void (*cancel)(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason);
     /* Its result is settled: the provider may forget it. */
     void (*ack)(void *user, const struct bus_id *id, uint32_t attempt);
+    /* It was handed this call, and does not have it any more, whatever became of it: what is kept
+     * for it can go. May be NULL. Not called for the calls that it has when it leaves. */
+    void (*dropped)(void *user, const struct bus_id *id, uint32_t attempt);
     /* May calls be handed over now? False: gw_provider_ready() will be called. */
     bool (*is_ready)(void *user);
     /* Another stream of the same incarnation took its place: the user ends this one, and the

@@ -86,6 +86,14 @@ static size_t request_len(const struct gw_held *held)
     return held->request ? held->request->len : 0;
 }
 
+static void tell_dropped(const struct gw_held *held)
+{
+    const struct gw_provider *provider = held->provider;
+
+    if (!provider->is_away && provider->events->dropped)
+        provider->events->dropped(provider->user, &held->entry.id, held->entry.attempt);
+}
+
 void gw_held_drop(struct gw_held *held)
 {
     struct gw_provider *provider = held->provider;
@@ -106,6 +114,7 @@ void gw_held_drop(struct gw_held *held)
             provider->unlooked = held->next;
         list_remove(&provider->running, held);
         await(provider->desk, -1);
+        tell_dropped(held);
     }
     gw_table_remove(&provider->desk->held, &held->entry);
     peg__blob_unref(held->request);

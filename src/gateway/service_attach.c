@@ -176,6 +176,7 @@ static const struct gw_provider_events EVENTS = {
     .hand = hand,
     .cancel = cancel,
     .ack = gw_attached_ack,
+    .dropped = gw_attached_drop_assembly,
     .is_ready = is_ready,
     .replaced = replaced,
     .dismissed = dismissed,

@@ -61,5 +61,56 @@ def test_a_second_hello_while_the_first_is_registered_ends_the_stream_alone():
         assert serves(gateway, caller)
 
 
+# ---- results that are begun and never finished ----------------------------------------------
+
+CHUNK = b" " * 65536
+N_CHUNKS = 126  # not quite 8 MiB, the largest result
+
+
+def begin_result(provider, call):
+    for _ in range(N_CHUNKS):
+        provider.answer(call, CHUNK, more=True)
+
+
+def finish_in_chunks(provider, caller):
+    """A result that takes a little room only."""
+    future = caller.start_call("sums")
+    call = provider.next_call()
+    provider.answer(call, b"4", more=True)
+    provider.answer(call, b"2")
+    return outcome(future).result == b"42"
+
+
+def test_a_begun_result_takes_no_room_when_its_call_is_refused():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", credits=1) as provider:
+        for _ in range(9):  # 8 of them are PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES
+            future = caller.start_call("sums")
+            call = provider.next_call()
+            begin_result(provider, call)
+            provider.say(nak=v1("Nak", call_id=call.call_id, attempt=call.attempt, reason=1))
+            provider.answer(provider.next_call(), b"7")
+            assert outcome(future).result == b"7"
+        assert finish_in_chunks(provider, caller)
+
+
+def test_a_begun_result_takes_no_room_when_its_call_was_answered_otherwise():
+    with Gateway() as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", credits=1) as provider:
+        for _ in range(9):
+            events = caller.method("CallToolStream")(
+                v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}'), timeout=30)
+            call = provider.next_call()
+            begin_result(provider, call)
+            provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt,
+                                  stream="stdout", delta="begun"))
+            while next(events).WhichOneof("event") != "output":
+                pass  # when it comes, the chunks before it have come
+            caller.ask("EmitToolResult", v1("EmitToolResultRequest", call_id=call.call_id,
+                                            attempt=call.attempt, result=b"11"))
+            assert next(events).result.result == b"11"
+        assert finish_in_chunks(provider, caller)
+
+
 if __name__ == "__main__":
     sys.exit(tap.run(globals()))
