@@ -426,6 +426,15 @@ static const struct net_http1_events http1_events = {
     .on_end = on_http1_end,
 };
 
+/* HTTP/1.1 has times of its own. One of ours may have come in this round already, and waits for
+ * its turn. */
+static void forget_times(struct grpc__conn *conn)
+{
+    net_loop_disarm(conn->home->loop, &conn->timer);
+    net_loop_no_turn(conn->home->loop, &conn->turn);
+    conn->is_due = false;
+}
+
 /* Everything that came so far goes to HTTP/1.1, or a sentence for whoever looks at it. */
 static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
@@ -444,7 +453,7 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
     }
     memcpy(first, conn->first, conn->n_first);
     memcpy(first + conn->n_first, bytes, len);
-    net_loop_arm(conn->home->loop, &conn->timer, NET_NEVER);
+    forget_times(conn);
     if (net_http1_serve(conn->stream, &http1_events, conn, first, conn->n_first + len,
                         &conn->http1))
         free_conn(conn);

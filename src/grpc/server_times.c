@@ -47,8 +47,6 @@ static int64_t next_due(const struct grpc__conn *conn)
     const struct grpc_server_options *options = options_of(conn);
     int64_t due = earliest(conn->close_ns, conn->leave_ns);
 
-    if (conn->http1)
-        return due;
     if (!conn->has_settings)
         return earliest(due, peg__clock_after_ms(conn->opened_ns, options->preface_ms));
     if (conn->ping_sent_ns)
@@ -112,7 +110,7 @@ static bool is_late(const struct grpc__conn *conn, int64_t now)
 {
     if (conn->close_ns <= now || (!conn->session && conn->leave_ns <= now))
         return true;
-    if (!conn->has_settings && !conn->http1 &&
+    if (!conn->has_settings &&
         peg__clock_after_ms(conn->opened_ns, options_of(conn)->preface_ms) <= now)
         return true;
     return conn->ping_sent_ns && answer_due(conn) <= now;
@@ -135,6 +133,8 @@ bool grpc__conn_look_at_times(struct grpc__conn *conn)
     const struct grpc_server_options *options = options_of(conn);
     const int64_t now = now_ns(conn);
 
+    if (conn->http1)
+        return true; /* its stream is not ours to end */
     if (is_late(conn, now)) {
         grpc__conn_lose(conn);
         return false;
@@ -148,7 +148,7 @@ bool grpc__conn_look_at_times(struct grpc__conn *conn)
     } else if (options->max_idle_ms && is_idle(conn) && !conn->was_asked_to_go &&
                peg__clock_after_ms(conn->idle_since_ns, options->max_idle_ms) <= now) {
         grpc__conn_leave(conn, options->max_age_grace_ms);
-    } else if (!conn->ping_sent_ns &&
+    } else if (conn->session && !conn->ping_sent_ns &&
                peg__clock_after_ms(conn->last_read_ns, options->keepalive_ms) <= now) {
         grpc__conn_ping(conn);
     }

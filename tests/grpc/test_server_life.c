@@ -189,6 +189,83 @@ TEST(a_server_with_http1_connections_ends)
     world_stop(&w);
 }
 
+/* A loop that stands still: what comes meanwhile comes together, in its next round. */
+struct hold {
+    struct net_message message;
+    sem_t holds;
+    sem_t goes_on;
+};
+
+static void stand_still(struct net_message *message)
+{
+    struct hold *hold = (struct hold *)message; /* its first member */
+
+    net_loop_now_ns(net_loops_at(w.loops, 0)); /* for this round no time passes */
+    sem_post(&hold->holds);
+    sem_wait(&hold->goes_on);
+}
+
+/* Two requests, the first of which is readable in the very round in which the time of the
+ * connection has come. False: the machine was so slow that the time had come before. */
+static bool ask_at_the_last_moment(int64_t until_ms, char *ret_bytes, size_t max)
+{
+    static const char first[] = "GET /first HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char second[] = "GET /second HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct hold hold = {.message = {.fn = stand_still}};
+    const int fd = connect_plain();
+
+    sem_init(&hold.holds, 0, 0);
+    sem_init(&hold.goes_on, 0, 0);
+    while (n_connections() == 0)
+        sched_yield();
+    net_loop_post(net_loops_at(w.loops, 0), &hold.message);
+    sem_wait(&hold.holds);
+    (void)!send(fd, first, sizeof(first) - 1, MSG_NOSIGNAL);
+    usleep((useconds_t)until_ms * 1000);
+    sem_post(&hold.goes_on);
+    if (read(fd, ret_bytes, max) > 0) {
+        (void)!send(fd, second, sizeof(second) - 1, MSG_NOSIGNAL);
+        read_all(fd, ret_bytes, max);
+    } else {
+        ret_bytes[0] = '\0';
+    }
+    close(fd);
+    while (n_connections() > 0)
+        sched_yield();
+    return ret_bytes[0] != '\0';
+}
+
+/* Its first bytes tell that it speaks HTTP/1.1, and then the turn comes in which HTTP/2 would have
+ * been told that its time is over. */
+static void check_last_moment(const struct grpc_server_options *options, int64_t until_ms)
+{
+    const struct world_setup setup = {.server = options, .handlers = handlers, .n_loops = 1};
+    char bytes[1000] = "";
+
+    sem_init(&started, 0, 0);
+    world_start(&w, &setup);
+    for (int i = 0; i < 20 && !ask_at_the_last_moment(until_ms, bytes, sizeof(bytes)); i++)
+        ;
+
+    CHECK(strstr(bytes, "path /second") != NULL);
+    CHECK_INT(world_call(&w, UNARY, "x", NULL)->code, GRPC_OK);
+    world_stop(&w);
+}
+
+TEST(http1_that_begins_when_the_time_for_a_preface_is_over_is_served)
+{
+    const struct grpc_server_options options = {.on_http1 = on_http1, .preface_ms = 100};
+
+    check_last_moment(&options, 110);
+}
+
+TEST(http1_that_begins_at_the_greatest_age_of_a_connection_is_served)
+{
+    const struct grpc_server_options options = {.on_http1 = on_http1, .max_age_ms = 100};
+
+    check_last_moment(&options, 120);
+}
+
 /* ---- the end of a server
  * --------------------------------------------------------------------------- */
 
