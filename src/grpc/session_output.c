@@ -384,10 +384,14 @@ static bool write_messages(struct grpc_session *session, struct grpc_stream *str
         return true;
     }
     (void)grpc__stream_took(stream, n); /* nobody is told: nothing more can be said */
-    if (stream->trailers)
-        return write_end(session, stream);
-    sent_end(session, stream);
-    return true;
+    if (!stream->trailers) {
+        sent_end(session, stream);
+        return true;
+    }
+    if (write_end(session, stream))
+        return true;
+    grpc__stream_schedule(stream); /* what is left needs no window */
+    return false;
 }
 
 /* A server's block may be the whole answer. Clients end with DATA always: there are servers (of

@@ -218,6 +218,34 @@ TEST(ends_and_headers_do_not_wait_for_the_window_of_the_connection)
     stop();
 }
 
+/* The answer takes all of the window, and its end has no room behind it: however large the pieces
+ * are in which it goes out, the end waits for room and not for a window. */
+TEST(an_end_that_has_no_room_does_not_wait_for_the_window_of_the_connection)
+{
+    static char message[GRPC_H2_FIRST_WINDOW - PREFIX];
+    static uint8_t bytes[1500];
+
+    for (size_t max = 1024; max <= sizeof(bytes); max++) {
+        struct grpc_stream *stream = &w.at_server[0].stream;
+
+        w = (struct wire){0};
+        CHECK_INT(wire_start(&w, NULL), PEG_OK);
+        out = (struct peg__buf)PEG__BUF(RAW_MAX_OUT);
+        raw_hello(&out);
+        raw_headers(&out, 1, RAW_END_STREAM, "/a.B/C", peg__str(""));
+        feed();
+        CHECK_INT(grpc_stream_respond(stream, &wire_answer, false, NULL), PEG_OK);
+        CHECK_INT(grpc_stream_send(stream, peg__strn(message, sizeof(message)), NULL), PEG_OK);
+        CHECK_INT(grpc_stream_end(stream, &wire_trailers, NULL), PEG_OK);
+        while (grpc_session_pull(w.server, bytes, max) > 0)
+            ;
+        CHECK_INT(w.server->window, 0);
+        if (!strstr(w.at_server[0].log, "closed:0"))
+            T_FAIL("the end waits with pieces of %zu bytes", max);
+        stop();
+    }
+}
+
 /* The same for a client, whose calls the server may not even know yet. */
 TEST(a_client_waits_for_the_window_of_the_server)
 {
