@@ -166,7 +166,7 @@ static uint8_t form_of(struct grpc_hpack_encoder *encoder, const struct grpc_fie
                        const struct grpc_hpack_entry *hashes, uint32_t name)
 {
     if (field->name.len + field->value.len > MAX_REMEMBERED)
-        return LITERAL;
+        return IS_ONE_OF(field->name, secret) ? NEVER : LITERAL;
     if (IS_ONE_OF(field->name, usual))
         return REMEMBERED;
     if (IS_ONE_OF(field->name, secret))

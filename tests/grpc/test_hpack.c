@@ -378,6 +378,27 @@ TEST(a_secret_is_never_remembered)
     grpc_hpack_encoder_free(&encoder);
 }
 
+/* The first byte tells every proxy on the way, too. */
+TEST(a_secret_that_is_too_large_to_be_remembered_is_one_for_everybody)
+{
+    static char token[3000];
+    const struct grpc_field fields[] = {
+        {PEG_LIT("authorization"), {token, sizeof(token)}},
+        {PEG_LIT("x-large"), {token, sizeof(token)}},
+    };
+    struct grpc_hpack_encoder encoder;
+    uint8_t bytes[2 * sizeof(token) + 100];
+
+    memset(token, 'x', sizeof(token));
+    grpc_hpack_encoder_init(&encoder);
+    grpc_hpack_encode(&encoder, fields, 1, false, bytes);
+    CHECK_INT(bytes[0], 0x1f); /* never, and its name by number */
+    grpc_hpack_encode(&encoder, fields + 1, 1, false, bytes);
+    CHECK_INT(bytes[0], 0x00); /* not now */
+    CHECK_INT(encoder.table.n, 0);
+    grpc_hpack_encoder_free(&encoder);
+}
+
 TEST(a_peer_that_remembers_nothing_is_told_everything)
 {
     struct grpc_hpack_encoder encoder;
