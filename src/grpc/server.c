@@ -123,8 +123,10 @@ static bool wait_for_homes(struct grpc_server *server, const unsigned *n_homes, 
 bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms)
 {
     close_listeners(server);
-    for (unsigned i = 0; i < server->n_homes; i++)
+    /* A loop that is slow may not have taken the message of the last time yet. */
+    for (unsigned i = 0; i < server->n_homes && !server->is_draining; i++)
         net_loop_post(server->homes[i].loop, &server->homes[i].drain);
+    server->is_draining = true;
     return wait_for_homes(server, &server->n_empty_homes,
                           peg__clock_in_ms(peg_clock_system(), drain_ms));
 }

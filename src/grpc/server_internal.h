@@ -78,6 +78,7 @@ struct grpc_server {
     size_t listeners_capacity;
     struct grpc__home *homes;
     unsigned n_homes;
+    bool is_draining;     /* the homes have been told */
     pthread_mutex_t lock; /* for what follows */
     pthread_cond_t changed;
     unsigned n_empty_homes;   /* that drain and have no connection */
