@@ -367,7 +367,8 @@ enum {
     /* SETTINGS of one connection, beside one for each KiB that was sent on it: each costs some 10
      * ns for every stream that is open. */
     PEG_LIMIT_GRPC_SETTINGS = 100,
-    /* Frames on one connection that make us reset or refuse a stream ("made you reset"). */
+    /* Frames on one connection, in PEG_LIMIT_GRPC_IDLE_MS, that make us reset or refuse a stream
+     * ("made you reset"). */
     PEG_LIMIT_GRPC_INVALID_FRAMES = 1000,
     /* CONTINUATION frames of one block of headers: each can hold 16 KiB. */
     PEG_LIMIT_GRPC_CONTINUATIONS = 32,

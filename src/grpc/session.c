@@ -246,8 +246,15 @@ void grpc__session_flooded(struct grpc_session *session, const char *of_what)
     grpc__session_die(session, GRPC_H2_ENHANCE_YOUR_CALM, of_what);
 }
 
+/* A client with a bug in one of its calls is no flood, however long it stays. */
 void grpc__session_count_invalid(struct grpc_session *session)
 {
+    const int64_t now_ns = peg_clock_mono_ns(peg_clock_system());
+
+    if (now_ns >= peg__clock_after_ms(session->invalid_ns, PEG_LIMIT_GRPC_IDLE_MS)) {
+        session->n_invalid_frames = 0;
+        session->invalid_ns = now_ns;
+    }
     if (++session->n_invalid_frames > PEG_LIMIT_GRPC_INVALID_FRAMES)
         grpc__session_flooded(session, "frames that make us reset or refuse a stream "
                                        "(PEG_LIMIT_GRPC_INVALID_FRAMES)");

@@ -105,6 +105,7 @@ struct grpc_session {
     unsigned n_idle_frames;
     int64_t idle_ns; /* when they were forgiven last */
     unsigned n_invalid_frames;
+    int64_t invalid_ns;  /* when the first of them came */
     uint64_t n_settings; /* of the peer's SETTINGS */
     uint64_t n_moved;    /* bytes of messages, both ways */
     double reset_tokens;

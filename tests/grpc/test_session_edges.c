@@ -353,6 +353,39 @@ TEST(frames_that_mean_nothing_are_forgiven_when_they_take_their_time)
     wire_stop(&w);
 }
 
+/* So many calls that are refused, since there may be none and the client has not heard of it. */
+static peg_status feed_invalid(struct peg__buf *out, unsigned n)
+{
+    static uint32_t id = 1;
+    peg_status status = PEG_OK;
+
+    for (unsigned i = 0; i < n && !status; i++, id += 2) {
+        raw_headers(out, id, RAW_END_STREAM, "/a.B/C", peg__str(""));
+        status = feed_raw(out);
+        (void)grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096);
+    }
+    return status;
+}
+
+TEST(frames_that_cost_a_stream_are_forgiven_when_they_take_their_time)
+{
+    struct grpc_session_options options = wire_options();
+    struct peg__buf out = PEG__BUF(RAW_MAX_OUT);
+
+    options.max_streams = 0;
+    start(&options);
+    raw_preface(&out);
+    raw_head(&out, 0, RAW_SETTINGS, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(feed_invalid(&out, PEG_LIMIT_GRPC_INVALID_FRAMES - 1), PEG_OK);
+        w.server->invalid_ns -= (int64_t)PEG_LIMIT_GRPC_IDLE_MS * 1000000;
+    }
+    CHECK_INT(feed_invalid(&out, PEG_LIMIT_GRPC_INVALID_FRAMES), PEG_OK);
+    CHECK_INT(feed_invalid(&out, 1), PEG_ELIMIT);
+    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_INVALID_FRAMES") != NULL);
+    stop_raw(&out);
+}
+
 TEST(a_window_that_opens_by_nothing_costs_the_stream)
 {
     struct peg__buf out;
