@@ -55,18 +55,6 @@ static bool is_text(peg_str s)
     return n_bad == 0;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static bool is_value(peg_str s)
-{
-    if (s.len > 0 && (is_space(s.ptr[0]) || is_space(s.ptr[s.len - 1])))
-        return false;
-    return is_text(s);
-}
-
 static bool is_path(peg_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -138,7 +126,8 @@ enum grpc_field_kind grpc_field_kind_of(peg_str name, peg_str value)
         return GRPC_FIELD_BAD;
     if (name.ptr[0] == ':')
         return kind_of_pseudo(name, value);
-    if (!consists_of(name, of_names) || is_of_connection(name) || !is_value(value))
+    value = grpc_field_trim(value);
+    if (!consists_of(name, of_names) || is_of_connection(name) || !is_text(value))
         return GRPC_FIELD_BAD;
     if (IS(name, "te"))
         return if_good(value.len == 8 && strncasecmp(value.ptr, "trailers", 8) == 0,

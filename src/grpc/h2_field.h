@@ -23,7 +23,28 @@ enum grpc_field_kind {
     GRPC_FIELD_STATUS,
 };
 
+/* The kind of a field that is no pseudo-field is that of its value without spaces around it. */
 enum grpc_field_kind grpc_field_kind_of(peg_str name, peg_str value);
+
+static inline bool grpc_field_is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* A value without the spaces around it. RFC 9113, 8.2.1, lets us reset the stream for them, and
+ * "PROTOCOL-HTTP2" of gRPC lets us strip them. There are servers, those of gRPC's own core among
+ * them, that send a grpc-message or a value of a program as it is: who hears "not found: " must not
+ * lose the status for the space. */
+static inline peg_str grpc_field_trim(peg_str value)
+{
+    while (value.len > 0 && grpc_field_is_space(value.ptr[value.len - 1]))
+        value.len--;
+    while (value.len > 0 && grpc_field_is_space(value.ptr[0])) {
+        value.ptr++;
+        value.len--;
+    }
+    return value;
+}
 
 /* What a block must be, field by field. */
 enum grpc_block_kind {

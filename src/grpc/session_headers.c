@@ -119,7 +119,7 @@ static void hand_on(struct grpc_session *session, const struct grpc_hpack_field 
                            &error);
 }
 
-static void take_field(struct grpc_session *session, const struct grpc_hpack_field *field)
+static void take_field(struct grpc_session *session, struct grpc_hpack_field *field)
 {
     struct grpc__incoming *block = &session->block;
 
@@ -130,6 +130,8 @@ static void take_field(struct grpc_session *session, const struct grpc_hpack_fie
     }
     if (block->check.kind == GRPC_BLOCK_IGNORED || block->check.is_bad)
         return;
+    if (field->kind < GRPC_FIELD_AUTHORITY)
+        field->value = grpc_field_trim(field->value);
     if (grpc_block_check_add(&block->check, field->kind, field->value))
         hand_on(session, field);
 }

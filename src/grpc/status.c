@@ -87,6 +87,17 @@ enum grpc_code grpc_code_from_h2(uint32_t h2_error, bool deadline_passed)
 
 /* ---- percent-encoding ----------------------------------------------------------------------- */
 
+/* A field of HTTP/2 does not begin or end with a space (RFC 9113, 8.2.1): peers strip them, or
+ * reset the stream. */
+static bool stays(peg_str text, size_t i)
+{
+    const unsigned char c = (unsigned char)text.ptr[i];
+
+    if (c == ' ')
+        return i > 0 && i < text.len - 1;
+    return c > ' ' && c <= 0x7e && c != '%';
+}
+
 size_t grpc_percent_encode(peg_str text, char *ret_text)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -95,7 +106,7 @@ size_t grpc_percent_encode(peg_str text, char *ret_text)
     for (size_t i = 0; i < text.len; i++) {
         const unsigned char c = (unsigned char)text.ptr[i];
 
-        if (c >= 0x20 && c <= 0x7e && c != '%') {
+        if (stays(text, i)) {
             ret_text[len++] = (char)c;
             continue;
         }

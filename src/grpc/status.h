@@ -45,9 +45,9 @@ enum grpc_code grpc_code_from_wire(peg_str decimal);
 enum grpc_code grpc_code_from_http(int http_status);
 enum grpc_code grpc_code_from_h2(uint32_t h2_error, bool deadline_passed);
 
-/* Percent-encoding of grpc-message: into `ret_text`, which has room for 3 * text.len bytes;
- * returns how many. Decoding never fails: what is no escape stays as it is, bytes that are no
- * UTF-8 become U+FFFD; room for 3 * text.len bytes. */
+/* Percent-encoding of grpc-message, with spaces at its ends: into `ret_text`, which has room for 3
+ * * text.len bytes; returns how many. Decoding never fails: what is no escape stays as it is, bytes
+ * that are no UTF-8 become U+FFFD; room for 3 * text.len bytes. */
 size_t grpc_percent_encode(peg_str text, char *ret_text);
 size_t grpc_percent_decode(peg_str text, char *ret_text);
 

@@ -386,6 +386,66 @@ TEST(frames_that_cost_a_stream_are_forgiven_when_they_take_their_time)
     stop_raw(&out);
 }
 
+/* ---- spaces around values ----------------------------------------------------------------------
+ */
+
+TEST(spaces_around_values_are_left_out)
+{
+    static const struct grpc_field spaced[] = {
+        WIRE_FIELD("grpc-status", "5 "),  WIRE_FIELD("grpc-message", " not found: "),
+        WIRE_FIELD("x-end", "\t yes\t"),  WIRE_FIELD("x-nothing", "  "),
+        WIRE_FIELD("x-end-bin", "AAE= "),
+    };
+    static const struct grpc_block trailers = {.fields = spaced, .n = 5};
+    struct peg__buf more = PEG__BUF(RAW_MAX_OUT);
+    struct peg__buf out;
+    const struct grpc_head *head;
+    struct wire_stream *call;
+
+    start(NULL);
+    call = wire_open(&w);
+    grpc_stream_end(&call->stream, NULL, NULL);
+    wire_pump(&w);
+    CHECK_INT(grpc_stream_respond(&w.at_server[0].stream, &wire_answer, false, NULL), PEG_OK);
+    CHECK_INT(grpc_stream_end(&w.at_server[0].stream, &trailers, NULL), PEG_OK);
+    wire_pump(&w);
+    CHECK_STR(text(call), "headers end closed:0 ");
+    head = &call->stream.head;
+    CHECK_INT(head->code, GRPC_NOT_FOUND);
+    CHECK_STR(head->message, "not found:");
+    CHECK_STR(grpc_metadata_get(&head->metadata, "x-end"), "yes");
+    CHECK_STR(grpc_metadata_get(&head->metadata, "x-nothing"), "");
+    CHECK_INT(grpc_metadata_get(&head->metadata, "x-end-bin").len, 2);
+    wire_stop(&w);
+
+    start_raw(&out);
+    raw_field(&more, 0x40, peg__str("x-key"), peg__str(" a b "));
+    raw_field(&more, 0, peg__str("content-length"), peg__str("0 "));
+    raw_headers(&out, 1, RAW_END_STREAM, "/a.B/C", peg__buf_view(&more));
+    raw_headers(&out, 3, RAW_END_STREAM, "/a.B/C", peg__str("\xbe")); /* the same by number */
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_STR(grpc_metadata_get(&w.at_server[i].stream.head.metadata, "x-key"), "a b");
+    peg__buf_free(&more);
+    stop_raw(&out);
+}
+
+/* The path names a method, and a space is part of no name. */
+TEST(spaces_around_a_pseudo_field_cost_the_stream)
+{
+    struct peg__buf out;
+
+    start_raw(&out);
+    raw_headers(&out, 1, RAW_END_STREAM, "/a.B/C ", peg__str(""));
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    (void)grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096);
+    CHECK_STR(text(&w.at_server[0]), "closed:1 ");
+    stop_raw(&out);
+}
+
+/* ---- the rest ----------------------------------------------------------------------------------
+ */
+
 TEST(a_window_that_opens_by_nothing_costs_the_stream)
 {
     struct peg__buf out;

@@ -98,7 +98,7 @@ static peg_str with_room(peg_str text, size_t (*code)(peg_str, char *), char **r
         free(room);                                                                                \
     } while (0)
 
-TEST(printable_ascii_stays_as_it_is_but_for_percent)
+TEST(printable_ascii_stays_as_it_is_but_for_percent_and_the_ends)
 {
     char all[95];
     char *room;
@@ -107,9 +107,18 @@ TEST(printable_ascii_stays_as_it_is_but_for_percent)
     for (size_t i = 0; i < sizeof(all); i++)
         all[i] = (char)(0x20 + i);
     encoded = with_room(peg__strn(all, sizeof(all)), grpc_percent_encode, &room);
-    CHECK_INT(encoded.len, sizeof(all) + 2);
-    CHECK(memcmp(encoded.ptr, " !\"#$%25&'()", 12) == 0);
+    CHECK_INT(encoded.len, sizeof(all) + 2 + 2);
+    CHECK(memcmp(encoded.ptr, "%20!\"#$%25&'()", 14) == 0);
     free(room);
+}
+
+/* HTTP/2 does not carry them: a peer may strip them, or end the stream for them. */
+TEST(spaces_at_either_end_are_encoded)
+{
+    CHECK_ENCODED("not found: ", "not found:%20");
+    CHECK_ENCODED(" a b ", "%20a b%20");
+    CHECK_ENCODED("  a  ", "%20 a %20");
+    CHECK_ENCODED(" ", "%20");
 }
 
 TEST(other_bytes_are_encoded_with_uppercase_digits)
