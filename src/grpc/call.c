@@ -104,9 +104,9 @@ bool grpc_call_was_compressed(const struct grpc_call *call)
 static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_status *status)
 {
     struct grpc_status copy = {.code = status->code};
-    const size_t len = status->message.len < PEG_LIMIT_GRPC_STATUS_BYTES
+    const size_t len = status->message.len <= PEG_LIMIT_GRPC_STATUS_BYTES
                            ? status->message.len
-                           : PEG_LIMIT_GRPC_STATUS_BYTES;
+                           : peg__utf8_cut(status->message.ptr, PEG_LIMIT_GRPC_STATUS_BYTES);
     const peg_str words = {status->message.ptr, len};
     const char *message = len > 0 ? peg__arena_copy(&call->arena, words) : NULL;
     const bool has_details =
@@ -132,7 +132,7 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
 {
-    char words[PEG_LIMIT_GRPC_STATUS_BYTES + 1];
+    char words[PEG_LIMIT_GRPC_STATUS_BYTES + 2]; /* one too many shows where to cut */
     struct grpc_status status = {.code = code};
     va_list args;
     int len;
@@ -142,8 +142,7 @@ void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt
     va_end(args);
     if (len > 0)
         status.message =
-            peg__strn(words, (size_t)len < sizeof(words) ? (size_t)len
-                                                         : peg__utf8_cut(words, sizeof(words) - 1));
+            peg__strn(words, (size_t)len < sizeof(words) ? (size_t)len : sizeof(words) - 1);
     grpc_call_finish(call, &status);
 }
 
