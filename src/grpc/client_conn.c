@@ -67,17 +67,16 @@ static bool is_done(const struct grpc_client_conn *conn)
 
 /* ---- out ---------------------------------------------------------------------------------- */
 
-static peg_status push(struct grpc_client_conn *conn, peg_error *reterr)
+static peg_status push(struct grpc_client_conn *conn, uint8_t *room, size_t max, peg_error *reterr)
 {
-    uint8_t *scratch = net_loop_scratch(conn->loop);
     peg_status status = PEG_OK;
 
     while (!status && conn->is_open && !net_stream_is_blocked(conn->stream)) {
-        const size_t n = grpc_session_pull(conn->session, scratch, NET_SCRATCH_BYTES);
+        const size_t n = grpc_session_pull(conn->session, room, max);
 
         if (n == 0)
             break;
-        status = net_stream_write(conn->stream, scratch, n, reterr);
+        status = net_stream_write(conn->stream, room, n, reterr);
     }
     return status;
 }
@@ -86,7 +85,7 @@ static peg_status push(struct grpc_client_conn *conn, peg_error *reterr)
 static bool flush(struct grpc_client_conn *conn)
 {
     peg_error error;
-    const peg_status status = push(conn, &error);
+    const peg_status status = push(conn, net_loop_scratch(conn->loop), NET_SCRATCH_BYTES, &error);
 
     /* A socket that broke tells by on_closed; here are the other reasons. */
     if (status && status != PEG_EIO)
@@ -304,16 +303,24 @@ peg_status grpc_client_conn_new(struct net_loop *loop, const struct net_address 
     return PEG_OK;
 }
 
+/* Whoever frees it may do so in an event of another connection, which gathers in the scratch
+ * buffer of the loop what it sends. */
+static void say_goodbye(struct grpc_client_conn *conn)
+{
+    uint8_t room[4 << 10];
+
+    grpc_session_goaway(conn->session, true, GRPC_H2_NO_ERROR, "");
+    (void)push(conn, room, sizeof(room), NULL);
+}
+
 struct grpc_client_conn *grpc_client_conn_free(struct grpc_client_conn *conn)
 {
     if (!conn)
         return NULL;
     conn->lost.status = PEG_ECANCELED;
     conn->is_retired = true;
-    if (conn->is_open) {
-        grpc_session_goaway(conn->session, true, GRPC_H2_NO_ERROR, "");
-        (void)push(conn, NULL);
-    }
+    if (conn->is_open)
+        say_goodbye(conn);
     release(conn);
     return NULL;
 }
