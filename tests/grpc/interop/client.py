@@ -253,6 +253,16 @@ def special_status_message(world):
                         "\U0001f608\t\n")
 
 
+def spaces_at_the_ends(world):
+    """grpcio sends values as they are, and takes them so: what HTTP/2 cannot carry is ours to strip
+    on arrival, and to encode on the way."""
+    check_status(world, " not found: ")
+    stub = world.stub("UnaryCall", "unary_unary")
+    _, call = stub.with_call(world.large(), timeout=TIMEOUT_S,
+                             metadata=(("x-grpc-test-echo-initial", "  a b "),))
+    same(dict(call.initial_metadata())["x-grpc-test-echo-initial"], "a b")
+
+
 def unimplemented_method(world):
     call = world.stub("UnimplementedCall", "unary_unary")
     same(code_of(call, world.message("Empty"), timeout=TIMEOUT_S)[0],
@@ -333,9 +343,9 @@ CASES = [
     empty_unary, cacheable_unary, large_unary, client_compressed_unary, server_compressed_unary,
     client_streaming, client_compressed_streaming, server_streaming, server_compressed_streaming,
     ping_pong, half_duplex, empty_stream, custom_metadata, status_code_and_message,
-    special_status_message, unimplemented_method, unimplemented_service, cancel_after_begin,
-    cancel_after_first_response, timeout_on_sleeping_server, concurrent_large_unary, many_calls,
-    health,
+    special_status_message, spaces_at_the_ends, unimplemented_method, unimplemented_service,
+    cancel_after_begin, cancel_after_first_response, timeout_on_sleeping_server,
+    concurrent_large_unary, many_calls, health,
 ]
 
 
