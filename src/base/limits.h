@@ -529,6 +529,8 @@ enum {
     PEG_LIMIT_REMOTE_DELTA_BYTES = 1 << 20,
     PEG_LIMIT_REMOTE_CALL_DELTA_BYTES = 512 << 10,
     PEG_LIMIT_REMOTE_STREAM_NAME_BYTES = 128,
+    /* Events of the connection that wait while the host is busy with another one. */
+    PEG_LIMIT_REMOTE_EVENTS = 256,
     /* Entries that a caller sends along. */
     PEG_LIMIT_REMOTE_METADATA = 256,
     /* Calls that were acknowledged last: one that comes again is not started again. */

@@ -18,32 +18,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* ---- telling -----------------------------------------------------------------------------------
- */
-
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
-void remote__prov_tell(peg_tool_provider *prov, const peg_provider_event *event)
-{
-    peg_provider_event told = *event;
-
-    if (!prov->config.on_event)
-        return;
-    told.toolset = prov->config.toolset;
-    told.address = or_empty(told.address);
-    told.tool = or_empty(told.tool);
-    told.call_id = or_empty(told.call_id);
-    told.caller = or_empty(told.caller);
-    told.code = or_empty(told.code);
-    told.message = or_empty(told.message);
-    pthread_mutex_lock(&prov->event_lock);
-    prov->config.on_event(&told, prov->config.user);
-    pthread_mutex_unlock(&prov->event_lock);
-}
-
 /* ---- the end: on the loop ----------------------------------------------------------------------
  */
 
@@ -285,7 +259,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     prov->begin.fn = on_begin;
     prov->refresh.fn = on_refresh;
     pthread_mutex_init(&prov->lock, NULL);
-    pthread_mutex_init(&prov->event_lock, NULL);
+    remote__prov_events_init(&prov->events);
     pthread_cond_init(&prov->ended, NULL);
     pthread_cond_init(&prov->queue.changed, NULL);
     status = set_up(prov, options, reterr);
@@ -427,7 +401,7 @@ peg_tool_provider *peg_provider_free(peg_tool_provider *prov)
     peg_registry_unref(prov->registry);
     pthread_cond_destroy(&prov->queue.changed);
     pthread_cond_destroy(&prov->ended);
-    pthread_mutex_destroy(&prov->event_lock);
+    remote__prov_events_destroy(&prov->events);
     pthread_mutex_destroy(&prov->lock);
     peg__free(prov);
     return NULL;

@@ -15,6 +15,7 @@
  *   provider_table.c     calls that it was handed and has no Ack for; what is sent of them
  *   provider_work.c      threads that run handlers, and their queue
  *   provider_result.c    a record as a result of the wire
+ *   provider_event.c     what happens, told to the host
  *   provider_signals.c   SIGTERM and SIGINT
  *
  * The loop's thread owns the streams and the table of calls. A call goes to a worker through the
@@ -174,6 +175,17 @@ struct remote__prov_queue {
     pthread_cond_t changed;
 };
 
+/* What the host is told. */
+struct remote__prov_untold;
+struct remote__prov_events {
+    pthread_mutex_t lock; /* of all below; not held while the host is told */
+    pthread_cond_t is_free;
+    bool is_telling;                   /* somebody tells: one at a time */
+    struct remote__prov_untold *first; /* the loop's, that came meanwhile */
+    struct remote__prov_untold *last;
+    unsigned n_untold;
+};
+
 struct peg_tool_provider {
     struct remote__prov_config config;
     peg_registry *registry;
@@ -190,7 +202,7 @@ struct peg_tool_provider {
     struct net_message end;
     struct net_message refresh;
     atomic_bool is_refreshing; /* the message is on its way */
-    pthread_mutex_t event_lock;
+    struct remote__prov_events events;
 
     /* the loop's */
     struct grpc_channel *channel;
@@ -218,8 +230,6 @@ struct peg_tool_provider {
     peg_provider_state state;
 };
 
-/* Hears of everything: one at a time. Fills in the toolset, and "" for what is NULL. */
-void remote__prov_tell(peg_tool_provider *prov, const peg_provider_event *event);
 /* The loop: goes on towards the end if it is time. */
 void remote__prov_look_for_end(peg_tool_provider *prov);
 /* The loop: the end, and why. Only the first one counts. */
@@ -295,6 +305,16 @@ void remote__prov_run(struct remote__prov_call *call);
 /* The outcome of a record; cannot fail, because being out of memory is an outcome too. */
 void remote__prov_outcome_of(struct remote__prov_call *call, const peg_record *record);
 void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error *error);
+
+/* ---- provider_event.c ------------------------------------------------------------------------ */
+
+void remote__prov_events_init(struct remote__prov_events *events);
+void remote__prov_events_destroy(struct remote__prov_events *events);
+/* The host hears of everything, one at a time. Both fill in the toolset, and "" for what is NULL.
+ * The loop: waits for nobody. */
+void remote__prov_tell(peg_tool_provider *prov, const peg_provider_event *event);
+/* A worker, or a loop without workers: waits while another one tells. */
+void remote__prov_tell_in_turn(peg_tool_provider *prov, const peg_provider_event *event);
 
 /* ---- provider_signals.c ---------------------------------------------------------------------- */
 

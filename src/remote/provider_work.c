@@ -19,10 +19,10 @@ static void tell_start(struct remote__prov_call *call)
 {
     peg_tool_provider *prov = call->prov;
 
-    remote__prov_tell(prov, &(peg_provider_event){.kind = PEG_PROVIDER_CALL_START,
-                                                  .tool = call->tool.ptr,
-                                                  .call_id = call->face.call_id,
-                                                  .caller = call->face.caller});
+    remote__prov_tell_in_turn(prov, &(peg_provider_event){.kind = PEG_PROVIDER_CALL_START,
+                                                          .tool = call->tool.ptr,
+                                                          .call_id = call->face.call_id,
+                                                          .caller = call->face.caller});
 }
 
 static void tell_end(struct remote__prov_call *call)
@@ -32,13 +32,13 @@ static void tell_end(struct remote__prov_call *call)
     pthread_mutex_lock(&prov->lock);
     prov->state.n_running--;
     pthread_mutex_unlock(&prov->lock);
-    remote__prov_tell(prov, &(peg_provider_event){.kind = PEG_PROVIDER_CALL_END,
-                                                  .tool = call->tool.ptr,
-                                                  .call_id = call->face.call_id,
-                                                  .caller = call->face.caller,
-                                                  .code = call->outcome.code,
-                                                  .duration_ms = call->outcome.duration_ms,
-                                                  .n_bytes = call->outcome.json_len});
+    remote__prov_tell_in_turn(prov, &(peg_provider_event){.kind = PEG_PROVIDER_CALL_END,
+                                                          .tool = call->tool.ptr,
+                                                          .call_id = call->face.call_id,
+                                                          .caller = call->face.caller,
+                                                          .code = call->outcome.code,
+                                                          .duration_ms = call->outcome.duration_ms,
+                                                          .n_bytes = call->outcome.json_len});
 }
 
 void remote__prov_run(struct remote__prov_call *call)

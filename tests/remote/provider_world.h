@@ -159,6 +159,8 @@ struct world {
     peg_tool_provider *provider;
     atomic_uint n_lost;
     atomic_uint n_ended;
+    atomic_uint n_drains;
+    atomic_bool holds_ends; /* whoever is told of the end of a call waits to be released */
     char target[2 * NET_ADDRESS_TEXT + 8];
 };
 
@@ -218,6 +220,12 @@ static inline void count_event(const peg_provider_event *event, void *user)
         atomic_fetch_add(&w->n_lost, 1);
     if (event->kind == PEG_PROVIDER_CALL_END)
         atomic_fetch_add(&w->n_ended, 1);
+    if (event->kind == PEG_PROVIDER_DRAINS)
+        atomic_fetch_add(&w->n_drains, 1);
+    if (event->kind == PEG_PROVIDER_CALL_END && atomic_load(&w->holds_ends)) {
+        sem_post(&entered);
+        sem_wait(&released);
+    }
 }
 
 static inline void world_prepare(struct world *w)

@@ -106,6 +106,28 @@ TEST(provider_that_is_stopped_twice_cancels_what_runs)
     world_stop(&w);
 }
 
+TEST(provider_hears_of_its_end_while_its_host_is_busy_with_an_event)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    atomic_store(&w.holds_ends, true);
+    fake_call(w.gateway, 0, "c1", "echo", "{}");
+    sem_wait(&entered);
+    peg_provider_stop(w.provider);
+
+    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
+    fake_ping(w.gateway, 0, "p1");
+    fake_await(w.gateway, FAKE_PONG, "p1", 0);
+    CHECK_INT(w.n_drains, 0); /* one at a time */
+    sem_post(&released);
+    CHECK_RESULT(&w, "c1", "{}");
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    CHECK_INT(w.n_drains, 1);
+    world_stop(&w);
+}
+
 TEST(provider_gives_up_calls_that_outlast_its_patience)
 {
     struct world w;
