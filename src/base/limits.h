@@ -599,6 +599,8 @@ enum {
     PEG_LIMIT_REMOTE_REFRESHES = 16,
     /* After a fetch in the background that failed; what the reference waits. */
     PEG_LIMIT_REMOTE_REFRESH_COOLDOWN_MS = 10000,
+    /* Lines of `pegboard provide` that wait for whoever reads its standard error. */
+    PEG_LIMIT_REMOTE_LINES_BYTES = 1 << 20,
     /* A bearer token, and the file it is in: those of identity providers have some KiB. */
     PEG_LIMIT_REMOTE_TOKEN_BYTES = 8 << 10,
     /* Globs of one registry, include or exclude. */

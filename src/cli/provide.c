@@ -2,6 +2,7 @@
 
 /* pegboard provide: the commands of a manifest as a toolset of a gateway, until it is stopped. */
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "cli/lines.h"
 #include "cli/remote_args.h"
 #include "pegboard/manifest.h"
 #include "pegboard/provider.h"
@@ -47,6 +49,7 @@ struct provide_options {
     int64_t drain_ms;
     bool only_check;
     bool is_quiet;
+    struct cli_lines *lines; /* of what happens */
 };
 
 /* ---- options -----------------------------------------------------------------------------------
@@ -228,7 +231,7 @@ static const char *name_of(peg_provider_event_kind kind)
     return "?";
 }
 
-/* One line on standard error; no payload. */
+/* One line on standard error; no payload. On threads that must not wait for whoever reads it. */
 static void tell(const peg_provider_event *event, void *user)
 {
     const struct provide_options *o = user;
@@ -251,18 +254,37 @@ static void tell(const peg_provider_event *event, void *user)
         peg__buf_printf(&line, " retry_ms=%lld", (long long)event->retry_ms);
     put_field(&line, "message", event->message);
     if (!line.status)
-        fprintf(stderr, "%s\n", line.ptr);
+        cli_lines_put(o->lines, peg__buf_view(&line));
     peg__buf_free(&line);
 }
 
+static void put_dropped(struct peg__buf *line, uint64_t n)
+{
+    put_time(line);
+    peg__buf_printf(line, " event=dropped lines=%" PRIu64, n);
+}
+
 /* The library's words are for those who write handlers, and begin with the number of calls. */
-static int complain_given_up(const peg_error *error)
+static void complain_given_up(const peg_error *error)
 {
     const unsigned long n = strtoul(error->message, NULL, 10);
 
     fprintf(stderr, "pegboard: %lu call%s given up; --drain-time gives them longer (%s)\n", n,
             n == 1 ? " was" : "s were", error->code);
-    return CLI_NO;
+}
+
+/* Without words where nobody would read them. */
+static int end_serve(peg_status status, const peg_error *error, bool is_read)
+{
+    if (!status)
+        return CLI_OK;
+    if (is_read && status == PEG_ETIMEOUT)
+        complain_given_up(error);
+    else if (is_read)
+        remote_complain_local(NULL, error);
+    if (status == PEG_ETIMEOUT)
+        return CLI_NO;
+    return status == PEG_EHOST ? CLI_NO_GATEWAY : CLI_UNUSABLE;
 }
 
 static int serve(struct provide_options *o, const peg_manifest *manifest)
@@ -287,14 +309,15 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
         .user = o,
     };
     peg_error error;
-    const peg_status status = peg_provider_serve(peg_manifest_registry(manifest), &options, &error);
+    peg_status status;
 
-    if (!status)
-        return CLI_OK;
-    if (status == PEG_ETIMEOUT)
-        return complain_given_up(&error);
-    remote_complain_local(NULL, &error);
-    return status == PEG_EHOST ? CLI_NO_GATEWAY : CLI_UNUSABLE;
+    o->lines = cli_lines_new(put_dropped);
+    if (!o->lines) {
+        fprintf(stderr, "pegboard: the system has no memory or no thread for it: end some\n");
+        return CLI_UNUSABLE;
+    }
+    status = peg_provider_serve(peg_manifest_registry(manifest), &options, &error);
+    return end_serve(status, &error, cli_lines_free(o->lines));
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)

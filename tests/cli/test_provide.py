@@ -3,7 +3,9 @@
 """Goal: `pegboard provide` offers commands through a real gateway, says where a manifest is wrong,
 comes back when the gateway does, and loses no call when it is stopped."""
 
+import concurrent.futures
 import contextlib
+import fcntl
 import os
 import queue
 import signal
@@ -275,6 +277,35 @@ def stopping_finishes_what_runs(w):
         out, _ = caller.communicate(timeout=WAIT_S)
         check(caller.returncode == 0 and out == '"held\\n"\n', caller.returncode, out)
         provider.ends(0)
+
+
+@scenario
+def nobody_waits_for_who_does_not_read_what_it_says(w):
+    prepare(w)
+    unread, said = os.pipe()
+    fcntl.fcntl(said, fcntl.F_SETPIPE_SZ, 4096)
+    with processes() as start:
+        serve(start, w)
+        provider = subprocess.Popen(
+            [w.executable, "provide", "tools.yaml", "--registry", f"unix:{w.path('s')}"],
+            cwd=w.directory, stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            heard = b""
+            while b"event=attached" not in heard:
+                heard += os.read(unread, 4096)
+
+            with concurrent.futures.ThreadPoolExecutor(4) as callers:
+                answers = list(callers.map(lambda i: call(w, "echo", f"text={i}"), range(100)))
+            for i, answer in enumerate(answers):
+                answer.exits(0).says(f'{{"text":"{i}"}}\n')
+            provider.send_signal(signal.SIGTERM)
+
+            check(provider.wait(timeout=WAIT_S) == 0, "it was stopped, and ended otherwise")
+        finally:
+            provider.kill()
+            provider.wait()
+            os.close(unread)
+            os.close(said)
 
 
 @scenario

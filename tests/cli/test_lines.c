@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Lines for a standard error that nobody reads, and that somebody reads later. */
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../t.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "cli/lines.h"
+
+enum { LINE_BYTES = 1000, N_LINES = 3 * PEG_LIMIT_REMOTE_LINES_BYTES / LINE_BYTES };
+
+/* A pipe in place of standard error. */
+struct world {
+    int before;
+    int unread;
+    struct cli_lines *lines;
+    pthread_t reader;
+    uint64_t n_read;    /* lines */
+    uint64_t n_dropped; /* that were told */
+};
+
+static void put_dropped(struct peg__buf *line, uint64_t n)
+{
+    peg__buf_printf(line, "dropped=%llu", (unsigned long long)n);
+}
+
+static void world_open(struct world *w)
+{
+    int ends[2];
+
+    memset(w, 0, sizeof(*w));
+    CHECK_INT(pipe(ends), 0);
+    CHECK(fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 4096);
+    w->before = dup(STDERR_FILENO);
+    CHECK_INT(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    w->unread = ends[0];
+    w->lines = cli_lines_new(put_dropped);
+    CHECK(w->lines);
+}
+
+/* Whoever reads hears of the end. */
+static void put_stderr_back(struct world *w)
+{
+    dup2(w->before, STDERR_FILENO);
+    close(w->before);
+}
+
+static void *read_all(void *user)
+{
+    struct world *w = user;
+    FILE *in = fdopen(w->unread, "r");
+    char line[LINE_BYTES + 2];
+
+    while (fgets(line, sizeof(line), in)) {
+        w->n_read += line[0] == 'x';
+        if (strncmp(line, "dropped=", 8) == 0)
+            w->n_dropped += strtoull(line + 8, NULL, 10);
+    }
+    fclose(in);
+    return NULL;
+}
+
+static void put_many(struct world *w)
+{
+    char line[LINE_BYTES - 1];
+
+    memset(line, 'x', sizeof(line));
+    for (unsigned i = 0; i < N_LINES; i++)
+        cli_lines_put(w->lines, peg__strn(line, sizeof(line)));
+}
+
+TEST(lines_that_nobody_reads_hold_nobody_up)
+{
+    struct world w;
+
+    world_open(&w);
+    put_many(&w);
+
+    CHECK(!cli_lines_free(w.lines));
+    put_stderr_back(&w);
+    close(w.unread);
+}
+
+TEST(lines_that_were_dropped_are_told_when_there_is_room)
+{
+    struct world w;
+
+    world_open(&w);
+    put_many(&w);
+    CHECK_INT(pthread_create(&w.reader, NULL, read_all, &w), 0);
+
+    CHECK(cli_lines_free(w.lines));
+    put_stderr_back(&w);
+    pthread_join(w.reader, NULL);
+    CHECK(w.n_dropped > 0);
+    CHECK_INT(w.n_read + w.n_dropped, N_LINES);
+}
