@@ -535,6 +535,9 @@ enum {
     PEG_LIMIT_REMOTE_METADATA = 256,
     /* Calls that were acknowledged last: one that comes again is not started again. */
     PEG_LIMIT_REMOTE_RECENT = 1024,
+    /* Results that one provider keeps until their Acks, with what they are answers to: it takes no
+     * new calls from a gateway that lets more gather. Eight of the largest. */
+    PEG_LIMIT_REMOTE_KEPT_BYTES = 64 << 20,
     /* For Welcome, and for the end of a stream on which everything was said. */
     PEG_LIMIT_REMOTE_WELCOME_MS = 20000,
     PEG_LIMIT_REMOTE_CLOSE_MS = 2000,

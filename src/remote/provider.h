@@ -83,6 +83,7 @@ struct remote__prov_call {
     atomic_size_t n_delta_bytes; /* as the link's, of this call */
     /* the loop's */
     bool is_done;                    /* its outcome waits to be sent, or for its Ack */
+    size_t n_kept_bytes;             /* of memory, since then */
     unsigned n_deltas;               /* that wait at its stream: its result comes behind them */
     struct remote__prov_stream *via; /* where its result goes; NULL: to the next one */
     size_t n_sent;                   /* bytes of its result on that stream */
@@ -215,6 +216,7 @@ struct peg_tool_provider {
     struct peg__map calls;    /* key -> call: handed over, and no Ack yet */
     struct peg__map recent;   /* keys of those that were acknowledged last */
     unsigned n_done;          /* of the calls */
+    size_t n_kept_bytes;      /* that those take */
     enum remote__prov_phase phase;
     bool was_welcome; /* ever */
     bool is_ending;   /* `end` is on its way */

@@ -24,12 +24,38 @@ static peg_str make_key(const char *call_id, uint32_t attempt, char ret_key[KEY_
     return peg__strn(ret_key, n > 0 && n < KEY_BYTES ? (size_t)n : 0);
 }
 
-static void count_done(peg_tool_provider *prov, int more)
+static void tell_done(peg_tool_provider *prov)
 {
-    prov->n_done = (unsigned)((int)prov->n_done + more);
     pthread_mutex_lock(&prov->lock);
     prov->state.n_unacknowledged = prov->n_done;
     pthread_mutex_unlock(&prov->lock);
+}
+
+static void count_done(struct remote__prov_call *call)
+{
+    peg_tool_provider *prov = call->prov;
+
+    call->n_kept_bytes = sizeof(*call) + call->arena.held + call->outcome.json_len;
+    prov->n_kept_bytes += call->n_kept_bytes;
+    prov->n_done++;
+    tell_done(prov);
+}
+
+static void uncount_done(const struct remote__prov_call *call)
+{
+    peg_tool_provider *prov = call->prov;
+
+    prov->n_kept_bytes -= call->n_kept_bytes;
+    prov->n_done--;
+    tell_done(prov);
+}
+
+/* A result gives the gateway its credit back, and is kept until the Ack: a gateway that keeps to
+ * its credits may still let results gather without end. Not by their number, as one that is slow
+ * to acknowledge short ones does nothing wrong. */
+static bool keeps_too_much(const peg_tool_provider *prov)
+{
+    return prov->n_kept_bytes >= PEG_LIMIT_REMOTE_KEPT_BYTES;
 }
 
 /* ---- coming in ---------------------------------------------------------------------------------
@@ -96,7 +122,7 @@ static void start(struct remote__prov_stream *stream, struct remote__prov_call *
 
     call->via = stream;
     if (peg__map_add(&prov->calls, call->key, remote__prov_call_ref(call)) == PEG_OK) {
-        if (remote__prov_submit(call))
+        if (!keeps_too_much(prov) && remote__prov_submit(call))
             return;
         peg__map_remove(&prov->calls, call->key, NULL);
     }
@@ -228,7 +254,7 @@ void remote__prov_finish_call(struct remote__prov_call *call)
     remote__prov_call_drop_ctx(call);
     if (prov->phase == REMOTE__PROV_ENDED)
         return;
-    count_done(prov, 1);
+    count_done(call);
     if (!call->via)
         return;
     wait_to_send(call);
@@ -275,8 +301,8 @@ static void give_back_done(struct remote__prov_call *call)
 {
     peg_tool_provider *prov = call->prov;
 
+    uncount_done(call);
     give_back(call, PEGBOARD__V1__NAK__REASON__REASON_OUTDATED);
-    count_done(prov, -1);
     remote__prov_look_for_end(prov);
 }
 
@@ -338,8 +364,8 @@ void remote__prov_acknowledge(peg_tool_provider *prov, const Pegboard__V1__Ack *
     if (!call || !call->is_done || call->is_waiting || call->n_deltas)
         return;
     remember(prov, call->key);
+    uncount_done(call);
     forget(call);
-    count_done(prov, -1);
     remote__prov_look_for_end(prov);
 }
 

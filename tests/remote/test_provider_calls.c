@@ -4,6 +4,7 @@
 
 #include "t.h"
 
+#include "base/limits.h"
 #include "pegboard/media.h"
 #include "remote/provider_world.h"
 
@@ -236,6 +237,32 @@ TEST(provider_answers_pings_while_all_workers_and_the_queue_are_full)
     sem_post(&released);
     sem_post(&released);
     CHECK_RESULT(&w, "c2", "\"held\"");
+    world_stop(&w);
+}
+
+/* Results give credits back: only their memory tells the provider that it is too much. */
+TEST(provider_takes_no_more_while_the_gateway_lets_results_gather)
+{
+    enum { RESULT_BYTES = 7 << 20, N = PEG_LIMIT_REMOTE_KEPT_BYTES / RESULT_BYTES + 1 };
+    struct world w;
+    char id[16];
+    char args[32];
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    w.gateway->keeps_acks = true;
+    snprintf(args, sizeof(args), "{\"n\":%d}", RESULT_BYTES);
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(id, sizeof(id), "c%u", i);
+        fake_call(w.gateway, 0, id, "large", args);
+        fake_await(w.gateway, FAKE_RESULT, id, RESULT_BYTES / PEG_LIMIT_REMOTE_CHUNK_BYTES);
+    }
+    fake_call(w.gateway, 0, "more", "echo", "{}");
+
+    CHECK_INT(fake_await(w.gateway, FAKE_NAK, "more", 0)->number,
+              PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED);
+    fake_ack(w.gateway, 0, "c0");
+    fake_call(w.gateway, 0, "again", "echo", "{}");
+    CHECK_RESULT(&w, "again", "{}");
     world_stop(&w);
 }
 
