@@ -26,6 +26,12 @@ struct remote__message {
     char bytes[];
 };
 
+/* All that it takes: many empty ones are not little. */
+static size_t size_of(const struct remote__message *m)
+{
+    return sizeof(*m) + m->len;
+}
+
 #define ASK_OF(member, pointer)                                                                    \
     ((struct remote__ask *)(void *)((char *)(pointer)-offsetof(struct remote__ask, member)))
 
@@ -82,7 +88,7 @@ static void on_message(struct grpc_rpc *rpc, const void *message, void *user)
     else
         ask->first = m;
     ask->last = m;
-    ask->queued_bytes += m->len;
+    ask->queued_bytes += size_of(m);
     if (ask->queued_bytes > PEG_LIMIT_REMOTE_QUEUE_BYTES && !ask->is_paused) {
         ask->is_paused = true;
         grpc_rpc_pause(rpc);
@@ -234,7 +240,7 @@ static void take_first(struct remote__ask *ask)
     ask->first = m->next;
     if (!ask->first)
         ask->last = NULL;
-    ask->queued_bytes -= m->len;
+    ask->queued_bytes -= size_of(m);
     ask->current = m;
     if (ask->is_paused && ask->queued_bytes <= PEG_LIMIT_REMOTE_QUEUE_BYTES / 2) {
         ask->is_paused = false;

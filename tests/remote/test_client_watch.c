@@ -3,8 +3,10 @@
 /* Watching: what is there, what changes, and what happens when the gateway goes. */
 
 #include "../t.h"
+#include "base/limits.h"
 #include "fake_registry.h"
 #include "pegboard/client.h"
+#include "remote/remote.h"
 
 struct world {
     struct fake fake;
@@ -249,6 +251,64 @@ TEST(toolsets_that_are_excluded_are_not_told)
 
     w.watch = peg_watch_free(w.watch);
     CHECK(strstr(w.log, "maps") == NULL);
+    world_close(&w);
+}
+
+/* Some twice as many as a reader may keep waiting. */
+enum { N_EMPTY = PEG_LIMIT_REMOTE_QUEUE_BYTES / 8 };
+
+static void flood(struct fake *fake)
+{
+    const Pegboard__V1__WatchResponse empty = PEGBOARD__V1__WATCH_RESPONSE__INIT;
+
+    for (unsigned i = 0; i < N_EMPTY; i++)
+        (void)pegboard_v1_registry_watch_send(fake->watch, &empty, NULL);
+    grpc_call_finish(fake->watch, &(struct grpc_status){.code = GRPC_OK});
+}
+
+/* Until the stream waits for its reader, or everything has come. */
+static bool is_held(struct remote__ask *ask)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    bool is_paused = false;
+    bool is_over = false;
+
+    while (!is_paused && !is_over) {
+        nanosleep(&moment, NULL);
+        pthread_mutex_lock(&ask->wait.lock);
+        is_paused = ask->is_paused;
+        is_over = ask->is_over;
+        pthread_mutex_unlock(&ask->wait.lock);
+    }
+    return is_paused;
+}
+
+/* An exchange of which nothing is read, as while a callback does not return. */
+TEST(messages_without_a_byte_are_held_at_the_gateway_too)
+{
+    Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
+    struct remote__ask ask = {
+        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_WATCH],
+        .request = &request.base,
+    };
+    struct world w;
+    peg_str bytes;
+    unsigned n = 0;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+    w.watch = peg_watch_free(w.watch);
+    ask.registry = w.client->registries;
+    request.changes_only = true;
+    CHECK_STATUS(remote__ask_start(&ask, &w.error), PEG_OK, w.error);
+    CHECK(fake_await(&w.fake.n_watches, 2));
+    fake_do(&w.fake, flood);
+
+    CHECK(is_held(&ask));
+    while (remote__ask_next(&ask, NULL, INT64_MAX, &bytes) == REMOTE_MESSAGE)
+        n += bytes.len == 0;
+    CHECK_INT(n, N_EMPTY);
+    remote__ask_free(&ask);
     world_close(&w);
 }
 
