@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "remote/remote.h"
@@ -30,6 +31,14 @@ static peg_str key_of(const struct remote__registry *registry, peg_str name, cha
     const int n = snprintf(text, KEY_BYTES, "%zu/%.*s", number, PEG_ARG(name));
 
     return peg__strn(text, (size_t)n < KEY_BYTES ? (size_t)n : KEY_BYTES - 1);
+}
+
+/* With the lock. Nothing hangs on who chooses names that collide here. */
+static uint32_t *counter_of(struct remote__cache *cache, peg_str key)
+{
+    static const struct peg__hash_key open;
+
+    return &cache->n_heard[peg__hash(open, key) % REMOTE_HEARD];
 }
 
 static struct remote__cached *free_cached(struct remote__cached *cached)
@@ -102,8 +111,31 @@ static void make_room(struct remote__cache *cache)
         free_cached(removed);
 }
 
+uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name)
+{
+    peg_client *client = registry->client;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+    uint32_t heard;
+
+    pthread_mutex_lock(&client->lock);
+    heard = *counter_of(&client->cache, key);
+    pthread_mutex_unlock(&client->lock);
+    return heard;
+}
+
+/* With the lock. */
+static void put(struct remote__cache *cache, peg_str key, struct remote__cached *cached,
+                void **ret_old)
+{
+    if (!peg__map_find(&cache->map, key))
+        make_room(cache);
+    if (peg__map_put(&cache->map, key, cached, ret_old))
+        *ret_old = cached;
+}
+
 void remote__cache_put(struct remote__registry *registry, peg_str name,
-                       struct remote__toolset *toolset)
+                       struct remote__toolset *toolset, uint32_t heard)
 {
     peg_client *client = registry->client;
     struct remote__cached *cached = peg__alloc_zero(1, sizeof(*cached));
@@ -117,9 +149,9 @@ void remote__cache_put(struct remote__registry *registry, peg_str name,
     cached->toolset = toolset;
     cached->fetched_ns = peg_clock_mono_ns(client->clock);
     pthread_mutex_lock(&client->lock);
-    if (!peg__map_find(&client->cache.map, key))
-        make_room(&client->cache);
-    if (peg__map_put(&client->cache.map, key, cached, &old))
+    if (*counter_of(&client->cache, key) == heard)
+        put(&client->cache, key, cached, &old);
+    else
         old = cached;
     pthread_mutex_unlock(&client->lock);
     free_cached(old);
@@ -133,6 +165,7 @@ void remote__cache_drop(struct remote__registry *registry, peg_str name)
     void *old = NULL;
 
     pthread_mutex_lock(&client->lock);
+    ++*counter_of(&client->cache, key);
     peg__map_remove(&client->cache.map, key, &old);
     pthread_mutex_unlock(&client->lock);
     free_cached(old);
@@ -148,8 +181,10 @@ void remote__cache_check(struct remote__registry *registry, peg_str name, uint64
 
     pthread_mutex_lock(&client->lock);
     cached = peg__map_get(&client->cache.map, key);
-    if (cached && cached->toolset->toolset.info.revision != revision)
+    if (!cached || cached->toolset->toolset.info.revision != revision) {
+        ++*counter_of(&client->cache, key);
         peg__map_remove(&client->cache.map, key, &old);
+    }
     pthread_mutex_unlock(&client->lock);
     free_cached(old);
 }
@@ -175,6 +210,8 @@ void remote__cache_clear(peg_client *client)
     pthread_mutex_lock(&client->lock);
     map = client->cache.map;
     client->cache.map = (struct peg__map)PEG__MAP(PEG_LIMIT_REMOTE_CACHED);
+    for (size_t i = 0; i < REMOTE_HEARD; i++)
+        client->cache.n_heard[i]++;
     pthread_mutex_unlock(&client->lock);
     PEG__MAP_EACH(&map, entry)
     {

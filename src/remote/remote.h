@@ -50,10 +50,16 @@ struct remote__registry {
                                * Under the client's lock */
 };
 
+/* Counters of the cache: two names of one counter cost a fetch, now and then. */
+enum { REMOTE_HEARD = 256 };
+
 /* Toolsets by registry and name; under the client's lock. */
 struct remote__cached;
 struct remote__cache {
     struct peg__map map; /* "<number of the registry>/<name>" -> remote__cached */
+    /* How often something was heard of the toolsets of one hash: what was asked for before is old
+     */
+    uint32_t n_heard[REMOTE_HEARD];
 };
 
 /* Shared; any thread but for what is marked. */
@@ -216,9 +222,12 @@ enum remote__age {
 /* A reference, or NULL: not there. */
 struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg_str name,
                                           enum remote__age *ret_age);
-/* Takes its own reference. Without memory the cache stays as it is. */
+/* Before a toolset is fetched: what remote__cache_put() is to be told. */
+uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name);
+/* Takes its own reference. Without memory the cache stays as it is; and if something was heard of
+ * the toolset since it was asked for, as it may be what was there before. */
 void remote__cache_put(struct remote__registry *registry, peg_str name,
-                       struct remote__toolset *toolset);
+                       struct remote__toolset *toolset, uint32_t heard);
 void remote__cache_drop(struct remote__registry *registry, peg_str name);
 /* Drops it if it is of another revision: a change may have come while nobody heard of it. */
 void remote__cache_check(struct remote__registry *registry, peg_str name, uint64_t revision);

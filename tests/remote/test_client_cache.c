@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "fake_registry.h"
 #include "pegboard/client.h"
+#include "remote/remote.h"
 
 enum { TTL_MS = 100000 };
 
@@ -251,6 +252,54 @@ TEST(a_client_forgets_when_it_is_told_to)
 
     CHECK_INT(w.fake.n_gets, 2);
     world_close(&w);
+}
+
+static void hear_of_a_change(struct world *w)
+{
+    remote__cache_drop(w->client->registries, peg__str("weather"));
+}
+
+static void hear_of_another_revision(struct world *w)
+{
+    remote__cache_check(w->client->registries, peg__str("weather"), 8);
+}
+
+static void forget(struct world *w)
+{
+    peg_client_forget(w->client);
+}
+
+/* What a get does, with something between the answer and the cache. */
+TEST(what_was_asked_for_before_a_change_does_not_come_back)
+{
+    static void (*const between[])(struct world * w) = {hear_of_a_change, hear_of_another_revision,
+                                                        forget};
+    const peg_str name = peg__str("weather");
+    struct world w;
+    bool is_stale;
+
+    for (size_t i = 0; i < sizeof(between) / sizeof(between[0]); i++) {
+        struct remote__registry *registry;
+        peg_toolset *old;
+        uint32_t heard;
+
+        CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+        registry = w.client->registries;
+        CHECK_STATUS(peg_client_get(w.client, NULL, NULL, "weather", &old, &w.error), PEG_OK,
+                     w.error);
+        peg_client_forget(w.client);
+        heard = remote__cache_heard(registry, name);
+
+        between[i](&w);
+        remote__cache_put(registry, name, (struct remote__toolset *)old, heard);
+
+        CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+        CHECK_INT(w.fake.n_gets, 2);
+        CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+        CHECK_INT(w.fake.n_gets, 2);
+        peg_toolset_unref(old);
+        world_close(&w);
+    }
 }
 
 TEST(a_toolset_that_is_not_there_is_not_found_by_its_name)
