@@ -164,12 +164,13 @@ static void on_poke(struct net_message *message)
     struct remote__ask *ask = ASK_OF(poke, message);
 
     pthread_mutex_lock(&ask->wait.lock);
-    while (ask->wants_cancel || ask->wants_resume) {
+    while (ask->wants_cancel || ask->wants_cancel_unsent || ask->wants_resume) {
         const bool cancels = ask->wants_cancel;
+        const bool cancels_unsent = ask->wants_cancel_unsent;
 
-        ask->wants_cancel = ask->wants_resume = false;
+        ask->wants_cancel = ask->wants_cancel_unsent = ask->wants_resume = false;
         pthread_mutex_unlock(&ask->wait.lock);
-        if (ask->rpc && cancels)
+        if (ask->rpc && (cancels || (cancels_unsent && !grpc_rpc_was_sent(ask->rpc))))
             grpc_rpc_cancel(ask->rpc);
         if (ask->rpc)
             grpc_rpc_resume(ask->rpc);
@@ -271,6 +272,16 @@ enum remote__came remote__ask_next(struct remote__ask *ask, peg_ctx *ctx, int64_
     if (came == REMOTE_MESSAGE)
         *ret_bytes = peg__strn(ask->current->bytes, ask->current->len);
     return came;
+}
+
+void remote__ask_stop_unsent(struct remote__ask *ask)
+{
+    pthread_mutex_lock(&ask->wait.lock);
+    if (!ask->is_over) {
+        ask->wants_cancel_unsent = true;
+        poke(ask);
+    }
+    pthread_mutex_unlock(&ask->wait.lock);
 }
 
 static bool is_left_alone(void *user)

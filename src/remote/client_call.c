@@ -28,7 +28,8 @@ struct calling {
     const struct grpc_method *method;
     const peg_remote_output *output; /* of CallToolStream */
     struct remote__sending sending;
-    int64_t until_ns;         /* of attempts after the first */
+    int64_t due_ns;           /* what is not sent by then is not sent any more */
+    int64_t until_ns;         /* nobody waits longer */
     unsigned n_lost;          /* attempts that broke */
     char epoch[REMOTE_EPOCH]; /* of the gateway that was asked first, as far as it is known */
     bool was_sent;            /* by any attempt */
@@ -190,10 +191,11 @@ peg_status remote__result_stopped(const struct remote__ask *ask, const peg_error
         end.outcome = PEG_REMOTE_UNKNOWN;
         end.name = peg__str("outcome_unknown");
         end.was_started = true;
-        peg__fail_because(&end.error, why->status, "E_OUTCOME_UNKNOWN", why,
-                          "the gateway at %s was told that nobody waits any more; the call may "
-                          "have been started",
-                          ask->registry->address);
+        /* What was sent may have been an earlier attempt. */
+        peg__fail_because(
+            &end.error, why->status, "E_OUTCOME_UNKNOWN", why,
+            "the gateway at %s %s; the call may have been started", ask->registry->address,
+            ask->was_sent ? "was told that nobody waits any more" : "cannot be reached any more");
     }
     return remote__result_of(&end, ret_result, reterr);
 }
@@ -310,6 +312,21 @@ static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
+/* The grace is for a gateway that has the call: there is none while it cannot be sent. */
+static peg_status read_in_time(struct calling *c, struct remote__ask *ask,
+                               enum remote__came *ret_came, peg_error *reterr)
+{
+    peg_status status = read_all(c, ask, c->ctx, c->due_ns, ret_came, reterr);
+
+    if (status || *ret_came != REMOTE_TIME || c->due_ns == c->until_ns)
+        return status;
+    remote__ask_stop_unsent(ask);
+    status = read_all(c, ask, c->ctx, c->until_ns, ret_came, reterr);
+    if (*ret_came == REMOTE_OVER && !ask->was_sent && !ask->failure)
+        *ret_came = REMOTE_TIME;
+    return status;
+}
+
 static peg_status attempt(struct calling *c, bool *ret_again, peg_error *reterr)
 {
     struct remote__ask ask = {.registry = c->registry,
@@ -324,7 +341,7 @@ static peg_status attempt(struct calling *c, bool *ret_again, peg_error *reterr)
     ask.asked_epoch = c->n_lost > 0 ? asked : NULL;
     status = remote__ask_start(&ask, reterr);
     if (!status)
-        status = read_all(c, &ask, c->ctx, c->until_ns, &came, reterr);
+        status = read_in_time(c, &ask, &came, reterr);
     remote__ask_stop(&ask);
     /* An answer may have come while it was stopped. */
     if (!status && came != REMOTE_OVER)
@@ -346,14 +363,17 @@ static void set_until(struct calling *c, bool is_first)
 {
     const int64_t told_ms = c->sending.message.timeout_ms;
 
-    if (only_starts(c))
-        c->until_ns = c->client->timeout_ms ? peg__clock_in_ms(clock_of(c), c->client->timeout_ms)
-                                            : INT64_MAX;
-    else if (is_first && !told_ms)
+    if (only_starts(c)) {
+        c->due_ns = c->client->timeout_ms ? peg__clock_in_ms(clock_of(c), c->client->timeout_ms)
+                                          : INT64_MAX;
+        c->until_ns = c->due_ns;
+    } else if (is_first && !told_ms) {
+        c->due_ns = INT64_MAX;
         c->until_ns = INT64_MAX;
-    else if (is_first || c->until_ns == INT64_MAX)
-        c->until_ns =
-            peg__clock_in_ms(clock_of(c), (told_ms ? told_ms : CALL_MS) + (int64_t)GRACE_MS);
+    } else if (is_first || c->until_ns == INT64_MAX) {
+        c->due_ns = peg__clock_in_ms(clock_of(c), told_ms ? told_ms : CALL_MS);
+        c->until_ns = peg__clock_after_ms(c->due_ns, GRACE_MS);
+    }
 }
 
 static peg_status make_attempts(struct calling *c, peg_error *reterr)

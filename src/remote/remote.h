@@ -121,6 +121,7 @@ struct remote__ask {
     bool is_started;
     bool is_poked; /* the message is on its way */
     bool wants_cancel;
+    bool wants_cancel_unsent;
     bool wants_resume;
     bool is_paused;
     bool is_over;
@@ -149,6 +150,8 @@ peg_status remote__ask_start(struct remote__ask *ask, peg_error *reterr);
 /* ctx may be NULL; until_ns is of its clock, INT64_MAX: never. */
 enum remote__came remote__ask_next(struct remote__ask *ask, peg_ctx *ctx, int64_t until_ns,
                                    peg_str *ret_bytes);
+/* Cancels what has not been sent; whatever becomes of it, its end is awaited as before. */
+void remote__ask_stop_unsent(struct remote__ask *ask);
 /* Cancels what is not over, and waits for its end, which comes soon. */
 void remote__ask_stop(struct remote__ask *ask);
 /* Stops it, and frees all it holds. Also one that was never started. */

@@ -463,6 +463,54 @@ TEST(a_call_in_flight_survives_its_gateway_and_gives_up_in_time)
     world_close(&w);
 }
 
+struct leaver {
+    struct world *w;
+    peg_clock *clock;
+    pthread_t thread;
+    atomic_uint is_answered;
+    bool was_in_time;
+};
+
+static void *leave_when_it_waits(void *user)
+{
+    struct leaver *l = user;
+
+    fake_await(&l->w->fake.n_waiting, 1);
+    fake_stop(&l->w->fake);
+    peg_clock_manual_advance(l->clock, 8001);
+    l->was_in_time = fake_await(&l->is_answered, 1);
+    peg_clock_manual_advance(l->clock, 60000);
+    return NULL;
+}
+
+/* Beyond its time a call waits only for a gateway that has it. */
+TEST(a_call_whose_gateway_is_gone_ends_with_its_time_and_says_why)
+{
+    peg_remote_request request = request_of("wait");
+    struct world w;
+    struct leaver l = {.w = &w};
+    peg_ctx *timed;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(peg_clock_manual_new(1700000000000, &l.clock, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_clock(NULL, l.clock, &timed, NULL), PEG_OK);
+    request.idempotency_key = "k";
+    request.timeout_ms = 8000;
+    CHECK_INT(pthread_create(&l.thread, NULL, leave_when_it_waits, &l), 0);
+
+    CHECK_STATUS(call(&w, timed, &request), PEG_OK, w.error);
+
+    atomic_store(&l.is_answered, 1);
+    pthread_join(l.thread, NULL);
+    CHECK(l.was_in_time);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
+    CHECK_INT(w.result->error.status, PEG_ETIMEOUT);
+    CHECK(strstr(w.result->error.message, "cannot be reached any more"));
+    peg_ctx_unref(timed);
+    peg_clock_manual_free(l.clock);
+    world_close(&w);
+}
+
 /* ---- streams ------------------------------------------------------------------------------------
  */
 
