@@ -3,10 +3,11 @@
 /*
  * Calls that were started: waiting for their end, asking for it.
  *
- * The gateway is told to wait longer than we do. Where there is no end to waiting its waits end, a
- * little before the time that it was told, and others follow. One that does not wait, because it
- * cannot ask its registry, is asked again as one that was lost: a few times, with growing pauses.
- * If we wait without end, then until it waits, or our context stops.
+ * The gateway waits, and says at its end, which comes a little before the time that it was told,
+ * that the call runs; we wait for that answer as for any other. Then our wait is over too, or
+ * others follow. A gateway that does not wait, because it cannot ask its registry, is asked again
+ * as one that was lost: a few times, with growing pauses. If we wait without end, then until it
+ * waits, or our context stops.
  */
 
 #include <string.h>
@@ -20,8 +21,10 @@
 enum {
     /* One wait, when there is no end to them. */
     WAIT_MS = 10 * 60 * 1000,
-    /* The gateway waits so much longer than we. */
-    LONGER_MS = 5000,
+    /* Who does not wait at all wants to hear what the gateway knows: it needs a moment to look. */
+    LEAST_MS = 200,
+    /* For the answer, of a client that has no timeout. */
+    ANSWER_MS = 10000,
     /* Between asks of a gateway that does not wait; with what chance adds to it, shorter than the
      * gateway expects one back who was lost (PEG_LIMIT_GATEWAY_REATTACH_MS). */
     FIRST_PAUSE_MS = 500,
@@ -34,9 +37,10 @@ struct awaiting {
     struct remote__registry *registry;
     peg_ctx *ctx; /* or NULL */
     const char *call_id;
-    int64_t until_ns; /* INT64_MAX: the end of the call */
-    int64_t asked_ns; /* when the gateway was asked last, */
-    int64_t asked_ms; /* and how long it should wait */
+    int64_t until_ns;  /* INT64_MAX: the end of the call */
+    int64_t answer_ns; /* when the gateway must have answered; INT64_MAX: never */
+    int64_t asked_ns;  /* when the gateway was asked last, */
+    int64_t asked_ms;  /* and how long it should wait */
     struct grpc_backoff backoff;
     unsigned n_lost;
     bool has_new_token;
@@ -55,9 +59,14 @@ static int64_t wait_of(const struct awaiting *a)
     if (a->until_ns == INT64_MAX)
         return WAIT_MS;
     left_ms = (a->until_ns - now_ns(a)) / PEG_NS_PER_MS;
-    if (left_ms < 0)
-        left_ms = 0;
-    return left_ms < WAIT_MS ? left_ms + LONGER_MS : WAIT_MS;
+    if (left_ms < LEAST_MS)
+        return LEAST_MS;
+    return left_ms < WAIT_MS ? left_ms : WAIT_MS;
+}
+
+static bool is_over(const struct awaiting *a)
+{
+    return now_ns(a) >= a->until_ns;
 }
 
 /* A gateway that waits does so until just before the time that it was told. */
@@ -166,22 +175,24 @@ static peg_status end_without_answer(struct awaiting *a, const struct remote__as
         return status;
     if (result->outcome == PEG_REMOTE_REFUSED)
         return peg_remote_result_check(result, reterr);
-    *ret_again = remote__result_is_late_wait(result, ask);
+    *ret_again = remote__result_is_late_wait(result, ask) && !is_over(a);
     if (*ret_again)
         return wait_again(a, result, reterr);
+    if (remote__result_is_late_wait(result, ask))
+        return remote__result_running(a->call_id, &a->result, reterr);
     a->result = result;
     result = NULL;
     return PEG_OK;
 }
 
-static peg_status read_answer(struct awaiting *a, struct remote__ask *ask,
-                              enum remote__came *ret_came, peg_error *reterr)
+static peg_status read_answer(struct awaiting *a, struct remote__ask *ask, peg_ctx *ctx,
+                              int64_t until_ns, enum remote__came *ret_came, peg_error *reterr)
 {
     peg_status status = PEG_OK;
     peg_str bytes;
 
     while (!status &&
-           (*ret_came = remote__ask_next(ask, a->ctx, a->until_ns, &bytes)) == REMOTE_MESSAGE) {
+           (*ret_came = remote__ask_next(ask, ctx, until_ns, &bytes)) == REMOTE_MESSAGE) {
         a->result = peg_remote_result_free(a->result);
         status = remote__result_read(bytes, &a->result, reterr);
     }
@@ -197,7 +208,10 @@ static peg_status end_wait(struct awaiting *a, const struct remote__ask *ask,
     if (came == REMOTE_STOP)
         return remote__ctx_error(a->ctx, reterr);
     if (came == REMOTE_TIME)
-        return remote__result_running(a->call_id, &a->result, reterr);
+        return peg__fail(reterr, PEG_ETIMEOUT, "E_TIMEOUT",
+                         "the gateway at %s does not say whether the call has ended: await it "
+                         "again later",
+                         a->registry->address);
     return end_without_answer(a, ask, ret_again, reterr);
 }
 
@@ -211,6 +225,7 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
         .waits_for_ready = a->n_lost > 0,
     };
     enum remote__came came = REMOTE_OVER;
+    enum remote__came rest;
     peg_status status;
 
     request.call_id = peg__unconst(a->call_id);
@@ -219,8 +234,11 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
     request.timeout_ms = a->asked_ms;
     status = remote__ask_start(&ask, reterr);
     if (!status)
-        status = read_answer(a, &ask, &came, reterr);
+        status = read_answer(a, &ask, a->ctx, a->answer_ns, &came, reterr);
     remote__ask_stop(&ask);
+    /* An answer may have come while it was stopped. */
+    if (!status && came != REMOTE_OVER)
+        status = read_answer(a, &ask, NULL, INT64_MAX, &rest, reterr);
     if (!status)
         status = end_wait(a, &ask, came, ret_again, reterr);
     remote__ask_free(&ask);
@@ -238,7 +256,7 @@ static peg_status check_call(const peg_remote_call *call, peg_error *reterr)
 peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_call *call,
                             int64_t wait_ms, peg_remote_result **ret_result, peg_error *reterr)
 {
-    struct awaiting a = {.ctx = ctx, .until_ns = INT64_MAX};
+    struct awaiting a = {.ctx = ctx, .until_ns = INT64_MAX, .answer_ns = INT64_MAX};
     bool again = true;
     peg_status status;
 
@@ -247,8 +265,11 @@ peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_c
         (status = ctx ? peg_ctx_check(ctx, reterr) : PEG_OK))
         return status;
     a.call_id = call->call_id;
-    if (wait_ms >= 0)
+    if (wait_ms >= 0) {
         a.until_ns = peg__clock_after_ms(now_ns(&a), wait_ms);
+        a.answer_ns = peg__clock_after_ms(
+            a.until_ns, LEAST_MS + (client->timeout_ms ? client->timeout_ms : ANSWER_MS));
+    }
     grpc_backoff_init(&a.backoff, FIRST_PAUSE_MS, MAX_PAUSE_MS, (uint64_t)now_ns(&a));
     while (again && !status)
         status = wait_once(&a, &again, reterr);

@@ -654,6 +654,8 @@ static inline void fake_await_tool(struct grpc_call *call,
         fake_refuse(call, WIRE_CANCELED, "it was canceled before it began");
     } else if (atomic_load(&fake->is_finished)) {
         fake_finish(fake, call);
+    } else if (request->timeout_ms < 1000) {
+        fake_say_late(call, "call-7", true); /* its waits that are short are none */
     }
 }
 

@@ -43,6 +43,62 @@ TEST(a_wait_that_is_over_leaves_the_call_running)
     world_close(&w);
 }
 
+TEST(a_look_without_a_wait_sees_the_end_of_a_call)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, 0, &w.result, &w.error), PEG_OK,
+                 w.error);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RUNNING);
+    CHECK_INT(w.fake.n_awaits, 1);
+    w.result = peg_remote_result_free(w.result);
+
+    atomic_store(&w.fake.is_finished, true);
+    CHECK_STATUS(peg_client_await(w.client, NULL, &started_call, 0, &w.result, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
+    CHECK_INT(w.fake.n_awaits, 2);
+    world_close(&w);
+}
+
+struct mover {
+    struct world *w;
+    peg_clock *clock;
+    pthread_t thread;
+};
+
+static void *move_when_it_was_asked(void *user)
+{
+    struct mover *m = user;
+
+    fake_await(&m->w->fake.n_awaits, 1);
+    peg_clock_manual_advance(m->clock, 60000);
+    return NULL;
+}
+
+TEST(a_gateway_that_says_nothing_has_not_said_that_the_call_runs)
+{
+    struct world w;
+    struct mover m = {.w = &w};
+    peg_ctx *timed;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(peg_clock_manual_new(1700000000000, &m.clock, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_clock(NULL, m.clock, &timed, NULL), PEG_OK);
+    CHECK_INT(pthread_create(&m.thread, NULL, move_when_it_was_asked, &m), 0);
+
+    CHECK_INT(peg_client_await(w.client, timed, &started_call, 2000, &w.result, &w.error),
+              PEG_ETIMEOUT);
+
+    pthread_join(m.thread, NULL);
+    CHECK_STR(peg__str(w.error.code), "E_TIMEOUT");
+    peg_ctx_unref(timed);
+    peg_clock_manual_free(m.clock);
+    world_close(&w);
+}
+
 TEST(a_wait_is_made_again_when_its_connection_is_lost)
 {
     struct world w;
