@@ -281,6 +281,9 @@ def stopping_finishes_what_runs(w):
 
 @scenario
 def nobody_waits_for_who_does_not_read_what_it_says(w):
+    def echoes(i):
+        call(w, "echo", f"text={i}").exits(0).says(f'{{"text":"{i}"}}\n')
+
     prepare(w)
     unread, said = os.pipe()
     fcntl.fcntl(said, fcntl.F_SETPIPE_SZ, 4096)
@@ -295,9 +298,11 @@ def nobody_waits_for_who_does_not_read_what_it_says(w):
                 heard += os.read(unread, 4096)
 
             with concurrent.futures.ThreadPoolExecutor(4) as callers:
-                answers = list(callers.map(lambda i: call(w, "echo", f"text={i}"), range(100)))
-            for i, answer in enumerate(answers):
-                answer.exits(0).says(f'{{"text":"{i}"}}\n')
+                try:
+                    for _ in callers.map(echoes, range(100)):
+                        pass
+                finally:
+                    callers.shutdown(cancel_futures=True)
             provider.send_signal(signal.SIGTERM)
 
             check(provider.wait(timeout=WAIT_S) == 0, "it was stopped, and ended otherwise")
