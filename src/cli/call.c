@@ -173,10 +173,11 @@ static int refuse_call(const struct call_options *o, const peg_error *error)
     return answer ? answer : remote_exit_of(error);
 }
 
-/* The same of arguments, which the gateway has not seen. */
+/* The same of arguments, which the gateway has not seen. What their schema does not allow is told
+ * as the gateway would have told it: which of us noticed first is nothing to act on. */
 static int refuse_args(const struct call_options *o, const peg_error *error)
 {
-    if (o->print.is_envelope)
+    if (o->print.is_envelope || strcmp(error->code, "E_VALIDATION") == 0)
         return refuse_call(o, error);
     return remote_complain_local(o->json ? "--json" : NULL, error);
 }
@@ -293,7 +294,9 @@ const struct cli_command cli_call = {
     .notes = "exit status:\n"
              "  0  the tool answered\n"
              "  1  the tool failed; or there is no such tool, or it refuses the "
-             "arguments\n" REMOTE_EXIT_STATUS
+             "arguments\n"
+             "  2  a wrong option, arguments that cannot be read, or a file that cannot be used\n"
+             "  3  the gateway could not be reached, or does not know who we are\n"
              "  4  the call was started, or may have been, and its end is not known; or its time\n"
              "     was over and it was ended halfway\n"
              "  5  not now: nobody healthy provides it, it is overloaded, or time was over before\n"

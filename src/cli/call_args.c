@@ -286,7 +286,7 @@ static peg_status fail_type(struct building *b, const struct pair *pair, unsigne
 
     name_types(types, wanted, sizeof(wanted));
     return peg__fail(
-        b->reterr, PEG_EINVAL, "E_ARGUMENT", "%.*s is '%.60s', but the tool takes %s there",
+        b->reterr, PEG_EINVAL, "E_VALIDATION", "%.*s is '%.60s', but the tool takes %s there",
         (int)(pair->key.len < 80 ? pair->key.len : 80), pair->key.ptr, pair->value, wanted);
 }
 

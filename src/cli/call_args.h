@@ -16,8 +16,9 @@
 
 #include "pegboard/common.h"
 
-/* *ret_json is freed with peg_free(). PEG_EINVAL (E_ARGUMENT): no pair, or no value for its place;
- * PEG_EPARSE: what is no JSON; what reading a file fails with. */
+/* *ret_json is freed with peg_free(). PEG_EINVAL (E_ARGUMENT): no pair; PEG_EINVAL (E_VALIDATION,
+ * as a gateway would say): no value for its place; PEG_EPARSE: what is no JSON; what reading a file
+ * fails with. */
 peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pairs,
                            char **ret_json, peg_error *reterr);
 

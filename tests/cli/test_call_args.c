@@ -34,16 +34,28 @@ static void check_built(const char *const *words, const char *expected)
 
 #define BUILT(expected, ...) check_built((const char *const[]){__VA_ARGS__, NULL}, expected)
 
-static void check_refused(const char *word, const char *part)
+static void check_refused_as(const char *code, const char *word, const char *part)
 {
     peg_error error;
     char *json = NULL;
 
     CHECK(call_args_build(peg__str(SCHEMA), &word, 1, &json, &error) != PEG_OK);
-    CHECK_STR(peg__str(error.code), "E_ARGUMENT");
+    CHECK_STR(peg__str(error.code), code);
     if (!strstr(error.message, part))
         T_FAIL("'%s' has no '%s'", error.message, part);
     CHECK(json == NULL);
+}
+
+/* It cannot be read. */
+static void check_refused(const char *word, const char *part)
+{
+    check_refused_as("E_ARGUMENT", word, part);
+}
+
+/* It can, and is not what the schema wants. */
+static void check_no_fit(const char *word, const char *part)
+{
+    check_refused_as("E_VALIDATION", word, part);
 }
 
 TEST(a_value_becomes_what_the_schema_wants)
@@ -96,7 +108,7 @@ TEST(a_key_that_is_there_several_times_is_an_array)
     BUILT("{\"tags\":[\"a\",\"2\"]}", "tags=a", "tags=2");
     BUILT("{\"counts\":[1,2],\"city\":\"x\"}", "counts=1", "city=x", "counts=2");
     BUILT("{\"unknown\":[\"a\",1]}", "unknown=a", "unknown=1");
-    check_refused("counts=x", "integer");
+    check_no_fit("counts=x", "integer");
 }
 
 TEST(one_value_for_an_array_is_its_only_item)
@@ -108,11 +120,11 @@ TEST(one_value_for_an_array_is_its_only_item)
 
 TEST(what_does_not_fit_is_told_with_what_would)
 {
-    check_refused("days=soon", "integer");
-    check_refused("days=1.5", "integer");
-    check_refused("metric=yes", "boolean");
-    check_refused("either=x", "boolean or integer");
-    check_refused("when=now", "object");
+    check_no_fit("days=soon", "integer");
+    check_no_fit("days=1.5", "integer");
+    check_no_fit("metric=yes", "boolean");
+    check_no_fit("either=x", "boolean or integer");
+    check_no_fit("when=now", "object");
 }
 
 TEST(what_is_no_pair_is_told)

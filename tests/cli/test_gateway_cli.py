@@ -223,7 +223,7 @@ def a_call_that_does_not_work_says_why(w):
         ask(w, "call", "weather", "fail").exits(1).says("").complains("weather fail failed: ")
         ask(w, "call", "weather", "echo").exits(1).says("").complains("was refused", "city",
                                                                       "validation_error")
-        ask(w, "call", "weather", "echo", "city=x", "days=soon").exits(2).says("") \
+        ask(w, "call", "weather", "echo", "city=x", "days=soon").exits(1).says("") \
             .complains("days is 'soon', but the tool takes integer there")
         ask(w, "call", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
         ask(w, "call", "weather", "echo", "--json", "{").exits(2).complains("--json")

@@ -178,6 +178,18 @@ def an_at_reads_a_file_unless_it_is_doubled(w):
             "--json: <stdin>:1:2: ")
 
 
+@scenario
+def a_value_that_does_not_fit_is_exit_status_1_however_it_was_given(w):
+    with gateway(w), provided(w):
+        for words in (["days=abc"], ["days:=\"abc\""], ["--json", '{"city":"x","days":"abc"}']):
+            given = words if words[0] == "--json" else ["city=x", *words]
+            ask(w, "call", "weather", "echo", *given).exits(1).says("").complains(
+                "days", "integer", "(validation_error)")
+        for words in (["days"], ["days:={"], ["days=@missing"], ["--json", "{"],
+                      ["--json", "@missing"]):
+            ask(w, "call", "weather", "echo", *words).exits(2).says("")
+
+
 # ---- what became of a call that was not made ---------------------------------------------
 
 
@@ -202,7 +214,8 @@ def every_refusal_is_an_envelope_with_a_name_of_the_wire(w):
         for status, name, arguments in (
                 (1, "not_found", ["nowhere", "say"]),
                 (1, "not_found", ["weather", "nope"]),
-                (2, "validation_error", ["weather", "echo", "days=five"]),
+                (1, "validation_error", ["weather", "echo", "days=five"]),
+                (1, "validation_error", ["weather", "echo", "--json", '{"days":"five"}']),
                 (2, "validation_error", ["weather", "echo", "--json", "{"]),
                 (2, "limit_exceeded", ["weather", "echo", "--json", "@large.json"])):
             told = envelope(w, status, *arguments, *at)
