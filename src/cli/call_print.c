@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/remote_args.h"
 #include "cli/toolset.h"
 #include "json/out.h"
@@ -33,9 +34,10 @@ static void put_lines(struct peg__buf *out, peg_str text)
 
 static void print_to(FILE *file, struct peg__buf *text)
 {
-    if (!text->status && text->len)
-        fwrite(text->ptr, 1, text->len, file);
-    fflush(file);
+    if (!text->status)
+        cli_write(file, peg__buf_view(text));
+    if (file == stdout)
+        (void)cli_flush();
     peg__buf_free(text);
 }
 

@@ -37,6 +37,7 @@ struct cli_command {
     const char *notes;                /* paragraphs after the options: exit status, examples */
     /* Commands of its own, named "turn show", with NULL at the end; NULL if it has none. */
     const struct cli_command *const *parts;
+    bool needs_no_reader; /* it works on, and well, when nobody reads its standard output */
     int (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 };
 

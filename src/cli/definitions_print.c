@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/definitions.h"
+#include "cli/output.h"
 #include "pegboard/schema.h"
 #include "json/out.h"
 
@@ -45,7 +46,7 @@ static peg_status print_losses(const struct definitions_outcome *o, FILE *to, pe
         put_loss(&text, peg_losses_at(o->losses, i), style);
     status = peg__buf_take(&text, &bytes, &len, reterr);
     if (!status)
-        fwrite(bytes, 1, len, to);
+        cli_write(to, peg__strn(bytes, len));
     peg_free(bytes);
     return status;
 }
@@ -72,7 +73,7 @@ static peg_status print_tools(peg_str json, peg_error *reterr)
 {
     if (isatty(STDOUT_FILENO))
         return print_pretty(json, reterr);
-    fwrite(json.ptr, 1, json.len, stdout);
+    cli_write(stdout, json);
     putchar('\n');
     return PEG_OK;
 }
@@ -123,7 +124,7 @@ peg_status definitions_print(const struct definitions_outcome *outcome, peg_erro
     if (status || outcome->options->quiet)
         return status;
     /* The report comes after what it is about, also where both go to one terminal. */
-    fflush(stdout);
+    (void)cli_flush();
     return print_losses(outcome, stderr, reterr);
 }
 

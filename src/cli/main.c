@@ -2,11 +2,13 @@
 
 /* pegboard COMMAND ...: finds the command and runs it. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/meant.h"
+#include "cli/output.h"
 
 static const struct cli_command *const commands[] = {
     &cli_call,       &cli_definitions, &cli_get,    &cli_list,  &cli_provide,
@@ -74,13 +76,9 @@ static int help(int argc, char **argv)
     return CLI_OK;
 }
 
-static int run(int argc, char **argv)
+/* What is no command of the table. */
+static int run_other(const char *name, int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "help";
-    const struct cli_command *command = find(name);
-
-    if (command)
-        return command->run(command, argc - 1, argv + 1);
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0) {
@@ -90,15 +88,31 @@ static int run(int argc, char **argv)
     return complain(name);
 }
 
+/* A full disk or a closed pipe must not look like an answer; what went wrong before it is the
+ * better reason. A reader who has seen enough mostly ends us by SIGPIPE, as is the custom, and is
+ * no trouble for a command that is not run for what it prints. */
+static int end_output(const struct cli_command *command, int status)
+{
+    char words[128] = "";
+    int number;
+
+    if (cli_flush())
+        return status;
+    number = cli_output_errno();
+    if (number == EPIPE && command && command->needs_no_reader)
+        return status;
+    fprintf(stderr, "pegboard: the output could not be written%s%s\n", number ? ": " : "",
+            number ? strerror_r(number, words, sizeof(words)) : "");
+    return status ? status : CLI_UNUSABLE;
+}
+
 /* The locale stays "C": numbers are printed and read the same everywhere. */
 int main(int argc, char **argv)
 {
-    int status = run(argc, argv);
+    const char *name = argc > 1 ? argv[1] : "help";
+    const struct cli_command *command = find(name);
+    const int status =
+        command ? command->run(command, argc - 1, argv + 1) : run_other(name, argc, argv);
 
-    /* A full disk or a closed pipe must not look like an answer. */
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "pegboard: the output could not be written: %m\n");
-        status = CLI_UNUSABLE;
-    }
-    return status;
+    return end_output(command, status);
 }

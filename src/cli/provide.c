@@ -364,5 +364,6 @@ const struct cli_command cli_provide = {
              "  pegboard provide tools.yaml\n"
              "  pegboard provide --check tools.yaml\n"
              "  pegboard provide tools.yaml --registry tools.example:9090 --token my.token",
+    .needs_no_reader = true,
     .run = run,
 };

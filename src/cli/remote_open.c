@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "cli/output.h"
 #include "cli/remote_args.h"
 #include "wire/error.h"
 
@@ -14,7 +15,7 @@ int remote_complain_local(const char *place, const peg_error *error)
 {
     struct peg__buf line = PEG__BUF(4096);
 
-    fflush(stdout); /* in a shared terminal, the order tells the story */
+    (void)cli_flush(); /* in a shared terminal, the order tells the story */
     peg__buf_puts(&line, "pegboard: ");
     if (place) {
         cli_put_safe(&line, peg__str(place));
@@ -155,7 +156,7 @@ int remote_complain(const struct remote_args *remote, const peg_error *error)
 
     if (place_of(error) == N_KNOWN)
         return remote_complain_local(NULL, error);
-    fflush(stdout);
+    (void)cli_flush();
     remote_explain(remote, error, &line);
     fprintf(stderr, "pegboard: %s (%s)\n", line.status ? "out of memory" : line.ptr,
             remote_error_name(error));
@@ -199,9 +200,9 @@ int remote_print(struct peg__buf *out)
 {
     const peg_status status = out->status;
 
-    if (!status && out->len)
-        fwrite(out->ptr, 1, out->len, stdout);
-    fflush(stdout); /* who goes on working has said it */
+    if (!status)
+        cli_write(stdout, peg__buf_view(out));
+    (void)cli_flush(); /* who goes on working has said it */
     peg__buf_free(out);
     if (!status)
         return CLI_OK;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "cli/output.h"
 #include "cli/remote_args.h"
 
 /* ---- signals: a thread of their own
@@ -94,7 +95,7 @@ static void greet(const struct serve_options *o, const peg_gateway *gateway)
     if (o->config.token_file)
         printf("\n`pegboard token new --token-file %s NAME` makes a token: put it into FILE\n",
                o->config.token_file);
-    fflush(stdout);
+    (void)cli_flush();
 }
 
 static peg_status open_store(struct serve_options *o, peg_store *ret_store, peg_error *reterr)
@@ -178,5 +179,6 @@ const struct cli_command cli_serve = {
              "  pegboard serve\n"
              "  pegboard serve --addr :9090 --token-file tokens --tls-cert c.pem --tls-key k.pem\n"
              "  pegboard serve --store memory --addr unix:/run/pegboard.sock",
+    .needs_no_reader = true,
     .run = run,
 };

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/output.h"
 #include "json/out.h"
 
 /* ---- options of all three --------------------------------------------------------------- */
@@ -130,7 +131,7 @@ void turn_complain(const struct turn_common *common, const char *path, const peg
     const struct cli_style *style = cli_style_for(common->color, STDERR_FILENO);
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    fflush(stdout); /* in a shared terminal or log, the order tells the story */
+    (void)cli_flush(); /* in a shared terminal or log, the order tells the story */
     cli_put_safe(&line, peg__str(cli_file_label(path)));
     if (error->line)
         peg__buf_printf(&line, ":%u:%u", error->line, error->column);
@@ -170,7 +171,7 @@ peg_status turn_flush(struct peg__buf *out, peg_error *reterr)
     const peg_status status = out->status;
 
     if (!status && out->len)
-        fwrite(out->ptr, 1, out->len, stdout);
+        cli_write(stdout, peg__buf_view(out));
     peg__buf_clear(out);
     if (status == PEG_ELIMIT)
         return peg__fail(reterr, status, "E_TEXT_TOO_LARGE",

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "cli/output.h"
 #include "cli/validate.h"
 #include "json/json.h"
 
@@ -28,7 +29,7 @@ static void flush_out(struct validate *v, FILE *to)
     if (v->out.status)
         fputs("pegboard: out of memory while printing a report\n", stderr);
     else
-        fwrite(v->out.ptr, 1, v->out.len, to);
+        cli_write(to, peg__buf_view(&v->out));
     peg__buf_clear(&v->out);
 }
 
@@ -218,7 +219,7 @@ static void put_error_text(struct validate *v, const struct validate_place *plac
 {
     const struct cli_style *style = v->err_style;
 
-    fflush(stdout); /* in a shared terminal or log, the order tells the story */
+    (void)cli_flush(); /* in a shared terminal or log, the order tells the story */
     put_place(&v->out, place, error->line, error->column);
     peg__buf_printf(&v->out, ": %s%s%s: ", style->bad, verdict, style->off);
     if (error->where[0]) {

@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "cli/output.h"
 #include "cli/remote_args.h"
 #include "cli/toolset.h"
 
@@ -122,7 +123,7 @@ static void hear(const peg_watch_event *event, void *user)
         put_json(&out, event);
     else
         put_line(&out, w, event);
-    if (remote_print(&out) || fflush(stdout))
+    if (remote_print(&out) || !cli_flush())
         kill(getpid(), SIGTERM); /* nobody reads any more; watch() waits for it */
 }
 

@@ -245,6 +245,24 @@ def a_server_that_says_nothing_is_waited_for_as_long_as_the_call_may_take(w):
         check(told["outcome"] == "timeout" and "within 1 s" in told["error"]["message"], told)
 
 
+# ---- nobody reads what it prints -----------------------------------------------------------
+
+
+@scenario
+def without_a_reader_it_works_and_ends_as_ever(w):
+    tool = "  - {name: t%d, description: " + "x" * 200 + ", command: [cat]}\n"
+    w.write("many.yaml", "toolset: many\ndescription: d\ntools:\n"
+            + "".join(tool % i for i in range(50)))  # more than what is held back
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    w.pegboard("provide", "--check", "many.yaml", stdout=write_end).exits(0).is_silent()
+    w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
+    with gateway(w, "--token-file", w.path("tokens")):
+        ran = w.pegboard("provide", "many.yaml", "--registry", w.at, stdout=write_end).exits(3)
+        check("could not be written" not in ran.stderr, ran)
+    os.close(write_end)
+
+
 # ---- a tool that takes too long ------------------------------------------------------------
 
 

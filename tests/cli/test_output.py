@@ -4,6 +4,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 import threading
 
@@ -179,7 +180,38 @@ def a_full_disk_is_not_taken_for_an_answer(w):
     with_files(w)
     with open("/dev/full", "w", encoding="utf-8") as full:
         ran = w.pegboard("validate", "schema.json", "good.json", stdout=full).exits(2)
-    ran.complains("could not be written")
+    ran.complains("could not be written: No space left on device")
+
+
+def closed_pipe():
+    """The end to write to; nobody reads."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    return write_end
+
+
+def ignore_sigpipe():
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+@scenario
+def what_could_not_be_written_keeps_its_reason_and_the_exit_status(w):
+    with_files(w)
+    w.write("many.jsonl", '{"days":30}\n' * 2000)  # more than what is held back
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        for file in ("bad.json", "many.jsonl"):
+            w.pegboard("validate", "schema.json", file, stdout=full).exits(1).complains(
+                "could not be written: No space left on device")
+
+
+@scenario
+def a_reader_who_has_seen_enough_ends_the_command_without_a_word(w):
+    with_files(w)
+    pipe = closed_pipe()
+    w.pegboard("validate", "schema.json", "good.json", stdout=pipe).exits(-signal.SIGPIPE).is_silent()
+    w.pegboard("validate", "schema.json", "good.json", stdout=pipe, preexec_fn=ignore_sigpipe) \
+        .exits(2).complains("could not be written: Broken pipe")
+    os.close(pipe)
 
 
 if __name__ == "__main__":
