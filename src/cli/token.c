@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/output.h"
 #include "cli/remote_args.h"
 #include "gateway/tokens.h"
 
@@ -98,14 +99,26 @@ static int make_into(const char *file, const char *name, const char *out)
     return CLI_OK;
 }
 
+/* The same on standard output. What is printed cannot be taken back, so the file is looked at
+ * before. */
 static int make(const char *file, const char *name)
 {
     char token[GW_TOKEN_TEXT];
     peg_error error;
 
-    if (gw_token_new(file, peg__str(name), token, &error))
+    if (gw_token_make(token, &error) || gw_token_check(file, peg__str(name), token, &error))
         return remote_complain_local(NULL, &error);
     printf("%s\n", token);
+    if (!cli_flush()) {
+        fprintf(stderr, "pegboard: nobody is let in with the token of '%s', which was not shown\n",
+                name);
+        return CLI_UNUSABLE; /* why is told at the end, as of all output */
+    }
+    if (gw_token_add(file, peg__str(name), token, &error)) {
+        remote_complain_local(NULL, &error);
+        fputs("pegboard: nobody is let in with the token above: forget it\n", stderr);
+        return CLI_UNUSABLE;
+    }
     fprintf(stderr,
             "pegboard: this is the only time that the token of '%s' is shown; a gateway that runs "
             "reads it after SIGHUP\n",

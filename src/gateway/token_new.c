@@ -192,13 +192,9 @@ static void drop(struct adding *a)
         close(a->fd);
 }
 
-peg_status gw_token_add(const char *path, peg_str name, const char *token, peg_error *reterr)
+/* All but the change of the file; what it holds is for drop(), also after a failure. */
+static peg_status prepare(struct adding *a, peg_str name, const char *token, peg_error *reterr)
 {
-    struct adding a = {
-        .path = path,
-        .fd = -1,
-        .text = PEG__BUF(PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES + (128 << 10)),
-    };
     peg_status status;
 
     if (!gw_token_name_is_good(name))
@@ -206,11 +202,35 @@ peg_status gw_token_add(const char *path, peg_str name, const char *token, peg_e
             reterr, PEG_EINVAL, "E_TOKEN_NAME",
             "a token needs a name of 1 to %d of the characters A-Z a-z 0-9 _ . : @ / -",
             GW_TOKEN_NAME - 1);
-    status = lock(&a, reterr);
+    status = lock(a, reterr);
     if (!status)
-        status = read_old(&a, reterr);
-    if (!status)
-        status = add_line(&a, name, token, reterr);
+        status = read_old(a, reterr);
+    return status ? status : add_line(a, name, token, reterr);
+}
+
+static struct adding adding_to(const char *path)
+{
+    return (struct adding){
+        .path = path,
+        .fd = -1,
+        .text = PEG__BUF(PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES + (128 << 10)),
+    };
+}
+
+peg_status gw_token_check(const char *path, peg_str name, const char *token, peg_error *reterr)
+{
+    struct adding a = adding_to(path);
+    const peg_status status = prepare(&a, name, token, reterr);
+
+    drop(&a);
+    return status;
+}
+
+peg_status gw_token_add(const char *path, peg_str name, const char *token, peg_error *reterr)
+{
+    struct adding a = adding_to(path);
+    peg_status status = prepare(&a, name, token, reterr);
+
     if (!status)
         status = replace(&a, reterr);
     drop(&a);

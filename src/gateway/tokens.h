@@ -54,7 +54,10 @@ peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr);
  * not there (mode 0600); it is there whole or as it was. PEG_EINVAL (E_TOKEN_NAME), PEG_EIO
  * (E_TOKEN_FILE), and as gw_tokens_new(): a file that has an error is not added to. */
 peg_status gw_token_add(const char *path, peg_str name, const char *token, peg_error *reterr);
-/* Both. The token is told here and nowhere else. */
+/* Whether gw_token_add() would find nothing wrong; changes no token. So that a token can be handed
+ * out before it is let in, and never for nothing. */
+peg_status gw_token_check(const char *path, peg_str name, const char *token, peg_error *reterr);
+/* Makes and adds. The token is told here and nowhere else. */
 peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_TEXT],
                         peg_error *reterr);
 

@@ -428,6 +428,23 @@ def a_token_that_cannot_be_written_is_not_let_in_and_leaves_no_file(w):
     # Room for the token, and not for its hash.
     w.pegboard(*new, preexec_fn=files_of_at_most(60)).exits(2).says("") \
         .complains("'tokens' cannot be written", "E_TOKEN_FILE")
+@scenario
+def a_token_that_cannot_be_printed_is_not_let_in(w):
+    new = ("token", "new", "--token-file", "tokens")
+    w.pegboard(*new, "ci").exits(0)
+    with open(w.path("tokens"), encoding="utf-8") as file:
+        hashes = file.read()
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ran = w.pegboard(*new, "bob", stdout=full).exits(2).complains(
+            "nobody is let in with the token of 'bob'", "No space left on device")
+    check("only time" not in ran.stderr, ran)
+    # What is wrong with the file is found before anything is printed.
+    w.pegboard(*new, "two words").exits(2).says("").complains("E_TOKEN_NAME")
+    w.pegboard("token", "new", "--token-file", "no/where", "bob").exits(2).says("")
+    with open(w.path("tokens"), encoding="utf-8") as file:
+        check(file.read() == hashes, "a token that nobody has was added")
+
+
     check(os.listdir(w.directory) == ["tokens"], os.listdir(w.directory))
     check(os.stat(w.path("tokens")).st_size == 0, "a token that nobody has was added")
     w.pegboard(*new).exits(0)
