@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/token.h"
 #include "pegboard/tool_config.h"
 
 /* Where the string of an option goes; NULL for others. */
@@ -102,6 +103,9 @@ int remote_finish(struct remote_args *remote, const struct cli_command *command)
         remote->tls_cert = variable("PEGBOARD_TLS_CERT");
     if (!remote->tls_key)
         remote->tls_key = variable("PEGBOARD_TLS_KEY");
+    if (remote->token_file && peg__is_token_for_path(remote->token_file))
+        return cli_bad_use(command, "--token takes a file, and there is none of that name: "
+                                    "PEGBOARD_TOKEN has the token itself");
     if (!remote->tls_cert != !remote->tls_key)
         return cli_bad_use(command, "--tls-cert and --tls-key are needed together");
     return CLI_OK;

@@ -7,7 +7,8 @@
 #include "base/buf.h"
 #include "gateway/tokens.h"
 
-/* PEG_EIO (E_TOKEN_FILE): "cannot be <what>", and why, by errno. */
+/* PEG_EIO (E_TOKEN_FILE): "cannot be <what>", and why, by errno; or that the path is a token, which
+ * is not repeated. */
 peg_status gw_token_file_fail(const char *path, const char *what, peg_error *reterr);
 /* Checks who may write to it, and adds all of it to the text. */
 peg_status gw_token_file_read(int fd, const char *path, struct peg__buf *ret_text,

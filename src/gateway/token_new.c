@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/token.h"
 #include "gateway/token_file.h"
 
 enum { TOKEN_BYTES = 32, MAX_TRIES = 100 };
@@ -50,7 +51,7 @@ peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr)
         else if (*c == '/')
             *c = '_';
     }
-    memcpy(ret_token, "peg_", 4);
+    memcpy(ret_token, PEG_TOKEN_PREFIX, 4);
     memcpy(ret_token + 4, text, GW_TOKEN_TEXT - 5); /* without the '=' at its end */
     ret_token[GW_TOKEN_TEXT - 1] = '\0';
     return PEG_OK;
@@ -202,6 +203,9 @@ static peg_status prepare(struct adding *a, peg_str name, const char *token, peg
             reterr, PEG_EINVAL, "E_TOKEN_NAME",
             "a token needs a name of 1 to %d of the characters A-Z a-z 0-9 _ . : @ / -",
             GW_TOKEN_NAME - 1);
+    /* A file of that name would be made, and show the token to everybody who lists the folder. */
+    if (peg__is_token_for_path(a->path))
+        return gw_token_file_fail(a->path, "made", reterr);
     status = lock(a, reterr);
     if (!status)
         status = read_old(a, reterr);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/token.h"
 #include "gateway/token_file.h"
 
 /* Any thread. */
@@ -31,6 +32,10 @@ peg_status gw_token_file_fail(const char *path, const char *what, peg_error *ret
 {
     char reason[128];
 
+    if (peg__is_token_for_path(path))
+        return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE",
+                         "a token file has names and hashes, and there is none of the name given, "
+                         "which looks like a token itself: see pegboard-token(1)");
     return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE", "the token file '%.120s' cannot be %s: %s",
                      path, what, strerror_r(errno, reason, sizeof(reason)));
 }

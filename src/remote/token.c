@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "base/token.h"
 
 static bool is_space(char c)
 {
@@ -92,6 +93,10 @@ peg_status remote__token_read(const char *path, const char *code,
     size_t len;
     const int failed = read_bytes(path, text, sizeof(text), &len);
 
+    if (failed && peg__is_token_for_path(path))
+        return peg__fail(reterr, PEG_EIO, code,
+                         "token_file takes a file, and there is none of that name: give a token "
+                         "itself as token");
     if (failed)
         return peg__fail(reterr, PEG_EIO, code, "the token file '%.128s' cannot be read: %s", path,
                          strerror_r(failed, reason, sizeof(reason)));

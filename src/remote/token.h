@@ -16,7 +16,7 @@
 peg_status remote__token_make(peg_str token, const char *where, const char *code,
                               struct peg__blob **ret_authorization, peg_error *reterr);
 /* The same of a file that holds one, perhaps with blanks around it. Also PEG_EIO: it cannot be
- * read, with the system's reason. */
+ * read, with the system's reason; what looks like a token itself is not repeated. */
 peg_status remote__token_read(const char *path, const char *code,
                               struct peg__blob **ret_authorization, peg_error *reterr);
 

@@ -236,6 +236,25 @@ def who_is_not_known_is_told_which_option_helps(w):
 
 
 @scenario
+def a_token_where_a_file_is_expected_is_not_repeated(w):
+    token = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0).stdout.strip()
+    w.write("m.yaml", "toolset: t\ndescription: d\ntools: []\n")
+    for command in (["list"], ["call", "a", "b", "--envelope"], ["provide", "m.yaml"], ["watch"]):
+        ran = w.pegboard(*command, "--token", token, "--registry", NOWHERE).exits(2).complains(
+            "--token takes a file, and there is none of that name: PEGBOARD_TOKEN has the token "
+            "itself; see `pegboard ")
+        check(token not in ran.stderr + ran.stdout, ran)
+    for command in (["serve", "--store", "memory"], ["token", "new", "bob"]):
+        ran = w.pegboard(*command, "--token-file", token).exits(2).complains(
+            "there is none of the name given, which looks like a token itself", "(E_TOKEN_FILE)")
+        check(token not in ran.stderr + ran.stdout, ran)
+    check(token not in os.listdir(w.directory), "a file has the name of the token")
+    w.write("peg_file", token + "\n")
+    with gateway(w, "--token-file", w.path("tokens")):
+        ask(w, "list", "--token", "peg_file").exits(0)
+
+
+@scenario
 def a_server_that_says_nothing_is_waited_for_as_long_as_the_call_may_take(w):
     held = []
     with listener(held.append) as at:

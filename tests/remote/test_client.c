@@ -173,6 +173,19 @@ TEST(a_token_file_that_does_not_hold_one_token_is_refused)
     unlink(path);
 }
 
+TEST(a_token_that_is_given_as_a_file_is_not_repeated)
+{
+    static const char token[] = "peg_NoUFo9dEsC3ZpTQmvVZ1w8dJp0r6xk2yH5bA7cLgtXk";
+    const peg_client_registry registry = {.token_file = token};
+    const peg_client_options options = {.registries = &registry, .n_registries = 1};
+    peg_client *client;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_new(&options, &client, &error), PEG_EIO, error);
+    CHECK(strstr(error.message, "give a token itself as token"));
+    CHECK(!strstr(error.message, "NoUFo9"));
+}
+
 TEST(a_registry_that_the_client_does_not_have_is_refused_by_name)
 {
     peg_client *client;
