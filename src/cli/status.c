@@ -4,16 +4,14 @@
 
 #include "cli/status.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "base/str.h"
 #include "cli/remote_args.h"
+#include "cli/screen.h"
 
 enum { OPT_ONCE = 1, OPT_INTERVAL };
 
@@ -62,39 +60,6 @@ static int show_once(const struct status_options *o, peg_client *client)
 /* ---- again and again
  * ----------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t is_stopped;
-
-static void stop(int signal)
-{
-    (void)signal;
-    is_stopped = 1;
-}
-
-/* Keys come at once and are not shown; the screen that was there comes back at the end. */
-static bool screen_open(struct termios *ret_before)
-{
-    const struct sigaction action = {.sa_handler = stop};
-    struct termios now;
-
-    if (tcgetattr(STDIN_FILENO, ret_before))
-        return false;
-    now = *ret_before;
-    now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    if (tcsetattr(STDIN_FILENO, TCSANOW, &now))
-        return false;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    fputs("\033[?1049h\033[?25l", stdout);
-    return true;
-}
-
-static void screen_close(const struct termios *before)
-{
-    fputs("\033[?25h\033[?1049l", stdout);
-    fflush(stdout);
-    tcsetattr(STDIN_FILENO, TCSANOW, before);
-}
-
 /* Lines of toolsets that fit below the head. */
 static unsigned rows_that_fit(void)
 {
@@ -120,42 +85,40 @@ static void draw(const struct status_options *o, const peg_node_status *status,
         status_print(&print, status);
     } else {
         peg__buf_puts(&out, print.style->bad);
-        cli_put_safe(&out, peg__str(error->message));
-        peg__buf_printf(&out, "%s\n", print.style->off);
+        remote_explain(&o->remote, error, &out);
+        peg__buf_printf(&out, " (%s)%s\n", remote_error_name(error), print.style->off);
     }
     peg__buf_printf(&out, "\n%sq ends this%s", print.style->dim, print.style->off);
     remote_print(&out);
-    fflush(stdout);
 }
 
-/* Until the next look, or a key; false if it is q, or there are no more keys. */
-static bool wait_for_key(int64_t ms)
-{
-    struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
-    char key;
-
-    if (poll(&keys, 1, (int)ms) <= 0)
-        return true;
-    return read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && key != 'Q';
-}
-
+/* The first look comes before the screen, so that what is wrong from the start is said where it
+ * stays; and so is what is wrong at the end. */
 static int show_live(const struct status_options *o, peg_client *client)
 {
-    struct termios before;
+    peg_node_status *status = NULL;
+    peg_error error;
+    int answer = CLI_OK;
 
-    if (!screen_open(&before))
-        return show_once(o, client);
-    do {
-        peg_node_status *status = NULL;
-        peg_error error;
-
+    if (peg_client_status(client, NULL, NULL, true, &status, &error))
+        return remote_complain(&o->remote, &error);
+    if (!cli_screen_open()) {
+        answer = print_once(o, status);
+        peg_node_status_free(status);
+        return answer;
+    }
+    draw(o, status, &error);
+    while (cli_screen_wait(o->interval_ms)) {
+        status = peg_node_status_free(status);
         if (peg_client_status(client, NULL, NULL, true, &status, &error))
             status = NULL;
         draw(o, status, &error);
-        peg_node_status_free(status);
-    } while (!is_stopped && wait_for_key(o->interval_ms) && !is_stopped);
-    screen_close(&before);
-    return CLI_OK;
+    }
+    cli_screen_close();
+    if (!status)
+        answer = remote_complain(&o->remote, &error);
+    peg_node_status_free(status);
+    return answer;
 }
 
 /* ---- the command
@@ -214,7 +177,7 @@ const struct cli_command cli_status = {
         "^C. Gateways tell it to this machine and to client certificates only.",
     .options = option_table,
     .notes = "exit status:\n"
-             "  0  it was shown\n"
+             "  0  it was shown; when it is drawn again and again, the last time too\n"
              "  1  the gateway does not tell it to us\n" REMOTE_EXIT_STATUS "\n"
              "examples:\n"
              "  pegboard status\n"

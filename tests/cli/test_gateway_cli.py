@@ -4,19 +4,14 @@
 they print for people and for programs, and what they exit with."""
 
 import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
 import resource
-import select
 import signal
 import stat
-import struct
 import subprocess
 import sys
-import termios
 import time
 
 from gateways import DEADLINE_S, MANIFEST, NOWHERE, ask, gateway, provided, running, until
@@ -428,6 +423,11 @@ def a_token_that_cannot_be_written_is_not_let_in_and_leaves_no_file(w):
     # Room for the token, and not for its hash.
     w.pegboard(*new, preexec_fn=files_of_at_most(60)).exits(2).says("") \
         .complains("'tokens' cannot be written", "E_TOKEN_FILE")
+    check(os.listdir(w.directory) == ["tokens"], os.listdir(w.directory))
+    check(os.stat(w.path("tokens")).st_size == 0, "a token that nobody has was added")
+    w.pegboard(*new).exits(0)
+
+
 @scenario
 def a_token_that_cannot_be_printed_is_not_let_in(w):
     new = ("token", "new", "--token-file", "tokens")
@@ -443,11 +443,6 @@ def a_token_that_cannot_be_printed_is_not_let_in(w):
     w.pegboard("token", "new", "--token-file", "no/where", "bob").exits(2).says("")
     with open(w.path("tokens"), encoding="utf-8") as file:
         check(file.read() == hashes, "a token that nobody has was added")
-
-
-    check(os.listdir(w.directory) == ["tokens"], os.listdir(w.directory))
-    check(os.stat(w.path("tokens")).st_size == 0, "a token that nobody has was added")
-    w.pegboard(*new).exits(0)
 
 
 @scenario
@@ -507,55 +502,6 @@ def tls_is_spoken_with_a_certificate(w):
         ask(w, "list", "--tls-ca", "cert.pem").exits(0)
         ask(w, "list", env={"PEGBOARD_TLS_CA": w.path("cert.pem")}).exits(0)
         ask(w, "list", "--tls").exits(3)
-
-
-# ---- terminals ---------------------------------------------------------------------------
-
-
-def on_terminal(w, *arguments, keys=b"", until_seen=b""):
-    """What a command writes to a terminal of 60 columns, and its exit status."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(w.directory)
-        os.environ.update(TERM="xterm", NO_COLOR="")
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-        os.execv(w.executable, [w.executable, *arguments])
-    seen, end = b"", time.monotonic() + DEADLINE_S
-    while time.monotonic() < end:
-        if keys and until_seen in seen:
-            os.write(fd, keys)
-            keys = b""
-        if not select.select([fd], [], [], 0.1)[0]:
-            continue
-        try:
-            piece = os.read(fd, 65536)
-        except OSError:  # its other end is closed
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(fd)
-    return seen, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-@scenario
-def a_terminal_gets_colour_and_a_result_that_can_be_read(w):
-    with gateway(w), provided(w):
-        seen, status = on_terminal(w, "list", "--registry", w.at)
-        check(status == 0 and b"\x1b[32mhealthy\x1b[0m" in seen, seen)
-        lines = re.sub(rb"\x1b\[\d+m", b"", seen).splitlines()
-        check(max(map(len, lines)) <= 60 and lines[1].endswith(b"..."), lines)
-        seen, status = on_terminal(w, "call", "weather", "echo", "city=\x1b[2J", "--registry", w.at)
-        check(status == 0 and b'{\r\n  "city": "' in seen and b"\x1b[2J" not in seen, seen)
-
-
-@scenario
-def the_status_is_drawn_until_q(w):
-    with gateway(w, "--name", "tools"):
-        seen, status = on_terminal(w, "status", "--interval", "100ms", "--registry", w.at, keys=b"q",
-                                   until_seen=b"q ends this")
-        check(status == 0 and b"\x1b[?1049h" in seen and seen.rstrip().endswith(b"\x1b[?1049l"), seen)
-        check(b"tools" in seen, seen)
 
 
 # ---- completion -----------------------------------------------------------------------------

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/screen.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+
+/* Written by the open screen's thread before its signals are caught, read by their handlers. */
+static struct termios before;
+static struct termios during;
+
+static volatile sig_atomic_t is_stopped;
+
+/* ---- from within handlers too: nothing but what POSIX allows there ---- */
+
+static void put(const char *sequence)
+{
+    const ssize_t n = write(STDOUT_FILENO, sequence, strlen(sequence));
+
+    (void)n; /* a terminal that has gone away needs none */
+}
+
+/* The modes first: in the background that stops us, before anything is drawn over the shell. */
+static void enter(void)
+{
+    tcsetattr(STDIN_FILENO, TCSANOW, &during);
+    put("\033[?1049h\033[?25l");
+}
+
+static void leave(void)
+{
+    put("\033[?25h\033[?1049l");
+    tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+static void stop(int number)
+{
+    (void)number;
+    is_stopped = 1;
+}
+
+static void suspend(int number);
+
+static void catch_suspend(void)
+{
+    /* Once and not blocked, so that raising it in its own handler stops us. */
+    const struct sigaction action = {.sa_handler = suspend, .sa_flags = SA_RESETHAND | SA_NODEFER};
+
+    sigaction(SIGTSTP, &action, NULL);
+}
+
+static void suspend(int number)
+{
+    const int saved = errno;
+
+    leave();
+    raise(number); /* returns when we go on, or at once where nobody could make us */
+    catch_suspend();
+    enter();
+    errno = saved;
+}
+
+/* Also after SIGSTOP, which nobody can catch: who went on meanwhile has set the terminal. */
+static void resume(int number)
+{
+    const int saved = errno;
+
+    (void)number;
+    enter();
+    errno = saved;
+}
+
+/* ---- the face ---- */
+
+/* A shell without job control has it ignored: it could not bring us back. */
+static bool may_suspend(void)
+{
+    struct sigaction given;
+
+    return sigaction(SIGTSTP, NULL, &given) == 0 && given.sa_handler != SIG_IGN;
+}
+
+bool cli_screen_open(void)
+{
+    const struct sigaction stopping = {.sa_handler = stop};
+    const struct sigaction resuming = {.sa_handler = resume};
+
+    if (tcgetattr(STDIN_FILENO, &before))
+        return false;
+    during = before;
+    during.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    if (tcsetattr(STDIN_FILENO, TCSANOW, &during))
+        return false;
+    sigaction(SIGINT, &stopping, NULL);
+    sigaction(SIGTERM, &stopping, NULL);
+    sigaction(SIGCONT, &resuming, NULL);
+    if (may_suspend())
+        catch_suspend();
+    enter();
+    return true;
+}
+
+void cli_screen_close(void)
+{
+    signal(SIGTSTP, SIG_IGN); /* the few instructions that are left need no pause */
+    signal(SIGCONT, SIG_DFL);
+    (void)cli_flush();
+    leave();
+}
+
+bool cli_screen_wait(int64_t ms)
+{
+    struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+    char key;
+
+    if (is_stopped)
+        return false;
+    if (poll(&keys, 1, (int)ms) <= 0)
+        return !is_stopped;
+    return read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && key != 'Q' && !is_stopped;
+}

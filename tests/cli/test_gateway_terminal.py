@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: who asks a gateway from a terminal gets colour, a status that draws itself anew, and the
+terminal back as it was, whatever happens."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+
+from gateways import DEADLINE_S, NOWHERE, gateway, provided
+from scenario import check, main, scenario
+
+OPENS, CLOSES = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Terminal:
+    """A command on a terminal of 60 columns; its standard error may go to a file."""
+
+    def __init__(self, w, *command, errors=None):
+        self.errors = errors
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(w.directory)
+            os.environ.update(TERM="xterm", NO_COLOR="")
+            if errors:
+                os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+            os.execvp(command[0], command)
+        self.seen = b""
+        self.deadline = time.monotonic() + DEADLINE_S
+
+    def _read(self):
+        """False at the end."""
+        left = self.deadline - time.monotonic()
+        if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+            os.kill(self.pid, signal.SIGKILL)
+            raise AssertionError(f"time is over, and the terminal has {self.seen[-2000:]}")
+        try:
+            piece = os.read(self.fd, 65536)
+        except OSError:  # its other end is closed
+            return False
+        self.seen += piece
+        return bool(piece)
+
+    def shows(self, words, after=0):
+        """Reads until they are there, behind that place; returns where they end."""
+        while self.seen.find(words, after) < 0:
+            check(self._read(), "it ended without", words, self.seen)
+        return self.seen.index(words, after) + len(words)
+
+    def types(self, keys):
+        os.write(self.fd, keys)
+
+    def echoes(self):
+        return bool(termios.tcgetattr(self.fd)[3] & termios.ECHO)
+
+    def ends(self):
+        """Its exit status."""
+        while self._read():
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def complaints(self):
+        with open(self.errors, encoding="utf-8") as file:
+            return file.read()
+
+
+def status(w, at):
+    return Terminal(w, w.executable, "status", "--interval", "100ms", "--registry", at,
+                    errors=w.path("stderr"))
+
+
+def on_terminal(w, *arguments):
+    terminal = Terminal(w, w.executable, *arguments)
+    code = terminal.ends()
+    return terminal.seen, code
+
+
+# ---- lists and results -------------------------------------------------------------------
+
+
+@scenario
+def a_terminal_gets_colour_and_a_result_that_can_be_read(w):
+    with gateway(w), provided(w):
+        seen, code = on_terminal(w, "list", "--registry", w.at)
+        check(code == 0 and b"\x1b[32mhealthy\x1b[0m" in seen, seen)
+        lines = re.sub(rb"\x1b\[\d+m", b"", seen).splitlines()
+        check(max(map(len, lines)) <= 60 and lines[1].endswith(b"..."), lines)
+        seen, code = on_terminal(w, "call", "weather", "echo", "city=\x1b[2J", "--registry", w.at)
+        check(code == 0 and b'{\r\n  "city": "' in seen and b"\x1b[2J" not in seen, seen)
+
+
+# ---- the status --------------------------------------------------------------------------
+
+
+@scenario
+def the_status_is_drawn_until_q(w):
+    with gateway(w, "--name", "tools"):
+        terminal = status(w, w.at)
+        terminal.shows(b"q ends this")
+        check(not terminal.echoes(), "keys are shown")
+        terminal.types(b"q")
+        check(terminal.ends() == 0, terminal.seen)
+        seen = terminal.seen
+        check(OPENS in seen and seen.rstrip().endswith(CLOSES) and b"tools" in seen, seen)
+        check(terminal.complaints() == "", terminal.complaints())
+
+
+@scenario
+def what_is_wrong_from_the_start_is_said_without_a_screen(w):
+    terminal = status(w, NOWHERE)
+    check(terminal.ends() == 3 and OPENS not in terminal.seen, terminal.seen)
+    check(f"no gateway answers at {NOWHERE}: " in terminal.complaints()
+          and "; start one with `pegboard serve`" in terminal.complaints(), terminal.complaints())
+    w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
+    with gateway(w, "--token-file", w.path("tokens")):
+        terminal = status(w, w.at)
+        check(terminal.ends() == 3 and OPENS not in terminal.seen, terminal.seen)
+        check("(unauthenticated)" in terminal.complaints(), terminal.complaints())
+
+
+@scenario
+def a_gateway_that_goes_away_is_waited_for_and_told_of_at_the_end(w):
+    with gateway(w) as serving:
+        terminal = status(w, w.at)
+        terminal.shows(b"q ends this")
+        serving.end(signal.SIGKILL)
+        terminal.shows(b"name another with --registry")
+        terminal.shows(b"(service_unavailable)")
+        terminal.types(b"q")
+        check(terminal.ends() == 3 and terminal.seen.rstrip().endswith(CLOSES), terminal.seen)
+        check(w.at in terminal.complaints() and "(service_unavailable)" in terminal.complaints(),
+              terminal.complaints())
+
+
+@scenario
+def a_pause_gives_the_terminal_back_and_takes_it_again(w):
+    shell = 'set -m; "$@"; echo paused $?; read -r line; fg >/dev/null; echo ended $?'
+    with gateway(w, "--name", "tools"):
+        terminal = Terminal(w, "bash", "-c", shell, "bash", w.executable, "status", "--interval",
+                            "100ms", "--registry", w.at)
+        terminal.shows(b"q ends this")
+        terminal.types(b"\x1a")
+        at = terminal.shows(b"paused %d" % (128 + signal.SIGTSTP))
+        check(terminal.seen.rfind(CLOSES) > terminal.seen.rindex(OPENS), terminal.seen)
+        check(terminal.echoes(), "the shell does not show what is typed")
+        terminal.types(b"\n")
+        at = terminal.shows(OPENS, at)
+        terminal.shows(b"q ends this", at)
+        check(not terminal.echoes(), "keys are shown")
+        terminal.types(b"q")
+        terminal.shows(b"ended 0")
+        check(terminal.ends() == 0 and terminal.seen.rindex(CLOSES) > at, terminal.seen)
+
+
+if __name__ == "__main__":
+    main()
