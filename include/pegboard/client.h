@@ -55,7 +55,8 @@ typedef struct peg_client peg_client;
 /* A registry. Everything has a default, told in brackets. */
 typedef struct peg_client_registry {
     const char *name;       /* what it is called in results and requests [its address] */
-    const char *address;    /* "host:port", "unix:/path", "ipv4:a:1,b:1" [127.0.0.1:9090] */
+    const char *address;    /* "host:port", ":port" (of this machine), "unix:/path", "ipv4:a:1,b:1"
+                             * [127.0.0.1:9090] */
     const char *token;      /* shown to the gateway with every request [none] */
     const char *token_file; /* holds one; read again when the gateway refuses it [none] */
     bool uses_tls;          /* on by itself if one of the next three is set */

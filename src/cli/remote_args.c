@@ -42,6 +42,8 @@ int remote_take(struct remote_args *remote, struct cli_args *args, int id)
 {
     const char **place = place_of(remote, id);
 
+    if (id == REMOTE_OPT_REGISTRY && !*args->value)
+        return cli_bad_value(args, "registry", "HOST[:PORT], :PORT on this machine, or unix:PATH");
     if (place) {
         *place = args->value;
         return 0;

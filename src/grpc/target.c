@@ -86,6 +86,13 @@ static bool has_number(const struct grpc_target *target, const struct net_addres
     return false;
 }
 
+/* For who listens, ":9090" is every interface; who calls means this machine. */
+static void mean_this_machine(struct net_endpoint *endpoint)
+{
+    if (!endpoint->is_unix && endpoint->host[0] == '\0')
+        snprintf(endpoint->host, sizeof(endpoint->host), "localhost");
+}
+
 static peg_status take_numbers(struct grpc_target *target, const struct net_endpoint *endpoints,
                                size_t n, peg_error *reterr)
 {
@@ -121,11 +128,13 @@ peg_status grpc_target_parse(peg_str text, uint16_t default_port, struct grpc_ta
     if (!status && !endpoints[0].is_unix && endpoints[0].port == 0)
         status = peg__fail(reterr, PEG_EPARSE, "E_ADDRESS",
                            "nobody can be reached at port 0: name the port of the server");
-    if (!status)
-        status = take_numbers(&target, endpoints, n, reterr);
     if (status)
         return status;
     name_server(text, &endpoints[0], &target);
+    mean_this_machine(&endpoints[0]);
+    status = take_numbers(&target, endpoints, n, reterr);
+    if (status)
+        return status;
     *ret_target = target;
     return PEG_OK;
 }

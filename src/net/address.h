@@ -9,8 +9,9 @@
  *   unix:/run/pegboard.sock   unix:relative.sock   unix:///run/x.sock   unix:@abstract
  *   unix-abstract:name (the same as unix:@name)
  *
- * A target of a client may begin with dns: or dns:///, as stock clients write it, and may be a
- * list: ipv4:10.0.0.1:1,10.0.0.2:1 and ipv6:[::1]:1,... (several addresses, no lookup).
+ * For a client :9090 is localhost:9090. Its target may begin with dns: or dns:///, as stock clients
+ * write it, and may be a list: ipv4:10.0.0.1:1,10.0.0.2:1 and ipv6:[::1]:1,... (several addresses,
+ * no lookup).
  */
 
 #include <netinet/in.h>

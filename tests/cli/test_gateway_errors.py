@@ -101,6 +101,15 @@ def a_host_without_a_port_has_a_gateway_at_9090(w):
     w.pegboard("list", "--registry", "[::1]:1").exits(3).complains("at [::1]:1: ")
 
 
+@scenario
+def a_port_without_a_host_is_one_of_this_machine(w):
+    with gateway(w):
+        port = ":" + w.at.rsplit(":", 1)[1]
+        w.pegboard("list", "--registry", port).exits(0)
+        w.pegboard("list", env={"PEGBOARD_REGISTRY": port}).exits(0)
+    w.pegboard("list", "--registry", ":1").exits(3).complains("no gateway answers at :1: ")
+
+
 # ---- watch -------------------------------------------------------------------------------
 
 

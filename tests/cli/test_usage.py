@@ -82,6 +82,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["provide", "a", "b"], "one file is needed"),
         (["provide", "--concurrency", "0", "a"], "--concurrency is '0', but should be a number"),
         (["provide", "--drain-time", "2h", "a"], "--drain-time is '2h', but should be a time"),
+        (["list", "--registry", ""], "--registry is '', but should be HOST[:PORT], :PORT on this"),
         (["list", "--color", "red"], "--color is 'red', but should be auto,"),
         (["list", "--tls-cert", "c.pem"], "--tls-cert and --tls-key are needed together"),
         (["get"], "the name of a toolset is needed"),
