@@ -45,6 +45,21 @@ void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal
     gw_fail(call, terminal->error, terminal->message);
 }
 
+void gw_fail_to_tell(struct grpc_call *call, const struct bus_id *id)
+{
+    const struct gw_terminal untold = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .message = PEG_LIT("the call has ended, and the gateway cannot send how: too much waits on "
+                           "this connection (PEG_LIMIT_GRPC_HELD_BYTES = 64 MiB), or there is no "
+                           "memory; ask again with its identity, or, if it has none, look at its "
+                           "effect before you repeat it"),
+        .was_started = true,
+    };
+
+    gw_fail_terminal(call, &untold, id);
+}
+
 /* Without memory it is left out: whoever does not know it says so. */
 void gw_tell_epoch(struct grpc_call *call, const struct gw_desk *desk)
 {

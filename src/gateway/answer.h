@@ -26,6 +26,9 @@ void gw_fail_because(struct grpc_call *call, const peg_error *error);
 /* An end that is not the tool's own: terminal->error is set. `id` may be NULL. */
 void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal,
                       const struct bus_id *id);
+/* The call `id` has ended, and how cannot be said, for want of memory or because too much waits on
+ * this connection: who takes it for one that was not started would run it again. */
+void gw_fail_to_tell(struct grpc_call *call, const struct bus_id *id);
 /* Before anything is answered. */
 void gw_tell_epoch(struct grpc_call *call, const struct gw_desk *desk);
 /* Was this call asked for before, of registers that may have been others? */

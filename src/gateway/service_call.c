@@ -69,21 +69,6 @@ static void fail_memory(struct grpc_call *call)
     gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
 }
 
-/* The call has ended, and how cannot be said, for want of memory or because too much waits on this
- * connection: who takes it for one that was not started would run it again. */
-static void fail_to_tell(const struct asked *asked)
-{
-    const struct gw_terminal untold = {
-        .outcome = GW_OUTCOME_UNKNOWN,
-        .error = WIRE_OUTCOME_UNKNOWN,
-        .message = PEG_LIT("the call has ended, and the gateway cannot send how: too much waits on "
-                           "this connection, or there is no memory; ask again with its identity"),
-        .was_started = true,
-    };
-
-    gw_fail_terminal(asked->call, &untold, &asked->caller.id);
-}
-
 /* A large response is the register's, and goes out from there: what belongs to this caller is put
  * before it. */
 static void reply_large(struct asked *asked, const struct gw_terminal *terminal)
@@ -107,7 +92,7 @@ static void reply_large(struct asked *asked, const struct gw_terminal *terminal)
     memcpy(at, own, n_own);
     if (grpc_call_reply_shared(asked->call, peg__strn(head, (size_t)(at + n_own - head)),
                                terminal->blob, terminal->response, NULL))
-        fail_to_tell(asked);
+        gw_fail_to_tell(asked->call, &asked->caller.id);
 }
 
 static void reply_terminal(struct asked *asked, const struct gw_terminal *terminal)
@@ -126,7 +111,7 @@ static void reply_terminal(struct asked *asked, const struct gw_terminal *termin
     if (message.ptr && !grpc_call_send(call, message, NULL))
         grpc_call_finish(call, &ok);
     else
-        fail_to_tell(asked);
+        gw_fail_to_tell(asked->call, &asked->caller.id);
 }
 
 static void on_end(struct gw_caller *caller, const struct gw_terminal *terminal)

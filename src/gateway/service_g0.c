@@ -2,14 +2,17 @@
 
 /* registry.Registry: goa-ai v0.22 to v0.31. */
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/principal.h"
 #include "gateway/service_compat.h"
-#include "grpc/message.h"
 #include "registry/registry.grpc.h"
 #include "wire/any.h"
+#include "wire/pack.h"
 
 /* ---- discovery ---------------------------------------------------------------------------------
  */
@@ -217,50 +220,104 @@ static bool is_late(const struct asked *asked, const struct gw_terminal *termina
            bus_now_ns(asked->desk->bus) >= asked->deadline_ns - rounding_ns;
 }
 
-/* What ours answered with, as theirs. NULL: no memory. */
-static const ProtobufCMessage *make_response(struct asked *asked,
-                                             const Pegboard__V1__CallToolResponse *ours)
+/* The head of a field, and of what it holds, which is as long as is said. */
+static char *put_head(char *at, unsigned field, size_t len)
 {
-    struct peg__arena *arena = grpc_call_arena(asked->call);
-    const peg_str result = {(const char *)ours->result.data, ours->result.len};
-    Registry__CallToolResponse *response = peg__arena_alloc(arena, sizeof(*response));
-    char *id = peg__arena_alloc(arena, BUS_ID_TEXT);
+    *at++ = (char)(field << 3 | 2);
+    return wire_put_varint(at, len);
+}
 
-    if (!response || !id || wire_any_write(result, arena, &response->result, NULL))
-        return NULL;
-    bus_id_print(&asked->caller.id, id);
-    *response = (Registry__CallToolResponse){
-        .base = PROTOBUF_C_MESSAGE_INIT(&registry__call_tool_response__descriptor),
-        .tool_use_id = id,
-        .result = response->result,
-    };
-    if (!ours->error)
-        return &response->base;
-    response->error = peg__arena_alloc(arena, sizeof(*response->error));
-    if (!response->error)
-        return NULL;
-    registry__tool_error__init(response->error);
-    response->error->code = ours->error->code;
-    response->error->message_ = ours->error->message;
-    return &response->base;
+static size_t field_size(size_t len)
+{
+    return 1 + wire_varint_size(len) + len;
+}
+
+/* result{type_url, value{string_value}} up to the JSON, which is all that follows. */
+static char *put_result_head(char *at, size_t json_len)
+{
+    const peg_str type = peg__str(WIRE_ANY_VALUE_TYPE);
+    const size_t value_len = field_size(json_len);
+
+    at = put_head(at, 2, wire_bytes_size(type) + field_size(value_len));
+    at = wire_put_bytes(at, 1, type);
+    at = put_head(at, 2, value_len);
+    return put_head(at, 3, json_len);
+}
+
+/* error up to its contents, which are packed alike in theirs and ours; but words that are empty are
+ * there in theirs. */
+static char *put_error_head(char *at, peg_str error)
+{
+    const bool has_words = wire_find_bytes(error, 2).len > 0;
+
+    at = put_head(at, 3, error.len + (has_words ? 0 : 2));
+    return has_words ? at : put_head(at, 2, 0);
+}
+
+enum { HEAD_BYTES = BUS_ID_TEXT + sizeof(WIRE_ANY_VALUE_TYPE) + 8 * (1 + WIRE_MAX_VARINT) };
+
+/* Theirs is a head before the result, or the error, of ours. */
+static peg_str write_head(const struct bus_id *id, const struct gw_terminal *terminal,
+                          char ret_head[HEAD_BYTES], peg_str *ret_rest)
+{
+    const peg_str error = wire_find_bytes(terminal->response, 3);
+    const peg_str json = wire_find_bytes(terminal->response, 2);
+    char text[BUS_ID_TEXT];
+    char *at;
+
+    bus_id_print(id, text);
+    at = wire_put_bytes(ret_head, 1, peg__str(text));
+    *ret_rest = (peg_str){"", 0};
+    if (error.ptr) {
+        at = put_error_head(at, error);
+        *ret_rest = error;
+    } else if (json.len && !peg__str_is(json, "null")) {
+        at = put_result_head(at, json.len);
+        *ret_rest = json;
+    }
+    return peg__strn(ret_head, (size_t)(at - ret_head));
+}
+
+static peg_status send_joined(struct grpc_call *call, peg_str head, peg_str rest)
+{
+    const struct grpc_status ok = {.code = GRPC_OK};
+    char *bytes = peg__arena_alloc(grpc_call_arena(call), head.len + rest.len);
+    peg_status status;
+
+    if (!bytes)
+        return PEG_ENOMEM;
+    memcpy(bytes, head.ptr, head.len);
+    memcpy(bytes + head.len, rest.ptr, rest.len);
+    status = grpc_call_send(call, peg__strn(bytes, head.len + rest.len), NULL);
+    if (!status)
+        grpc_call_finish(call, &ok);
+    return status;
+}
+
+/* The tool has run: whatever keeps this from being sent, the call is not to be made again. */
+static void reply_terminal(struct asked *asked, const struct gw_terminal *terminal)
+{
+    char bytes[HEAD_BYTES];
+    peg_str rest;
+    const peg_str head = write_head(&asked->caller.id, terminal, bytes, &rest);
+    const bool is_large = terminal->blob && rest.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
+
+    if (is_large ? grpc_call_reply_shared(asked->call, head, terminal->blob, rest, NULL)
+                 : send_joined(asked->call, head, rest))
+        gw_fail_to_tell(asked->call, &asked->caller.id);
 }
 
 static void on_end(struct gw_caller *caller, const struct gw_terminal *terminal)
 {
     struct asked *asked = (struct asked *)caller;
     struct gw_terminal told = *terminal;
-    const ProtobufCMessage *ours;
 
     if (is_late(asked, terminal))
         told.error = WIRE_TIMEOUT;
     if (told.error != WIRE_OK)
         gw_fail_terminal(asked->call, &told, &caller->id);
-    else if (grpc_message_unpack(&pegboard__v1__call_tool_response__descriptor,
-                                 grpc_call_arena(asked->call), terminal->response, &ours, NULL))
-        gw_fail_memory(asked->call);
     else
-        gw_compat_reply(asked->call,
-                        make_response(asked, (const Pegboard__V1__CallToolResponse *)ours));
+        reply_terminal(asked, terminal);
 }
 
 static const struct gw_caller_events EVENTS = {.on_admitted = on_admitted, .on_end = on_end};

@@ -14,7 +14,7 @@
 typedef Google__Protobuf__Any Any;
 typedef Google__Protobuf__Value Value;
 
-static const char value_type[] = "type.googleapis.com/google.protobuf.Value";
+static const char value_type[] = WIRE_ANY_VALUE_TYPE;
 
 /* ---- writing -------------------------------------------------------------------------------- */
 

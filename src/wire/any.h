@@ -12,6 +12,8 @@
 
 struct Google__Protobuf__Any;
 
+#define WIRE_ANY_VALUE_TYPE "type.googleapis.com/google.protobuf.Value"
+
 /* *ret_any lies in the arena, and is NULL for an empty text and for `null`. PEG_ENOMEM. */
 peg_status wire_any_write(peg_str json, struct peg__arena *arena,
                           struct Google__Protobuf__Any **ret_any, peg_error *reterr);

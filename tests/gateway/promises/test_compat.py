@@ -15,11 +15,14 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import (Caller, Gateway, Provider, await_true, fails_as, make_token,  # noqa: E402
-                   outcome, protos, token_file, v1)
+from wire import Wire  # noqa: E402
+from world import (Caller, Gateway, Provider, await_true, failure, fails_as,  # noqa: E402
+                   make_token, outcome, protos, token_file, v1)
 
 G0, G1 = "registry", "goa_ai_registry"
 FAST = ("--ping-interval", "500ms", "--missed-ping-threshold", "1")
+CHUNK = 64 << 10
+MOST = 8 << 20
 
 
 def any_of(**value):
@@ -47,9 +50,72 @@ def emit_g0(caller, call, **what):
                service="registry.Registry")
 
 
+def answer_in_chunks(provider, call, text):
+    for at in range(0, len(text), CHUNK):
+        provider.answer(call, text[at:at + CHUNK], more=at + CHUNK < len(text))
+
+
+def text_of(n_bytes):
+    return b'"' + b"%07d " * 2 % (n_bytes, n_bytes) + b"x" * (n_bytes - 18) + b'"'
+
+
+def in_flight(caller):
+    return caller.ask("Status", v1("StatusRequest"), service="pegboard.v1.Admin").in_flight
+
+
 def ask_of(service, caller, verb, **fields):
     return caller.ask(verb, protos().make(f"{service}.{verb}Request", **fields),
                       service=service + ".Registry")
+
+
+# ---- CallTool -------------------------------------------------------------------------------
+
+def test_results_of_every_size_arrive_by_g0():
+    """Around every border: of a length, of what is sent in one piece, of what goes out shared, of
+    what clients take by default; and the most that there is."""
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        for n_bytes in (18, 127, 128, 8 << 10, (8 << 10) + 1, CHUNK + 1, 4 << 20, 5 << 20, MOST):
+            text = text_of(n_bytes)
+            future = call_g0(caller)
+            call = provider.next_call()
+            answer_in_chunks(provider, call, text)
+            answer = outcome(future)
+            assert answer.result.type_url == "type.googleapis.com/google.protobuf.Value"
+            assert json_of(answer.result) == json.loads(text), n_bytes
+            assert answer.tool_use_id == call.call_id and not answer.HasField("error")
+
+
+def test_errors_of_every_size_arrive_by_g0():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        for words in ("", "not today", "not " * 10000):
+            future = call_g0(caller)
+            provider.fail(provider.next_call(), "tired", words)
+            error = outcome(future).error
+            assert (error.code, error.message_) == ("tired", words)
+            assert error.HasField("message_"), "the reference insists on it"
+
+
+def test_who_cannot_be_told_by_g0_hears_that_the_tool_has_run():
+    """More waits on the connection than it may hold (PEG_LIMIT_GRPC_HELD_BYTES)."""
+    with Gateway() as gateway, Wire(gateway) as wire, Caller(wire) as caller, \
+            Caller(gateway) as other, Provider(gateway, "sums") as provider:
+        future = call_g0(caller)
+        call = provider.next_call()
+        crowd = [caller.start_call("sums", idempotency_key="crowd") for _ in range(30)]
+        crowded = provider.next_call()
+        await_true(lambda: in_flight(other) == 2, "both run")
+        caller.ask("ListToolsets", v1("ListToolsetsRequest"))  # what was asked before has come
+        wire.hold()
+        answer_in_chunks(provider, crowded, text_of(3 << 20))
+        answer_in_chunks(provider, call, text_of(MOST))
+        await_true(lambda: in_flight(other) == 0, "both have ended")
+        wire.go_on()
+        error = failure(future)
+        assert error.name == "outcome_unknown" and error.started == "true", error
+        assert error.trailers["pegboard-call-id"] == call.call_id
+        assert "PEG_LIMIT_GRPC_HELD_BYTES" in error.message, error.message
+        for one in crowd:
+            one.cancel()
 
 
 # ---- EmitToolResult -------------------------------------------------------------------------

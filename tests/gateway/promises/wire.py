@@ -26,6 +26,8 @@ class Wire:
         self.address = f"127.0.0.1:{self.port}"
         self.tail = b""  # of what the gateway was sent
         self.is_mute = False
+        self.flows = threading.Event()
+        self.flows.set()
         self.ends = ()
         threading.Thread(target=self.connect, daemon=True).start()
 
@@ -45,6 +47,7 @@ class Wire:
     def pass_down(self, near, far):
         with contextlib.suppress(OSError):
             while piece := far.recv(65536):
+                self.flows.wait()
                 if not self.is_mute:
                     near.sendall(piece)
             self.cut()
@@ -52,6 +55,13 @@ class Wire:
     def mute(self):
         """What the gateway says is lost from here on."""
         self.is_mute = True
+
+    def hold(self):
+        """Nobody reads what the gateway says, for a while."""
+        self.flows.clear()
+
+    def go_on(self):
+        self.flows.set()
 
     def await_passed(self, words):
         await_true(lambda: words in self.tail, f"the gateway was sent {words}")
