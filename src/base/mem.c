@@ -8,9 +8,11 @@
 
 #include "pegboard/common.h"
 
-/* Counts down to the allocation that fails. 0: none; 1: this one and all after it. */
+/* Counts down to the allocation that fails. 0: none; 1: this one, and all after it unless it is to
+ * be the only one. */
 /* Looked at by every allocation: without the model it would be a call in a shared library. */
 static _Thread_local unsigned fail_in __attribute__((tls_model("initial-exec")));
+static _Thread_local bool fails_once __attribute__((tls_model("initial-exec")));
 
 /* A relaxed counter: it is read only by tests, when nothing else runs. It counts from the first
  * time that somebody asks; until then threads that allocate share nothing. */
@@ -21,10 +23,9 @@ static bool must_fail(void)
 {
     if (fail_in == 0)
         return false;
-    if (fail_in == 1)
-        return true;
-    fail_in--;
-    return false;
+    if (fail_in > 1 || fails_once)
+        return --fail_in == 0;
+    return true;
 }
 
 static void *count(void *memory)
@@ -90,6 +91,13 @@ void *peg_free(void *memory)
 void peg__mem_fail_at(unsigned nth)
 {
     fail_in = nth;
+    fails_once = false;
+}
+
+void peg__mem_fail_once(unsigned nth)
+{
+    fail_in = nth;
+    fails_once = true;
 }
 
 size_t peg__mem_live(void)

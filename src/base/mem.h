@@ -44,6 +44,8 @@ PEG__SHARED void peg__freep(void *pointer_to_pointer);
 
 /* Tests: the n-th allocation of this thread from now fails, and all after it; 0 means none. */
 void peg__mem_fail_at(unsigned nth);
+/* Tests: the n-th alone fails, so that there is memory again to say so. */
+void peg__mem_fail_once(unsigned nth);
 /* Tests: blocks allocated and not yet freed, over all threads, since this was first called. */
 size_t peg__mem_live(void);
 

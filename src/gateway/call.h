@@ -167,7 +167,8 @@ int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 #define GW_BAD_SERVER_DATA "the data of server-data are not JSON"
 
 /* Does the JSON text, of this name, fit? PEG_OK; PEG_ESCHEMA, PEG_EPARSE with words in desk->text;
- * PEG_ELIMIT: it takes long, so if the desk has a loop ask a worker. */
+ * PEG_ELIMIT: it takes long, so if the desk has a loop ask a worker. PEG_ENOMEM: there are no words
+ * about it. */
 peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json, const char *name);
 /* The same on a worker for what is large; `done` comes on the loop, `words` borrowed. NULL: no
  * memory, and `done` will not come. */

@@ -47,31 +47,43 @@ static peg_status explain_verdict(const struct text *text, peg_checker *checker,
 {
     peg_report *report;
     peg_status status = peg_report_new(&report, NULL);
-    peg_verdict verdict;
+    const char *reason;
 
     if (status)
         return status;
     begin_words(words, text);
-    verdict = peg_schema_report(text->schema, checker, value, report);
-    if (verdict == PEG_UNDECIDED)
-        peg__buf_printf(words, "the check was given up at its limit %s",
-                        peg_checker_reason(checker));
-    else
+    switch (peg_schema_report(text->schema, checker, value, report)) {
+    case PEG_VALID: /* only the look before had no memory */
+        break;
+    case PEG_UNDECIDED:
+        reason = peg_checker_reason(checker);
+        status = peg__str_is(peg__str(reason), "memory") ? PEG_ENOMEM : PEG_ELIMIT;
+        peg__buf_printf(words, "the check was given up at its limit %s", reason);
+        break;
+    default:
+        status = PEG_ESCHEMA;
         add_report(words, peg_report_text(report));
+    }
     peg_report_free(report);
-    return verdict == PEG_UNDECIDED ? PEG_ELIMIT : PEG_ESCHEMA;
+    return status;
 }
 
+/* PEG_ENOMEM: there may be no words about it, or a part of them. */
 static peg_status check_text(const struct text *text, peg_checker *checker, peg_json_doc *doc,
                              struct peg__buf *words)
 {
+    peg_status status;
     peg_error error;
 
+    peg__buf_clear(words);
     if (peg_json_reparse(doc, text->json, NULL, &error))
-        return explain_parse(text, &error, words);
-    if (!text->schema || peg_schema_check(text->schema, checker, peg_json_root(doc)) == PEG_VALID)
+        status = explain_parse(text, &error, words);
+    else if (!text->schema ||
+             peg_schema_check(text->schema, checker, peg_json_root(doc)) == PEG_VALID)
         return PEG_OK;
-    return explain_verdict(text, checker, peg_json_root(doc), words);
+    else
+        status = explain_verdict(text, checker, peg_json_root(doc), words);
+    return words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
 }
 
 peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json, const char *name)
@@ -148,10 +160,12 @@ static void free_check(struct gw_check *check)
 static void done(struct net_work *work, bool was_canceled)
 {
     struct gw_check *check = (struct gw_check *)work;
+    const peg_status status = was_canceled ? PEG_ENOMEM : check->status;
 
     if (check->done)
-        check->done(check->user, was_canceled ? PEG_ENOMEM : check->status,
-                    peg__buf_view(&check->words));
+        check->done(check->user, status,
+                    status == PEG_ENOMEM ? peg__str("the gateway is out of memory: try again later")
+                                         : peg__buf_view(&check->words));
     free_check(check);
 }
 

@@ -268,6 +268,20 @@ static struct gw_held *handed(struct gw_provider *provider, const struct bus_id 
     return held;
 }
 
+/* What came cannot be read, or what it is cannot be said. */
+static void complete_without_memory(struct gw_held *held)
+{
+    const struct gw_terminal terminal = {
+        .outcome = GW_OUTCOME_UNKNOWN,
+        .error = WIRE_OUTCOME_UNKNOWN,
+        .message = PEG_LIT("the tool has run, and the gateway has no memory to read its result: "
+                           "look at its effect before you repeat it"),
+        .was_started = true,
+    };
+
+    complete(held, &terminal);
+}
+
 /* A tool's own error, as CallToolResponse{error{code, message}}. */
 static void complete_as_error(struct gw_held *held, const char *code, peg_str message)
 {
@@ -277,23 +291,26 @@ static void complete_as_error(struct gw_held *held, const char *code, peg_str me
     char *at = peg__buf_reserve(&packed, inner + 1 + WIRE_MAX_VARINT);
     struct gw_terminal terminal = {.outcome = GW_ERROR, .was_started = true};
 
-    if (at) {
-        char *start = at;
-
-        *at++ = 3 << 3 | 2;
-        at = wire_put_varint(at, inner);
-        at = wire_put_bytes(at, 1, code_text);
-        at = wire_put_bytes(at, 2, message);
-        packed.len += (size_t)(at - start);
+    if (!at) {
+        complete_without_memory(held);
+        return;
     }
-    terminal.response = peg__buf_view(&packed);
+    *at++ = 3 << 3 | 2;
+    at = wire_put_varint(at, inner);
+    at = wire_put_bytes(at, 1, code_text);
+    at = wire_put_bytes(at, 2, message);
+    terminal.response = peg__strn(packed.ptr, (size_t)(at - packed.ptr));
     complete(held, &terminal);
     peg__buf_free(&packed);
 }
 
-static void complete_malformed(struct gw_held *held, peg_str words)
+/* Without memory there are no words about it: those that stand there are of something else. */
+static void complete_malformed(struct gw_held *held, peg_status status, peg_str words)
 {
-    complete_as_error(held, "malformed_result", words);
+    if (status == PEG_ENOMEM)
+        complete_without_memory(held);
+    else
+        complete_as_error(held, "malformed_result", words);
 }
 
 /* The bytes of the response wait in held->terminal, as the terminal that they become if they are
@@ -305,7 +322,7 @@ static void on_vetted(void *user, peg_status status, peg_str words)
     held->check = NULL;
     held->step = GW_COMPLETING;
     if (status) {
-        complete_malformed(held, words);
+        complete_malformed(held, status, words);
         return;
     }
     held->again.fn = retry;
@@ -330,7 +347,7 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__
     }
     gw_share_leave(share);
     if (!held->check)
-        complete_malformed(held, peg__str("the gateway has no memory to read the result"));
+        complete_without_memory(held);
 }
 
 /* What comes in chunks had to have room before; this has to now. */
@@ -350,9 +367,10 @@ static void copy_and_vet(struct gw_held *held, peg_schema *schema,
 {
     const size_t offset = result.len ? (size_t)(result.ptr - terminal->response.ptr) : 0;
     peg_error error;
+    const peg_status status = check_room(held, terminal->response.len, &error);
 
-    if (check_room(held, terminal->response.len, &error))
-        complete_malformed(held, peg__str(error.message));
+    if (status)
+        complete_malformed(held, status, peg__str(error.message));
     else
         vet_on_worker(held, schema, gw_terminal_write(terminal), offset, result.len);
 }
@@ -364,6 +382,13 @@ static bool is_for_worker(const struct gw_desk *desk, peg_str response, peg_str 
                           response.len - result.len > PEG_LIMIT_GATEWAY_INLINE_BYTES);
 }
 
+/* False: there is one, and no memory to compile it again. */
+static bool use_output_schema(const struct gw_held *held, peg_schema **ret_schema)
+{
+    *ret_schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
+    return *ret_schema || !held->tool || !held->tool->output_schema.len;
+}
+
 static void complete_result(struct gw_held *held, peg_str response, peg_str result)
 {
     struct gw_desk *desk = held->provider->desk;
@@ -372,14 +397,19 @@ static void complete_result(struct gw_held *held, peg_str response, peg_str resu
         .was_started = true,
         .response = response,
     };
-    peg_schema *schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
-    const bool is_large = is_for_worker(desk, response, result);
-    const peg_status status = is_large ? PEG_ELIMIT : gw_check_now(desk, schema, result, "result");
+    peg_schema *schema;
+    peg_status status;
 
+    if (!use_output_schema(held, &schema)) {
+        complete_without_memory(held);
+        return;
+    }
+    status = is_for_worker(desk, response, result) ? PEG_ELIMIT
+                                                   : gw_check_now(desk, schema, result, "result");
     if (status == PEG_ELIMIT && desk->loop)
         copy_and_vet(held, schema, &terminal, result);
     else if (status)
-        complete_malformed(held, peg__buf_view(&desk->text));
+        complete_malformed(held, status, peg__buf_view(&desk->text));
     else
         complete(held, &terminal);
     peg_schema_unref(schema);
@@ -416,9 +446,13 @@ bool gw_provider_large_result(struct gw_provider *provider, const struct bus_id 
         peg__blob_unref(terminal);
         return false;
     }
-    schema = held->tool ? gw_tool_output_schema(held->tool) : NULL;
-    vet_on_worker(held, schema, terminal, GW_TERMINAL_RESULT, len);
-    peg_schema_unref(schema);
+    if (use_output_schema(held, &schema)) {
+        vet_on_worker(held, schema, terminal, GW_TERMINAL_RESULT, len);
+        peg_schema_unref(schema);
+    } else {
+        peg__blob_unref(terminal);
+        complete_without_memory(held);
+    }
     return true;
 }
 

@@ -61,6 +61,20 @@ TEST(mem_fails_the_nth_allocation_and_all_after_it)
     peg__free(first);
 }
 
+TEST(mem_fails_once_if_it_is_told_so)
+{
+    void *blocks[4];
+
+    peg__mem_fail_once(2);
+    for (size_t i = 0; i < 4; i++)
+        blocks[i] = peg__alloc(1);
+    peg__mem_fail_at(0);
+
+    CHECK(blocks[0] && !blocks[1] && blocks[2] && blocks[3]);
+    for (size_t i = 0; i < 4; i++)
+        peg__free(blocks[i]);
+}
+
 TEST(mem_realloc_keeps_the_bytes_and_counts_one_block)
 {
     const size_t before = peg__mem_live();

@@ -32,6 +32,7 @@ struct caller {
     bool was_started;
     char message[512];
     char result[64];
+    char failure[512]; /* the tool's own: its code and words */
 };
 
 struct handed {
@@ -93,6 +94,9 @@ static inline void caller_end(struct gw_caller *caller, const struct gw_terminal
 {
     struct caller *mine = (struct caller *)caller;
     const peg_str result = wire_find_bytes(terminal->response, 2);
+    const peg_str error = wire_find_bytes(terminal->response, 3);
+    const peg_str code = wire_find_bytes(error, 1);
+    const peg_str words = wire_find_bytes(error, 2);
 
     mine->n_ends++;
     mine->outcome = terminal->outcome;
@@ -102,6 +106,9 @@ static inline void caller_end(struct gw_caller *caller, const struct gw_terminal
              terminal->message.ptr);
     snprintf(mine->result, sizeof(mine->result), "%.*s", (int)result.len,
              result.ptr ? result.ptr : "");
+    if (error.len)
+        snprintf(mine->failure, sizeof(mine->failure), "%.*s: %.*s", (int)code.len, code.ptr,
+                 (int)words.len, words.len ? words.ptr : "");
 }
 
 static const struct gw_caller_events CALLER_EVENTS = {

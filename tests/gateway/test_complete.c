@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A result that does not fit its schema, on a desk whose memory ends at any point of reading it:
+ * its caller hears what is wrong with it, or that there is no memory, and nothing else. */
+
+#include "../t.h"
+
+#include <time.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+
+#include "desk_world.h"
+
+static const struct gw_desk_options DEFAULTS;
+static const char WORDS[] = "malformed_result: result validation failed: "
+                            "must be an integer, but is a string: \"xxxx";
+static const char OTHERS[] = "what somebody else was told last";
+
+enum { LARGE = PEG_LIMIT_GATEWAY_INLINE_BYTES + 1000 };
+
+struct trial {
+    size_t n_bytes;    /* of the result */
+    bool is_forgotten; /* the compiled schema: it is to be compiled again */
+    bool is_for_good;  /* memory does not come back before the desk is done with it */
+    unsigned n_allocations;
+};
+
+struct verdict {
+    bool is_untold; /* left to the deadline of the call */
+    bool is_about_memory;
+    bool is_about_result;
+};
+
+/* Back when the provider may forget it: a worker may have to read it. */
+static void await_ack(struct world *world, const struct player *player)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (unsigned i = 0; i < 20000 && !player->n_acks; i++) {
+        settle(world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK_INT(player->n_acks, 1);
+    settle(world);
+}
+
+static void answer_without_memory(struct world *world, struct player *player,
+                                  const struct trial *trial, unsigned nth)
+{
+    const struct handed *handed = &player->handed[0];
+    char text[LARGE];
+    char packed[LARGE + 16];
+    size_t len;
+
+    memset(text, 'x', trial->n_bytes);
+    text[0] = text[trial->n_bytes - 1] = '"';
+    len = (size_t)(wire_put_bytes(packed, 2, peg__strn(text, trial->n_bytes)) - packed);
+    peg__buf_clear(&world->desk->text);
+    peg__buf_puts(&world->desk->text, OTHERS);
+    if (trial->is_forgotten)
+        gw_schema_set_budget(1);
+    if (trial->is_for_good)
+        peg__mem_fail_at(nth);
+    else
+        peg__mem_fail_once(nth);
+    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, peg__strn(packed, len),
+                             peg__strn(packed + len - trial->n_bytes, trial->n_bytes), false));
+    peg__mem_fail_at(0);
+    gw_schema_set_budget(0);
+    await_ack(world, player);
+}
+
+static struct verdict judge(const struct caller *caller)
+{
+    struct verdict verdict = {.is_untold = caller->n_ends == 0};
+
+    if (verdict.is_untold)
+        return verdict;
+    CHECK_INT(caller->n_ends, 1);
+    CHECK_STR(peg_cstr(caller->result), "");
+    CHECK(caller->was_started);
+    if (caller->error == WIRE_OK) {
+        CHECK_INT(caller->outcome, GW_ERROR);
+        CHECK_STR(peg__strn(caller->failure, sizeof(WORDS) - 1), WORDS);
+        verdict.is_about_result = true;
+    } else {
+        CHECK_INT(caller->outcome, GW_OUTCOME_UNKNOWN);
+        CHECK_INT(caller->error, WIRE_OUTCOME_UNKNOWN);
+        CHECK(strstr(caller->message, "no memory") != NULL);
+        CHECK(!strstr(caller->message, OTHERS));
+        verdict.is_about_memory = true;
+    }
+    return verdict;
+}
+
+static struct verdict try_once(const struct trial *trial, unsigned nth)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct verdict verdict;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 1);
+    answer_without_memory(&world, &player, trial, nth);
+    verdict = judge(&caller);
+    gw_caller_drop(&caller.caller);
+    world_close(&world);
+    return verdict;
+}
+
+static void try_all(const struct trial *trial)
+{
+    struct verdict verdict = {0};
+    unsigned n_untold = 0;
+    unsigned n_about_memory = 0;
+
+    for (unsigned nth = 1; nth <= trial->n_allocations; nth++) {
+        verdict = try_once(trial, nth);
+        n_untold += verdict.is_untold;
+        n_about_memory += verdict.is_about_memory;
+    }
+    CHECK(verdict.is_about_result); /* there was memory for all of it */
+    CHECK(trial->is_for_good ? n_untold > 0 : n_about_memory > 0);
+}
+
+TEST(a_result_is_not_good_for_want_of_memory)
+{
+    try_all(&(struct trial){.n_bytes = 7, .n_allocations = 30});
+    try_all(&(struct trial){.n_bytes = 7, .is_for_good = true, .n_allocations = 30});
+}
+
+TEST(a_large_result_is_not_good_for_want_of_memory)
+{
+    try_all(&(struct trial){.n_bytes = LARGE, .n_allocations = 30});
+    try_all(&(struct trial){.n_bytes = LARGE, .is_for_good = true, .n_allocations = 30});
+}
+
+TEST(a_result_is_not_good_because_its_schema_cannot_be_compiled_again)
+{
+    try_all(&(struct trial){.n_bytes = 7, .is_forgotten = true, .n_allocations = 200});
+}
