@@ -58,8 +58,9 @@ enum bus_letter_kind {
     BUS_DELTA,    /* holder to driver to listeners. Body: a packed pegboard.v1.Output */
     BUS_DONE,     /* to driver and waiters. Body: the terminal, or none: read the register */
     BUS_STOP,     /* attacher to driver: somebody asked to cancel the call */
-    BUS_EMIT,     /* any loop to holder: a result by EmitToolResult. Body: see gateway/emit.c */
-    BUS_EMITTED,  /* its answer */
+    BUS_EMIT,     /* any loop to holder: a result by EmitToolResult, whose number there `epoch` is.
+                     Body: see gateway/emit.c */
+    BUS_EMITTED,  /* its answer, with its number */
     BUS_PONG,     /* any loop to holder: a pong by Pong. Body: the ping id */
     BUS_LISTEN,   /* attacher to driver: BUS_DELTA is for me, too */
     BUS_WAITING,  /* driver to attacher: does anybody wait? `epoch` is the number of the question */

@@ -69,6 +69,7 @@ struct gw_desk {
     size_t n_providers;
     size_t n_doubted; /* held calls that nobody knows of: see listed.c */
     struct gw_emit *emits;
+    uint64_t n_emits;         /* so far */
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
     uint64_t n_marks;          /* makes each value that this desk writes its own */
@@ -173,6 +174,7 @@ struct gw_emit {
     void (*fn)(struct gw_emit *emit, enum wire_error error, const char *words);
     /* the desk's */
     struct gw_desk *desk;
+    uint64_t number; /* its own: one call may be answered twice at once */
     struct bus_id id;
     uint32_t attempt;
     char incarnation[65];

@@ -47,6 +47,7 @@ static void on_lease(struct bus_wait *wait, const struct bus_answer *got)
         .kind = BUS_EMIT,
         .id = emit->id,
         .attempt = emit->attempt,
+        .epoch = emit->number,
         .from = emit->desk->bus->self,
         .body = emit->body,
     };
@@ -139,6 +140,7 @@ void gw_desk_emit(struct gw_desk *desk, const struct gw_emitted *emitted, struct
 {
     *emit = (struct gw_emit){
         .fn = emit->fn,
+        .number = ++desk->n_emits,
         .id = *emitted->id,
         .attempt = emitted->attempt,
         .body = pack(emitted),
@@ -179,7 +181,7 @@ void gw_emit_on_answer(struct gw_desk *desk, const struct bus_letter *letter)
 {
     struct gw_emit *emit = desk->emits;
 
-    while (emit && !(emit->attempt == letter->attempt && bus_id_equal(&emit->id, &letter->id)))
+    while (emit && !(emit->number == letter->epoch && bus_id_equal(&emit->id, &letter->id)))
         emit = emit->next;
     if (!emit)
         return;
@@ -233,6 +235,7 @@ void gw_emit_on_letter(struct gw_desk *desk, const struct bus_letter *letter)
         .reason = take(desk, letter) ? BUS_NO_REASON : BUS_UNKNOWN,
         .id = letter->id,
         .attempt = letter->attempt,
+        .epoch = letter->epoch,
         .from = desk->bus->self,
     };
 
