@@ -46,6 +46,7 @@ static void look_at_node(const struct gw_node *node, struct gw_metrics_node *ret
         .n_rpcs = counts.n_started,
         .n_running_rpcs = counts.n_calls,
         .rss_bytes = gw_rss_bytes(),
+        .heap_bytes = gw_heap_bytes(),
         .n_loops = net_loops_len(node->loops),
         .n_log_lines_dropped = gw_journal_n_dropped(node->journal),
         .is_draining = atomic_load(&node->is_draining),

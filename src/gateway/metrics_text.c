@@ -16,6 +16,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 33)
+#define HAS_MALLINFO2
+#include <malloc.h>
+#endif
+#endif
+
 enum {
     /* What lines of the node take at most of an answer; the rest is for toolsets. */
     NODE_BYTES = 64 << 10,
@@ -295,6 +302,10 @@ static void put_build(const struct text *t)
     if (t->node->rss_bytes)
         put_gauge(t->out, "process_resident_memory_bytes", "Resident memory of the process.",
                   t->node->rss_bytes);
+    if (t->node->heap_bytes)
+        put_gauge(t->out, "pegboard_heap_used_bytes",
+                  "Memory that is allocated; the rest of the resident is kept for later.",
+                  t->node->heap_bytes);
 }
 
 static void put_traffic(const struct text *t)
@@ -408,4 +419,15 @@ uint64_t gw_rss_bytes(void)
         return 0;
     (void)strtoull(text, &rest, 10); /* all of it; the second number is what is resident */
     return strtoull(rest, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t gw_heap_bytes(void)
+{
+#ifdef HAS_MALLINFO2
+    const struct mallinfo2 info = mallinfo2(); /* of all arenas, and what has pages of its own */
+
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
 }

@@ -33,7 +33,8 @@ struct gw_metrics_node {
     uint64_t n_unauthenticated; /* calls and requests of nobody who is known */
     uint64_t n_rpcs;            /* since the start */
     uint64_t n_running_rpcs;
-    uint64_t rss_bytes; /* 0: not known */
+    uint64_t rss_bytes;  /* 0: not known */
+    uint64_t heap_bytes; /* likewise */
     unsigned n_loops;
     uint64_t n_wakes; /* of all loops, by letters and other messages */
     uint64_t n_log_lines_dropped;
@@ -49,5 +50,8 @@ void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *
 void gw_metrics_put_label(struct peg__buf *out, peg_str value);
 /* Resident memory of this process; 0 if the system does not tell. */
 uint64_t gw_rss_bytes(void);
+/* What is allocated and not freed, however much the allocator keeps beside it; 0 likewise. It goes
+ * through all that is free: for a scrape, not for a call. */
+uint64_t gw_heap_bytes(void);
 
 #endif

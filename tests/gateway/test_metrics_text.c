@@ -145,6 +145,7 @@ static struct gw_metrics_node node_with(const struct gw_metrics_toolset *toolset
         .started_ms = 40500,
         .n_connections = 7,
         .rss_bytes = 4096,
+        .heap_bytes = 4000,
         .n_loops = 2,
         .is_draining = true,
         .n_toolsets = n,
@@ -188,6 +189,7 @@ TEST(metrics_are_told_as_prometheus_reads_them)
                     "registry=\"regi\\\"s\\\\try\\n\"} 1"));
     CHECK(has(&out, "pegboard_uptime_seconds 59.500"));
     CHECK(has(&out, "process_resident_memory_bytes 4096"));
+    CHECK(has(&out, "pegboard_heap_used_bytes 4000"));
     CHECK(has(&out, "pegboard_connections 7"));
     CHECK(has(&out, "pegboard_draining 1"));
     CHECK(has(&out, "pegboard_toolsets 2"));
@@ -218,11 +220,12 @@ TEST(a_node_without_toolsets_has_metrics_too)
     struct gw_metrics_node node = node_with(NULL, 0);
     struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
 
-    node.rss_bytes = 0;
+    node.rss_bytes = node.heap_bytes = 0;
     CHECK_INT(gw_metrics_new(1, &metrics, NULL), PEG_OK);
     gw_metrics_write(metrics, &node, &out);
     CHECK(read_text(peg__buf_view(&out)) > 10);
     CHECK(!strstr(out.ptr, "resident"));
+    CHECK(!strstr(out.ptr, "heap"));
     peg__buf_free(&out);
     gw_metrics_free(metrics);
 }
@@ -283,6 +286,31 @@ TEST(resident_memory_is_told)
     const uint64_t rss = gw_rss_bytes();
 
     CHECK(rss == 0 || (rss > 100000 && rss < (UINT64_C(1) << 40)));
+}
+
+/* Small blocks, and one that gets pages of its own. */
+TEST(memory_in_use_is_told)
+{
+    enum { N_SMALL = 1000, SMALL = 1000, LARGE = 64 << 20 };
+    const uint64_t before = gw_heap_bytes();
+    void *small[N_SMALL];
+    void *large;
+    uint64_t with_small;
+    uint64_t with_both;
+
+    if (!before)
+        SKIP("the allocator does not tell");
+    for (size_t i = 0; i < N_SMALL; i++)
+        small[i] = peg__alloc(SMALL);
+    with_small = gw_heap_bytes();
+    large = peg__alloc(LARGE);
+    with_both = gw_heap_bytes();
+    peg__free(large);
+    for (size_t i = 0; i < N_SMALL; i++)
+        peg__free(small[i]);
+    CHECK(with_small >= before + (uint64_t)N_SMALL * SMALL && with_small < before + LARGE);
+    CHECK(with_both >= with_small + LARGE && with_both < with_small + 2 * (uint64_t)LARGE);
+    CHECK(gw_heap_bytes() < before + (uint64_t)N_SMALL * SMALL);
 }
 
 TORTURE(metrics_without_memory_are_an_error)

@@ -8,6 +8,7 @@ the environment do what they say.
 
 import http.client
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -22,6 +23,8 @@ sys.dont_write_bytecode = True
 import tap  # noqa: E402
 from world import (PEGBOARD, Caller, Echo, Failed, Gateway, Provider, await_true,  # noqa: E402
                    fails_as, free_port, make_token, outcome, queued, token_file, v1)
+
+IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 
 
 class Place:
@@ -105,6 +108,24 @@ def test_the_admin_address_says_that_the_gateway_drains_until_it_is_gone():
 
 
 # ---- /metrics and the log ----------------------------------------------------------------
+
+def test_metrics_tell_the_memory_that_is_in_use():
+    if platform.libc_ver()[0] != "glibc" or IS_SANITIZED:
+        return  # there it is left out
+    text = b'"' + b"x" * (4 << 20) + b'"'
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        heap = "pegboard_heap_used_bytes"
+        before = Place(gateway.port).metrics()
+        assert 100_000 < before[heap] < 1 << 30, before[heap]
+        future = caller.start_call("sums", idempotency_key="kept")
+        call = provider.next_call()
+        for at in range(0, len(text), 65536):
+            provider.answer(call, text[at:at + 65536], more=at + 65536 < len(text))
+        assert outcome(future).result == text
+        after = Place(gateway.port).metrics()
+        assert after[heap] >= before[heap] + len(text), (before[heap], after[heap])
+        assert after["process_resident_memory_bytes"] > len(text)
+
 
 def shown_of(place, names, labels='toolset="sums"'):
     shown = place.metrics()
