@@ -71,7 +71,8 @@ peg_status grpc_server_listen_on(struct grpc_server *server, int fd,
                                  const struct net_listener_options *options, peg_error *reterr);
 
 /* Any thread but the loops'. Accepts nothing more, sends GOAWAY, waits until what runs has ended,
- * at most so long, then closes. True if everything ended in good order. */
+ * at most so long, then closes. True if everything ended in good order. May be called again: then
+ * it only waits. */
 bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms);
 
 /* Any thread; relaxed sums over all loops. */
