@@ -314,13 +314,12 @@ typedef struct peg_remote_call {
     const char *call_id;  /* required */
 } peg_remote_call;
 
-/* Waits wait_ms, after which the call is RUNNING if the gateway says so: with 0, which is a look,
- * it has 200 ms to find that out. Or until its end if it is negative, also for a gateway that stays
- * away. The call goes on whatever becomes of the wait: PEG_ECANCELED is the context's, and so is
+/* Waits wait_ms, after which the call is RUNNING if the gateway says so: it has 200 ms to look,
+ * also when wait_ms is 0. Or until its end if it is negative, also for a gateway that stays away.
+ * The call goes on whatever becomes of the wait: PEG_ECANCELED is the context's, and so is
  * PEG_ETIMEOUT, or (E_TIMEOUT) the gateway says nothing within wait_ms and the client's timeout_ms.
- * A gateway whose connection is lost more often than max_reasks
- * fails a wait with an end, with its code; one that refuses it (it has no room, or does not know
- * the call) fails any wait. */
+ * A gateway whose connection is lost more often than max_reasks fails a wait with an end, with its
+ * code; one that refuses it (it has no room, or does not know the call) fails any wait. */
 PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ctx,
                                                  const peg_remote_call *call, int64_t wait_ms,
                                                  peg_remote_result **ret_result, peg_error *reterr);

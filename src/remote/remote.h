@@ -57,8 +57,7 @@ enum { REMOTE_HEARD = 256 };
 struct remote__cached;
 struct remote__cache {
     struct peg__map map; /* "<number of the registry>/<name>" -> remote__cached */
-    /* How often something was heard of the toolsets of one hash: what was asked for before is old
-     */
+    /* How often something was heard of toolsets of one hash; what was asked for before is old. */
     uint32_t n_heard[REMOTE_HEARD];
 };
 

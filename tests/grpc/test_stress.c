@@ -7,7 +7,8 @@
  * tenth as many over TLS. PEG_STRESS_SEED replays the choices (not the threads).
  *
  * Blocks of ours that are left are counted by t.h, in every build. Those of libuv, OpenSSL and zlib
- * are found by LeakSanitizer, which tests/meson.build switches on for this test where there is one.
+ * are found by LeakSanitizer, in a build with AddressSanitizer: tests/meson.build switches it on
+ * for this test.
  */
 
 #include "t.h"
@@ -18,7 +19,9 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -459,3 +462,27 @@ TEST(every_call_ends_once_over_tls)
     net_tls_config_unref(stress.at_client);
     certs_remove(&certs);
 }
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+int __lsan_do_recoverable_leak_check(void);
+
+static bool may_trace(void)
+{
+    const pid_t child = fork();
+    int status = 1;
+
+    if (child == 0)
+        _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : 1);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* The last one, when all of the above is over. */
+TEST(no_library_has_kept_anything)
+{
+    if (!may_trace())
+        SKIP("LeakSanitizer needs ptrace, which is not allowed here");
+    CHECK_INT(__lsan_do_recoverable_leak_check(), 0);
+}
+#endif
+#endif
