@@ -299,14 +299,10 @@ static peg_status check_attach(const struct gw_desk *desk, const struct gw_attac
 static peg_status come_back(struct gw_provider *provider, const struct gw_attach *attach,
                             peg_error *reterr)
 {
-    if (!peg__str_eq(provider->toolset->name, attach->toolset->name))
+    if (!peg__str_eq(provider->toolset->name, attach->toolset->name) ||
+        !peg__str_eq(provider->toolset->owner, attach->toolset->owner))
         return peg__fail(reterr, PEG_EEXISTS, "E_INCARNATION",
-                         "this incarnation is attached for another toolset: each provider chooses "
-                         "its own at random");
-    if (!peg__str_eq(provider->toolset->owner, attach->toolset->owner))
-        return peg__fail(reterr, PEG_EEXISTS, "E_INCARNATION",
-                         "this incarnation is another principal's: each provider chooses its own "
-                         "at random");
+                         "this incarnation is another provider's: each chooses its own at random");
     if (!provider->is_away)
         provider->events->replaced(provider->user);
     provider->is_away = false;

@@ -3,6 +3,9 @@
 /* The beginning of an Attach stream: who provides what, and the registration that may come with it.
  */
 
+#include <stdio.h>
+
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -71,6 +74,40 @@ static peg_status copy_running(struct gw_attached *attached, const Pegboard__V1_
     return status;
 }
 
+/* What the incarnation begins with, for people who look at leases; then what makes it one. */
+enum { SHOWN = 31, HASH_BYTES = 16, NAME_TEXT = SHOWN + 1 + 2 * HASH_BYTES + 1 };
+
+static peg_status hash_name(const struct gw_attached *attached,
+                            unsigned char ret_hash[PEG_SHA256_BYTES])
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_GATEWAY_FRAME_BYTES);
+    bool is_hashed;
+
+    peg__buf_str(&text, attached->toolset_name);
+    peg__buf_add(&text, "", 1);
+    peg__buf_str(&text, attached->incarnation);
+    peg__buf_add(&text, "", 1);
+    peg__buf_str(&text, gw_call_principal(attached->call)->name);
+    is_hashed = !text.status && peg__sha256(peg__buf_view(&text), ret_hash);
+    peg__buf_free(&text);
+    return is_hashed ? PEG_OK : PEG_ENOMEM;
+}
+
+/* A process may provide several toolsets, and strangers may say the incarnation of another: leases,
+ * marks and letters have a name that is of one toolset and its owner, too. */
+static peg_status name_provider(struct gw_attached *attached)
+{
+    unsigned char hash[PEG_SHA256_BYTES];
+    char hex[2 * HASH_BYTES + 1];
+    char name[NAME_TEXT];
+
+    if (hash_name(attached, hash))
+        return PEG_ENOMEM;
+    peg__hex(hash, HASH_BYTES, hex);
+    snprintf(name, sizeof(name), "%.*s-%s", SHOWN, attached->incarnation.ptr, hex);
+    return copy_text(attached, name, &attached->hello.incarnation);
+}
+
 static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
                              peg_error *reterr)
 {
@@ -83,7 +120,8 @@ static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__H
         status = peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
                            "the registration is one of another toolset than Hello names");
     if (!status && (copy_text(attached, hello->toolset, &attached->toolset_name) ||
-                    copy_text(attached, hello->incarnation, &attached->hello.incarnation)))
+                    copy_text(attached, hello->incarnation, &attached->incarnation) ||
+                    name_provider(attached)))
         status = peg__fail_nomem(reterr);
     attached->hello.credits = hello->credits;
     attached->hello.number = hello->number;
@@ -132,7 +170,7 @@ static void tell_registered(const struct gw_attached *attached, const struct gw_
                   gw_field_number("tools", (int64_t)toolset->n_tools),
                   gw_field_number("revision", (int64_t)toolset->revision),
                   gw_field_text("via", "attach"), gw_field_text("replaced", before ? "yes" : "no"),
-                  gw_field_str("incarnation", attached->hello.incarnation)));
+                  gw_field_str("incarnation", attached->incarnation)));
 }
 
 static void on_registered(struct gw_change_wait *change, peg_status status,

@@ -37,6 +37,7 @@ struct gw_attached {
     struct gw_provider *provider; /* ATTACHED_NOW */
     struct gw_attach hello;       /* copied; the arena's */
     peg_str toolset_name;
+    peg_str incarnation;      /* as it said; its name at the desk is in the hello */
     uint64_t revision_before; /* of the toolset, when it said Hello; 0: it was not registered */
     bool was_told_to_leave;
     uint64_t n_pings;

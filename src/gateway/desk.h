@@ -242,7 +242,7 @@ struct gw_running {
 
 struct gw_attach {
     struct gw_toolset *toolset; /* takes a reference */
-    peg_str incarnation;
+    peg_str incarnation; /* at most 64 characters; of one toolset and owner: see attach_hello.c */
     uint32_t credits;
     const struct gw_running *running;
     size_t n_running;

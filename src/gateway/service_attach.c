@@ -29,7 +29,7 @@ static void tell(struct gw_attached *attached, enum gw_event event)
 {
     gw_journal_tell(attached->node->journal, PEG_LOG_INFO, event,
                     GW_FIELDS(gw_field_str("toolset", attached->toolset_name),
-                              gw_field_str("incarnation", attached->hello.incarnation),
+                              gw_field_str("incarnation", attached->incarnation),
                               gw_field_text("peer", grpc_call_peer(attached->call))));
 }
 

@@ -225,8 +225,13 @@ struct whereabouts {
 static void look_here(void *user)
 {
     struct whereabouts *where = user;
-    const struct gw_provider *provider = gw_holder_find(where->desk, where->incarnation);
+    const size_t len = strlen(where->incarnation);
+    const struct gw_provider *provider = where->desk->providers;
 
+    /* Its name at the desk is the incarnation, '-', and what tells its toolset. */
+    while (provider && (strncmp(provider->incarnation, where->incarnation, len) != 0 ||
+                        provider->incarnation[len] != '-'))
+        provider = provider->next;
     where->is_here = provider && !provider->is_away;
 }
 

@@ -7,6 +7,7 @@
 
 import os
 import sys
+import time
 import uuid
 
 import grpc
@@ -110,6 +111,50 @@ def test_a_begun_result_takes_no_room_when_its_call_was_answered_otherwise():
                                             attempt=call.attempt, result=b"11"))
             assert next(events).result.result == b"11"
         assert finish_in_chunks(provider, caller)
+
+
+# ---- one process, several toolsets ----------------------------------------------------------
+
+FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "500ms")
+
+
+def test_a_process_may_provide_two_toolsets_with_one_incarnation():
+    with Gateway(*FAST) as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums") as sums:
+        future = caller.start_call("sums")
+        call = sums.next_call()
+        for _ in range(10):  # for several leases, on this loop and on another one
+            with Provider(gateway, "lists", incarnation=sums.incarnation) as lists:
+                other = caller.start_call("lists")
+                lists.answer(lists.next_call(), b"8")
+                assert outcome(other).result == b"8"
+                lists.leave()
+            time.sleep(0.2)
+        assert not future.done() and not sums.ended.is_set(), "the other toolset is another matter"
+        sums.answer(call, b"9")
+        assert outcome(future).result == b"9"
+
+
+def test_a_process_with_two_toolsets_comes_back_with_the_calls_of_each():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        incarnation = "process-" + uuid.uuid4().hex
+        names = ("sums", "lists")
+        before = {name: Provider(gateway, name, incarnation=incarnation).ready() for name in names}
+        futures = {name: caller.start_call(name) for name in names}
+        calls = {name: before[name].next_call() for name in names}
+        for name in names:
+            before[name].cut()
+        for name in names:
+            with Provider(gateway, name, incarnation=incarnation, number=2,
+                          running=[before[name].listed(calls[name])]) as again:
+                again.answer(calls[name], b"10")
+                assert outcome(futures[name]).result == b"10"
+
+
+def test_another_stream_of_the_same_incarnation_and_toolset_takes_its_place():
+    with Gateway() as gateway, Provider(gateway, "sums") as before:
+        with Provider(gateway, "sums", incarnation=before.incarnation, number=2):
+            assert before.ended.wait(30) and before.error.name == "conflict"
 
 
 if __name__ == "__main__":
