@@ -138,18 +138,25 @@ static void link_provider(struct gw_provider *provider)
     desk->n_providers++;
 }
 
+/* One that comes back is counted already. */
 static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *attach,
-                               struct gw_provider **ret_provider)
+                               struct gw_provider **ret_provider, peg_error *reterr)
 {
-    struct gw_provider *provider = (struct gw_provider *)peg__alloc_zero(1, sizeof(*provider));
+    struct gw_provider *provider;
 
+    if (desk->n_providers >= PEG_LIMIT_GATEWAY_PROVIDERS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
+                         "this node has PEG_LIMIT_GATEWAY_PROVIDERS = %d providers on one loop: "
+                         "attach to another node, or try again",
+                         PEG_LIMIT_GATEWAY_PROVIDERS);
+    provider = (struct gw_provider *)peg__alloc_zero(1, sizeof(*provider));
     if (!provider)
-        return PEG_ENOMEM;
+        return peg__fail_nomem(reterr);
     memcpy(provider->incarnation, attach->incarnation.ptr, attach->incarnation.len);
     provider->entry.id = gw_holder_hash(desk, provider->incarnation);
     if (gw_table_add(&desk->incarnations, &provider->entry)) {
         peg__free(provider);
-        return PEG_ENOMEM;
+        return peg__fail_nomem(reterr);
     }
     provider->desk = desk;
     provider->away.fn = on_away;
@@ -288,10 +295,6 @@ static peg_status check_attach(const struct gw_desk *desk, const struct gw_attac
         return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
                          "credits is %u: it must be 1 to PEG_LIMIT_GATEWAY_CREDITS = %d",
                          attach->credits, PEG_LIMIT_GATEWAY_CREDITS);
-    if (desk->n_providers >= PEG_LIMIT_GATEWAY_PROVIDERS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
-                         "this node has PEG_LIMIT_GATEWAY_PROVIDERS = %d providers on one loop",
-                         PEG_LIMIT_GATEWAY_PROVIDERS);
     return PEG_OK;
 }
 
@@ -327,8 +330,8 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider = gw_holder_find(desk, incarnation);
     if (provider)
         status = come_back(provider, attach, reterr);
-    else if (new_provider(desk, attach, &provider))
-        status = peg__fail_nomem(reterr);
+    else
+        status = new_provider(desk, attach, &provider, reterr);
     if (status || !provider)
         return status;
     provider->events = events;

@@ -5,6 +5,8 @@
 
 #include "../t.h"
 
+#include "base/limits.h"
+
 #include "desk_world.h"
 
 static const struct gw_desk_options DEFAULTS;
@@ -117,6 +119,34 @@ TEST(an_incarnation_is_not_taken_over_by_another_principal)
         PEG_EEXISTS);
     CHECK_STR(peg_cstr(error.code), "E_INCARNATION");
     gw_caller_drop(&caller.caller);
+    world_close(&world);
+}
+
+TEST(a_provider_that_is_away_comes_back_to_a_desk_that_is_full)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct player other = {0};
+    struct caller caller;
+    struct gw_attach attach_other = {
+        .incarnation = {"incarnation-2", 13}, .credits = 1, .number = 1};
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    world.desk->n_providers += PEG_LIMIT_GATEWAY_PROVIDERS - 1; /* as if the others were here */
+    attach_other.toolset = world.toolset;
+    CHECK_INT(gw_provider_attach(world.desk, &attach_other, &PLAYER_EVENTS, &other, &other.provider,
+                                 &error),
+              PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_PROVIDERS"));
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    answer(&world, &again, &player.handed[0], "6");
+    CHECK_STR(peg_cstr(caller.result), "6");
+    world.desk->n_providers -= PEG_LIMIT_GATEWAY_PROVIDERS - 1;
     world_close(&world);
 }
 
