@@ -52,7 +52,7 @@ struct gw_presence {
     bool is_listening;                /* the map tells all there is */
     struct presence_toolset *changed; /* to be told, first to last */
     struct presence_toolset **changed_end;
-    bool is_telling;
+    bool is_telling;     /* or will be soon: whoever changes something need not tell */
     struct peg__map own; /* struct presence_own */
     /* what may be pending */
     struct bus_watch watch;
@@ -72,7 +72,7 @@ void presence_tell(struct gw_presence *presence);
 /* ---- presence_own.c ---- */
 void presence_own_init(struct gw_presence *presence);
 void presence_own_free(struct gw_presence *presence);
-/* All that stands has been told: writes what is missing. */
+/* All that stands has been told: writes what is missing. The caller tells what has changed. */
 void presence_own_ready(struct gw_presence *presence);
 /* Another loop has written an entry. */
 void presence_own_hear(struct gw_presence *presence, peg_str key,

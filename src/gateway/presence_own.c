@@ -125,6 +125,7 @@ static void write_dirty(struct net_timer *timer)
     struct gw_presence *presence =
         (struct gw_presence *)(void *)((char *)timer - offsetof(struct gw_presence, retry));
 
+    presence->is_telling = true;
     PEG__MAP_EACH(&presence->own, entry)
     {
         struct presence_own *own = entry->value;
@@ -132,6 +133,8 @@ static void write_dirty(struct net_timer *timer)
         if (own->is_dirty && !own->wait.pending)
             write_own(own);
     }
+    presence->is_telling = false;
+    presence_tell(presence);
 }
 
 void presence_own_init(struct gw_presence *presence)
@@ -148,8 +151,10 @@ void presence_own_free(struct gw_presence *presence)
     peg__map_free(&presence->own);
 }
 
+/* As above; besides, what is about to be written again has not changed. */
 void presence_own_ready(struct gw_presence *presence)
 {
+    presence->is_telling = true;
     PEG__MAP_EACH(&presence->own, entry)
     {
         struct presence_own *own = entry->value;

@@ -16,6 +16,7 @@ struct world {
     struct fake_bus buses[2];
     struct gw_presence *presences[2];
     unsigned n_changes;
+    unsigned n_sets; /* writes before the first change was told */
     char last[64];
 };
 
@@ -25,7 +26,8 @@ static void on_change(void *user, peg_str toolset)
 {
     struct world *world = user;
 
-    world->n_changes++;
+    if (world->n_changes++ == 0)
+        world->n_sets = world->hub.n_sets;
     snprintf(world->last, sizeof(world->last), "%.*s", PEG_ARG(toolset));
 }
 
@@ -63,11 +65,16 @@ static struct gw_provider_entry entry_of(unsigned loop, const char *incarnation)
     return entry;
 }
 
-static peg_status put(unsigned loop, const char *incarnation)
+static peg_status put_for(unsigned loop, peg_str toolset, const char *incarnation)
 {
     const struct gw_provider_entry entry = entry_of(loop, incarnation);
 
-    return gw_presence_put(w.presences[loop], weather, &entry, NULL);
+    return gw_presence_put(w.presences[loop], toolset, &entry, NULL);
+}
+
+static peg_status put(unsigned loop, const char *incarnation)
+{
+    return put_for(loop, weather, incarnation);
 }
 
 static enum gw_health_state state(unsigned loop)
@@ -317,6 +324,36 @@ TEST(entries_are_written_again_after_a_reset)
     CHECK_INT(n, 2);
     gw_presence_providers(w.presences[1], weather, &n);
     CHECK_INT(n, 2);
+    world_stop();
+}
+
+TEST(what_was_written_again_after_a_reset_is_no_change)
+{
+    world_start();
+    CHECK_INT(put_for(0, peg__str("a"), "incarnation-1"), PEG_OK);
+    CHECK_INT(put_for(0, peg__str("b"), "incarnation-1"), PEG_OK);
+    CHECK_INT(put_for(0, peg__str("c"), "incarnation-1"), PEG_OK);
+    CHECK_INT(w.n_changes, 3);
+    fake_lose(&w.hub);
+
+    CHECK_INT(w.n_changes, 3);
+    CHECK_INT(gw_presence_health(w.presences[1], peg__str("c")).state, GW_HEALTHY);
+    world_stop();
+}
+
+TEST(changes_are_told_when_all_that_failed_is_written)
+{
+    world_start();
+    w.hub.fails = PEG_EIO;
+    CHECK_INT(put_for(0, peg__str("a"), "incarnation-1"), PEG_OK);
+    CHECK_INT(put_for(0, peg__str("b"), "incarnation-1"), PEG_OK);
+    CHECK_INT(w.n_changes, 0);
+    w.hub.fails = PEG_OK;
+    w.hub.n_sets = 0;
+    fake_run(&w.hub, 1000);
+
+    CHECK_INT(w.n_changes, 2);
+    CHECK_INT(w.n_sets, 2);
     world_stop();
 }
 
