@@ -454,6 +454,10 @@ enum {
     PEG_LIMIT_GATEWAY_QUEUE_BYTES = 64 << 20,
     /* Times that one call may be sent to somebody else. */
     PEG_LIMIT_GATEWAY_ATTEMPTS = 8,
+    /* Letters that outlive their call: so many calls of a loop are remembered for so long, for the
+     * answers. Registers of others stay until their time is over. */
+    PEG_LIMIT_GATEWAY_ASTRAY = 10000,
+    PEG_LIMIT_GATEWAY_ASTRAY_MS = 60000,
     /* Loops whose callers have joined one call and hear what its tool says meanwhile. */
     PEG_LIMIT_GATEWAY_LISTENERS = 64,
     /* Providers of one loop. */

@@ -66,7 +66,9 @@ enum bus_letter_kind {
     BUS_WAITING,  /* driver to attacher: does anybody wait? `epoch` is the number of the question */
     BUS_LEFT,     /* attacher to driver: nobody does; 0: not asked */
     BUS_KEEP,     /* attacher to driver: it goes on, even if nobody waits */
-    BUS_TWICE,    /* holder to driver: BUS_CALL was one too many, it is here: nothing came of it */
+    /* Holder to driver: BUS_CALL was one too many, it is here, or not for him to start any more:
+     * nothing came of that letter. */
+    BUS_TWICE,
 };
 
 enum bus_reason {

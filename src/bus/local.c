@@ -603,3 +603,8 @@ struct bus_local_hub *bus_local_hub_free(struct bus_local_hub *hub)
     peg__free(hub);
     return NULL;
 }
+
+size_t bus_local_n_registers(const struct bus_local_hub *hub)
+{
+    return bus_registers_len(hub->registers);
+}

@@ -17,6 +17,8 @@
 struct bus_local_hub;
 peg_status bus_local_hub_new(uint64_t node, struct bus_local_hub **ret_hub, peg_error *reterr);
 struct bus_local_hub *bus_local_hub_free(struct bus_local_hub *hub);
+/* Registers and waiters that stand now. */
+size_t bus_local_n_registers(const struct bus_local_hub *hub);
 
 /* The bus of one loop. On that loop, or while it does not run; so is bus_free(), which comes before
  * net_loop_free(). PEG_EINVAL, PEG_EEXISTS (E_BUS_NUMBER). */

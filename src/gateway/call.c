@@ -176,12 +176,22 @@ static bool may_forget_registers(const struct gw_call *call, const struct gw_ter
     return call->step != GW_JOINED && call->n_astray == 0 && (!gw_call_is_keyed(call) || !is_final);
 }
 
-void gw_call_end(struct gw_call *call, struct peg__blob *blob)
+/* Tells every caller, and is gone. */
+static void finish(struct gw_call *call, const struct gw_terminal *terminal, bool forgets)
 {
-    struct gw_desk *desk = call->desk;
-    struct bus *bus = desk->bus;
+    struct bus *bus = call->desk->bus;
     const struct bus_key key = gw_call_key(call, 't', 0);
     const uint32_t n_attempts = call->attempt + 1; /* with the one that closes it */
+
+    gw_astray_count(call);
+    tell_end(call, terminal);
+    gw_call_drop(call);
+    if (forgets)
+        bus_forget(bus, &key, n_attempts);
+}
+
+void gw_call_end(struct gw_call *call, struct peg__blob *blob)
+{
     struct peg__blob *kept = peg__blob_ref(blob);
     struct gw_terminal terminal = {
         .outcome = GW_OUTCOME_UNKNOWN,
@@ -189,19 +199,17 @@ void gw_call_end(struct gw_call *call, struct peg__blob *blob)
         .message = PEG_LIT("the terminal of this call cannot be read: a newer gateway wrote it"),
         .was_started = true,
     };
-    bool forgets;
 
     gw_terminal_read(kept, &terminal);
     if (call->is_admitted)
-        gw_meter_ended(call->meter, terminal.outcome, bus_now_ns(bus) - call->begun_ns);
-    forgets = may_forget_registers(call, &terminal);
-    tell_end(call, &terminal);
-    gw_call_drop(call);
-    if (forgets)
-        bus_forget(bus, &key, n_attempts);
+        gw_meter_ended(call->meter, terminal.outcome, bus_now_ns(call->desk->bus) - call->begun_ns);
+    finish(call, &terminal, may_forget_registers(call, &terminal));
     peg__blob_unref(kept);
 }
 
+/* Who asked for an identity and did not get it has nothing there. One that did gives up by an end
+ * that is written, and that is the one to forget; but for want of memory, which leaves all there
+ * is. */
 void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message,
                     int64_t retry_after_ms)
 {
@@ -213,13 +221,13 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
         .was_started = (is_anothers && error == WIRE_TIMEOUT) || error == WIRE_OUTCOME_UNKNOWN,
         .retry_after_ms = retry_after_ms,
     };
+    const bool forgets = !gw_call_is_keyed(call) && call->attempt > 0;
 
     if (call->is_admitted)
         gw_meter_ended(call->meter, GW_REFUSED, bus_now_ns(call->desk->bus) - call->begun_ns);
     else if (!is_anothers)
         gw_meter_refused(call->meter);
-    tell_end(call, &terminal);
-    gw_call_drop(call);
+    finish(call, &terminal, forgets && may_forget_registers(call, &terminal));
 }
 
 /* ---- marks: values of registers ------------------------------------------------------------ */

@@ -256,6 +256,14 @@ void gw_output_on_listener(struct gw_desk *desk, const struct bus_letter *letter
 
 void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 
+/* ---- astray.c: letters that outlive their call ---- */
+
+/* The call is about to go, and there are some. */
+void gw_astray_count(const struct gw_call *call);
+/* A letter to a driver that is not here any more. */
+void gw_astray_on_answer(struct gw_desk *desk, const struct bus_letter *letter);
+void gw_astray_free(struct gw_desk *desk);
+
 /* ---- leave.c: callers who go; gw_caller_drop() and its like are in desk.h ---- */
 
 void gw_leave_on_waiting(struct gw_desk *desk, const struct bus_letter *letter);

@@ -167,7 +167,9 @@ static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
     if (answer->status) {
         gw_held_nak(held, BUS_FULL, false);
     } else if (!answer->won) {
-        gw_held_drop(held); /* it was taken back, or somebody else has it */
+        /* It was taken back, or somebody else has it: this letter starts nothing. */
+        gw_held_say(held, BUS_TWICE, NULL);
+        gw_held_drop(held);
     } else {
         reason = why_not_start(held, answer);
         if (reason)

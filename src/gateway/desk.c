@@ -106,6 +106,7 @@ peg_status gw_desk_new(struct bus *bus, struct net_loop *loop, unsigned number,
     };
     take_defaults(&desk->options);
     gw_table_init(&desk->calls);
+    gw_table_init(&desk->astray);
     gw_table_init(&desk->held);
     gw_table_init(&desk->incarnations);
     gw_presence_on_moved(presence, gw_holder_on_moved, desk);
@@ -132,6 +133,7 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     bus_forget_wait(desk->bus, &desk->lease_wait);
     bus_disarm(desk->bus, &desk->renewal);
     gw_table_free(&desk->calls);
+    gw_astray_free(desk);
     gw_table_free(&desk->held);
     gw_table_free(&desk->incarnations);
     gw_snapshot_unref(desk->snapshot);
@@ -205,8 +207,8 @@ static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter
                                                     : gw_desk_driven(desk, &letter->id);
 
     if (!call)
-        return;
-    if (letter->kind == BUS_STOP)
+        gw_astray_on_answer(desk, letter);
+    else if (letter->kind == BUS_STOP)
         gw_settle(call, BUS_CANCELED);
     else if (letter->kind == BUS_NAK && letter->reason == BUS_UNKNOWN)
         gw_look_on_unknown(call, letter);

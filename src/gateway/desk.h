@@ -63,6 +63,7 @@ struct gw_desk {
     struct gw_call *first_call;
     size_t n_calls;
     size_t large_bytes;           /* of their requests, if these are large */
+    struct gw_table astray;       /* calls that were here: see astray.c */
     struct gw_table held;         /* at providers of this loop, by id and attempt */
     struct gw_table incarnations; /* of the providers below */
     struct gw_provider *providers;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calls without an identity that have ended while letters with them were on their way. Their
+ * registers stay, so that whoever gets such a letter sees that there is nothing to start. But
+ * whoever gets one and does not start it says so: with the last of these answers the registers are
+ * of no use, and need not stay until a deadline that may be a day away.
+ *
+ * What is remembered here may be lost at any time: then the registers stay as long as they would.
+ */
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "gateway/call.h"
+
+struct astray {
+    struct gw_entry entry; /* its id; the first member */
+    struct gw_desk *desk;
+    unsigned n_letters; /* that were not answered yet */
+    uint32_t n_attempts;
+    struct net_timer late;
+};
+
+static void stop_counting(struct astray *astray)
+{
+    bus_disarm(astray->desk->bus, &astray->late);
+    gw_table_remove(&astray->desk->astray, &astray->entry);
+    peg__free(astray);
+}
+
+static void on_late(struct net_timer *timer)
+{
+    stop_counting((struct astray *)((char *)timer - offsetof(struct astray, late)));
+}
+
+void gw_astray_count(const struct gw_call *call)
+{
+    struct gw_desk *desk = call->desk;
+    struct astray *astray;
+
+    if (gw_call_is_keyed(call) || call->step == GW_JOINED || !call->n_astray ||
+        desk->astray.n >= PEG_LIMIT_GATEWAY_ASTRAY)
+        return;
+    astray = (struct astray *)peg__alloc_zero(1, sizeof(*astray));
+    if (!astray)
+        return;
+    astray->entry.id = call->entry.id;
+    if (gw_table_add(&desk->astray, &astray->entry)) {
+        peg__free(astray);
+        return;
+    }
+    astray->desk = desk;
+    astray->n_letters = call->n_astray;
+    astray->n_attempts = call->attempt + 1;
+    astray->late.fn = on_late;
+    bus_arm(desk->bus, &astray->late,
+            bus_now_ns(desk->bus) + (int64_t)PEG_LIMIT_GATEWAY_ASTRAY_MS * 1000000);
+}
+
+/* Only what says that the letter was dropped: BUS_DONE may be of one that was counted before. */
+void gw_astray_on_answer(struct gw_desk *desk, const struct bus_letter *letter)
+{
+    const bool is_dropped =
+        letter->kind == BUS_TWICE || (letter->kind == BUS_NAK && letter->reason != BUS_UNKNOWN);
+    struct astray *astray =
+        is_dropped ? (struct astray *)gw_table_find(&desk->astray, &letter->id, 0) : NULL;
+    const struct bus_key key = {
+        .id = letter->id,
+        .what = 't',
+        .is_node_local = gw_id_is_node_local(&letter->id),
+    };
+
+    if (!astray || --astray->n_letters > 0)
+        return;
+    bus_forget(desk->bus, &key, astray->n_attempts);
+    stop_counting(astray);
+}
+
+void gw_astray_free(struct gw_desk *desk)
+{
+    while (desk->astray.n > 0)
+        stop_counting((struct astray *)gw_table_any(&desk->astray));
+    gw_table_free(&desk->astray);
+}
