@@ -569,6 +569,15 @@ enum {
     /* A name, which admits a call, is written only while less than this of the room is taken: the
      * rest is for claims, ends and waiters of calls that were admitted. */
     PEG_LIMIT_BUS_NAME_PERCENT = 90,
+    /* Of each of these one principal holds at most so many times what is free: alone three
+     * quarters of it, and there is always something left for others to begin with. */
+    PEG_LIMIT_BUS_SHARE = 3,
+    /* Accounts that principals are counted in, by a hash; some 48 KiB for a node, 16 KiB for each
+     * loop. */
+    PEG_LIMIT_BUS_ACCOUNTS = 1024,
+    /* Shares are no matter for values up to this: marks, and ends in a few words. A call that was
+     * admitted cannot do without. */
+    PEG_LIMIT_BUS_WORDS_BYTES = 512,
     /* Ended ones whose memory is kept for the next: those of some 1,000 calls. */
     PEG_LIMIT_BUS_SPARE_REGISTERS = 4096,
     /* Removed in one round of a loop when their time is over: below 1 ms. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/limits.h"
 #include "base/str.h"
 
 /* ---- addresses ----------------------------------------------------------------------------- */
@@ -131,6 +132,19 @@ uint64_t bus_id_hash(const struct bus_id *id, struct peg__hash_key key)
     memcpy(words, id->bytes, sizeof(words));
     hash = fold(words[0] ^ key.k0, words[1] ^ key.k1);
     return id->len > 16 ? fold(hash ^ words[2] ^ key.k1, words[3] ^ key.k0) : hash;
+}
+
+/* ---- accounts ------------------------------------------------------------------------------ */
+
+uint16_t bus_account_of(peg_str principal, struct peg__hash_key key)
+{
+    _Static_assert(PEG_LIMIT_BUS_ACCOUNTS <= UINT16_MAX, "so many are told apart");
+    return (uint16_t)(1 + peg__hash(key, principal) % (PEG_LIMIT_BUS_ACCOUNTS - 1));
+}
+
+bool bus_is_beyond_share(size_t own, size_t more, size_t taken, size_t max)
+{
+    return taken >= max || own + more > PEG_LIMIT_BUS_SHARE * (max - taken);
 }
 
 /* ---- whom a question goes to --------------------------------------------------------------- */

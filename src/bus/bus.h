@@ -92,6 +92,7 @@ struct bus_letter {
     enum bus_reason reason;
     struct bus_id id;
     uint32_t attempt;
+    uint16_t account; /* BUS_CALL: whose its registers are */
     bool was_claimed; /* BUS_NAK: the attempt is the sender's, and it will never start it */
     uint64_t epoch;
     int64_t deadline_ms; /* cluster time */
@@ -131,9 +132,14 @@ struct bus_wait {
  *     for values up to PEG_LIMIT_BUS_SMALL_BYTES;
  *   - PEG_LIMIT_BUS_LARGE_BYTES for larger values.
  *
- * 'c', which admits a call, is written only while PEG_LIMIT_BUS_NAME_PERCENT of the second are not
+ * What admits a call is written only while PEG_LIMIT_BUS_NAME_PERCENT of the second are not
  * taken. So a call that was admitted can be claimed, taken back, ended and waited for when no new
- * one can be named. A register without room is PEG_ELIMIT, and what stands is read all the same. */
+ * one can begin. A register without room is PEG_ELIMIT, and what stands is read all the same.
+ *
+ * Of each of these an account holds at most PEG_LIMIT_BUS_SHARE times what is free: what would be
+ * more is PEG_ELIMIT, if it admits a call or is longer than PEG_LIMIT_BUS_WORDS_BYTES. So one alone
+ * gets three quarters, and whoever comes then finds something to begin with. The local bus counts
+ * accounts; a server of its own that many nodes share may do otherwise. */
 
 struct bus_key {
     struct bus_id id;
@@ -141,7 +147,16 @@ struct bus_key {
     uint32_t n; /* attempt, of 'k' */
     /* Only loops of this node ask for it: it needs no trip to a server. All keys of an id agree. */
     bool is_node_local;
+    bool admits; /* once: a call begins with it */
+    /* once: whose it is, below PEG_LIMIT_BUS_ACCOUNTS. 0: as other registers of the id, if there
+     * are any; else nobody's, which has no share to keep to. */
+    uint16_t account;
 };
+
+/* Principals that meet in one account, as their hashes do, share its share. */
+uint16_t bus_account_of(peg_str principal, struct peg__hash_key key);
+/* Would one that holds so much have too large a share? */
+bool bus_is_beyond_share(size_t own, size_t more, size_t taken, size_t max);
 
 /* ---- maps ---- */
 

@@ -7,8 +7,8 @@
  *
  * Whoever removes gathers values under the lock, and lets go of them behind it.
  *
- * What there is room for stands in bus.h. It is counted before it is looked at, so that at the brim
- * two threads may both be refused where one would have fitted.
+ * What there is room for stands in bus.h. A register is its account's that is named when it is
+ * written, or, by one who does not know that, of another register of the same id.
  */
 
 #include "bus/registers.h"
@@ -23,6 +23,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "bus/room.h"
 
 enum {
     N_SHARDS = 32, /* a power of two */
@@ -41,6 +42,7 @@ struct node {
     struct peg__blob *value;   /* NULL for a waiter, which has no value */
     struct bus_address waiter; /* of 'w' */
     uint32_t n;
+    uint16_t account;
     char what;
     struct bus_id id;
 };
@@ -56,79 +58,30 @@ struct shard {
     size_t n_spares;
 };
 
-/* Calls with an identity and calls without have room of their own. */
-enum { UNNAMED, NAMED, N_POOLS };
-
-struct pool {
-    atomic_size_t n;
-    atomic_size_t bytes; /* of registers and small values */
-    atomic_size_t large_bytes;
-};
-
 struct bus_registers {
     struct peg__hash_key key;
-    struct pool pools[N_POOLS];
+    struct bus_room room;
     atomic_size_t next_swept;
     struct shard shards[N_SHARDS];
 };
 
 /* ---- what they take ------------------------------------------------------------------------ */
 
-/* Of one register, or of several. */
-struct cost {
-    size_t n;
-    size_t bytes;
-    size_t large_bytes;
-};
-
-static unsigned pool_of(const struct bus_id *id)
-{
-    return id->len == sizeof(id->bytes) ? NAMED : UNNAMED;
-}
-
-static struct cost cost_of(const struct peg__blob *value)
+static struct bus_cost cost_of(const struct peg__blob *value)
 {
     const size_t bytes = value ? sizeof(*value) + value->len : 0;
 
     if (value && value->len > PEG_LIMIT_BUS_SMALL_BYTES)
-        return (struct cost){.n = 1, .bytes = sizeof(struct node), .large_bytes = bytes};
-    return (struct cost){.n = 1, .bytes = sizeof(struct node) + bytes};
-}
-
-static void give_back(struct pool *pool, struct cost cost)
-{
-    atomic_fetch_sub_explicit(&pool->n, cost.n, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&pool->bytes, cost.bytes, memory_order_relaxed);
-    if (cost.large_bytes)
-        atomic_fetch_sub_explicit(&pool->large_bytes, cost.large_bytes, memory_order_relaxed);
-}
-
-/* Adds, and says whether it is more than there may be now. */
-static bool exceeds(atomic_size_t *taken, size_t more, size_t max)
-{
-    return atomic_fetch_add_explicit(taken, more, memory_order_relaxed) + more > max;
-}
-
-static peg_status reserve(struct pool *pool, char what, struct cost cost)
-{
-    const size_t percent = what == 'c' ? PEG_LIMIT_BUS_NAME_PERCENT : 100;
-    bool is_full = exceeds(&pool->n, cost.n, PEG_LIMIT_BUS_REGISTERS / 100 * percent);
-
-    is_full |= exceeds(&pool->bytes, cost.bytes, PEG_LIMIT_BUS_REGISTER_BYTES / 100 * percent);
-    if (cost.large_bytes)
-        is_full |= exceeds(&pool->large_bytes, cost.large_bytes, PEG_LIMIT_BUS_LARGE_BYTES);
-    if (!is_full)
-        return PEG_OK;
-    give_back(pool, cost);
-    return PEG_ELIMIT;
+        return (struct bus_cost){.n = 1, .bytes = sizeof(struct node), .large_bytes = bytes};
+    return (struct bus_cost){.n = 1, .bytes = sizeof(struct node) + bytes};
 }
 
 size_t bus_registers_len(const struct bus_registers *registers)
 {
     size_t n = 0;
 
-    for (unsigned i = 0; i < N_POOLS; i++)
-        n += atomic_load_explicit(&registers->pools[i].n, memory_order_relaxed);
+    for (unsigned i = 0; i < BUS_N_POOLS; i++)
+        n += atomic_load_explicit(&registers->room.pools[i].n, memory_order_relaxed);
     return n;
 }
 
@@ -136,9 +89,11 @@ size_t bus_registers_bytes(const struct bus_registers *registers)
 {
     size_t bytes = 0;
 
-    for (unsigned i = 0; i < N_POOLS; i++) {
-        bytes += atomic_load_explicit(&registers->pools[i].bytes, memory_order_relaxed);
-        bytes += atomic_load_explicit(&registers->pools[i].large_bytes, memory_order_relaxed);
+    for (unsigned i = 0; i < BUS_N_POOLS; i++) {
+        const struct bus_taken *taken = &registers->room.pools[i];
+
+        bytes += atomic_load_explicit(&taken->bytes, memory_order_relaxed);
+        bytes += atomic_load_explicit(&taken->large_bytes, memory_order_relaxed);
     }
     return bytes;
 }
@@ -181,6 +136,16 @@ static struct node *find(const struct shard *shard, uint64_t hash, const struct 
     while (node && !(node->what == key->what && node->n == key->n && is_of(node, hash, &key->id)))
         node = node->next;
     return node;
+}
+
+/* That of the id, if one of its registers has it; 0: none does. */
+static uint16_t account_of(const struct shard *shard, uint64_t hash, const struct bus_id *id)
+{
+    const struct node *node = *chain_of(shard, hash);
+
+    while (node && !(node->account && is_of(node, hash, id)))
+        node = node->next;
+    return node ? node->account : 0;
 }
 
 static void free_chains(struct shard *shard)
@@ -259,25 +224,49 @@ static struct node *add(struct shard *shard, uint64_t hash, const struct bus_id 
 struct removed {
     struct peg__blob *values[REMOVED_AT_ONCE];
     size_t n;
-    struct cost costs[N_POOLS];
+    /* What the last of them took, as far as they are alike. */
+    enum bus_pool pool;
+    uint16_t account;
+    struct bus_cost cost;
 };
+
+static void give_back(struct bus_registers *registers, struct removed *removed)
+{
+    if (removed->cost.n > 0)
+        bus_room_give_back(&registers->room, removed->pool, removed->account, removed->cost);
+    removed->cost = (struct bus_cost){0};
+}
+
+/* Those of one call are given back together: what all loops count in is dear to touch. */
+static void add_cost(struct bus_registers *registers, struct removed *removed,
+                     const struct node *node)
+{
+    const enum bus_pool pool = bus_pool_of(&node->id);
+    const struct bus_cost cost = cost_of(node->value);
+
+    if (removed->pool != pool || removed->account != node->account)
+        give_back(registers, removed);
+    removed->pool = pool;
+    removed->account = node->account;
+    removed->cost.n += cost.n;
+    removed->cost.bytes += cost.bytes;
+    removed->cost.large_bytes += cost.large_bytes;
+}
 
 static void forget_removed(struct removed *removed)
 {
     removed->n = 0;
-    memset(removed->costs, 0, sizeof(removed->costs));
+    removed->pool = BUS_UNNAMED;
+    removed->account = 0;
+    removed->cost = (struct bus_cost){0};
 }
 
 /* It is in no chain any more. */
-static void retire(struct shard *shard, struct node *node, struct removed *removed)
+static void retire(struct bus_registers *registers, struct shard *shard, struct node *node,
+                   struct removed *removed)
 {
-    const struct cost cost = cost_of(node->value);
-    struct cost *all = &removed->costs[pool_of(&node->id)];
-
+    add_cost(registers, removed, node);
     removed->values[removed->n++] = node->value;
-    all->n += cost.n;
-    all->bytes += cost.bytes;
-    all->large_bytes += cost.large_bytes;
     net_timers_disarm(&shard->expiries, &node->expiry);
     shard->n--;
     if (shard->n_spares == MAX_SPARES) {
@@ -290,18 +279,16 @@ static void retire(struct shard *shard, struct node *node, struct removed *remov
     shard->n_spares++;
 }
 
-static void let_go(struct bus_registers *registers, const struct removed *removed)
+static void let_go(struct bus_registers *registers, struct removed *removed)
 {
-    for (unsigned i = 0; i < N_POOLS; i++)
-        if (removed->costs[i].n > 0)
-            give_back(&registers->pools[i], removed->costs[i]);
+    give_back(registers, removed);
     for (size_t i = 0; i < removed->n; i++)
         peg__blob_unref(removed->values[i]);
 }
 
 /* As many as can be removed at once. */
-static void remove_some(struct shard *shard, uint64_t hash, const struct bus_id *id,
-                        struct removed *ret_removed)
+static void remove_some(struct bus_registers *registers, struct shard *shard, uint64_t hash,
+                        const struct bus_id *id, struct removed *ret_removed)
 {
     struct node **at = chain_of(shard, hash);
 
@@ -313,7 +300,7 @@ static void remove_some(struct shard *shard, uint64_t hash, const struct bus_id 
             continue;
         }
         *at = node->next;
-        retire(shard, node, ret_removed);
+        retire(registers, shard, node, ret_removed);
     }
 }
 
@@ -326,7 +313,7 @@ void bus_registers_forget(struct bus_registers *registers, const struct bus_id *
         struct shard *shard = lock_shard(registers, hash);
 
         forget_removed(&removed);
-        remove_some(shard, hash, id, &removed);
+        remove_some(registers, shard, hash, id, &removed);
         unlock_shard(shard);
         let_go(registers, &removed);
     } while (removed.n == REMOVED_AT_ONCE);
@@ -354,7 +341,7 @@ static size_t sweep_shard(struct bus_registers *registers, struct shard *shard, 
         if (!node)
             break;
         unchain(shard, node);
-        retire(shard, node, &removed);
+        retire(registers, shard, node, &removed);
     }
     unlock_shard(shard);
     let_go(registers, &removed);
@@ -386,16 +373,36 @@ static bool is_same(const struct peg__blob *a, const struct peg__blob *b)
     return a == b || peg__str_eq(peg__blob_str(a), peg__blob_str(b));
 }
 
-/* Under the lock, behind the caller's reservation. */
-static peg_status write_once(struct shard *shard, uint64_t hash, const struct bus_key *key,
-                             struct peg__blob *value, int64_t keep_until_ms)
+/* Marks, and ends in a few words, are what a call that was admitted needs to come to its end. */
+static bool is_measured(const struct peg__blob *value)
 {
-    struct node *node = add(shard, hash, &key->id, keep_until_ms);
+    return value->len > PEG_LIMIT_BUS_WORDS_BYTES;
+}
 
-    if (!node)
+/* Under the lock. */
+static peg_status write_new(struct bus_registers *registers, struct shard *shard, uint64_t hash,
+                            const struct bus_key *key, struct peg__blob *value,
+                            int64_t keep_until_ms)
+{
+    const struct bus_want want = {
+        .pool = bus_pool_of(&key->id),
+        .account = key->account ? key->account : account_of(shard, hash, &key->id),
+        .admits = key->admits,
+        .is_measured = is_measured(value),
+        .cost = cost_of(value),
+    };
+    struct node *node;
+
+    if (bus_room_take(&registers->room, &want))
+        return PEG_ELIMIT;
+    node = add(shard, hash, &key->id, keep_until_ms);
+    if (!node) {
+        bus_room_give_back(&registers->room, want.pool, want.account, want.cost);
         return PEG_ENOMEM;
+    }
     node->what = key->what;
     node->n = key->n;
+    node->account = want.account;
     node->value = peg__blob_ref(value);
     return PEG_OK;
 }
@@ -405,22 +412,15 @@ peg_status bus_registers_once(struct bus_registers *registers, const struct bus_
                               struct peg__blob **ret_other)
 {
     const uint64_t hash = hash_id(registers, &key->id);
-    struct pool *pool = &registers->pools[pool_of(&key->id)];
     struct shard *shard = lock_shard(registers, hash);
     const struct node *standing = find(shard, hash, key);
     struct peg__blob *other = NULL;
     peg_status status = PEG_OK;
 
-    if (standing) {
+    if (standing)
         other = is_same(standing->value, value) ? NULL : peg__blob_ref(standing->value);
-    } else {
-        status = reserve(pool, key->what, cost_of(value));
-        if (!status) {
-            status = write_once(shard, hash, key, value, keep_until_ms);
-            if (status)
-                give_back(pool, cost_of(value));
-        }
-    }
+    else
+        status = write_new(registers, shard, hash, key, value, keep_until_ms);
     unlock_shard(shard);
     if (!status)
         *ret_other = other;
@@ -457,16 +457,21 @@ static peg_status add_waiter(struct bus_registers *registers, struct shard *shar
                              const struct bus_id *id, struct bus_address waiter,
                              int64_t keep_until_ms)
 {
-    struct pool *pool = &registers->pools[pool_of(id)];
+    const struct bus_want want = {
+        .pool = bus_pool_of(id),
+        .account = account_of(shard, hash, id),
+        .cost = cost_of(NULL),
+    };
     struct node *node;
 
-    if (reserve(pool, 'w', cost_of(NULL)))
+    if (bus_room_take(&registers->room, &want))
         return PEG_ELIMIT;
     node = add(shard, hash, id, keep_until_ms);
     if (!node) {
-        give_back(pool, cost_of(NULL));
+        bus_room_give_back(&registers->room, want.pool, want.account, want.cost);
         return PEG_ENOMEM;
     }
+    node->account = want.account;
     node->what = 'w';
     node->waiter = waiter;
     return PEG_OK;

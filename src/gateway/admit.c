@@ -150,17 +150,6 @@ static size_t large_bytes_of(const struct gw_ask *ask)
     return bytes > PEG_LIMIT_GATEWAY_SMALL_REQUEST_BYTES ? bytes : 0;
 }
 
-static void take_room(struct gw_call *call, const struct gw_ask *ask)
-{
-    call->large_bytes = large_bytes_of(ask);
-    call->desk->large_bytes += call->large_bytes;
-}
-
-static bool has_room(const struct gw_desk *desk, const struct gw_ask *ask)
-{
-    return desk->large_bytes + large_bytes_of(ask) <= desk->options.max_large_bytes;
-}
-
 /* The driver settles a little before the caller's own clock runs out: he then hears how it ended,
  * not just that it is late. */
 int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns)
@@ -321,11 +310,19 @@ static void go_on_named(struct gw_call *call)
     gw_call_tell_admitted(call, false);
 }
 
-/* What stands of calls that are kept fills its room, but for what those need that were admitted. */
+/* What stands of calls that are kept fills its room, but for what those need that were admitted; or
+ * as much of it as one principal may have, which is less than all. */
 static void refuse_name(struct gw_call *call, peg_status status)
 {
     const char *words =
-        status == PEG_ELIMIT
+        status == PEG_ELIMIT && call->account
+            ? "calls with an identity (run_id and tool_call_id, or idempotency_key) of this "
+              "principal hold three times what is free (PEG_LIMIT_BUS_SHARE) of "
+              "PEG_LIMIT_BUS_REGISTERS or PEG_LIMIT_BUS_REGISTER_BYTES, and the rest is for "
+              "others: "
+              "they are kept until --result-mapping-ttl after their deadline; try again later, "
+              "give an identity to fewer calls, shorter deadlines, or smaller results"
+        : status == PEG_ELIMIT
             ? "the gateway keeps as many calls with an identity (run_id and tool_call_id, or "
               "idempotency_key) as it has room for (PEG_LIMIT_BUS_REGISTERS, "
               "PEG_LIMIT_BUS_REGISTER_BYTES): try again later, give an identity to fewer calls, or "
@@ -489,8 +486,10 @@ static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
                                  struct gw_toolset *toolset, const struct gw_tool *tool)
 {
     struct bus_id id;
-    struct gw_call *call = make_id(desk, ask, &id) ? NULL : gw_call_new(desk, &id);
+    struct gw_call *call = NULL;
 
+    if (!make_id(desk, ask, &id))
+        call = gw_call_new(desk, &id, gw_desk_account(desk, ask->principal));
     if (!call)
         return NULL;
     call->toolset = gw_toolset_ref(toolset);
@@ -498,7 +497,7 @@ static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
     call->was_asked = ask->may_have_run;
     call->meter = gw_metrics_meter(desk->metrics, desk->number, toolset->name);
     set_deadline(call, ask);
-    take_room(call, ask);
+    gw_account_take_bytes(call, large_bytes_of(ask));
     if (pack_request(call, ask) || (gw_call_is_keyed(call) && prepare_name(call, ask))) {
         gw_call_drop(call);
         return NULL;
@@ -536,8 +535,31 @@ static void admit_known(struct gw_desk *desk, const struct gw_ask *ask, struct g
     peg_schema_unref(schema);
 }
 
+/* NULL: there is room. */
+static const char *why_no_room(const struct gw_desk *desk, const struct gw_ask *ask)
+{
+    const uint16_t account = gw_desk_account(desk, ask->principal);
+
+    if (!gw_account_has_call(desk, account))
+        return account ? "calls of this principal on this loop are three times as many as it still "
+                         "has room for (PEG_LIMIT_BUS_SHARE, PEG_LIMIT_GATEWAY_CALLS), and the "
+                         "rest is for others: try again when some have ended"
+                       : "this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
+                         "again later";
+    if (!gw_account_has_bytes(desk, account, large_bytes_of(ask)))
+        return account ? "calls of this principal on this loop have large payloads of three times "
+                         "what is free (PEG_LIMIT_BUS_SHARE, "
+                         "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES), and the rest is for others: try "
+                         "again when some have ended, or send a reference to the data instead"
+                       : "the calls of this node have as large payloads as it takes "
+                         "(PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again later, or send a "
+                         "reference to the data instead";
+    return NULL;
+}
+
 void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller)
 {
+    const char *why_not = why_no_room(desk, ask);
     struct gw_toolset *toolset = NULL;
     const struct gw_tool *tool = NULL;
 
@@ -555,17 +577,8 @@ void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_call
                0);
     else if (desk->is_draining && !has_identity(ask))
         refuse(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
-    else if (desk->n_calls >= desk->options.max_calls)
-        refuse(caller, WIRE_OVERLOADED,
-               peg__str("this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
-                        "again later"),
-               1000);
-    else if (!has_room(desk, ask))
-        refuse(caller, WIRE_OVERLOADED,
-               peg__str("the calls of this node have as large payloads as it takes "
-                        "(PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again later, or send a "
-                        "reference to the data instead"),
-               1000);
+    else if (why_not)
+        refuse(caller, WIRE_OVERLOADED, peg__str(why_not), 1000);
     else
         admit_known(desk, ask, toolset, tool, caller);
 }

@@ -13,7 +13,7 @@ enum { KEEP_UNNAMED_MS = 15000 };
 
 enum { MAX_WHO = 64 }; /* an incarnation, or what gw_mark_is_driver() knows */
 
-struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id)
+struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id, uint16_t account)
 {
     struct gw_call *call = (struct gw_call *)peg__alloc_zero(1, sizeof(*call));
 
@@ -25,6 +25,7 @@ struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id)
         return NULL;
     }
     call->desk = desk;
+    call->account = account;
     call->begun_ns = bus_now_ns(desk->bus);
     call->deadline_ns = NET_NEVER;
     call->deadline.fn = gw_settle_on_deadline;
@@ -33,7 +34,7 @@ struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id)
     if (call->next)
         call->next->prev = call;
     desk->first_call = call;
-    desk->n_calls++;
+    gw_account_count_call(call, true);
     return call;
 }
 
@@ -47,8 +48,7 @@ static void unlink_call(struct gw_call *call)
         desk->first_call = call->next;
     if (call->next)
         call->next->prev = call->prev;
-    desk->n_calls--;
-    desk->large_bytes -= call->large_bytes;
+    gw_account_count_call(call, false);
     desk->n_dropped++;
     gw_table_remove(&desk->calls, &call->entry);
 }
@@ -93,6 +93,8 @@ struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n)
         .what = what,
         .n = n,
         .is_node_local = gw_id_is_node_local(&call->entry.id),
+        .admits = what == 'c',
+        .account = call->account,
     };
 }
 

@@ -57,6 +57,7 @@ struct gw_call {
     struct peg__blob *request; /* a packed pegboard.v1.Call, see gw_provider_events; ASKING: who */
     peg_str payload;           /* in it */
     size_t large_bytes;        /* that it takes of the room for large requests */
+    uint16_t account;          /* whose it is; 0: shares are no matter */
     struct peg__blob *named;   /* what it writes, or has read, as 'c' */
     unsigned char digest[32];  /* of what is asked for */
     int64_t begun_ns;
@@ -116,7 +117,7 @@ struct gw_call {
 
 /* ---- call.c: its life ---- */
 
-struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id);
+struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id, uint16_t account);
 void gw_call_drop(struct gw_call *call);
 struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n);
 int64_t gw_call_keep_until(const struct gw_call *call);
@@ -153,6 +154,18 @@ peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_addres
 #define GW_ENDED "ended"
 /* Is it a driver's, not a provider's? */
 bool gw_mark_is_driver(peg_str who);
+
+/* ---- account.c: whose calls take how much of the desk's room ---- */
+
+bool gw_accounts_make(struct gw_desk *desk);
+/* That a principal is counted in; 0 if all are one. Principals may meet in an account. */
+uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal);
+/* Is there room for one more call, or for so much of a large request? */
+bool gw_account_has_call(const struct gw_desk *desk, uint16_t account);
+bool gw_account_has_bytes(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
+/* One that goes gives back what it took. */
+void gw_account_count_call(const struct gw_call *call, bool is_here);
+void gw_account_take_bytes(struct gw_call *call, size_t large_bytes);
 
 /* ---- admit.c: known, valid, healthy, named ---- */
 

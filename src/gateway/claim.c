@@ -47,6 +47,7 @@ static struct gw_held *hold(struct gw_provider *provider, const struct bus_lette
     held->driver = letter->from;
     held->deadline_ms = letter->deadline_ms;
     held->epoch = letter->epoch;
+    held->account = letter->account;
     held->tool =
         gw_toolset_tool(provider->toolset, wire_find_bytes(peg__blob_str(letter->body), 3));
     provider->queued_bytes += letter->body->len;
@@ -187,8 +188,10 @@ static void ask_again(struct net_timer *timer)
 
 static void ask(struct gw_held *held)
 {
-    const struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
+    struct bus_key key = gw_held_key(held, 'k', held->entry.attempt);
 
+    /* One with an identity was admitted when it was named. */
+    key.admits = key.id.len < sizeof(key.id.bytes);
     held->again.fn = ask_again;
     held->wait.fn = on_claim;
     bus_once(held->provider->desk->bus, &key, held->mark, gw_held_keep_until(held), &held->wait);

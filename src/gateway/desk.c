@@ -79,7 +79,9 @@ static peg_status prepare(struct gw_desk *desk, peg_error *reterr)
     if (!status)
         status = peg_json_parse(peg__str("null"), NULL, &desk->doc, reterr);
     desk->shares = gw_shares_new();
-    return status || desk->shares ? status : peg__fail_nomem(reterr);
+    if (!status && (!desk->shares || !gw_accounts_make(desk)))
+        status = peg__fail_nomem(reterr);
+    return status;
 }
 
 // NOLINTNEXTLINE(readability-function-size): eight parts of a node meet here, once
@@ -140,6 +142,7 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     peg_checker_free(desk->checker);
     peg_json_doc_free(desk->doc);
     gw_shares_unref(desk->shares);
+    peg__free(desk->accounts);
     peg__buf_free(&desk->text);
     peg__buf_free(&desk->frame);
     peg__free(desk);

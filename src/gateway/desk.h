@@ -43,8 +43,17 @@ struct gw_desk_options {
     /* PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES: of large requests of calls driven here */
     size_t max_large_bytes;
     unsigned char secret[32]; /* of the registry: makes ids of named calls unguessable */
+    /* Callers are asked who they are: each of them has its share of what there is. Else all that
+     * there is may be taken by whoever comes. */
+    bool has_principals;
     /* Tests: hands calls over without asking for the right to start them. */
     bool test_skips_claim;
+};
+
+/* What the calls of a principal take of the desk's room. */
+struct gw_account {
+    size_t n_calls;
+    size_t large_bytes;
 };
 
 struct gw_desk {
@@ -63,6 +72,7 @@ struct gw_desk {
     struct gw_call *first_call;
     size_t n_calls;
     size_t large_bytes;           /* of their requests, if these are large */
+    struct gw_account *accounts;  /* the same by principal: account.c */
     struct gw_table astray;       /* calls that were here: see astray.c */
     struct gw_table held;         /* at providers of this loop, by id and attempt */
     struct gw_table incarnations; /* of the providers below */

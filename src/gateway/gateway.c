@@ -160,6 +160,7 @@ static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *
                 .lease_ms = node->lease_ms,
                 .keep_ms = config->result_mapping_ttl_ms,
                 .max_queue = config->max_queue,
+                .has_principals = gw_auth_asks(node->auth),
             },
         .health =
             {

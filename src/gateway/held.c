@@ -166,6 +166,7 @@ struct bus_key gw_held_key(const struct gw_held *held, char what, uint32_t n)
         .what = what,
         .n = n,
         .is_node_local = gw_id_is_node_local(&held->entry.id),
+        .account = held->account,
     };
 }
 

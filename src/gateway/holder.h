@@ -31,6 +31,7 @@ struct gw_held {
     struct bus_address driver;
     int64_t deadline_ms;
     uint64_t epoch;
+    uint16_t account;         /* whose its registers are; 0: not known, or no matter */
     enum bus_reason canceled; /* BUS_NO_REASON: it is not */
     bool is_listed;           /* by the last Hello, and it was not looked at since */
     /* A provider said that it has it, and nobody has looked yet whether it was ever handed it: what

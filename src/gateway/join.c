@@ -210,11 +210,13 @@ static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str pri
     const struct gw_terminal no_memory = {
         .outcome = GW_REFUSED,
         .error = WIRE_OVERLOADED,
-        .message = PEG_LIT("the gateway has too many calls (PEG_LIMIT_GATEWAY_CALLS), or too "
-                           "little memory: try again later"),
+        .message = PEG_LIT("the gateway has too many calls (PEG_LIMIT_GATEWAY_CALLS), of this "
+                           "principal or of all, or too little memory: try again later"),
         .retry_after_ms = 1000,
     };
-    struct gw_call *call = desk->n_calls < desk->options.max_calls ? gw_call_new(desk, id) : NULL;
+    const uint16_t account = gw_desk_account(desk, principal);
+    struct gw_call *call =
+        gw_account_has_call(desk, account) ? gw_call_new(desk, id, account) : NULL;
     struct bus_key key;
 
     caller->call = NULL;

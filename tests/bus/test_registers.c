@@ -16,7 +16,7 @@ static struct bus_registers *new_registers(void)
 
 static struct bus_key key_of(unsigned number, char what)
 {
-    struct bus_key key = {.id = {.len = 16}, .what = what, .n = what == 'k'};
+    struct bus_key key = {.id = {.len = 16}, .what = what, .n = what == 'k', .admits = what == 'c'};
 
     memcpy(key.id.bytes, &number, sizeof(number));
     return key;
@@ -57,6 +57,13 @@ static bool stands(struct bus_registers *registers, struct bus_key key)
 static void forget(struct bus_registers *registers, unsigned number)
 {
     const struct bus_id id = key_of(number, 't').id;
+
+    bus_registers_forget(registers, &id);
+}
+
+static void forget_named(struct bus_registers *registers, unsigned number)
+{
+    const struct bus_id id = named_key_of(number, 't').id;
 
     bus_registers_forget(registers, &id);
 }
@@ -263,6 +270,93 @@ TEST(large_values_take_room_of_their_own_to_the_brim)
     peg__blob_unref(half);
     peg__blob_unref(large);
     peg__blob_unref(small);
+}
+
+/* ---- shares -------------------------------------------------------------------------------- */
+
+/* The keys of two who share what there is; of each number there is but one, whoever has it. */
+static struct bus_key annas(unsigned number, char what)
+{
+    struct bus_key key = named_key_of(number, what);
+
+    key.account = 1;
+    return key;
+}
+
+static struct bus_key bens(unsigned number, char what)
+{
+    struct bus_key key = named_key_of(number + PEG_LIMIT_BUS_REGISTERS, what);
+
+    key.account = 2;
+    return key;
+}
+
+TEST(names_of_one_account_leave_some_to_others_and_it_gets_them_again)
+{
+    const unsigned n_names = PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_copy(peg__str("x"));
+
+    CHECK_INT(fill(registers, annas, 'c', value), n_names / 4 * 3);
+    CHECK(!stands(registers, annas(n_names / 4 * 3, 'c')));
+    CHECK_INT(write_value(registers, annas(1, 'k'), value), PEG_OK);
+    CHECK_INT(write_value(registers, annas(1, 't'), value), PEG_OK);
+    CHECK_INT(fill(registers, bens, 'c', value), (3 * (n_names / 4 - 2) + 3) / 4);
+    CHECK_INT(write_value(registers, annas(n_names, 'c'), value), PEG_ELIMIT);
+
+    while (bus_registers_sweep(registers, 1000, 1000))
+        ;
+    CHECK_INT(bus_registers_len(registers), 0);
+    CHECK_INT(fill(registers, annas, 'c', value), n_names / 4 * 3);
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+}
+
+/* What calls end with is much more than what they begin with. */
+TEST(small_ends_of_one_account_leave_bytes_to_others)
+{
+    const size_t max = PEG_LIMIT_BUS_REGISTER_BYTES / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *value = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES);
+    struct peg__blob *words = peg__blob_new(PEG_LIMIT_BUS_WORDS_BYTES);
+    unsigned n;
+
+    memset(value->bytes, 'x', value->len);
+    memset(words->bytes, 'x', words->len);
+    n = fill(registers, annas, 't', value);
+    CHECK(bus_registers_bytes(registers) <= max / 4 * 3 + value->len);
+    CHECK_INT(write_value(registers, annas(n, 't'), words), PEG_OK);
+    CHECK_INT(write_value(registers, annas(n, 'k'), words), PEG_OK);
+    CHECK_INT(write_value(registers, annas(n + 1, 'c'), words), PEG_ELIMIT);
+    CHECK_INT(write_value(registers, bens(1, 'c'), words), PEG_OK);
+    CHECK_INT(write_value(registers, bens(1, 't'), value), PEG_OK);
+    bus_registers_free(registers);
+    peg__blob_unref(value);
+    peg__blob_unref(words);
+}
+
+/* Who writes an end may not know whose it is: the name does. */
+TEST(large_ends_of_one_account_leave_room_to_others)
+{
+    struct bus_registers *registers = new_registers();
+    struct peg__blob *name = peg__blob_copy(peg__str("x"));
+    struct peg__blob *sixteenth =
+        peg__blob_new(PEG_LIMIT_BUS_LARGE_BYTES / 16 - sizeof(struct peg__blob));
+
+    memset(sixteenth->bytes, 'x', sixteenth->len);
+    for (unsigned i = 0; i < 16; i++)
+        CHECK_INT(write_value(registers, annas(i, 'c'), name), PEG_OK);
+    CHECK_INT(fill(registers, named_key_of, 't', sixteenth), 12);
+    CHECK_INT(write_value(registers, annas(12, 't'), name), PEG_OK);
+    CHECK_INT(write_value(registers, bens(1, 't'), sixteenth), PEG_OK);
+    CHECK_INT(write_value(registers, bens(2, 't'), sixteenth), PEG_OK);
+    forget_named(registers, 1);
+    CHECK_INT(write_value(registers, annas(13, 't'), sixteenth), PEG_ELIMIT);
+    forget_named(registers, 2);
+    CHECK_INT(write_value(registers, annas(13, 't'), sixteenth), PEG_OK);
+    bus_registers_free(registers);
+    peg__blob_unref(name);
+    peg__blob_unref(sixteenth);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 
 static struct bus_key key_of_other(const struct others *others, unsigned number, char what)
 {
-    struct bus_key key = {.id = {.len = others->id_len}, .what = what};
+    struct bus_key key = {.id = {.len = others->id_len}, .what = what, .admits = what == 'c'};
 
     memcpy(key.id.bytes, &number, sizeof(number));
     return key;
