@@ -13,6 +13,8 @@
 size_t peg__json_locate(peg_str text, peg_str pointer);
 /* Text that peg_yaml_parse() accepts with these options. 0 when out of memory. */
 size_t peg__yaml_locate(peg_str text, const peg_json_options *options, peg_str pointer);
+/* The same of the key, where the pointer leads to a member: it is its name that is wrong. */
+size_t peg__yaml_locate_key(peg_str text, const peg_json_options *options, peg_str pointer);
 
 /* The next token of a pointer, as it is written; false at its end. */
 bool peg__pointer_next(peg_str *pointer, peg_str *ret_token);

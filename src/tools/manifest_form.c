@@ -34,17 +34,20 @@ static size_t cut(peg_str words, size_t most)
 static peg_status tell_failure(const struct peg__manifest_reader *r, const peg_report *report)
 {
     const peg_failure *failure = pick_failure(report);
+    const bool is_key =
+        peg__str_is(failure->keyword, "additionalProperties") && failure->got.len > 2;
     struct peg__buf pointer = PEG__BUF(PEG_LIMIT_PATH_BYTES);
     char words[300];
     peg_status status;
 
     peg__buf_str(&pointer, failure->instance);
     /* 'name': the report tells of the object, and the place of the key is wanted. */
-    if (peg__str_is(failure->keyword, "additionalProperties") && failure->got.len > 2)
+    if (is_key)
         peg__json_pointer_push(peg__strn(failure->got.ptr + 1, failure->got.len - 2), &pointer);
     snprintf(words, sizeof(words), "%.*s", (int)cut(failure->message, sizeof(words) - 1),
              failure->message.ptr);
-    status = peg__manifest_fail_at(r, peg__buf_view(&pointer), words);
+    status = is_key ? peg__manifest_fail_key(r, peg__buf_view(&pointer), words)
+                    : peg__manifest_fail_at(r, peg__buf_view(&pointer), words);
     if (pointer.status == PEG_ENOMEM)
         status = peg__fail_nomem(r->reterr);
     peg__buf_free(&pointer);

@@ -54,6 +54,9 @@ extern const peg_json_options peg__manifest_limits;
 
 peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
                                  const char *words);
+/* At the key of a member, which is what is wrong. */
+peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
+                                  const char *words);
 /* At a member of the tool that is read, such as "/name". */
 peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const char *member,
                                    const char *words);

@@ -20,12 +20,14 @@ const peg_json_options peg__manifest_limits = {.max_bytes = PEG_LIMIT_MANIFEST_B
 /* ---- failing with a place ----------------------------------------------------------------------
  */
 
+typedef size_t (*locate_fn)(peg_str text, const peg_json_options *options, peg_str pointer);
+
 static peg_status put_place(const struct peg__manifest_reader *r, peg_status status,
-                            peg_str pointer)
+                            peg_str pointer, locate_fn locate)
 {
     if (!r->reterr || status == PEG_ENOMEM)
         return status;
-    peg__error_at(r->reterr, r->text, peg__yaml_locate(r->text, &peg__manifest_limits, pointer));
+    peg__error_at(r->reterr, r->text, locate(r->text, &peg__manifest_limits, pointer));
     peg__error_where(r->reterr, pointer);
     return status;
 }
@@ -33,7 +35,15 @@ static peg_status put_place(const struct peg__manifest_reader *r, peg_status sta
 peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
                                  const char *words)
 {
-    return put_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer);
+    return put_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
+                     peg__yaml_locate);
+}
+
+peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
+                                  const char *words)
+{
+    return put_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
+                     peg__yaml_locate_key);
 }
 
 /* At a member of the tool that is read. */

@@ -163,7 +163,7 @@ tools:
 def a_mistake_in_a_manifest_is_told_with_its_place(w):
     w.write("tools.yaml", MANIFEST.replace("command: [cat]", "comand: [cat]"))
     w.pegboard("provide", "tools.yaml").exits(2).complains(
-        "tools.yaml:8:13: ", "'comand'", "did you mean 'command'?")
+        "tools.yaml:8:5: ", "'comand'", "did you mean 'command'?")
     w.pegboard("provide", "nowhere.yaml").exits(2).complains("'nowhere.yaml' cannot be read")
     w.write("tools.yaml", "toolset: [\n")
     w.pegboard("provide", "tools.yaml").exits(2).complains("tools.yaml:2:1: ")

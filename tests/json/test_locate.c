@@ -24,6 +24,25 @@ static void check_yaml(const char *text, const char *pointer, const char *there)
         T_FAIL("'%s' is at %zu: %s", pointer, at, text + at);
 }
 
+static void check_yaml_key(const char *text, const char *pointer, const char *there)
+{
+    const size_t at = peg__yaml_locate_key(peg__str(text), NULL, peg__str(pointer));
+
+    if (strncmp(text + at, there, strlen(there)) != 0)
+        T_FAIL("the key of '%s' is at %zu: %s", pointer, at, text + at);
+}
+
+TEST(yaml_keys_are_found_in_their_text)
+{
+    static const char text[] = "a:\n  - b: 1\n    c: {d: 2}\n  - 3\n";
+
+    check_yaml_key(text, "/a", "a:");
+    check_yaml_key(text, "/a/0/c", "c:");
+    check_yaml_key(text, "/a/0/c/d", "d:");
+    check_yaml_key(text, "/a/1", "3");
+    check_yaml_key(text, "/a/0/nowhere", "b:");
+}
+
 TEST(json_values_are_found_in_their_text)
 {
     static const char text[] = " { \"a\" : [ 1 , {\"b\":\"x\\\"]},\" , \"c\":tru"

@@ -214,11 +214,12 @@ TEST(commands_of_a_manifest_run_in_its_folder)
 
 TEST(manifest_says_which_key_was_meant_and_where)
 {
-    check_refused("toolset: t\nversoin: 1.0.0\ntools: []\n", "/versoin", 2, 10,
+    check_refused("toolset: t\nversoin: 1.0.0\ntools: []\n", "/versoin", 2, 1,
                   "did you mean 'version'");
-    check_refused(HEAD "  comand: [x]\n", "/tools/0/comand", 5, 11, "did you mean 'command'");
-    check_refused(HEAD "  command: [y]\n  timeout_ms: 3\n", "/tools/0/timeout_ms", 6, 15,
-                  "timeout");
+    check_refused("toolset: t\ndescription: d\ntolls:\n  - name: x\n", "/tolls", 3, 1,
+                  "did you mean 'tools'");
+    check_refused(HEAD "  comand: [x]\n", "/tools/0/comand", 5, 3, "did you mean 'command'");
+    check_refused(HEAD "  command: [y]\n  timeout_ms: 3\n", "/tools/0/timeout_ms", 6, 3, "timeout");
 }
 
 TEST(manifest_refuses_what_is_missing_or_wrong)
