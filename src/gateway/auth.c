@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "gateway/journal.h"
 #include "gateway/tokens.h"
+#include "grpc/server.h"
 #include "net/address.h"
 #include "wire/error.h"
 
@@ -274,17 +275,20 @@ uint64_t gw_auth_n_refused(const struct gw_auth *auth)
     return atomic_load_explicit(&auth->n_refused, memory_order_relaxed);
 }
 
-/* Can other machines reach it? PEG_EPARSE: it is no address. */
+/* Can other machines reach it? PEG_EPARSE: it is no address; PEG_EINVAL (E_LISTEN): it is a name,
+ * where nobody listens. */
 static peg_status reach_of(peg_str address, bool *ret_is_far, peg_error *reterr)
 {
     struct net_endpoint endpoint;
     struct net_address numeric;
     const peg_status status = net_endpoint_parse(address, &endpoint, reterr);
 
-    if (!status)
-        *ret_is_far =
-            !(net_endpoint_is_numeric(&endpoint, &numeric) && net_address_is_local(&numeric));
-    return status;
+    if (status)
+        return status;
+    if (!net_endpoint_is_numeric(&endpoint, &numeric))
+        return grpc_server_refuse_name(&endpoint, reterr);
+    *ret_is_far = !net_address_is_local(&numeric);
+    return PEG_OK;
 }
 
 peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)

@@ -265,6 +265,13 @@ static peg_status keep_listener(struct grpc_server *server, peg_error *reterr)
     return PEG_OK;
 }
 
+peg_status grpc_server_refuse_name(const struct net_endpoint *endpoint, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EINVAL, "E_LISTEN",
+                     "'%s' is a name: listen on an address, such as 127.0.0.1:%u or :%u",
+                     endpoint->host, (unsigned)endpoint->port, (unsigned)endpoint->port);
+}
+
 peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
                               const struct net_listener_options *options,
                               struct net_address *ret_address, peg_error *reterr)
@@ -277,9 +284,7 @@ peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
     if (status)
         return status;
     if (!net_endpoint_is_numeric(&endpoint, &at))
-        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN",
-                         "'%s' is a name: listen on an address, such as 127.0.0.1:%u or :%u",
-                         endpoint.host, (unsigned)endpoint.port, (unsigned)endpoint.port);
+        return grpc_server_refuse_name(&endpoint, reterr);
     status = keep_listener(server, reterr);
     if (!status)
         status =

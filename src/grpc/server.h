@@ -67,6 +67,8 @@ const struct grpc_service *grpc_server_service_at(const struct grpc_server *serv
 peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
                               const struct net_listener_options *options,
                               struct net_address *ret_address, peg_error *reterr);
+/* PEG_EINVAL (E_LISTEN): what listening on a name fails with, which is not looked up. */
+peg_status grpc_server_refuse_name(const struct net_endpoint *endpoint, peg_error *reterr);
 peg_status grpc_server_listen_on(struct grpc_server *server, int fd,
                                  const struct net_listener_options *options, peg_error *reterr);
 

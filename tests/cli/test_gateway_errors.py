@@ -149,6 +149,13 @@ def a_redis_is_left_out_by_the_option_that_named_it(w):
         "leave out --redis, and unset REDIS_URL")
 
 
+@scenario
+def an_address_that_is_a_name_is_not_said_to_be_reached(w):
+    for more in ([], ["--insecure"]):
+        w.pegboard("serve", "--store", "memory", "--addr", "nohost.invalid:1", *more).exits(2).complains(
+            "'nohost.invalid' is a name: listen on an address, such as 127.0.0.1:1 or :1 (E_LISTEN)")
+
+
 # ---- names that are not known ------------------------------------------------------------
 
 
