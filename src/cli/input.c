@@ -79,13 +79,17 @@ static ssize_t read_some(int fd, char *into, size_t n)
 
 /* ---- whole files ------------------------------------------------------------ */
 
-static peg_status fail_too_large(size_t max, peg_error *reterr)
+static peg_status fail_too_large(size_t max, bool has_option, peg_error *reterr)
 {
+    if (has_option)
+        return peg__fail(reterr, PEG_ELIMIT, "E_FILE_TOO_LARGE",
+                         "the file is larger than max-bytes = %zu; raise it with --max-bytes", max);
     return peg__fail(reterr, PEG_ELIMIT, "E_FILE_TOO_LARGE",
-                     "the file is larger than max-bytes = %zu; raise it with --max-bytes", max);
+                     "the file is larger than %zu bytes, which is the most: give a smaller one",
+                     max);
 }
 
-static peg_status read_all(int fd, struct peg__buf *text, peg_error *reterr)
+static peg_status read_all(int fd, struct peg__buf *text, bool has_option, peg_error *reterr)
 {
     for (;;) {
         /* One byte beyond the maximum tells a file that is too large from one that fits. */
@@ -103,12 +107,13 @@ static peg_status read_all(int fd, struct peg__buf *text, peg_error *reterr)
         if (got == 0)
             return PEG_OK;
         if (into == extra)
-            return fail_too_large(text->max, reterr);
+            return fail_too_large(text->max, has_option, reterr);
         text->len += (size_t)got;
     }
 }
 
-peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr)
+static peg_status read_file(const char *path, struct peg__buf *text, bool has_option,
+                            peg_error *reterr)
 {
     peg_status status;
     uint64_t size = 0;
@@ -119,9 +124,20 @@ peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *ret
     if (status)
         return status;
     /* A large file is refused before its first byte is read. */
-    status = size > text->max ? fail_too_large(text->max, reterr) : read_all(fd, text, reterr);
+    status = size > text->max ? fail_too_large(text->max, has_option, reterr)
+                              : read_all(fd, text, has_option, reterr);
     close_file(fd);
     return status;
+}
+
+peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr)
+{
+    return read_file(path, text, false, reterr);
+}
+
+peg_status cli_read_file_max(const char *path, struct peg__buf *text, peg_error *reterr)
+{
+    return read_file(path, text, true, reterr);
 }
 
 /* ---- hints ------------------------------------------------------------------ */

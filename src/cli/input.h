@@ -26,6 +26,8 @@ const char *cli_file_label(const char *path);
  * again. Errors: E_FILE_OPEN, E_FILE_READ, E_FILE_TOO_LARGE, E_OUT_OF_MEMORY.
  */
 peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr);
+/* The same for a command that has --max-bytes: its users are told to raise it. */
+peg_status cli_read_file_max(const char *path, struct peg__buf *text, peg_error *reterr);
 
 /*
  * Adds to an E_JSON_SYNTAX what may have gone wrong with the text as a whole: it starts with a byte

@@ -287,6 +287,17 @@ static int end_serve(peg_status status, const peg_error *error, bool is_read)
     return status == PEG_EHOST ? CLI_NO_GATEWAY : CLI_UNUSABLE;
 }
 
+/* The gateway's words know nothing of our options. */
+static void advise_token(const struct remote_args *remote, peg_error *error)
+{
+    const size_t len = strlen(error->message);
+
+    if (strcmp(error->code, "E_PROVIDER_REFUSED") == 0 && !remote->token && !remote->token_file &&
+        strstr(error->message, ": unauthenticated: "))
+        snprintf(error->message + len, sizeof(error->message) - len,
+                 " (--token FILE or PEGBOARD_TOKEN)");
+}
+
 static int serve(struct provide_options *o, const peg_manifest *manifest)
 {
     const peg_provider_options options = {
@@ -317,6 +328,8 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
         return CLI_UNUSABLE;
     }
     status = peg_provider_serve(peg_manifest_registry(manifest), &options, &error);
+    if (status)
+        advise_token(&o->remote, &error);
     return end_serve(status, &error, cli_lines_free(o->lines));
 }
 

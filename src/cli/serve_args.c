@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/remote_args.h"
@@ -318,6 +319,21 @@ static peg_status make_folders(char *path, peg_error *reterr)
     }
 }
 
+/* One that was there already may be somebody else's. */
+static peg_status check_folder(const char *path, peg_error *reterr)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    else if (access(path, W_OK | X_OK) == 0)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EIO, "E_DATA_DIR",
+                     "the folder '%.160s' for the store cannot be written to: %m; give it to the "
+                     "user that runs this, use --data-dir, or --store memory",
+                     path);
+}
+
 peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr)
 {
     static const char file[] = "/toolsets.db";
@@ -325,6 +341,8 @@ peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr)
 
     if (!status)
         status = make_folders(o->path, reterr);
+    if (!status)
+        status = check_folder(o->path, reterr);
     if (!status)
         snprintf(o->path + strlen(o->path), sizeof(file), "%s", file);
     return status;

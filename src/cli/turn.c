@@ -98,7 +98,7 @@ peg_status turn_load(const struct turn_common *common, const char *path, struct 
     if (common->bytes_dir)
         status = open_bytes(common->bytes_dir, &file->bytes, reterr);
     if (!status)
-        status = cli_read_file(path, &file->text, reterr);
+        status = cli_read_file_max(path, &file->text, reterr);
     if (status)
         return status;
     file->format = format_of(path, peg__buf_view(&file->text));

@@ -12,7 +12,7 @@ static void each_json(struct validate *v, const char *path, validate_fn *fn, voi
     struct validate_instance instance = {.place = {path, 0}};
     peg_error error;
 
-    if (cli_read_file(path, &v->text, &error) ||
+    if (cli_read_file_max(path, &v->text, &error) ||
         peg_json_reparse(v->doc, peg__buf_view(&v->text), &v->options->json, &error)) {
         cli_hint(peg__buf_view(&v->text), cli_is_stdin(path), &error);
         validate_unusable(v, &instance.place, &error);
@@ -29,7 +29,7 @@ static void each_yaml(struct validate *v, const char *path, validate_fn *fn, voi
     peg_json_doc *doc = NULL;
     peg_error error;
 
-    if (cli_read_file(path, &v->text, &error) ||
+    if (cli_read_file_max(path, &v->text, &error) ||
         peg_yaml_parse(peg__buf_view(&v->text), &v->options->json, &doc, &error)) {
         validate_unusable(v, &instance.place, &error);
         return;

@@ -114,7 +114,7 @@ static peg_status add_document(struct validate *v, const struct document *docume
                                peg_error *reterr)
 {
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
-    peg_status status = cli_read_file(document->path, &v->schema_text, reterr);
+    peg_status status = cli_read_file_max(document->path, &v->schema_text, reterr);
 
     if (!status)
         status = parse(document->path, peg__buf_view(&v->schema_text), &doc, reterr);
@@ -149,7 +149,7 @@ static peg_status add_documents(struct validate *v)
 static peg_status compile(struct validate *v, peg_error *reterr)
 {
     const char *path = v->options->schema_path;
-    peg_status status = cli_read_file(path, &v->schema_text, reterr);
+    peg_status status = cli_read_file_max(path, &v->schema_text, reterr);
 
     if (!status && cli_syntax_of(path) == CLI_SYNTAX_YAML)
         status = to_json(&v->schema_text, reterr);

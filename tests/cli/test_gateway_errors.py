@@ -156,6 +156,28 @@ def an_address_that_is_a_name_is_not_said_to_be_reached(w):
             "'nohost.invalid' is a name: listen on an address, such as 127.0.0.1:1 or :1 (E_LISTEN)")
 
 
+def be_nobody():
+    """For a child: root may write everywhere."""
+    if os.geteuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+
+
+@scenario
+def a_folder_that_cannot_be_written_to_says_what_to_do(w):
+    words = ("cannot be written to: ", "; give it to the user that runs this, use --data-dir, or "
+             "--store memory (E_DATA_DIR)")
+    w.write("file", "")
+    w.pegboard("serve", "--data-dir", "file").exits(2).complains(
+        "the folder 'file' for the store", "Not a directory", *words)
+    os.mkdir(w.path("closed"), 0o555)
+    os.chmod(w.directory, 0o755)
+    with contextlib.suppress(subprocess.SubprocessError, PermissionError):  # the command is not theirs
+        w.pegboard("--version", preexec_fn=be_nobody).exits(0)
+        w.pegboard("serve", "--data-dir", "closed", preexec_fn=be_nobody).exits(2).complains(
+            "the folder 'closed' for the store", "Permission denied", *words)
+
+
 # ---- names that are not known ------------------------------------------------------------
 
 
@@ -192,6 +214,20 @@ def an_at_reads_a_file_unless_it_is_doubled(w):
             "--json: bad.json:2:3: ")
         ask(w, "call", "weather", "echo", "--json", "-", stdin="{").exits(2).complains(
             "--json: <stdin>:1:2: ")
+
+
+@scenario
+def a_file_that_is_too_large_is_told_without_an_option_that_is_not_there(w):
+    with open(w.path("huge.json"), "wb") as file:
+        file.truncate(3 << 30)  # a hole: nothing of it is read
+    with gateway(w), provided(w):
+        for words in (["--json", "@huge.json"], ["city=@huge.json"]):
+            ran = ask(w, "call", "weather", "echo", *words).exits(2).complains(
+                "the file is larger than ", " bytes, which is the most: give a smaller one")
+            check("--max-bytes" not in ran.stderr, ran)
+    w.pegboard("definitions", "--provider", "neutral", "huge.json").exits(2).complains(
+        "give a smaller one")
+    w.pegboard("validate", "huge.json", "huge.json").exits(2).complains("; raise it with --max-bytes")
 
 
 @scenario
@@ -245,6 +281,9 @@ def who_is_not_known_is_told_which_option_helps(w):
     w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
     with gateway(w, "--token-file", w.path("tokens")):
         ask(w, "list").exits(3).complains("(--token FILE or PEGBOARD_TOKEN) (unauthenticated)")
+        w.write("m.yaml", SLOW)
+        ask(w, "provide", "m.yaml").exits(3).complains(
+            "`pegboard token new` (--token FILE or PEGBOARD_TOKEN) (E_PROVIDER_REFUSED)")
         told = envelope(w, 3, "weather", "say", "--registry", w.at)
         check(told["error"]["name"] == "unauthenticated", told)
         ran = ask(w, "list", env={"PEGBOARD_TOKEN": "peg_" + "x" * 43}).exits(3)
