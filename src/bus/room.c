@@ -55,8 +55,9 @@ static bool exceeds_own(atomic_size_t *taken, atomic_size_t *own, size_t more, s
 
 peg_status bus_room_take(struct bus_room *room, const struct bus_want *want)
 {
-    const size_t names = PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
-    const size_t name_bytes = PEG_LIMIT_BUS_REGISTER_BYTES / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
+    const size_t names = (size_t)PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
+    const size_t name_bytes =
+        (size_t)PEG_LIMIT_BUS_REGISTER_BYTES / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
     const size_t max = want->admits ? names : PEG_LIMIT_BUS_REGISTERS;
     const size_t max_bytes = want->admits ? name_bytes : PEG_LIMIT_BUS_REGISTER_BYTES;
     const size_t max_large = PEG_LIMIT_BUS_LARGE_BYTES;

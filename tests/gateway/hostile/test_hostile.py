@@ -443,15 +443,15 @@ def test_kept_ends_that_fill_their_room_cost_their_owner_alone():
             Caller(gateway, anna) as caller, Caller(gateway, ben) as neighbour, \
             Provider(gateway, "big", TEXT, token=anna) as provider, \
             Provider(gateway, "small", token=ben) as small:
-        for i in range(33):  # 31 have room
+        for i in range(26):  # 24 have room: three quarters
             future = caller.start_call("big", payload=b'"x"', idempotency_key=f"key-{i}")
             answer_in_chunks(provider, provider.next_call(), large)
             assert outcome(future).result == large
         ask_small_calls(neighbour, small)
-        for i in (0, 30):
+        for i in (0, 23):
             again = caller.call("big", payload=b'"x"', idempotency_key=f"key-{i}")
             assert again.attached and again.result == large
-        for i in (31, 32):
+        for i in (24, 25):
             with fails_as("outcome_unknown") as told:
                 caller.call("big", payload=b'"x"', idempotency_key=f"key-{i}")
             assert "PEG_LIMIT_BUS_LARGE_BYTES" in told["error"].message, told["error"].message
