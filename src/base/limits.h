@@ -578,7 +578,7 @@ enum {
     /* Shares are no matter for values up to this: marks, and ends in a few words. A call that was
      * admitted cannot do without. */
     PEG_LIMIT_BUS_WORDS_BYTES = 512,
-    /* Ended ones whose memory is kept for the next: those of some 1,000 calls. */
+    /* Ended ones whose memory is kept for the next, at most: those of some 1,000 calls. */
     PEG_LIMIT_BUS_SPARE_REGISTERS = 4096,
     /* Removed in one round of a loop when their time is over: below 1 ms. */
     PEG_LIMIT_BUS_SWEEP = 2048,

@@ -29,6 +29,7 @@ enum {
     N_SHARDS = 32, /* a power of two */
     MIN_CHAINS = 16,
     MAX_SPARES = PEG_LIMIT_BUS_SPARE_REGISTERS / N_SHARDS,
+    MIN_SPARES = 16,
     /* Removed in one go under the lock: some microseconds. */
     REMOVED_AT_ONCE = 32,
 };
@@ -261,6 +262,22 @@ static void forget_removed(struct removed *removed)
     removed->cost = (struct bus_cost){0};
 }
 
+/* As many stay as there are registers, and a few: else each shard would keep what its busiest moment
+ * took. Two go for one that comes, so that they are soon as few as they should be. */
+static void free_spares(struct shard *shard)
+{
+    const size_t n_wanted = shard->n + MIN_SPARES;
+    const size_t max = n_wanted < MAX_SPARES ? n_wanted : MAX_SPARES;
+
+    for (unsigned i = 0; i < 2 && shard->n_spares > max; i++) {
+        struct node *node = shard->spares;
+
+        shard->spares = node->next;
+        shard->n_spares--;
+        peg__free(node);
+    }
+}
+
 /* It is in no chain any more. */
 static void retire(struct bus_registers *registers, struct shard *shard, struct node *node,
                    struct removed *removed)
@@ -269,14 +286,11 @@ static void retire(struct bus_registers *registers, struct shard *shard, struct 
     removed->values[removed->n++] = node->value;
     net_timers_disarm(&shard->expiries, &node->expiry);
     shard->n--;
-    if (shard->n_spares == MAX_SPARES) {
-        peg__free(node);
-        return;
-    }
     node->value = NULL;
     node->next = shard->spares;
     shard->spares = node;
     shard->n_spares++;
+    free_spares(shard);
 }
 
 static void let_go(struct bus_registers *registers, struct removed *removed)

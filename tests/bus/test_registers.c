@@ -453,3 +453,19 @@ TORTURE(registers_survive_any_allocation_failure)
     peg__blob_unref(value);
     return status;
 }
+
+/* Each shard keeps some for its next calls, not what its busiest moment took. */
+TEST(memory_of_a_busy_time_goes_with_it)
+{
+    enum { N = 20000, N_SHARDS = 32, FEW = 20 };
+    struct bus_registers *registers = new_registers();
+    const size_t live = peg__mem_live();
+
+    for (unsigned i = 0; i < N; i++)
+        CHECK(write_until(registers, key_of(i, 't'), "x", 1000));
+    CHECK(peg__mem_live() - live > N);
+    for (unsigned i = 0; i < N; i++)
+        forget(registers, i);
+    CHECK(peg__mem_live() - live < N_SHARDS * FEW);
+    bus_registers_free(registers);
+}
