@@ -262,8 +262,8 @@ static void forget_removed(struct removed *removed)
     removed->cost = (struct bus_cost){0};
 }
 
-/* As many stay as there are registers, and a few: else each shard would keep what its busiest moment
- * took. Two go for one that comes, so that they are soon as few as they should be. */
+/* As many stay as there are registers, and a few: else each shard would keep what its busiest
+ * moment took. Two go for one that comes, so that they are soon as few as they should be. */
 static void free_spares(struct shard *shard)
 {
     const size_t n_wanted = shard->n + MIN_SPARES;
