@@ -12,12 +12,12 @@ so itself, long before the caller loses patience, and knows the outcome of what 
 Once it is warm the gateway's memory may grow to what GROWTH says, and by the results that it keeps.
 A sanitizer's memory is not looked at.
 
-Runs of an hour and more fail if memory grows by one per cent an hour or more, by least squares once
-WARM_UP_S are over. Under load it goes up and down by what is kept just then, a tenth of it all, and
-a line through that has a slope of some per cent by chance. So the load rests once in a ROUND_S, for
-as long as anything is kept, and what is left then may not grow: the heap in use, as /metrics tells
-it, nor the resident memory, less twice the standard error of its slope: which pages the allocator
-keeps is chance too. The slope under load is printed as well.
+Runs of an hour and more fail if memory grows by one per cent of it an hour or more, by least squares
+once WARM_UP_S are over. Under load it goes up and down by what is kept just then, a tenth of it all,
+and a line through that has a slope of some per cent by chance. So the load rests once in a ROUND_S,
+for as long as anything is kept, and what is left then may not grow: neither the heap in use, as
+/metrics tells it, nor the resident memory, less twice the standard error of its slope: which pages
+the allocator keeps is chance too. The slope under load is printed as well.
 
 TTL is how long ends of calls with an identity are kept (10s); "default" is the gateway's own. That
 is minutes, so a short run keeps all of them: its memory grows by them until the end, and has no
@@ -381,8 +381,8 @@ class Soak:
             return status.in_flight + status.queued
 
 
-def slope_per_hour(memory):
-    """In per cent of the mean, with its standard error."""
+def slope_per_hour(memory, whole):
+    """In per cent of the whole, with its standard error."""
     n = len(memory)
     if n < 3:
         return float("inf"), float("inf")
@@ -392,12 +392,12 @@ def slope_per_hour(memory):
     slope = sum((t - mean_t) * (b - mean_b) for t, b in memory) / over
     rest = sum((b - mean_b - slope * (t - mean_t)) ** 2 for t, b in memory)
     error = (rest / (n - 2) / over) ** 0.5
-    return slope * 3600 / mean_b * 100, error * 3600 / mean_b * 100
+    return slope * 3600 / whole * 100, error * 3600 / whole * 100
 
 
-def say_slope(what, memory):
+def say_slope(what, memory, whole):
     warm = [(t, b) for t, b in memory if t >= WARM_UP_S]
-    slope, error = slope_per_hour(warm)
+    slope, error = slope_per_hour(warm, whole)
     if warm:
         low, high = min(b for _, b in warm), max(b for _, b in warm)
         print(f"# {what}: {low / 1e6:.2f} to {high / 1e6:.2f} MB, "
@@ -425,9 +425,9 @@ def main():
         print(f"# {SECONDS:.0f} s: {dict(sorted(soak.counts.items()))}")
         print(f"# memory: {warm / 1e6:.2f} MB when warm, {last / 1e6:.2f} MB at the end, at most "
               f"{most / 1e6:.2f} MB")
-        say_slope("under load", soak.memory)
-        slope, error = say_slope("at rest", soak.at_rest)
-        heap_slope, _ = say_slope("heap in use at rest", soak.heap_at_rest)
+        say_slope("under load", soak.memory, last)
+        slope, error = say_slope("at rest", soak.at_rest, last)
+        heap_slope, _ = say_slope("heap in use at rest", soak.heap_at_rest, last)
         for what in soak.wrong[:20]:
             print("# " + what)
         results = [("every_call_ends_once_and_as_it_should", not soak.wrong),
