@@ -458,6 +458,8 @@ enum {
      * answers. Registers of others stay until their time is over. */
     PEG_LIMIT_GATEWAY_ASTRAY = 10000,
     PEG_LIMIT_GATEWAY_ASTRAY_MS = 60000,
+    /* The heap in use is measured once in so long: that takes milliseconds. */
+    PEG_LIMIT_GATEWAY_HEAP_MS = 10000,
     /* Loops whose callers have joined one call and hear what its tool says meanwhile. */
     PEG_LIMIT_GATEWAY_LISTENERS = 64,
     /* Providers of one loop. */

@@ -50,8 +50,8 @@ void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *
 void gw_metrics_put_label(struct peg__buf *out, peg_str value);
 /* Resident memory of this process; 0 if the system does not tell. */
 uint64_t gw_rss_bytes(void);
-/* What is allocated and not freed, however much the allocator keeps beside it; 0 likewise. It goes
- * through all that is free: for a scrape, not for a call. */
+/* What is allocated and not freed, however much the allocator keeps beside it; 0 likewise. Up to
+ * PEG_LIMIT_GATEWAY_HEAP_MS old. */
 uint64_t gw_heap_bytes(void);
 
 #endif
