@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -22,7 +23,7 @@
 
 enum {
     PIECE_BYTES = 4096, /* what a pipe takes at once when it says that it takes something */
-    LAST_MS = 1000,     /* for whoever reads, at the end */
+    LAST_MS = 1000,     /* for whoever reads, at the end; whole seconds */
     POLL_MS = 100,
     DROPPED_BYTES = 256,
 };
@@ -31,7 +32,8 @@ struct cli_lines {
     cli_lines_dropped_fn put_dropped;
     pthread_t thread;
     atomic_bool is_over;
-    bool is_read; /* at its end; the thread's until then */
+    atomic_uint n_looks; /* of the thread, at standard error: it looks or it is stuck in a write */
+    bool is_read;        /* at its end; the thread's until then */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t has_lines;
@@ -81,6 +83,7 @@ static bool takes_more(struct cli_lines *lines, int *left_ms)
     for (;;) {
         const int n = poll(&poll_fd, 1, POLL_MS);
 
+        atomic_fetch_add(&lines->n_looks, 1);
         if (n > 0)
             return (poll_fd.revents & POLLOUT) != 0;
         if (n < 0 && errno != EINTR)
@@ -195,6 +198,23 @@ void cli_lines_put(struct cli_lines *lines, peg_str line)
     pthread_mutex_unlock(&lines->lock);
 }
 
+/* A terminal says that it takes bytes when it takes one, and a write of more then sleeps until
+ * somebody reads. False: the thread does. */
+static bool join(struct cli_lines *lines)
+{
+    for (;;) {
+        const unsigned n_looks = atomic_load(&lines->n_looks);
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += LAST_MS / 1000;
+        if (pthread_timedjoin_np(lines->thread, NULL, &until) == 0)
+            return true;
+        if (atomic_load(&lines->n_looks) == n_looks)
+            return false;
+    }
+}
+
 bool cli_lines_free(struct cli_lines *lines)
 {
     bool is_read;
@@ -204,7 +224,10 @@ bool cli_lines_free(struct cli_lines *lines)
     atomic_store(&lines->is_over, true);
     pthread_cond_signal(&lines->has_lines);
     pthread_mutex_unlock(&lines->lock);
-    pthread_join(lines->thread, NULL);
+    if (!join(lines)) {
+        pthread_detach(lines->thread);
+        return false; /* the lines stay the thread's, until the process ends */
+    }
     is_read = lines->is_read;
     drop(lines);
     return is_read;

@@ -19,7 +19,8 @@ typedef void (*cli_lines_dropped_fn)(struct peg__buf *line, uint64_t n);
 struct cli_lines *cli_lines_new(cli_lines_dropped_fn put_dropped);
 /* A line without its newline. Does not wait. */
 void cli_lines_put(struct cli_lines *lines, peg_str line);
-/* Whoever reads has a moment for the rest. False: nobody does, and who writes more would wait. */
+/* Whoever reads has a moment for the rest. False: nobody does, and who writes more would wait; a
+ * thread that a terminal holds up keeps the lines until the process ends. */
 bool cli_lines_free(struct cli_lines *lines);
 
 #endif

@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../t.h"
@@ -13,9 +15,13 @@
 #include "base/str.h"
 #include "cli/lines.h"
 
-enum { LINE_BYTES = 1000, N_LINES = 3 * PEG_LIMIT_REMOTE_LINES_BYTES / LINE_BYTES };
+enum {
+    LINE_BYTES = 1000,
+    N_LINES = 3 * PEG_LIMIT_REMOTE_LINES_BYTES / LINE_BYTES,
+    DEADLINE_S = 60,
+};
 
-/* A pipe in place of standard error. */
+/* A pipe in place of standard error, or a terminal. */
 struct world {
     int before;
     int unread;
@@ -30,17 +36,22 @@ static void put_dropped(struct peg__buf *line, uint64_t n)
     peg__buf_printf(line, "dropped=%llu", (unsigned long long)n);
 }
 
+static void put_in_place(struct world *w, int reading_end, int writing_end)
+{
+    memset(w, 0, sizeof(*w));
+    w->before = dup(STDERR_FILENO);
+    CHECK_INT(dup2(writing_end, STDERR_FILENO), STDERR_FILENO);
+    close(writing_end);
+    w->unread = reading_end;
+}
+
 static void world_open(struct world *w)
 {
     int ends[2];
 
-    memset(w, 0, sizeof(*w));
     CHECK_INT(pipe(ends), 0);
     CHECK(fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 4096);
-    w->before = dup(STDERR_FILENO);
-    CHECK_INT(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
-    close(ends[1]);
-    w->unread = ends[0];
+    put_in_place(w, ends[0], ends[1]);
     w->lines = cli_lines_new(put_dropped);
     CHECK(w->lines);
 }
@@ -85,6 +96,51 @@ TEST(lines_that_nobody_reads_hold_nobody_up)
 
     CHECK(!cli_lines_free(w.lines));
     put_stderr_back(&w);
+    close(w.unread);
+}
+
+/* In a process of its own: there the thread stays in its write until the process ends. Killed if
+ * all is well: what looks for leaks at an exit would take the thread for one. */
+static int end_on_a_terminal(struct world *w)
+{
+    alarm(DEADLINE_S);
+    w->lines = cli_lines_new(put_dropped);
+    if (!w->lines)
+        return 2;
+    put_many(w);
+    if (!cli_lines_free(w->lines))
+        kill(getpid(), SIGKILL);
+    return 1;
+}
+
+static void terminal_open(struct world *w)
+{
+    const int reading_end = posix_openpt(O_RDWR | O_NOCTTY);
+    int writing_end;
+
+    CHECK(reading_end >= 0);
+    CHECK_INT(grantpt(reading_end), 0);
+    CHECK_INT(unlockpt(reading_end), 0);
+    writing_end = open(ptsname(reading_end), O_RDWR | O_NOCTTY);
+    CHECK(writing_end >= 0);
+    put_in_place(w, reading_end, writing_end);
+}
+
+TEST(a_terminal_that_nobody_reads_holds_nobody_up)
+{
+    struct world w;
+    int status;
+    pid_t child;
+
+    terminal_open(&w);
+    child = fork();
+    if (child == 0)
+        _exit(end_on_a_terminal(&w));
+    put_stderr_back(&w);
+
+    CHECK(child > 0);
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, SIGKILL);
     close(w.unread);
 }
 
