@@ -50,7 +50,8 @@ static void suspend(int number);
 static void catch_suspend(void)
 {
     /* Once and not blocked, so that raising it in its own handler stops us. */
-    const struct sigaction action = {.sa_handler = suspend, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    const struct sigaction action = {.sa_handler = suspend,
+                                     .sa_flags = SA_RESETHAND | SA_NODEFER | SA_RESTART};
 
     sigaction(SIGTSTP, &action, NULL);
 }
@@ -78,18 +79,20 @@ static void resume(int number)
 
 /* ---- the face ---- */
 
-/* A shell without job control has it ignored: it could not bring us back. */
-static bool may_suspend(void)
+/* A shell without job control has SIGTSTP ignored: it could not bring us back. */
+static bool is_ignored(int number)
 {
     struct sigaction given;
 
-    return sigaction(SIGTSTP, NULL, &given) == 0 && given.sa_handler != SIG_IGN;
+    return sigaction(number, NULL, &given) == 0 && given.sa_handler == SIG_IGN;
 }
 
+/* What is being drawn meanwhile goes on: half a picture would be an output that failed. Waiting
+ * for keys ends all the same. */
 bool cli_screen_open(void)
 {
-    const struct sigaction stopping = {.sa_handler = stop};
-    const struct sigaction resuming = {.sa_handler = resume};
+    const struct sigaction stopping = {.sa_handler = stop, .sa_flags = SA_RESTART};
+    const struct sigaction resuming = {.sa_handler = resume, .sa_flags = SA_RESTART};
 
     if (tcgetattr(STDIN_FILENO, &before))
         return false;
@@ -100,7 +103,7 @@ bool cli_screen_open(void)
     sigaction(SIGINT, &stopping, NULL);
     sigaction(SIGTERM, &stopping, NULL);
     sigaction(SIGCONT, &resuming, NULL);
-    if (may_suspend())
+    if (!is_ignored(SIGTSTP))
         catch_suspend();
     enter();
     return true;

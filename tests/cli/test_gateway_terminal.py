@@ -77,6 +77,18 @@ def status(w, at):
                     errors=w.path("stderr"))
 
 
+def status_in_shell(w, at, script):
+    """As a job of a shell, which then does what the script says."""
+    return Terminal(w, "bash", "-c", 'ulimit -c 0; set -m; "$@"; ' + script, "bash", w.executable,
+                    "status", "--interval", "100ms", "--registry", at)
+
+
+def hold(terminal):
+    """Until the next key that is a signal; the status comes to where it waits for the terminal."""
+    terminal.types(b"\x13")
+    time.sleep(0.5)
+
+
 def on_terminal(w, *arguments):
     terminal = Terminal(w, w.executable, *arguments)
     code = terminal.ends()
@@ -140,24 +152,46 @@ def a_gateway_that_goes_away_is_waited_for_and_told_of_at_the_end(w):
               terminal.complaints())
 
 
+def check_pause(w, is_held):
+    terminal = status_in_shell(
+        w, w.at, "echo paused $?; read -r line; fg >/dev/null; echo ended $?")
+    terminal.shows(b"q ends this")
+    if is_held:
+        hold(terminal)
+    terminal.types(b"\x1a")
+    at = terminal.shows(b"paused %d" % (128 + signal.SIGTSTP))
+    check(terminal.seen.rfind(CLOSES) > terminal.seen.rindex(OPENS), terminal.seen)
+    check(terminal.echoes(), "the shell does not show what is typed")
+    terminal.types(b"\n")
+    at = terminal.shows(OPENS, at)
+    terminal.shows(b"q ends this", at)
+    check(not terminal.echoes(), "keys are shown")
+    terminal.types(b"q")
+    terminal.shows(b"ended 0")
+    check(terminal.ends() == 0 and terminal.seen.rindex(CLOSES) > at, terminal.seen)
+
+
 @scenario
 def a_pause_gives_the_terminal_back_and_takes_it_again(w):
-    shell = 'set -m; "$@"; echo paused $?; read -r line; fg >/dev/null; echo ended $?'
     with gateway(w, "--name", "tools"):
-        terminal = Terminal(w, "bash", "-c", shell, "bash", w.executable, "status", "--interval",
-                            "100ms", "--registry", w.at)
+        check_pause(w, is_held=False)
+
+
+@scenario
+def a_pause_while_the_terminal_is_held_is_no_trouble(w):
+    with gateway(w, "--name", "tools"):
+        check_pause(w, is_held=True)
+
+
+@scenario
+def an_end_while_the_terminal_is_held_is_no_trouble(w):
+    with gateway(w, "--name", "tools"):
+        terminal = status(w, w.at)
         terminal.shows(b"q ends this")
-        terminal.types(b"\x1a")
-        at = terminal.shows(b"paused %d" % (128 + signal.SIGTSTP))
-        check(terminal.seen.rfind(CLOSES) > terminal.seen.rindex(OPENS), terminal.seen)
-        check(terminal.echoes(), "the shell does not show what is typed")
-        terminal.types(b"\n")
-        at = terminal.shows(OPENS, at)
-        terminal.shows(b"q ends this", at)
-        check(not terminal.echoes(), "keys are shown")
-        terminal.types(b"q")
-        terminal.shows(b"ended 0")
-        check(terminal.ends() == 0 and terminal.seen.rindex(CLOSES) > at, terminal.seen)
+        hold(terminal)
+        terminal.types(b"\x03")
+        check(terminal.ends() == 0, terminal.seen, terminal.complaints())
+        check(terminal.complaints() == "", terminal.complaints())
 
 
 if __name__ == "__main__":
