@@ -67,6 +67,14 @@ static void suspend(int number)
     errno = saved;
 }
 
+/* Caught once and not blocked, as above: raised again it ends us as it would have, and a second one
+ * does so where the terminal takes nothing. */
+static void quit(int number)
+{
+    leave();
+    raise(number);
+}
+
 /* Also after SIGSTOP, which nobody can catch: who went on meanwhile has set the terminal. */
 static void resume(int number)
 {
@@ -79,7 +87,8 @@ static void resume(int number)
 
 /* ---- the face ---- */
 
-/* A shell without job control has SIGTSTP ignored: it could not bring us back. */
+/* A shell without job control has SIGTSTP ignored: it could not bring us back. Who has SIGHUP or
+ * SIGQUIT ignored means it. */
 static bool is_ignored(int number)
 {
     struct sigaction given;
@@ -93,6 +102,7 @@ bool cli_screen_open(void)
 {
     const struct sigaction stopping = {.sa_handler = stop, .sa_flags = SA_RESTART};
     const struct sigaction resuming = {.sa_handler = resume, .sa_flags = SA_RESTART};
+    const struct sigaction quitting = {.sa_handler = quit, .sa_flags = SA_RESETHAND | SA_NODEFER};
 
     if (tcgetattr(STDIN_FILENO, &before))
         return false;
@@ -102,6 +112,10 @@ bool cli_screen_open(void)
         return false;
     sigaction(SIGINT, &stopping, NULL);
     sigaction(SIGTERM, &stopping, NULL);
+    if (!is_ignored(SIGHUP))
+        sigaction(SIGHUP, &stopping, NULL);
+    if (!is_ignored(SIGQUIT))
+        sigaction(SIGQUIT, &quitting, NULL);
     sigaction(SIGCONT, &resuming, NULL);
     if (!is_ignored(SIGTSTP))
         catch_suspend();
@@ -115,6 +129,8 @@ void cli_screen_close(void)
     signal(SIGCONT, SIG_DFL);
     (void)cli_flush();
     leave();
+    if (!is_ignored(SIGQUIT))
+        signal(SIGQUIT, SIG_DFL); /* there is no screen to leave any more */
 }
 
 bool cli_screen_wait(int64_t ms)

@@ -4,7 +4,8 @@
 
 /*
  * The whole terminal, for what is drawn again and again: keys come at once and are not shown, and
- * the screen that was there comes back at the end, and while ^Z has stopped us. A process has one.
+ * the screen that was there comes back at the end, also by ^\ (SIGQUIT), and while ^Z has stopped
+ * us. A process has one.
  */
 
 #include "pegboard/common.h"
@@ -15,7 +16,7 @@ bool cli_screen_open(void);
 void cli_screen_close(void);
 
 /* Until time is over, a key came, or the screen has to be drawn anew; false if the key is q, there
- * are no more, or SIGINT or SIGTERM came. */
+ * are no more, or SIGINT, SIGTERM or SIGHUP came. */
 bool cli_screen_wait(int64_t ms);
 
 #endif

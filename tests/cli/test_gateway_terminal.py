@@ -27,6 +27,8 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(w.directory)
+            for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+                signal.signal(number, signal.SIG_DFL)  # whoever runs the tests may ignore them
             os.environ.update(TERM="xterm", NO_COLOR="")
             if errors:
                 os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
@@ -56,6 +58,10 @@ class Terminal:
 
     def types(self, keys):
         os.write(self.fd, keys)
+
+    def kills(self, number):
+        """The job in the foreground."""
+        os.killpg(os.tcgetpgrp(self.fd), number)
 
     def echoes(self):
         return bool(termios.tcgetattr(self.fd)[3] & termios.ECHO)
@@ -192,6 +198,30 @@ def an_end_while_the_terminal_is_held_is_no_trouble(w):
         terminal.types(b"\x03")
         check(terminal.ends() == 0, terminal.seen, terminal.complaints())
         check(terminal.complaints() == "", terminal.complaints())
+
+
+def check_end_by(w, send, code):
+    """The terminal is as it was while the shell has it, after an end with that status."""
+    with gateway(w, "--name", "tools"):
+        terminal = status_in_shell(w, w.at, "echo ended $?; read -r line")
+        terminal.shows(b"q ends this")
+        send(terminal)
+        terminal.shows(b"ended %d\r\n" % code)
+        check(terminal.echoes(), "the shell does not show what is typed")
+        terminal.types(b"\n")
+        check(terminal.ends() == 0, terminal.seen)
+        behind = terminal.seen[terminal.seen.rfind(CLOSES):]
+        check(behind.startswith(CLOSES) and b"\x1b" not in behind[1:], terminal.seen)
+
+
+@scenario
+def quitting_gives_the_terminal_back(w):
+    check_end_by(w, lambda terminal: terminal.types(b"\x1c"), 128 + signal.SIGQUIT)
+
+
+@scenario
+def a_hangup_gives_the_terminal_back(w):
+    check_end_by(w, lambda terminal: terminal.kills(signal.SIGHUP), 0)
 
 
 if __name__ == "__main__":
