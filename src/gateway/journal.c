@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -26,7 +27,7 @@
 
 enum {
     PIECE_BYTES = 4096, /* what a pipe takes at once when it says that it takes something */
-    LAST_MS = 1000,     /* for whoever reads, at the end */
+    LAST_MS = 1000,     /* for whoever reads, at the end; whole seconds */
     POLL_MS = 100,
 };
 
@@ -53,6 +54,7 @@ struct gw_journal {
     char *path; /* NULL: fd is somebody else's */
     pthread_t thread;
     atomic_bool is_over;
+    atomic_uint n_looks; /* of the thread, at what it writes to: else it is stuck in a write */
     atomic_uint_fast64_t n_dropped;
 
     pthread_mutex_t lock; /* of all below */
@@ -88,6 +90,7 @@ static bool takes_more(struct gw_journal *journal, int fd, int *left_ms)
     for (;;) {
         const int n = poll(&poll_fd, 1, POLL_MS);
 
+        atomic_fetch_add(&journal->n_looks, 1);
         if (n > 0)
             return true;
         if (n < 0 && errno != EINTR)
@@ -270,17 +273,42 @@ peg_status gw_journal_new(const struct gw_journal_options *options, struct gw_jo
 
 static void tell_suppressed(struct gw_journal *journal, enum gw_event event);
 
+/* A terminal says that it takes bytes when it takes one, and a write of more then sleeps until
+ * somebody reads. False: the thread does. */
+static bool join_at_terminal(struct gw_journal *journal)
+{
+    for (;;) {
+        const unsigned n_looks = atomic_load(&journal->n_looks);
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += LAST_MS / 1000;
+        if (pthread_timedjoin_np(journal->thread, NULL, &until) == 0)
+            return true;
+        if (atomic_load(&journal->n_looks) == n_looks)
+            return false;
+    }
+}
+
 struct gw_journal *gw_journal_free(struct gw_journal *journal)
 {
+    bool is_terminal;
+
     if (!journal)
         return NULL;
     pthread_mutex_lock(&journal->lock);
     for (int event = 0; event < GW_N_EVENTS; event++)
         tell_suppressed(journal, (enum gw_event)event);
     atomic_store(&journal->is_over, true);
+    is_terminal = isatty(journal->fd);
     pthread_cond_signal(&journal->has_lines);
     pthread_mutex_unlock(&journal->lock);
-    pthread_join(journal->thread, NULL);
+    if (!is_terminal) {
+        pthread_join(journal->thread, NULL);
+    } else if (!join_at_terminal(journal)) {
+        pthread_detach(journal->thread);
+        return NULL; /* it stays the thread's, until the process ends */
+    }
     drop(journal);
     return NULL;
 }

@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -210,6 +212,48 @@ TEST(a_file_that_cannot_be_opened_again_leaves_the_old_one)
     close_journal(&p);
     rmdir(p.path);
     rmdir(p.folder);
+}
+
+/* In a process of its own: the thread stays in its write until the process ends. Killed if all is
+ * well: what looks for leaks at an exit would take the thread for one. */
+static int end_on_a_terminal(int terminal)
+{
+    const struct gw_journal_options options = {
+        .least = PEG_LOG_INFO, .fd = terminal, .clock = peg_clock_system()};
+    struct gw_journal *journal;
+    char words[4000];
+
+    alarm(60);
+    memset(words, 'x', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    if (gw_journal_new(&options, &journal, NULL))
+        return 2;
+    for (int i = 0; i < 100; i++)
+        gw_journal_tell(journal, PEG_LOG_WARN, GW_EVENT_HEALTH,
+                        GW_FIELDS(gw_field_text("words", words)));
+    gw_journal_free(journal);
+    kill(getpid(), SIGKILL);
+    return 1;
+}
+
+TEST(a_terminal_that_nobody_reads_holds_nobody_up)
+{
+    const int unread = posix_openpt(O_RDWR | O_NOCTTY);
+    int terminal;
+    int status;
+    pid_t child;
+
+    CHECK(unread >= 0 && grantpt(unread) == 0 && unlockpt(unread) == 0);
+    terminal = open(ptsname(unread), O_RDWR | O_NOCTTY);
+    CHECK(terminal >= 0);
+    child = fork();
+    if (child == 0)
+        _exit(end_on_a_terminal(terminal));
+    CHECK(child > 0);
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, SIGKILL);
+    close(terminal);
+    close(unread);
 }
 
 TEST(a_journal_needs_a_place)
