@@ -40,16 +40,46 @@ static bool has_room(uint16_t account, size_t own, size_t more, size_t taken, si
            (account == NOBODYS || !bus_is_beyond_share(own, more, taken, max));
 }
 
-bool gw_account_has_call(const struct gw_desk *desk, uint16_t account)
+static bool has_call(const struct gw_desk *desk, uint16_t account)
 {
     return has_room(account, desk->accounts[account].n_calls, 1, desk->n_calls,
                     desk->options.max_calls);
 }
 
-bool gw_account_has_bytes(const struct gw_desk *desk, uint16_t account, size_t large_bytes)
+static bool has_bytes(const struct gw_desk *desk, uint16_t account, size_t large_bytes)
 {
     return !large_bytes || has_room(account, desk->accounts[account].large_bytes, large_bytes,
                                     desk->large_bytes, desk->options.max_large_bytes);
+}
+
+/* The words are true of one who holds nothing, too, where others have filled the room. */
+const char *gw_account_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes)
+{
+    if (!has_call(desk, account))
+        return account ? "calls of this principal would be more than three times as many as this "
+                         "loop still has room for (PEG_LIMIT_BUS_SHARE, PEG_LIMIT_GATEWAY_CALLS): "
+                         "try again when some have ended"
+                       : "this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
+                         "again later";
+    if (!has_bytes(desk, account, large_bytes))
+        return account ? "large payloads of this principal would be more than three times what is "
+                         "free on this loop (PEG_LIMIT_BUS_SHARE, "
+                         "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again when some calls have "
+                         "ended, or send a reference to the data instead"
+                       : "the calls of this node have as large payloads as it takes "
+                         "(PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again later, or send a "
+                         "reference to the data instead";
+    return NULL;
+}
+
+/* Who waits for what he has begun need not keep to his share, which shrinks as others come: he
+ * would be lost to his call. But he could wait for one call many times, and the last of the room is
+ * for those who are within theirs. */
+bool gw_account_has_wait(const struct gw_desk *desk, uint16_t account)
+{
+    const size_t max = desk->options.max_calls;
+
+    return has_call(desk, account) || desk->n_calls + 1 <= max - max / 16;
 }
 
 void gw_account_count_call(const struct gw_call *call, bool is_here)

@@ -234,6 +234,7 @@ static peg_status prepare_name(struct gw_call *call, const struct gw_ask *ask)
 
     if (!digest_ask(ask, call->digest))
         return PEG_ENOMEM;
+    call->has_digest = true;
     memcpy(head.digest, call->digest, sizeof(head.digest));
     call->named = peg__blob_new(sizeof(head) + ask->principal.len);
     if (!call->named)
@@ -317,11 +318,10 @@ static void refuse_name(struct gw_call *call, peg_status status)
     const char *words =
         status == PEG_ELIMIT && call->account
             ? "calls with an identity (run_id and tool_call_id, or idempotency_key) of this "
-              "principal hold three times what is free (PEG_LIMIT_BUS_SHARE) of "
-              "PEG_LIMIT_BUS_REGISTERS or PEG_LIMIT_BUS_REGISTER_BYTES, and the rest is for "
-              "others: "
-              "they are kept until --result-mapping-ttl after their deadline; try again later, "
-              "give an identity to fewer calls, shorter deadlines, or smaller results"
+              "principal would hold more than three times what is free (PEG_LIMIT_BUS_SHARE) of "
+              "PEG_LIMIT_BUS_REGISTERS or PEG_LIMIT_BUS_REGISTER_BYTES: they are kept until "
+              "--result-mapping-ttl after their deadline; try again later, give an identity to "
+              "fewer calls, shorter deadlines, or smaller results"
         : status == PEG_ELIMIT
             ? "the gateway keeps as many calls with an identity (run_id and tool_call_id, or "
               "idempotency_key) as it has room for (PEG_LIMIT_BUS_REGISTERS, "
@@ -351,25 +351,20 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
     }
 }
 
-/* It was asked for before. If nothing stands here of it, it began under registers that are gone,
- * and its provider may run it still. */
-static bool may_run_elsewhere(const struct gw_call *call)
-{
-    return call->was_asked && !call->tool->is_idempotent;
-}
-
 /* A call that may not begin here, or not now. */
 static void refuse_new(struct gw_call *call)
 {
     if (call->desk->is_draining)
         gw_call_refuse(call, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
-    else if (may_run_elsewhere(call))
+    else if (call->may_run_elsewhere)
         gw_call_refuse(call, WIRE_OUTCOME_UNKNOWN,
                        peg__str("this gateway does not know the call: it was asked for before the "
                                 "gateway was restarted and lost what it knew of calls; it may have "
                                 "been started, and have had its effect: look before you repeat it "
                                 "with a new identity"),
                        0);
+    else if (call->why_not)
+        gw_call_refuse(call, WIRE_OVERLOADED, peg__str(call->why_not), 1000);
     else
         refuse_unhealthy(call);
 }
@@ -432,7 +427,7 @@ void gw_admit_checked(struct gw_call *call)
         gw_send(call);
         return;
     }
-    if (is_healthy && !desk->is_draining && !may_run_elsewhere(call))
+    if (is_healthy && !desk->is_draining && !call->may_run_elsewhere)
         ask_name(call);
     else
         read_name(call);
@@ -482,8 +477,9 @@ static void refuse_payload(struct gw_desk *desk, peg_status status, struct gw_ca
         refuse(caller, payload_error(status), peg__buf_view(&desk->text), 0);
 }
 
-static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
-                                 struct gw_toolset *toolset, const struct gw_tool *tool)
+/* With an id and a deadline. */
+static struct gw_call *new_call(struct gw_desk *desk, const struct gw_ask *ask,
+                                struct gw_toolset *toolset, const struct gw_tool *tool)
 {
     struct bus_id id;
     struct gw_call *call = NULL;
@@ -494,9 +490,19 @@ static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
         return NULL;
     call->toolset = gw_toolset_ref(toolset);
     call->tool = tool;
-    call->was_asked = ask->may_have_run;
+    call->may_run_elsewhere = ask->may_have_run && !tool->is_idempotent;
     call->meter = gw_metrics_meter(desk->metrics, desk->number, toolset->name);
     set_deadline(call, ask);
+    return call;
+}
+
+static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
+                                 struct gw_toolset *toolset, const struct gw_tool *tool)
+{
+    struct gw_call *call = new_call(desk, ask, toolset, tool);
+
+    if (!call)
+        return NULL;
     gw_account_take_bytes(call, large_bytes_of(ask));
     if (pack_request(call, ask) || (gw_call_is_keyed(call) && prepare_name(call, ask))) {
         gw_call_drop(call);
@@ -535,31 +541,32 @@ static void admit_known(struct gw_desk *desk, const struct gw_ask *ask, struct g
     peg_schema_unref(schema);
 }
 
-/* NULL: there is room. */
-static const char *why_no_room(const struct gw_desk *desk, const struct gw_ask *ask)
+/* There is no room for a call to begin. One that stands is found by its identity, and waited for as
+ * AwaitTool does: nothing is kept of the request, so it needs no room and is not read. */
+static void admit_standing(struct gw_desk *desk, const struct gw_ask *ask,
+                           struct gw_toolset *toolset, const struct gw_tool *tool,
+                           const char *why_not, struct gw_caller *caller)
 {
-    const uint16_t account = gw_desk_account(desk, ask->principal);
+    struct gw_call *call = new_call(desk, ask, toolset, tool);
 
-    if (!gw_account_has_call(desk, account))
-        return account ? "calls of this principal on this loop are three times as many as it still "
-                         "has room for (PEG_LIMIT_BUS_SHARE, PEG_LIMIT_GATEWAY_CALLS), and the "
-                         "rest is for others: try again when some have ended"
-                       : "this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
-                         "again later";
-    if (!gw_account_has_bytes(desk, account, large_bytes_of(ask)))
-        return account ? "calls of this principal on this loop have large payloads of three times "
-                         "what is free (PEG_LIMIT_BUS_SHARE, "
-                         "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES), and the rest is for others: try "
-                         "again when some have ended, or send a reference to the data instead"
-                       : "the calls of this node have as large payloads as it takes "
-                         "(PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again later, or send a "
-                         "reference to the data instead";
-    return NULL;
+    if (!call || !digest_ask(ask, call->digest)) {
+        if (call)
+            gw_call_drop(call);
+        refuse_memory(caller);
+        return;
+    }
+    call->tool = NULL;
+    call->has_digest = true;
+    call->why_not = why_not;
+    call->step = GW_NAMING;
+    gw_call_add_caller(call, caller);
+    read_name(call);
 }
 
 void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller)
 {
-    const char *why_not = why_no_room(desk, ask);
+    const uint16_t account = gw_desk_account(desk, ask->principal);
+    const char *why_not = gw_account_why_not(desk, account, large_bytes_of(ask));
     struct gw_toolset *toolset = NULL;
     const struct gw_tool *tool = NULL;
 
@@ -577,6 +584,8 @@ void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_call
                0);
     else if (desk->is_draining && !has_identity(ask))
         refuse(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
+    else if (why_not && has_identity(ask) && gw_account_has_wait(desk, account))
+        admit_standing(desk, ask, toolset, tool, why_not, caller);
     else if (why_not)
         refuse(caller, WIRE_OVERLOADED, peg__str(why_not), 1000);
     else

@@ -59,7 +59,9 @@ struct gw_call {
     size_t large_bytes;        /* that it takes of the room for large requests */
     uint16_t account;          /* whose it is; 0: shares are no matter */
     struct peg__blob *named;   /* what it writes, or has read, as 'c' */
-    unsigned char digest[32];  /* of what is asked for */
+    bool has_digest;           /* it is known what is asked for: */
+    unsigned char digest[32];
+    const char *why_not; /* it may join, and not begin; NULL: it may */
     int64_t begun_ns;
     int64_t deadline_ms;
     int64_t deadline_ns;
@@ -79,9 +81,11 @@ struct gw_call {
     bool met_outdated;       /* somebody had another version of the toolset */
     bool was_unknown;        /* another node said that its provider does not have this attempt */
     bool may_have_run;       /* an attempt before this one, of a tool that may be started again */
-    bool was_asked;          /* of other registers, perhaps: it is not begun here */
-    unsigned n_astray;       /* letters of all attempts that may still arrive somewhere */
-    bool is_closed;          /* nobody can make another attempt */
+    /* It was asked for before, and if nothing stands here of it, it began under registers that are
+     * gone, and its provider may run it still. */
+    bool may_run_elsewhere;
+    unsigned n_astray; /* letters of all attempts that may still arrive somewhere */
+    bool is_closed;    /* nobody can make another attempt */
 
     /* joined */
     struct bus_address driver;
@@ -160,9 +164,10 @@ bool gw_mark_is_driver(peg_str who);
 bool gw_accounts_make(struct gw_desk *desk);
 /* That a principal is counted in; 0 if all are one. Principals may meet in an account. */
 uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal);
-/* Is there room for one more call, or for so much of a large request? */
-bool gw_account_has_call(const struct gw_desk *desk, uint16_t account);
-bool gw_account_has_bytes(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
+/* Why one more call, with so much of a large request, may not begin; NULL: there is room. */
+const char *gw_account_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
+/* Is there room for one who begins nothing, and waits for a call that stands? */
+bool gw_account_has_wait(const struct gw_desk *desk, uint16_t account);
 /* One that goes gives back what it took. */
 void gw_account_count_call(const struct gw_call *call, bool is_here);
 void gw_account_take_bytes(struct gw_call *call, size_t large_bytes);

@@ -95,7 +95,7 @@ void gw_join(struct gw_call *call, struct peg__blob *blob)
                        peg__str("this identity was used by another version of the gateway"), 0);
         return;
     }
-    if (call->tool && memcmp(named.digest, call->digest, sizeof(named.digest)) != 0) {
+    if (call->has_digest && memcmp(named.digest, call->digest, sizeof(named.digest)) != 0) {
         gw_call_refuse(call, WIRE_VALIDATION,
                        peg__str("this identity (run_id and tool_call_id, or idempotency_key) was "
                                 "used for a call with another tool or payload: choose a new one"),
@@ -215,8 +215,10 @@ static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str pri
         .retry_after_ms = 1000,
     };
     const uint16_t account = gw_desk_account(desk, principal);
-    struct gw_call *call =
-        gw_account_has_call(desk, account) ? gw_call_new(desk, id, account) : NULL;
+    /* To end a call takes room for a moment, and makes some. */
+    const bool has_room = fn == on_stopped ? desk->n_calls < desk->options.max_calls
+                                           : gw_account_has_wait(desk, account);
+    struct gw_call *call = has_room ? gw_call_new(desk, id, account) : NULL;
     struct bus_key key;
 
     caller->call = NULL;

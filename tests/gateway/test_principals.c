@@ -167,14 +167,118 @@ TEST(where_nobody_is_asked_all_of_it_may_be_taken)
     world_close(&world);
 }
 
+/* What a principal can still do with a call that it has begun, when it may begin no more. */
+static void check_standing(struct world *world, const struct caller *begun, struct player *player,
+                           void (*ask_again)(struct world *world, struct caller *caller))
+{
+    const peg_str anna = peg_cstr("token:anna");
+    struct caller again;
+    struct caller waits = {.caller.events = &CALLER_EVENTS};
+    struct caller stops = {.caller.events = &CALLER_EVENTS};
+    const size_t n_bytes = world->desk->large_bytes;
+    const unsigned n_handed = player->n_handed;
+
+    ask_again(world, &again);
+    CHECK(again.is_admitted && again.is_joined && !again.n_ends);
+    CHECK_INT(world->desk->large_bytes, n_bytes);
+    gw_desk_await(world->desk, &begun->caller.id, anna, NET_NEVER, &waits.caller);
+    settle(world);
+    CHECK(waits.is_joined && !waits.n_ends);
+    gw_desk_stop(world->desk, &begun->caller.id, anna, &stops.caller);
+    settle(world);
+    CHECK_INT(stops.n_ends, 1);
+    CHECK(stops.outcome == GW_CANCELED);
+    CHECK_INT(player->n_canceled, 1);
+    answer(world, player, &player->handed[0], "1");
+    CHECK(again.outcome == GW_RESULT && waits.outcome == GW_RESULT);
+    CHECK_INT(player->n_handed, n_handed);
+}
+
+static void ask_first_again(struct world *world, struct caller *caller)
+{
+    call_by(world, caller, "token:anna", "key-0");
+}
+
+TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
+{
+    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    struct world world;
+    struct player player;
+    struct caller anna[CALLS * 3 / 4];
+    struct caller ben[CALLS];
+    struct caller more;
+    char key[16];
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", CALLS);
+    for (unsigned i = 0; i < CALLS * 3 / 4; i++) {
+        snprintf(key, sizeof(key), "key-%u", i);
+        call_by(&world, &anna[i], "token:anna", key);
+        CHECK(anna[i].is_admitted && !anna[i].is_joined);
+    }
+    (void)n_taken(&world, ben, 2, "token:ben"); /* by which her share has shrunk */
+    call_by(&world, &more, "token:anna", "key-more");
+    CHECK(is_refused_its_share(&more, "PEG_LIMIT_GATEWAY_CALLS"));
+    CHECK(!stands(&world, &more.caller.id, 'c', 0));
+    check_standing(&world, &anna[0], &player, ask_first_again);
+    world_close(&world);
+}
+
+TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
+{
+    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    struct world world;
+    struct player player;
+    struct caller anna[CALLS];
+    struct caller ben;
+    struct caller stops = {.caller.events = &CALLER_EVENTS};
+    unsigned n = 0;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", CALLS);
+    do
+        call_by(&world, &anna[n], "token:anna", "key-0");
+    while (!anna[n].n_ends && ++n < CALLS);
+    CHECK(n > CALLS * 3 / 4 && n < CALLS);
+    CHECK(is_refused_its_share(&anna[n], "PEG_LIMIT_GATEWAY_CALLS"));
+    call_by(&world, &ben, "token:ben", "");
+    CHECK_INT(ben.n_ends, 0);
+    gw_desk_stop(world.desk, &anna[0].caller.id, peg_cstr("token:anna"), &stops.caller);
+    settle(&world);
+    CHECK(stops.n_ends == 1 && stops.outcome == GW_CANCELED);
+    world_close(&world);
+}
+
+TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
+{
+    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    struct gw_ask ask = ask_of("token:anna", "key-0");
+    struct world world;
+    struct player player;
+    struct caller anna[CALLS];
+    struct caller other = {.caller.events = &CALLER_EVENTS};
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", CALLS);
+    call_by(&world, &anna[0], "token:anna", "key-0");
+    (void)n_taken(&world, &anna[1], CALLS - 1, "token:anna");
+    ask.payload = peg_cstr("{\"n\":2}");
+    gw_desk_call(world.desk, &ask, &other.caller);
+    settle(&world);
+    CHECK_INT(other.n_ends, 1);
+    CHECK(other.error == WIRE_VALIDATION);
+    world_close(&world);
+}
+
 /* ---- large payloads -------------------------------------------------------------------------- */
 
 enum { LARGE = 100 << 10, LARGE_CALLS = 16, LARGE_ROOM = LARGE * LARGE_CALLS };
 
-static void call_large(struct world *world, struct caller *caller, const char *principal)
+static void call_large(struct world *world, struct caller *caller, const char *principal,
+                       const char *key)
 {
     static char payload[LARGE + 64];
-    struct gw_ask ask = ask_of(principal, "");
+    struct gw_ask ask = ask_of(principal, key);
 
     ask.payload.ptr = payload;
     ask.payload.len = (size_t)snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
@@ -190,7 +294,7 @@ static unsigned n_large_taken(struct world *world, struct caller *callers, unsig
     unsigned i = 0;
 
     do
-        call_large(world, &callers[i], principal);
+        call_large(world, &callers[i], principal, "");
     while (!callers[i].n_ends && ++i < n);
     return i;
 }
@@ -209,7 +313,7 @@ TEST(large_payloads_of_one_principal_leave_room_to_others)
     CHECK_INT(n_large_taken(&world, anna, LARGE_CALLS, "token:anna"), LARGE_CALLS * 3 / 4);
     CHECK(
         is_refused_its_share(&anna[LARGE_CALLS * 3 / 4], "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES"));
-    call_large(&world, &ben, "token:ben");
+    call_large(&world, &ben, "token:ben", "");
     CHECK_INT(ben.n_ends, 0);
     call_by(&world, &small, "token:anna", "");
     CHECK_INT(small.n_ends, 0);
@@ -228,5 +332,47 @@ TEST(where_nobody_is_asked_all_of_the_bytes_may_be_taken)
     attach(&world, &player, "incarnation-1", LARGE_CALLS);
     CHECK_INT(n_large_taken(&world, callers, LARGE_CALLS + 1, "local"), LARGE_CALLS);
     CHECK(!strstr(callers[LARGE_CALLS].message, "of this principal"));
+    world_close(&world);
+}
+
+static void ask_first_large_again(struct world *world, struct caller *caller)
+{
+    call_large(world, caller, "token:anna", "key-0");
+    settle(world);
+}
+
+/* A worker reads a large payload first. */
+static void await_handed(struct world *world, const struct player *player, unsigned n)
+{
+    for (unsigned i = 0; i < 20000 && player->n_handed < n; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK_INT(player->n_handed, n);
+}
+
+TEST(who_has_its_share_of_bytes_joins_awaits_and_ends_calls_it_has)
+{
+    const struct gw_desk_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
+    struct world world;
+    struct player player;
+    struct caller anna[LARGE_CALLS];
+    struct caller more;
+    char key[16];
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", LARGE_CALLS);
+    for (unsigned i = 0; i < LARGE_CALLS * 3 / 4; i++) {
+        snprintf(key, sizeof(key), "key-%u", i);
+        call_large(&world, &anna[i], "token:anna", key);
+        await_handed(&world, &player, i + 1);
+    }
+    call_large(&world, &more, "token:anna", "key-more");
+    settle(&world);
+    CHECK(is_refused_its_share(&more, "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES"));
+    CHECK(!stands(&world, &more.caller.id, 'c', 0));
+    check_standing(&world, &anna[0], &player, ask_first_large_again);
     world_close(&world);
 }

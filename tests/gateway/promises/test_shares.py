@@ -39,26 +39,36 @@ def payload_of(n_bytes):
     return head + b"x" * (n_bytes - len(head) - len(tail)) + tail
 
 
+def start_slow(caller, number, payload):
+    return caller.ask("StartTool", v1("CallToolRequest", toolset="slow", tool="add",
+                                      payload=payload, timeout_ms=A_DAY_MS,
+                                      idempotency_key=f"key-{number}"))
+
+
 def test_large_payloads_of_one_principal_leave_room_to_others():
     with anna_and_ben() as (gateway, of_anna, of_ben), \
             Caller(gateway, of_anna) as anna, Caller(gateway, of_ben) as ben, \
-            Provider(gateway, "slow", token=of_anna, credits=200), \
+            Provider(gateway, "slow", token=of_anna, credits=200) as slow, \
             Provider(gateway, "sums", token=of_ben) as provider:
         most = payload_of(MOST_PAYLOAD)
-        started = 0
+        started = []
         try:
-            while started * MOST_PAYLOAD < ROOM:
-                anna.ask("StartTool", v1("CallToolRequest", toolset="slow", tool="add",
-                                         payload=most, timeout_ms=A_DAY_MS))
-                started += 1
+            while len(started) * MOST_PAYLOAD < ROOM:
+                started.append(start_slow(anna, len(started), most))
         except Failed as error:
             assert error.name == "overloaded", error
             assert "of this principal" in error.message, error.message
             assert "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES" in error.message, error.message
-        assert started == ROOM * 3 // 4 // MOST_PAYLOAD, started
+        assert len(started) == ROOM * 3 // 4 // MOST_PAYLOAD, len(started)
         future = ben.start_call("sums", payload=payload_of(100 << 10))
         provider.answer(provider.next_call())
         assert outcome(future).result == b"1"
+        first = started[0].call_id
+        again = start_slow(anna, 0, most)
+        assert again.attached and again.call_id == first
+        anna.ask("CancelTool", v1("CancelToolRequest", call_id=first))
+        slow.answer(slow.next_call())
+        assert anna.ask("AwaitTool", v1("AwaitToolRequest", call_id=first)).result == b"1"
 
 
 def answer_in_chunks(provider, call, text):
