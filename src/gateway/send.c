@@ -191,12 +191,13 @@ static void say_why(const struct gw_call *call, struct peg__buf *out)
                         "try again in %d ms",
                         PEG_ARG(call->toolset->name), RETRY_MS);
     else if (call->refusal == BUS_FULL && call->account)
-        peg__buf_printf(out,
-                        "there is no room to note who runs the call, or no memory: calls of this "
-                        "principal hold three times what is free (PEG_LIMIT_BUS_SHARE) of "
-                        "PEG_LIMIT_BUS_REGISTERS or PEG_LIMIT_BUS_REGISTER_BYTES, and the rest is "
-                        "for others: try again in %d ms, with fewer calls at once",
-                        RETRY_MS);
+        peg__buf_printf(
+            out,
+            "there is no room to note who runs the call, or no memory: calls of this "
+            "principal would hold more than three times what is free "
+            "(PEG_LIMIT_BUS_SHARE) of PEG_LIMIT_BUS_REGISTERS or "
+            "PEG_LIMIT_BUS_REGISTER_BYTES: try again in %d ms, with fewer calls at once",
+            RETRY_MS);
     else if (call->refusal == BUS_FULL)
         peg__buf_printf(out,
                         "the gateway has no room to note who runs the call "
