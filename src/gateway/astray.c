@@ -9,6 +9,8 @@
  * What is remembered here may be lost at any time: then the registers stay as long as they would.
  */
 
+#include <string.h>
+
 #include "base/limits.h"
 #include "base/mem.h"
 #include "gateway/call.h"
@@ -18,6 +20,7 @@ struct astray {
     struct gw_desk *desk;
     unsigned n_letters; /* that were not answered yet */
     uint32_t n_attempts;
+    uint32_t answered; /* as in the call */
     struct net_timer late;
 };
 
@@ -51,10 +54,44 @@ void gw_astray_count(const struct gw_call *call)
     }
     astray->desk = desk;
     astray->n_letters = call->n_astray;
+    astray->answered = call->answered;
     astray->n_attempts = call->attempt + 1;
     astray->late.fn = on_late;
     bus_arm(desk->bus, &astray->late,
             bus_now_ns(desk->bus) + (int64_t)PEG_LIMIT_GATEWAY_ASTRAY_MS * 1000000);
+}
+
+/* Who had the right to an attempt got one letter with it. He may list the call again when he comes
+ * back, and answer it again; that is about no other letter. */
+static bool is_first_answer(const struct bus_letter *letter, uint32_t *answered)
+{
+    const uint32_t bit = letter->attempt < 32 ? UINT32_C(1) << letter->attempt : 0;
+    const bool is_first = bit && !(*answered & bit);
+
+    if (!letter->was_claimed && letter->kind != BUS_DONE)
+        return true;
+    *answered |= bit;
+    return is_first;
+}
+
+/* Another node cannot look whose a call of this node is. No letter with it went there, but its
+ * provider may have gone. */
+static bool is_hearsay(const struct gw_desk *desk, const struct bus_id *id,
+                       const struct bus_letter *letter)
+{
+    return gw_id_is_node_local(id) && letter->from.node &&
+           letter->from.node != desk->bus->self.node;
+}
+
+void gw_astray_answer(struct gw_call *call, const struct bus_letter *letter)
+{
+    const bool is_current =
+        letter->attempt == call->attempt && strcmp(letter->incarnation, call->incarnation) == 0;
+
+    if (!is_current && is_hearsay(call->desk, &call->entry.id, letter))
+        return;
+    if (is_first_answer(letter, &call->answered) && call->n_astray)
+        call->n_astray--;
 }
 
 /* Only what says that the letter was dropped: BUS_DONE may be of one that was counted before. */
@@ -70,7 +107,8 @@ void gw_astray_on_answer(struct gw_desk *desk, const struct bus_letter *letter)
         .is_node_local = gw_id_is_node_local(&letter->id),
     };
 
-    if (!astray || --astray->n_letters > 0)
+    if (!astray || is_hearsay(desk, &letter->id, letter) ||
+        !is_first_answer(letter, &astray->answered) || --astray->n_letters > 0)
         return;
     bus_forget(desk->bus, &key, astray->n_attempts);
     stop_counting(astray);

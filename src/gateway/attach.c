@@ -247,7 +247,7 @@ static void drop_unlisted(struct gw_provider *provider, const struct gw_attach *
         if (was_elsewhere)
             gw_held_drop(held);
         else
-            gw_held_nak(held, BUS_GONE, true);
+            gw_complete_give_back(held, BUS_GONE);
     }
 }
 

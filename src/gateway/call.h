@@ -85,6 +85,7 @@ struct gw_call {
      * gone, and its provider may run it still. */
     bool may_run_elsewhere;
     unsigned n_astray; /* letters of all attempts that may still arrive somewhere */
+    uint32_t answered; /* a bit for each attempt that who had the right to it has answered */
     bool is_closed;    /* nobody can make another attempt */
 
     /* joined */
@@ -217,8 +218,6 @@ void gw_send_again(struct gw_call *call);
 /* Whoever was asked does not run it, and it is proven: somebody else may. */
 void gw_send_elsewhere(struct gw_call *call);
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter);
-/* A letter with it came to one who has it already, and cannot start anything any more. */
-void gw_send_on_twice(struct gw_call *call);
 
 /* ---- settle.c: whatever does not complete by itself ---- */
 
@@ -276,6 +275,9 @@ void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 
 /* ---- astray.c: letters that outlive their call ---- */
 
+/* Somebody tells its driver that he does not start it, has it already (BUS_TWICE), or has run it:
+ * one letter less may arrive, if he got one. */
+void gw_astray_answer(struct gw_call *call, const struct bus_letter *letter);
 /* The call is about to go, and there are some. */
 void gw_astray_count(const struct gw_call *call);
 /* A letter to a driver that is not here any more. */

@@ -174,9 +174,11 @@ static void disbelieve(struct gw_held *held, bool is_anothers)
 {
     struct gw_provider *provider = held->provider;
 
-    provider->desk->n_late++;
-    gw_meter_late_result(provider->meter);
-    if (is_anothers) {
+    if (!held->given_back) {
+        provider->desk->n_late++;
+        gw_meter_late_result(provider->meter);
+    }
+    if (is_anothers && !held->given_back) {
         be_done(held);
     } else {
         gw_held_drop(held);
@@ -196,6 +198,7 @@ static bool has_ended_here(const struct gw_held *held, const struct bus_answer *
 static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+    struct gw_provider *provider = held->provider;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
         write_later(held);
@@ -204,6 +207,7 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
     if (is_proof(held, answer)) {
         held->is_unproven = false;
         gw_complete_retry(held);
+        gw_claim_pump(provider); /* it may have been given back */
         return;
     }
     disbelieve(held, answer->standing || has_ended_here(held, answer));
@@ -227,6 +231,10 @@ void gw_complete_retry(struct gw_held *held)
         prove(held);
         return;
     }
+    if (held->given_back) {
+        gw_held_nak(held, held->given_back, true);
+        return;
+    }
     held->wait.fn = on_written;
     bus_once(held->provider->desk->bus, &key, held->stand_in ? held->stand_in : held->terminal,
              gw_held_keep_until(held), &held->wait);
@@ -235,6 +243,16 @@ void gw_complete_retry(struct gw_held *held)
 static void retry(struct net_timer *timer)
 {
     gw_complete_retry((struct gw_held *)((char *)timer - offsetof(struct gw_held, again)));
+}
+
+/* A driver counts it as the answer to a letter of his: who only says that he has the call is not to
+ * be taken for one who got it. */
+void gw_complete_give_back(struct gw_held *held, enum bus_reason reason)
+{
+    held->step = GW_COMPLETING;
+    held->given_back = reason;
+    held->again.fn = retry;
+    gw_complete_retry(held);
 }
 
 static void complete(struct gw_held *held, const struct gw_terminal *terminal)
@@ -486,6 +504,6 @@ void gw_provider_nak(struct gw_provider *provider, const struct bus_id *id, uint
 
     if (!held)
         return;
-    gw_held_nak(held, reason, true);
+    gw_complete_give_back(held, reason);
     gw_claim_pump(provider);
 }

@@ -220,7 +220,7 @@ static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter
     else if (letter->kind == BUS_HAVE)
         gw_settle_on_have(call, letter);
     else if (letter->kind == BUS_TWICE)
-        gw_send_on_twice(call);
+        gw_astray_answer(call, letter);
 }
 
 void gw_desk_on_letter(void *user, const struct bus_letter *letter)

@@ -38,8 +38,8 @@ static void hear(struct gw_call *call, const struct bus_letter *letter)
 
     if (call->step < GW_JOINED)
         return;
-    if (is_ours && call->n_astray)
-        call->n_astray--;
+    if (is_ours)
+        gw_astray_answer(call, letter);
     if (may_trust(call, letter))
         gw_call_end(call, letter->body);
     else

@@ -43,7 +43,8 @@ struct gw_held {
     int64_t doubted_ns;
     bool was_asked; /* its driver waits for it, or did at the last review */
     /* what may be pending */
-    struct peg__blob *mark; /* CLAIMING */
+    enum bus_reason given_back; /* COMPLETING: by its provider, if it was its; else BUS_NO_REASON */
+    struct peg__blob *mark;     /* CLAIMING */
     struct peg__blob *terminal;
     struct peg__blob *stand_in; /* written in place of a terminal that there is no room for */
     struct bus_wait wait;
@@ -153,6 +154,8 @@ void gw_listed_believe(struct gw_held *held);
 
 /* ---- complete.c ---- */
 
+/* Its provider has not started it, and will not: that is told if it was its to start. */
+void gw_complete_give_back(struct gw_held *held, enum bus_reason reason);
 void gw_complete_retry(struct gw_held *held);
 bool gw_held_is_of_another_node(const struct gw_held *held);
 

@@ -313,12 +313,6 @@ static void remember_refusal(struct gw_call *call, const struct bus_letter *lett
     call->refused_by[call->n_refused++] = hash_of(call, call->incarnation, where);
 }
 
-void gw_send_on_twice(struct gw_call *call)
-{
-    if (call->n_astray)
-        call->n_astray--;
-}
-
 /* What its caller is told if nobody takes it: that one was full if one was, as then it may try
  * again; that one has another version before that one was away. */
 static void note_reason(struct gw_call *call, enum bus_reason reason)
@@ -337,8 +331,7 @@ void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
     const bool is_current =
         letter->attempt == call->attempt && strcmp(letter->incarnation, call->incarnation) == 0;
 
-    if (call->n_astray)
-        call->n_astray--;
+    gw_astray_answer(call, letter);
     if (!is_current || call->step == GW_ENDING || call->step == GW_JOINED)
         return;
     note_reason(call, letter->reason);

@@ -119,3 +119,144 @@ TEST(what_is_remembered_goes_with_the_desk)
     CHECK_INT(world.desk->astray.n, 1);
     world_close(&world);
 }
+
+/* ---- what is about no letter ------------------------------------------------------------------
+ */
+
+/* It was given back once, and waits for a place at the same provider, as its second attempt. */
+static void open_with_second(struct world *world, struct player *player, struct caller *caller)
+{
+    world_open(world, &DEFAULTS);
+    attach(world, player, "incarnation-1", 4);
+    call_as(world, caller, "add", "", A_DAY_MS);
+    player->is_deaf = true;
+    gw_provider_nak(player->provider, &player->handed[0].id, 1, BUS_OVERLOADED);
+    settle(world);
+    CHECK_INT(player->n_handed, 1);
+    CHECK(gw_holder_held(world->desk, &caller->caller.id, 2) != NULL);
+}
+
+static unsigned n_astray(const struct world *world, const struct caller *caller)
+{
+    return gw_desk_driven(world->desk, &caller->caller.id)->n_astray;
+}
+
+/* Its caller goes, and its holder does not hear of it: until that asks for the right to start it,
+ * somebody has to stand in the way. */
+static void check_that_proof_stays(struct world *world, struct player *player,
+                                   struct caller *caller)
+{
+    const struct bus_id id = caller->caller.id;
+
+    CHECK_INT(n_astray(world, caller), 1);
+    gw_holder_held(world->desk, &id, 2)->canceled = BUS_CANCELED;
+    gw_caller_drop(&caller->caller);
+    settle(world);
+    CHECK(stands(world, &id, 'k', 2));
+    CHECK_INT(world->desk->astray.n, 1);
+
+    player->is_deaf = false;
+    gw_provider_ready(player->provider);
+    settle(world);
+    CHECK_INT(player->n_handed, 1);
+    CHECK_INT(bus_local_n_registers(world->hub), 0);
+    CHECK_INT(world->desk->astray.n, 0);
+}
+
+static void lie_about(uint32_t attempt)
+{
+    struct world world;
+    struct player player;
+    struct player liar = {.is_deaf = true};
+    struct caller caller;
+    struct handed listed;
+
+    open_with_second(&world, &player, &caller);
+    listed = player.handed[0];
+    listed.attempt = attempt;
+    attach_listing(&world, &liar, "incarnation-2", 4, &listed);
+    gw_provider_nak(liar.provider, &listed.id, attempt, BUS_OVERLOADED);
+    settle(&world);
+    CHECK(!gw_holder_held(world.desk, &listed.id, attempt));
+    CHECK_INT(liar.n_acks, 0);
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+TEST(who_only_says_that_he_has_a_call_answers_no_letter)
+{
+    lie_about(1); /* which another one has answered */
+    lie_about(3); /* which there was none of */
+}
+
+/* Nor does one who came back with it, and then without it. */
+TEST(who_does_not_list_again_what_he_only_said_answers_no_letter)
+{
+    struct world world;
+    struct player player;
+    struct player liar = {.is_deaf = true};
+    struct caller caller;
+    struct handed listed;
+
+    open_with_second(&world, &player, &caller);
+    listed = player.handed[0];
+    listed.attempt = 3;
+    attach_listing(&world, &liar, "incarnation-2", 4, &listed);
+    liar.n_breaks++;
+    attach_listing(&world, &liar, "incarnation-2", 4, NULL);
+    CHECK(!gw_holder_held(world.desk, &listed.id, 3));
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+TEST(who_gives_a_call_back_twice_answers_one_letter)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    open_with_second(&world, &player, &caller);
+    player.n_breaks++;
+    attach_listing(&world, &player, "incarnation-1", 4, &player.handed[0]);
+    gw_provider_nak(player.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
+    settle(&world);
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+TEST(another_node_answers_no_letter_of_a_call_of_this_one)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct bus_letter nak = {
+        .kind = BUS_NAK, .reason = BUS_GONE, .attempt = 2, .from.node = 99, .was_claimed = true};
+
+    open_with_second(&world, &player, &caller);
+    nak.id = caller.caller.id;
+    snprintf(nak.incarnation, sizeof(nak.incarnation), "incarnation-2");
+    gw_desk_on_letter(world.desk, &nak);
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+/* It was its own: he who was handed it and comes back may give it back at once. */
+TEST(what_a_provider_comes_back_with_it_may_give_back)
+{
+    struct world world;
+    struct player player;
+    struct player moved = {.is_deaf = true};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", A_DAY_MS);
+    gw_held_drop(gw_holder_held(world.desk, &caller.caller.id, 1)); /* as another desk would */
+    moved.n_breaks = 1;
+    attach_listing(&world, &moved, "incarnation-1", 4, &player.handed[0]);
+    gw_provider_nak(moved.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
+    settle(&world);
+    CHECK(gw_holder_held(world.desk, &caller.caller.id, 2) != NULL);
+    CHECK_INT(n_astray(&world, &caller), 1);
+    world_close(&world);
+}
