@@ -62,10 +62,14 @@ static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
     const peg_str kind = peg__str(data->kind);
     const peg_str audience = peg__str(data->audience);
     const peg_str json = {(const char *)data->data.data, data->data.len};
+    peg_status status;
 
     if (!kind.len)
         return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "server-data have no kind");
-    if (!is_read_later && gw_check_now(desk, NULL, json, "server-data"))
+    status = is_read_later ? PEG_OK : gw_check_now(desk, NULL, json, "server-data");
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status)
         return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", GW_BAD_SERVER_DATA);
     add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
     add_field(out, 1, kind);
@@ -121,6 +125,16 @@ static void refuse(struct gw_attached *attached, const struct bus_id *id, uint32
     gw_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
 }
 
+/* Without memory nobody knows what it is. */
+static void refuse_because(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                           const peg_error *error)
+{
+    if (error->status == PEG_ENOMEM)
+        gw_provider_unread_result(attached->provider, id, attempt);
+    else
+        refuse(attached, id, attempt, error->message);
+}
+
 /* A call that this provider does not have (any more): it need not keep the result. Of one whose
  * terminal is just being written it hears when that is done. */
 static void ack_unknown(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt)
@@ -144,7 +158,7 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
     peg_error error;
 
     if (gw_pack_answer(attached->desk, &parts, &attached->response, &packed_result, &error))
-        refuse(attached, id, result->attempt, error.message);
+        refuse_because(attached, id, result->attempt, &error);
     else
         gw_provider_result(attached->provider, id, result->attempt,
                            peg__buf_view(&attached->response), packed_result,
@@ -167,7 +181,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
     assembly->chunks.bytes.max =
         GW_TERMINAL_ROOM + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     if (add_all_server_data(attached->desk, &parts, &assembly->chunks.bytes, &error)) {
-        refuse(attached, id, result->attempt, error.message);
+        refuse_because(attached, id, result->attempt, &error);
         return;
     }
     gw_assembly_count(assembly, 0); /* by whoever reads it from now on */
@@ -194,7 +208,7 @@ static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
     peg_error error;
 
     if (gw_assembly_add(attached, id, result->attempt, chunk, &assembly, &error)) {
-        refuse(attached, id, result->attempt, error.message);
+        refuse_because(attached, id, result->attempt, &error);
     } else if (!result->more) {
         take_assembled(attached, id, result, assembly);
         gw_attached_drop_assembly(attached, id, result->attempt);

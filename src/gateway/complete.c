@@ -485,6 +485,17 @@ bool gw_provider_bad_result(struct gw_provider *provider, const struct bus_id *i
     return true;
 }
 
+bool gw_provider_unread_result(struct gw_provider *provider, const struct bus_id *id,
+                               uint32_t attempt)
+{
+    struct gw_held *held = handed(provider, id, attempt);
+
+    if (!held)
+        return false;
+    complete_without_memory(held);
+    return true;
+}
+
 void gw_provider_output(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
                         peg_str output)
 {

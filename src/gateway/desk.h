@@ -284,6 +284,9 @@ bool gw_provider_large_result(struct gw_provider *provider, const struct bus_id 
 /* What it says is no result: the call ends with this error, which is the tool's. */
 bool gw_provider_bad_result(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
                             const char *code, peg_str message);
+/* There was no memory to read what it says: the call ends, and how is not known. */
+bool gw_provider_unread_result(struct gw_provider *provider, const struct bus_id *id,
+                               uint32_t attempt);
 void gw_provider_output(struct gw_provider *provider, const struct bus_id *id, uint32_t attempt,
                         peg_str output);
 /* It will not start this call. */

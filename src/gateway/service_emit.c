@@ -24,6 +24,15 @@ static void on_emitted(struct gw_emit *emit, enum wire_error error, const char *
         grpc_call_reply(emitting->call, peg__str(""));
 }
 
+static void fail_to_pack(struct grpc_call *call, const peg_error *error)
+{
+    if (error->status == PEG_ENOMEM)
+        gw_fail(call, WIRE_OVERLOADED,
+                peg__str("the gateway is out of memory: send the result again"));
+    else
+        gw_fail_because(call, error);
+}
+
 void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultRequest *request,
                    void *node)
 {
@@ -53,7 +62,7 @@ void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultReq
     } else if (!emitting) {
         gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
     } else if (gw_pack_answer(desk, &parts, &response, &emitted.result, &error)) {
-        gw_fail_because(call, &error);
+        fail_to_pack(call, &error);
     } else {
         emitted.response = peg__buf_view(&response);
         emitting->call = call;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A result that does not fit its schema, on a desk whose memory ends at any point of reading it:
- * its caller hears what is wrong with it, or that there is no memory, and nothing else. */
+/* A result on a desk whose memory ends at any point of reading it. Of one that does not fit its
+ * schema its caller hears what is wrong with it, or that there is no memory, and nothing else; of a
+ * good one never that it is bad. */
 
 #include "../t.h"
 
@@ -9,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "gateway/attached.h"
 
 #include "desk_world.h"
 
@@ -142,4 +144,118 @@ TEST(a_large_result_is_not_good_for_want_of_memory)
 TEST(a_result_is_not_good_because_its_schema_cannot_be_compiled_again)
 {
     try_all(&(struct trial){.n_bytes = 7, .is_forgotten = true, .n_allocations = 200});
+}
+
+/* ---- good ones, as they come on a stream ------------------------------------------------------
+ */
+
+struct good {
+    size_t n_chunks;
+    size_t n_bytes; /* of each */
+};
+
+/* More than a document that was read before has room for. */
+enum { LIST = 8001 };
+
+static size_t make_list(char list[LIST])
+{
+    for (size_t i = 0; i < LIST; i += 2) {
+        list[i] = i ? ',' : '[';
+        list[i + 1 < LIST ? i + 1 : i] = i + 1 < LIST ? '1' : ']';
+    }
+    return LIST;
+}
+
+/* A number, and much space before it. */
+static void say_chunk(struct gw_attached *attached, const struct handed *handed,
+                      const struct good *good, size_t i)
+{
+    Pegboard__V1__Result result = PEGBOARD__V1__RESULT__INIT;
+    Pegboard__V1__ServerData data = PEGBOARD__V1__SERVER_DATA__INIT;
+    Pegboard__V1__ServerData *all[] = {&data};
+    char chunk[LARGE];
+    char list[LIST];
+    char id[BUS_ID_TEXT];
+
+    memset(chunk, ' ', good->n_bytes);
+    bus_id_print(&handed->id, id);
+    result.call_id = id;
+    result.attempt = handed->attempt;
+    result.chunk = (ProtobufCBinaryData){good->n_bytes, (uint8_t *)chunk};
+    result.more = i + 1 < good->n_chunks;
+    if (!result.more) {
+        chunk[good->n_bytes - 1] = '1';
+        data.kind = (char *)peg__unconst("trace");
+        data.data = (ProtobufCBinaryData){make_list(list), (uint8_t *)list};
+        result.server_data = all;
+        result.n_server_data = 1;
+    }
+    gw_attached_result(attached, &result);
+}
+
+static void say_without_memory(struct world *world, struct player *player, const struct good *good,
+                               unsigned nth)
+{
+    struct gw_attached attached = {
+        .desk = world->desk,
+        .provider = player->provider,
+        .share = gw_share_join(world->desk->shares, peg__str("local")),
+        .response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES),
+    };
+    const struct handed *handed = &player->handed[0];
+
+    CHECK(attached.share != NULL);
+    gw_table_init(&attached.assembling);
+    peg__mem_fail_once(nth);
+    for (size_t i = 0; i < good->n_chunks; i++)
+        if (gw_provider_has(player->provider, &handed->id, handed->attempt))
+            say_chunk(&attached, handed, good, i);
+    peg__mem_fail_at(0);
+    await_ack(world, player);
+    gw_attached_free_assemblies(&attached);
+    peg__buf_free(&attached.response);
+}
+
+/* Was there memory for it? It may be left to the deadline of the call, as above. */
+static bool try_good(const struct good *good, unsigned nth)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    bool is_read;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", 0);
+    say_without_memory(&world, &player, good, nth);
+    is_read = caller.n_ends == 1 && caller.outcome == GW_RESULT;
+    CHECK_STR(peg_cstr(caller.failure), "");
+    if (caller.n_ends && !is_read) {
+        CHECK_INT(caller.error, WIRE_OUTCOME_UNKNOWN);
+        CHECK(caller.was_started);
+        CHECK(strstr(caller.message, "no memory") != NULL);
+    }
+    gw_caller_drop(&caller.caller);
+    world_close(&world);
+    return is_read;
+}
+
+static void try_good_ones(const struct good *good)
+{
+    unsigned n_unread = 0;
+    bool was_read = false;
+
+    for (unsigned nth = 1; nth <= 30; nth++) {
+        was_read = try_good(good, nth);
+        n_unread += !was_read;
+    }
+    CHECK(was_read);
+    CHECK(n_unread > 0);
+}
+
+TEST(a_good_result_is_not_bad_for_want_of_memory)
+{
+    try_good_ones(&(struct good){.n_chunks = 1, .n_bytes = 7});
+    try_good_ones(&(struct good){.n_chunks = 3, .n_bytes = 7});
+    try_good_ones(&(struct good){.n_chunks = 3, .n_bytes = LARGE});
 }
