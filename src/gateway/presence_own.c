@@ -151,9 +151,12 @@ void presence_own_free(struct gw_presence *presence)
     peg__map_free(&presence->own);
 }
 
-/* As above; besides, what is about to be written again has not changed. */
+/* As above, and perhaps from within it; besides, what is about to be written again has not changed.
+ */
 void presence_own_ready(struct gw_presence *presence)
 {
+    const bool was_telling = presence->is_telling;
+
     presence->is_telling = true;
     PEG__MAP_EACH(&presence->own, entry)
     {
@@ -170,7 +173,7 @@ void presence_own_ready(struct gw_presence *presence)
             write_own(own);
         }
     }
-    presence->is_telling = false;
+    presence->is_telling = was_telling;
 }
 
 /* What is heard while a write is on its way may be from before it: its answer tells. */
