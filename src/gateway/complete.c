@@ -97,12 +97,13 @@ static struct peg__blob *make_stand_in(const struct gw_held *held)
     peg__buf_clear(text);
     peg__buf_printf(text,
                     "the tool has run (attempt %u), and who waited was told how it ended; its "
-                    "result of %zu bytes was not kept, because %s was reached: look before you "
+                    "result of %zu bytes was not kept, because %s%s was reached: look before you "
                     "repeat it with a new identity; ask for smaller results, or shorten "
                     "--result-mapping-ttl",
                     (unsigned)held->entry.attempt, len,
                     len > PEG_LIMIT_BUS_SMALL_BYTES ? "PEG_LIMIT_BUS_LARGE_BYTES"
-                                                    : "PEG_LIMIT_BUS_REGISTER_BYTES");
+                                                    : "PEG_LIMIT_BUS_REGISTER_BYTES",
+                    held->account ? " or this principal's share of it (PEG_LIMIT_BUS_SHARE)" : "");
     terminal.message = peg__buf_view(text);
     return text->status ? NULL : gw_terminal_write(&terminal);
 }

@@ -145,7 +145,30 @@ TEST(a_result_without_room_is_told_and_one_that_asks_later_hears_that_it_ended)
     CHECK(late.n_ends == 1 && late.is_joined);
     CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
     CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES"));
+    CHECK(!strstr(late.message, "PEG_LIMIT_BUS_SHARE"));
     CHECK(player.n_handed == 1);
+    world_close(&world);
+}
+
+TEST(a_result_of_a_principal_with_a_share_may_have_met_that)
+{
+    struct world world;
+    struct others others = {.world = &world, .id_len = 32};
+    struct player player;
+    struct caller caller;
+    struct caller late;
+
+    open_for_large(&world, &player);
+    call_as(&world, &caller, "add", "key-1", 0);
+    gw_holder_held(world.desk, &player.handed[0].id, 1)->account = 1;
+    keep_large(&others);
+    answer_large(&player, &player.handed[0]);
+    await_end(&world, &caller);
+
+    call_as(&world, &late, "add", "key-1", 0);
+    CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
+    CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES or this principal's share of it "
+                               "(PEG_LIMIT_BUS_SHARE) was reached"));
     world_close(&world);
 }
 
