@@ -541,8 +541,9 @@ enum {
     PEG_LIMIT_REMOTE_METADATA = 256,
     /* Calls that were acknowledged last: one that comes again is not started again. */
     PEG_LIMIT_REMOTE_RECENT = 1024,
-    /* Results that one provider keeps until their Acks, with what they are answers to: it takes no
-     * new calls from a gateway that lets more gather. Eight of the largest. */
+    /* Results that one provider has sent and keeps until their Acks, with what they are answers to:
+     * it takes no new calls from a gateway that lets more gather. Eight of the largest. What the
+     * gateway has not let through yet is not of them: its credits are bound for that. */
     PEG_LIMIT_REMOTE_KEPT_BYTES = 64 << 20,
     /* For Welcome, and for the end of a stream on which everything was said. */
     PEG_LIMIT_REMOTE_WELCOME_MS = 20000,

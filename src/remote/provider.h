@@ -83,7 +83,7 @@ struct remote__prov_call {
     atomic_size_t n_delta_bytes; /* as the link's, of this call */
     /* the loop's */
     bool is_done;                    /* its outcome waits to be sent, or for its Ack */
-    size_t n_kept_bytes;             /* of memory, since then */
+    size_t n_kept_bytes;             /* of memory, since it was first sent; 0: it was not */
     unsigned n_deltas;               /* that wait at its stream: its result comes behind them */
     struct remote__prov_stream *via; /* where its result goes; NULL: to the next one */
     size_t n_sent;                   /* bytes of its result on that stream */
@@ -216,7 +216,8 @@ struct peg_tool_provider {
     struct peg__map calls;    /* key -> call: handed over, and no Ack yet */
     struct peg__map recent;   /* keys of those that were acknowledged last */
     unsigned n_done;          /* of the calls */
-    size_t n_kept_bytes;      /* that those take */
+    unsigned n_kept;          /* of those: sent, and kept until their Acks */
+    size_t n_kept_bytes;      /* that these take */
     enum remote__prov_phase phase;
     bool was_welcome; /* ever */
     bool is_ending;   /* `end` is on its way */

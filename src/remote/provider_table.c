@@ -31,20 +31,30 @@ static void tell_done(peg_tool_provider *prov)
     pthread_mutex_unlock(&prov->lock);
 }
 
-static void count_done(struct remote__prov_call *call)
+static void count_done(peg_tool_provider *prov)
+{
+    prov->n_done++;
+    tell_done(prov);
+}
+
+/* The gateway has its credit back. Once, however often the result is said after a break. */
+static void count_kept(struct remote__prov_call *call)
 {
     peg_tool_provider *prov = call->prov;
 
+    if (call->n_kept_bytes)
+        return;
     call->n_kept_bytes = sizeof(*call) + call->arena.held + call->outcome.json_len;
     prov->n_kept_bytes += call->n_kept_bytes;
-    prov->n_done++;
-    tell_done(prov);
+    prov->n_kept++;
 }
 
 static void uncount_done(const struct remote__prov_call *call)
 {
     peg_tool_provider *prov = call->prov;
 
+    if (call->n_kept_bytes)
+        prov->n_kept--;
     prov->n_kept_bytes -= call->n_kept_bytes;
     prov->n_done--;
     tell_done(prov);
@@ -52,10 +62,14 @@ static void uncount_done(const struct remote__prov_call *call)
 
 /* A result gives the gateway its credit back, and is kept until the Ack: a gateway that keeps to
  * its credits may still let results gather without end. Not by their number, as one that is slow
- * to acknowledge short ones does nothing wrong. */
+ * to acknowledge short ones does nothing wrong. Nor does one that lets large results wait here
+ * until it has room for them: each of those has its credit. */
 static bool keeps_too_much(const peg_tool_provider *prov)
 {
-    return prov->n_kept_bytes >= PEG_LIMIT_REMOTE_KEPT_BYTES;
+    const unsigned n_unsent = prov->n_done - prov->n_kept;
+
+    return prov->n_kept_bytes >= PEG_LIMIT_REMOTE_KEPT_BYTES ||
+           n_unsent >= prov->config.concurrency + prov->config.max_queued;
 }
 
 /* ---- coming in ---------------------------------------------------------------------------------
@@ -254,7 +268,7 @@ void remote__prov_finish_call(struct remote__prov_call *call)
     remote__prov_call_drop_ctx(call);
     if (prov->phase == REMOTE__PROV_ENDED)
         return;
-    count_done(call);
+    count_done(prov);
     if (!call->via)
         return;
     wait_to_send(call);
@@ -322,6 +336,8 @@ static void send_piece(struct remote__prov_stream *stream)
         stream->last_to_send = NULL;
     if (is_outdated)
         give_back_done(call);
+    else
+        count_kept(call);
 }
 
 /* In turn, so that neither who talks without end nor a long result keeps the other waiting. Whose

@@ -266,6 +266,56 @@ TEST(provider_takes_no_more_while_the_gateway_lets_results_gather)
     world_stop(&w);
 }
 
+/* Large results that wait here, as the gateway reads nothing of the stream. */
+static void let_results_wait(struct world *w, unsigned n, int n_bytes)
+{
+    char id[16];
+    char args[32];
+
+    fake_pause(w->gateway, 0);
+    snprintf(args, sizeof(args), "{\"n\":%d}", n_bytes);
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(id, sizeof(id), "c%u", i);
+        fake_call(w->gateway, 0, id, "large", args);
+    }
+    while (peg_provider_look(w->provider).n_unacknowledged < n)
+        poll(NULL, 0, 1);
+}
+
+/* It holds their credits until it has them, and has others left. */
+TEST(provider_takes_calls_while_the_gateway_does_not_let_large_results_through)
+{
+    enum { RESULT_BYTES = 7 << 20, N = PEG_LIMIT_REMOTE_KEPT_BYTES / RESULT_BYTES + 1 };
+    struct world w;
+
+    world_start(&w, (peg_provider_options){.concurrency = N + 1});
+    let_results_wait(&w, N, RESULT_BYTES);
+    fake_call(w.gateway, 0, "more", "echo", "{}");
+    while (peg_provider_look(w.provider).n_unacknowledged < N + 1 &&
+           !peg_provider_look(w.provider).n_refused)
+        poll(NULL, 0, 1);
+
+    CHECK_INT(peg_provider_look(w.provider).n_refused, 0);
+    CHECK_INT(fake_count(w.gateway, FAKE_RESULT, "c1"), 0);
+    fake_resume(w.gateway, 0);
+    CHECK_RESULT(&w, "more", "{}");
+    world_stop(&w);
+}
+
+TEST(provider_takes_no_more_than_its_credits_while_results_do_not_get_through)
+{
+    struct world w;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1, .max_queued = 1});
+    let_results_wait(&w, 2, 4 << 20);
+    fake_call(w.gateway, 0, "more", "echo", "{}");
+    fake_resume(w.gateway, 0);
+
+    CHECK_INT(fake_await(w.gateway, FAKE_NAK, "more", 0)->number,
+              PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED);
+    world_stop(&w);
+}
+
 TEST(provider_starts_a_call_once_however_often_it_comes)
 {
     struct world w;
