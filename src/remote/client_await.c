@@ -141,7 +141,15 @@ static peg_status fail_unasked(const struct remote__ask *ask, peg_error *reterr)
                               ask->registry->address);
 }
 
-/* The gateway says that the call runs. */
+static peg_status fail_unwaited(const struct awaiting *a, const peg_remote_result *late,
+                                peg_error *reterr)
+{
+    return peg__fail_because(reterr, PEG_EIO, "E_SERVICE_UNAVAILABLE", &late->error,
+                             "the gateway at %s does not wait, and the call may go on: await it "
+                             "again later",
+                             a->registry->address);
+}
+
 static peg_status wait_again(struct awaiting *a, const peg_remote_result *late, peg_error *reterr)
 {
     if (has_waited(a)) {
@@ -149,11 +157,20 @@ static peg_status wait_again(struct awaiting *a, const peg_remote_result *late, 
         return PEG_OK;
     }
     if (!may_lose(a))
-        return peg__fail_because(reterr, PEG_EIO, "E_SERVICE_UNAVAILABLE", &late->error,
-                                 "the gateway at %s does not wait, and the call may go on: await "
-                                 "it again later",
-                                 a->registry->address);
+        return fail_unwaited(a, late, reterr);
     return pause_before_next(a, reterr);
+}
+
+/* A gateway that has waited says that the call runs; one that has not does not know. */
+static peg_status end_late_wait(struct awaiting *a, const peg_remote_result *late, bool *ret_again,
+                                peg_error *reterr)
+{
+    *ret_again = !is_over(a);
+    if (*ret_again)
+        return wait_again(a, late, reterr);
+    if (!has_waited(a))
+        return fail_unwaited(a, late, reterr);
+    return remote__result_running(a->call_id, &a->result, reterr);
 }
 
 /* A terminal of the call is a result; that the gateway could not be asked is an error. */
@@ -175,11 +192,8 @@ static peg_status end_without_answer(struct awaiting *a, const struct remote__as
         return status;
     if (result->outcome == PEG_REMOTE_REFUSED)
         return peg_remote_result_check(result, reterr);
-    *ret_again = remote__result_is_late_wait(result, ask) && !is_over(a);
-    if (*ret_again)
-        return wait_again(a, result, reterr);
     if (remote__result_is_late_wait(result, ask))
-        return remote__result_running(a->call_id, &a->result, reterr);
+        return end_late_wait(a, result, ret_again, reterr);
     a->result = result;
     result = NULL;
     return PEG_OK;

@@ -63,6 +63,29 @@ TEST(a_look_without_a_wait_sees_the_end_of_a_call)
     world_close(&w);
 }
 
+/* It cannot ask its registry, and does not know more than we do. On a clock that stands still: it
+ * answers at once. */
+TEST(a_look_at_a_gateway_that_does_not_wait_does_not_say_that_the_call_runs)
+{
+    struct world w;
+    peg_clock *clock;
+    peg_ctx *timed;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(peg_clock_manual_new(1700000000000, &clock, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_clock(NULL, clock, &timed, NULL), PEG_OK);
+    atomic_store(&w.fake.n_late, 1);
+
+    CHECK_INT(peg_client_await(w.client, timed, &started_call, 0, &w.result, &w.error), PEG_EIO);
+
+    peg_ctx_unref(timed);
+    peg_clock_manual_free(clock);
+    CHECK_STR(peg__str(w.error.code), "E_SERVICE_UNAVAILABLE");
+    CHECK(strstr(w.error.message, "await it again later"));
+    CHECK_INT(w.fake.n_awaits, 1);
+    world_close(&w);
+}
+
 struct mover {
     struct world *w;
     peg_clock *clock;
