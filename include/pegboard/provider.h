@@ -108,10 +108,10 @@ typedef struct peg_provider_options {
     const peg_run_options *run;
     peg_ctx *ctx; /* what handlers find in their context [an empty one] */
     /* Told one at a time: of calls on the thread of their handler, of all else on that of the
-     * connection. Must not block, as the thread has other things to do: what waits, such as
-     * writing to a pipe, belongs to a thread of the host. Meanwhile handlers wait to be told of,
-     * and at most 256 events of the connection; more are not told. Must not call back, but for
-     * peg_provider_stop() and _look() [nobody]. */
+     * connection, or on that of a handler that is just telling. Must not block, as the thread has
+     * other things to do: what waits, such as writing to a pipe, belongs to a thread of the host.
+     * Meanwhile handlers wait to be told of, and at most 256 events of the connection; more are not
+     * told. Must not call back, but for peg_provider_stop() and _look() [nobody]. */
     void (*on_event)(const peg_provider_event *event, void *user);
     void *user;
 } peg_provider_options;

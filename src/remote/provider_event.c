@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What happens, told to the host: one event at a time, on whatever thread it happened. A worker
- * waits for its turn. The loop does not: a host that is slow over one event must not keep pings,
- * results and the end waiting. What the loop has to tell meanwhile is copied, and whoever tells
- * tells it next.
+ * What happens, told to the host: one event at a time, mostly on the thread it happened on. A
+ * worker waits for its turn. The loop does not: a host that is slow over one event must not keep
+ * pings, results and the end waiting. What the loop has to tell meanwhile is copied, and whoever
+ * tells tells it next.
  */
 
 #include <string.h>
