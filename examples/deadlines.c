@@ -46,7 +46,7 @@ int main(void)
 {
     static const char *const argv[] = {"sleep", "60", NULL};
     const peg_tool_def hanging = {
-        .name = "hang", .description = "Hangs", .run = hang, .timeout_ms = 50};
+        .name = "hang", .description = "Hangs", .run = hang, .timeout_ms = 500};
     const peg_tool_def napping = {
         .name = "nap", .description = "Naps", .run = nap, .timeout_ms = 50};
     const peg_command_def command = {

@@ -293,7 +293,7 @@ static peg_status reach_of(peg_str address, bool *ret_is_far, peg_error *reterr)
 
 peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)
 {
-    bool is_far;
+    bool is_far = false;
     const peg_status status = reach_of(address, &is_far, reterr);
 
     if (status || asks || is_insecure || !is_far)
@@ -307,7 +307,7 @@ peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, pe
 
 peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr)
 {
-    bool is_far;
+    bool is_far = false;
     const peg_status status = reach_of(address, &is_far, reterr);
 
     if (status || is_insecure || !is_far)

@@ -254,7 +254,7 @@ static char *put_error_head(char *at, peg_str error)
     return has_words ? at : put_head(at, 2, 0);
 }
 
-enum { HEAD_BYTES = BUS_ID_TEXT + sizeof(WIRE_ANY_VALUE_TYPE) + 8 * (1 + WIRE_MAX_VARINT) };
+enum { HEAD_BYTES = BUS_ID_TEXT + sizeof(WIRE_ANY_VALUE_TYPE) + (size_t)8 * (1 + WIRE_MAX_VARINT) };
 
 /* Theirs is a head before the result, or the error, of ours. */
 static peg_str write_head(const struct bus_id *id, const struct gw_terminal *terminal,
