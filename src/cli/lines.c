@@ -202,6 +202,10 @@ void cli_lines_put(struct cli_lines *lines, peg_str line)
  * somebody reads. False: the thread does. */
 static bool join(struct cli_lines *lines)
 {
+    if (!isatty(STDERR_FILENO)) {
+        pthread_join(lines->thread, NULL);
+        return true;
+    }
     for (;;) {
         const unsigned n_looks = atomic_load(&lines->n_looks);
         struct timespec until;

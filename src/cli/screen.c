@@ -96,11 +96,13 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &given) == 0 && given.sa_handler == SIG_IGN;
 }
 
-/* What is being drawn meanwhile goes on: half a picture would be an output that failed. Waiting
- * for keys ends all the same. */
+/* What is being drawn when somebody types goes on: half a picture would be an output that failed.
+ * Waiting for keys ends all the same. Other programs want it to end, also at a terminal that takes
+ * nothing. */
 bool cli_screen_open(void)
 {
     const struct sigaction stopping = {.sa_handler = stop, .sa_flags = SA_RESTART};
+    const struct sigaction ending = {.sa_handler = stop};
     const struct sigaction resuming = {.sa_handler = resume, .sa_flags = SA_RESTART};
     const struct sigaction quitting = {.sa_handler = quit, .sa_flags = SA_RESETHAND | SA_NODEFER};
 
@@ -111,9 +113,9 @@ bool cli_screen_open(void)
     if (tcsetattr(STDIN_FILENO, TCSANOW, &during))
         return false;
     sigaction(SIGINT, &stopping, NULL);
-    sigaction(SIGTERM, &stopping, NULL);
+    sigaction(SIGTERM, &ending, NULL);
     if (!is_ignored(SIGHUP))
-        sigaction(SIGHUP, &stopping, NULL);
+        sigaction(SIGHUP, &ending, NULL);
     if (!is_ignored(SIGQUIT))
         sigaction(SIGQUIT, &quitting, NULL);
     sigaction(SIGCONT, &resuming, NULL);

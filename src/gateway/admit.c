@@ -435,10 +435,14 @@ void gw_admit_checked(struct gw_call *call)
 
 void gw_admit_again(struct gw_call *call)
 {
-    if (prepare_name_again(call))
+    if (call->why_not) {
+        call->step = GW_NAMING; /* there is nothing to join */
+        refuse_new(call);
+    } else if (prepare_name_again(call)) {
         gw_call_refuse(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory"), 1000);
-    else
+    } else {
         gw_admit_checked(call);
+    }
 }
 
 /* ---- the payload ------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ void gw_join_again(struct gw_call *call, struct peg__blob *named)
 {
     if (named)
         gw_join(call, named);
-    else if (call->tool && call->named)
+    else if ((call->tool && call->named) || call->why_not)
         gw_admit_again(call);
     else
         refuse_unknown(call);

@@ -192,7 +192,8 @@ static void on_driver_lease(struct gw_call *call, struct bus_address address)
     const struct gw_desk *desk = call->desk;
     const bool is_late = bus_now_ms(desk->bus) > call->deadline_ms + desk->options.grace_ms;
 
-    if (address.node && !is_late) {
+    /* Who may not begin it has nothing to send: it is for those who have. */
+    if ((address.node || call->why_not) && !is_late) {
         look_later(call);
     } else {
         call->looking = GW_LOOK_NOT;

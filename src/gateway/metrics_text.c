@@ -423,25 +423,28 @@ uint64_t gw_rss_bytes(void)
     return strtoull(rest, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+uint64_t gw_measure_heap(void)
+{
+#ifdef HAS_MALLINFO2
+    const struct mallinfo2 info = mallinfo2(); /* of all arenas, and what has pages of its own */
+
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
+}
+
 /* The C library walks over everything that is free, with the allocator locked: 10 ms and more after
  * a busy time. So it is asked seldom, however often anybody asks us. */
 uint64_t gw_heap_bytes(void)
 {
-#ifdef HAS_MALLINFO2
     static _Atomic int64_t due_ns;
     static _Atomic uint64_t bytes;
     const int64_t now_ns = peg_clock_mono_ns(peg_clock_system());
     int64_t due = atomic_load(&due_ns);
 
-    if (now_ns >= due &&
-        atomic_compare_exchange_strong(&due_ns, &due,
-                                       peg__clock_after_ms(now_ns, PEG_LIMIT_GATEWAY_HEAP_MS))) {
-        const struct mallinfo2 info = mallinfo2(); /* of all arenas, and what has its own pages */
-
-        atomic_store(&bytes, info.uordblks + info.hblkhd);
-    }
+    if (now_ns >= due && atomic_compare_exchange_strong(
+                             &due_ns, &due, peg__clock_after_ms(now_ns, PEG_LIMIT_GATEWAY_HEAP_MS)))
+        atomic_store(&bytes, gw_measure_heap());
     return atomic_load(&bytes);
-#else
-    return 0;
-#endif
 }

@@ -50,8 +50,9 @@ void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *
 void gw_metrics_put_label(struct peg__buf *out, peg_str value);
 /* Resident memory of this process; 0 if the system does not tell. */
 uint64_t gw_rss_bytes(void);
-/* What is allocated and not freed, however much the allocator keeps beside it; 0 likewise. Up to
- * PEG_LIMIT_GATEWAY_HEAP_MS old. */
+/* What is allocated and not freed, however much the allocator keeps beside it; 0 likewise. */
+uint64_t gw_measure_heap(void);
+/* The same, up to PEG_LIMIT_GATEWAY_HEAP_MS old. */
 uint64_t gw_heap_bytes(void);
 
 #endif

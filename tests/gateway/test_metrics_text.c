@@ -292,7 +292,7 @@ TEST(resident_memory_is_told)
 TEST(memory_in_use_is_told)
 {
     enum { N_SMALL = 1000, SMALL = 1000, LARGE = 64 << 20 };
-    const uint64_t before = gw_heap_bytes();
+    const uint64_t before = gw_measure_heap();
     void *small[N_SMALL];
     void *large;
     uint64_t with_small;
@@ -302,15 +302,15 @@ TEST(memory_in_use_is_told)
         SKIP("the allocator does not tell");
     for (size_t i = 0; i < N_SMALL; i++)
         small[i] = peg__alloc(SMALL);
-    with_small = gw_heap_bytes();
+    with_small = gw_measure_heap();
     large = peg__alloc(LARGE);
-    with_both = gw_heap_bytes();
+    with_both = gw_measure_heap();
     peg__free(large);
     for (size_t i = 0; i < N_SMALL; i++)
         peg__free(small[i]);
     CHECK(with_small >= before + (uint64_t)N_SMALL * SMALL && with_small < before + LARGE);
     CHECK(with_both >= with_small + LARGE && with_both < with_small + 2 * (uint64_t)LARGE);
-    CHECK(gw_heap_bytes() < before + (uint64_t)N_SMALL * SMALL);
+    CHECK(gw_measure_heap() < before + (uint64_t)N_SMALL * SMALL);
 }
 
 TORTURE(metrics_without_memory_are_an_error)
