@@ -8,32 +8,20 @@
 
 #include "cli/lines.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/writer.h"
 
-enum {
-    PIECE_BYTES = 4096, /* what a pipe takes at once when it says that it takes something */
-    LAST_MS = 1000,     /* for whoever reads, at the end; whole seconds */
-    POLL_MS = 100,
-    DROPPED_BYTES = 256,
-};
+enum { DROPPED_BYTES = 256 };
 
 struct cli_lines {
     cli_lines_dropped_fn put_dropped;
-    pthread_t thread;
-    atomic_bool is_over;
-    atomic_uint n_looks; /* of the thread, at standard error: it looks or it is stuck in a write */
-    bool is_read;        /* at its end; the thread's until then */
+    struct peg__writer writer;
+    bool is_read; /* at its end; the thread's until then */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t has_lines;
@@ -75,54 +63,15 @@ static void tell_dropped(struct cli_lines *lines)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Does standard error take bytes now? Waits for it, but not long once this is to end. */
-static bool takes_more(struct cli_lines *lines, int *left_ms)
-{
-    struct pollfd poll_fd = {.fd = STDERR_FILENO, .events = POLLOUT};
-
-    for (;;) {
-        const int n = poll(&poll_fd, 1, POLL_MS);
-
-        atomic_fetch_add(&lines->n_looks, 1);
-        if (n > 0)
-            return (poll_fd.revents & POLLOUT) != 0;
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n == 0 && atomic_load(&lines->is_over) && (*left_ms -= POLL_MS) <= 0)
-            return false;
-    }
-}
-
-static void write_out(struct cli_lines *lines, peg_str text, int *left_ms)
-{
-    struct stat st;
-    const bool is_file = fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode);
-
-    while (text.len) {
-        const size_t want = is_file || text.len < PIECE_BYTES ? text.len : PIECE_BYTES;
-        ssize_t n;
-
-        if (!is_file && !takes_more(lines, left_ms))
-            break;
-        n = write(STDERR_FILENO, text.ptr, want);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n < 0)
-            break;
-        text = peg__str_from(text, (size_t)n);
-    }
-}
-
 static void *write_lines(void *user)
 {
     struct cli_lines *lines = user;
-    int left_ms = LAST_MS;
 
     pthread_mutex_lock(&lines->lock);
     for (;;) {
         const struct peg__buf full = lines->waiting;
 
-        if (!full.len && atomic_load(&lines->is_over))
+        if (!full.len && atomic_load(&lines->writer.is_over))
             break;
         if (!full.len) {
             pthread_cond_wait(&lines->has_lines, &lines->lock);
@@ -133,28 +82,14 @@ static void *write_lines(void *user)
         tell_dropped(lines);
         pthread_mutex_unlock(&lines->lock);
 
-        write_out(lines, peg__buf_view(&lines->writing), &left_ms);
+        (void)peg__writer_write(&lines->writer, STDERR_FILENO, peg__buf_view(&lines->writing));
 
         pthread_mutex_lock(&lines->lock);
         peg__buf_clear(&lines->writing);
     }
     pthread_mutex_unlock(&lines->lock);
-    lines->is_read = takes_more(lines, &left_ms);
+    lines->is_read = peg__writer_takes(&lines->writer, STDERR_FILENO);
     return NULL;
-}
-
-/* Signals are for the thread that waits for them. */
-static int start_thread(struct cli_lines *lines)
-{
-    sigset_t all;
-    sigset_t before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&lines->thread, NULL, write_lines, lines);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
 }
 
 /* ---- its life ------------------------------------------------------------------------------- */
@@ -179,7 +114,7 @@ struct cli_lines *cli_lines_new(cli_lines_dropped_fn put_dropped)
     lines->writing.max = PEG_LIMIT_REMOTE_LINES_BYTES;
     pthread_mutex_init(&lines->lock, NULL);
     pthread_cond_init(&lines->has_lines, NULL);
-    if (start_thread(lines)) {
+    if (!peg__writer_start(&lines->writer, write_lines, lines)) {
         drop(lines);
         return NULL;
     }
@@ -198,40 +133,17 @@ void cli_lines_put(struct cli_lines *lines, peg_str line)
     pthread_mutex_unlock(&lines->lock);
 }
 
-/* A terminal says that it takes bytes when it takes one, and a write of more then sleeps until
- * somebody reads. False: the thread does. */
-static bool join(struct cli_lines *lines)
-{
-    if (!isatty(STDERR_FILENO)) {
-        pthread_join(lines->thread, NULL);
-        return true;
-    }
-    for (;;) {
-        const unsigned n_looks = atomic_load(&lines->n_looks);
-        struct timespec until;
-
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += LAST_MS / 1000;
-        if (pthread_timedjoin_np(lines->thread, NULL, &until) == 0)
-            return true;
-        if (atomic_load(&lines->n_looks) == n_looks)
-            return false;
-    }
-}
-
 bool cli_lines_free(struct cli_lines *lines)
 {
     bool is_read;
 
     pthread_mutex_lock(&lines->lock);
     tell_dropped(lines);
-    atomic_store(&lines->is_over, true);
+    atomic_store(&lines->writer.is_over, true);
     pthread_cond_signal(&lines->has_lines);
     pthread_mutex_unlock(&lines->lock);
-    if (!join(lines)) {
-        pthread_detach(lines->thread);
+    if (!peg__writer_join(&lines->writer, STDERR_FILENO))
         return false; /* the lines stay the thread's, until the process ends */
-    }
     is_read = lines->is_read;
     drop(lines);
     return is_read;

@@ -9,13 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -23,13 +19,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/writer.h"
 #include "gateway/journal_line.h"
-
-enum {
-    PIECE_BYTES = 4096, /* what a pipe takes at once when it says that it takes something */
-    LAST_MS = 1000,     /* for whoever reads, at the end; whole seconds */
-    POLL_MS = 100,
-};
 
 /* How often an event may be told: at once, and per second afterwards. Calls come from anybody;
  * what providers do needs a stream and a principal. */
@@ -52,9 +43,7 @@ struct gw_journal {
     peg_log_level least;
     bool is_json;
     char *path; /* NULL: fd is somebody else's */
-    pthread_t thread;
-    atomic_bool is_over;
-    atomic_uint n_looks; /* of the thread, at what it writes to: else it is stuck in a write */
+    struct peg__writer writer;
     atomic_uint_fast64_t n_dropped;
 
     pthread_mutex_t lock; /* of all below */
@@ -82,24 +71,6 @@ static void count_dropped(struct gw_journal *journal, uint64_t n)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Does fd take bytes now? Waits for it, but not long once the journal is to end. */
-static bool takes_more(struct gw_journal *journal, int fd, int *left_ms)
-{
-    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
-
-    for (;;) {
-        const int n = poll(&poll_fd, 1, POLL_MS);
-
-        atomic_fetch_add(&journal->n_looks, 1);
-        if (n > 0)
-            return true;
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n == 0 && atomic_load(&journal->is_over) && (*left_ms -= POLL_MS) <= 0)
-            return false;
-    }
-}
-
 static uint64_t count_lines(peg_str text)
 {
     uint64_t n = 0;
@@ -109,27 +80,13 @@ static uint64_t count_lines(peg_str text)
     return n;
 }
 
-static void write_out(struct gw_journal *journal, int fd, peg_str text, int *left_ms)
+/* A full disk, or nobody who reads: there is nobody else to tell. */
+static void write_out(struct gw_journal *journal, int fd, peg_str text)
 {
-    struct stat st;
-    const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    const size_t n = peg__writer_write(&journal->writer, fd, text);
 
-    while (text.len) {
-        const size_t want = is_file || text.len < PIECE_BYTES ? text.len : PIECE_BYTES;
-        ssize_t n;
-
-        if (!is_file && !takes_more(journal, fd, left_ms))
-            break;
-        n = write(fd, text.ptr, want);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n < 0)
-            break;
-        text = peg__str_from(text, (size_t)n);
-    }
-    /* A full disk, or nobody who reads: there is nobody else to tell. */
-    if (text.len)
-        count_dropped(journal, count_lines(text));
+    if (n < text.len)
+        count_dropped(journal, count_lines(peg__str_from(text, n)));
 }
 
 /* With the lock. What is told from now on goes to the file that was opened again. */
@@ -145,7 +102,6 @@ static void change_files(struct gw_journal *journal)
 static void *write_lines(void *user)
 {
     struct gw_journal *journal = user;
-    int left_ms = LAST_MS;
 
     pthread_mutex_lock(&journal->lock);
     for (;;) {
@@ -154,7 +110,7 @@ static void *write_lines(void *user)
         int fd;
 
         change_files(journal);
-        if (!full.len && atomic_load(&journal->is_over))
+        if (!full.len && atomic_load(&journal->writer.is_over))
             break;
         if (!full.len) {
             pthread_cond_wait(&journal->has_lines, &journal->lock);
@@ -167,7 +123,7 @@ static void *write_lines(void *user)
         fd = journal->fd;
         pthread_mutex_unlock(&journal->lock);
 
-        write_out(journal, fd, peg__buf_view(&journal->writing), &left_ms);
+        write_out(journal, fd, peg__buf_view(&journal->writing));
 
         pthread_mutex_lock(&journal->lock);
         peg__buf_clear(&journal->writing);
@@ -177,20 +133,6 @@ static void *write_lines(void *user)
     }
     pthread_mutex_unlock(&journal->lock);
     return NULL;
-}
-
-/* No signal is the thread's: SIGPIPE becomes an error of write(). */
-static int start_thread(struct gw_journal *journal)
-{
-    sigset_t all;
-    sigset_t old;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    failed = pthread_create(&journal->thread, NULL, write_lines, journal);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return failed;
 }
 
 /* ---- its life ------------------------------------------------------------------------------- */
@@ -260,7 +202,7 @@ peg_status gw_journal_new(const struct gw_journal_options *options, struct gw_jo
         journal->rates[i].at_ns = peg_clock_mono_ns(journal->clock);
     }
     status = open_target(journal, options, reterr);
-    if (!status && start_thread(journal) != 0)
+    if (!status && !peg__writer_start(&journal->writer, write_lines, journal))
         status = peg__fail(reterr, PEG_EIO, "E_LOG_FILE",
                            "there is no thread for the log: the system has no more of them");
     if (status) {
@@ -273,43 +215,21 @@ peg_status gw_journal_new(const struct gw_journal_options *options, struct gw_jo
 
 static void tell_suppressed(struct gw_journal *journal, enum gw_event event);
 
-/* A terminal says that it takes bytes when it takes one, and a write of more then sleeps until
- * somebody reads. False: the thread does. */
-static bool join_at_terminal(struct gw_journal *journal)
-{
-    for (;;) {
-        const unsigned n_looks = atomic_load(&journal->n_looks);
-        struct timespec until;
-
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += LAST_MS / 1000;
-        if (pthread_timedjoin_np(journal->thread, NULL, &until) == 0)
-            return true;
-        if (atomic_load(&journal->n_looks) == n_looks)
-            return false;
-    }
-}
-
 struct gw_journal *gw_journal_free(struct gw_journal *journal)
 {
-    bool is_terminal;
+    int fd;
 
     if (!journal)
         return NULL;
     pthread_mutex_lock(&journal->lock);
     for (int event = 0; event < GW_N_EVENTS; event++)
         tell_suppressed(journal, (enum gw_event)event);
-    atomic_store(&journal->is_over, true);
-    is_terminal = isatty(journal->fd);
+    atomic_store(&journal->writer.is_over, true);
+    fd = journal->fd;
     pthread_cond_signal(&journal->has_lines);
     pthread_mutex_unlock(&journal->lock);
-    if (!is_terminal) {
-        pthread_join(journal->thread, NULL);
-    } else if (!join_at_terminal(journal)) {
-        pthread_detach(journal->thread);
-        return NULL; /* it stays the thread's, until the process ends */
-    }
-    drop(journal);
+    if (peg__writer_join(&journal->writer, fd))
+        drop(journal);
     return NULL;
 }
 

@@ -118,14 +118,17 @@ TEST(what_calls_without_identity_leave_behind_refuses_their_principal_only)
 
 enum { CALLS = 40 };
 
+typedef void call_fn(struct world *world, struct caller *caller, const char *principal,
+                     const char *key);
+
 /* How many calls of a principal are taken. */
-static unsigned n_taken(struct world *world, struct caller *callers, unsigned n,
+static unsigned n_taken(struct world *world, call_fn *call, struct caller *callers, unsigned n,
                         const char *principal)
 {
     unsigned i = 0;
 
     do
-        call_by(world, &callers[i], principal, "");
+        call(world, &callers[i], principal, "");
     while (!callers[i].n_ends && ++i < n);
     return i;
 }
@@ -140,15 +143,15 @@ TEST(calls_of_one_principal_leave_some_to_others)
 
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", CALLS);
-    CHECK_INT(n_taken(&world, anna, CALLS, "token:anna"), CALLS * 3 / 4);
+    CHECK_INT(n_taken(&world, call_by, anna, CALLS, "token:anna"), CALLS * 3 / 4);
     CHECK(is_refused_its_share(&anna[CALLS * 3 / 4], "PEG_LIMIT_GATEWAY_CALLS"));
-    CHECK_INT(n_taken(&world, ben, CALLS, "token:ben"),
+    CHECK_INT(n_taken(&world, call_by, ben, CALLS, "token:ben"),
               8); /* of ten: then he has 8, and 2 are free */
 
     for (unsigned i = 0; i < player.n_handed; i++)
         answer(&world, &player, &player.handed[i], "1");
     CHECK_INT(world.desk->n_calls, 0);
-    CHECK_INT(n_taken(&world, anna, CALLS, "token:anna"), CALLS * 3 / 4);
+    CHECK_INT(n_taken(&world, call_by, anna, CALLS, "token:anna"), CALLS * 3 / 4);
     world_close(&world);
 }
 
@@ -161,7 +164,7 @@ TEST(where_nobody_is_asked_all_of_it_may_be_taken)
 
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", CALLS);
-    CHECK_INT(n_taken(&world, callers, CALLS + 1, "local"), CALLS);
+    CHECK_INT(n_taken(&world, call_by, callers, CALLS + 1, "local"), CALLS);
     CHECK(callers[CALLS].error == WIRE_OVERLOADED);
     CHECK(!strstr(callers[CALLS].message, "of this principal"));
     world_close(&world);
@@ -216,7 +219,7 @@ TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
         call_by(&world, &anna[i], "token:anna", key);
         CHECK(anna[i].is_admitted && !anna[i].is_joined);
     }
-    (void)n_taken(&world, ben, 2, "token:ben"); /* by which her share has shrunk */
+    (void)n_taken(&world, call_by, ben, 2, "token:ben"); /* by which her share has shrunk */
     call_by(&world, &more, "token:anna", "key-more");
     CHECK(is_refused_its_share(&more, "PEG_LIMIT_GATEWAY_CALLS"));
     CHECK(!stands(&world, &more.caller.id, 'c', 0));
@@ -318,7 +321,7 @@ TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", CALLS);
     call_by(&world, &anna[0], "token:anna", "key-0");
-    (void)n_taken(&world, &anna[1], CALLS - 1, "token:anna");
+    (void)n_taken(&world, call_by, &anna[1], CALLS - 1, "token:anna");
     ask.payload = peg_cstr("{\"n\":2}");
     gw_desk_call(world.desk, &ask, &other.caller);
     settle(&world);
@@ -345,17 +348,6 @@ static void call_large(struct world *world, struct caller *caller, const char *p
     gw_desk_call(world->desk, &ask, &caller->caller);
 }
 
-static unsigned n_large_taken(struct world *world, struct caller *callers, unsigned n,
-                              const char *principal)
-{
-    unsigned i = 0;
-
-    do
-        call_large(world, &callers[i], principal, "");
-    while (!callers[i].n_ends && ++i < n);
-    return i;
-}
-
 TEST(large_payloads_of_one_principal_leave_room_to_others)
 {
     const struct gw_desk_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
@@ -367,7 +359,7 @@ TEST(large_payloads_of_one_principal_leave_room_to_others)
 
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", LARGE_CALLS);
-    CHECK_INT(n_large_taken(&world, anna, LARGE_CALLS, "token:anna"), LARGE_CALLS * 3 / 4);
+    CHECK_INT(n_taken(&world, call_large, anna, LARGE_CALLS, "token:anna"), LARGE_CALLS * 3 / 4);
     CHECK(
         is_refused_its_share(&anna[LARGE_CALLS * 3 / 4], "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES"));
     call_large(&world, &ben, "token:ben", "");
@@ -387,7 +379,7 @@ TEST(where_nobody_is_asked_all_of_the_bytes_may_be_taken)
 
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", LARGE_CALLS);
-    CHECK_INT(n_large_taken(&world, callers, LARGE_CALLS + 1, "local"), LARGE_CALLS);
+    CHECK_INT(n_taken(&world, call_large, callers, LARGE_CALLS + 1, "local"), LARGE_CALLS);
     CHECK(!strstr(callers[LARGE_CALLS].message, "of this principal"));
     world_close(&world);
 }
