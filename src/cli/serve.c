@@ -4,6 +4,7 @@
 
 #include "cli/serve.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,19 +22,29 @@ struct signals {
     pthread_t thread;
 };
 
-/* SIGUSR2 ends it, from the thread that serves. */
+static void obey(int number, peg_gateway *gateway)
+{
+    peg_error error;
+
+    if (number != SIGHUP)
+        peg_gateway_stop(gateway);
+    else if (peg_gateway_reload(gateway, &error))
+        remote_complain_local("SIGHUP", &error);
+}
+
+/* SIGUSR2 ends it, from the thread that serves. While no signal comes it looks after memory. */
 static void *hear_signals(void *user)
 {
-    struct signals *signals = user;
+    static const struct timespec patience = {.tv_sec = SERVE_LOOK_MS / 1000};
+    const struct signals *signals = user;
+    struct serve_memory memory = {0};
     int number;
 
-    while (!sigwait(&signals->set, &number) && number != SIGUSR2) {
-        peg_error error;
-
-        if (number != SIGHUP)
-            peg_gateway_stop(signals->gateway);
-        else if (peg_gateway_reload(signals->gateway, &error))
-            remote_complain_local("SIGHUP", &error);
+    while ((number = sigtimedwait(&signals->set, NULL, &patience)) != SIGUSR2) {
+        if (number > 0)
+            obey(number, signals->gateway);
+        else if (errno == EAGAIN && serve_is_quiet_again(&memory, serve_cpu_ms()))
+            serve_give_back();
     }
     return NULL;
 }
@@ -140,6 +151,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (serve_read(&args, &options) == CLI_STOP)
         return args.exit;
     allow_connections();
+    serve_share_memory(options.config.threads);
     block_signals(&signals);
     status = open_store(&options, &store, &error);
     if (!status) {

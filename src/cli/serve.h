@@ -26,4 +26,23 @@ void serve_explain(peg_error *error);
 /* The folder of the store, made if it is not there (0700), and o->path. */
 peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr);
 
+/* ---- memory: serve_memory.c ---- */
+
+/* How often to look. */
+enum { SERVE_LOOK_MS = 10000 };
+
+/* CPU time of the process; begins with zeros. */
+struct serve_memory {
+    int64_t looked_ms;
+    int64_t gave_ms;
+};
+
+/* Before there are threads: as many pools of memory as loops. */
+void serve_share_memory(unsigned n_loops);
+int64_t serve_cpu_ms(void);
+/* Has it been busy since it gave back last, and is it not any more? */
+bool serve_is_quiet_again(struct serve_memory *memory, int64_t cpu_ms);
+/* Gives pages that nobody uses back to the system. */
+void serve_give_back(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../instrumented.h"
 #include "../t.h"
 #include "base/limits.h"
 #include "base/str.h"
@@ -445,20 +446,6 @@ TEST(pool_says_when_the_system_refuses_the_first_thread)
     CHECK(!pool);
 }
 
-static bool is_instrumented(void)
-{
-    const char *preload = getenv("LD_PRELOAD");
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return true;
-#endif
-#endif
-    return preload && strstr(preload, "vgpreload");
-}
-
 static size_t address_space_bytes(void)
 {
     unsigned long n_pages = 0;
@@ -482,7 +469,7 @@ TEST(submit_says_when_there_is_no_thread_and_the_system_refuses_one)
     peg_pool *pool;
     struct world w;
 
-    if (is_instrumented())
+    if (t_is_instrumented())
         SKIP("a limit of the address space would end the instrumentation");
     CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);
     world_init(&w, true);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "../instrumented.h"
 #include "core/run.h"
 #include "fixture.h"
 #include "pegboard/pool.h"
@@ -523,17 +524,7 @@ TEST(a_call_that_a_pool_refuses_has_no_attempt_and_the_limit_is_told)
 /* ---- stacks --------------------------------------------------------------------- */
 
 /* Instrumented frames are several times as large. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SMALLEST_STACK = 4 << 20 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { SMALLEST_STACK = 4 << 20 };
-#else
-enum { SMALLEST_STACK = 512 << 10 };
-#endif
-#else
-enum { SMALLEST_STACK = 512 << 10 };
-#endif
+enum { SMALLEST_STACK = T_SANITIZED ? 4 << 20 : 512 << 10 };
 
 /* Seven schemas for each level of the arguments, up to the depth at which checking stops. */
 #define WINDING                                                                                    \

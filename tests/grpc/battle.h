@@ -39,28 +39,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../instrumented.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "grpc/rpc.h"
 #include "grpc/server.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BATTLE_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BATTLE_SANITIZED 1
-#endif
-#endif
-#ifndef BATTLE_SANITIZED
-#define BATTLE_SANITIZED 0
-#endif
 
 enum {
     BATTLE_THREADS = 4,
     BATTLE_TIMES = 100000,
     BATTLE_CALLS = 1000,
     BATTLE_MS = 400,
-    BATTLE_CALM_MS = BATTLE_SANITIZED ? 0 : 200,
+    BATTLE_CALM_MS = T_SANITIZED ? 0 : 200,
     BATTLE_GUARD_S = 120
 };
 
@@ -608,7 +598,7 @@ static inline void battle_end(struct battle *b, long max_mb)
     battle_stop_server(&b->server);
     if (b->stormy.n_failed)
         T_FAIL("%u calls of the neighbour failed: %s", b->stormy.n_failed, b->words);
-    if (!BATTLE_SANITIZED && grown_kb > max_mb * 1024)
+    if (!T_SANITIZED && grown_kb > max_mb * 1024)
         T_FAIL("the server grew by %ld KB, expected at most %ld MB", grown_kb, max_mb);
 }
 

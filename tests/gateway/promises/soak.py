@@ -58,10 +58,12 @@ ON_ITS_WAY_S = 2
 # calls a second that leaked a page or two each would double it in the shortest run.
 WARM_S = 3
 GROWTH = 1.5
-# An hour has thirty rounds; what was asked for last in one is forgotten before the next.
+# What was asked for last in a round is forgotten after half of the rest (a deadline and the TTL), and
+# within ten seconds more the gateway gives back what it does not use any more. Then it is looked at.
 WARM_UP_S = 600
-ROUND_S = 120
-REST_S = 25
+ROUND_S = 100
+REST_S = 30
+LOOK_S = 4
 # What may become of a call that was asked for in good order while providers come and go.
 HONEST = {"outcome_unknown", "service_unavailable", "overloaded", "timeout", "canceled"}
 
@@ -328,22 +330,31 @@ class Soak:
         told = re.search(r"^pegboard_heap_used_bytes (\d+)$", text, re.MULTILINE)
         return int(told.group(1)) if told else None
 
-    def look_at_rest(self, point):
-        self.at_rest.append(point)
+    def age(self):
+        return time.monotonic() - self.began
+
+    def look_at_rest(self):
+        """The lowest of some: providers come and go meanwhile."""
+        lowest = self.resident()
+        while 1 < self.until_round_ends() <= LOOK_S:
+            time.sleep(0.2)
+            lowest = min(lowest, self.resident())
+        self.at_rest.append((self.age(), lowest))
         heap = self.heap()
         if heap is not None:
-            self.heap_at_rest.append((point[0], heap))
+            self.heap_at_rest.append((self.age(), heap))
+        time.sleep(max(0, min(LOOK_S, self.until_round_ends() + 0.1)))
 
     def look(self):
         every = max(0.5, min(10.0, SECONDS / 60))
         while not self.is_over():
             left = self.until_round_ends()
-            point = (time.monotonic() - self.began, self.resident())
-            if left > REST_S:
-                self.memory.append(point)
-            elif left < 2:
-                self.look_at_rest(point)
-            time.sleep(min(every, left - 1 if left > 2 else 2))
+            if left <= LOOK_S:
+                self.look_at_rest()
+            else:
+                if left > REST_S:
+                    self.memory.append((self.age(), self.resident()))
+                time.sleep(min(every, left - LOOK_S / 2))
 
     # ---- all of it ----
 
@@ -402,6 +413,8 @@ def say_slope(what, memory, whole):
         low, high = min(b for _, b in warm), max(b for _, b in warm)
         print(f"# {what}: {low / 1e6:.2f} to {high / 1e6:.2f} MB, "
               f"{slope:+.2f} % an hour, +- {error:.2f}")
+        if len(warm) < 100:
+            print("#   " + " ".join(f"{b / 1e6:.2f}" for _, b in warm))
     return slope, error
 
 

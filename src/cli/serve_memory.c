@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a busy time needed is given back to the system when it is over. Of itself the C library does
+ * that only with the very end of its memory, and one small piece that lives on there keeps
+ * megabytes before it. How a process treats its memory is not for a library to say; this is a
+ * program. */
+
+#include "cli/serve.h"
+
+#include <time.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+enum {
+    /* Of a core. Who gives back has the allocator locked, and then few wait for it. */
+    QUIET_PER_CENT = 10,
+    /* Less is what an idle gateway takes for its pings: there is nothing new to give. */
+    BUSY_MS = 20,
+};
+
+void serve_share_memory(unsigned n_loops)
+{
+#ifdef __GLIBC__
+    /* Of itself one of its own for each thread, also for those that do next to nothing; and of
+     * these only the first is ever given back to its end. */
+    (void)mallopt(M_ARENA_MAX, n_loops ? (int)n_loops : 1);
+#else
+    (void)n_loops;
+#endif
+}
+
+int64_t serve_cpu_ms(void)
+{
+    struct timespec t;
+
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0)
+        return 0;
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool serve_is_quiet_again(struct serve_memory *memory, int64_t cpu_ms)
+{
+    const int64_t used_ms = cpu_ms - memory->looked_ms;
+
+    memory->looked_ms = cpu_ms;
+    if (used_ms * 100 > (int64_t)SERVE_LOOK_MS * QUIET_PER_CENT ||
+        cpu_ms - memory->gave_ms < BUSY_MS)
+        return false;
+    memory->gave_ms = cpu_ms;
+    return true;
+}
+
+void serve_give_back(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../instrumented.h"
+#include "cli/serve.h"
+#include "t.h"
+
+TEST(gives_back_once_a_busy_time_is_over)
+{
+    struct serve_memory memory = {0};
+
+    CHECK(!serve_is_quiet_again(&memory, 5000)); /* five seconds of CPU in ten */
+    CHECK(serve_is_quiet_again(&memory, 5100));
+}
+
+TEST(gives_back_under_a_light_load)
+{
+    struct serve_memory memory = {0};
+
+    CHECK(serve_is_quiet_again(&memory, SERVE_LOOK_MS / 10));
+    CHECK(serve_is_quiet_again(&memory, SERVE_LOOK_MS / 10 * 2));
+    CHECK(!serve_is_quiet_again(&memory, SERVE_LOOK_MS / 10 * 3 + 1));
+}
+
+TEST(leaves_an_idle_gateway_alone)
+{
+    struct serve_memory memory = {0};
+    int64_t cpu_ms = 500;
+    unsigned n_times = 0;
+
+    CHECK(serve_is_quiet_again(&memory, cpu_ms));
+    for (unsigned i = 0; i < 100; i++) /* a thousand seconds, a millisecond in each ten */
+        n_times += serve_is_quiet_again(&memory, ++cpu_ms);
+    CHECK_INT(n_times, 5);
+}
+
+/* ---- the pages themselves
+ * -------------------------------------------------------------------------------------------- */
+
+static size_t resident_bytes(void)
+{
+    unsigned long n_pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file) {
+        if (fscanf(file, "%*u %lu", &n_pages) != 1)
+            n_pages = 0;
+        fclose(file);
+    }
+    return n_pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+TEST(gives_back_what_lies_before_a_piece_that_lives_on)
+{
+    enum { N = 1000, PIECE = 32 << 10 };
+    char *pieces[N];
+    char *last;
+    size_t peak;
+
+#ifndef __GLIBC__
+    SKIP("this C library gives back by itself, or not at all");
+#endif
+    if (t_is_instrumented())
+        SKIP("the allocator is not the C library's");
+    for (unsigned i = 0; i < N; i++) {
+        pieces[i] = malloc(PIECE);
+        CHECK(pieces[i]);
+        memset(pieces[i], 1, PIECE);
+    }
+    last = malloc(PIECE);
+    CHECK(last);
+    for (unsigned i = 0; i < N; i++)
+        free(pieces[i]);
+    peak = resident_bytes();
+    CHECK(peak > (size_t)N * PIECE);
+    serve_give_back();
+    CHECK(resident_bytes() < peak - (size_t)N * PIECE / 2);
+    free(last);
+}
