@@ -326,6 +326,15 @@ static void note_reason(struct gw_call *call, enum bus_reason reason)
         call->refusal = reason;
 }
 
+/* Holders start nothing in the last millisecond or two, before this desk's own timer: deadlines in
+ * letters are whole ones. Nobody else would take it either. A claim that only took too long is not
+ * late for that. */
+static bool is_behind_deadline(const struct gw_call *call, const struct bus_letter *letter)
+{
+    return letter->reason == BUS_LATE &&
+           (!letter->was_claimed || bus_now_ms(call->desk->bus) >= call->deadline_ms);
+}
+
 void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
 {
     const bool is_current =
@@ -336,6 +345,8 @@ void gw_send_on_nak(struct gw_call *call, const struct bus_letter *letter)
         return;
     note_reason(call, letter->reason);
     remember_refusal(call, letter);
+    if (!call->ending && is_behind_deadline(call, letter))
+        call->ending = BUS_DEADLINE;
     if (!is_proof(call, letter)) {
         if (call->step == GW_SENT)
             gw_settle_revoke(call);

@@ -330,6 +330,17 @@ static inline void attach(struct world *world, struct player *player, const char
     attach_listing(world, player, incarnation, credits, NULL);
 }
 
+/* It has not answered pings for long. */
+static inline void fall_silent(struct world *world, const char *incarnation)
+{
+    size_t n;
+    struct gw_provider_entry *all = gw_presence_providers(world->presence, peg_cstr("sums"), &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i].incarnation, incarnation) == 0)
+            all[i].last_pong_ms = 1;
+}
+
 static inline void call_as(struct world *world, struct caller *caller, const char *tool,
                            const char *key, int64_t timeout_ms)
 {

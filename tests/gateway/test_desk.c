@@ -583,6 +583,36 @@ TEST(a_deadline_while_it_waits_is_a_timeout_that_never_started)
     world_close(&world);
 }
 
+/* What is queued may be its provider's to start in the last millisecond of its time, which its
+ * holder takes for the end. */
+TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
+{
+    static const char *const keys[] = {"", "key-1"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct world world;
+        struct player player;
+        struct caller running;
+        struct caller waiting;
+        struct gw_call *call;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &running, "add", "", 0);
+        call_as(&world, &waiting, "add", keys[i], 60000);
+        call = waiting.caller.call;
+        call->deadline_ms = bus_now_ms(world.bus);
+        gw_holder_held(world.desk, &call->entry.id, 1)->deadline_ms = call->deadline_ms;
+        answer(&world, &player, &player.handed[0], "1");
+
+        CHECK_INT(player.n_handed, 1);
+        CHECK_INT(waiting.n_ends, 1);
+        CHECK_INT(waiting.error, WIRE_TIMEOUT);
+        CHECK(!waiting.was_started);
+        world_close(&world);
+    }
+}
+
 TEST(a_deadline_while_it_runs_leaves_the_outcome_unknown)
 {
     struct world world;
@@ -732,16 +762,6 @@ TEST(that_a_provider_is_full_is_told_before_that_another_one_drains)
     }
     CHECK_INT(caller.error, WIRE_OVERLOADED);
     world_close(&world);
-}
-
-static void fall_silent(struct world *world, const char *incarnation)
-{
-    size_t n;
-    struct gw_provider_entry *all = gw_presence_providers(world->presence, peg_cstr("sums"), &n);
-
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(all[i].incarnation, incarnation) == 0)
-            all[i].last_pong_ms = 1;
 }
 
 TEST(a_call_that_waits_for_a_provider_that_has_become_silent_goes_to_another)
