@@ -18,6 +18,11 @@
 
 enum { PAUSE_NS = 50000000 };
 
+static bool is_keyed(const struct gw_held *held)
+{
+    return held->entry.id.len == sizeof(held->entry.id.bytes);
+}
+
 /* ---- telling --------------------------------------------------------------------------------- */
 
 static void tell_waiters(struct gw_held *held, const struct bus_answer *answer)
@@ -64,7 +69,7 @@ static void tell(struct gw_held *held)
     const struct bus_key key = gw_held_key(held, 'w', 0);
 
     gw_held_say(held, BUS_DONE, held->terminal);
-    if (held->entry.id.len < sizeof(held->entry.id.bytes)) {
+    if (!is_keyed(held)) {
         be_done(held);
         return;
     }
@@ -223,6 +228,32 @@ static void prove(struct gw_held *held)
     bus_read(held->provider->desk->bus, &key, &held->wait);
 }
 
+/* A call that was listed: its name tells its deadline, if it is still there. */
+static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_held *held = (struct gw_held *)((char *)wait - offsetof(struct gw_held, wait));
+    struct gw_named named;
+
+    if (answer->status) {
+        write_later(held);
+        return;
+    }
+    held->deadline_ms = gw_named_read(answer->standing, &named)
+                            ? named.deadline_ms
+                            : bus_now_ms(held->provider->desk->bus);
+    gw_complete_retry(held);
+}
+
+/* An end has to stand as long as the name: who asks again finds that, and would wait for an end
+ * that was forgotten. */
+static void read_deadline(struct gw_held *held)
+{
+    const struct bus_key key = gw_held_key(held, 'c', 0);
+
+    held->wait.fn = on_name;
+    bus_read(held->provider->desk->bus, &key, &held->wait);
+}
+
 void gw_complete_retry(struct gw_held *held)
 {
     const struct bus_key key = gw_held_key(held, 't', 0);
@@ -234,6 +265,10 @@ void gw_complete_retry(struct gw_held *held)
     }
     if (held->given_back) {
         gw_held_nak(held, held->given_back, true);
+        return;
+    }
+    if (is_keyed(held) && !held->deadline_ms) {
+        read_deadline(held);
         return;
     }
     held->wait.fn = on_written;

@@ -170,7 +170,8 @@ struct bus_key gw_held_key(const struct gw_held *held, char what, uint32_t n)
     };
 }
 
-/* Of a call that was listed the deadline is not known, and its driver may look as late as that. */
+/* Of a call that was listed the deadline is not known, and its driver may look as late as that. Of
+ * one with an identity it is looked for before its end is written: see complete.c. */
 int64_t gw_held_keep_until(const struct gw_held *held)
 {
     const struct gw_desk *desk = held->provider->desk;

@@ -29,7 +29,7 @@ struct gw_held {
     struct peg__blob *request;  /* a packed pegboard.v1.Call; NULL: it was listed by a provider */
     const struct gw_tool *tool; /* of the provider's toolset; NULL: not known (any more) */
     struct bus_address driver;
-    int64_t deadline_ms;
+    int64_t deadline_ms; /* 0: it was listed, and that is not known */
     uint64_t epoch;
     uint16_t account;         /* whose its registers are; 0: not known, or no matter */
     enum bus_reason canceled; /* BUS_NO_REASON: it is not */

@@ -38,6 +38,38 @@ static peg_status come_with(struct world *world, struct player *player, const ch
                               NULL);
 }
 
+/* ---- what is answered at another desk than the one that handed it over ------------------------
+ */
+
+/* That knows no deadline of it. Its name stands until then, and who asks again finds its end. */
+TEST(the_end_of_a_call_that_was_listed_is_kept_as_long_as_its_name)
+{
+    const struct gw_desk_options soon = {.keep_ms = 1};
+    const struct timespec swept = {.tv_sec = 1, .tv_nsec = 200000000};
+    struct world world;
+    struct player player;
+    struct player moved = {.n_breaks = 1};
+    struct caller first;
+    struct caller again;
+
+    world_open(&world, &soon);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &first, "add", "key-1", 60000);
+    gw_held_drop(gw_holder_held(world.desk, &player.handed[0].id, 1)); /* as another desk would */
+    attach_listing(&world, &moved, "incarnation-1", 1, &player.handed[0]);
+    answer(&world, &moved, &player.handed[0], "9");
+    CHECK_STR(peg_cstr(first.result), "9");
+    for (unsigned i = 0; i < 2; i++) {
+        nanosleep(&swept, NULL);
+        settle(&world);
+    }
+    call_as(&world, &again, "add", "key-1", 60000);
+    CHECK_INT(again.n_ends, 1);
+    CHECK_STR(peg_cstr(again.result), "9");
+    CHECK_INT(player.n_handed + moved.n_handed, 1);
+    world_close(&world);
+}
+
 /* ---- lists that are not taken ---------------------------------------------------------------- */
 
 /* It has the second one, whatever is wrong with the first. */
