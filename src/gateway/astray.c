@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Calls without an identity that have ended while letters with them were on their way. Their
- * registers stay, so that whoever gets such a letter sees that there is nothing to start. But
- * whoever gets one and does not start it says so: with the last of these answers the registers are
- * of no use, and need not stay until a deadline that may be a day away.
+ * Calls without an identity that have ended while letters with them were on their way, and those
+ * with one that nobody could run. Their registers stay, so that whoever gets such a letter sees
+ * that there is nothing to start. But whoever gets one and does not start it says so: with the last
+ * of these answers the registers are of no use, and need not stay until a deadline that may be a
+ * day away. Those of an identity would be in the way of who asks again.
  *
  * What is remembered here may be lost at any time: then the registers stay as long as they would.
  */
@@ -13,6 +14,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "gateway/call.h"
 
 struct astray {
@@ -21,13 +23,18 @@ struct astray {
     unsigned n_letters; /* that were not answered yet */
     uint32_t n_attempts;
     uint32_t answered; /* as in the call */
+    /* What the registers stand for; NULL: no identity. It may be another call's meanwhile. */
+    struct peg__blob *named;
+    struct bus_wait wait;
     struct net_timer late;
 };
 
 static void stop_counting(struct astray *astray)
 {
     bus_disarm(astray->desk->bus, &astray->late);
+    bus_forget_wait(astray->desk->bus, &astray->wait);
     gw_table_remove(&astray->desk->astray, &astray->entry);
+    peg__blob_unref(astray->named);
     peg__free(astray);
 }
 
@@ -41,8 +48,7 @@ void gw_astray_count(const struct gw_call *call)
     struct gw_desk *desk = call->desk;
     struct astray *astray;
 
-    if (gw_call_is_keyed(call) || call->step == GW_JOINED || !call->n_astray ||
-        desk->astray.n >= PEG_LIMIT_GATEWAY_ASTRAY)
+    if ((gw_call_is_keyed(call) && !call->named) || desk->astray.n >= PEG_LIMIT_GATEWAY_ASTRAY)
         return;
     astray = (struct astray *)peg__alloc_zero(1, sizeof(*astray));
     if (!astray)
@@ -56,6 +62,7 @@ void gw_astray_count(const struct gw_call *call)
     astray->n_letters = call->n_astray;
     astray->answered = call->answered;
     astray->n_attempts = call->attempt + 1;
+    astray->named = gw_call_is_keyed(call) ? peg__blob_ref(call->named) : NULL;
     astray->late.fn = on_late;
     bus_arm(desk->bus, &astray->late,
             bus_now_ns(desk->bus) + (int64_t)PEG_LIMIT_GATEWAY_ASTRAY_MS * 1000000);
@@ -94,6 +101,46 @@ void gw_astray_answer(struct gw_call *call, const struct bus_letter *letter)
         call->n_astray--;
 }
 
+/* ---- the last answer --------------------------------------------------------------------------
+ */
+
+static struct bus_key key_of(const struct astray *astray, char what)
+{
+    return (struct bus_key){
+        .id = astray->entry.id,
+        .what = what,
+        .is_node_local = gw_id_is_node_local(&astray->entry.id),
+    };
+}
+
+static void forget(struct astray *astray)
+{
+    const struct bus_key key = key_of(astray, 't');
+
+    bus_forget(astray->desk->bus, &key, astray->n_attempts);
+    stop_counting(astray);
+}
+
+static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct astray *astray = (struct astray *)((char *)wait - offsetof(struct astray, wait));
+
+    if (!answer->status && answer->standing &&
+        peg__str_eq(peg__blob_str(answer->standing), peg__blob_str(astray->named)))
+        forget(astray);
+    else
+        stop_counting(astray);
+}
+
+/* Registers of an identity may have been lost, and be those of one who has asked since. */
+static void read_name(struct astray *astray)
+{
+    const struct bus_key key = key_of(astray, 'c');
+
+    astray->wait.fn = on_name;
+    bus_read(astray->desk->bus, &key, &astray->wait);
+}
+
 /* Only what says that the letter was dropped: BUS_DONE may be of one that was counted before. */
 void gw_astray_on_answer(struct gw_desk *desk, const struct bus_letter *letter)
 {
@@ -101,17 +148,14 @@ void gw_astray_on_answer(struct gw_desk *desk, const struct bus_letter *letter)
         letter->kind == BUS_TWICE || (letter->kind == BUS_NAK && letter->reason != BUS_UNKNOWN);
     struct astray *astray =
         is_dropped ? (struct astray *)gw_table_find(&desk->astray, &letter->id, 0) : NULL;
-    const struct bus_key key = {
-        .id = letter->id,
-        .what = 't',
-        .is_node_local = gw_id_is_node_local(&letter->id),
-    };
 
-    if (!astray || is_hearsay(desk, &letter->id, letter) ||
+    if (!astray || !astray->n_letters || is_hearsay(desk, &letter->id, letter) ||
         !is_first_answer(letter, &astray->answered) || --astray->n_letters > 0)
         return;
-    bus_forget(desk->bus, &key, astray->n_attempts);
-    stop_counting(astray);
+    if (astray->named)
+        read_name(astray);
+    else
+        forget(astray);
 }
 
 void gw_astray_free(struct gw_desk *desk)

@@ -166,26 +166,28 @@ static void tell_end(struct gw_call *call, const struct gw_terminal *terminal)
     }
 }
 
-/* Letters that may still arrive find the registers, and see that there is nothing to start. Without
- * any, a call that nobody can ask for again has no use for them; and what was never started, for
- * want of a provider or of room, may be asked for anew, also by one who had joined and missed the
- * letter about its end: he finds no name. */
+/* A call that nobody can ask for again has no use for them; and what was never started, for want of
+ * a provider or of room, may be asked for anew, also by one who had joined and missed the letter
+ * about its end: he finds no name. */
 static bool may_forget_registers(const struct gw_call *call, const struct gw_terminal *terminal)
 {
     const bool is_final =
         terminal->error != WIRE_OVERLOADED && terminal->error != WIRE_SERVICE_UNAVAILABLE;
 
-    return call->step != GW_JOINED && call->n_astray == 0 && (!gw_call_is_keyed(call) || !is_final);
+    return call->step != GW_JOINED && (!gw_call_is_keyed(call) || !is_final);
 }
 
-/* Tells every caller, and is gone. */
-static void finish(struct gw_call *call, const struct gw_terminal *terminal, bool forgets)
+/* Tells every caller, and is gone. Letters that may still arrive find the registers, and see that
+ * there is nothing to start. */
+static void finish(struct gw_call *call, const struct gw_terminal *terminal, bool may_forget)
 {
     struct bus *bus = call->desk->bus;
     const struct bus_key key = gw_call_key(call, 't', 0);
     const uint32_t n_attempts = call->attempt + 1; /* with the one that closes it */
+    const bool forgets = may_forget && !call->n_astray;
 
-    gw_astray_count(call);
+    if (may_forget && call->n_astray)
+        gw_astray_count(call);
     tell_end(call, terminal);
     gw_call_drop(call);
     if (forgets)

@@ -278,7 +278,7 @@ void gw_done_on_letter(struct gw_desk *desk, const struct bus_letter *letter);
 /* Somebody tells its driver that he does not start it, has it already (BUS_TWICE), or has run it:
  * one letter less may arrive, if he got one. */
 void gw_astray_answer(struct gw_call *call, const struct bus_letter *letter);
-/* The call is about to go, and there are some. */
+/* The call is about to go, its registers are of no use, and there are some. */
 void gw_astray_count(const struct gw_call *call);
 /* A letter to a driver that is not here any more. */
 void gw_astray_on_answer(struct gw_desk *desk, const struct bus_letter *letter);

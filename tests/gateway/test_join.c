@@ -233,6 +233,35 @@ TEST(what_nobody_could_run_is_asked_for_again_though_somebody_had_joined)
     world_close(&world);
 }
 
+/* It is still in a queue when its caller hears that nobody can run it. */
+TEST(what_a_provider_that_fell_silent_did_not_start_is_asked_for_again)
+{
+    struct world world;
+    struct player silent;
+    struct player well;
+    struct caller running;
+    struct caller waiting;
+    struct caller again;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &silent, "incarnation-1", 1);
+    call_as(&world, &running, "add", "", 0);
+    call_as(&world, &waiting, "add", "key-1", 60000);
+    fall_silent(&world, "incarnation-1");
+    await_end(&world, &waiting);
+    CHECK_INT(waiting.error, WIRE_SERVICE_UNAVAILABLE);
+
+    attach(&world, &well, "incarnation-2", 1);
+    call_as(&world, &again, "add", "key-1", 60000);
+    CHECK_INT(again.n_ends, 0);
+    CHECK_INT(well.n_handed, 1);
+    answer(&world, &well, &well.handed[0], "7");
+    CHECK_STR(peg_cstr(again.result), "7");
+    answer(&world, &silent, &silent.handed[0], "1");
+    CHECK_INT(silent.n_handed, 1);
+    world_close(&world);
+}
+
 /* The driver of the call before has ended it and forgotten it, and its letter comes late. */
 TEST(who_joined_does_not_believe_a_letter_about_the_call_before)
 {
