@@ -94,6 +94,23 @@ static void free_slot(struct gw_table *table, size_t at)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
+/* Anybody may ask for one call many thousand times, and go: none of them is looked for among the
+ * others. The first one, which mostly drives the call, stays first: it is the one that letters are
+ * for. */
+static void link_entry(struct gw_slot *slot, struct gw_entry *entry)
+{
+    struct gw_entry *first = slot->first;
+
+    entry->prev = first;
+    entry->next = first ? first->next : NULL;
+    if (entry->next)
+        entry->next->prev = entry;
+    if (first)
+        first->next = entry;
+    else
+        slot->first = entry;
+}
+
 /* Half of the slots are free, unless there is no memory for that. */
 peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry)
 {
@@ -105,24 +122,31 @@ peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry)
     slot = &table->slots[place_of(table, entry->hash, &entry->id, entry->attempt)];
     table->n_keys += !slot->first;
     table->n++;
-    entry->next = slot->first;
-    slot->first = entry;
+    link_entry(slot, entry);
     slot->hash = entry->hash;
     return PEG_OK;
 }
 
-void gw_table_remove(struct gw_table *table, struct gw_entry *entry)
+static void remove_first(struct gw_table *table, const struct gw_entry *entry)
 {
     const size_t place = place_of(table, entry->hash, &entry->id, entry->attempt);
-    struct gw_entry **at = &table->slots[place].first;
 
-    while (*at != entry)
-        at = &(*at)->next;
-    *at = entry->next;
-    entry->next = NULL;
-    table->n--;
-    if (!table->slots[place].first)
+    table->slots[place].first = entry->next;
+    if (!entry->next)
         free_slot(table, place);
+}
+
+void gw_table_remove(struct gw_table *table, struct gw_entry *entry)
+{
+    if (entry->prev)
+        entry->prev->next = entry->next;
+    else
+        remove_first(table, entry);
+    if (entry->next)
+        entry->next->prev = entry->prev;
+    entry->next = NULL;
+    entry->prev = NULL;
+    table->n--;
 }
 
 struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id *id,

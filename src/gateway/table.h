@@ -13,6 +13,7 @@ struct gw_entry {
     uint32_t attempt;      /* 0 where it does not matter */
     uint64_t hash;         /* the rest is the table's */
     struct gw_entry *next; /* with the same key */
+    struct gw_entry *prev;
 };
 
 /* What is compared first lies here, side by side: an entry is only touched if it is the one. */
@@ -35,7 +36,8 @@ void gw_table_free(struct gw_table *table);
 /* entry->id and entry->attempt are set. PEG_ENOMEM only. */
 peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry) PEG_MUST_USE;
 void gw_table_remove(struct gw_table *table, struct gw_entry *entry);
-/* The first one, and the next with the same key; NULL: none. */
+/* One of those with the key, the one that was added first as long as it is there, and the next of
+ * them; NULL: none. */
 struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id *id,
                                uint32_t attempt);
 struct gw_entry *gw_table_again(const struct gw_entry *entry);

@@ -50,8 +50,31 @@ TEST(several_entries_may_have_one_key)
          entry = gw_table_again(entry))
         n++;
     CHECK_INT(n, 3);
+    CHECK(gw_table_find(&table, &entries[0].id, 0) == &entries[0]);
     while (gw_table_any(&table))
         gw_table_remove(&table, gw_table_any(&table));
+    CHECK_INT(table.n, 0);
+    gw_table_free(&table);
+}
+
+/* If each were looked for among the others this would take an hour. */
+TEST(each_of_very_many_with_one_key_is_taken_out_by_itself)
+{
+    enum { N = 1000000 };
+    static struct gw_entry entries[N];
+    struct gw_table table;
+
+    gw_table_init(&table);
+    for (unsigned i = 0; i < N; i++) {
+        entries[i] = (struct gw_entry){.id = id_of(7)};
+        CHECK(gw_table_add(&table, &entries[i]) == PEG_OK);
+    }
+    for (unsigned i = 1; i < N; i++)
+        gw_table_remove(&table, &entries[i]);
+    CHECK(gw_table_find(&table, &entries[0].id, 0) == &entries[0]);
+    CHECK(gw_table_again(&entries[0]) == NULL);
+    gw_table_remove(&table, &entries[0]);
+    CHECK(gw_table_find(&table, &entries[0].id, 0) == NULL);
     CHECK_INT(table.n, 0);
     gw_table_free(&table);
 }
