@@ -79,6 +79,8 @@ void gw_provider_leave(struct gw_provider *provider)
         return;
     }
     bus_arm(desk->bus, &provider->away, bus_now_ns(desk->bus) + desk->options.lease_ms * 1000000);
+    if (!provider->is_moved)
+        gw_provider_renew_last(provider);
 }
 
 /* Its calls first, some at a time. If it comes back meanwhile those that are left are its still,

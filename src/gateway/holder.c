@@ -39,8 +39,8 @@ static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
     (void)answer; /* it is asked for again in a third of its time */
 }
 
-/* One that is away is not renewed: its lease is the time that it has to come back. One that has
- * moved has its lease elsewhere, and who renews takes it. */
+/* One that is away is not renewed but once: its lease is the time that it has to come back. One
+ * that has moved has its lease elsewhere, and who renews takes it. */
 void gw_provider_renew(struct gw_provider *provider)
 {
     struct gw_desk *desk = provider->desk;
@@ -50,6 +50,31 @@ void gw_provider_renew(struct gw_provider *provider)
     bus_forget_wait(desk->bus, &provider->lease);
     provider->lease.fn = on_lease;
     bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, &provider->lease);
+}
+
+static void on_holder(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_provider *provider =
+        (struct gw_provider *)((char *)wait - offsetof(struct gw_provider, lease));
+    struct gw_desk *desk = provider->desk;
+
+    if (answer->status || !answer->n_addresses ||
+        !bus_address_equal(answer->addresses[0], desk->bus->self))
+        return;
+    provider->lease.fn = on_lease;
+    bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, &provider->lease);
+}
+
+/* A third of it may be over. It is asked for only if it is this desk's: the provider may be
+ * elsewhere already. */
+void gw_provider_renew_last(struct gw_provider *provider)
+{
+    struct bus *bus = provider->desk->bus;
+    const peg_str name = peg__str(provider->incarnation);
+
+    bus_forget_wait(bus, &provider->lease);
+    provider->lease.fn = on_holder;
+    bus_leases(bus, &name, 1, &provider->lease);
 }
 
 peg_status gw_provider_tell_presence(struct gw_provider *provider, peg_error *reterr)

@@ -104,6 +104,8 @@ struct gw_provider *gw_holder_find(struct gw_desk *desk, const char *incarnation
 struct gw_held *gw_holder_held(const struct gw_desk *desk, const struct bus_id *id,
                                uint32_t attempt);
 void gw_provider_renew(struct gw_provider *provider);
+/* It goes, and has all of its lease to come back. */
+void gw_provider_renew_last(struct gw_provider *provider);
 /* Every loop and node is to know that it is here, and whether it drains. */
 peg_status gw_provider_tell_presence(struct gw_provider *provider, peg_error *reterr);
 

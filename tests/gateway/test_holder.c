@@ -11,6 +11,58 @@
 
 static const struct gw_desk_options DEFAULTS;
 
+/* ---- away ------------------------------------------------------------------------------------ */
+
+static struct bus_ops counting;
+static void (*lease_of)(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
+static unsigned n_leases;
+
+static void count_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+{
+    n_leases += lease_ms == PEG_LIMIT_GATEWAY_LEASE_MS;
+    lease_of(bus, name, lease_ms, wait);
+}
+
+/* Has one that goes with a call asked for its lease? `other` has it by then, if there is one. */
+static unsigned leases_at_leave(struct world *world, struct player *player, struct bus *other)
+{
+    struct glance glance = {.wait.fn = glance_seen};
+
+    if (other)
+        bus_lease(other, peg_cstr("incarnation-1"), 60000, &glance.wait);
+    counting = *world->bus->ops;
+    lease_of = counting.lease;
+    counting.lease = count_lease;
+    world->bus->ops = &counting;
+    n_leases = 0;
+    gw_provider_leave(player->provider);
+    settle(world);
+    return n_leases;
+}
+
+/* Leases are renewed each third of their time: what is left of one may be too little. */
+TEST(a_provider_that_breaks_off_with_a_call_has_all_of_its_lease_to_come_back)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct bus *other;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(leases_at_leave(&world, &player, NULL), 1);
+    world_close(&world);
+
+    world_open(&world, &DEFAULTS);
+    CHECK(bus_local_new(world.hub, world.loop, 1, &other, NULL) == PEG_OK);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(leases_at_leave(&world, &player, other), 0); /* it is there already */
+    bus_free(other);
+    world_close(&world);
+}
+
 /* ---- the toolset is not theirs any more ------------------------------------------------------ */
 
 TEST(a_provider_of_a_toolset_that_was_unregistered_is_dismissed)
