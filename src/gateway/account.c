@@ -2,8 +2,9 @@
 
 /*
  * What a loop has room for is shared by all who call: who has many slow calls with large payloads
- * would else take all of it, and calls of others would be refused until his have ended. Accounts
- * are found by a hash of the principal: a call costs as much however many there are.
+ * would else take all of it, and calls of others would be refused until his have ended. So it is
+ * with providers, and with the calls that they say they have. Accounts are found by a hash of the
+ * principal: a call costs as much however many there are.
  */
 
 #include <string.h>
@@ -80,6 +81,29 @@ bool gw_account_has_wait(const struct gw_desk *desk, uint16_t account)
     const size_t max = desk->options.max_calls;
 
     return has_call(desk, account) || desk->n_calls + 1 <= max - max / 16;
+}
+
+const char *gw_account_why_no_provider(const struct gw_desk *desk, uint16_t account)
+{
+    if (has_room(account, desk->accounts[account].n_providers, 1, desk->n_providers,
+                 PEG_LIMIT_GATEWAY_PROVIDERS))
+        return NULL;
+    return account ? "providers of this principal would be more than three times as many as this "
+                     "loop still has room for (PEG_LIMIT_BUS_SHARE, PEG_LIMIT_GATEWAY_PROVIDERS): "
+                     "attach to another node, or try again"
+                   : "this node has as many providers on one loop as it takes "
+                     "(PEG_LIMIT_GATEWAY_PROVIDERS): attach to another node, or try again";
+}
+
+const char *gw_account_why_no_list(const struct gw_desk *desk, uint16_t account)
+{
+    if (has_room(account, desk->accounts[account].n_held, 1, desk->held.n, PEG_LIMIT_GATEWAY_HELD))
+        return NULL;
+    return account ? "calls that providers of this principal have, or list, would be more than "
+                     "three times as many as this loop still has room for (PEG_LIMIT_BUS_SHARE, "
+                     "PEG_LIMIT_GATEWAY_HELD): come back later"
+                   : "providers on this loop have listed, or have, as many calls as it takes "
+                     "(PEG_LIMIT_GATEWAY_HELD): come back later";
 }
 
 void gw_account_count_call(const struct gw_call *call, bool is_here)

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "gateway/call.h"
 #include "gateway/holder.h"
 
 /* Of a provider that stayed away so many calls are dropped before others have their turn: that
@@ -36,6 +37,7 @@ void gw_provider_free(struct gw_provider *provider)
     if (provider->next)
         provider->next->prev = provider->prev;
     desk->n_providers--;
+    desk->accounts[provider->account].n_providers--;
     gw_table_remove(&desk->incarnations, &provider->entry);
     bus_forget_wait(desk->bus, &provider->lease);
     bus_disarm(desk->bus, &provider->away);
@@ -138,19 +140,19 @@ static void link_provider(struct gw_provider *provider)
         provider->next->prev = provider;
     desk->providers = provider;
     desk->n_providers++;
+    desk->accounts[provider->account].n_providers++;
 }
 
 /* One that comes back is counted already. */
 static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *attach,
                                struct gw_provider **ret_provider, peg_error *reterr)
 {
+    const uint16_t account = gw_desk_account(desk, attach->toolset->owner);
+    const char *why_not = gw_account_why_no_provider(desk, account);
     struct gw_provider *provider;
 
-    if (desk->n_providers >= PEG_LIMIT_GATEWAY_PROVIDERS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
-                         "this node has PEG_LIMIT_GATEWAY_PROVIDERS = %d providers on one loop: "
-                         "attach to another node, or try again",
-                         PEG_LIMIT_GATEWAY_PROVIDERS);
+    if (why_not)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH", "%s", why_not);
     provider = (struct gw_provider *)peg__alloc_zero(1, sizeof(*provider));
     if (!provider)
         return peg__fail_nomem(reterr);
@@ -161,6 +163,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
         return peg__fail_nomem(reterr);
     }
     provider->desk = desk;
+    provider->account = account;
     provider->away.fn = on_away;
     provider->review.fn = gw_listed_review;
     provider->toolset = gw_toolset_ref(attach->toolset);
@@ -174,13 +177,11 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
 static peg_status adopt(struct gw_provider *provider, const struct gw_running *running,
                         peg_error *reterr)
 {
+    const char *why_not = gw_account_why_no_list(provider->desk, provider->account);
     struct gw_held *held;
 
-    if (provider->desk->held.n >= PEG_LIMIT_GATEWAY_HELD)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
-                         "providers on this loop have listed, or have, PEG_LIMIT_GATEWAY_HELD = %d "
-                         "calls: come back later",
-                         PEG_LIMIT_GATEWAY_HELD);
+    if (why_not)
+        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH", "%s", why_not);
     held = gw_held_new(provider, &running->id, running->attempt);
     if (!held)
         return peg__fail_nomem(reterr);

@@ -50,10 +50,12 @@ struct gw_desk_options {
     bool test_skips_claim;
 };
 
-/* What the calls of a principal take of the desk's room. */
+/* What the calls of a principal take of the desk's room, and its providers. */
 struct gw_account {
     size_t n_calls;
     size_t large_bytes;
+    size_t n_providers;
+    size_t n_held; /* calls that they have, or say that they have */
 };
 
 struct gw_desk {

@@ -75,6 +75,7 @@ struct gw_held *gw_held_new(struct gw_provider *provider, const struct bus_id *i
         return NULL;
     }
     held->provider = provider;
+    provider->desk->accounts[provider->account].n_held++;
     held->again.fn = retry;
     list_add(&provider->queue, held);
     gw_meter_queued(provider->meter, 1);
@@ -117,6 +118,7 @@ void gw_held_drop(struct gw_held *held)
         tell_dropped(held);
     }
     gw_table_remove(&provider->desk->held, &held->entry);
+    provider->desk->accounts[provider->account].n_held--;
     peg__blob_unref(held->request);
     peg__blob_unref(held->mark);
     peg__blob_unref(held->terminal);

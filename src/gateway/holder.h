@@ -65,6 +65,7 @@ struct gw_provider {
     struct gw_provider *next; /* the desk's */
     struct gw_provider *prev;
     struct gw_toolset *toolset;
+    uint16_t account; /* of its owner */
     char incarnation[65];
     uint32_t credits;
     uint32_t number; /* of its last hello; 0: it does not tell */

@@ -40,6 +40,76 @@ static bool is_refused_its_share(const struct caller *caller, const char *limit)
            strstr(caller->message, "PEG_LIMIT_BUS_SHARE") && strstr(caller->message, limit);
 }
 
+/* ---- who provides ---------------------------------------------------------------------------- */
+
+/* One more, with calls that it says it has. */
+static peg_status come_as(struct world *world, struct gw_toolset *toolset, struct player *player,
+                          const struct gw_running *running, size_t n_running, peg_error *error)
+{
+    static unsigned number;
+    char incarnation[32];
+    const struct gw_attach attach_as = {
+        .toolset = toolset,
+        .incarnation = {incarnation, (size_t)snprintf(incarnation, sizeof(incarnation),
+                                                      "incarnation-%u", ++number)},
+        .credits = 1,
+        .running = running,
+        .n_running = n_running,
+        .number = 1,
+    };
+
+    return gw_provider_attach(world->desk, &attach_as, &PLAYER_EVENTS, player, &player->provider,
+                              error);
+}
+
+static void invent(struct world *world, struct gw_running *running, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        running[i] = (struct gw_running){.attempt = 1, .tool = {"add", 3}};
+        CHECK(gw_desk_random_id(world->desk, false, &running[i].id));
+    }
+}
+
+TEST(who_lists_all_the_calls_it_may_leaves_room_for_those_of_others)
+{
+    enum { EACH = PEG_LIMIT_GATEWAY_CREDITS };
+    static struct gw_running running[EACH];
+    struct world world;
+    struct player player = {0};
+    struct gw_toolset *toolset;
+    peg_error error;
+
+    world_open(&world, &ASKED);
+    toolset = make_toolset_of("ann", "");
+    do
+        invent(&world, running, EACH);
+    while (!come_as(&world, toolset, &player, running, EACH, &error));
+    CHECK_INT(error.status, PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_HELD"));
+    invent(&world, running, EACH);
+    CHECK_INT(come_as(&world, world.toolset, &player, running, EACH, &error), PEG_OK);
+    gw_toolset_unref(toolset);
+    world_close(&world);
+}
+
+TEST(who_has_all_the_providers_it_may_leaves_room_for_those_of_others)
+{
+    struct world world;
+    struct player player = {0};
+    struct gw_toolset *toolset;
+    peg_error error;
+
+    world_open(&world, &ASKED);
+    toolset = make_toolset_of("ann", "");
+    while (!come_as(&world, toolset, &player, NULL, 0, &error))
+        ;
+    CHECK_INT(error.status, PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_PROVIDERS"));
+    CHECK_INT(come_as(&world, world.toolset, &player, NULL, 0, &error), PEG_OK);
+    gw_toolset_unref(toolset);
+    world_close(&world);
+}
+
 /* ---- registers ------------------------------------------------------------------------------- */
 
 struct written {
