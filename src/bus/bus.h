@@ -93,6 +93,7 @@ struct bus_letter {
     struct bus_id id;
     uint32_t attempt;
     uint16_t account; /* BUS_CALL: whose its registers are */
+    uint64_t owner;   /* BUS_CALL: a hash of whose toolset it is for */
     bool was_claimed; /* BUS_NAK: the attempt is the sender's, and it will never start it */
     uint64_t epoch;
     int64_t deadline_ms; /* cluster time */

@@ -162,6 +162,7 @@ static void deliver(struct gw_call *call)
         .id = call->entry.id,
         .attempt = call->attempt,
         .account = call->account,
+        .owner = gw_desk_owner_hash(call->desk, call->toolset),
         .deadline_ms = call->deadline_ms,
         .from = bus->self,
         .body = call->request,

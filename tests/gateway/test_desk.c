@@ -941,6 +941,34 @@ TEST(an_idempotent_tool_is_run_again_when_its_provider_is_lost)
     world_close(&world);
 }
 
+/* It may be run again by whoever has the toolset, which is another one's of that name by then. */
+TEST(a_call_whose_provider_is_lost_does_not_go_to_the_next_owner_of_the_name)
+{
+    const struct gw_desk_options brief = {.lease_ms = 100};
+    struct world world;
+    struct player lost;
+    struct player bens;
+    struct caller caller;
+
+    world_open(&world, &brief);
+    attach(&world, &lost, "incarnation-1", 1);
+    call_as(&world, &caller, "peek", "", 0);
+    CHECK_INT(lost.n_handed, 1);
+    gw_provider_leave(lost.provider);
+    publish(&world, make_toolset_of("ben", ""));
+    attach(&world, &bens, "incarnation-2", 1);
+    for (unsigned i = 0; i < 20000 && !caller.n_ends && !bens.n_handed; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        settle(&world);
+        nanosleep(&pause, NULL);
+    }
+    CHECK_INT(bens.n_handed, 0);
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_INT(caller.outcome, GW_OUTCOME_UNKNOWN);
+    world_close(&world);
+}
+
 TEST(another_stream_of_an_incarnation_takes_the_place_of_the_first)
 {
     struct world world;
