@@ -354,7 +354,7 @@ static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer
         return;
     }
     call->mark = peg__blob_unref(call->mark);
-    if (answer->status && !call->ending) {
+    if (answer->status == PEG_ENOMEM || (answer->status && !call->ending)) {
         try_again(call, revoke_again); /* there is room for one more before its time is over */
         return;
     }

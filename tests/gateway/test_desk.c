@@ -613,6 +613,33 @@ TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
     }
 }
 
+/* Whatever there is no memory for at that moment: the right to start it is taken back when there
+ * is. */
+TEST(a_deadline_without_memory_is_a_timeout_that_never_started)
+{
+    const struct timespec pause = {.tv_nsec = 30000000};
+
+    for (unsigned nth = 1; nth <= 4; nth++) {
+        struct world world;
+        struct player player;
+        struct caller running;
+        struct caller waiting;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &running, "add", "", 0);
+        call_as(&world, &waiting, "add", "", 20);
+        nanosleep(&pause, NULL);
+        peg__mem_fail_at(nth);
+        settle(&world);
+        peg__mem_fail_at(0);
+        await_end(&world, &waiting);
+        CHECK_INT(waiting.error, WIRE_TIMEOUT);
+        CHECK(!waiting.was_started);
+        world_close(&world);
+    }
+}
+
 TEST(a_deadline_while_it_runs_leaves_the_outcome_unknown)
 {
     struct world world;
