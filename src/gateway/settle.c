@@ -76,7 +76,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
-    if (answer->status == PEG_EIO)
+    if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM)
         try_again(call, write_again);
     else if (!answer->status && !answer->won)
         gw_call_end(call, answer->standing);
@@ -109,7 +109,7 @@ static void on_closed(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
     struct bus_address address;
 
-    if (answer->status == PEG_EIO) {
+    if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
         try_again(call, close_again);
         return;
     }

@@ -640,6 +640,39 @@ TEST(a_deadline_without_memory_is_a_timeout_that_never_started)
     }
 }
 
+/* Its caller hears nothing that the register does not hold, or who asks again hears something else.
+ */
+TEST(an_end_without_memory_is_the_same_for_who_asks_again)
+{
+    const struct timespec pause = {.tv_nsec = 30000000};
+    unsigned n_told = 0;
+
+    for (unsigned nth = 1; nth <= 8; nth++) {
+        struct world world;
+        struct player player;
+        struct caller first;
+        struct caller again;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &first, "add", "key-1", 20);
+        nanosleep(&pause, NULL);
+        peg__mem_fail_at(nth);
+        settle(&world);
+        peg__mem_fail_at(0);
+        await_end(&world, &first);
+        answer(&world, &player, &player.handed[0], "1");
+        call_as(&world, &again, "add", "key-1", 0);
+        CHECK_INT(again.n_ends, 1);
+        if (first.outcome != GW_REFUSED) { /* there was memory for the words about its end */
+            CHECK_INT(again.outcome, first.outcome);
+            n_told++;
+        }
+        world_close(&world);
+    }
+    CHECK(n_told > 1);
+}
+
 TEST(a_deadline_while_it_runs_leaves_the_outcome_unknown)
 {
     struct world world;
