@@ -288,6 +288,13 @@ static void end_dismissed(peg_tool_provider *prov, enum wire_error error, const 
     remote__prov_end(prov, PEG_EHOST, &why);
 }
 
+/* Is there none, and none to come? One that drains looks for no other when its gateway drains too,
+ * as what it has is answered there: until that one goes. */
+static bool lacks_stream(const peg_tool_provider *prov)
+{
+    return !remote__prov_current(prov) && !prov->retry.is_armed;
+}
+
 static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status,
                           const struct grpc_metadata *trailers, void *user)
 {
@@ -320,7 +327,7 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
         end_refused(prov, error, words);
     } else if (was_current && was_dismissed) {
         end_dismissed(prov, error, words);
-    } else if (was_current && (prov->phase == REMOTE__PROV_SERVING || prov->calls.n)) {
+    } else if (lacks_stream(prov) && (prov->phase == REMOTE__PROV_SERVING || prov->calls.n)) {
         try_again(prov, words);
     } else {
         remote__prov_look_for_end(prov);

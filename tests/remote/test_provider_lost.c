@@ -191,3 +191,25 @@ TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
     fake_free(other);
     world_stop(&w);
 }
+
+/* As on a machine that goes down. The next gateway may be another one, or the same one again. */
+TEST(provider_that_is_stopped_brings_its_calls_to_the_next_gateway_when_its_own_has_drained)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    fake_call(w.gateway, 0, "c1", "hold", "{}");
+    sem_wait(&entered);
+    peg_provider_stop(w.provider);
+    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
+    fake_drain(w.gateway, 0);
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+    fake_await_stream(w.gateway, 1);
+    sem_post(&released);
+
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_HELLO, NULL, 1)->text), "c1:1:r:hold ");
+    CHECK_RESULT(&w, "c1", "\"held\"");
+    world_stop(&w);
+}
