@@ -31,6 +31,8 @@ static void on_end(struct net_message *message)
     remote__prov_drop_streams(prov);
     prov->phase = REMOTE__PROV_ENDED;
     remote__prov_close_queue(prov);
+    /* Nobody hears what they come to, and peg_provider_free() waits for them. */
+    remote__prov_cancel_all(prov, "the provider ends");
     remote__prov_drop_calls(prov);
     pthread_mutex_lock(&prov->lock);
     prov->state.is_attached = false;

@@ -19,7 +19,7 @@
 static sem_t entered;  /* a handler of `hold` has begun */
 static sem_t released; /* it may go on */
 static atomic_uint n_starts;
-static char seen[512];
+static char seen[512]; /* by the last handler of `look` or `wait` */
 static int trace_seen; /* the context had one */
 
 static inline void run_echo(peg_call *call, const peg_json *args, void *user)
@@ -73,6 +73,7 @@ static inline void run_wait(peg_call *call, const peg_json *args, void *user)
     (void)user;
     sem_post(&entered);
     peg_ctx_wait(peg_call_ctx(call), 60000, &why);
+    snprintf(seen, sizeof(seen), "%s", why.message);
     peg_call_fail(call, "stopped: %s", why.message);
 }
 

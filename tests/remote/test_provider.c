@@ -75,6 +75,22 @@ TEST(provider_ends_if_its_toolset_was_unregistered)
     world_stop(&w);
 }
 
+/* Nobody waits for their results, and whoever frees it waits for them. */
+TEST(provider_whose_toolset_was_unregistered_cancels_what_runs)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    fake_call(w.gateway, 0, "c1", "wait", "{}");
+    sem_wait(&entered);
+    fake_end(w.gateway, 0, GRPC_NOT_FOUND);
+
+    CHECK_INT(peg_provider_wait(w.provider, &error), PEG_EHOST);
+    world_stop(&w); /* joins its handler */
+    CHECK(strstr(seen, "the provider ends"));
+}
+
 TEST(provider_tries_again_while_the_gateway_is_not_available)
 {
     struct world w;
