@@ -217,10 +217,11 @@ typedef struct peg_remote_entry {
 } peg_remote_entry;
 
 typedef struct peg_remote_request {
-    const char *registry; /* NULL: with several, the first that has the toolset */
-    const char *toolset;  /* required */
-    const char *tool;     /* required */
-    peg_str args;         /* JSON text; "": {} */
+    /* NULL: with several, the first that has the toolset; also if it has moved since */
+    const char *registry;
+    const char *toolset; /* required */
+    const char *tool;    /* required */
+    peg_str args;        /* JSON text; "": {} */
     /* run_id and tool_call_id together, or idempotency_key, which wins, are the identity of a call:
      * asking again attaches to it, and gets what it came to. All others are for the provider. */
     const char *run_id;

@@ -463,6 +463,46 @@ static peg_status end_unsent(struct calling *c, const peg_error *why, peg_error 
     return remote__result_of(&refused, &c->result, reterr);
 }
 
+/* A gateway that does not know what was called, or takes no such arguments, has another toolset
+ * than the one that is remembered. */
+static bool is_outdated(const peg_remote_result *result)
+{
+    return result->outcome == PEG_REMOTE_REFUSED &&
+           (result->error.status == PEG_ENOTFOUND || result->error.status == PEG_ESCHEMA);
+}
+
+/* Is the toolset at another registry by now? */
+static bool has_moved(struct calling *c, const peg_remote_request *request)
+{
+    const struct remote__registry *before = c->registry;
+
+    if (c->result->error.status != PEG_ENOTFOUND ||
+        remote__registry_for(c->client, c->ctx, request->registry, request->toolset, &c->registry,
+                             NULL))
+        return false;
+    return c->registry != before;
+}
+
+/* What was refused was not started, so it may be made elsewhere: once. */
+static peg_status call_or_follow(struct calling *c, const peg_remote_request *request,
+                                 peg_error *reterr)
+{
+    const peg_status status = make_attempts(c, reterr);
+
+    if (status || !is_outdated(c->result))
+        return status;
+    remote__cache_drop(c->registry, peg__str(request->toolset));
+    if (!has_moved(c, request))
+        return PEG_OK;
+    c->result = peg_remote_result_free(c->result);
+    peg__free(c->call_id);
+    c->call_id = NULL;
+    c->n_lost = 0;
+    c->was_sent = false;
+    c->has_new_token = false;
+    return make_attempts(c, reterr);
+}
+
 static peg_status call(struct calling *c, const peg_remote_request *request, peg_error *reterr)
 {
     peg_error why;
@@ -474,7 +514,7 @@ static peg_status call(struct calling *c, const peg_remote_request *request, peg
     if (!status)
         status = remote__registry_for(c->client, c->ctx, request->registry, request->toolset,
                                       &c->registry, &why);
-    return status ? end_unsent(c, &why, reterr) : make_attempts(c, reterr);
+    return status ? end_unsent(c, &why, reterr) : call_or_follow(c, request, reterr);
 }
 
 static peg_status call_and_give(struct calling *c, const peg_remote_request *request,

@@ -38,7 +38,7 @@ struct fake_toolset {
     const char *name;
     const char *tag;         /* or NULL */
     const char *description; /* or NULL */
-    bool is_hidden;          /* not found any more */
+    bool is_hidden;          /* listed, and not found any more */
     unsigned revision;       /* 0: 7 */
 };
 
@@ -403,8 +403,10 @@ static inline void fake_watch(struct grpc_call *call, const Pegboard__V1__WatchR
     if (fake->watch)
         grpc_call_unref(fake->watch);
     fake->watch = grpc_call_ref(call);
-    for (size_t i = 0; i < fake->n_toolsets && !request->changes_only; i++)
-        fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT, &fake->toolsets[i]);
+    for (size_t i = 0; i < fake->n_toolsets && !request->changes_only; i++) {
+        if (fake_has_tags(&fake->toolsets[i], request->tags, request->n_tags))
+            fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT, &fake->toolsets[i]);
+    }
     fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_READY, NULL);
     atomic_fetch_add(&fake->n_watches, 1);
 }
@@ -515,12 +517,27 @@ static inline void fake_make_answer(struct fake *fake, const Pegboard__V1__CallT
     }
 }
 
+static inline bool fake_is_hidden(struct fake *fake, const char *name)
+{
+    bool is_hidden = false;
+
+    pthread_mutex_lock(&fake->lock);
+    for (size_t i = 0; i < fake->n_toolsets; i++)
+        is_hidden |= fake->toolsets[i].is_hidden && strcmp(fake->toolsets[i].name, name) == 0;
+    pthread_mutex_unlock(&fake->lock);
+    return is_hidden;
+}
+
 /* True: the tool does not answer. */
 static inline bool fake_misbehaves(struct fake *fake, struct grpc_call *call,
                                    const Pegboard__V1__CallToolRequest *request)
 {
     atomic_fetch_add(&fake->n_calls, 1);
     fake_note(fake, request);
+    if (fake_is_hidden(fake, request->toolset)) {
+        fake_refuse(call, WIRE_NOT_FOUND, "there is no such toolset");
+        return true;
+    }
     if (strncmp(request->tool, "say:", 4) == 0) {
         fake_refuse(call, wire_error_of(peg__str(request->tool + 4)), "as it was asked to");
         return true;
@@ -723,6 +740,14 @@ static inline void fake_do(struct fake *fake, void (*what)(struct fake *fake))
 static inline void fake_add(struct fake *fake, const char *name, const char *tag)
 {
     fake->toolsets[fake->n_toolsets++] = (struct fake_toolset){.name = name, .tag = tag};
+}
+
+/* Its only toolset is not found any more, or again. */
+static inline void fake_hide(struct fake *fake, bool is_hidden)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->toolsets[0].is_hidden = is_hidden;
+    pthread_mutex_unlock(&fake->lock);
 }
 
 static inline void fake_prepare(struct fake *fake)

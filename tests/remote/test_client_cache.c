@@ -227,6 +227,37 @@ TEST(one_who_may_not_look_any_more_gets_no_old_answer)
     world_close(&w);
 }
 
+static void call_refused(struct world *w, const char *tool)
+{
+    const peg_remote_request request = {.toolset = "weather", .tool = tool};
+    peg_remote_result *result;
+
+    CHECK_STATUS(peg_client_call(w->client, NULL, &request, &result, &w->error), PEG_OK, w->error);
+    CHECK_INT(result->outcome, PEG_REMOTE_REFUSED);
+    peg_remote_result_free(result);
+}
+
+/* Whoever imports it once more, because of that, gets what there is now. */
+TEST(a_toolset_whose_call_was_refused_as_unknown_is_fetched_again)
+{
+    struct world w;
+    bool is_stale;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    call_refused(&w, "say:overloaded");
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_INT(w.fake.n_gets, 1);
+
+    call_refused(&w, "say:validation_error");
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_INT(w.fake.n_gets, 2);
+    call_refused(&w, "say:not_found");
+    CHECK_STATUS(get(&w, "weather", &is_stale), PEG_OK, w.error);
+    CHECK_INT(w.fake.n_gets, 3);
+    world_close(&w);
+}
+
 TEST(a_client_without_a_cache_asks_each_time)
 {
     struct world w;

@@ -606,6 +606,53 @@ TEST(a_call_goes_to_the_first_registry_that_has_the_toolset)
     fake_done(&fakes[1]);
 }
 
+static void call_at(peg_client *client, const peg_remote_request *request,
+                    peg_remote_outcome outcome)
+{
+    peg_remote_result *result;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_call(client, NULL, request, &result, &error), PEG_OK, error);
+    CHECK_INT(result->outcome, outcome);
+    peg_remote_result_free(result);
+}
+
+/* Where it is was remembered, for an hour. */
+TEST(a_call_follows_its_toolset_to_another_registry)
+{
+    struct fake fakes[2];
+    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
+    const peg_client_options options = {.registries = registries, .n_registries = 2};
+    const peg_remote_request request = request_of("echo");
+    peg_remote_request named = request;
+    peg_client *client;
+    peg_error error;
+
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_STATUS(fake_open(&fakes[i]), PEG_OK, fakes[i].error);
+        registries[i].address = fakes[i].address;
+    }
+    fake_hide(&fakes[1], true);
+    CHECK_STATUS(peg_client_new(&options, &client, &error), PEG_OK, error);
+    call_at(client, &request, PEG_REMOTE_RESULT);
+    CHECK_INT(fakes[0].n_calls, 1);
+    fake_hide(&fakes[0], true);
+    fake_hide(&fakes[1], false);
+
+    call_at(client, &request, PEG_REMOTE_RESULT);
+    call_at(client, &request, PEG_REMOTE_RESULT);
+    CHECK_INT(fakes[0].n_calls, 2); /* once in vain */
+    CHECK_INT(fakes[1].n_calls, 2);
+    named.registry = "a";
+    call_at(client, &named, PEG_REMOTE_REFUSED);
+    CHECK_INT(fakes[1].n_calls, 2);
+    fake_hide(&fakes[1], true);
+    call_at(client, &request, PEG_REMOTE_REFUSED);
+    peg_client_unref(client);
+    fake_done(&fakes[0]);
+    fake_done(&fakes[1]);
+}
+
 enum { N_THREADS = 8, N_CALLS = 50 };
 
 static void *call_many(void *user)
