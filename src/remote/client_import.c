@@ -212,6 +212,27 @@ static bool is_first_of_name(const peg_toolset_list *list, size_t at)
     return true;
 }
 
+/* The list says of which version it is: an older one is not to be taken from the cache. One that
+ * was unregistered since is none of those that the glob names. */
+static peg_status import_listed(const struct importing *i, const peg_toolset_info *info,
+                                size_t *n_imported, peg_error *reterr)
+{
+    struct remote__registry *registry = NULL;
+    peg_error why;
+    peg_status status = remote__registry_only(i->client, info->registry, &registry, &why);
+
+    if (!status) {
+        remote__cache_check(registry, peg__str(info->name), info->revision);
+        status = import_toolset(i, info->registry, info->name, &why);
+    }
+    *n_imported += !status;
+    if (status == PEG_ENOTFOUND)
+        return PEG_OK;
+    if (status && reterr)
+        *reterr = why;
+    return status;
+}
+
 static peg_status import_glob(const struct importing *i, const char *glob, peg_error *reterr)
 {
     PEG_CLEANUP(peg_toolset_list_freep) peg_toolset_list *list = NULL;
@@ -230,8 +251,7 @@ static peg_status import_glob(const struct importing *i, const char *glob, peg_e
         if (!remote__glob_matches(peg__str(glob), peg__str(info->name)) ||
             !is_first_of_name(list, k))
             continue;
-        status = import_toolset(i, info->registry, info->name, reterr);
-        n++;
+        status = import_listed(i, info, &n, reterr);
     }
     if (!status && n == 0)
         return peg__fail(reterr, PEG_ENOTFOUND, "E_NOT_FOUND",

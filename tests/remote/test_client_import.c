@@ -136,6 +136,42 @@ TEST(a_glob_that_fits_nothing_is_not_found)
     world_close(&w);
 }
 
+TEST(a_toolset_that_goes_while_a_glob_is_imported_is_left_out)
+{
+    struct world w;
+
+    world_begin(&w);
+    fake_add(&w.fake, "climate", NULL);
+    fake_hide(&w.fake, true);
+
+    CHECK_STATUS(world_import(&w, "**", &(peg_import_options){.qualifies = true}), PEG_OK, w.error);
+
+    CHECK_INT(peg_registry_len(w.registry), FAKE_TOOLS);
+    CHECK(peg_registry_has(w.registry, peg__str("climate.echo")));
+    world_close(&w);
+}
+
+TEST(a_glob_that_is_imported_again_gives_what_was_registered_again)
+{
+    struct world w;
+
+    world_begin(&w);
+    CHECK_STATUS(world_import(&w, "**", NULL), PEG_OK, w.error);
+    CHECK_STATUS(run(&w, "echo", "{}"), PEG_OK, w.error);
+    CHECK(!peg_record_is_error(w.record));
+    w.registry = peg_registry_unref(w.registry);
+    pthread_mutex_lock(&w.fake.lock);
+    w.fake.toolsets[0].revision = 8;
+    w.fake.schema = "{\"type\":\"object\",\"required\":[\"city\"]}";
+    pthread_mutex_unlock(&w.fake.lock);
+
+    CHECK_STATUS(peg_client_import(w.client, NULL, "**", NULL, &w.registry, &w.error), PEG_OK,
+                 w.error);
+    CHECK_STATUS(run(&w, "echo", "{}"), PEG_OK, w.error);
+    CHECK(peg_record_is_error(w.record));
+    world_close(&w);
+}
+
 TEST(a_schema_that_cannot_be_a_tools_names_the_tool)
 {
     struct world w;
