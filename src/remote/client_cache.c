@@ -20,6 +20,7 @@ struct remote__cached {
     int64_t fetched_ns;
     int64_t tried_ns; /* the last fetch in the background; 0: none */
     bool is_fetching;
+    uint64_t confirmed; /* n_confirmed when it was last put, or said to be there */
 };
 
 enum { KEY_BYTES = 512 };
@@ -128,6 +129,7 @@ uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name)
 static void put(struct remote__cache *cache, peg_str key, struct remote__cached *cached,
                 void **ret_old)
 {
+    cached->confirmed = ++cache->n_confirmed;
     if (!peg__map_find(&cache->map, key))
         make_room(cache);
     if (peg__map_put(&cache->map, key, cached, ret_old))
@@ -174,7 +176,7 @@ void remote__cache_drop(struct remote__registry *registry, peg_str name)
 void remote__cache_check(struct remote__registry *registry, peg_str name, uint64_t revision)
 {
     peg_client *client = registry->client;
-    const struct remote__cached *cached;
+    struct remote__cached *cached;
     char text[KEY_BYTES];
     const peg_str key = key_of(registry, name, text);
     void *old = NULL;
@@ -184,9 +186,43 @@ void remote__cache_check(struct remote__registry *registry, peg_str name, uint64
     if (!cached || cached->toolset->toolset.info.revision != revision) {
         ++*counter_of(&client->cache, key);
         peg__map_remove(&client->cache.map, key, &old);
+    } else {
+        cached->confirmed = ++client->cache.n_confirmed;
     }
     pthread_mutex_unlock(&client->lock);
     free_cached(old);
+}
+
+uint64_t remote__cache_begin_all(struct remote__registry *registry)
+{
+    peg_client *client = registry->client;
+    uint64_t since;
+
+    pthread_mutex_lock(&client->lock);
+    since = client->cache.n_confirmed;
+    pthread_mutex_unlock(&client->lock);
+    return since;
+}
+
+void remote__cache_end_all(struct remote__registry *registry, uint64_t since)
+{
+    peg_client *client = registry->client;
+    struct remote__cache *cache = &client->cache;
+    char text[KEY_BYTES];
+    const peg_str prefix = key_of(registry, peg__str(""), text);
+
+    pthread_mutex_lock(&client->lock);
+    PEG__MAP_EACH(&cache->map, entry)
+    {
+        struct remote__cached *cached = entry->value;
+
+        if (cached->confirmed > since || !peg__str_starts(entry->name, prefix))
+            continue;
+        ++*counter_of(cache, entry->name);
+        peg__map_remove(&cache->map, entry->name, NULL);
+        free_cached(cached);
+    }
+    pthread_mutex_unlock(&client->lock);
 }
 
 void remote__cache_cool(struct remote__registry *registry, peg_str name)

@@ -24,6 +24,7 @@ struct watcher {
     pthread_t thread;
     struct grpc_backoff backoff;
     bool changes_only;
+    uint64_t began;   /* for the cache: when everything that there is began to be told */
     const char *told; /* the code that was told last as LOST; NULL: it is not lost */
 };
 
@@ -101,6 +102,14 @@ static void tell_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *r
     tell(w, kind, &info, NULL);
 }
 
+/* What was unregistered while nobody heard of it is not told: all others were. */
+static void tell_ready(struct watcher *w)
+{
+    if (!w->changes_only && !w->watch->n_tags)
+        remote__cache_end_all(w->registry, w->began);
+    tell(w, PEG_WATCH_READY, NULL, NULL);
+}
+
 /* False: the gateway has nothing more to say on this stream. */
 static bool take(struct watcher *w, peg_str bytes, struct peg__arena *arena, peg_error *ret_why)
 {
@@ -119,7 +128,7 @@ static bool take(struct watcher *w, peg_str bytes, struct peg__arena *arena, peg
     w->told = NULL;
     grpc_backoff_reset(&w->backoff);
     if (response->kind == PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_READY)
-        tell(w, PEG_WATCH_READY, NULL, NULL);
+        tell_ready(w);
     else
         tell_toolset(w, response);
     return true;
@@ -163,6 +172,7 @@ static bool watch_once(struct watcher *w, peg_error *ret_why)
     request.tags = peg__unconst(w->watch->tags);
     request.n_tags = w->watch->n_tags;
     request.changes_only = w->changes_only;
+    w->began = remote__cache_begin_all(w->registry);
     if (!remote__ask_start(&ask, ret_why))
         goes_on = read_stream(w, &ask, ret_why);
     if (ask.status.code == GRPC_UNAUTHENTICATED)

@@ -59,6 +59,7 @@ struct remote__cache {
     struct peg__map map; /* "<number of the registry>/<name>" -> remote__cached */
     /* How often something was heard of toolsets of one hash; what was asked for before is old. */
     uint32_t n_heard[REMOTE_HEARD];
+    uint64_t n_confirmed; /* how often an entry was put, or was said to be there */
 };
 
 /* Shared; any thread but for what is marked. */
@@ -231,6 +232,10 @@ uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name);
 void remote__cache_put(struct remote__registry *registry, peg_str name,
                        struct remote__toolset *toolset, uint32_t heard);
 void remote__cache_drop(struct remote__registry *registry, peg_str name);
+/* Everything that there is is told now: what remote__cache_end_all() is to be told. */
+uint64_t remote__cache_begin_all(struct remote__registry *registry);
+/* That was everything: drops what was not said to be there since. */
+void remote__cache_end_all(struct remote__registry *registry, uint64_t since);
 /* Drops it if it is of another revision: a change may have come while nobody heard of it. */
 void remote__cache_check(struct remote__registry *registry, peg_str name, uint64_t revision);
 void remote__cache_clear(peg_client *client);

@@ -157,6 +157,48 @@ TEST(what_changed_while_a_watch_was_lost_is_not_taken_from_the_cache)
     world_close(&w);
 }
 
+static void remove_unheard(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    fake->n_toolsets = 0;
+    pthread_mutex_unlock(&fake->lock);
+    break_watch(fake);
+}
+
+TEST(what_was_unregistered_while_a_watch_was_lost_is_not_taken_from_the_cache)
+{
+    struct world w;
+    peg_toolset *toolset;
+
+    CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+    get_weather(&w, 7);
+
+    fake_do(&w.fake, remove_unheard);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    CHECK_INT(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_ENOTFOUND);
+    world_close(&w);
+}
+
+/* It is told of those with the tag: the others are there all the same. */
+TEST(a_watch_of_some_says_nothing_about_others)
+{
+    static const char *const tags[] = {"mail", NULL};
+    struct world w;
+
+    CHECK_STATUS(world_open(&w, &(peg_watch_options){.tags = tags}), PEG_OK, w.error);
+    CHECK(fake_await(&w.n_ready, 1));
+    get_weather(&w, 7);
+
+    fake_do(&w.fake, break_watch);
+    CHECK(fake_await(&w.n_ready, 2));
+
+    get_weather(&w, 7);
+    CHECK_INT(w.fake.n_gets, 1);
+    world_close(&w);
+}
+
 TEST(a_watch_for_changes_leaves_out_what_is_there)
 {
     struct world w;
