@@ -388,14 +388,21 @@ void remote__prov_acknowledge(peg_tool_provider *prov, const Pegboard__V1__Ack *
 /* ---- from stream to stream ---------------------------------------------------------------------
  */
 
+/* A gateway takes no list that is longer than the credits of a provider. Results that wait for
+ * their Acks come on top of those; the oldest were most likely heard, and are just said again. */
 peg_status remote__prov_list_running(peg_tool_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__Hello *hello)
 {
     Pegboard__V1__RunningCall *frames = NULL;
+    size_t n_too_many =
+        prov->calls.n > PEG_LIMIT_REMOTE_CREDITS ? prov->calls.n - PEG_LIMIT_REMOTE_CREDITS : 0;
     size_t n = 0;
 
     if (!prov->calls.n)
         return PEG_OK;
+    /* What is not listed did arrive, and must not be run elsewhere. */
+    if (n_too_many)
+        hello->number = 0;
     frames = peg__arena_alloc(arena, prov->calls.n * sizeof(*frames));
     hello->running = peg__arena_alloc(arena, prov->calls.n * sizeof(*hello->running));
     if (!frames || !hello->running)
@@ -404,6 +411,10 @@ peg_status remote__prov_list_running(peg_tool_provider *prov, struct peg__arena 
     {
         const struct remote__prov_call *call = entry->value;
 
+        if (n_too_many && call->n_kept_bytes) {
+            n_too_many--;
+            continue;
+        }
         pegboard__v1__running_call__init(&frames[n]);
         frames[n].call_id = peg__unconst(call->face.call_id);
         frames[n].attempt = call->face.attempt;

@@ -19,7 +19,7 @@
 #include "grpc/server.h"
 #include "pegboard/v1/registry.grpc.h"
 
-enum { FAKE_STREAMS = 64, FAKE_FRAMES = 4096, FAKE_WAIT_S = 60 };
+enum { FAKE_STREAMS = 64, FAKE_FRAMES = 32768, FAKE_WAIT_S = 60 };
 
 enum fake_kind { FAKE_HELLO, FAKE_RESULT, FAKE_DELTA, FAKE_NAK, FAKE_PONG, FAKE_DRAIN, FAKE_KINDS };
 
@@ -27,9 +27,9 @@ enum fake_kind { FAKE_HELLO, FAKE_RESULT, FAKE_DELTA, FAKE_NAK, FAKE_PONG, FAKE_
 struct fake_frame {
     enum fake_kind kind;
     unsigned stream;
-    char id[80]; /* of the call, or of the ping; Hello: the incarnation */
-    unsigned attempt;
-    char *text; /* chunk, delta; Hello: "id:attempt:route " of all that run */
+    char id[80];      /* of the call, or of the ping; Hello: the incarnation */
+    unsigned attempt; /* Hello: its number */
+    char *text;       /* chunk, delta; Hello: "id:attempt:route " of all that run */
     size_t len;
     bool more;
     char name[80];   /* error code, stream of a delta; Hello: the toolset */
@@ -73,6 +73,7 @@ static void fake_note_hello(struct fake_frame *f, const Pegboard__V1__Hello *hel
     snprintf(f->id, sizeof(f->id), "%s", hello->incarnation);
     snprintf(f->name, sizeof(f->name), "%s", hello->toolset);
     f->number = hello->credits;
+    f->attempt = hello->number;
     for (size_t i = 0; i < hello->n_running; i++)
         at +=
             (size_t)snprintf(text + at, 128, "%.40s:%u:%.*s:%.20s ", hello->running[i]->call_id,

@@ -4,6 +4,7 @@
 
 #include "t.h"
 
+#include "base/limits.h"
 #include "remote/provider_world.h"
 
 TEST(provider_comes_back_and_lists_what_runs_and_what_was_not_acknowledged)
@@ -152,6 +153,37 @@ TEST(provider_sends_a_large_result_again_from_its_beginning)
     }
     CHECK_INT(n_bytes, 3000002);
     CHECK_INT(n_second, 46);
+    world_stop(&w);
+}
+
+/* Of those whose results were not acknowledged there may be more than a gateway takes in a Hello.
+ */
+TEST(provider_lists_no_more_calls_than_a_gateway_takes)
+{
+    enum { N = PEG_LIMIT_REMOTE_CREDITS + 2 };
+    struct world w;
+    const struct fake_frame *hello;
+    unsigned n_listed = 0;
+    char id[16];
+
+    world_start(
+        &w, (peg_provider_options){.runs_inline = true, .concurrency = PEG_LIMIT_REMOTE_CREDITS});
+    w.gateway->keeps_acks = true;
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(id, sizeof(id), "c%u", i);
+        fake_call(w.gateway, 0, id, "echo", "{}");
+    }
+    fake_await(w.gateway, FAKE_RESULT, id, 0);
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+
+    hello = fake_await(w.gateway, FAKE_HELLO, NULL, 1);
+    for (size_t i = 0; i < hello->len; i++)
+        n_listed += hello->text[i] == ' ';
+    CHECK_INT(n_listed, PEG_LIMIT_REMOTE_CREDITS);
+    CHECK(strncmp(hello->text, "c2:1:r:echo ", 12) == 0);
+    CHECK_INT(hello->attempt, 0);              /* what is not listed may have come all the same */
+    fake_await(w.gateway, FAKE_RESULT, id, 1); /* and all of them are said again */
+    CHECK_INT(fake_count(w.gateway, FAKE_RESULT, "c0"), 2);
     world_stop(&w);
 }
 
