@@ -171,7 +171,8 @@ typedef struct peg_toolset {
 } peg_toolset;
 
 /* From the cache if it is fresh there. With several registries: the first that has it, in the order
- * of the options. When a registry fails, what it said before counts however old it is. */
+ * of the options, which the cache remembers too. When a registry fails, what it said
+ * before counts however old it is. */
 PEG_API PEG_MUST_USE peg_status peg_client_get(peg_client *client, peg_ctx *ctx,
                                                const char *registry, const char *toolset,
                                                peg_toolset **ret_toolset, peg_error *reterr);

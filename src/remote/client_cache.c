@@ -20,6 +20,8 @@ struct remote__cached {
     int64_t fetched_ns;
     int64_t tried_ns; /* the last fetch in the background; 0: none */
     bool is_fetching;
+    bool is_first; /* the registries before it had none of this name, at first_ns */
+    int64_t first_ns;
     uint64_t confirmed; /* n_confirmed when it was last put, or said to be there */
 };
 
@@ -125,13 +127,67 @@ uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name)
     return heard;
 }
 
+/* With the lock. What registries behind this one have of the name is not the first any more. */
+static void outrank(const struct remote__registry *registry, peg_str name)
+{
+    peg_client *client = registry->client;
+    const struct remote__registry *end = client->registries + client->n_registries;
+    char text[KEY_BYTES];
+
+    for (const struct remote__registry *other = registry + 1; other < end; other++) {
+        struct remote__cached *cached = peg__map_get(&client->cache.map, key_of(other, name, text));
+
+        if (cached)
+            cached->is_first = false;
+    }
+}
+
+void remote__cache_set_first(struct remote__registry *registry, peg_str name)
+{
+    peg_client *client = registry->client;
+    struct remote__cached *cached;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+
+    pthread_mutex_lock(&client->lock);
+    cached = peg__map_get(&client->cache.map, key);
+    if (cached) {
+        cached->is_first = true;
+        cached->first_ns = peg_clock_mono_ns(client->clock);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+bool remote__cache_is_first(struct remote__registry *registry, peg_str name)
+{
+    peg_client *client = registry->client;
+    const int64_t ttl_ns = peg__clock_after_ms(0, client->cache_ttl_ms);
+    const struct remote__cached *cached;
+    char text[KEY_BYTES];
+    const peg_str key = key_of(registry, name, text);
+    bool is_first;
+
+    pthread_mutex_lock(&client->lock);
+    cached = peg__map_get(&client->cache.map, key);
+    is_first =
+        cached && cached->is_first && peg_clock_mono_ns(client->clock) - cached->first_ns < ttl_ns;
+    pthread_mutex_unlock(&client->lock);
+    return is_first;
+}
+
 /* With the lock. */
 static void put(struct remote__cache *cache, peg_str key, struct remote__cached *cached,
                 void **ret_old)
 {
+    const struct remote__cached *old = peg__map_get(&cache->map, key);
+
     cached->confirmed = ++cache->n_confirmed;
-    if (!peg__map_find(&cache->map, key))
+    if (old) {
+        cached->is_first = old->is_first;
+        cached->first_ns = old->first_ns;
+    } else {
         make_room(cache);
+    }
     if (peg__map_put(&cache->map, key, cached, ret_old))
         *ret_old = cached;
 }
@@ -155,6 +211,7 @@ void remote__cache_put(struct remote__registry *registry, peg_str name,
         put(&client->cache, key, cached, &old);
     else
         old = cached;
+    outrank(registry, name);
     pthread_mutex_unlock(&client->lock);
     free_cached(old);
 }
@@ -189,6 +246,7 @@ void remote__cache_check(struct remote__registry *registry, peg_str name, uint64
     } else {
         cached->confirmed = ++client->cache.n_confirmed;
     }
+    outrank(registry, name);
     pthread_mutex_unlock(&client->lock);
     free_cached(old);
 }

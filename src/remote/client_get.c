@@ -231,21 +231,29 @@ peg_status remote__get_from(struct remote__registry *registry, peg_ctx *ctx, con
     return status;
 }
 
-peg_status peg_client_get(peg_client *client, peg_ctx *ctx, const char *registry,
-                          const char *toolset, peg_toolset **ret_toolset, peg_error *reterr)
+/* The one that has it, if those before it have said not long ago that they have none. So they are
+ * not asked for each call of what another one has, nor waited for when they do not answer. */
+static bool get_known(peg_client *client, peg_ctx *ctx, const char *name, peg_toolset **ret_toolset)
 {
-    size_t first = 0;
-    size_t end = 0;
+    for (size_t i = 1; i < client->n_registries; i++) {
+        if (remote__cache_is_first(&client->registries[i], peg__str(name)))
+            return !remote__get_from(&client->registries[i], ctx, name, ret_toolset, NULL);
+    }
+    return false;
+}
+
+/* Of [first, end) the first that has it. */
+static peg_status get_first(peg_client *client, peg_ctx *ctx, size_t first, size_t end,
+                            const char *name, peg_toolset **ret_toolset, peg_error *reterr)
+{
     peg_error error = {.status = PEG_OK};
     peg_error failure = {.status = PEG_OK};
-    peg_status status = remote__registries(client, registry, &first, &end, reterr);
+    peg_status status = PEG_OK;
 
-    if (!status)
-        status = wire_check_name(peg_cstr(toolset), "toolset", reterr);
-    if (status)
-        return status;
     for (size_t i = first; i < end; i++) {
-        status = remote__get_from(&client->registries[i], ctx, toolset, ret_toolset, &error);
+        status = remote__get_from(&client->registries[i], ctx, name, ret_toolset, &error);
+        if (status == PEG_OK && i > first && !failure.status)
+            remote__cache_set_first(&client->registries[i], peg__str(name));
         if (status == PEG_OK)
             return PEG_OK;
         if (status == PEG_ENOMEM || (ctx && peg_ctx_check(ctx, NULL)))
@@ -259,6 +267,22 @@ peg_status peg_client_get(peg_client *client, peg_ctx *ctx, const char *registry
     if (reterr)
         *reterr = error;
     return error.status;
+}
+
+peg_status peg_client_get(peg_client *client, peg_ctx *ctx, const char *registry,
+                          const char *toolset, peg_toolset **ret_toolset, peg_error *reterr)
+{
+    size_t first = 0;
+    size_t end = 0;
+    peg_status status = remote__registries(client, registry, &first, &end, reterr);
+
+    if (!status)
+        status = wire_check_name(peg_cstr(toolset), "toolset", reterr);
+    if (status)
+        return status;
+    if (!registry && get_known(client, ctx, toolset, ret_toolset))
+        return PEG_OK;
+    return get_first(client, ctx, first, end, toolset, ret_toolset, reterr);
 }
 
 void peg_client_forget(peg_client *client)

@@ -232,6 +232,10 @@ uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name);
 void remote__cache_put(struct remote__registry *registry, peg_str name,
                        struct remote__toolset *toolset, uint32_t heard);
 void remote__cache_drop(struct remote__registry *registry, peg_str name);
+/* What is there has the name for all: the registries before it have said that they have none. That
+ * is believed for as long as an entry is, and until one of them is heard to have it. */
+void remote__cache_set_first(struct remote__registry *registry, peg_str name);
+bool remote__cache_is_first(struct remote__registry *registry, peg_str name);
 /* Everything that there is is told now: what remote__cache_end_all() is to be told. */
 uint64_t remote__cache_begin_all(struct remote__registry *registry);
 /* That was everything: drops what was not said to be there since. */

@@ -258,6 +258,96 @@ TEST(a_toolset_whose_call_was_refused_as_unknown_is_fetched_again)
     world_close(&w);
 }
 
+/* ---- several registries: the second one has it -------------------------------------------------
+ */
+
+struct two {
+    struct fake fakes[2];
+    peg_clock *clock;
+    peg_client *client;
+};
+
+static void two_open(struct two *t)
+{
+    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
+    peg_client_options options = {
+        .registries = registries, .n_registries = 2, .cache_ttl_ms = TTL_MS};
+    peg_error error;
+
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_STATUS(fake_open(&t->fakes[i]), PEG_OK, t->fakes[i].error);
+        registries[i].address = t->fakes[i].address;
+    }
+    fake_hide(&t->fakes[0], true);
+    CHECK_STATUS(peg_clock_manual_new(1700000000000, &t->clock, &error), PEG_OK, error);
+    options.clock = t->clock;
+    CHECK_STATUS(peg_client_new(&options, &t->client, &error), PEG_OK, error);
+}
+
+static void two_close(struct two *t)
+{
+    peg_client_unref(t->client);
+    peg_clock_manual_free(t->clock);
+    fake_done(&t->fakes[0]);
+    fake_done(&t->fakes[1]);
+}
+
+static void two_get(struct two *t, const char *registry, const char *from)
+{
+    peg_toolset *toolset;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_get(t->client, NULL, registry, "weather", &toolset, &error), PEG_OK,
+                 error);
+    CHECK_STR(peg__str(toolset->info.registry), from);
+    peg_toolset_unref(toolset);
+}
+
+/* Else each call of what the second one has would wait for the first, also if that hangs. */
+TEST(a_registry_that_has_none_is_not_asked_each_time)
+{
+    struct two t;
+
+    two_open(&t);
+    two_get(&t, NULL, "b");
+    two_get(&t, NULL, "b");
+    CHECK_INT(t.fakes[0].n_gets, 1);
+    CHECK_INT(t.fakes[1].n_gets, 1);
+
+    peg_clock_manual_advance(t.clock, TTL_MS);
+    two_get(&t, NULL, "b");
+    CHECK_INT(t.fakes[0].n_gets, 2);
+    CHECK_INT(t.fakes[1].n_gets, 2);
+    two_close(&t);
+}
+
+TEST(a_registry_that_has_one_by_now_is_the_first_again)
+{
+    struct two t;
+
+    two_open(&t);
+    two_get(&t, NULL, "b");
+    fake_hide(&t.fakes[0], false);
+    two_get(&t, "a", "a");
+    two_get(&t, NULL, "a");
+    two_close(&t);
+}
+
+TEST(a_registry_that_failed_has_not_said_that_it_has_none)
+{
+    struct two t;
+
+    two_open(&t);
+    t.fakes[0].broken = WIRE_SERVICE_UNAVAILABLE;
+    two_get(&t, NULL, "b");
+    pthread_mutex_lock(&t.fakes[0].lock);
+    t.fakes[0].broken = WIRE_OK;
+    t.fakes[0].toolsets[0].is_hidden = false;
+    pthread_mutex_unlock(&t.fakes[0].lock);
+    two_get(&t, NULL, "a");
+    two_close(&t);
+}
+
 TEST(a_client_without_a_cache_asks_each_time)
 {
     struct world w;
