@@ -259,8 +259,9 @@ typedef struct peg_remote_data {
 /* What became of a call. Strings are never NULL, and borrowed from the result. */
 typedef struct peg_remote_result {
     peg_remote_outcome outcome;
-    const char *call_id; /* "" if none was told */
-    peg_str json;        /* RESULT: JSON text; else "" */
+    const char *call_id;  /* "" if none was told */
+    const char *registry; /* that was asked, by its name; "": none was */
+    peg_str json;         /* RESULT: JSON text; else "" */
     /* All but RESULT and RUNNING: a name for programs, and a sentence for people. Of an ERROR these
      * are the tool's own; otherwise the gateway's, such as "validation_error". */
     const char *error_name;
@@ -306,13 +307,13 @@ PEG_API PEG_MUST_USE peg_status peg_client_call_stream(peg_client *client, peg_c
                                                        peg_remote_result **ret_result,
                                                        peg_error *reterr);
 
-/* For long calls: starts one (RUNNING, with its call_id), whose end is asked for below. */
+/* For long calls: starts one (RUNNING, with call_id and registry), whose end is asked for below. */
 PEG_API PEG_MUST_USE peg_status peg_client_start(peg_client *client, peg_ctx *ctx,
                                                  const peg_remote_request *request,
                                                  peg_remote_result **ret_result, peg_error *reterr);
 /* A call that was started. */
 typedef struct peg_remote_call {
-    const char *registry; /* NULL: the only one */
+    const char *registry; /* NULL: the only one; of several, the one of the result */
     const char *call_id;  /* required */
 } peg_remote_call;
 

@@ -287,6 +287,8 @@ peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_c
     grpc_backoff_init(&a.backoff, FIRST_PAUSE_MS, MAX_PAUSE_MS, (uint64_t)now_ns(&a));
     while (again && !status)
         status = wait_once(&a, &again, reterr);
+    if (!status)
+        status = remote__result_set_registry(a.result, a.registry, reterr);
     if (status)
         peg_remote_result_free(a.result);
     else

@@ -520,8 +520,10 @@ static peg_status call(struct calling *c, const peg_remote_request *request, peg
 static peg_status call_and_give(struct calling *c, const peg_remote_request *request,
                                 peg_remote_result **ret_result, peg_error *reterr)
 {
-    const peg_status status = call(c, request, reterr);
+    peg_status status = call(c, request, reterr);
 
+    if (!status && c->registry)
+        status = remote__result_set_registry(c->result, c->registry, reterr);
     peg__free(c->call_id);
     peg__arena_free(&c->sending.arena);
     if (status)

@@ -18,6 +18,7 @@ static struct remote__result *make(peg_error *reterr)
         return NULL;
     }
     r->result.call_id = "";
+    r->result.registry = "";
     r->result.json = peg__str("");
     r->result.error_name = "";
     r->result.error_message = "";
@@ -157,6 +158,13 @@ peg_status remote__result_set_call_id(peg_remote_result *result, const char *cal
                                       peg_error *reterr)
 {
     return set((struct remote__result *)(void *)result, &result->call_id, peg__str(call_id),
+               reterr);
+}
+
+peg_status remote__result_set_registry(peg_remote_result *result,
+                                       const struct remote__registry *registry, peg_error *reterr)
+{
+    return set((struct remote__result *)(void *)result, &result->registry, peg__str(registry->name),
                reterr);
 }
 

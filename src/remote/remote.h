@@ -287,6 +287,8 @@ peg_status remote__result_running(const char *call_id, peg_remote_result **ret_r
                                   peg_error *reterr);
 peg_status remote__result_set_call_id(peg_remote_result *result, const char *call_id,
                                       peg_error *reterr);
+peg_status remote__result_set_registry(peg_remote_result *result,
+                                       const struct remote__registry *registry, peg_error *reterr);
 /* The registry that a call goes to: named, or the first that has the toolset. */
 peg_status remote__registry_for(peg_client *client, peg_ctx *ctx, const char *name,
                                 const char *toolset, struct remote__registry **ret_registry,

@@ -606,6 +606,42 @@ TEST(a_call_goes_to_the_first_registry_that_has_the_toolset)
     fake_done(&fakes[1]);
 }
 
+/* Where the toolset was found is where the call is. */
+TEST(a_call_that_was_started_at_one_of_several_registries_is_awaited_there)
+{
+    struct fake fakes[2];
+    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
+    const peg_client_options options = {.registries = registries, .n_registries = 2};
+    const peg_remote_request request = request_of("wait");
+    peg_remote_call started = {0};
+    peg_client *client;
+    peg_remote_result *result;
+    peg_remote_result *ended;
+    peg_error error;
+
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_STATUS(fake_open(&fakes[i]), PEG_OK, fakes[i].error);
+        registries[i].address = fakes[i].address;
+    }
+    fake_hide(&fakes[0], true);
+    atomic_store(&fakes[1].is_finished, true);
+    CHECK_STATUS(peg_client_new(&options, &client, &error), PEG_OK, error);
+
+    CHECK_STATUS(peg_client_start(client, NULL, &request, &result, &error), PEG_OK, error);
+    CHECK_STR(peg__str(result->registry), "b");
+    started.registry = result->registry;
+    started.call_id = result->call_id;
+    CHECK_STATUS(peg_client_await(client, NULL, &started, -1, &ended, &error), PEG_OK, error);
+    CHECK_INT(ended->outcome, PEG_REMOTE_RESULT);
+    CHECK_STR(peg__str(ended->registry), "b");
+    CHECK_INT(fakes[1].n_awaits, 1);
+    peg_remote_result_free(ended);
+    peg_remote_result_free(result);
+    peg_client_unref(client);
+    fake_done(&fakes[0]);
+    fake_done(&fakes[1]);
+}
+
 static void call_at(peg_client *client, const peg_remote_request *request,
                     peg_remote_outcome outcome)
 {
