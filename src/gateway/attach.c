@@ -152,7 +152,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
     struct gw_provider *provider;
 
     if (why_not)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH", "%s", why_not);
+        return peg__fail(reterr, PEG_ELIMIT, "E_NODE_FULL", "%s", why_not);
     provider = (struct gw_provider *)peg__alloc_zero(1, sizeof(*provider));
     if (!provider)
         return peg__fail_nomem(reterr);
@@ -181,7 +181,7 @@ static peg_status adopt(struct gw_provider *provider, const struct gw_running *r
     struct gw_held *held;
 
     if (why_not)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH", "%s", why_not);
+        return peg__fail(reterr, PEG_ELIMIT, "E_NODE_FULL", "%s", why_not);
     held = gw_held_new(provider, &running->id, running->attempt);
     if (!held)
         return peg__fail_nomem(reterr);

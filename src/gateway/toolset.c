@@ -454,11 +454,17 @@ enum wire_error gw_wire_error(const peg_error *error)
         const char *code;
         enum wire_error error;
     } words[] = {
-        {"E_MISSING_FIELD", WIRE_MISSING_FIELD},     {"E_INVALID_LENGTH", WIRE_INVALID_LENGTH},
-        {"E_INVALID_PATTERN", WIRE_INVALID_PATTERN}, {"E_VERSION", WIRE_INVALID_PATTERN},
-        {"E_INVALID_RANGE", WIRE_INVALID_RANGE},     {"E_NOT_OWNER", WIRE_PERMISSION_DENIED},
-        {"E_TOOLSET_KIND", WIRE_CONFLICT},           {"E_NO_REDIS", WIRE_SERVICE_UNAVAILABLE},
-        {"E_STORE", WIRE_SERVICE_UNAVAILABLE},       {"E_DRAINING", WIRE_SERVICE_UNAVAILABLE},
+        {"E_MISSING_FIELD", WIRE_MISSING_FIELD},
+        {"E_INVALID_LENGTH", WIRE_INVALID_LENGTH},
+        {"E_INVALID_PATTERN", WIRE_INVALID_PATTERN},
+        {"E_VERSION", WIRE_INVALID_PATTERN},
+        {"E_INVALID_RANGE", WIRE_INVALID_RANGE},
+        {"E_NOT_OWNER", WIRE_PERMISSION_DENIED},
+        {"E_TOOLSET_KIND", WIRE_CONFLICT},
+        {"E_NO_REDIS", WIRE_SERVICE_UNAVAILABLE},
+        {"E_STORE", WIRE_SERVICE_UNAVAILABLE},
+        {"E_DRAINING", WIRE_SERVICE_UNAVAILABLE},
+        {"E_NODE_FULL", WIRE_OVERLOADED},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
