@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/attached.h"
+#include "gateway/auth.h"
 #include "gateway/journal.h"
 #include "gateway/principal.h"
 #include "wire/name.h"
@@ -131,12 +132,22 @@ static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__H
 /* ---- whose it is ------------------------------------------------------------------------------
  */
 
+/* The stream may be older than the tokens, which may be read again while it registers. */
+static bool is_stranger(const struct gw_attached *attached)
+{
+    return !gw_auth_knows(attached->node->auth, gw_call_principal(attached->call)->name);
+}
+
 static void attach_to(struct gw_attached *attached, struct gw_toolset *toolset)
 {
     if (!toolset) {
         gw_attached_fail(attached, WIRE_NOT_FOUND,
                          peg__str("the toolset is not registered: register it first, or send its "
                                   "registration with Hello"));
+        return;
+    }
+    if (is_stranger(attached)) {
+        gw_attached_fail(attached, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
         return;
     }
     if (!peg__str_eq(toolset->owner, gw_call_principal(attached->call)->name)) {
@@ -213,6 +224,8 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
     attached->step = GW_REGISTERING;
     if (copy_hello(attached, hello, &error))
         gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
+    else if (is_stranger(attached))
+        gw_attached_fail(attached, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
     else if (hello->registration)
         register_first(attached, hello->registration);
     else

@@ -83,6 +83,16 @@ bool gw_auth_asks(const struct gw_auth *auth)
     return auth->tokens || auth->has_certificates;
 }
 
+static const char token_kind[] = "token:";
+
+bool gw_auth_knows(const struct gw_auth *auth, peg_str principal)
+{
+    const peg_str kind = peg__str(token_kind);
+
+    return !auth || !auth->tokens || !peg__str_starts(principal, kind) ||
+           gw_tokens_have_name(auth->tokens, peg__str_from(principal, kind.len));
+}
+
 /* ---- one call ------------------------------------------------------------------------------- */
 
 static void refuse_as(struct grpc_call *call, enum wire_error error, const char *words)
@@ -178,7 +188,7 @@ static void check_token(struct gw_auth *auth, struct grpc_call *call, peg_str he
                   : token;
 
     if (name.len)
-        know_by_name(call, "token:", name, GW_FROM_TOKEN);
+        know_by_name(call, token_kind, name, GW_FROM_TOKEN);
     else
         refuse(auth, call,
                token.len ? "this bearer token is not known here: make one with `pegboard "

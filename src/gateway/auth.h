@@ -32,8 +32,14 @@ peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *op
                        struct gw_auth **ret_auth, peg_error *reterr);
 /* After the server. */
 struct gw_auth *gw_auth_free(struct gw_auth *auth);
-/* Any thread that may block: as gw_tokens_reload(). Calls that run keep their principal. */
+/* Any thread that may block: as gw_tokens_reload(). Calls that run keep their principal; streams
+ * that would go on for ever are asked about with gw_auth_knows(). */
 peg_status gw_auth_reload(struct gw_auth *auth, peg_error *reterr);
+/* Any thread. Would somebody of that name still be let in? Only tokens can be taken away. NULL for
+ * auth knows everybody. */
+bool gw_auth_knows(const struct gw_auth *auth, peg_str principal);
+#define GW_TOKEN_GONE                                                                              \
+    "the token of this stream was taken out: ask whoever runs the gateway for another one"
 /* Is anybody asked who they are? */
 bool gw_auth_asks(const struct gw_auth *auth);
 

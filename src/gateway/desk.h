@@ -240,8 +240,9 @@ struct gw_provider_events {
      * provider is gone when it returns. */
     void (*replaced)(void *user);
     /* The toolset was unregistered (WIRE_NOT_FOUND), or is another principal's by now
-     * (WIRE_PERMISSION_DENIED), and what the provider ran is finished or too late: the user ends
-     * the stream, and calls gw_provider_leave(). */
+     * (WIRE_PERMISSION_DENIED), or its token was taken out (WIRE_UNAUTHENTICATED), and what the
+     * provider ran is finished or too late: the user ends the stream, and calls
+     * gw_provider_leave(). */
     void (*dismissed)(void *user, enum wire_error why);
     /* Its toolset has other schemas: asks at once whether it is well, and takes no answer to an
      * earlier ping for one. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a new catalog means to those who are attached here. One whose toolset is gone, or is
- * another's now, is dismissed: nobody finds it any more, what waits for it goes elsewhere, and its
- * stream ends as soon as it has finished what it runs. One whose toolset has other schemas is not
- * well until it has answered a ping.
+ * What a new catalog, or a new token file, means to those who are attached here. One whose toolset
+ * is gone, or is another's now, or whose token was taken out, is dismissed: nobody finds it any
+ * more, what waits for it goes elsewhere, and its stream ends as soon as it has finished what it
+ * runs. One whose toolset has other schemas is not well until it has answered a ping.
  */
 
 #include "base/str.h"
+#include "gateway/auth.h"
 #include "gateway/holder.h"
 
 /* ---- farewell -------------------------------------------------------------------------------- */
@@ -98,4 +99,15 @@ void gw_holder_on_snapshot(struct gw_desk *desk)
 {
     for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)
         look_at(provider, gw_snapshot_find(desk->snapshot, provider->toolset->name));
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+/* Whoever attached is the owner. */
+void gw_holder_dismiss_strangers(struct gw_desk *desk, const struct gw_auth *auth)
+{
+    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next) {
+        if (!provider->is_away && !gw_auth_knows(auth, provider->toolset->owner))
+            dismiss(provider, WIRE_UNAUTHENTICATED);
+    }
 }

@@ -20,11 +20,14 @@
 #include "base/str.h"
 #include "bus/local.h"
 #include "gateway/auth.h"
+#include "gateway/holder.h"
 #include "gateway/http.h"
 #include "gateway/journal.h"
 #include "gateway/node_internal.h"
+#include "gateway/on_loop.h"
 #include "gateway/service_admin.h"
 #include "gateway/services.h"
+#include "gateway/watch.h"
 #include "grpc/health.h"
 #include "grpc/reflection.h"
 
@@ -492,13 +495,33 @@ void peg_gateway_stop(peg_gateway *gateway)
         return;
 }
 
+static void end_strangers(void *user)
+{
+    const struct gw_seat *seat = (const struct gw_seat *)user;
+    struct gw_node *node = seat->node;
+
+    gw_holder_dismiss_strangers(node->desks[seat->number], node->auth);
+    gw_watches_end_strangers(node->watches[seat->number], node->auth);
+}
+
+/* Else who has a stolen token would be handed calls for as long as it stays. */
+static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    const peg_status status = gw_auth_reload(node->auth, reterr);
+
+    for (unsigned i = 0; !status && i < node->n_desks; i++)
+        gw_on_loop(net_loops_at(node->loops, i), end_strangers, &gateway->seats[i]);
+    return status;
+}
+
 peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
     peg_status status = gw_journal_reopen(node->journal, reterr);
 
     if (!status)
-        status = gw_auth_reload(node->auth, reterr);
+        status = reload_tokens(gateway, reterr);
     if (!status && gateway->tls)
         status = net_tls_config_reload(gateway->tls, reterr);
     gw_journal_tell(node->journal, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,

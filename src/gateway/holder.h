@@ -12,6 +12,8 @@
 
 #include "gateway/desk.h"
 
+struct gw_auth; /* auth.h */
+
 enum gw_held_step {
     GW_QUEUED,     /* waits until the provider has a place */
     GW_CLAIMING,   /* asks for the right to start it */
@@ -132,6 +134,8 @@ int64_t gw_held_keep_until(const struct gw_held *held);
 /* ---- dismiss.c ---- */
 
 void gw_holder_on_snapshot(struct gw_desk *desk);
+/* Dismisses those whose owners are not known any more. */
+void gw_holder_dismiss_strangers(struct gw_desk *desk, const struct gw_auth *auth);
 /* One that is dismissed and has nothing left goes. */
 void gw_dismiss_if_idle(struct gw_provider *provider);
 

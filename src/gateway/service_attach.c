@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/attached.h"
+#include "gateway/auth.h"
 #include "gateway/holder.h"
 #include "gateway/journal.h"
 #include "gateway/principal.h"
@@ -156,6 +157,8 @@ static void dismissed(void *user, enum wire_error why)
     const char *words = why == WIRE_NOT_FOUND
                             ? "the toolset was unregistered: attach with a registration if it is "
                               "to be there again"
+                        : why == WIRE_UNAUTHENTICATED
+                            ? GW_TOKEN_GONE
                             : "the toolset was unregistered, and belongs to another principal now: "
                               "use another name";
 

@@ -27,6 +27,7 @@ struct gw_token_table {
     size_t capacity;
     char *names; /* each ends with NUL */
     size_t names_len;
+    uint32_t *by_name; /* where each stands in names, by name */
 };
 
 struct gw_token_table *gw_token_table_free(struct gw_token_table *table)
@@ -35,6 +36,7 @@ struct gw_token_table *gw_token_table_free(struct gw_token_table *table)
         return NULL;
     peg__free(table->entries);
     peg__free(table->names);
+    peg__free(table->by_name);
     peg__free(table);
     return NULL;
 }
@@ -86,6 +88,32 @@ const char *gw_token_table_find(const struct gw_token_table *table, const unsign
             name = table->names + table->entries[low].name;
     }
     return name;
+}
+
+static int compare_name(peg_str a, const char *b)
+{
+    const int order = strncmp(a.ptr, b, a.len);
+
+    return order ? order : -(b[a.len] != '\0');
+}
+
+bool gw_token_table_has_name(const struct gw_token_table *table, peg_str name)
+{
+    size_t low = 0;
+    size_t high = table->n;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = compare_name(name, table->names + table->by_name[middle]);
+
+        if (order == 0)
+            return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return false;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -236,6 +264,24 @@ static peg_status sort(struct reading *r, peg_error *reterr)
     return PEG_OK;
 }
 
+static int by_name(const void *a, const void *b, void *names)
+{
+    const char *text = names;
+
+    return strcmp(text + *(const uint32_t *)a, text + *(const uint32_t *)b);
+}
+
+static peg_status sort_names(struct gw_token_table *table, peg_error *reterr)
+{
+    table->by_name = peg__alloc((table->n + 1) * sizeof(*table->by_name));
+    if (!table->by_name)
+        return peg__fail_nomem(reterr);
+    for (size_t i = 0; i < table->n; i++)
+        table->by_name[i] = table->entries[i].name;
+    qsort_r(table->by_name, table->n, sizeof(*table->by_name), by_name, table->names);
+    return PEG_OK;
+}
+
 static peg_status read_lines(struct reading *r, peg_str text, peg_error *reterr)
 {
     peg_str rest = text;
@@ -271,6 +317,8 @@ peg_status gw_token_table_parse(peg_str text, const char *file, struct gw_token_
     /* A name takes less room than the line that it stands in. */
     r.table->names = peg__alloc(text.len + 1);
     status = r.table->names ? read_lines(&r, text, reterr) : peg__fail_nomem(reterr);
+    if (!status)
+        status = sort_names(r.table, reterr);
     if (status) {
         gw_token_table_free(r.table);
         return status;

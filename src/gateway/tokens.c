@@ -169,6 +169,16 @@ size_t gw_tokens_len(struct gw_tokens *tokens)
     return n;
 }
 
+bool gw_tokens_have_name(struct gw_tokens *tokens, peg_str name)
+{
+    bool is_there;
+
+    pthread_rwlock_rdlock(&tokens->lock);
+    is_there = gw_token_table_has_name(tokens->table, name);
+    pthread_rwlock_unlock(&tokens->lock);
+    return is_there;
+}
+
 /* ---- finding -------------------------------------------------------------------------------- */
 
 bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, char ret_name[GW_TOKEN_NAME])

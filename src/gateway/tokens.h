@@ -27,6 +27,8 @@ struct gw_tokens *gw_tokens_free(struct gw_tokens *tokens);
 peg_status gw_tokens_reload(struct gw_tokens *tokens, peg_error *reterr);
 /* Any thread. */
 size_t gw_tokens_len(struct gw_tokens *tokens);
+/* Any thread: is there a token of that name? */
+bool gw_tokens_have_name(struct gw_tokens *tokens, peg_str name);
 
 enum { GW_TOKEN_NAME = 129, GW_TOKEN_TEXT = 48 };
 
@@ -68,6 +70,7 @@ peg_status gw_token_table_parse(peg_str text, const char *file, struct gw_token_
 struct gw_token_table *gw_token_table_free(struct gw_token_table *table);
 size_t gw_token_table_len(const struct gw_token_table *table);
 /* The name of whoever has a token with that SHA-256, borrowed; NULL: nobody. */
+bool gw_token_table_has_name(const struct gw_token_table *table, peg_str name);
 const char *gw_token_table_find(const struct gw_token_table *table, const unsigned char digest[32]);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "gateway/answer.h"
+#include "gateway/auth.h"
 #include "gateway/info.h"
 #include "gateway/services.h"
 #include "grpc/message.h"
@@ -380,6 +381,8 @@ void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *re
 
     if (gw_check_tags(request->n_tags, &error))
         gw_fail_because(call, &error);
+    else if (!gw_auth_knows(((struct gw_node *)node)->auth, gw_call_principal(call)->name))
+        gw_fail(call, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
     else if (watches->n >= PEG_LIMIT_GATEWAY_WATCHERS)
         gw_fail(call, WIRE_LIMIT,
                 peg__str("as many watch as PEG_LIMIT_GATEWAY_WATCHERS allows: end other streams"));
@@ -501,6 +504,19 @@ peg_status gw_watches_new(struct gw_desk *desk, struct gw_watches **ret_watches,
     watches->packed.max = PEG_LIMIT_GATEWAY_FRAME_BYTES;
     *ret_watches = watches;
     return PEG_OK;
+}
+
+void gw_watches_end_strangers(struct gw_watches *watches, const struct gw_auth *auth)
+{
+    struct watcher *next;
+
+    for (struct watcher *watcher = watches->first; watcher; watcher = next) {
+        next = watcher->next;
+        if (gw_auth_knows(auth, gw_call_principal(watcher->call)->name))
+            continue;
+        drop(watcher);
+        gw_fail(watcher->call, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
+    }
 }
 
 void gw_watches_close(struct gw_watches *watches)

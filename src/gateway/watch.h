@@ -8,6 +8,7 @@
 
 #include "gateway/desk.h"
 
+struct gw_auth;
 struct gw_watches;
 
 peg_status gw_watches_new(struct gw_desk *desk, struct gw_watches **ret_watches, peg_error *reterr);
@@ -17,6 +18,8 @@ struct gw_watches *gw_watches_free(struct gw_watches *watches);
 void gw_watches_on_snapshot(struct gw_watches *watches, struct gw_snapshot *snapshot);
 /* The health of a toolset, or who provides it, has changed. */
 void gw_watches_on_health(struct gw_watches *watches, peg_str toolset);
+/* Ends the streams of those who are not known any more (unauthenticated). */
+void gw_watches_end_strangers(struct gw_watches *watches, const struct gw_auth *auth);
 /* The node goes: every stream ends (service_unavailable). */
 void gw_watches_close(struct gw_watches *watches);
 

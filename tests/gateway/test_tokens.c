@@ -78,6 +78,11 @@ TEST(a_token_file_has_names_hashes_comments_and_blank_lines)
     CHECK_STR(peg__str(gw_token_table_find(table, digest)), "bob@example.org");
     peg__sha256(peg__str("nobody"), digest);
     CHECK(gw_token_table_find(table, digest) == NULL);
+    CHECK(gw_token_table_has_name(table, peg__str("ci")));
+    CHECK(gw_token_table_has_name(table, peg__str("bob@example.org")));
+    CHECK(!gw_token_table_has_name(table, peg__str("c")));
+    CHECK(!gw_token_table_has_name(table, peg__str("cir")));
+    CHECK(!gw_token_table_has_name(table, peg__str("")));
     gw_token_table_free(table);
 }
 

@@ -9,6 +9,7 @@ the environment do what they say.
 import http.client
 import os
 import platform
+import queue
 import re
 import signal
 import subprocess
@@ -21,8 +22,8 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import (PEGBOARD, Caller, Echo, Failed, Gateway, Provider, await_true,  # noqa: E402
-                   fails_as, free_port, make_token, outcome, queued, token_file, v1)
+from world import (PEGBOARD, WAIT_S, Caller, Echo, Failed, Gateway, Provider,  # noqa: E402
+                   await_true, fails_as, free_port, make_token, outcome, queued, token_file, toolset, v1)
 
 IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 
@@ -212,6 +213,98 @@ def test_settings_from_the_environment_do_what_they_say():
         await_true(lambda: silent in health_lines(gateway), "the log tells of its silence")
         lines = health_lines(gateway)
         assert lines[-2:] == [("healthy", "1", "0"), silent], lines
+
+
+# ---- tokens that are taken out ------------------------------------------------------------
+
+def take_out(gateway, name):
+    """All lines of the name, and a SIGHUP that was heard."""
+    with open(token_file(gateway), encoding="ascii") as file:
+        lines = [line for line in file if line.split()[0] != name]
+    with open(token_file(gateway), "w", encoding="ascii") as file:
+        file.writelines(lines)
+    n_before = gateway.said().count("event=reload result=ok")
+    gateway.process.send_signal(signal.SIGHUP)
+    await_true(lambda: gateway.said().count("event=reload result=ok") > n_before, "it was read")
+
+
+def with_tokens(gateway, *names):
+    """Started again, with a token file; the tokens."""
+    tokens = [make_token(gateway, name) for name in names]
+    gateway.stop()
+    gateway.arguments += ("--token-file", token_file(gateway))
+    gateway.start()
+    return tokens
+
+
+def test_a_token_that_is_taken_out_ends_the_streams_that_it_began():
+    """Else whoever has a stolen token is handed the calls of its toolset for as long as it stays."""
+    with Gateway() as gateway:
+        anna, ben = with_tokens(gateway, "anna", "ben")
+        with Caller(gateway, anna) as caller, Caller(gateway, ben) as other, \
+                Provider(gateway, "of-anna", token=anna) as provider, \
+                Provider(gateway, "of-ben", token=ben) as neighbour:
+            watch = caller.method("Watch")(v1("WatchRequest"), WAIT_S, caller.metadata)
+            others_watch = other.method("Watch")(v1("WatchRequest"), WAIT_S, other.metadata)
+            next(watch), next(others_watch)
+            running = other.start_call("of-anna")
+            call = provider.next_call()
+
+            take_out(gateway, "anna")
+
+            with fails_as("service_unavailable"):
+                other.call("of-anna")
+            assert not provider.ended.is_set(), "what it runs it may finish"
+            provider.answer(call)
+            assert outcome(running).result == b"1"
+            assert provider.ended.wait(WAIT_S), "its stream is there for ever"
+            assert provider.error.name == "unauthenticated", provider.error
+            assert ends_as(watch) == "unauthenticated"
+            Echo(neighbour)
+            assert other.call("of-ben").result == b"1"
+            assert others_watch.is_active()
+
+
+def ends_as(stream):
+    try:
+        for _ in stream:
+            pass
+    except grpc.RpcError as error:
+        return Failed(error).name
+    return "ok"
+
+
+def test_a_stream_that_was_opened_before_its_token_was_taken_out_says_hello_too_late():
+    with Gateway() as gateway:
+        anna, = with_tokens(gateway, "anna")
+        with Caller(gateway, anna) as caller:
+            frames = queue.Queue()
+            stream = caller.method("Attach")(iter(frames.get, None), WAIT_S, caller.metadata)
+            await_true(lambda: caller.ask("ListToolsets", v1("ListToolsetsRequest")) is not None,
+                       "the stream, which was opened before, is there")
+
+            take_out(gateway, "anna")
+
+            hello = v1("Hello", toolset="of-anna", incarnation="test-of-anna", credits=1,
+                       registration=toolset("of-anna"))
+            frames.put(v1("AttachRequest", hello=hello))
+            assert ends_as(stream) == "unauthenticated"
+
+
+def test_a_name_that_keeps_another_token_keeps_its_streams():
+    with Gateway() as gateway:
+        first, _ = with_tokens(gateway, "anna", "anna")
+        with Provider(gateway, "of-anna", token=first) as provider, Caller(gateway, first) as caller:
+            Echo(provider)
+            with open(token_file(gateway), encoding="ascii") as file:
+                lines = file.readlines()
+            with open(token_file(gateway), "w", encoding="ascii") as file:
+                file.writelines(lines[1:])
+            take_out(gateway, "nobody")
+
+            with fails_as("unauthenticated"):
+                caller.call("of-anna")
+            assert not provider.ended.wait(0.2)
 
 
 if __name__ == "__main__":
