@@ -109,6 +109,22 @@ static peg_status name_provider(struct gw_attached *attached)
     return copy_text(attached, name, &attached->hello.incarnation);
 }
 
+/* Before anything is registered: a stream that is refused leaves nothing behind. */
+static peg_status check_registration(const Pegboard__V1__Hello *hello, peg_error *reterr)
+{
+    const Pegboard__V1__RegisterRequest *registration = hello->registration;
+
+    if (registration && registration->name[0] &&
+        !peg__str_eq(peg__str(registration->name), peg__str(hello->toolset)))
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                         "the registration is one of another toolset than Hello names");
+    if (registration && registration->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT)
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
+                         "the registration is one of a direct toolset, whose providers read a "
+                         "stream: leave its kind out, or register it without attaching");
+    return PEG_OK;
+}
+
 static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
                              peg_error *reterr)
 {
@@ -116,10 +132,8 @@ static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__H
 
     if (!status)
         status = wire_check_incarnation(peg__str(hello->incarnation), reterr);
-    if (!status && hello->registration && hello->registration->name[0] &&
-        !peg__str_eq(peg__str(hello->registration->name), peg__str(hello->toolset)))
-        status = peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
-                           "the registration is one of another toolset than Hello names");
+    if (!status)
+        status = check_registration(hello, reterr);
     if (!status && (copy_text(attached, hello->toolset, &attached->toolset_name) ||
                     copy_text(attached, hello->incarnation, &attached->incarnation) ||
                     name_provider(attached)))

@@ -20,6 +20,19 @@ import tap  # noqa: E402
 from world import Caller, Gateway, Provider, outcome, toolset, v1  # noqa: E402
 
 
+# ---- registrations that no stream can serve ---------------------------------------------------
+
+def test_a_hello_with_a_direct_registration_is_refused_and_registers_nothing():
+    with Gateway("--store", "memory") as gateway, Caller(gateway) as caller:
+        caller.ask("Register", toolset("sums"))
+        for name in ("sums", "fresh"):
+            frame = hello_with_registration(name)
+            frame.hello.registration.kind = 2
+            assert attach_with(caller, [frame]) == grpc.StatusCode.INVALID_ARGUMENT
+        listed = caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets
+        assert [(info.name, info.kind) for info in listed] == [("sums", 1)], listed
+
+
 # ---- what waits while the toolset is registered ---------------------------------------------
 
 def hello_with_registration(name):
