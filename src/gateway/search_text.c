@@ -4,76 +4,6 @@
 
 #include "base/str.h"
 
-/* ---- folding -----------------------------------------------------------------------------------
- */
-
-static bool is_capital(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_between(unsigned c, unsigned first, unsigned last)
-{
-    return c >= first && c <= last;
-}
-
-/* Characters of two bytes whose other case has two bytes, too. */
-static unsigned fold_char(unsigned c)
-{
-    if ((is_between(c, 0xC0, 0xDE) && c != 0xD7) || is_between(c, 0x391, 0x3A9) ||
-        is_between(c, 0x410, 0x42F))
-        return c + 0x20;
-    if (is_between(c, 0x400, 0x40F))
-        return c + 0x50;
-    if (is_between(c, 0x139, 0x148) || is_between(c, 0x179, 0x17E))
-        return c % 2 ? c + 1 : c;
-    if ((is_between(c, 0x100, 0x137) && c != 0x130 && c != 0x131) || is_between(c, 0x14A, 0x177) ||
-        is_between(c, 0x460, 0x481))
-        return c % 2 ? c : c + 1;
-    return c;
-}
-
-static bool is_ascii(peg_str text)
-{
-    unsigned char all = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        all |= (unsigned char)text.ptr[i];
-    return all < 0x80;
-}
-
-/* A loop that compilers make wide instructions of. */
-static void fold_ascii(peg_str text, char *ret_folded)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        const unsigned char c = (unsigned char)text.ptr[i];
-
-        ret_folded[i] = (char)(c + ((unsigned char)(c - 'A') < 26 ? 0x20 : 0));
-    }
-}
-
-void gw_fold(peg_str text, char *ret_folded)
-{
-    if (is_ascii(text)) {
-        fold_ascii(text, ret_folded);
-        return;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        const unsigned char first = (unsigned char)text.ptr[i];
-
-        ret_folded[i] = text.ptr[i];
-        if (is_capital(text.ptr[i])) {
-            ret_folded[i] = (char)(first + 0x20);
-        } else if (first >= 0xC3 && first <= 0xD2 && i + 1 < text.len) {
-            const unsigned second = (unsigned char)text.ptr[i + 1];
-            const unsigned c = fold_char((first & 0x1Fu) << 6 | (second & 0x3Fu));
-
-            ret_folded[i] = (char)(0xC0 | c >> 6);
-            ret_folded[++i] = (char)(0x80 | (c & 0x3F));
-        }
-    }
-}
-
 /* ---- finding -----------------------------------------------------------------------------------
  */
 
@@ -116,6 +46,11 @@ bool gw_needle_is_in(const struct gw_needle *needle, peg_str folded)
 
 /* ---- words -------------------------------------------------------------------------------------
  */
+
+static bool is_capital(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
 
 bool gw_is_word_byte(char c)
 {

@@ -6,8 +6,9 @@
  * Words of texts. A word is a run of ASCII letters and digits and of whatever is not ASCII; pieces
  * of a word are what camel case is made of: "getHTTPStatus" has "get", "HTTP", "Status".
  *
- * Folding makes small letters of capital ones: ASCII, Latin, Greek and Cyrillic. It keeps every
- * byte where it is, so that what contains what can be asked of folded texts.
+ * Folding makes small letters of capital ones, in whatever alphabet has them. It keeps every byte
+ * where it is, so that what contains what can be asked of folded texts: the few letters whose
+ * small ones have another length stay as they are.
  */
 
 #include "pegboard/common.h"
@@ -15,7 +16,7 @@
 /* Words of tools are cut here, whole characters: nobody looks for longer ones. */
 enum { GW_WORD_BYTES = 64 };
 
-/* Room for text.len bytes. */
+/* search_fold.c. Room for text.len bytes. */
 void gw_fold(peg_str text, char *ret_folded);
 
 /* What is looked for in many short texts: by the rarest of its bytes. Not empty. */

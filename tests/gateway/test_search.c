@@ -117,6 +117,19 @@ TEST(folding_keeps_lengths_and_knows_some_alphabets)
     CHECK_STR(folded("\xCE\xA9\xC5\xBD\xC4\x80"), "\xCF\x89\xC5\xBE\xC4\x81");
     CHECK_STR(folded("\xE2\x82\xAC\xF0\x9F\x98\x80"), "\xE2\x82\xAC\xF0\x9F\x98\x80");
     CHECK_STR(folded("\xC3"), "\xC3"); /* not UTF-8, and not read behind */
+    CHECK_STR(folded("A\xE1\xBA"), "a\xE1\xBA");
+}
+
+TEST(folding_knows_the_alphabets_that_have_two_cases)
+{
+    CHECK_STR(folded("ΟΔΌΣ Ύδωρ Ϊ"), "οδόσ ύδωρ ϊ");
+    CHECK_STR(folded("οδός"), "οδόσ"); /* the capital of both is one */
+    CHECK_STR(folded("ȘTIRI ȚARĂ"), "știri țară");
+    CHECK_STR(folded("ĐẶT HÀNG ƠƯ"), "đặt hàng ơư");
+    CHECK_STR(folded("ƏLİ Ÿ"), "əlİ ÿ"); /* a small one of İ has another length */
+    CHECK_STR(folded("ҚАЗАҚ ӘҒӨ ЋЂ"), "қазақ әғө ћђ");
+    CHECK_STR(folded("ՀԱՅ ＡＺ"), "հայ ａｚ");
+    CHECK_STR(folded("日本 ǅ ƛ ÷×"), "日本 ǆ ƛ ÷×");
 }
 
 TEST(words_are_split_at_what_is_no_letter_and_at_camels)
@@ -271,6 +284,22 @@ TEST(every_toolset_that_contains_the_query_is_found)
     CHECK_STR(found("ubli"), "z ");
     CHECK_STR(found(" data"), "z ");
     CHECK_STR(found("e:"), "y ");
+    shelf_free();
+}
+
+TEST(what_contains_the_query_in_another_case_is_found_in_every_alphabet)
+{
+    shelf_reset();
+    shelf_add("a", "Đặt hàng và giao hàng", NULL);
+    shelf_add("b", "Βρίσκει την οδό και τους δρόμους", NULL);
+    shelf_add("c", "x", "Știri din țară");
+    shelf_publish();
+
+    CHECK_STR(found("ĐẶT HÀNG"), "a ");
+    CHECK_STR(found("ẶT"), "a ");
+    CHECK_STR(found("ΟΔΌ"), "b ");
+    CHECK_STR(found("ΔΡΌΜΟΥΣ"), "b ");
+    CHECK_STR(found("DIN ȚARĂ"), "c ");
     shelf_free();
 }
 
