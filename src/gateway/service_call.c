@@ -281,9 +281,8 @@ static peg_str trace_field(struct grpc_call *call, const char *given, const char
     return given[0] ? peg__str(given) : grpc_metadata_get(grpc_call_metadata(call), key);
 }
 
-/* Meta, metadata and trace context, as fields 7 to 11 of pegboard.v1.Call. */
-static peg_status pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
-                            struct gw_desk *desk, peg_str *ret_packed)
+peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
+                        struct gw_desk *desk, peg_str *ret_packed)
 {
     Pegboard__V1__Call rest = PEGBOARD__V1__CALL__INIT;
     const peg_str trace[3] = {
@@ -351,7 +350,7 @@ static void ask(struct grpc_call *call, const Pegboard__V1__CallToolRequest *req
         /* A call that is to be asked for again has an identity, if only of ours. */
         what.key = peg__str(key);
     }
-    status = pack_rest(call, request, desk, &what.packed);
+    status = gw_pack_rest(call, request, desk, &what.packed);
     if (status == PEG_ELIMIT) {
         gw_fail(call, WIRE_LIMIT,
                 peg__str("meta, metadata and trace context together are larger than "

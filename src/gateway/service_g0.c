@@ -334,6 +334,7 @@ static peg_status read_payload(const Registry__CallToolRequest *request, struct 
 
 static void call_tool(struct grpc_call *call, const void *message, void *node)
 {
+    const Pegboard__V1__CallToolRequest nothing = PEGBOARD__V1__CALL_TOOL_REQUEST__INIT;
     const Registry__CallToolRequest *request = message;
     struct asked *asked = peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*asked));
     struct gw_ask ask;
@@ -359,6 +360,9 @@ static void call_tool(struct grpc_call *call, const void *message, void *node)
                           .payload = payload,
                           .principal = gw_call_principal(call)->name,
                           .deadline_ns = grpc_call_deadline_ns(call)};
+    /* Theirs has no fields for trace context. Without memory, and one that is too long, it is left
+     * out: their callers do not know that it is sent. */
+    (void)gw_pack_rest(call, &nothing, asked->desk, &ask.packed);
     gw_desk_call(asked->desk, &ask, &asked->caller);
 }
 

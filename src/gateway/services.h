@@ -23,6 +23,10 @@ void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelTool
                           void *node);
 /* All five. */
 void gw_serve_call_on_end(struct grpc_call *call, void *node);
+/* Meta, metadata and trace context, which may be in the metadata of the RPC, as fields 7 to 11 of
+ * pegboard.v1.Call; in a buffer of the desk. PEG_ELIMIT: PEG_LIMIT_GATEWAY_METADATA_BYTES. */
+peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
+                        struct gw_desk *desk, peg_str *ret_packed);
 
 /* ---- service_emit.c ---- */
 void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultRequest *request,

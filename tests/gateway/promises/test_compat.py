@@ -70,6 +70,18 @@ def ask_of(service, caller, verb, **fields):
 
 # ---- CallTool -------------------------------------------------------------------------------
 
+def test_the_trace_context_of_a_caller_by_g0_reaches_the_provider():
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+             "tracestate": "a=1", "baggage": "tenant=7"}
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        caller.metadata = tuple(trace.items())
+        future = call_g0(caller)
+        call = provider.next_call()
+        provider.answer(call)
+        assert json_of(outcome(future).result) == 1
+        assert {key: getattr(call, key) for key in trace} == trace, call
+
+
 def test_results_of_every_size_arrive_by_g0():
     """Around every border: of a length, of what is sent in one piece, of what goes out shared, of
     what clients take by default; and the most that there is."""
