@@ -16,6 +16,26 @@ void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)
     grpc_call_finish(call, &status);
 }
 
+/* Requests that cannot be read, or are too large: a client that goes by names hears one, too. To
+ * gRPC a message that is none is an internal error. Whoever looks for a method that is not there,
+ * or for health, expects what every gRPC server says. */
+peg_str gw_describe(struct grpc_call *call, const struct grpc_status *status)
+{
+    const struct grpc_method *method = grpc_call_method(call);
+
+    if (method && peg__str_starts(peg__str(method->path), peg__str("/grpc.")))
+        return (peg_str){"", 0};
+    switch (status->code) {
+    case GRPC_INTERNAL:
+    case GRPC_INVALID_ARGUMENT:
+        return wire_error_details(WIRE_VALIDATION, status, grpc_call_arena(call));
+    case GRPC_RESOURCE_EXHAUSTED:
+        return wire_error_details(WIRE_LIMIT, status, grpc_call_arena(call));
+    default:
+        return (peg_str){"", 0};
+    }
+}
+
 void gw_fail_because(struct grpc_call *call, const peg_error *error)
 {
     gw_fail(call, gw_wire_error(error), peg__str(error->message));

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bus/local.h"
+#include "gateway/answer.h"
 #include "gateway/auth.h"
 #include "gateway/holder.h"
 #include "gateway/http.h"
@@ -257,6 +258,7 @@ static peg_status make_server(peg_gateway *gateway, peg_error *reterr)
     const struct grpc_server_options options = {
         .interceptors = &auth,
         .n_interceptors = 1,
+        .describe = gw_describe,
         .on_http1 = gw_http_answer,
         .http1_user = node,
     };

@@ -120,11 +120,21 @@ static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_
     return copy;
 }
 
+static void describe(struct grpc_call *call)
+{
+    const struct grpc_server_options *options = &call->home->server->options;
+
+    if (options->describe)
+        call->status.details = options->describe(call, &call->status);
+}
+
 void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
 {
     if (call->is_finished || call->has_ended)
         return;
     call->status = copy_status(call, status);
+    if (call->status.code != GRPC_OK && !call->status.details.len && !call->was_handed)
+        describe(call);
     if (grpc__call_send_end(call))
         grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->is_finished = true;

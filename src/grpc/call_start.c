@@ -268,6 +268,7 @@ static void on_remote_end(struct grpc_stream *stream)
         if (call->route->handler.on_half_close)
             call->route->handler.on_half_close(call, call->route->user);
     } else if (call->message) {
+        call->was_handed = true;
         call->route->handler.on_message(call, call->message, call->route->user);
     } else {
         grpc_call_fail(call, GRPC_INTERNAL, "%s takes one message, and there was none",

@@ -144,6 +144,7 @@ struct grpc_call {
     unsigned n_refs;
     size_t n_interceptors; /* that have heard of it */
     bool handler_knows;
+    bool was_handed;  /* its handler has the only message */
     bool is_finished; /* its status is decided */
     bool has_ended;
     const void *message; /* of a client that does not stream */

@@ -120,7 +120,8 @@ static uint8_t *pack(const ProtobufCMessage *message, struct peg__arena *arena, 
     return bytes;
 }
 
-static peg_str pack_details(enum wire_error error, char *words, struct peg__arena *arena)
+static peg_str pack_details(enum wire_error error, enum grpc_code code, char *words,
+                            struct peg__arena *arena)
 {
     Goapb__ErrorResponse response = GOAPB__ERROR_RESPONSE__INIT;
     Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
@@ -140,7 +141,7 @@ static peg_str pack_details(enum wire_error error, char *words, struct peg__aren
     if (!any.value.data)
         return (peg_str){NULL, 0};
 
-    status.code = (int32_t)wire_error_code(error);
+    status.code = (int32_t)code;
     status.message = words;
     status.n_details = 1;
     status.details = details;
@@ -160,7 +161,15 @@ void wire_error_status(enum wire_error error, peg_str message, struct peg__arena
     }
     ret_status->message = peg__str(words);
     if (error != WIRE_OK)
-        ret_status->details = pack_details(error, words, arena);
+        ret_status->details = pack_details(error, ret_status->code, words, arena);
+}
+
+peg_str wire_error_details(enum wire_error error, const struct grpc_status *status,
+                           struct peg__arena *arena)
+{
+    char *words = copy_words(status->message, arena);
+
+    return words ? pack_details(error, status->code, words, arena) : (peg_str){NULL, 0};
 }
 
 /* ---- from the wire -------------------------------------------------------------------------- */

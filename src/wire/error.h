@@ -43,6 +43,9 @@ enum wire_error wire_error_of(peg_str name);
  * memory for the detail it is left out. */
 void wire_error_status(enum wire_error error, peg_str message, struct peg__arena *arena,
                        struct grpc_status *ret_status);
+/* A detail for a status that has another code than the error. Empty: no memory. */
+peg_str wire_error_details(enum wire_error error, const struct grpc_status *status,
+                           struct peg__arena *arena);
 /* What a status says, whoever sent it: the name of the detail if there is one (borrowed from the
  * arena), else one that stands for its code. */
 enum wire_error wire_error_from_status(const struct grpc_status *status, struct peg__arena *arena,

@@ -47,17 +47,30 @@ def test_garbage_on_every_method_is_an_error_and_no_more():
             for name in names:
                 for method in protos().pool.FindServiceByName(name).methods:
                     for garbage in GARBAGE:
-                        code, words = ask_with_bytes(caller, name, method, garbage)
+                        code, words, kind = ask_with_bytes(caller, name, method, garbage)
                         assert code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT), \
                             f"{name}.{method.name}: {code} {words}"
                         assert words, f"{name}.{method.name} says nothing"
+                        assert kind == "validation_error", f"{name}.{method.name}: {kind} {words}"
                     for _ in range(50):
                         ask_with_bytes(caller, name, method, random_bytes())
 
 
+def test_requests_that_are_too_large_to_be_read_are_named():
+    with battle("large requests", extra_mb=16) as gateway, Caller(gateway) as caller:
+        for service in ("pegboard.v1", "registry"):
+            request = protos().make(service + ".SearchRequest", query="x" * (5 << 20))
+            with fails_as("limit_exceeded", grpc.StatusCode.RESOURCE_EXHAUSTED):
+                caller.ask("Search", request, service=service + ".Registry")
+            request.query = "x"
+            with fails_as("limit_exceeded", grpc.StatusCode.RESOURCE_EXHAUSTED):
+                caller.ask("Search", request, service=service + ".Registry",
+                           metadata=[("x", "y" * 20000)])
+
+
 def ask_with_bytes(caller, service, method, data):
     if method.name in ("DrainNode", "Attach", "Watch") and data not in GARBAGE:
-        return None, None  # those would do what they are asked for
+        return None, None, None  # those would do what they are asked for
     kind = ("stream" if method.client_streaming else "unary") + "_" + \
            ("stream" if method.server_streaming else "unary")
     stub = getattr(caller.channel, kind)(f"/{service}/{method.name}", lambda data: data,
@@ -67,8 +80,8 @@ def ask_with_bytes(caller, service, method, data):
         if method.server_streaming:
             list(answer)
     except grpc.RpcError as error:
-        return error.code(), error.details()
-    return grpc.StatusCode.OK, ""
+        return error.code(), error.details(), Failed(error).name
+    return grpc.StatusCode.OK, "", ""
 
 
 def random_bytes():
