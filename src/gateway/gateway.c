@@ -512,8 +512,14 @@ static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
     struct gw_node *node = &gateway->node;
     const peg_status status = gw_auth_reload(node->auth, reterr);
 
-    for (unsigned i = 0; !status && i < node->n_desks; i++)
-        gw_on_loop(net_loops_at(node->loops, i), end_strangers, &gateway->seats[i]);
+    for (unsigned i = 0; !status && i < node->n_desks; i++) {
+        struct net_loop *loop = net_loops_at(node->loops, i);
+
+        if (net_loop_is_here(loop)) /* from what a host does when something is logged */
+            end_strangers(&gateway->seats[i]);
+        else
+            gw_on_loop(loop, end_strangers, &gateway->seats[i]);
+    }
     return status;
 }
 
