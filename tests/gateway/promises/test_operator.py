@@ -246,7 +246,8 @@ def test_a_token_that_is_taken_out_ends_the_streams_that_it_began():
                 Provider(gateway, "of-ben", token=ben) as neighbour:
             watch = caller.method("Watch")(v1("WatchRequest"), WAIT_S, caller.metadata)
             others_watch = other.method("Watch")(v1("WatchRequest"), WAIT_S, other.metadata)
-            next(watch), next(others_watch)
+            next(watch)
+            next(others_watch)
             running = other.start_call("of-anna")
             call = provider.next_call()
 
