@@ -69,8 +69,8 @@ peg_status gw_token_table_parse(peg_str text, const char *file, struct gw_token_
                                 peg_error *reterr);
 struct gw_token_table *gw_token_table_free(struct gw_token_table *table);
 size_t gw_token_table_len(const struct gw_token_table *table);
-/* The name of whoever has a token with that SHA-256, borrowed; NULL: nobody. */
 bool gw_token_table_has_name(const struct gw_token_table *table, peg_str name);
+/* The name of whoever has a token with that SHA-256, borrowed; NULL: nobody. */
 const char *gw_token_table_find(const struct gw_token_table *table, const unsigned char digest[32]);
 
 #endif
