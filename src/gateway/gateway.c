@@ -136,7 +136,8 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
         .cert_file = config->tls_cert,
         .key_file = config->tls_key,
         .ca_file = config->tls_client_ca,
-        .is_client_optional = config->token_file != NULL,
+        /* a token will do instead; without a client CA nobody is asked for a certificate */
+        .is_client_optional = config->token_file && config->tls_client_ca,
         .allows_http1 = true,
     };
     peg_status status = gw_journal_new(&journal, &node->journal, reterr);

@@ -491,17 +491,33 @@ def a_token_needs_a_name_that_can_be_kept(w):
     check(not os.path.exists(w.path("tokens")), "no file")
 
 
-@scenario
-def tls_is_spoken_with_a_certificate(w):
+def make_certificate(w):
+    """The options with which a gateway shows it."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", w.path("key.pem"), "-out",
                     w.path("cert.pem"), "-days", "2", "-subj", "/CN=localhost", "-addext",
                     "subjectAltName=DNS:localhost,IP:127.0.0.1"],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with gateway(w, "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")):
+    return "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")
+
+
+@scenario
+def tls_is_spoken_with_a_certificate(w):
+    with gateway(w, *make_certificate(w)):
         ask(w, "list", "--tls-ca", "cert.pem").exits(0)
         ask(w, "list", env={"PEGBOARD_TLS_CA": w.path("cert.pem")}).exits(0)
         ask(w, "list", "--tls").exits(3)
+
+
+@scenario
+def tokens_are_shown_over_tls(w):
+    """As the example of pegboard-serve(1) and the unit of docs/operating.md have it."""
+    w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci").exits(0)
+    with gateway(w, "--token-file", w.path("tokens"), *make_certificate(w)) as serving:
+        ask(w, "list", "--tls-ca", "cert.pem", "--token", "ci.token").exits(0)
+        ask(w, "list", "--tls-ca", "cert.pem").exits(3).complains("(unauthenticated)")
+        ask(w, "list", "--token", "ci.token").exits(3)
+        check(serving.end() == 0, "it ends well")
 
 
 # ---- completion -----------------------------------------------------------------------------
