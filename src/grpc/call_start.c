@@ -86,19 +86,21 @@ static void arm_deadline(struct grpc_call *call)
 /* ---- headers
  * ------------------------------------------------------------------------------------------ */
 
-/* Refuses what is no call; true if it was. */
-static bool refuse_http(struct grpc_call *call)
+/* Answers what is no call; true if it was. */
+static bool answer_http(struct grpc_call *call)
 {
     const struct grpc_head *head = &call->stream.head;
-    const char *http_status = NULL;
+    peg_status status;
 
-    if (!peg__str_is(head->method, "POST"))
-        http_status = "405";
+    if (grpc__call_is_page(call))
+        status = grpc__call_answer_page(call);
+    else if (!peg__str_is(head->method, "POST"))
+        status = grpc__call_refuse_http(call, "405");
     else if (!grpc_head_is_grpc(head))
-        http_status = "415";
-    if (!http_status)
+        status = grpc__call_refuse_http(call, "415");
+    else
         return false;
-    if (grpc__call_refuse_http(call, http_status))
+    if (status)
         grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->status = GRPC_STATUS(GRPC_UNKNOWN, "this is no gRPC request");
     call->is_finished = true;
@@ -163,7 +165,7 @@ static void on_headers(struct grpc_stream *stream)
 {
     struct grpc_call *call = grpc_call_ref(call_of(stream));
 
-    if (!refuse_http(call) && !refuse_call(call)) {
+    if (!answer_http(call) && !refuse_call(call)) {
         arm_deadline(call);
         run_interceptors(call);
         call->handler_knows = !call->is_finished;

@@ -12,7 +12,8 @@
  *   grpc_server_drain(server, 10000);
  *   server = grpc_server_free(server);
  *
- * HTTP/1.1 on the same port goes to options.on_http1, if there is one.
+ * HTTP/1.1 on the same port goes to options.on_http1, if there is one, and so do GET and HEAD of
+ * HTTP/2.
  */
 
 #include "grpc/call.h"
@@ -48,7 +49,7 @@ struct grpc_server_options {
      * the loop of the call, whose method may be NULL. May be NULL. */
     peg_str (*describe)(struct grpc_call *call, const struct grpc_status *status);
 
-    /* On the loop of the connection. NULL: HTTP/1.1 is refused. */
+    /* On the loop of the connection. NULL: HTTP/1.1 is refused, and GET and HEAD of HTTP/2. */
     void (*on_http1)(void *user, const struct net_http1_request *request,
                      struct net_http1_answer *answer);
     void *http1_user;

@@ -211,4 +211,8 @@ peg_status grpc__call_send_shared(struct grpc_call *call, peg_str head, struct p
 /* Not gRPC: an HTTP status alone. */
 peg_status grpc__call_refuse_http(struct grpc_call *call, const char *http_status);
 
+/* call_page.c: not gRPC, but what options.on_http1 answers. */
+bool grpc__call_is_page(const struct grpc_call *call);
+peg_status grpc__call_answer_page(struct grpc_call *call); /* PEG_OK, or it could not be said */
+
 #endif

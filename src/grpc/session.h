@@ -187,7 +187,9 @@ peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_blo
  * single message may always be queued on an empty queue); PEG_ESTATE after the end. A failure
  * queues nothing. */
 peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_error *reterr);
-/* The same in two steps, to pack in place: room for `len` bytes, then the end. Between the two
+/* Queues bytes as they are, not as a message: a page. */
+peg_status grpc_stream_send_plain(struct grpc_stream *stream, peg_str bytes, peg_error *reterr);
+/* A message in two steps, to pack in place: room for `len` bytes, then the end. Between the two
  * nothing else may be called. Not for streams that use gzip. NULL: *reterr says why. */
 uint8_t *grpc_stream_reserve(struct grpc_stream *stream, size_t len, peg_error *reterr);
 void grpc_stream_commit(struct grpc_stream *stream, size_t len);
@@ -196,7 +198,7 @@ void grpc_stream_commit(struct grpc_stream *stream, size_t len);
 peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, struct peg__blob *blob,
                                    peg_str rest, peg_error *reterr);
 /* Nothing follows but the trailers (server; arena, they live as long as the stream), or nothing
- * (client: NULL). */
+ * (client, or a page: NULL). */
 peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,
                            peg_error *reterr);
 bool grpc_stream_is_writable(const struct grpc_stream *stream);

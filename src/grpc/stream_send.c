@@ -235,6 +235,23 @@ peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_err
     return PEG_OK;
 }
 
+peg_status grpc_stream_send_plain(struct grpc_stream *stream, peg_str bytes, peg_error *reterr)
+{
+    const peg_status status = check_room(stream, bytes.len, 0, reterr);
+
+    if (status)
+        return status;
+    pack_out(stream, bytes.len);
+    if (!peg__buf_reserve(&stream->out, bytes.len)) {
+        stream->out.status = PEG_OK;
+        return peg__fail_nomem(reterr);
+    }
+    peg__buf_str(&stream->out, bytes);
+    queued(stream, bytes.len);
+    there_is_more(stream);
+    return PEG_OK;
+}
+
 peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,
                            peg_error *reterr)
 {

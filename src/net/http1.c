@@ -165,7 +165,7 @@ static void put_answer(struct net_http1 *http1, const struct net_http1_answer *a
         peg__buf_str(out, peg__buf_view(&answer->body));
 }
 
-static void begin_answer(struct net_http1_answer *ret_answer)
+void net_http1_answer_init(struct net_http1_answer *ret_answer)
 {
     *ret_answer = (struct net_http1_answer){.status = 200,
                                             .content_type = "text/plain; charset=utf-8",
@@ -177,7 +177,7 @@ static void put_refusal(struct net_http1 *http1, int status, bool wants_body)
 {
     struct net_http1_answer answer;
 
-    begin_answer(&answer);
+    net_http1_answer_init(&answer);
     answer.status = status;
     peg__buf_printf(&answer.body, "%s\n", reason_of(status));
     http1->is_last = true;
@@ -194,7 +194,7 @@ static bool answer_request(struct net_http1 *http1, struct net_http1_request *re
 
     http1->is_last |= !request->keeps_alive;
     request->peer_name = tls ? net_tls_peer_name(tls) : (peg_str){"", 0};
-    begin_answer(&answer);
+    net_http1_answer_init(&answer);
     http1->is_busy = true;
     http1->events.on_request(http1->user, request, &answer);
     http1->is_busy = false;

@@ -46,6 +46,8 @@ struct net_http1_answer {
     struct peg__buf body;     /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES; if it failed, the
                                * answer is 500. HEAD sends its length only. */
 };
+/* 200 and an empty text; for who answers such requests on other ways than net_http1_serve(). */
+void net_http1_answer_init(struct net_http1_answer *ret_answer);
 
 struct net_http1_events {
     /* On the loop; fills the answer. It may call net_http1_close(), and this answer is the last,

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import time
 
 from gateways import DEADLINE_S, MANIFEST, NOWHERE, ask, gateway, provided, running, until
-from scenario import check, main, scenario
+from scenario import Skip, check, main, scenario
 from shells import COMPLETIONS, fish_completes, zsh_completes
 
 
@@ -518,6 +519,25 @@ def tokens_are_shown_over_tls(w):
         ask(w, "list", "--tls-ca", "cert.pem").exits(3).complains("(unauthenticated)")
         ask(w, "list", "--token", "ci.token").exits(3)
         check(serving.end() == 0, "it ends well")
+
+
+@scenario
+def probes_and_metrics_are_read_over_tls_with_http2(w):
+    """What curl and Prometheus choose when a server offers both."""
+    token = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0).stdout.strip()
+
+    def read(path, *arguments):
+        if not shutil.which("curl"):
+            raise Skip("there is no curl")
+        return subprocess.run(["curl", "-s", "--http2", "--cacert", w.path("cert.pem"), "-w",
+                               "%{http_code} %{http_version}", *arguments, f"https://{w.at}{path}"],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    with gateway(w, "--token-file", w.path("tokens"), *make_certificate(w)):
+        check(read("/healthz") == "ok\n200 2", read("/healthz"))
+        check(read("/metrics").endswith("\n401 2"), read("/metrics"))
+        metrics = read("/metrics", "-H", "Authorization: Bearer " + token)
+        check("\npegboard_toolsets 0\n" in metrics and metrics.endswith("\n200 2"), metrics)
 
 
 # ---- completion -----------------------------------------------------------------------------

@@ -267,6 +267,45 @@ TEST(what_is_no_grpc_is_answered_by_http)
     stop();
 }
 
+/* The path, in the form of a message, so that the peer reads it as one. */
+static void answer_page(void *user, const struct net_http1_request *request,
+                        struct net_http1_answer *answer)
+{
+    const char prefix[5] = {0, 0, 0, 0, (char)request->path.len};
+
+    (void)user;
+    answer->status = 503;
+    peg__buf_add(&answer->body, prefix, sizeof(prefix));
+    peg__buf_str(&answer->body, request->path);
+}
+
+static void get_page(const char *method, struct peer_call *call)
+{
+    begin(call, "/metrics?x=1", (struct grpc_field){PEG_LIT(":method"), peg__str(method)});
+    peer_half_close(call);
+    while (!call->has_ended)
+        CHECK(peer_pump(&edge.peer));
+    CHECK_INT(call->stream.head.http_status, 503);
+    CHECK(peg__str_is(call->stream.head.content_type, "text/plain; charset=utf-8"));
+}
+
+TEST(a_page_is_answered_on_http2_too)
+{
+    const struct grpc_server_options options = {.on_http1 = answer_page};
+    struct peer_call call;
+
+    start(&options);
+    get_page("GET", &call);
+    CHECK(call.first && peg__str_is(peg__strn(call.first->bytes, call.first->len), "/metrics"));
+    peer_drop(&call);
+    get_page("HEAD", &call);
+    CHECK(!call.first);
+    peer_drop(&call);
+    CHECK_INT(http_status_of((struct grpc_field){PEG_LIT(":method"), PEG_LIT("PUT")}), 405);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop();
+}
+
 static enum grpc_code code_with(const char *name, const char *value)
 {
     struct peer_call call;
