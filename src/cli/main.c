@@ -3,8 +3,10 @@
 /* pegboard COMMAND ...: finds the command and runs it. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/meant.h"
@@ -99,11 +101,22 @@ static int end_output(const struct cli_command *command, int status)
     if (cli_flush())
         return status;
     number = cli_output_errno();
-    if (number == EPIPE && command && command->needs_no_reader)
+    if ((number == EPIPE || number == EBADF) && command && command->needs_no_reader)
         return status;
     fprintf(stderr, "pegboard: the output could not be written%s%s\n", number ? ": " : "",
             number ? strerror_r(number, words, sizeof(words)) : "");
     return status ? status : CLI_UNUSABLE;
+}
+
+/* A socket or a file that got the number of a standard stream which was closed would be read as the
+ * input, or get what is printed; and libuv does not close one. The place is taken, so that reading
+ * and writing there still fail. */
+static void fill_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
 }
 
 /* The locale stays "C": numbers are printed and read the same everywhere. */
@@ -111,8 +124,9 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
     const struct cli_command *command = find(name);
-    const int status =
-        command ? command->run(command, argc - 1, argv + 1) : run_other(name, argc, argv);
+    int status;
 
+    fill_closed_streams();
+    status = command ? command->run(command, argc - 1, argv + 1) : run_other(name, argc, argv);
     return end_output(command, status);
 }

@@ -468,6 +468,25 @@ def a_token_opens_a_gateway_and_sighup_reads_new_ones(w):
 
 
 @scenario
+def closed_standard_streams_are_no_hindrance(w):
+    """The log and what is printed do not go into sockets or files that got their numbers."""
+    serving = subprocess.Popen(
+        [w.executable, "serve", "--addr", "unix:s", "--data-dir", "data"], cwd=w.directory,
+        preexec_fn=lambda: os.closerange(0, 3))
+    try:
+        w.at = "unix:" + w.path("s")
+        until(w, lambda answer: answer == {"toolsets": []}, "list")
+        for number in range(3):
+            ran = ask(w, "list", "--json", preexec_fn=lambda: os.close(number))
+            ran.exits(0 if number != 1 else 2)
+        serving.send_signal(signal.SIGTERM)
+        check(serving.wait(DEADLINE_S) == 0, "it ends well")
+    finally:
+        serving.kill()
+        serving.wait()
+
+
+@scenario
 def a_toolset_belongs_to_who_registered_it(w):
     tokens = {name: w.pegboard("token", "new", "--token-file", "tokens", name).exits(0).stdout.strip()
               for name in ("ours", "theirs")}

@@ -214,5 +214,20 @@ def a_reader_who_has_seen_enough_ends_the_command_without_a_word(w):
     os.close(pipe)
 
 
+@scenario
+def a_closed_standard_stream_is_none_that_can_be_used(w):
+    """As cron jobs and some supervisors leave them: its number goes to nothing that is opened."""
+    with_files(w)
+
+    def without(*numbers):
+        return lambda: [os.close(number) for number in numbers]
+
+    w.pegboard("validate", "schema.json", "good.json", preexec_fn=without(1)).exits(2).complains(
+        "could not be written: Bad file descriptor")
+    w.pegboard("validate", "schema.json", "-", preexec_fn=without(0)).exits(2).complains(
+        "<stdin>: unusable: cannot be read (Bad file descriptor")
+    w.pegboard("validate", "schema.json", "bad.json", preexec_fn=without(0, 2)).exits(1)
+
+
 if __name__ == "__main__":
     main()
