@@ -394,6 +394,19 @@ static peg_status build(struct building *b, const struct pair *pairs, size_t n, 
     return status;
 }
 
+/* A second value from standard input would be empty. */
+static peg_status check_stdin(const struct pair *pairs, size_t n_pairs, peg_error *reterr)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_pairs; i++)
+        n += pairs[i].value[0] == '@' && cli_is_stdin(pairs[i].value + 1);
+    return n > 1 ? peg__fail(reterr, PEG_EINVAL, "E_ARGUMENT",
+                             "standard input can be read only once: write @- for one value, and "
+                             "@FILE for others")
+                 : PEG_OK;
+}
+
 peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pairs,
                            char **ret_json, peg_error *reterr)
 {
@@ -407,6 +420,8 @@ peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pa
         return peg__fail_nomem(reterr);
     for (size_t i = 0; !status && i < n_pairs; i++)
         status = split(pairs[i], &split_pairs[i], reterr);
+    if (!status)
+        status = check_stdin(split_pairs, n_pairs, reterr);
     if (!status)
         status = peg_json_parse(schema.len ? schema : peg__str("{}"), NULL, &doc, reterr);
     if (status)

@@ -209,6 +209,8 @@ def a_tool_is_called_with_words_or_json(w):
         check(json.loads(ran.stdout) == {"city": "Bern"}, ran)
         ran = ask(w, "call", "weather", "echo", "city=@-", stdin="Oslo").exits(0)
         check(json.loads(ran.stdout) == {"city": "Oslo"}, ran)
+        ask(w, "call", "weather", "echo", "city=@-", "tags=@-", stdin="Oslo").exits(2).says("") \
+            .complains("standard input can be read only once")
         ask(w, "call", "weather", "say").exits(0).says('"sunny"\n')
         ask(w, "call", "weather", "say", "-r").exits(0).says("sunny\n")
 
