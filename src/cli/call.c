@@ -122,7 +122,9 @@ static int take(struct call_options *o, struct cli_args *args, int id)
         if (!remote_duration(args->value, 1, &o->timeout_ms))
             return cli_bad_value(args, "timeout", "a time such as 90s, 1m30s or 250ms");
         break;
-    case OPT_KEY:
+    case OPT_KEY: /* an empty one would be none, and asking again would start it again */
+        if (!args->value[0])
+            return cli_bad_value(args, "idempotency-key", "a key; an empty one is none");
         o->key = args->value;
         break;
     case OPT_META:

@@ -93,6 +93,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["call", "a", "b", "x=1", "--json", "{}"], "--json or as key=value, not both"),
         (["call", "a", "b", "--timeout", "soon"], "--timeout is 'soon', but should be a time"),
         (["call", "a", "b", "--meta", "x"], "--meta is 'x', but should be KEY=VALUE"),
+        (["call", "a", "b", "--idempotency-key", ""], "--idempotency-key is '', but should be a"),
         (["watch", "x"], "'x' is one too many"),
         (["status", "x"], "'x' is one too many"),
         (["status", "--interval", "1us"], "--interval is '1us', but should be a time"),
