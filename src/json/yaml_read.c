@@ -44,9 +44,18 @@ static int shown(peg_str s)
     return s.len > SHOWN_BYTES ? SHOWN_BYTES : (int)s.len;
 }
 
+/* The byte order mark that some editors put first. libyaml would count it as a column, and so take
+ * the lines that follow for less indented. */
+static size_t mark_len(peg_str text)
+{
+    static const peg_str mark = PEG_LIT("\xEF\xBB\xBF");
+
+    return peg__str_starts(text, mark) ? mark.len : 0;
+}
+
 size_t peg__yaml_offset(peg_str text, size_t index)
 {
-    size_t offset = 0;
+    size_t offset = mark_len(text);
 
     while (offset < text.len && index > 0) {
         offset++;
@@ -85,6 +94,13 @@ static peg_status fail_too_deep(const struct composer *c, const struct peg__yaml
     return peg__yaml_fail_at(&c->r, node->index, PEG_ELIMIT);
 }
 
+static bool is_tab(const struct composer *c, yaml_mark_t mark)
+{
+    const size_t offset = peg__yaml_offset(c->r.text, mark.index);
+
+    return offset < c->r.text.len && c->r.text.ptr[offset] == '\t';
+}
+
 static peg_status fail_parser(const struct composer *c)
 {
     const yaml_parser_t *parser = &c->parser;
@@ -92,11 +108,15 @@ static peg_status fail_parser(const struct composer *c)
 
     if (parser->error == YAML_MEMORY_ERROR)
         return peg__fail_nomem(c->r.reterr);
-    peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_SYNTAX", "%s%s%s", context, *context ? ": " : "",
-              parser->problem ? parser->problem : "this is not YAML");
+    if (parser->error == YAML_SCANNER_ERROR && is_tab(c, parser->problem_mark))
+        peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_SYNTAX",
+                  "a tab cannot stand here: YAML is indented with spaces");
+    else
+        peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_SYNTAX", "%s%s%s", context, *context ? ": " : "",
+                  parser->problem ? parser->problem : "this is not YAML");
     if (parser->error != YAML_READER_ERROR)
         return peg__yaml_fail_at(&c->r, parser->problem_mark.index, PEG_EPARSE);
-    peg__error_at(c->r.reterr, c->r.text, parser->problem_offset);
+    peg__error_at(c->r.reterr, c->r.text, mark_len(c->r.text) + parser->problem_offset);
     return PEG_EPARSE;
 }
 
@@ -517,12 +537,13 @@ static peg_status check_text(const struct peg__yaml_reader *r)
 static peg_status compose(struct peg__yaml_reader *r, const struct peg__yaml_node **ret_root)
 {
     struct composer c = {.r = *r, .anchors = PEG__MAP(PEG_LIMIT_YAML_ANCHORS)};
+    const peg_str text = peg__str_from(r->text, mark_len(r->text));
     peg_status status;
 
     if (!yaml_parser_initialize(&c.parser))
         return peg__fail_nomem(r->reterr);
     yaml_parser_set_encoding(&c.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&c.parser, (const unsigned char *)r->text.ptr, r->text.len);
+    yaml_parser_set_input_string(&c.parser, (const unsigned char *)text.ptr, text.len);
     status = read_document(&c);
     yaml_parser_delete(&c.parser);
     peg__map_free(&c.anchors);

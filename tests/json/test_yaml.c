@@ -148,7 +148,7 @@ TEST(yaml_reads_documents_of_every_style)
     check_read("? a\n: b\n? c\n", "{\"a\":\"b\",\"c\":null}");
     check_read("\"\\u00e9\\x41\\0\\U0001F600\"", "\"\xc3\xa9"
                                                  "A\\u0000\xf0\x9f\x98\x80\"");
-    check_read("\xef\xbb\xbfkey: v", "{\"key\":\"v\"}");
+    check_read("\xef\xbb\xbfkey: v\nother: w\n", "{\"key\":\"v\",\"other\":\"w\"}");
     check_read("--- x\n...\n", "\"x\"");
     check_read("", "null");
     check_read("# only a comment\n", "null");
@@ -253,6 +253,8 @@ TEST(yaml_tells_where_the_text_is_wrong)
     check_refused("a: \x01", "E_YAML_SYNTAX", "1:4");
     check_refused("a: \xff", "E_YAML_SYNTAX", "1:4");
     check_refused("\"\\ud800\"", "E_YAML_SYNTAX", "1:4");
+    check_refused("\xef\xbb\xbf\"\xc3\xa9\": 1\nb: @", "E_YAML_SYNTAX", "2:4");
+    check_refused("\xef\xbb\xbf\"a\": 1\nb: \x01", "E_YAML_SYNTAX", "2:4");
     check_refused("a\n---\nb", "E_YAML_DOCUMENTS", "2:1");
     check_refused("%YAML 3.0\n---\na", "E_YAML_SYNTAX", "1:1");
 }
