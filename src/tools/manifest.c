@@ -197,6 +197,7 @@ static peg_status take_run(const struct peg__manifest_reader *r, const peg_json 
 static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_error *error)
 {
     const char *where = error->where;
+    const char *message = error->message;
     char member[160];
     char words[320];
 
@@ -206,7 +207,10 @@ static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_err
         snprintf(member, sizeof(member), "/command%s", where + 5);
     else
         snprintf(member, sizeof(member), "%s", where);
-    snprintf(words, sizeof(words), "%s", error->message);
+    /* the place is told with the manifest's own */
+    if (*where && peg__str_starts(peg__str(message), peg__str(where)) && strstr(message, ": "))
+        message = strstr(message, ": ") + 2;
+    snprintf(words, sizeof(words), "%s", message);
     return peg__manifest_fail_tool(r, member, words);
 }
 

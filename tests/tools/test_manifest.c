@@ -66,6 +66,8 @@ static void check_refused(const char *text, const char *where, unsigned line, un
     CHECK_STR(peg__str(error.where), where);
     if (!strstr(error.message, words))
         T_FAIL("'%s' does not say '%s'", error.message, words);
+    if (error.message[0] == '/')
+        T_FAIL("'%s' says the place again", error.message);
     if (error.line != line || error.column != column)
         T_FAIL("%s: at %u:%u, expected %u:%u", error.message, error.line, error.column, line,
                column);
@@ -231,6 +233,7 @@ TEST(manifest_refuses_what_is_missing_or_wrong)
     check_refused(HEAD, "/tools/0", 3, 3, "command");
     check_refused(HEAD "  command: x\n", "/tools/0/command", 5, 12, "shell: true");
     check_refused(HEAD "  command: [x]\n  shell: true\n", "/tools/0/command", 5, 12, "one text");
+    check_refused(HEAD "\tcommand: [x]\n", "", 5, 1, "a tab cannot stand here");
     check_refused(HEAD "  command: ['']\n", "/tools/0/command", 5, 12, "no program");
     check_refused(HEAD "  command: [x]\n  timeout: soon\n", "/tools/0/timeout", 6, 12, "30s");
     check_refused(HEAD "  command: [x]\n  timeout: 0\n", "/tools/0/timeout", 6, 12, "1ms");
