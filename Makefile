@@ -40,8 +40,13 @@ format:
 	@tools/setup --check
 	@tools/check-format --fix
 
-install: build
+# A PREFIX that was given holds also where BUILD was set up with another, as by `make demo`. What
+# root installs for the system is found by its programs only after ldconfig.
+install: $(BUILD)/build.ninja
+	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
+	@ninja -C $(BUILD)
 	@meson install -C $(BUILD) --no-rebuild
+	@if [ -z "$$DESTDIR" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 clean:
 	@rm -rf build build-*

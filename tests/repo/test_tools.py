@@ -5,6 +5,8 @@
 import importlib.machinery
 import importlib.util
 import io
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -256,6 +258,28 @@ def test_behaviours_follow_a_test_that_moved():
     tree = {"tests/new.c": {"a": {1}, "b": {1}}, "tests/other.c": {"b": {1}, "c": {1}}}
     assert behaviours.follow("`tests/old.c:a`, `tests/old.c:b`, `tests/other.c:c`", tree) == (
         "`tests/new.c:a`, `tests/old.c:b`, `tests/other.c:c`")
+
+
+# ---- make ------------------------------------------------------------------------
+
+def make_install(*variables):
+    """What `make install` would run in a tree that was set up before."""
+    with tempfile.TemporaryDirectory() as build:
+        (Path(build) / "build.ninja").touch()
+        environment = {k: v for k, v in os.environ.items() if k not in ("PREFIX", "MAKEFLAGS")}
+        return subprocess.run(["make", "-n", "install", "BUILD=" + build, *variables], cwd=ROOT,
+                              env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_make_install_takes_a_prefix_that_is_given_later():
+    told = make_install("PREFIX=/opt/other")
+    assert told.index("--prefix=/opt/other") < told.index("ninja -C") < told.index("meson install")
+    assert "--prefix" not in make_install()
+
+
+def test_make_install_lets_programs_find_the_libraries():
+    told = make_install()
+    assert told.index("meson install") < told.index("ldconfig")
 
 
 if __name__ == "__main__":
