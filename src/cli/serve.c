@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "cli/output.h"
@@ -92,17 +93,20 @@ static const char *client_options(const peg_gateway_config *config)
 
 static void greet(const struct serve_options *o, const peg_gateway *gateway)
 {
-    const char *address = peg_gateway_address(gateway);
+    const char *listens = peg_gateway_address(gateway);
+    const bool is_named = strcmp(listens, "systemd") != 0;
+    const char *address = is_named ? listens : "ADDR"; /* its unit knows */
     const char *more = client_options(&o->config);
 
-    printf("pegboard %s: the gateway listens on %s\n"
+    printf("pegboard %s: the gateway listens on %s%s\n"
            "toolsets are kept in %s\n"
            "\n"
            "  pegboard list --registry %s%s\n"
            "  pegboard provide FILE --registry %s%s\n"
            "  pegboard call TOOLSET TOOL key=value --registry %s%s\n",
-           peg_version(), address, o->is_memory ? "memory, until it is stopped" : o->path, address,
-           more, address, more, address, more);
+           peg_version(), is_named ? "" : "the sockets of ", listens,
+           o->is_memory ? "memory, until it is stopped" : o->path, address, more, address, more,
+           address, more);
     if (o->config.token_file)
         printf("\n`pegboard token new --token-file %s NAME` makes a token: put it into FILE\n",
                o->config.token_file);

@@ -412,8 +412,9 @@ static peg_status listen_activated(peg_gateway *gateway, const struct net_listen
                          "name an address");
     if (!gw_auth_asks(gateway->node.auth) && !gateway->insecure)
         return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
-                         "whoever reaches the sockets that were handed over could call: set "
-                         "token_file or tls_client_ca, or insecure");
+                         "whoever reaches the sockets that were handed over could call: give "
+                         "--token-file (see `pegboard token new`) or --tls-client-ca, or say "
+                         "--insecure");
     for (size_t i = 0; i < n && i < MAX_SOCKETS && !status; i++)
         status = grpc_server_listen_on(gateway->node.server, fds[i], options, reterr);
     snprintf(gateway->address, sizeof(gateway->address), "systemd");
@@ -528,11 +529,14 @@ peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
     peg_status status = gw_journal_reopen(node->journal, reterr);
+    peg_status next = reload_tokens(gateway, status ? NULL : reterr);
 
+    /* A log that cannot be opened is no reason to let in whose token was taken out. */
     if (!status)
-        status = reload_tokens(gateway, reterr);
-    if (!status && gateway->tls)
-        status = net_tls_config_reload(gateway->tls, reterr);
+        status = next;
+    next = gateway->tls ? net_tls_config_reload(gateway->tls, status ? NULL : reterr) : PEG_OK;
+    if (!status)
+        status = next;
     gw_journal_tell(node->journal, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
                     GW_FIELDS(gw_field_text("result", status ? "failed" : "ok")));
     return status;

@@ -52,11 +52,11 @@ tools:
 class Process:
     """A command that goes on; its standard output is read line by line."""
 
-    def __init__(self, w, *arguments, program=None, env=None, stderr=None):
+    def __init__(self, w, *arguments, program=None, env=None, stderr=None, pass_fds=()):
         self.command = [program or w.executable, *arguments]
         self.process = subprocess.Popen(
             self.command, cwd=w.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=stderr, bufsize=0, env={**os.environ, **(env or {})})
+            stderr=stderr, bufsize=0, env={**os.environ, **(env or {})}, pass_fds=pass_fds)
         self.read = b""  # and not yet handed out
 
     def line(self):
@@ -98,6 +98,8 @@ class Process:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
+        if self.process.stderr:
+            self.process.stderr.close()
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ the command, and what to do: no field of the C library, no address said three ti
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -363,6 +364,44 @@ def a_tool_that_was_ended_halfway_is_exit_status_4_whoever_ended_it(w):
                   and words in ran.stderr, ran)
         told = json.loads(ask(w, "call", "slow", "short", "--envelope").exits(4).stdout)
         check(told["outcome"] in ("error", "outcome_unknown") and told["started"], told)
+
+
+# ---- a gateway that runs ------------------------------------------------------------------
+
+
+@scenario
+def sockets_that_were_handed_over_need_somebody_to_be_asked_and_have_no_address(w):
+    def serve(server, *arguments):
+        hand_over = f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&{server.fileno()}'
+        return running(w, "-c", hand_over, w.executable, "serve", "--addr", "systemd", "--store",
+                       "memory", *arguments, program="sh", stderr=subprocess.PIPE,
+                       pass_fds=[server.fileno()])
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with serve(server) as serving:
+            check(serving.wait() == 2, "it does not start")
+            words = serving.process.stderr.read().decode()
+            check("give --token-file" in words and "say --insecure" in words, words)
+        with serve(server, "--insecure") as serving:
+            check("listens on the sockets of systemd" in serving.line(), "where it listens")
+            serving.line_with("pegboard list --registry ADDR\n")
+            w.pegboard("list", "--registry", f"127.0.0.1:{server.getsockname()[1]}").exits(0)
+
+
+@scenario
+def a_log_that_cannot_be_opened_again_keeps_no_token_in_force(w):
+    w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci").exits(0)
+    os.mkdir(w.path("logs"))
+    with gateway(w, "--token-file", w.path("tokens"), "--log-file", w.path("logs/log"),
+                 stderr=subprocess.PIPE) as serving:
+        ask(w, "list", "--token", "ci.token").exits(0)
+        os.rename(w.path("logs"), w.path("elsewhere"))
+        w.write("tokens", "")
+        os.chmod(w.path("tokens"), 0o600)
+        serving.send(signal.SIGHUP)
+        words = serving.process.stderr.readline().decode()
+        check("SIGHUP: the log file" in words and "cannot be opened" in words, words)
+        ask(w, "list", "--token", "ci.token").exits(3).complains("unauthenticated")
 
 
 if __name__ == "__main__":
