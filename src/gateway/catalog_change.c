@@ -205,15 +205,16 @@ static void work(struct net_work *net_work)
         change->status = status;
 }
 
+/* Both who asks and who runs the gateway: the one cannot see to its disk, the other was not asked.
+ */
 static void tell_store(struct gw_change *change)
 {
     const peg_error why = change->error;
 
     if (change->status == PEG_ENOMEM)
         return;
-    if (!change->loop)
-        peg__log(PEG_LOG_ERROR, "store_failed", "toolset \"%s\" is not in the store: %s",
-                 change->text, why.message);
+    peg__log(PEG_LOG_ERROR, "store_failed", "toolset \"%s\" is not in the store: %s", change->text,
+             why.message);
     change->status = peg__fail_because(&change->error, PEG_EIO, "E_STORE", &why,
                                        "toolset \"%s\" could not be written to the store, and is "
                                        "as it was",

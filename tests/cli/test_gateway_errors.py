@@ -404,5 +404,25 @@ def a_log_that_cannot_be_opened_again_keeps_no_token_in_force(w):
         ask(w, "list", "--token", "ci.token").exits(3).complains("unauthenticated")
 
 
+@scenario
+def a_disk_that_takes_no_more_is_told_in_the_log(w):
+    schema = {"type": "object", "description": "d" * 3000}
+    tools = [{"name": f"t{i}", "description": "d", "input_schema": schema, "command": ["true"]}
+             for i in range(40)]
+    w.write("large.json", {"toolset": "large", "tools": tools})
+    small_files = "trap '' XFSZ; ulimit -f 160; exec \"$0\" \"$@\""  # in blocks of 512 bytes
+    with running(w, "-c", small_files, w.executable, "serve", "--addr", "unix:s", "--data-dir",
+                 "data", "--log-file", "log", program="sh") as serving:
+        serving.line_with("listens on")
+        with running(w, "provide", "large.json", "--registry", "unix:s", stderr=subprocess.PIPE) as \
+                providing:
+            while b"event=lost" not in (line := providing.process.stderr.readline()):
+                check(line, "it is not lost")
+        check(serving.end() == 0, "it goes on")
+    with open(w.path("log"), encoding="utf-8") as log:
+        lines = [line for line in log if "code=store_failed" in line]
+    check(lines and "level=error" in lines[0] and 'toolset \\"large\\"' in lines[0], lines)
+
+
 if __name__ == "__main__":
     main()
