@@ -123,6 +123,16 @@ def gateway(w, *arguments, **more):
         yield serving
 
 
+def make_certificate(w, name="localhost", names="DNS:localhost,IP:127.0.0.1"):
+    """The options with which a gateway shows it."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", w.path("key.pem"), "-out",
+                    w.path("cert.pem"), "-days", "2", "-subj", "/CN=" + name, "-addext",
+                    "subjectAltName=" + names],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")
+
+
 def ask(w, *arguments, **more):
     return w.pegboard(*arguments, "--registry", w.at, **more)
 

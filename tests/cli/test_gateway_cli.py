@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 
-from gateways import DEADLINE_S, MANIFEST, NOWHERE, ask, gateway, provided, running, until
+from gateways import (DEADLINE_S, MANIFEST, NOWHERE, ask, gateway, make_certificate, provided,
+                      running, until)
 from scenario import Skip, check, main, scenario
 from shells import COMPLETIONS, fish_completes, zsh_completes
 
@@ -511,16 +512,6 @@ def a_token_needs_a_name_that_can_be_kept(w):
     w.pegboard("token", "new", "--token-file", "tokens", "two words").exits(2).says("") \
         .complains("E_TOKEN_NAME")
     check(not os.path.exists(w.path("tokens")), "no file")
-
-
-def make_certificate(w):
-    """The options with which a gateway shows it."""
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", w.path("key.pem"), "-out",
-                    w.path("cert.pem"), "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")
 
 
 @scenario

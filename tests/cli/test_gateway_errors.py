@@ -11,17 +11,8 @@ import socket
 import subprocess
 import threading
 
-from gateways import NOWHERE, ask, gateway, provided, running, until
+from gateways import NOWHERE, ask, gateway, make_certificate, provided, running, until
 from scenario import check, main, scenario
-
-
-def make_certificate(w, name="localhost", names="DNS:localhost,IP:127.0.0.1"):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", w.path("key.pem"), "-out",
-                    w.path("cert.pem"), "-days", "2", "-subj", "/CN=" + name, "-addext",
-                    "subjectAltName=" + names],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return "--tls-cert", w.path("cert.pem"), "--tls-key", w.path("key.pem")
 
 
 @contextlib.contextmanager
