@@ -24,6 +24,7 @@ void serve_share_memory(unsigned n_loops)
 #ifdef __GLIBC__
     /* Of itself one of its own for each thread, also for those that do next to nothing; and of
      * these only the first is ever given back to its end. */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there are no threads yet */
     (void)mallopt(M_ARENA_MAX, n_loops ? (int)n_loops : 1);
 #else
     (void)n_loops;

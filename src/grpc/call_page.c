@@ -48,7 +48,8 @@ static peg_status send_page(struct grpc_call *call, const struct net_http1_answe
 {
     enum { DECIMAL = 20 };
     const bool wants_body = peg__str_is(call->stream.head.method, "GET") && answer->body.len > 0;
-    char code[DECIMAL], length[DECIMAL];
+    char code[DECIMAL];
+    char length[DECIMAL];
     const struct grpc_field fields[] = {
         {PEG_LIT(":status"),
          peg__strn(code, (size_t)(peg__put_decimal(code, (uint64_t)answer->status) - code))},

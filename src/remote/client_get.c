@@ -243,17 +243,18 @@ static bool get_known(peg_client *client, peg_ctx *ctx, const char *name, peg_to
 }
 
 /* Of [first, end) the first that has it. */
-static peg_status get_first(peg_client *client, peg_ctx *ctx, size_t first, size_t end,
-                            const char *name, peg_toolset **ret_toolset, peg_error *reterr)
+static peg_status get_first(struct remote__registry *first, const struct remote__registry *end,
+                            peg_ctx *ctx, const char *name, peg_toolset **ret_toolset,
+                            peg_error *reterr)
 {
     peg_error error = {.status = PEG_OK};
     peg_error failure = {.status = PEG_OK};
     peg_status status = PEG_OK;
 
-    for (size_t i = first; i < end; i++) {
-        status = remote__get_from(&client->registries[i], ctx, name, ret_toolset, &error);
-        if (status == PEG_OK && i > first && !failure.status)
-            remote__cache_set_first(&client->registries[i], peg__str(name));
+    for (struct remote__registry *at = first; at < end; at++) {
+        status = remote__get_from(at, ctx, name, ret_toolset, &error);
+        if (status == PEG_OK && at > first && !failure.status)
+            remote__cache_set_first(at, peg__str(name));
         if (status == PEG_OK)
             return PEG_OK;
         if (status == PEG_ENOMEM || (ctx && peg_ctx_check(ctx, NULL)))
@@ -282,7 +283,8 @@ peg_status peg_client_get(peg_client *client, peg_ctx *ctx, const char *registry
         return status;
     if (!registry && get_known(client, ctx, toolset, ret_toolset))
         return PEG_OK;
-    return get_first(client, ctx, first, end, toolset, ret_toolset, reterr);
+    return get_first(&client->registries[first], &client->registries[end], ctx, toolset,
+                     ret_toolset, reterr);
 }
 
 void peg_client_forget(peg_client *client)
