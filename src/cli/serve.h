@@ -31,17 +31,18 @@ peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr);
 /* How often to look. */
 enum { SERVE_LOOK_MS = 10000 };
 
-/* CPU time of the process; begins with zeros. */
+/* Begins with zeros. */
 struct serve_memory {
-    int64_t looked_ms;
-    int64_t gave_ms;
+    int64_t looked_ms; /* CPU time of the process when it was looked at last */
+    int64_t gave_ms;   /* and when it gave back */
+    unsigned n_looks;  /* since then */
 };
 
 /* Before there are threads: as many pools of memory as loops. */
 void serve_share_memory(unsigned n_loops);
 int64_t serve_cpu_ms(void);
-/* Has it been busy since it gave back last, and is it not any more? */
-bool serve_is_quiet_again(struct serve_memory *memory, int64_t cpu_ms);
+/* Is it quiet, and was it busy since it gave back, or is that a minute ago? */
+bool serve_should_give_back(struct serve_memory *memory, int64_t cpu_ms);
 /* Gives pages that nobody uses back to the system. */
 void serve_give_back(void);
 

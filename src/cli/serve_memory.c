@@ -15,8 +15,10 @@
 enum {
     /* Of a core. Who gives back has the allocator locked, and then few wait for it. */
     QUIET_PER_CENT = 10,
-    /* Less is what an idle gateway takes for its pings: there is nothing new to give. */
+    /* Less is what an idle gateway takes for its pings, and there is little new to give. */
     BUSY_MS = 20,
+    /* But what is kept for a while goes without any work: results that nobody asked for again. */
+    IDLE_LOOKS = 6,
 };
 
 void serve_share_memory(unsigned n_loops)
@@ -40,15 +42,17 @@ int64_t serve_cpu_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-bool serve_is_quiet_again(struct serve_memory *memory, int64_t cpu_ms)
+bool serve_should_give_back(struct serve_memory *memory, int64_t cpu_ms)
 {
     const int64_t used_ms = cpu_ms - memory->looked_ms;
 
     memory->looked_ms = cpu_ms;
+    memory->n_looks++;
     if (used_ms * 100 > (int64_t)SERVE_LOOK_MS * QUIET_PER_CENT ||
-        cpu_ms - memory->gave_ms < BUSY_MS)
+        (cpu_ms - memory->gave_ms < BUSY_MS && memory->n_looks < IDLE_LOOKS))
         return false;
     memory->gave_ms = cpu_ms;
+    memory->n_looks = 0;
     return true;
 }
 
