@@ -41,12 +41,13 @@ format:
 	@tools/check-format --fix
 
 # A PREFIX that was given holds also where BUILD was set up with another, as by `make demo`. What
-# root installs for the system is found by its programs only after ldconfig.
+# root installs for the system is found by its programs only after ldconfig, which is not on the PATH
+# that su(1) leaves.
 install: $(BUILD)/build.ninja
 	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
 	@ninja -C $(BUILD)
 	@meson install -C $(BUILD) --no-rebuild
-	@if [ -z "$$DESTDIR" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@if [ -z "$$DESTDIR" ] && [ "$$(id -u)" = 0 ]; then PATH="$$PATH:/usr/sbin:/sbin" ldconfig; fi
 
 clean:
 	@rm -rf build build-*
