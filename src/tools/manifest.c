@@ -207,9 +207,12 @@ static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_err
         snprintf(member, sizeof(member), "/command%s", where + 5);
     else
         snprintf(member, sizeof(member), "%s", where);
-    /* the place is told with the manifest's own */
-    if (*where && peg__str_starts(peg__str(message), peg__str(where)) && strstr(message, ": "))
-        message = strstr(message, ": ") + 2;
+    /* The place is told with the manifest's own. It may have colons itself. */
+    if (*where && peg__str_starts(peg__str(message), peg__str(where))) {
+        const char *colon = strstr(message + strlen(where), ": ");
+
+        message = colon ? colon + 2 : message;
+    }
     snprintf(words, sizeof(words), "%s", message);
     return peg__manifest_fail_tool(r, member, words);
 }

@@ -270,6 +270,9 @@ TEST(manifest_refuses_a_schema_that_does_not_compile_at_its_place)
                   "/tools/0/input_schema/properties/a/type", 9, 17, "");
     check_refused(HEAD "  command: [x]\n  input_schema: {type: string}\n",
                   "/tools/0/input_schema/type", 6, 24, "object");
+    check_refused(HEAD "  command: [x]\n"
+                       "  input_schema: {type: object, properties: {'a: ': {type: odd}}}\n",
+                  "/tools/0/input_schema/properties/a: /type", 6, 59, "'type' must be one of");
 }
 
 TEST(manifest_refuses_two_tools_of_one_name)
