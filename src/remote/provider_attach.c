@@ -325,7 +325,7 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
     if (was_current && !prov->was_welcome &&
         (is_refusal(error) || status->code == GRPC_UNIMPLEMENTED)) {
         end_refused(prov, error, words);
-    } else if (was_current && was_dismissed) {
+    } else if (lacks_stream(prov) && was_dismissed) {
         end_dismissed(prov, error, words);
     } else if (lacks_stream(prov) && (prov->phase == REMOTE__PROV_SERVING || prov->calls.n)) {
         try_again(prov, words);

@@ -245,3 +245,22 @@ TEST(provider_that_is_stopped_brings_its_calls_to_the_next_gateway_when_its_own_
     CHECK_RESULT(&w, "c1", "\"held\"");
     world_stop(&w);
 }
+
+/* To come back would be to register it again. */
+TEST(provider_that_is_stopped_and_unregistered_while_its_gateway_drains_does_not_come_back)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){.concurrency = 1});
+    fake_call(w.gateway, 0, "c1", "wait", "{}");
+    sem_wait(&entered);
+    peg_provider_stop(w.provider);
+    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
+    fake_drain(w.gateway, 0);
+    fake_end(w.gateway, 0, GRPC_NOT_FOUND);
+
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    CHECK_INT(fake_count(w.gateway, FAKE_HELLO, NULL), 1);
+    world_stop(&w);
+}
