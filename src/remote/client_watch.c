@@ -97,7 +97,7 @@ static void tell_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *r
     remote__info(w->registry, response->toolset, &info);
     if (kind == PEG_WATCH_CHANGED || kind == PEG_WATCH_UNREGISTERED)
         remote__cache_drop(w->registry, peg__str(info.name));
-    else
+    if (kind != PEG_WATCH_UNREGISTERED)
         remote__cache_check(w->registry, peg__str(info.name), info.revision);
     tell(w, kind, &info, NULL);
 }

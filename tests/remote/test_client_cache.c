@@ -348,6 +348,42 @@ TEST(a_registry_that_failed_has_not_said_that_it_has_none)
     two_close(&t);
 }
 
+/* It has changed there, so it is there. */
+static void say_changed(struct fake *fake)
+{
+    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED, &fake->toolsets[0]);
+}
+
+static void count_event(const peg_watch_event *event, void *user)
+{
+    (void)event;
+    atomic_fetch_add((atomic_uint *)user, 1);
+}
+
+TEST(a_registry_that_is_heard_to_have_one_is_the_first_again)
+{
+    struct two t;
+    peg_watch *watch;
+    peg_error error;
+    atomic_uint n_events = 0;
+
+    two_open(&t);
+    two_get(&t, NULL, "b");
+    fake_hide(&t.fakes[0], false);
+    CHECK_STATUS(peg_client_watch(t.client,
+                                  &(peg_watch_options){.registry = "a", .changes_only = true},
+                                  count_event, &n_events, &watch, &error),
+                 PEG_OK, error);
+    CHECK(fake_await(&n_events, 1)); /* READY */
+    two_get(&t, NULL, "b");          /* nobody has said anything about it */
+    fake_do(&t.fakes[0], say_changed);
+    CHECK(fake_await(&n_events, 2));
+
+    two_get(&t, NULL, "a");
+    peg_watch_free(watch);
+    two_close(&t);
+}
+
 TEST(a_client_without_a_cache_asks_each_time)
 {
     struct world w;
