@@ -218,7 +218,8 @@ typedef struct peg_remote_entry {
 } peg_remote_entry;
 
 typedef struct peg_remote_request {
-    /* NULL: with several, the first that has the toolset; also if it has moved since */
+    /* NULL: with several, the first that has the toolset; also if it has moved since, unless the
+     * call has an identity, which only the registry knows that was asked first: see the result */
     const char *registry;
     const char *toolset; /* required */
     const char *tool;    /* required */

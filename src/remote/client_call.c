@@ -471,36 +471,46 @@ static bool is_outdated(const peg_remote_result *result)
            (result->error.status == PEG_ENOTFOUND || result->error.status == PEG_ESCHEMA);
 }
 
-/* Is the toolset at another registry by now? */
+/* Is the toolset at another registry by now, and may the call be made there? What was refused was
+ * not started. But one with an identity may have been asked for before, and go on where its toolset
+ * was: no other registry knows of that. */
 static bool has_moved(struct calling *c, const peg_remote_request *request)
 {
     const struct remote__registry *before = c->registry;
 
-    if (c->result->error.status != PEG_ENOTFOUND ||
-        remote__registry_for(c->client, c->ctx, request->registry, request->toolset, &c->registry,
+    if (c->result->error.status != PEG_ENOTFOUND || c->result->was_started ||
+        c->sending.has_identity)
+        return false;
+    if (remote__registry_for(c->client, c->ctx, request->registry, request->toolset, &c->registry,
                              NULL))
         return false;
     return c->registry != before;
 }
 
-/* What was refused was not started, so it may be made elsewhere: once. */
-static peg_status call_or_follow(struct calling *c, const peg_remote_request *request,
-                                 peg_error *reterr)
+static peg_status call_here(struct calling *c, const peg_remote_request *request, peg_error *reterr)
 {
     const peg_status status = make_attempts(c, reterr);
 
-    if (status || !is_outdated(c->result))
+    if (!status && is_outdated(c->result))
+        remote__cache_drop(c->registry, peg__str(request->toolset));
+    return status;
+}
+
+/* Once: what is refused there as well is refused. */
+static peg_status call_or_follow(struct calling *c, const peg_remote_request *request,
+                                 peg_error *reterr)
+{
+    const peg_status status = call_here(c, request, reterr);
+
+    if (status || !is_outdated(c->result) || !has_moved(c, request))
         return status;
-    remote__cache_drop(c->registry, peg__str(request->toolset));
-    if (!has_moved(c, request))
-        return PEG_OK;
     c->result = peg_remote_result_free(c->result);
     peg__free(c->call_id);
     c->call_id = NULL;
     c->n_lost = 0;
     c->was_sent = false;
     c->has_new_token = false;
-    return make_attempts(c, reterr);
+    return call_here(c, request, reterr);
 }
 
 static peg_status call(struct calling *c, const peg_remote_request *request, peg_error *reterr)

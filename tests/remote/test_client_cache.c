@@ -384,6 +384,54 @@ TEST(a_registry_that_is_heard_to_have_one_is_the_first_again)
     two_close(&t);
 }
 
+static void two_call(struct two *t, const peg_remote_request *request, peg_remote_outcome outcome)
+{
+    peg_remote_result *result;
+    peg_error error;
+
+    CHECK_STATUS(peg_client_call(t->client, NULL, request, &result, &error), PEG_OK, error);
+    CHECK_INT(result->outcome, outcome);
+    peg_remote_result_free(result);
+}
+
+/* It may go on where its toolset was, which refuses whoever asks for what it does not have. */
+TEST(a_call_with_an_identity_does_not_follow_its_toolset)
+{
+    const peg_remote_request request = {
+        .toolset = "weather", .tool = "outlast", .idempotency_key = "k"};
+    struct two t;
+
+    two_open(&t);
+    two_call(&t, &request, PEG_REMOTE_UNKNOWN);
+    CHECK_INT(t.fakes[1].n_calls, 1);
+    fake_hide(&t.fakes[1], true);
+    fake_hide(&t.fakes[0], false);
+
+    two_call(&t, &request, PEG_REMOTE_REFUSED);
+    CHECK_INT(t.fakes[1].n_calls, 2);
+    CHECK_INT(t.fakes[0].n_calls, 0);
+    two_close(&t);
+}
+
+TEST(a_toolset_that_a_call_followed_in_vain_is_forgotten_at_both_registries)
+{
+    const peg_remote_request request = {.toolset = "weather", .tool = "echo"};
+    struct two t;
+    peg_toolset *toolset;
+
+    two_open(&t);
+    fake_hide(&t.fakes[0], false);
+    two_get(&t, "a", "a");
+    two_get(&t, "b", "b");
+    fake_hide(&t.fakes[0], true);
+    fake_hide(&t.fakes[1], true);
+
+    two_call(&t, &request, PEG_REMOTE_REFUSED);
+    CHECK_INT(t.fakes[1].n_calls, 1);
+    CHECK_INT(peg_client_get(t.client, NULL, NULL, "weather", &toolset, NULL), PEG_ENOTFOUND);
+    two_close(&t);
+}
+
 TEST(a_client_without_a_cache_asks_each_time)
 {
     struct world w;
