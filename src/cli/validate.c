@@ -174,10 +174,12 @@ static bool read_options(struct cli_args *args, struct validate_options *o, int 
 /* Standard input can be read once: the second "-" would be empty and look malformed. */
 static bool names_stdin_twice(const struct validate_options *o)
 {
-    size_t n = strcmp(o->schema_path, "-") == 0;
+    size_t n = cli_is_stdin(o->schema_path);
 
     for (size_t i = 0; i < o->n_paths; i++)
-        n += strcmp(o->paths[i], "-") == 0;
+        n += cli_is_stdin(o->paths[i]);
+    for (size_t i = 0; i < o->n_refs; i++)
+        n += cli_is_stdin(validate_ref_path(o->refs[i]));
     return n > 1;
 }
 

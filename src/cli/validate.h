@@ -72,6 +72,8 @@ struct validate_instance {
 /* What happens to each value. */
 typedef void validate_fn(struct validate *v, const struct validate_instance *instance, void *user);
 
+/* The FILE of what --ref names; borrowed from it. */
+const char *validate_ref_path(const char *ref);
 /* Fills schema_text, docs, schema_options and schema; complains itself. */
 peg_status validate_load_schema(struct validate *v);
 

@@ -70,6 +70,11 @@ static struct document split_ref(const char *ref)
     return (struct document){equals + 1, {ref, (size_t)(equals - ref)}};
 }
 
+const char *validate_ref_path(const char *ref)
+{
+    return split_ref(ref).path;
+}
+
 /* $id, or draft 4's id. Empty if there is none. */
 static peg_str own_uri(const peg_json *document)
 {

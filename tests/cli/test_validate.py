@@ -323,6 +323,11 @@ def the_schema_may_come_from_standard_input_but_not_both(w):
     with_schema(w)
     w.pegboard("validate", "-", "good.json", stdin='{"type":"object"}').exits(0)
     w.pegboard("validate", "-", "-", stdin="{}").exits(2).complains("only once")
+    w.write("refers.json", {"$ref": "urn:other"})
+    other = ("validate", "refers.json", "--ref", "urn:other=-")
+    w.pegboard(*other, "good.json", stdin='{"type":"object"}').exits(0)
+    w.pegboard(*other, "-", stdin='{"type":"object"}').exits(2).complains("only once")
+    w.pegboard("validate", "-", "good.json", "--ref", "-", stdin="{}").exits(2).complains("only once")
 
 
 @scenario
