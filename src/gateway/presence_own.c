@@ -213,9 +213,10 @@ static peg_status add(struct gw_presence *presence, peg_str toolset, const char 
         peg__free(own);
         if (status == PEG_ENOMEM)
             return peg__fail_nomem(reterr);
-        return peg__fail(reterr, PEG_ELIMIT, "E_PROVIDERS",
+        /* Some may have gone whose entries are still being taken out. */
+        return peg__fail(reterr, PEG_ELIMIT, "E_NODE_FULL",
                          "PEG_LIMIT_GATEWAY_PROVIDERS (%d) providers are attached to this loop: "
-                         "attach to another node",
+                         "attach to another node, or try again",
                          PEG_LIMIT_GATEWAY_PROVIDERS);
     }
     own->wait.fn = on_written;

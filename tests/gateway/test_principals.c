@@ -110,6 +110,45 @@ TEST(who_has_all_the_providers_it_may_leaves_room_for_those_of_others)
     world_close(&world);
 }
 
+static void fail_to_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
+                        uint64_t expected, struct bus_wait *wait)
+{
+    const struct bus_answer answer = {.status = PEG_EIO};
+
+    (void)bus;
+    (void)map;
+    (void)key;
+    (void)value;
+    (void)expected;
+    wait->fn(wait, &answer);
+}
+
+/* The bus has not heard yet that one went when the next one comes. */
+TEST(who_comes_as_another_goes_from_a_full_loop_is_to_try_again)
+{
+    static const struct gw_desk_options defaults;
+    const struct bus_ops *ops;
+    struct bus_ops broken;
+    struct world world;
+    struct player player = {0};
+    peg_error error;
+
+    world_open(&world, &defaults);
+    while (!come_as(&world, world.toolset, &player, NULL, 0, &error))
+        ;
+    CHECK_INT(gw_wire_error(&error), WIRE_OVERLOADED);
+    ops = world.bus->ops;
+    broken = *ops;
+    broken.map_set = fail_to_set;
+    world.bus->ops = &broken;
+    gw_provider_leave(player.provider);
+    world.bus->ops = ops;
+    CHECK(come_as(&world, world.toolset, &player, NULL, 0, &error));
+    CHECK_INT(gw_wire_error(&error), WIRE_OVERLOADED); /* it is to try again */
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_PROVIDERS"));
+    world_close(&world);
+}
+
 /* ---- registers ------------------------------------------------------------------------------- */
 
 struct written {
