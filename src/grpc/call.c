@@ -352,7 +352,8 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
 
     leave_conn(call);
     net_loop_add_load(home->loop, -1);
-    grpc__count(&home->counts.n_ended, 1);
+    if (!call->is_page)
+        grpc__count(&home->counts.n_ended, 1);
     if (call->n_refs > 1)
         grpc__home_hold_call(home, call);
     grpc_call_unref(call);

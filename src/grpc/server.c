@@ -317,7 +317,9 @@ void grpc_server_counts(const struct grpc_server *server, struct grpc_server_cou
     for (unsigned i = 0; i < server->n_homes; i++) {
         const struct grpc__counts *counts = &server->homes[i].counts;
         const uint64_t n_ended = atomic_load_explicit(&counts->n_ended, memory_order_relaxed);
-        const uint64_t n_started = atomic_load_explicit(&counts->n_started, memory_order_relaxed);
+        const uint64_t n_pages = atomic_load_explicit(&counts->n_pages, memory_order_relaxed);
+        const uint64_t n_started =
+            atomic_load_explicit(&counts->n_started, memory_order_relaxed) - n_pages;
 
         ret_counts->n_connections +=
             atomic_load_explicit(&counts->n_connections, memory_order_relaxed);

@@ -87,7 +87,7 @@ bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms);
 struct grpc_server_counts {
     uint64_t n_connections; /* open now */
     uint64_t n_calls;       /* running now */
-    uint64_t n_started;     /* calls since the start */
+    uint64_t n_started;     /* calls since the start; pages are none */
     uint64_t n_ended;
     uint64_t n_refused_connections; /* ended because of what they sent */
 };

@@ -30,8 +30,9 @@ struct grpc_route {
 /* Counts of one loop: written by its thread alone, read by any. */
 struct grpc__counts {
     atomic_uint_fast64_t n_connections;
-    atomic_uint_fast64_t n_started;
-    atomic_uint_fast64_t n_ended;
+    atomic_uint_fast64_t n_started; /* pages too */
+    atomic_uint_fast64_t n_pages;
+    atomic_uint_fast64_t n_ended; /* no pages */
     atomic_uint_fast64_t n_refused_connections;
 };
 
@@ -144,6 +145,7 @@ struct grpc_call {
     unsigned n_refs;
     size_t n_interceptors; /* that have heard of it */
     bool handler_knows;
+    bool is_page;     /* and no call */
     bool was_handed;  /* its handler has the only message */
     bool is_finished; /* its status is decided */
     bool has_ended;

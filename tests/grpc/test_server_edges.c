@@ -289,6 +289,34 @@ static void get_page(const char *method, struct peer_call *call)
     CHECK(peg__str_is(call->stream.head.content_type, "text/plain; charset=utf-8"));
 }
 
+/* As on HTTP/1.1: who counts calls does not want to see his own looking. */
+static void count_within_page(void *user, const struct net_http1_request *request,
+                              struct net_http1_answer *answer)
+{
+    answer_page(user, request, answer);
+    grpc_server_counts(edge.server, user);
+}
+
+TEST(a_page_on_http2_is_counted_as_no_call)
+{
+    struct grpc_server_counts within = {0};
+    struct grpc_server_counts after;
+    const struct grpc_server_options options = {.on_http1 = count_within_page,
+                                                .http1_user = &within};
+    struct peer_call call;
+
+    start(&options);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    get_page("GET", &call);
+    peer_drop(&call);
+    CHECK_INT(within.n_started, 1);
+    CHECK_INT(within.n_calls, 0);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    grpc_server_counts(edge.server, &after);
+    CHECK_INT(after.n_started, 2);
+    stop();
+}
+
 TEST(a_page_is_answered_on_http2_too)
 {
     const struct grpc_server_options options = {.on_http1 = answer_page};
