@@ -78,7 +78,8 @@ PEG_API PEG_MUST_USE peg_status peg_gateway_drain(peg_gateway *gateway, peg_erro
  */
 PEG_API void peg_gateway_stop(peg_gateway *gateway);
 /* Any thread: opens the log file again, reads tokens and certificates again. What cannot be read
- * leaves the old ones in force. Streams of names that have no token any more end. */
+ * leaves the old ones in force. Streams of names that have no token any more end; from a hook that
+ * runs on a thread of the gateway, soon after. */
 PEG_API peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr);
 /* Where it listens, "127.0.0.1:40213"; "" before. Borrowed. */
 PEG_API const char *peg_gateway_address(const peg_gateway *gateway);

@@ -504,8 +504,42 @@ static void end_strangers(void *user)
     const struct gw_seat *seat = (const struct gw_seat *)user;
     struct gw_node *node = seat->node;
 
+    if (!node->desks[seat->number])
+        return; /* the gateway goes */
     gw_holder_dismiss_strangers(node->desks[seat->number], node->auth);
     gw_watches_end_strangers(node->watches[seat->number], node->auth);
+}
+
+/* The tokens may be read once more meanwhile: then it is asked again. */
+static void end_strangers_soon(struct net_message *message)
+{
+    struct gw_seat *seat =
+        (struct gw_seat *)(void *)((char *)message - offsetof(struct gw_seat, strangers));
+
+    atomic_store(&seat->is_asked, false);
+    end_strangers(seat);
+}
+
+static bool is_on_a_loop(const struct gw_node *node)
+{
+    for (unsigned i = 0; i < node->n_desks; i++)
+        if (net_loop_is_here(net_loops_at(node->loops, i)))
+            return true;
+    return false;
+}
+
+/* A loop, from which a host reloads when something is logged, is in the middle of anything, and
+ * does not wait: another one may be about to wait for it. */
+static void look_for_strangers(struct gw_seat *seat, bool waits)
+{
+    struct net_loop *loop = net_loops_at(seat->node->loops, seat->number);
+
+    if (waits) {
+        gw_on_loop(loop, end_strangers, seat);
+    } else if (!atomic_exchange(&seat->is_asked, true)) {
+        seat->strangers.fn = end_strangers_soon;
+        net_loop_post(loop, &seat->strangers);
+    }
 }
 
 /* Else who has a stolen token would be handed calls for as long as it stays. */
@@ -514,14 +548,8 @@ static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
     struct gw_node *node = &gateway->node;
     const peg_status status = gw_auth_reload(node->auth, reterr);
 
-    for (unsigned i = 0; !status && i < node->n_desks; i++) {
-        struct net_loop *loop = net_loops_at(node->loops, i);
-
-        if (net_loop_is_here(loop)) /* from what a host does when something is logged */
-            end_strangers(&gateway->seats[i]);
-        else
-            gw_on_loop(loop, end_strangers, &gateway->seats[i]);
-    }
+    for (unsigned i = 0; !status && i < node->n_desks; i++)
+        look_for_strangers(&gateway->seats[i], !is_on_a_loop(node));
     return status;
 }
 

@@ -5,6 +5,8 @@
 /* How a node is put together: node.c what each loop has, drain.c how it goes, gateway.c the rest.
  */
 
+#include <stdatomic.h>
+
 #include "gateway/node.h"
 
 struct bus_local_hub;
@@ -19,6 +21,8 @@ struct gw_seat {
     struct bus *bus;
     peg_status status;
     peg_error error;
+    struct net_message strangers; /* are to be looked for, */
+    atomic_bool is_asked;         /* and it is on its way */
 };
 
 extern const struct gw_catalog_events gw_seat_events; /* with a seat as user */

@@ -2,12 +2,17 @@
 
 /* Watch streams of a whole gateway. */
 
+#include <sys/socket.h>
+
 #include "base/limits.h"
+#include "gateway/tokens.h"
+#include "net/address.h"
 #include "t.h"
 
 #include "gateway_world.h"
 
 static struct stream watch;
+static const struct grpc_rpc_options *watch_as; /* NULL: nobody is asked who he is */
 
 static void print_watch(struct stream *stream, const void *message)
 {
@@ -30,7 +35,7 @@ static void watch_now(void *request)
 {
     peg_error error;
 
-    if (pegboard_v1_registry_watch_call(g.channel, request, NULL, &stream_events, &watch,
+    if (pegboard_v1_registry_watch_call(g.channel, request, watch_as, &stream_events, &watch,
                                         &watch.rpc, &error))
         abort();
 }
@@ -225,4 +230,136 @@ TEST(a_gateway_that_stops_ends_its_watches)
 
     stream_free(&watch);
     world_shut();
+}
+
+/* ---- tokens that are taken out -----------------------------------------------------------------
+ */
+
+enum { N_LOOPS = 2, N_PEERS = 16 };
+
+/* Hooks on all loops wait for each other, then each of them reloads. */
+struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned n_here;
+    sem_t reloaded;
+};
+
+static struct timespec in_seconds(time_t n)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += n;
+    return at;
+}
+
+static void meet_and_reload(peg_log_level level, const char *code, const char *message, void *user)
+{
+    static _Thread_local bool was_here;
+    const struct timespec until = in_seconds(20);
+    struct meeting *meeting = user;
+
+    (void)level;
+    (void)code;
+    (void)message;
+    if (was_here)
+        return;
+    was_here = true;
+    pthread_mutex_lock(&meeting->lock);
+    meeting->n_here++;
+    pthread_cond_broadcast(&meeting->changed);
+    while (meeting->n_here < N_LOOPS &&
+           pthread_cond_timedwait(&meeting->changed, &meeting->lock, &until) == 0)
+        ;
+    pthread_mutex_unlock(&meeting->lock);
+    if (peg_gateway_reload(g.gateway, NULL) == PEG_OK)
+        sem_post(&meeting->reloaded);
+}
+
+/* One that a loop has answered. */
+static int connect_peer(void)
+{
+    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+    struct net_endpoint endpoint;
+    struct net_address at;
+    char first;
+    int fd;
+
+    CHECK_INT(net_endpoint_parse(peg__str(peg_gateway_address(g.gateway)), &endpoint, NULL),
+              PEG_OK);
+    CHECK(net_endpoint_is_numeric(&endpoint, &at));
+    fd = socket(at.at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(connect(fd, &at.at.any, at.len), 0);
+    CHECK_INT(write(fd, hello, sizeof(hello)), sizeof(hello));
+    CHECK_INT(read(fd, &first, 1), 1);
+    return fd;
+}
+
+/* Each loop has something to log: a frame of settings that is none. */
+static void make_all_loops_log(void)
+{
+    static const char bad[] = "\0\0\1\4\0\0\0\0\0";
+    int peers[N_PEERS];
+
+    for (unsigned i = 0; i < N_PEERS; i++)
+        peers[i] = connect_peer();
+    for (unsigned i = 0; i < N_PEERS; i++)
+        CHECK_INT(write(peers[i], bad, sizeof(bad)), sizeof(bad));
+    for (unsigned i = 0; i < N_PEERS; i++)
+        close(peers[i]);
+}
+
+static void watch_with_token(const char *token, struct peg__arena *arena)
+{
+    static struct grpc_metadata metadata;
+    static const struct grpc_rpc_options options = {.metadata = &metadata};
+    char header[64 + GW_TOKEN_TEXT];
+
+    snprintf(header, sizeof(header), "Bearer %s", token);
+    CHECK_INT(
+        grpc_metadata_add(&metadata, arena, peg__str("authorization"), peg__str(header), NULL),
+        PEG_OK);
+    watch_as = &options;
+    start(NULL, false);
+    watch_as = NULL;
+    stream_await(&watch, "READY - ");
+}
+
+TEST(hooks_on_all_loops_may_reload_at_once)
+{
+    char folder[] = "/tmp/peg-watch-XXXXXX";
+    char tokens[64];
+    char token[GW_TOKEN_TEXT];
+    struct peg__arena arena = {0};
+    struct meeting meeting = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                              .changed = PTHREAD_COND_INITIALIZER};
+    const peg_gateway_config config = {
+        .threads = N_LOOPS, .drain_ms = 1000, .log_file = "/dev/null", .token_file = tokens};
+
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(tokens, sizeof(tokens), "%s/tokens", folder);
+    CHECK_INT(gw_token_new(tokens, peg__str("anna"), token, NULL), PEG_OK);
+    world_open_with(&config);
+    watch_with_token(token, &arena);
+    unlink(tokens);
+    CHECK_INT(gw_token_new(tokens, peg__str("ben"), token, NULL), PEG_OK);
+
+    sem_init(&meeting.reloaded, 0, 0);
+    CHECK_INT(peg_log_set(meet_and_reload, PEG_LOG_INFO, &meeting), PEG_OK);
+    make_all_loops_log();
+    for (unsigned i = 0; i < N_LOOPS; i++) {
+        const struct timespec until = in_seconds(40);
+
+        CHECK_INT(sem_timedwait(&meeting.reloaded, &until), 0);
+    }
+    CHECK_INT(peg_log_set(NULL, PEG_LOG_INFO, NULL), PEG_OK);
+    CHECK_INT(meeting.n_here, N_LOOPS);
+    stream_await(&watch, "end UNAUTHENTICATED ");
+    stream_free(&watch);
+    world_shut();
+    sem_destroy(&meeting.reloaded);
+    peg__arena_free(&arena);
+    unlink(tokens);
+    rmdir(folder);
 }
