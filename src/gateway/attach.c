@@ -164,6 +164,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
     }
     provider->desk = desk;
     provider->account = account;
+    provider->owner_hash = gw_desk_owner_hash(desk, attach->toolset);
     provider->away.fn = on_away;
     provider->review.fn = gw_listed_review;
     provider->toolset = gw_toolset_ref(attach->toolset);

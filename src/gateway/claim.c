@@ -28,7 +28,7 @@ static enum bus_reason why_not(const struct gw_provider *provider, const struct 
     if (gw_id_is_node_local(&letter->id) && letter->from.node != provider->desk->bus->self.node)
         return BUS_GONE; /* its registers are out of reach */
     /* The name is another principal's by now, and one of the two loops has not heard of it. */
-    if (letter->owner != gw_desk_owner_hash(provider->desk, provider->toolset))
+    if (letter->owner != provider->owner_hash)
         return BUS_GONE;
     if (provider->is_draining)
         return BUS_DRAINING;

@@ -67,7 +67,8 @@ struct gw_provider {
     struct gw_provider *next; /* the desk's */
     struct gw_provider *prev;
     struct gw_toolset *toolset;
-    uint16_t account; /* of its owner */
+    uint16_t account;    /* of its owner, who is always the same one, */
+    uint64_t owner_hash; /* whom each letter names */
     char incarnation[65];
     uint32_t credits;
     uint32_t number; /* of its last hello; 0: it does not tell */
