@@ -3,8 +3,8 @@
 /*
  * What a loop has room for is shared by all who call: who has many slow calls with large payloads
  * would else take all of it, and calls of others would be refused until his have ended. So it is
- * with providers, and with the calls that they say they have. Accounts are found by a hash of the
- * principal: a call costs as much however many there are.
+ * with providers, with the calls that they say they have, and with who watches. Accounts are found
+ * by a hash of the principal: a call costs as much however many there are.
  */
 
 #include <string.h>
@@ -104,6 +104,17 @@ const char *gw_account_why_no_list(const struct gw_desk *desk, uint16_t account)
                      "PEG_LIMIT_GATEWAY_HELD): come back later"
                    : "providers on this loop have listed, or have, as many calls as it takes "
                      "(PEG_LIMIT_GATEWAY_HELD): come back later";
+}
+
+const char *gw_account_why_no_watch(const struct gw_desk *desk, uint16_t account, size_t n_watchers)
+{
+    if (has_room(account, desk->accounts[account].n_watchers, 1, n_watchers,
+                 PEG_LIMIT_GATEWAY_WATCHERS))
+        return NULL;
+    return account ? "streams of Watch of this principal would be more than three times as many as "
+                     "this loop still has room for (PEG_LIMIT_BUS_SHARE, "
+                     "PEG_LIMIT_GATEWAY_WATCHERS): end other streams"
+                   : "as many watch as PEG_LIMIT_GATEWAY_WATCHERS allows: end other streams";
 }
 
 void gw_account_count_call(const struct gw_call *call, bool is_here)

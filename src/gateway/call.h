@@ -169,9 +169,11 @@ uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal);
 const char *gw_account_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
 /* Is there room for one who begins nothing, and waits for a call that stands? */
 bool gw_account_has_wait(const struct gw_desk *desk, uint16_t account);
-/* Likewise for a provider, and for a call that one lists. */
+/* Likewise for a provider, for a call that one lists, and for one who watches, with so many. */
 const char *gw_account_why_no_provider(const struct gw_desk *desk, uint16_t account);
 const char *gw_account_why_no_list(const struct gw_desk *desk, uint16_t account);
+const char *gw_account_why_no_watch(const struct gw_desk *desk, uint16_t account,
+                                    size_t n_watchers);
 /* One that goes gives back what it took. */
 void gw_account_count_call(const struct gw_call *call, bool is_here);
 void gw_account_take_bytes(struct gw_call *call, size_t large_bytes);

@@ -50,12 +50,13 @@ struct gw_desk_options {
     bool test_skips_claim;
 };
 
-/* What the calls of a principal take of the desk's room, and its providers. */
+/* What the calls of a principal take of the desk's room, its providers, and who watches. */
 struct gw_account {
     size_t n_calls;
     size_t large_bytes;
     size_t n_providers;
     size_t n_held; /* calls that they have, or say that they have */
+    size_t n_watchers;
 };
 
 struct gw_desk {

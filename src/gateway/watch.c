@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/auth.h"
+#include "gateway/call.h"
 #include "gateway/info.h"
 #include "gateway/services.h"
 #include "grpc/message.h"
@@ -43,6 +44,7 @@ struct watcher {
     struct watcher *next_due;
     bool is_due; /* it is among those that go on at the next turn */
     struct grpc_call *call;
+    uint16_t account;
     char *const *tags; /* the request's */
     size_t n_tags;
     bool is_changes_only;
@@ -332,6 +334,7 @@ static void drop(struct watcher *watcher)
     if (watcher->next)
         watcher->next->prev = watcher->prev;
     watches->n--;
+    watches->desk->accounts[watcher->account].n_watchers--;
     watcher->watches = NULL;
 }
 
@@ -343,9 +346,10 @@ static void hang(struct gw_watches *watches, struct watcher *watcher)
         watches->first->prev = watcher;
     watches->first = watcher;
     watches->n++;
+    watches->desk->accounts[watcher->account].n_watchers++;
 }
 
-static void begin(struct gw_watches *watches, struct grpc_call *call,
+static void begin(struct gw_watches *watches, struct grpc_call *call, uint16_t account,
                   const Pegboard__V1__WatchRequest *request)
 {
     struct watcher *watcher = peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*watcher));
@@ -356,6 +360,7 @@ static void begin(struct gw_watches *watches, struct grpc_call *call,
     }
     watches->loop = grpc_call_loop(call);
     watcher->call = call;
+    watcher->account = account;
     watcher->tags = request->tags;
     watcher->n_tags = request->n_tags;
     watcher->is_changes_only = request->changes_only;
@@ -377,17 +382,19 @@ static struct gw_watches *watches_of(const struct gw_node *node, const struct ne
 void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *request, void *node)
 {
     struct gw_watches *watches = watches_of(node, grpc_call_loop(call));
+    const peg_str principal = gw_call_principal(call)->name;
+    const uint16_t account = gw_desk_account(watches->desk, principal);
+    const char *why_not = gw_account_why_no_watch(watches->desk, account, watches->n);
     peg_error error;
 
     if (gw_check_tags(request->n_tags, &error))
         gw_fail_because(call, &error);
-    else if (!gw_auth_knows(((struct gw_node *)node)->auth, gw_call_principal(call)->name))
+    else if (!gw_auth_knows(((struct gw_node *)node)->auth, principal))
         gw_fail(call, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
-    else if (watches->n >= PEG_LIMIT_GATEWAY_WATCHERS)
-        gw_fail(call, WIRE_LIMIT,
-                peg__str("as many watch as PEG_LIMIT_GATEWAY_WATCHERS allows: end other streams"));
+    else if (why_not)
+        gw_fail(call, WIRE_LIMIT, peg__str(why_not));
     else
-        begin(watches, call, request);
+        begin(watches, call, account, request);
 }
 
 void gw_serve_watch_on_writable(struct grpc_call *call, void *node)

@@ -310,20 +310,14 @@ static void make_all_loops_log(void)
         close(peers[i]);
 }
 
-static void watch_with_token(const char *token, struct peg__arena *arena)
+static void bear(const char *token, struct peg__arena *arena, struct grpc_metadata *ret_metadata)
 {
-    static struct grpc_metadata metadata;
-    static const struct grpc_rpc_options options = {.metadata = &metadata};
     char header[64 + GW_TOKEN_TEXT];
 
     snprintf(header, sizeof(header), "Bearer %s", token);
     CHECK_INT(
-        grpc_metadata_add(&metadata, arena, peg__str("authorization"), peg__str(header), NULL),
+        grpc_metadata_add(ret_metadata, arena, peg__str("authorization"), peg__str(header), NULL),
         PEG_OK);
-    watch_as = &options;
-    start(NULL, false);
-    watch_as = NULL;
-    stream_await(&watch, "READY - ");
 }
 
 TEST(hooks_on_all_loops_may_reload_at_once)
@@ -332,6 +326,8 @@ TEST(hooks_on_all_loops_may_reload_at_once)
     char tokens[64];
     char token[GW_TOKEN_TEXT];
     struct peg__arena arena = {0};
+    struct grpc_metadata metadata = {0};
+    const struct grpc_rpc_options options = {.metadata = &metadata};
     struct meeting meeting = {.lock = PTHREAD_MUTEX_INITIALIZER,
                               .changed = PTHREAD_COND_INITIALIZER};
     const peg_gateway_config config = {
@@ -341,7 +337,11 @@ TEST(hooks_on_all_loops_may_reload_at_once)
     snprintf(tokens, sizeof(tokens), "%s/tokens", folder);
     CHECK_INT(gw_token_new(tokens, peg__str("anna"), token, NULL), PEG_OK);
     world_open_with(&config);
-    watch_with_token(token, &arena);
+    bear(token, &arena, &metadata);
+    watch_as = &options;
+    start(NULL, false);
+    watch_as = NULL;
+    stream_await(&watch, "READY - ");
     unlink(tokens);
     CHECK_INT(gw_token_new(tokens, peg__str("ben"), token, NULL), PEG_OK);
 
@@ -359,6 +359,72 @@ TEST(hooks_on_all_loops_may_reload_at_once)
     stream_free(&watch);
     world_shut();
     sem_destroy(&meeting.reloaded);
+    peg__arena_free(&arena);
+    unlink(tokens);
+    rmdir(folder);
+}
+
+/* ---- shares ------------------------------------------------------------------------------------
+ */
+
+static unsigned n_said(const char *words)
+{
+    unsigned n = 0;
+
+    pthread_mutex_lock(&watch.lock);
+    for (const char *at = strstr(watch.text, words); at; at = strstr(at + 1, words))
+        n++;
+    pthread_mutex_unlock(&watch.lock);
+    return n;
+}
+
+static void await_said(const char *words, unsigned n)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+
+    for (unsigned i = 0; i < 6000 && n_said(words) < n; i++)
+        nanosleep(&pause, NULL);
+    CHECK_INT(n_said(words), n);
+}
+
+/* All of one connection are on one loop. */
+TEST(who_watches_with_all_streams_it_may_leaves_room_for_others)
+{
+    enum { MAX = PEG_LIMIT_GATEWAY_WATCHERS, SHARE = MAX / 4 * 3, MORE = 20 };
+    char folder[] = "/tmp/peg-watch-XXXXXX";
+    char tokens[64];
+    char token[2][GW_TOKEN_TEXT];
+    struct peg__arena arena = {0};
+    struct grpc_metadata metadata[2] = {{0}, {0}};
+    const struct grpc_rpc_options annas = {.metadata = &metadata[0]};
+    const struct grpc_rpc_options bens = {.metadata = &metadata[1]};
+    const peg_gateway_config config = {
+        .threads = 1, .drain_ms = 1000, .log_file = "/dev/null", .token_file = tokens};
+    Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
+
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(tokens, sizeof(tokens), "%s/tokens", folder);
+    CHECK_INT(gw_token_new(tokens, peg__str("anna"), token[0], NULL), PEG_OK);
+    CHECK_INT(gw_token_new(tokens, peg__str("ben"), token[1], NULL), PEG_OK);
+    bear(token[0], &arena, &metadata[0]);
+    bear(token[1], &arena, &metadata[1]);
+    world_open_with(&config);
+    stream_init(&watch, print_watch);
+
+    watch_as = &annas;
+    for (unsigned i = 0; i < SHARE + MORE; i++)
+        on_client(watch_now, &request);
+    await_said("READY - ", SHARE);
+    await_said("end RESOURCE_EXHAUSTED ", MORE);
+    watch_as = &bens;
+    on_client(watch_now, &request);
+    await_said("READY - ", SHARE + 1);
+    watch_as = NULL;
+
+    CHECK_INT(peg_gateway_drain(g.gateway, NULL), PEG_OK);
+    await_said("end UNAVAILABLE ", SHARE + 1);
+    stream_free(&watch);
+    world_shut();
     peg__arena_free(&arena);
     unlink(tokens);
     rmdir(folder);
