@@ -317,6 +317,40 @@ TEST(a_page_on_http2_is_counted_as_no_call)
     stop();
 }
 
+static void answer_large_page(void *user, const struct net_http1_request *request,
+                              struct net_http1_answer *answer)
+{
+    const char prefix[5] = {0, 0, LARGE >> 16, 0, 0};
+    char *room;
+
+    (void)user;
+    (void)request;
+    peg__buf_add(&answer->body, prefix, sizeof(prefix));
+    room = peg__buf_reserve(&answer->body, LARGE);
+    if (room) {
+        memset(room, 'x', LARGE);
+        answer->body.len += LARGE;
+    }
+}
+
+/* Larger than a window. */
+TEST(a_large_page_arrives_on_http2)
+{
+    const struct grpc_server_options options = {.on_http1 = answer_large_page};
+    struct peer_call call;
+
+    start(&options);
+    begin(&call, "/metrics", (struct grpc_field){PEG_LIT(":method"), PEG_LIT("GET")});
+    peer_half_close(&call);
+    while (!call.has_ended)
+        CHECK(peer_pump(&edge.peer));
+    CHECK_INT(call.stream.head.http_status, 200);
+    CHECK(call.first && call.first->len == LARGE);
+    peer_drop(&call);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop();
+}
+
 TEST(a_page_is_answered_on_http2_too)
 {
     const struct grpc_server_options options = {.on_http1 = answer_page};
