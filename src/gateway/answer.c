@@ -3,6 +3,7 @@
 #include "gateway/answer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "bus/bus.h"
@@ -14,6 +15,15 @@ void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)
 
     wire_error_status(error, message, grpc_call_arena(call), &status);
     grpc_call_finish(call, &status);
+}
+
+/* The code is the same, but who is over a limit will be again, and memory comes back. */
+static bool is_about_memory(const struct grpc_status *status)
+{
+    static const char words[] = "out of memory";
+
+    return status->message.len &&
+           memmem(status->message.ptr, status->message.len, words, sizeof(words) - 1);
 }
 
 /* Requests that cannot be read, or are too large: a client that goes by names hears one, too. To
@@ -30,7 +40,8 @@ peg_str gw_describe(struct grpc_call *call, const struct grpc_status *status)
     case GRPC_INVALID_ARGUMENT:
         return wire_error_details(WIRE_VALIDATION, status, grpc_call_arena(call));
     case GRPC_RESOURCE_EXHAUSTED:
-        return wire_error_details(WIRE_LIMIT, status, grpc_call_arena(call));
+        return wire_error_details(is_about_memory(status) ? WIRE_OVERLOADED : WIRE_LIMIT, status,
+                                  grpc_call_arena(call));
     default:
         return (peg_str){"", 0};
     }
