@@ -12,6 +12,7 @@ struct serve_options {
     peg_gateway_config config;
     const char *addr;     /* NULL: the default */
     bool is_memory;       /* --store memory */
+    bool has_store;       /* --store was said at all */
     const char *data_dir; /* NULL: the default */
     char path[4096];      /* of the store, once the folder is there */
 };

@@ -166,6 +166,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
         o->config.insecure = true;
         return NULL;
     case OPT_STORE:
+        o->has_store = true;
         o->is_memory = strcmp(value, "memory") == 0;
         return o->is_memory || strcmp(value, "sqlite") == 0 ? NULL : "sqlite or memory";
     case OPT_MISSED:
@@ -229,9 +230,23 @@ static const char *name_of(int id)
     return option->name;
 }
 
-/* CLI_OK, or CLI_UNUSABLE after a complaint. */
-static int check_together(const struct cli_command *command, const peg_gateway_config *config)
+/* Toolsets in SQLite are not where somebody who set this looks for them. */
+static bool wants_mongo(const struct serve_options *o)
 {
+    const char *url = secure_getenv("MONGO_URL");
+
+    return url && *url && !o->has_store;
+}
+
+/* CLI_OK, or CLI_UNUSABLE after a complaint. */
+static int check_together(const struct cli_command *command, const struct serve_options *o)
+{
+    const peg_gateway_config *config = &o->config;
+
+    if (wants_mongo(o))
+        return cli_bad_use(command,
+                           "MONGO_URL is set, but this build of pegboard keeps toolsets in "
+                           "SQLite or in memory: unset it, or use --store sqlite");
     if (!config->tls_cert != !config->tls_key)
         return cli_bad_use(command, "--tls-cert and --tls-key are needed together");
     if (config->tls_client_ca && !config->tls_cert)
@@ -259,7 +274,7 @@ int serve_read(struct cli_args *args, struct serve_options *o)
             return cli_bad_value(args, name_of(id), wanted);
     }
     args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
-                       : check_together(args->command, &o->config);
+                       : check_together(args->command, o);
     return args->exit ? CLI_STOP : 0;
 }
 

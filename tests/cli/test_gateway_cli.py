@@ -74,7 +74,9 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
         w.pegboard("serve", "--store", "memory", "--addr", w.at).exits(2).complains("pegboard: ")
     w.pegboard("serve", *data, env={"REDIS_URL": "localhost:6379"}).exits(2) \
         .complains("leave out --redis, and unset REDIS_URL (E_NO_REDIS)")
-    w.pegboard("serve", "--store", "memory", "--addr", ":0").exits(2) \
+    w.pegboard("serve", *data, env={"MONGO_URL": "mongodb://localhost"}).exits(2) \
+        .complains("MONGO_URL is set", "--store sqlite")
+    w.pegboard("serve", "--store", "memory", "--addr", ":0", env={"MONGO_URL": "x"}).exits(2) \
         .complains("E_LISTEN_INSECURE", "--insecure")
     w.pegboard("serve", *data, "--token-file", w.path("missing")).exits(2).complains("missing")
     w.pegboard("serve", env={"PING_INTERVAL": "soon"}).exits(2).says("") \
