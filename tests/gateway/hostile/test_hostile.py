@@ -600,7 +600,7 @@ def test_hellos_with_ten_thousand_calls_of_nobody_are_bounded():
                 provider.caller.close()
             else:
                 provider.cut()
-        assert names <= {"limit_exceeded"}, names
+        assert names <= {"overloaded"}, names
         with Provider(gateway, "liar", TEXT, incarnation="liar-again", credits=10000,
                       running=some_running(gateway, 9000)) as again:
             again.cut()
