@@ -104,6 +104,16 @@ static const char *t_skip_reason;
                    (int)t_e);                                                                      \
     } while (0)
 
+/* How often does a text say this? */
+static inline unsigned t_count(const char *text, const char *part)
+{
+    unsigned n = 0;
+
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        n++;
+    return n;
+}
+
 static unsigned t_torture_step(void)
 {
     const char *step = getenv("PEG_TORTURE_STEP");

@@ -25,14 +25,22 @@ bool gw_accounts_make(struct gw_desk *desk)
 }
 
 /* The same on all loops and nodes that have one secret. */
-uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal)
+static struct peg__hash_key key_of(const struct gw_desk *desk)
 {
     struct peg__hash_key key;
 
-    if (!desk->options.has_principals)
-        return NOBODYS;
     memcpy(&key, desk->options.secret, sizeof(key));
-    return bus_account_of(principal, key);
+    return key;
+}
+
+uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal)
+{
+    return desk->options.has_principals ? bus_account_of(principal, key_of(desk)) : NOBODYS;
+}
+
+uint64_t gw_desk_owner_hash(const struct gw_desk *desk, const struct gw_toolset *toolset)
+{
+    return peg__hash(key_of(desk), toolset->owner);
 }
 
 static bool has_room(uint16_t account, size_t own, size_t more, size_t taken, size_t max)

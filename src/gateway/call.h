@@ -165,6 +165,8 @@ bool gw_mark_is_driver(peg_str who);
 bool gw_accounts_make(struct gw_desk *desk);
 /* That a principal is counted in; 0 if all are one. Principals may meet in an account. */
 uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal);
+/* Of whoever a toolset belongs to, for letters. */
+uint64_t gw_desk_owner_hash(const struct gw_desk *desk, const struct gw_toolset *toolset);
 /* Why one more call, with so much of a large request, may not begin; NULL: there is room. */
 const char *gw_account_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
 /* Is there room for one who begins nothing, and waits for a call that stands? */

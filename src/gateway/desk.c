@@ -173,14 +173,6 @@ size_t gw_desk_n_unsent(const struct gw_desk *desk)
     return n;
 }
 
-uint64_t gw_desk_owner_hash(const struct gw_desk *desk, const struct gw_toolset *toolset)
-{
-    struct peg__hash_key key;
-
-    memcpy(&key, desk->options.secret, sizeof(key));
-    return peg__hash(key, toolset->owner);
-}
-
 void gw_desk_epoch(const struct gw_desk *desk, char ret_text[GW_EPOCH_TEXT])
 {
     snprintf(ret_text, GW_EPOCH_TEXT, "%016llx-%llu", (unsigned long long)desk->bus->origin,

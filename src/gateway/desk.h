@@ -114,8 +114,6 @@ void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot);
 size_t gw_desk_n_calls(const struct gw_desk *desk);
 /* Those of them that are on their way to a provider, and in no queue yet. */
 size_t gw_desk_n_unsent(const struct gw_desk *desk);
-/* Of the owner's name; the same on all loops and nodes that have one secret. */
-uint64_t gw_desk_owner_hash(const struct gw_desk *desk, const struct gw_toolset *toolset);
 
 /* ---- the caller's side -------------------------------------------------------------------- */
 

@@ -127,15 +127,22 @@ uint32_t remote__cache_heard(struct remote__registry *registry, peg_str name)
     return heard;
 }
 
+/* With the lock. */
+static struct remote__cached *find(const struct remote__registry *registry, peg_str name)
+{
+    char text[KEY_BYTES];
+
+    return peg__map_get(&registry->client->cache.map, key_of(registry, name, text));
+}
+
 /* With the lock. What registries behind this one have of the name is not the first any more. */
 static void outrank(const struct remote__registry *registry, peg_str name)
 {
     peg_client *client = registry->client;
     const struct remote__registry *end = client->registries + client->n_registries;
-    char text[KEY_BYTES];
 
     for (const struct remote__registry *other = registry + 1; other < end; other++) {
-        struct remote__cached *cached = peg__map_get(&client->cache.map, key_of(other, name, text));
+        struct remote__cached *cached = find(other, name);
 
         if (cached)
             cached->is_first = false;
@@ -146,11 +153,9 @@ void remote__cache_set_first(struct remote__registry *registry, peg_str name)
 {
     peg_client *client = registry->client;
     struct remote__cached *cached;
-    char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
 
     pthread_mutex_lock(&client->lock);
-    cached = peg__map_get(&client->cache.map, key);
+    cached = find(registry, name);
     if (cached) {
         cached->is_first = true;
         cached->first_ns = peg_clock_mono_ns(client->clock);
@@ -163,12 +168,10 @@ bool remote__cache_is_first(struct remote__registry *registry, peg_str name)
     peg_client *client = registry->client;
     const int64_t ttl_ns = peg__clock_after_ms(0, client->cache_ttl_ms);
     const struct remote__cached *cached;
-    char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
     bool is_first;
 
     pthread_mutex_lock(&client->lock);
-    cached = peg__map_get(&client->cache.map, key);
+    cached = find(registry, name);
     is_first =
         cached && cached->is_first && peg_clock_mono_ns(client->clock) - cached->first_ns < ttl_ns;
     pthread_mutex_unlock(&client->lock);
@@ -287,11 +290,9 @@ void remote__cache_cool(struct remote__registry *registry, peg_str name)
 {
     peg_client *client = registry->client;
     struct remote__cached *cached;
-    char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
 
     pthread_mutex_lock(&client->lock);
-    cached = peg__map_get(&client->cache.map, key);
+    cached = find(registry, name);
     if (cached)
         cached->is_fetching = false;
     pthread_mutex_unlock(&client->lock);

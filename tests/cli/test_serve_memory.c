@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "../instrumented.h"
 #include "cli/serve.h"
 #include "t.h"
@@ -39,19 +36,6 @@ TEST(gives_back_once_a_minute_when_it_is_idle)
 /* ---- the pages themselves
  * -------------------------------------------------------------------------------------------- */
 
-static size_t resident_bytes(void)
-{
-    unsigned long n_pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-
-    if (file) {
-        if (fscanf(file, "%*u %lu", &n_pages) != 1)
-            n_pages = 0;
-        fclose(file);
-    }
-    return n_pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST(gives_back_what_lies_before_a_piece_that_lives_on)
 {
     enum { N = 1000, PIECE = 32 << 10 };
@@ -73,9 +57,9 @@ TEST(gives_back_what_lies_before_a_piece_that_lives_on)
     CHECK(last);
     for (unsigned i = 0; i < N; i++)
         peg__free(pieces[i]);
-    peak = resident_bytes();
+    peak = t_memory().resident;
     CHECK(peak > (size_t)N * PIECE);
     serve_give_back();
-    CHECK(resident_bytes() < peak - (size_t)N * PIECE / 2);
+    CHECK(t_memory().resident < peak - (size_t)N * PIECE / 2);
     peg__free(last);
 }

@@ -446,17 +446,6 @@ TEST(pool_says_when_the_system_refuses_the_first_thread)
     CHECK(!pool);
 }
 
-static size_t address_space_bytes(void)
-{
-    unsigned long n_pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-
-    CHECK(file);
-    CHECK_INT(fscanf(file, "%lu", &n_pages), 1);
-    fclose(file);
-    return n_pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST(submit_says_when_there_is_no_thread_and_the_system_refuses_one)
 {
     const peg_pool_options options = {.n_threads = 1, .stack_bytes = 512 << 20};
@@ -480,7 +469,7 @@ TEST(submit_says_when_there_is_no_thread_and_the_system_refuses_one)
     CHECK_INT(await_and_drop(stuck, w.ctx), PEG__JOB_ABANDONED);
 
     CHECK_INT(getrlimit(RLIMIT_AS, &before), 0);
-    tight = (struct rlimit){address_space_bytes() + (64 << 20), before.rlim_max};
+    tight = (struct rlimit){t_memory().address_space + (64 << 20), before.rlim_max};
     CHECK_INT(setrlimit(RLIMIT_AS, &tight), 0);
     CHECK_INT(submit(pool, next, &error), PEG_EIO);
     CHECK_INT(setrlimit(RLIMIT_AS, &before), 0);

@@ -181,11 +181,10 @@ static void pong_now(void *ping_id)
 
 static unsigned count(const char *words)
 {
-    unsigned n = 0;
+    unsigned n;
 
     pthread_mutex_lock(&attached.lock);
-    for (const char *at = strstr(attached.text, words); at; at = strstr(at + 1, words))
-        n++;
+    n = t_count(attached.text, words);
     pthread_mutex_unlock(&attached.lock);
     return n;
 }

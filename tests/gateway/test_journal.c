@@ -147,15 +147,6 @@ static void remove_place(struct place *p)
     rmdir(p->folder);
 }
 
-static size_t count(const char *text, const char *part)
-{
-    size_t n = 0;
-
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
-        n++;
-    return n;
-}
-
 static struct place p;
 
 TEST(events_are_written_to_the_file)
@@ -171,7 +162,7 @@ TEST(events_are_written_to_the_file)
               "time=2026-02-22T09:30:00.125Z level=info event=health toolset=a state=healthy\n");
     gw_journal_tell(p.journal, PEG_LOG_WARN, GW_EVENT_STOP, NULL, 0);
     close_journal(&p);
-    CHECK_INT(count(contents(&p, p.path), "\n"), 2);
+    CHECK_INT(t_count(contents(&p, p.path), "\n"), 2);
     remove_place(&p);
 }
 
@@ -285,7 +276,7 @@ TEST(a_flood_of_bad_calls_is_told_in_part_and_counted)
         gw_journal_tell(p.journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
                         GW_FIELDS(gw_field_text("error", "validation_error")));
     gw_journal_flush(p.journal);
-    CHECK_INT(count(contents(&p, p.path), "event=refused"), 100);
+    CHECK_INT(t_count(contents(&p, p.path), "event=refused"), 100);
     CHECK_INT(gw_journal_n_dropped(p.journal), 9900);
     /* Others are not held up by it. */
     gw_journal_tell(p.journal, PEG_LOG_WARN, GW_EVENT_CALL, NULL, 0);
@@ -294,11 +285,11 @@ TEST(a_flood_of_bad_calls_is_told_in_part_and_counted)
     for (int i = 0; i < 100; i++)
         gw_journal_tell(p.journal, PEG_LOG_WARN, GW_EVENT_REFUSED, NULL, 0);
     gw_journal_flush(p.journal);
-    CHECK_INT(count(contents(&p, p.path), "event=refused"), 100 + 1 + 10);
-    CHECK_INT(count(contents(&p, p.path), "event=refused suppressed=9900"), 1);
-    CHECK_INT(count(contents(&p, p.path), "event=call"), 1);
+    CHECK_INT(t_count(contents(&p, p.path), "event=refused"), 100 + 1 + 10);
+    CHECK_INT(t_count(contents(&p, p.path), "event=refused suppressed=9900"), 1);
+    CHECK_INT(t_count(contents(&p, p.path), "event=call"), 1);
     close_journal(&p);
-    CHECK_INT(count(contents(&p, p.path), "event=refused suppressed=90\n"), 1);
+    CHECK_INT(t_count(contents(&p, p.path), "event=refused suppressed=90\n"), 1);
     remove_place(&p);
 }
 
@@ -407,7 +398,7 @@ TEST(threads_tell_at_the_same_time_as_the_file_is_opened_again)
         pthread_join(threads[i], NULL);
     CHECK_INT(gw_journal_n_dropped(p.journal), 0);
     close_journal(&p);
-    CHECK_INT(count(contents(&p, p.path), "who=a"), count(contents(&p, p.path), "who=b"));
+    CHECK_INT(t_count(contents(&p, p.path), "who=a"), t_count(contents(&p, p.path), "who=b"));
     remove_place(&p);
 }
 

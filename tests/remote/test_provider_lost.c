@@ -224,18 +224,24 @@ TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
     world_stop(&w);
 }
 
+/* While that tool runs: the provider first, then its gateway. */
+static void drain_both_during(struct world *w, const char *tool)
+{
+    world_start(w, (peg_provider_options){.concurrency = 1});
+    fake_call(w->gateway, 0, "c1", tool, "{}");
+    sem_wait(&entered);
+    peg_provider_stop(w->provider);
+    fake_await(w->gateway, FAKE_DRAIN, NULL, 0);
+    fake_drain(w->gateway, 0);
+}
+
 /* As on a machine that goes down. The next gateway may be another one, or the same one again. */
 TEST(provider_that_is_stopped_brings_its_calls_to_the_next_gateway_when_its_own_has_drained)
 {
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
-    fake_call(w.gateway, 0, "c1", "hold", "{}");
-    sem_wait(&entered);
-    peg_provider_stop(w.provider);
-    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
-    fake_drain(w.gateway, 0);
+    drain_both_during(&w, "hold");
     fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
     fake_await_stream(w.gateway, 1);
     sem_post(&released);
@@ -252,12 +258,7 @@ TEST(provider_that_is_stopped_and_unregistered_while_its_gateway_drains_does_not
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
-    fake_call(w.gateway, 0, "c1", "wait", "{}");
-    sem_wait(&entered);
-    peg_provider_stop(w.provider);
-    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
-    fake_drain(w.gateway, 0);
+    drain_both_during(&w, "wait");
     fake_end(w.gateway, 0, GRPC_NOT_FOUND);
 
     CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
