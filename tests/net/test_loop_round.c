@@ -357,25 +357,40 @@ static void arm_far_away(struct net_message *message)
     net_loop_stop(w->loop);
 }
 
-/* The alarm rings where the timer was, finds nothing, and must be set again. */
-TEST(a_timer_is_called_after_one_before_it_was_taken_away)
+/* Whether the first of two timers could be taken away before its time had come. */
+static bool was_taken_away_in_time(int64_t span_ns)
 {
     struct world w;
     struct counted second;
     unsigned n_left = 1;
     bool was_early = false;
+    bool was_in_time;
 
     world_init(&w, arm_far_away);
     second = (struct counted){{.fn = count_down}, w.loop, &n_left, &was_early};
-    net_loop_arm(w.loop, &w.timer, net_loop_now_ns(w.loop) + 2 * PEG_NS_PER_MS);
-    net_loop_arm(w.loop, &second.timer, net_loop_now_ns(w.loop) + 4 * PEG_NS_PER_MS);
+    net_loop_arm(w.loop, &w.timer, net_loop_now_ns(w.loop) + span_ns);
+    net_loop_arm(w.loop, &second.timer, net_loop_now_ns(w.loop) + 2 * span_ns);
     world_run(&w);
-    net_loop_run(w.loop);
-
-    CHECK_INT(n_left, 0);
-    CHECK(!was_early);
-    CHECK_STR(said(&w), "");
+    was_in_time = w.said_len == 0 && n_left == 1;
+    if (was_in_time) {
+        net_loop_run(w.loop);
+        CHECK_INT(n_left, 0);
+        CHECK(!was_early);
+        CHECK_STR(said(&w), "");
+    }
     world_done(&w);
+    return was_in_time;
+}
+
+/* The alarm rings where the timer was, finds nothing, and must be set again. A machine that is slow
+   comes too late to take a timer away that is due in two milliseconds: then in more. */
+TEST(a_timer_is_called_after_one_before_it_was_taken_away)
+{
+    int64_t span_ns = 2 * PEG_NS_PER_MS;
+
+    while (!was_taken_away_in_time(span_ns) && span_ns < 10 * PEG_NS_PER_S)
+        span_ns *= 4;
+    CHECK(span_ns < 10 * PEG_NS_PER_S);
 }
 
 TEST(a_timer_that_is_due_in_centuries_is_not_called_now)
