@@ -12,14 +12,22 @@
  * A TORTURE body runs again and again with the 1st, 2nd, 3rd, ... allocation
  * failing, until it returns PEG_OK. It may only ever return PEG_ENOMEM before,
  * and whatever it returns it must have freed all it allocated. A TEST that passes
- * must have freed everything too. PEG_TORTURE_STEP=N: beyond the first hundred only every
- * N-th fails, for tools that make everything slow.
+ * must have freed everything too.
+ *
+ * A VOLUME_TEST is a TEST whose point is that there is much of something: a limit that is
+ * reached, time that does not grow. t_rounds() is how often a test does what it does with
+ * other random numbers each time.
+ *
+ * PEG_TEST_SPARE=N spares those who wait for a tool that makes everything slow: beyond the
+ * first hundred only every N-th allocation fails, rounds are an N-th, and VOLUME_TESTs are
+ * left out.
  *
  * SKIP("why") ends a test without a verdict. An argument on the command line
  * runs only the tests whose name contains it.
  */
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +40,7 @@ struct t_test {
     const char *name;
     void (*run)(void);
     peg_status (*torture)(void);
+    bool is_of_volume;
     struct t_test *next;
 };
 
@@ -53,6 +62,11 @@ static const char *t_skip_reason;
 #define TEST(fn)                                                                                   \
     static void fn(void);                                                                          \
     T_REGISTER(fn, .run = fn)                                                                      \
+    static void fn(void)
+
+#define VOLUME_TEST(fn)                                                                            \
+    static void fn(void);                                                                          \
+    T_REGISTER(fn, .run = fn, .is_of_volume = true)                                                \
     static void fn(void)
 
 #define TORTURE(fn)                                                                                \
@@ -114,20 +128,32 @@ static inline unsigned t_count(const char *text, const char *part)
     return n;
 }
 
-static unsigned t_torture_step(void)
+static inline unsigned t_spare(void)
 {
-    const char *step = getenv("PEG_TORTURE_STEP");
-    const int n = step ? atoi(step) : 1;
+    const char *spare = getenv("PEG_TEST_SPARE");
+    const int n = spare ? atoi(spare) : 1;
 
     return n > 1 ? (unsigned)n : 1;
 }
 
+static inline unsigned t_rounds(unsigned n)
+{
+    const unsigned spared = n / t_spare();
+
+    return spared > 0 ? spared : 1;
+}
+
+/* Which allocation is to fail once the nth has. */
+static inline unsigned t_next_allocation(unsigned nth)
+{
+    return nth + (nth < 100 ? 1 : t_spare());
+}
+
 static void t_run_torture(const struct t_test *test)
 {
-    const unsigned step = t_torture_step();
     peg_status status = PEG_ENOMEM;
 
-    for (unsigned nth = 1; status != PEG_OK; nth += nth < 100 ? 1 : step) {
+    for (unsigned nth = 1; status != PEG_OK; nth = t_next_allocation(nth)) {
         const size_t live = peg__mem_live();
 
         peg__mem_fail_at(nth);
@@ -153,6 +179,10 @@ static enum t_outcome t_run(const struct t_test *test)
 {
     const int stopped = setjmp(t_stop);
 
+    if (test->is_of_volume && t_spare() > 1) {
+        t_skip_reason = "its point is volume, and PEG_TEST_SPARE is set";
+        return T_SKIPPED;
+    }
     if (stopped) {
         peg__mem_fail_at(0);
         return (enum t_outcome)stopped;

@@ -190,7 +190,7 @@ static unsigned fill(struct bus_registers *registers, struct bus_key (*key)(unsi
     return n - 1;
 }
 
-TEST(no_more_registers_than_the_limit_are_written)
+VOLUME_TEST(no_more_registers_than_the_limit_are_written)
 {
     struct bus_registers *registers = new_registers();
     struct peg__blob *value = peg__blob_copy(peg__str("x"));
@@ -203,7 +203,7 @@ TEST(no_more_registers_than_the_limit_are_written)
     peg__blob_unref(value);
 }
 
-TEST(names_leave_room_for_the_rest_of_calls_that_were_admitted)
+VOLUME_TEST(names_leave_room_for_the_rest_of_calls_that_were_admitted)
 {
     const unsigned n_names = PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
     struct bus_registers *registers = new_registers();
@@ -225,7 +225,7 @@ TEST(names_leave_room_for_the_rest_of_calls_that_were_admitted)
     peg__blob_unref(value);
 }
 
-TEST(names_leave_bytes_for_the_rest_of_calls_that_were_admitted)
+VOLUME_TEST(names_leave_bytes_for_the_rest_of_calls_that_were_admitted)
 {
     const size_t max = PEG_LIMIT_BUS_REGISTER_BYTES;
     struct bus_registers *registers = new_registers();
@@ -291,7 +291,7 @@ static struct bus_key bens(unsigned number, char what)
     return key;
 }
 
-TEST(names_of_one_account_leave_some_to_others_and_it_gets_them_again)
+VOLUME_TEST(names_of_one_account_leave_some_to_others_and_it_gets_them_again)
 {
     const unsigned n_names = PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
     struct bus_registers *registers = new_registers();

@@ -653,7 +653,7 @@ TEST(markdown_ast_of_a_range_has_the_blocks_that_touch_it)
  * ----------------------------------------------------------------------------------------------------------
  */
 
-TEST(markdown_refuses_more_blocks_than_the_limit)
+VOLUME_TEST(markdown_refuses_more_blocks_than_the_limit)
 {
     struct peg__buf text = PEG__BUF(64 << 20);
     struct peg__md *md = NULL;
@@ -671,7 +671,7 @@ TEST(markdown_refuses_more_blocks_than_the_limit)
 }
 
 /* A list that is far longer than an answer ends early. */
-TEST(markdown_answers_do_not_grow_without_bound)
+VOLUME_TEST(markdown_answers_do_not_grow_without_bound)
 {
     struct peg__buf text = PEG__BUF(64 << 20);
     struct peg__md *md;
@@ -751,7 +751,7 @@ static size_t steps_of_inline(const char *pattern, size_t size)
 
 enum { HOSTILE_BYTES = 1 << 18, STEPS_PER_BYTE = 64 };
 
-TEST(markdown_blocks_take_linear_time_whatever_the_text)
+VOLUME_TEST(markdown_blocks_take_linear_time_whatever_the_text)
 {
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         const size_t steps = steps_of_blocks(hostile[i], HOSTILE_BYTES);
@@ -761,7 +761,7 @@ TEST(markdown_blocks_take_linear_time_whatever_the_text)
     }
 }
 
-TEST(markdown_inline_content_takes_linear_time_whatever_the_text)
+VOLUME_TEST(markdown_inline_content_takes_linear_time_whatever_the_text)
 {
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         const size_t steps = steps_of_inline(hostile[i], HOSTILE_BYTES);

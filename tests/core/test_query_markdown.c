@@ -213,7 +213,7 @@ static struct peg__buf many(const char *line, int n)
     return text;
 }
 
-TEST(markdown_answers_that_are_too_long_are_cut_and_say_what_to_ask)
+VOLUME_TEST(markdown_answers_that_are_too_long_are_cut_and_say_what_to_ask)
 {
     static const struct {
         const char *query;
@@ -246,7 +246,7 @@ TEST(markdown_answers_that_are_too_long_are_cut_and_say_what_to_ask)
     peg__buf_free(&text);
 }
 
-TEST(markdown_with_too_many_blocks_is_refused_by_the_limit)
+VOLUME_TEST(markdown_with_too_many_blocks_is_refused_by_the_limit)
 {
     struct peg__buf text = many("-\n\n", PEG_LIMIT_MARKDOWN_BLOCKS);
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);

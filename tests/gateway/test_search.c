@@ -704,7 +704,7 @@ TEST(searches_find_what_reading_everything_finds)
     for (unsigned i = 0; i < 60; i++)
         s.list[s.n++] = words_make(i, 5);
     shelf_publish();
-    for (unsigned i = 0; i < 300; i++) {
+    for (unsigned i = 0; i < t_rounds(300); i++) {
         make_query(query, sizeof(query));
         compare_searches(query);
     }

@@ -198,7 +198,7 @@ static void register_many(unsigned n)
     }
 }
 
-TEST(a_reader_that_is_too_slow_hears_that_it_lost_something_and_starts_over)
+VOLUME_TEST(a_reader_that_is_too_slow_hears_that_it_lost_something_and_starts_over)
 {
     enum { N = PEG_LIMIT_GATEWAY_WATCH_EVENTS + 300 };
     const char *lost;

@@ -739,8 +739,10 @@ static void run_short_again_and_again(const char *text)
 
     start(NULL);
     peer_close(&edge.peer);
-    while (run_short_of_memory(text, nth))
-        CHECK(nth++ < MAX_ALLOCATIONS);
+    while (run_short_of_memory(text, nth)) {
+        CHECK(nth < MAX_ALLOCATIONS);
+        nth = t_next_allocation(nth);
+    }
     printf("# %s: %u allocations\n", text, nth - 1);
     peer_open(&edge.peer, &edge.address);
     stop();

@@ -610,12 +610,12 @@ static void talk(bool we_serve, unsigned number)
 
 TEST(nghttp2_calls_our_server)
 {
-    for (unsigned i = 1; i <= 40; i++)
+    for (unsigned i = 1; i <= t_rounds(40); i++)
         talk(true, i);
 }
 
 TEST(we_call_a_server_of_nghttp2)
 {
-    for (unsigned i = 1; i <= 40; i++)
+    for (unsigned i = 1; i <= t_rounds(40); i++)
         talk(false, i);
 }

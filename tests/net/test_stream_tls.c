@@ -578,7 +578,7 @@ static void live_through_anything(bool has_tls)
 
 TEST(streams_live_through_anything_in_any_order)
 {
-    for (unsigned i = 0; i < 100; i++) {
+    for (unsigned i = 0; i < t_rounds(100); i++) {
         random_state = i + 1;
         live_through_anything(i % 2);
     }

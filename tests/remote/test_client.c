@@ -246,7 +246,7 @@ TEST(a_list_reads_all_pages)
     world_close(&w);
 }
 
-TEST(a_gateway_whose_pages_never_end_is_given_up)
+VOLUME_TEST(a_gateway_whose_pages_never_end_is_given_up)
 {
     struct world w;
     peg_toolset_list *list;

@@ -235,7 +235,7 @@ TEST(doubling_ends_at_max_steps)
     expect(&b, PEG_UNDECIDED, "max_steps");
 }
 
-TEST(doubling_over_a_large_value_ends_as_soon)
+VOLUME_TEST(doubling_over_a_large_value_ends_as_soon)
 {
     static const char *const of_arrays[] = {"{'items':{'minimum':0}}", "{'uniqueItems':true}",
                                             "{'contains':{'const':-1},'minContains':0}"};
@@ -282,7 +282,7 @@ TEST(circles_end_at_max_depth)
 /* ---- references
  * ------------------------------------------------------------------------------------- */
 
-TEST(references_by_the_thousand_are_resolved)
+VOLUME_TEST(references_by_the_thousand_are_resolved)
 {
     struct bomb b = new_bomb("9,000 references into 9,000 definitions");
 
@@ -300,7 +300,7 @@ TEST(references_by_the_thousand_are_resolved)
     expect(&b, PEG_INVALID, "");
 }
 
-TEST(chains_of_references_with_defaults_compile)
+VOLUME_TEST(chains_of_references_with_defaults_compile)
 {
     struct bomb b = new_bomb("9,000 defaults through each other");
 
@@ -316,7 +316,7 @@ TEST(chains_of_references_with_defaults_compile)
     expect(&b, PEG_VALID, "");
 }
 
-TEST(anchors_by_the_thousand_compile)
+VOLUME_TEST(anchors_by_the_thousand_compile)
 {
     struct bomb b = new_bomb("20,000 anchors");
 
@@ -332,7 +332,7 @@ TEST(anchors_by_the_thousand_compile)
     expect(&b, PEG_VALID, "");
 }
 
-TEST(long_uris_are_refused)
+VOLUME_TEST(long_uris_are_refused)
 {
     struct bomb b = new_bomb("10,000 references against a base of 400 KB");
 
@@ -452,7 +452,7 @@ TEST(names_that_collide_are_found_quickly)
     expect(&b, PEG_VALID, "");
 }
 
-TEST(items_made_to_collide_do_not)
+VOLUME_TEST(items_made_to_collide_do_not)
 {
     struct bomb b = new_bomb("100,000 items that differ in high bits only");
 

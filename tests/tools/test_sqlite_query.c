@@ -289,7 +289,7 @@ TEST(long_cells_are_cut_at_a_character)
     base_close(&b);
 }
 
-TEST(a_result_has_no_more_bytes_than_allowed)
+VOLUME_TEST(a_result_has_no_more_bytes_than_allowed)
 {
     struct base b;
 
@@ -474,7 +474,7 @@ TEST(a_query_without_an_end_is_stopped_when_its_call_is_canceled)
     base_close(&b);
 }
 
-TEST(a_query_that_needs_too_much_memory_is_stopped)
+VOLUME_TEST(a_query_that_needs_too_much_memory_is_stopped)
 {
     struct base b;
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A well-behaved provider and caller in a process of their own, beside whoever is hostile.
 
-    neighbour.py ADDRESS OTHER TOKEN|-
+    neighbour.py ADDRESS OTHER TOKEN|- PAUSE
 
-Calls its own tool, one call after the other. Each line of its input begins a phase of that name; in the phase `stormy`
-every other call goes to the gateway OTHER, and its time to the phase `aside`. At the end of the input it says, in JSON,
-how long the calls of each phase took and which failed.
+Calls its own tool, one call after the other, PAUSE seconds between them. Each line of its input begins a phase of that
+name; in the phase `stormy` every other call goes to the gateway OTHER, and its time to the phase `aside`. At the end of
+the input it says, in JSON, how long the calls of each phase took and which failed.
 """
 
 import json
@@ -21,8 +21,6 @@ sys.dont_write_bytecode = True
 
 from world import Caller, Echo, Failed, Provider  # noqa: E402
 
-PAUSE_S = 0.0002
-
 
 class At:
     def __init__(self, address):
@@ -35,27 +33,29 @@ class Phases:
     def __init__(self):
         self.now = "begin"
         self.figures = {}
+        for name in ("calm", "stormy", "aside"):
+            self.of(name)
 
     def of(self, name):
         return self.figures.setdefault(name, {"ms": [], "failed": []})
 
 
-def call_once(caller, figures):
+def call_once(caller, figures, pause_s):
     began = time.monotonic()
     try:
         caller.call("neighbour")
         figures["ms"].append((time.monotonic() - began) * 1000)
     except Failed as error:
         figures["failed"].append(f"{error.name} {error.message}")
-    time.sleep(PAUSE_S)
+    time.sleep(pause_s)
 
 
-def call_until_done(caller, other, phases, is_done):
+def call_until_done(caller, other, phases, is_done, pause_s):
     while not is_done.is_set():
         phase = phases.now
-        call_once(caller, phases.of(phase))
+        call_once(caller, phases.of(phase), pause_s)
         if phase == "stormy":
-            call_once(other, phases.of("aside"))
+            call_once(other, phases.of("aside"), pause_s)
 
 
 def told(times):
@@ -65,7 +65,7 @@ def told(times):
     return {"n": len(times), "p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100]}
 
 
-def main(address, other_address, token):
+def main(address, other_address, token, pause_s):
     token = None if token == "-" else token
     phases = Phases()
     is_done = threading.Event()
@@ -77,7 +77,7 @@ def main(address, other_address, token):
         caller.call("neighbour")
         other.call("neighbour")
         print("ready", flush=True)
-        thread = threading.Thread(target=call_until_done, args=(caller, other, phases, is_done))
+        thread = threading.Thread(target=call_until_done, args=(caller, other, phases, is_done, float(pause_s)))
         thread.start()
         for line in sys.stdin:
             phases.now = line.strip()
@@ -88,5 +88,5 @@ def main(address, other_address, token):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])
     os._exit(0)  # what gRPC's threads still do is of no interest
