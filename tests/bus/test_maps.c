@@ -180,7 +180,7 @@ TEST(whoever_hears_may_write_and_the_order_is_kept)
     bus_map_table_free(&table);
 }
 
-TEST(no_more_keys_than_the_limit_are_written)
+VOLUME_TEST(no_more_keys_than_the_limit_are_written)
 {
     struct bus_watch deaf = {.on_change = note};
     unsigned n = 0;

@@ -413,7 +413,7 @@ TEST(path_that_finds_too_much_in_one_record_fails)
     peg__buf_free(&text);
 }
 
-TEST(path_that_finds_too_much_in_all_records_is_cut)
+VOLUME_TEST(path_that_finds_too_much_in_all_records_is_cut)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__buf out;
@@ -444,7 +444,7 @@ TEST(path_that_finds_nested_values_does_not_copy_them)
     peg__buf_free(&text);
 }
 
-TEST(path_that_takes_too_many_steps_fails)
+VOLUME_TEST(path_that_takes_too_many_steps_fails)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__buf out;

@@ -257,7 +257,7 @@ static void tell_ten_thousand(size_t name_len, struct peg__buf *out)
     free(names);
 }
 
-TEST(ten_thousand_toolsets_fit_without_most_of_their_latencies)
+VOLUME_TEST(ten_thousand_toolsets_fit_without_most_of_their_latencies)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
 
@@ -269,7 +269,7 @@ TEST(ten_thousand_toolsets_fit_without_most_of_their_latencies)
     peg__buf_free(&out);
 }
 
-TEST(ten_thousand_toolsets_with_the_longest_names_are_told_in_part)
+VOLUME_TEST(ten_thousand_toolsets_with_the_longest_names_are_told_in_part)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
 

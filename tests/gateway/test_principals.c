@@ -92,7 +92,7 @@ TEST(who_lists_all_the_calls_it_may_leaves_room_for_those_of_others)
     world_close(&world);
 }
 
-TEST(who_has_all_the_providers_it_may_leaves_room_for_those_of_others)
+VOLUME_TEST(who_has_all_the_providers_it_may_leaves_room_for_those_of_others)
 {
     struct world world;
     struct player player = {0};
@@ -124,7 +124,7 @@ static void fail_to_set(struct bus *bus, enum bus_map map, peg_str key, struct p
 }
 
 /* The bus has not heard yet that one went when the next one comes. */
-TEST(who_comes_as_another_goes_from_a_full_loop_is_to_try_again)
+VOLUME_TEST(who_comes_as_another_goes_from_a_full_loop_is_to_try_again)
 {
     static const struct gw_desk_options defaults;
     const struct bus_ops *ops;

@@ -209,7 +209,7 @@ TEST(every_way_says_the_same_about_texts_made_up)
 {
     start();
     maker.dice = 88172645463325252;
-    for (size_t i = 0; i < 3000; i++) {
+    for (size_t i = 0; i < t_rounds(3000); i++) {
         make_text(&maker, 1 + throw_below(&maker, i % 50 ? 60 : 3000));
         if (maker.len < MAX_TEXT - 100)
             CHECK_INT(outcome_of(peg__strn(maker.text, maker.len)), PEG_OK);
@@ -221,7 +221,7 @@ TEST(every_way_says_the_same_about_texts_that_are_spoiled)
 {
     start();
     maker.dice = 1181783497276652981;
-    for (size_t i = 0; i < 20000; i++) {
+    for (size_t i = 0; i < t_rounds(20000); i++) {
         make_text(&maker, 1 + throw_below(&maker, i % 200 ? 40 : 2000));
         spoil(&maker);
         outcome_of(peg__strn(maker.text, maker.len));

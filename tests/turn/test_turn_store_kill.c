@@ -102,7 +102,7 @@ static void kill_again_and_again(const struct store_kind *kind)
     unsigned last = 0;
 
     folder_make(w.folder);
-    for (int round = 0; round < N_KILLS; round++) {
+    for (unsigned round = 0; round < t_rounds(N_KILLS); round++) {
         TURN loaded = NULL;
         unsigned found;
 

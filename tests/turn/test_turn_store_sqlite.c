@@ -220,7 +220,7 @@ TEST(a_loaded_turn_outlives_its_store)
 }
 
 /* Counts rows that a save touches, not time: a long turn and one block more. */
-TEST(a_save_writes_what_is_new_however_long_the_turn_is)
+VOLUME_TEST(a_save_writes_what_is_new_however_long_the_turn_is)
 {
     enum { LEN = 10000 };
     struct world w;
