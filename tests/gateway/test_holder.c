@@ -129,26 +129,31 @@ TEST(what_runs_is_finished_before_its_provider_is_dismissed)
     world_close(&world);
 }
 
-TEST(a_provider_that_is_dismissed_does_not_stay_longer_than_anybody_waits)
+static bool stayed_until_nobody_waited(int64_t timeout_ms)
 {
     struct world world;
     struct player player;
     struct caller caller;
+    bool was_in_time;
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
-    call_as(&world, &caller, "add", "", 50);
+    call_as(&world, &caller, "add", "", timeout_ms);
     publish(&world, NULL);
-    CHECK_INT(player.n_dismissed, 0);
+    was_in_time = player.n_handed == 1 && player.n_dismissed == 0;
     await_end(&world, &caller);
-    for (unsigned i = 0; i < 1000 && !player.n_dismissed; i++) {
-        const struct timespec pause = {.tv_nsec = 1000000};
-
+    for (unsigned i = 0; i < 20000 && !player.n_dismissed; i++) {
         settle(&world);
-        nanosleep(&pause, NULL);
+        sleep_ms(1);
     }
     CHECK_INT(player.n_dismissed, 1);
     world_close(&world);
+    return was_in_time;
+}
+
+TEST(a_provider_that_is_dismissed_does_not_stay_longer_than_anybody_waits)
+{
+    try_with_more_time(stayed_until_nobody_waited, 50);
 }
 
 TEST(an_incarnation_is_not_taken_over_by_another_principal)
@@ -292,9 +297,10 @@ TEST(a_provider_that_has_moved_is_handed_nothing_where_it_was)
     world_close(&world);
 }
 
-TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
+/* False if the time was over before the provider had forgotten what it was told. */
+static bool was_told_once_more(int64_t grace_ms)
 {
-    static const struct gw_desk_options hasty = {.grace_ms = 20};
+    const struct gw_desk_options hasty = {.grace_ms = grace_ms};
     struct world world;
     struct player player;
     struct caller caller;
@@ -308,8 +314,13 @@ TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
     forget_cancel(&world, &player.handed[0]);
     await_end(&world, &caller);
     CHECK_INT(caller.outcome, GW_OUTCOME_UNKNOWN);
-    CHECK_INT(player.n_canceled, 2);
     world_close(&world);
+    return player.n_canceled == 2;
+}
+
+TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
+{
+    try_with_more_time(was_told_once_more, 20);
 }
 
 /* Nothing is said before Welcome: until then the stream is not ready. */
@@ -482,6 +493,8 @@ TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
     CHECK_INT(first.outcome, GW_OUTCOME_UNKNOWN);
     call_as(&world, &second, "add", "", 0);
     CHECK_INT(again.n_handed, 0);
+    if (gw_holder_held(world.desk, &player.handed[0].id, 1)->was_asked)
+        review(&world, &again); /* its driver asks when a second is over: only the next one looks */
     review(&world, &again);
     CHECK_INT(again.n_handed, 1);
     CHECK_INT(gw_desk_n_calls(world.desk), 2); /* driven, and held */
