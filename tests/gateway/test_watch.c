@@ -398,7 +398,7 @@ TEST(who_watches_with_all_streams_it_may_leaves_room_for_others)
     const struct grpc_rpc_options annas = {.metadata = &metadata[0]};
     const struct grpc_rpc_options bens = {.metadata = &metadata[1]};
     const peg_gateway_config config = {
-        .threads = 1, .drain_ms = 1000, .log_file = "/dev/null", .token_file = tokens};
+        .threads = 1, .drain_ms = 60000, .log_file = "/dev/null", .token_file = tokens};
     Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
 
     CHECK(mkdtemp(folder) != NULL);
