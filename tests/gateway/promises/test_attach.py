@@ -17,7 +17,7 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import Caller, Gateway, Provider, outcome, toolset, v1  # noqa: E402
+from world import BRIEF, SILENT, Caller, Gateway, Provider, outcome, toolset, v1  # noqa: E402
 
 
 # ---- registrations that no stream can serve ---------------------------------------------------
@@ -128,11 +128,8 @@ def test_a_begun_result_takes_no_room_when_its_call_was_answered_otherwise():
 
 # ---- one process, several toolsets ----------------------------------------------------------
 
-FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "500ms")
-
-
 def test_a_process_may_provide_two_toolsets_with_one_incarnation():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller, \
+    with Gateway(*SILENT, *BRIEF) as gateway, Caller(gateway) as caller, \
             Provider(gateway, "sums") as sums:
         future = caller.start_call("sums")
         call = sums.next_call()
@@ -142,7 +139,7 @@ def test_a_process_may_provide_two_toolsets_with_one_incarnation():
                 lists.answer(lists.next_call(), b"8")
                 assert outcome(other).result == b"8"
                 lists.leave()
-            time.sleep(0.2)
+            time.sleep(0.9)
         assert not future.done() and not sums.ended.is_set(), "the other toolset is another matter"
         sums.answer(call, b"9")
         assert outcome(future).result == b"9"

@@ -16,11 +16,10 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from wire import Wire  # noqa: E402
-from world import (Caller, Gateway, Provider, await_true, failure, fails_as,  # noqa: E402
+from world import (SILENT, Caller, Gateway, Provider, await_true, failure, fails_as,  # noqa: E402
                    make_token, outcome, protos, token_file, v1)
 
 G0, G1 = "registry", "goa_ai_registry"
-FAST = ("--ping-interval", "500ms", "--missed-ping-threshold", "1")
 CHUNK = 64 << 10
 MOST = 8 << 20
 
@@ -170,7 +169,7 @@ def test_an_error_may_come_by_the_emit_of_g0():
 # ---- whose it is ----------------------------------------------------------------------------
 
 def test_another_principal_cannot_touch_a_toolset_by_the_registries_of_goa_ai():
-    with Gateway(*FAST) as gateway:
+    with Gateway(*SILENT) as gateway:
         tokens = {name: make_token(gateway, name) for name in ("anna", "ben")}
         gateway.stop()
         gateway.arguments += ("--token-file", token_file(gateway))

@@ -18,9 +18,8 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from wire import ProviderProcess, Wire  # noqa: E402
-from world import (Caller, Gateway, Provider, await_true, fails_as, outcome, queued)  # noqa: E402
-
-FAST = ("--ping-interval", "200ms", "--missed-ping-threshold", "2", "--lease", "500ms")
+from world import (BRIEF, SILENT, Caller, Gateway, Provider, await_true, fails_as,  # noqa: E402
+                   outcome, queued)
 
 
 # ---- its network breaks before the Ack ------------------------------------------------------
@@ -49,14 +48,14 @@ def ran_once(caller, future):
 
 def test_a_result_counts_though_its_provider_was_lost_before_the_ack():
     for how in (Wire.cut, Wire.reset):
-        with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+        with Gateway(*BRIEF) as gateway, Caller(gateway) as caller:
             _, _, future = answered_and_cut(gateway, caller, how)
             with Provider(gateway, "sums") as other:
                 assert ran_once(caller, future) and other.has_no_call()
 
 
 def test_a_result_that_is_sent_again_for_want_of_an_ack_is_the_same_one():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+    with Gateway(*BRIEF) as gateway, Caller(gateway) as caller:
         provider, call, future = answered_and_cut(gateway, caller)
         with Provider(gateway, "sums", incarnation=provider.incarnation, number=2,
                       running=[provider.listed(call)]) as back:
@@ -66,7 +65,7 @@ def test_a_result_that_is_sent_again_for_want_of_an_ack_is_the_same_one():
 
 
 def test_a_provider_that_comes_back_without_what_it_answered_does_not_get_it_again():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller:
+    with Gateway(*BRIEF) as gateway, Caller(gateway) as caller:
         provider, _, future = answered_and_cut(gateway, caller)
         with Provider(gateway, "sums", incarnation=provider.incarnation, number=2) as back:
             assert ran_once(caller, future) and back.has_no_call()
@@ -75,7 +74,7 @@ def test_a_provider_that_comes_back_without_what_it_answered_does_not_get_it_aga
 # ---- it is killed ---------------------------------------------------------------------------
 
 def test_a_process_killed_before_the_claim_costs_nothing_and_after_it_the_outcome():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller, \
+    with Gateway(*BRIEF) as gateway, Caller(gateway) as caller, \
             ProviderProcess(gateway, "sums", credits=1) as first:
         running = caller.start_call("sums")
         first.hears('call {"n":1}')
@@ -93,7 +92,7 @@ def test_a_process_killed_before_the_claim_costs_nothing_and_after_it_the_outcom
 
 
 def test_a_process_killed_in_the_middle_of_its_result_leaves_the_outcome_unknown():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller, \
+    with Gateway(*BRIEF) as gateway, Caller(gateway) as caller, \
             ProviderProcess(gateway, "sums") as process:
         future = caller.start_call("sums")
         process.hears('call {"n":1}')
@@ -106,7 +105,7 @@ def test_a_process_killed_in_the_middle_of_its_result_leaves_the_outcome_unknown
 
 
 def test_a_process_killed_after_its_result_has_answered():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller, \
+    with Gateway(*BRIEF) as gateway, Caller(gateway) as caller, \
             ProviderProcess(gateway, "sums") as process:
         future = caller.start_call("sums")
         process.hears('call {"n":1}')
@@ -119,9 +118,9 @@ def test_a_process_killed_after_its_result_has_answered():
 # ---- it is paused ---------------------------------------------------------------------------
 
 def test_a_process_that_is_paused_keeps_nobody_waiting_and_is_welcome_again():
-    with Gateway(*FAST) as gateway, Caller(gateway) as caller, \
+    with Gateway(*SILENT) as gateway, Caller(gateway) as caller, \
             ProviderProcess(gateway, "sums", credits=1) as paused:
-        running = caller.start_call("sums", idempotency_key="once", timeout_ms=1500)
+        running = caller.start_call("sums", idempotency_key="once", timeout_ms=10000)
         paused.hears('call {"n":1}')
         waiting = caller.start_call("sums", payload=b'{"n":2}')
         await_true(lambda: queued(caller) == 1, "the second call waits")

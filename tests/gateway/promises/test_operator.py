@@ -196,19 +196,19 @@ def test_each_change_of_health_is_one_line_of_the_log():
 # ---- settings from the environment -------------------------------------------------------
 
 def test_settings_from_the_environment_do_what_they_say():
-    env = {"PING_INTERVAL": "500ms", "MISSED_PING_THRESHOLD": "1",
+    env = {"PING_INTERVAL": "1500ms", "MISSED_PING_THRESHOLD": "2",
            "RESULT_STREAM_MAPPING_TTL": "50ms"}
     with Gateway(env=env) as gateway, Caller(gateway) as caller, \
             Provider(gateway, "sums") as provider:
-        assert provider.welcome.ping_interval_ms == 500
+        assert provider.welcome.ping_interval_ms == 1500
         echo = Echo(provider)
-        asked = {"idempotency_key": "once", "timeout_ms": 300}
+        asked = {"idempotency_key": "once", "timeout_ms": 3000}
         assert not caller.call("sums", **asked).attached
         await_true(lambda: not caller.call("sums", **asked).attached, "it is forgotten")
         assert echo.n == 2
         provider.answers_pings = False
         await_true(lambda: caller.health("sums").state == 2, "unhealthy")
-        assert "staleness_threshold=1s" in caller.health("sums").reason  # (1 + 1) * 500 ms
+        assert "staleness_threshold=4.5s" in caller.health("sums").reason  # (2 + 1) * 1500 ms
         silent = ("unhealthy", "1", "0")
         await_true(lambda: silent in health_lines(gateway), "the log tells of its silence")
         lines = health_lines(gateway)

@@ -23,6 +23,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 WAIT_S = 30
 START_S = 60
 
+# Who is lost is given up soon, and who is silent is unhealthy after four seconds; but not for a moment in
+# which a machine has no time for a process.
+BRIEF = ("--lease", "3s")
+SILENT = ("--ping-interval", "1s", "--missed-ping-threshold", "3")
+
 # With two loops every other connection lies on another one: most calls go from loop to loop.
 THREADS = ["--threads", os.environ["PEG_TEST_THREADS"]] if "PEG_TEST_THREADS" in os.environ else []
 
