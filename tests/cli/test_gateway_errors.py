@@ -336,8 +336,8 @@ SLOW = """
 toolset: slow
 description: Tools that sleep
 tools:
-  - {name: short, description: Sleeps, timeout: 1s, command: [sleep, "60"]}
-  - {name: again, description: Sleeps, timeout: 1s, idempotent: true, command: [sleep, "60"]}
+  - {name: short, description: Sleeps, timeout: 3s, command: [sleep, "60"]}
+  - {name: again, description: Sleeps, timeout: 3s, idempotent: true, command: [sleep, "60"]}
 """
 
 
@@ -351,7 +351,7 @@ def a_tool_that_was_ended_halfway_is_exit_status_4_whoever_ended_it(w):
         for tool, words in (("short", "part of its effect"), ("again", "again is harmless")):
             ran = ask(w, "call", "slow", tool).exits(4).says("")
             check("its end is not known" in ran.stderr
-                  or f"slow {tool} ran for its whole 1 s and was ended; " in ran.stderr
+                  or f"slow {tool} ran for its whole 3 s and was ended; " in ran.stderr
                   and words in ran.stderr, ran)
         told = json.loads(ask(w, "call", "slow", "short", "--envelope").exits(4).stdout)
         check(told["outcome"] in ("error", "outcome_unknown") and told["started"], told)
