@@ -80,7 +80,7 @@ static void on_event(const peg_provider_event *event, void *user)
 
 static void node_open(struct node *node)
 {
-    const peg_gateway_config config = {.log_level = PEG_LOG_ERROR, .drain_ms = 100};
+    const peg_gateway_config config = {.log_level = PEG_LOG_ERROR, .drain_ms = 60000};
     peg_provider_options options = {
         .toolset = "jobs", .version = "1.0.0", .on_event = on_event, .user = node};
     peg_error error;

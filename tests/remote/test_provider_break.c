@@ -78,7 +78,7 @@ static void provide(struct world *w)
 static void world_open(struct world *w)
 {
     const peg_gateway_config config = {
-        .log_level = PEG_LOG_ERROR, .lease_ms = 10000, .drain_ms = 100};
+        .log_level = PEG_LOG_ERROR, .lease_ms = 10000, .drain_ms = 60000};
     peg_client_options options = {0};
 
     memset(w, 0, sizeof(*w));

@@ -98,7 +98,7 @@ static void leave(struct side *side)
 
 static void world_open(struct world *w, unsigned n_old)
 {
-    peg_gateway_config config = {.log_level = PEG_LOG_INFO, .drain_ms = 100};
+    peg_gateway_config config = {.log_level = PEG_LOG_INFO, .drain_ms = 60000};
     peg_client_options options = {0};
 
     memset(w, 0, sizeof(*w));
