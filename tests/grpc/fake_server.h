@@ -62,6 +62,7 @@ struct fake {
     atomic_uint n_closed; /* streams that ended in any way */
     atomic_uint n_reset;  /* and those that the client reset */
     atomic_uint n_once;   /* calls of the -once kind */
+    atomic_uint n_pings;
 };
 
 struct fake_conn {
@@ -391,6 +392,11 @@ static void fake_on_output(void *user)
 
 static void fake_on_ping(void *user)
 {
+    atomic_fetch_add(&((struct fake_conn *)user)->fake->n_pings, 1);
+}
+
+static void fake_on_pong(void *user)
+{
     (void)user;
 }
 
@@ -437,7 +443,7 @@ static void fake_on_accept(void *user, struct net_stream *stream)
         .on_stream = fake_on_stream,
         .on_output = fake_on_output,
         .on_ping = fake_on_ping,
-        .on_pong = fake_on_ping,
+        .on_pong = fake_on_pong,
     };
     struct fake *fake = (struct fake *)user;
     const struct grpc_session_options options = {

@@ -480,7 +480,7 @@ TEST(a_connection_that_answers_pings_is_kept)
 
     world_init_with(&w, &options);
     CHECK_INT(begin(&w, &never, "x", NULL, &o), PEG_OK);
-    world_nap(&w, 100);
+    world_await(&w, &w.fake.n_pings, 5);
 
     CHECK_INT(o.n_ends, 0);
     CHECK_INT(w.fake.n_connections, 1);
