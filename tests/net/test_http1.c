@@ -306,8 +306,9 @@ TEST(http1_answers_408_to_a_request_that_does_not_come_whole)
     int fd;
 
     start(&server);
+    /* Read already: what is said may come when nothing has happened for too long. */
+    TELL(&server, peg__buf_puts(&server.first, "GET / HTTP/1.1\r\nHos"));
     fd = dial(&server);
-    say(fd, "GET / HTTP/1.1\r\nHos");
     hear(fd, &answer);
     check_head(&answer, "HTTP/1.1 408 Request Timeout\r\n");
     check_ended(fd);
