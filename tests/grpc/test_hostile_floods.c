@@ -51,7 +51,8 @@ static bool has_room(const struct flood *flood, const struct raw *raw, unsigned 
 
 static bool goes_on(struct flood *flood)
 {
-    const bool is_waiting = flood->ends && atomic_load(&flood->n_sent_away) == 0;
+    const bool is_waiting =
+        flood->ends ? atomic_load(&flood->n_sent_away) == 0 : atomic_load(&flood->n_times) == 0;
 
     return raw_now_ms() < flood->began_ms + (is_waiting ? MAX_FLOOD_MS : FLOOD_MS);
 }
@@ -60,6 +61,7 @@ static void flood_connection(struct flood *flood, struct raw *raw)
 {
     uint32_t id = 1;
     unsigned n_put = 0;
+    unsigned n_counted = 0;
 
     raw_preface(&raw->out);
     raw_head(&raw->out, 0, RAW_SETTINGS, 0, 0);
@@ -72,12 +74,13 @@ static void flood_connection(struct flood *flood, struct raw *raw)
             flood->put(&raw->out, &id);
             n_put++;
         }
+        atomic_fetch_add(&flood->n_times, n_put - n_counted);
+        n_counted = n_put;
         raw_send(raw);
         raw_read(raw, has_room(flood, raw, n_put) ? 0 : 100);
         while (raw_read(raw, 0))
             ;
     }
-    atomic_fetch_add(&flood->n_times, n_put);
     raw_read_all(raw, raw->n_goaways ? 1000 : 0);
 }
 

@@ -494,7 +494,7 @@ static const struct wrong settings[] = {
 /* ---- the check --------------------------------------------------------------------------------
  */
 
-enum { WAIT_MS = 10000 };
+enum { WAIT_MS = 60000 };
 static struct raw raw;
 
 /* The connection goes on: a call on it is answered. */

@@ -13,7 +13,7 @@
 #include "grpc/battle.h"
 #include "grpc/raw.h"
 
-enum { MB = 1 << 20, WAIT_MS = 15000 };
+enum { MB = 1 << 20, WAIT_MS = 60000 };
 
 static struct battle battle;
 
@@ -338,7 +338,7 @@ static void read_nothing(void *user, unsigned number)
     (void)number;
     raw_setting(&raw->out, 4, 0x7fffffff);
     raw_u32_frame(&raw->out, RAW_WINDOW_UPDATE, 0, 0x7fff0000 - 65535);
-    for (uint32_t id = 1; raw_now_ms() < until && poll(&fd, 1, 300) == 1; id += 2) {
+    for (uint32_t id = 1; (id == 1 || raw_now_ms() < until) && poll(&fd, 1, 300) == 1; id += 2) {
         raw_call(&raw->out, id, "/b.B/Large", "100000");
         raw_send(raw);
         (*ret_n_asked)++;

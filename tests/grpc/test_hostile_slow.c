@@ -15,7 +15,7 @@
 #include "grpc/raw.h"
 #include "net/certs.h"
 
-enum { MAX_SOCKETS = 5000, CLOSED_MS = 20000 };
+enum { MAX_SOCKETS = 5000, CLOSED_MS = 60000 };
 
 static struct battle battle;
 

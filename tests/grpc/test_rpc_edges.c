@@ -16,7 +16,7 @@ METHOD(interim_1000, "/f/interim-1000", false, false);
 
 /* Lets the loop go round until something is so. */
 #define AWAIT(w, is_so)                                                                            \
-    for (unsigned naps = 0; naps < 10000 && !(is_so); naps++)                                      \
+    for (unsigned naps = 0; naps < 60000 && !(is_so); naps++)                                      \
     world_nap((w), 1)
 
 /* ---- servers ------------------------------------------------------------------------------ */
