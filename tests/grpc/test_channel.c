@@ -472,20 +472,33 @@ TEST(a_connection_that_does_not_answer_a_ping_is_given_up)
     world_done(&w);
 }
 
-TEST(a_connection_that_answers_pings_is_kept)
+/* Whether a call outlives several times in which its server might have been given up. */
+static bool is_kept_when_asked_within(int64_t timeout_ms)
 {
     struct world w = {0};
-    const struct grpc_channel_options options = {.keepalive_ms = 5, .keepalive_timeout_ms = 10000};
+    const struct grpc_channel_options options = {.keepalive_ms = 5,
+                                                 .keepalive_timeout_ms = timeout_ms};
     struct outcome o = {0};
+    bool is_kept;
 
     world_init_with(&w, &options);
     CHECK_INT(begin(&w, &never, "x", NULL, &o), PEG_OK);
-    world_await(&w, &w.fake.n_pings, 5);
+    while (!o.n_ends && w.fake.n_pings < 3)
+        world_nap(&w, 1);
 
-    CHECK_INT(o.n_ends, 0);
-    CHECK_INT(w.fake.n_connections, 1);
+    is_kept = o.n_ends == 0 && w.fake.n_connections == 1;
     world_done(&w);
-    CHECK_INT(o.code, GRPC_CANCELLED);
+    return is_kept;
+}
+
+/* A machine that is slow needs more time to answer. */
+TEST(a_connection_that_answers_pings_is_kept)
+{
+    int64_t timeout_ms = 100;
+
+    while (!is_kept_when_asked_within(timeout_ms) && timeout_ms < 10000)
+        timeout_ms *= 4;
+    CHECK(timeout_ms < 10000);
 }
 
 TEST(a_server_that_is_pinged_too_often_is_pinged_less)
