@@ -268,10 +268,11 @@ static bool is_attached_somewhere(const struct gw_desk *desk, const struct gw_at
 }
 
 /* What runs is finished before a node goes, also by a provider whose stream has broken meanwhile.
- * One that still has a stream finishes on that one, and goes elsewhere for new calls. */
+ * One that still has a stream finishes on that one, and goes elsewhere for new calls. What is
+ * listed when all streams were ended was answered or given up: its Ack may not have come before. */
 static bool may_finish_here(const struct gw_desk *desk, const struct gw_attach *attach)
 {
-    if (is_attached_somewhere(desk, attach))
+    if (desk->is_closed || is_attached_somewhere(desk, attach))
         return false;
     for (size_t i = 0; i < attach->n_running; i++) {
         const struct gw_running *running = &attach->running[i];

@@ -69,6 +69,7 @@ struct gw_desk {
     struct gw_metrics *metrics; /* NULL: nothing is counted */
     struct peg_checker *checker;
     bool is_draining; /* takes no new calls, and providers only to finish what they run */
+    bool is_closed;   /* has drained: nobody would end the stream of a provider that came now */
     int64_t drain_ends_ns;
     /* what may be pending */
     struct gw_table calls; /* driven here, or joined: several may have one id */

@@ -57,7 +57,8 @@ static void close_streams(void *user)
     struct going *going = (struct going *)user;
     struct gw_node *node = going->seat->node;
 
-    gw_serve_attach_close(node->desks[going->seat->number]);
+    desk_of(going)->is_closed = true;
+    gw_serve_attach_close(desk_of(going));
     gw_watches_close(node->watches[going->seat->number]);
 }
 

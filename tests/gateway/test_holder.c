@@ -555,6 +555,30 @@ TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishe
     world_close(&world);
 }
 
+/* Its result was told, and its stream ended before it was acknowledged: it lists the call, and
+ * would keep the node from going. */
+TEST(a_provider_that_comes_back_when_the_desk_has_drained_is_sent_away)
+{
+    struct world world;
+    struct player player;
+    struct player again = {0};
+    struct caller caller;
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    world.desk->is_draining = true;
+    answer(&world, &player, &player.handed[0], "9");
+    CHECK_STR(peg_cstr(caller.result), "9");
+    gw_provider_leave(player.provider);
+    settle(&world);
+    world.desk->is_closed = true;
+    CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_ESTATE);
+    CHECK_STR(peg_cstr(error.code), "E_DRAINING");
+    world_close(&world);
+}
+
 /* ---- the toolset changes --------------------------------------------------------------------- */
 
 static enum gw_health_state health_of(const struct world *world)
