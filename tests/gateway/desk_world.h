@@ -396,16 +396,6 @@ static inline bool stands(struct world *world, const struct bus_id *id, char wha
     return glance.stands;
 }
 
-/* What a test does before a time is over may take longer than that on a slow machine: then it says
- * so, and is tried with more of it. */
-static inline void try_with_more_time(bool (*was_in_time)(int64_t time_ms), int64_t time_ms)
-{
-    for (; time_ms < 10000; time_ms *= 4)
-        if (was_in_time(time_ms))
-            return;
-    T_FAIL("not done in %lld ms", (long long)time_ms / 4);
-}
-
 static inline void sleep_ms(int64_t ms)
 {
     const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * PEG_NS_PER_MS};

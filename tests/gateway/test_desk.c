@@ -391,7 +391,7 @@ static bool was_found_again_in_time(int64_t reattach_ms)
 
 TEST(a_lost_caller_with_an_identity_finds_its_call_again)
 {
-    try_with_more_time(was_found_again_in_time, REATTACH_MS);
+    t_try_with_more_time(was_found_again_in_time, REATTACH_MS);
 }
 
 static bool was_waited_for(int64_t reattach_ms)
@@ -419,7 +419,7 @@ static bool was_waited_for(int64_t reattach_ms)
 
 TEST(a_lost_caller_that_does_not_come_back_cancels_its_call)
 {
-    try_with_more_time(was_waited_for, REATTACH_MS);
+    t_try_with_more_time(was_waited_for, REATTACH_MS);
 }
 
 static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
@@ -457,7 +457,7 @@ static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
 /* Who had asked first has gone, so the call is that of one who joined: he is waited for as well. */
 TEST(a_lost_caller_that_had_joined_finds_its_call_again)
 {
-    try_with_more_time(was_found_again_by_one_who_joined, REATTACH_MS);
+    t_try_with_more_time(was_found_again_by_one_who_joined, REATTACH_MS);
 }
 
 static bool had_all_of_the_time(int64_t reattach_ms)
@@ -495,7 +495,7 @@ static bool had_all_of_the_time(int64_t reattach_ms)
 /* While others wait, and shortly before the time of one who was lost before is over. */
 TEST(whoever_is_lost_last_has_all_of_the_time_to_come_back)
 {
-    try_with_more_time(had_all_of_the_time, REATTACH_MS);
+    t_try_with_more_time(had_all_of_the_time, REATTACH_MS);
 }
 
 TEST(a_desk_that_drains_lets_a_lost_caller_find_its_call_again)
@@ -737,7 +737,7 @@ static bool ran_until_its_deadline(int64_t timeout_ms)
 
 TEST(a_deadline_while_it_runs_leaves_the_outcome_unknown)
 {
-    try_with_more_time(ran_until_its_deadline, 200);
+    t_try_with_more_time(ran_until_its_deadline, 200);
 }
 
 TEST(a_provider_that_says_it_did_not_start_has_the_call_run_elsewhere)

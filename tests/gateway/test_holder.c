@@ -153,7 +153,7 @@ static bool stayed_until_nobody_waited(int64_t timeout_ms)
 
 TEST(a_provider_that_is_dismissed_does_not_stay_longer_than_anybody_waits)
 {
-    try_with_more_time(stayed_until_nobody_waited, 50);
+    t_try_with_more_time(stayed_until_nobody_waited, 50);
 }
 
 TEST(an_incarnation_is_not_taken_over_by_another_principal)
@@ -320,7 +320,7 @@ static bool was_told_once_more(int64_t grace_ms)
 
 TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
 {
-    try_with_more_time(was_told_once_more, 20);
+    t_try_with_more_time(was_told_once_more, 20);
 }
 
 /* Nothing is said before Welcome: until then the stream is not ready. */
