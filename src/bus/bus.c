@@ -131,7 +131,10 @@ uint64_t bus_id_hash(const struct bus_id *id, struct peg__hash_key key)
 
     memcpy(words, id->bytes, sizeof(words));
     hash = fold(words[0] ^ key.k0, words[1] ^ key.k1);
-    return id->len > 16 ? fold(hash ^ words[2] ^ key.k1, words[3] ^ key.k0) : hash;
+    if (id->len > 16)
+        hash = fold(hash ^ words[2] ^ key.k1, words[3] ^ key.k0);
+    /* Ids that are counted up would still lie a step apart each: a second product spreads them. */
+    return fold(hash ^ key.k0, UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* ---- accounts ------------------------------------------------------------------------------ */

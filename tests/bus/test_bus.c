@@ -119,3 +119,29 @@ TEST(ids_of_different_lengths_differ)
 
     CHECK(!bus_id_equal(&a, &b));
 }
+
+/* Tables take the low bits, registers those from the 32nd on; all keys have to do. */
+TEST(ids_that_are_counted_up_are_spread_under_every_key)
+{
+    enum { N_KEYS = 2000, N_IDS = 1000, N_PLACES = 32 };
+
+    for (unsigned k = 0; k < N_KEYS; k++) {
+        const struct peg__hash_key key = peg__hash_key_new();
+        unsigned low[N_PLACES] = {0};
+        unsigned high[N_PLACES] = {0};
+
+        for (unsigned i = 0; i < N_IDS; i++) {
+            struct bus_id id = {.len = k % 2 ? 16 : 32};
+            uint64_t hash;
+
+            memcpy(id.bytes, &i, sizeof(i));
+            hash = bus_id_hash(&id, key);
+            low[hash % N_PLACES]++;
+            high[(hash >> 32) % N_PLACES]++;
+        }
+        for (unsigned i = 0; i < N_PLACES; i++) {
+            CHECK(low[i] > 0 && low[i] < 4 * N_IDS / N_PLACES);
+            CHECK(high[i] > 0 && high[i] < 4 * N_IDS / N_PLACES);
+        }
+    }
+}
