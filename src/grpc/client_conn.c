@@ -149,15 +149,30 @@ static void on_open(void *user)
     net_loop_later(conn->loop, &conn->flush);
 }
 
+static int64_t ping_due(const struct grpc_client_conn *conn)
+{
+    return peg__clock_after_ms(conn->last_read_ns, conn->options.keepalive_ms);
+}
+
+/* Whatever comes shows that somebody is there. */
+static void note_life(struct grpc_client_conn *conn)
+{
+    if (conn->options.keepalive_ms == 0)
+        return;
+    conn->last_read_ns = net_loop_now_ns(conn->loop);
+    /* The timer stands at the end of the time for an answer, which may be long after. */
+    if (conn->is_pinging)
+        net_loop_arm(conn->loop, &conn->timer, ping_due(conn));
+    conn->is_pinging = false;
+}
+
 static void on_bytes(void *user, const uint8_t *bytes, size_t len)
 {
     struct grpc_client_conn *conn = user;
     peg_error error;
     peg_error why;
 
-    conn->is_pinging = false;
-    if (conn->options.keepalive_ms > 0)
-        conn->last_read_ns = net_loop_now_ns(conn->loop);
+    note_life(conn);
     if (grpc_session_feed(conn->session, bytes, len, &error)) {
         peg__fail_because(&why, error.status, "E_GRPC_CONNECTION", &error,
                           "the connection with %s was given up", conn->peer);
@@ -235,7 +250,7 @@ static const struct grpc_session_events session_events = {
 static void keep_alive(struct grpc_client_conn *conn)
 {
     const int64_t now_ns = net_loop_now_ns(conn->loop);
-    const int64_t due_ns = peg__clock_after_ms(conn->last_read_ns, conn->options.keepalive_ms);
+    const int64_t due_ns = ping_due(conn);
 
     if (conn->pick.n_streams == 0)
         return;

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "client_world.h"
 
@@ -495,6 +496,32 @@ static bool is_kept_when_asked_within(int64_t timeout_ms)
 TEST(a_connection_that_answers_pings_is_kept)
 {
     t_try_with_more_time(is_kept_when_asked_within, 100);
+}
+
+/* Whether several pings come before one of them might have been given up. */
+static bool is_asked_often_within(int64_t timeout_ms)
+{
+    struct world w = {0};
+    const struct grpc_channel_options options = {.keepalive_ms = 5,
+                                                 .keepalive_timeout_ms = timeout_ms};
+    struct outcome o = {0};
+    int64_t end_ns;
+    bool is_often;
+
+    world_init_with(&w, &options);
+    end_ns = peg__clock_after_ms(net_loop_now_ns(w.loop), timeout_ms);
+    CHECK_INT(begin(&w, &never, "x", NULL, &o), PEG_OK);
+    while (w.fake.n_pings < 3 && net_loop_now_ns(w.loop) < end_ns)
+        world_nap(&w, 1);
+
+    is_often = w.fake.n_pings >= 3;
+    world_done(&w);
+    return is_often;
+}
+
+TEST(a_client_pings_at_its_interval_however_long_an_answer_may_take)
+{
+    t_try_with_more_time(is_asked_often_within, 100);
 }
 
 TEST(a_server_that_is_pinged_too_often_is_pinged_less)
