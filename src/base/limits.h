@@ -341,6 +341,10 @@ enum {
     PEG_LIMIT_GRPC_MESSAGE_BYTES = 4 << 20,
     /* grpc-go and grpc-js take 16 KiB and 8 KiB; tokens and trace state fit. */
     PEG_LIMIT_GRPC_HEADER_BYTES = 16 << 10,
+    /* A block that is larger is read to its end and its call refused, up to so many times as much:
+     * beyond that, whoever sends it loses the connection. All that a program of ours may add
+     * (PEG_LIMIT_GRPC_METADATA_BYTES) is less. */
+    PEG_LIMIT_GRPC_HEADER_TIMES = 8,
     /* Metadata that a program of ours may add to a call. */
     PEG_LIMIT_GRPC_METADATA_BYTES = 64 << 10,
     /* Words of a status; what is longer belongs into its details. */

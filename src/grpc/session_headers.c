@@ -12,11 +12,11 @@
 #include "grpc/session_internal.h"
 
 enum {
-    MAX_TIMES = 4, /* what is too large is answered, but not read to its end whatever that is */
     KEPT_REST = 256,
 };
 
-static const char too_large[] = "headers that are far too large (max_header_bytes)";
+static const char too_large[] = "headers that are far too large "
+                                "(max_header_bytes, PEG_LIMIT_GRPC_HEADER_TIMES)";
 
 /* ---- whose block it is -------------------------------------------------------------------- */
 
@@ -124,7 +124,7 @@ static void take_field(struct grpc_session *session, struct grpc_hpack_field *fi
     struct grpc__incoming *block = &session->block;
 
     block->n_bytes += field->name.len + field->value.len + GRPC_HPACK_FIELD_BYTES;
-    if (block->n_bytes / MAX_TIMES > session->options.max_header_bytes) {
+    if (block->n_bytes / PEG_LIMIT_GRPC_HEADER_TIMES > session->options.max_header_bytes) {
         grpc__session_flooded(session, too_large);
         return;
     }
@@ -201,7 +201,7 @@ static void keep_rest(struct grpc_session *session, const uint8_t *at, size_t le
 {
     struct peg__buf *rest = &session->block.rest;
 
-    if (len > MAX_TIMES * session->options.max_header_bytes) {
+    if (len > PEG_LIMIT_GRPC_HEADER_TIMES * session->options.max_header_bytes) {
         grpc__session_flooded(session, too_large);
         return;
     }

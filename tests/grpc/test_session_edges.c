@@ -107,6 +107,48 @@ TEST(a_stream_that_is_dropped_while_its_headers_leave_is_reset_behind_them)
     wire_stop(&w);
 }
 
+/* A call with so much metadata in one field, in pieces. */
+static void open_with_field_of(size_t len)
+{
+    static char value[200 << 10];
+    struct grpc_field fields[9];
+    const struct grpc_block block = {.fields = fields, .n = 9};
+    struct wire_stream *call = &w.at_client[w.n_client++];
+
+    CHECK(len <= sizeof(value));
+    memset(value, 'x', sizeof(value));
+    memcpy(fields, wire_request_fields, sizeof(wire_request_fields));
+    fields[8] = (struct grpc_field){PEG_LIT("x-large"), {value, len}};
+    wire_ready(&w, call);
+    CHECK_INT(grpc_stream_open(&call->stream, w.client, &block, NULL), PEG_OK);
+}
+
+TEST(headers_that_are_much_too_large_cost_only_their_call)
+{
+    start(NULL);
+    open_with_field_of(100 << 10);
+    wire_open(&w);
+    wire_pump(&w);
+
+    CHECK_INT(w.fed, PEG_OK);
+    CHECK_STR(text(&w.at_server[0]), "broken:RESOURCE_EXHAUSTED ");
+    CHECK_STR(text(&w.at_server[1]), "headers "); /* HPACK has not lost its way */
+    CHECK_STR(w.at_server[1].stream.head.path, "/a.B/C");
+    wire_stop(&w);
+}
+
+TEST(headers_that_are_far_too_large_end_the_session)
+{
+    start(NULL);
+    open_with_field_of((size_t)PEG_LIMIT_GRPC_HEADER_TIMES * PEG_LIMIT_GRPC_HEADER_BYTES);
+    wire_pump(&w);
+
+    CHECK_INT(w.fed, PEG_ELIMIT);
+    CHECK_STR(peg__str(w.error.code), "E_HTTP2_LIMIT");
+    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_HEADER_TIMES"));
+    wire_stop(&w);
+}
+
 TEST(a_block_that_no_program_may_send_ends_its_stream)
 {
     static char huge[400 << 10];
