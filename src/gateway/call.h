@@ -103,9 +103,10 @@ struct gw_call {
     struct bus_wait wait;       /* of the step */
     struct bus_wait look;       /* of looking after it */
     enum gw_look looking;
-    bool must_look;         /* again, when this is over */
-    bool has_waited;        /* before it looked */
-    bool has_seen_stand_in; /* in the place of its terminal */
+    bool must_look;     /* again, when this is over */
+    bool has_waited;    /* before it looked */
+    bool has_seen_end;  /* that is written, and has waited for the letter with it */
+    bool has_heard_end; /* by a letter that only tells to look */
     unsigned n_looks;
     struct bus_wait post; /* was the letter received? */
     struct bus_wait waiters;
@@ -250,7 +251,8 @@ void gw_look_soon(struct gw_call *call);
 void gw_look_now(struct gw_call *call);
 void gw_look_on_timer(struct net_timer *timer);
 void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
-/* What stands as its terminal is a stand-in, and seen for the first time: gw_look_soon(). */
+/* What stands as its terminal is not to be told before its letter had time to come, and is seen for
+ * the first time: gw_look_soon(). */
 bool gw_look_awaits_letter(struct gw_call *call, const struct peg__blob *standing);
 /* The attempt is that provider's. */
 void gw_look_follow(struct gw_call *call, peg_str who);
@@ -271,6 +273,7 @@ void gw_join_refuse_unheard(struct gw_call *call);
 
 /* ---- output.c: what tools say meanwhile ---- */
 
+bool gw_output_is_heard(const struct gw_call *call);
 /* Whoever has joined asks its driver for them. */
 void gw_output_listen(struct gw_call *call);
 void gw_output_on_letter(struct gw_desk *desk, const struct bus_letter *letter);

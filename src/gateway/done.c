@@ -40,10 +40,12 @@ static void hear(struct gw_call *call, const struct bus_letter *letter)
         return;
     if (is_ours)
         gw_astray_answer(call, letter);
-    if (may_trust(call, letter))
+    if (may_trust(call, letter)) {
         gw_call_end(call, letter->body);
-    else
+    } else {
+        call->has_heard_end = true;
         gw_look_now(call);
+    }
 }
 
 /* Several calls of this desk may have the id, and ending one may end others. */

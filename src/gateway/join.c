@@ -115,7 +115,8 @@ void gw_join(struct gw_call *call, struct peg__blob *blob)
     call->named_epoch = named.epoch;
     call->is_listed = false;
     call->has_waited = false;
-    call->has_seen_stand_in = false;
+    call->has_seen_end = false;
+    call->has_heard_end = false;
     gw_join_list(call);
 }
 

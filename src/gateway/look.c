@@ -79,18 +79,25 @@ static void look_later(struct gw_call *call)
     }
 }
 
-/* The letter with the end that it stands for is sent as soon as a stand-in is written: who waits
- * for that looks once more before he believes it. Who has just come is told at once, or he would
- * never hear it if he asks again and again for a short time. */
+static bool is_stand_in(const struct peg__blob *standing)
+{
+    struct gw_terminal terminal;
+
+    return gw_terminal_read(standing, &terminal) && terminal.is_stand_in;
+}
+
+/* The letter with the end is sent as soon as that is written: the one that a stand-in stands for is
+ * nowhere else, and what the tool has said comes before it. Who waits for either looks once more
+ * before he takes what is written. Who has just come is told at once, or he would never hear it if
+ * he asks again and again for a short time. */
 bool gw_look_awaits_letter(struct gw_call *call, const struct peg__blob *standing)
 {
     const bool is_waiting = call->step == GW_SENT || (call->step == GW_JOINED && call->has_waited);
-    struct gw_terminal terminal;
+    const bool is_behind_output = gw_output_is_heard(call) && !call->has_heard_end;
 
-    if (!is_waiting || call->has_seen_stand_in || !gw_terminal_read(standing, &terminal) ||
-        !terminal.is_stand_in)
+    if (!is_waiting || call->has_seen_end || (!is_behind_output && !is_stand_in(standing)))
         return false;
-    call->has_seen_stand_in = true;
+    call->has_seen_end = true;
     return true;
 }
 

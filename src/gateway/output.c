@@ -16,6 +16,11 @@ struct gw_listeners {
     struct bus_address desks[PEG_LIMIT_GATEWAY_LISTENERS];
 };
 
+bool gw_output_is_heard(const struct gw_call *call)
+{
+    return call->callers && call->callers->events->on_output;
+}
+
 void gw_output_listen(struct gw_call *call)
 {
     const struct bus_letter letter = {
@@ -24,8 +29,7 @@ void gw_output_listen(struct gw_call *call)
         .from = call->desk->bus->self,
     };
 
-    if (call->callers && call->callers->events->on_output &&
-        !bus_address_equal(call->driver, letter.from))
+    if (gw_output_is_heard(call) && !bus_address_equal(call->driver, letter.from))
         bus_send(call->desk->bus, call->driver, &letter, NULL);
 }
 
@@ -59,10 +63,8 @@ static void pass_on(const struct gw_call *call, const struct bus_letter *letter)
 
 static void tell(struct gw_call *call, const struct bus_letter *letter)
 {
-    struct gw_caller *caller = call->callers;
-
-    if (caller && caller->events->on_output)
-        caller->events->on_output(caller, peg__blob_str(letter->body));
+    if (gw_output_is_heard(call))
+        call->callers->events->on_output(call->callers, peg__blob_str(letter->body));
 }
 
 /* Who hears it may go, and others with him: then it is looked for the next anew. */

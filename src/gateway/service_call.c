@@ -194,8 +194,6 @@ static void on_output(struct gw_caller *caller, peg_str output)
     char head[WIRE_MAX_VARINT + 1];
     char *at = head;
 
-    if (asked->mode != STREAM)
-        return;
     if (!grpc_call_is_writable(asked->call) || (asked->n_lost && !say_lost(asked))) {
         asked->n_lost++;
         return;
@@ -211,6 +209,11 @@ static void on_output(struct gw_caller *caller, peg_str output)
 }
 
 static const struct gw_caller_events EVENTS = {
+    .on_admitted = on_admitted,
+    .on_end = on_end,
+};
+
+static const struct gw_caller_events STREAM_EVENTS = {
     .on_admitted = on_admitted,
     .on_output = on_output,
     .on_end = on_end,
@@ -229,7 +232,8 @@ static struct asked *make_asked(struct grpc_call *call, struct gw_desk *desk, en
         fail_memory(call);
         return NULL;
     }
-    *asked = (struct asked){.caller.events = &EVENTS, .call = call, .mode = mode};
+    *asked = (struct asked){
+        .caller.events = mode == STREAM ? &STREAM_EVENTS : &EVENTS, .call = call, .mode = mode};
     grpc_call_set_state(call, desk);
     return asked;
 }

@@ -372,6 +372,17 @@ static inline void answer(struct world *world, struct player *player, const stru
     settle(world);
 }
 
+/* Every call of the desk, as its timer would. */
+static inline void look_at_all(struct world *world)
+{
+    struct gw_call *next;
+
+    for (struct gw_call *call = world->desk->first_call; call; call = next) {
+        next = call->next;
+        gw_look_now(call);
+    }
+}
+
 /* ---- registers ---- */
 
 struct glance {

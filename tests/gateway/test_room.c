@@ -172,17 +172,6 @@ TEST(a_result_of_a_principal_with_a_share_may_have_met_that)
     world_close(&world);
 }
 
-/* Every call of the desk, as its timer would. */
-static void look_at_all(struct world *world)
-{
-    struct gw_call *next;
-
-    for (struct gw_call *call = world->desk->first_call; call; call = next) {
-        next = call->next;
-        gw_look_now(call);
-    }
-}
-
 /* No worker has to read it: what stands for it is written at once, and the letters with it are on
  * their way. */
 static void answer_without_room(struct world *world, struct player *player,
