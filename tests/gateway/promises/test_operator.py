@@ -22,8 +22,9 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
+from ports import free_port  # noqa: E402
 from world import (PEGBOARD, WAIT_S, Caller, Echo, Failed, Gateway, Provider,  # noqa: E402
-                   await_true, fails_as, free_port, make_token, outcome, queued, token_file, toolset, v1)
+                   await_true, fails_as, make_token, outcome, queued, token_file, toolset, v1)
 
 IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 

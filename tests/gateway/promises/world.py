@@ -20,6 +20,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+sys.path.append(os.path.join(ROOT, "tests"))
+
+from ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
+
 WAIT_S = 30
 START_S = 60
 
@@ -94,12 +98,6 @@ def toolset(name, *tools, **fields):
 
 
 # ---- the gateway ------------------------------------------------------------------------
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
 
 def stand_back():
     """From here on this process has what others leave of the processors. In CI that may be nothing

@@ -9,10 +9,15 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+sys.path.append(os.path.join(ROOT, "tests"))
+
+from ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
+
 PROTOS = [os.path.join(ROOT, "tests", "proto"), os.path.join(ROOT, "proto")]
 BUILD_S = 600
 RUN_S = 120
@@ -187,11 +192,6 @@ class OurServer:
 
     def __exit__(self, *_):
         self.stop()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 class GoServer:
