@@ -97,7 +97,7 @@ static void *move_when_it_was_asked(void *user)
     struct mover *m = user;
 
     fake_await(&m->w->fake.n_awaits, 1);
-    peg_clock_manual_advance(m->clock, 60000);
+    peg_clock_manual_advance(m->clock, 2 * WORLD_TIMEOUT_MS);
     return NULL;
 }
 
