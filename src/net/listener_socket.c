@@ -16,6 +16,13 @@
 #include "base/error.h"
 #include "net/listener_internal.h"
 
+static const char *advice_for(int why)
+{
+    if (why == EADDRINUSE)
+        return "; stop whoever uses it, or choose another one";
+    return why == EEXIST ? "; remove it, or choose another path" : "";
+}
+
 static peg_status fail(const struct net_address *address, const char *what, int why,
                        peg_error *reterr)
 {
@@ -24,8 +31,7 @@ static peg_status fail(const struct net_address *address, const char *what, int 
 
     net_address_format(address, text);
     return peg__fail(reterr, PEG_EIO, "E_LISTEN", "cannot listen on %s: %s: %s (%s)%s", text, what,
-                     strerror_r(why, words, sizeof(words)), strerrorname_np(why),
-                     why == EADDRINUSE ? "; stop whoever uses it, or choose another one" : "");
+                     strerror_r(why, words, sizeof(words)), strerrorname_np(why), advice_for(why));
 }
 
 static bool is_any6(const struct net_address *address)
@@ -78,13 +84,9 @@ static int lock_folder(const struct net_address *address)
 /* A file of a process that has ended: whoever connects is refused. */
 static bool is_stale(const struct net_address *address)
 {
-    struct stat found;
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     bool is_refused;
-    int fd;
 
-    if (lstat(address->at.unix_path.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
-        return false;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
     is_refused = connect(fd, &address->at.any, address->len) != 0 && errno == ECONNREFUSED;
@@ -92,12 +94,19 @@ static bool is_stale(const struct net_address *address)
     return is_refused;
 }
 
+/* EEXIST: what is there is no socket, so nobody uses it, and it is not ours to remove. */
 static int bind_to(int fd, const struct net_address *address)
 {
+    struct stat found;
+
     if (bind(fd, &address->at.any, address->len) == 0)
         return 0;
     if (errno != EADDRINUSE || !has_path(address))
         return errno;
+    if (lstat(address->at.unix_path.sun_path, &found) != 0)
+        return EADDRINUSE;
+    if (!S_ISSOCK(found.st_mode))
+        return EEXIST;
     if (!is_stale(address) || unlink(address->at.unix_path.sun_path) != 0)
         return EADDRINUSE;
     return bind(fd, &address->at.any, address->len) == 0 ? 0 : errno;
@@ -135,7 +144,9 @@ static peg_status listen_at(struct net_listening *listening, const struct net_ad
     int why = bind_to(listening->fd, address);
 
     if (why)
-        return fail(address, "the address cannot be taken", why, reterr);
+        return fail(address,
+                    why == EEXIST ? "what is there is not a socket" : "the address cannot be taken",
+                    why, reterr);
     listening->address.len = sizeof(listening->address.at);
     if (getsockname(listening->fd, &listening->address.at.any, &listening->address.len) != 0)
         return fail(address, "its name is unknown", errno, reterr);

@@ -148,6 +148,16 @@ def an_address_that_is_a_name_is_not_said_to_be_reached(w):
             "'nohost.invalid' is a name: listen on an address, such as 127.0.0.1:1 or :1 (E_LISTEN)")
 
 
+@scenario
+def a_file_in_the_way_of_a_socket_is_told_and_stays(w):
+    w.write("notes", "mine")
+    w.pegboard("serve", "--store", "memory", "--addr", "unix:notes").exits(2).complains(
+        "cannot listen on unix:notes: what is there is not a socket",
+        "; remove it, or choose another path (E_LISTEN)")
+    with open(w.path("notes"), encoding="utf-8") as file:
+        check(file.read() == "mine", "the file is as it was")
+
+
 def be_nobody():
     """For a child: root may write everywhere."""
     if os.geteuid() == 0:

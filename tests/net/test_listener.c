@@ -563,6 +563,9 @@ TEST(a_file_that_is_no_socket_is_not_replaced)
     close(open(address.at.unix_path.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     CHECK_INT(listen_to(&w, &address, NULL, &error), PEG_EIO);
 
+    CHECK(strstr(error.message, "what is there is not a socket"));
+    CHECK(strstr(error.message, "; remove it, or choose another path"));
+    CHECK(!strstr(error.message, "stop whoever"));
     CHECK(unlink(address.at.unix_path.sun_path) == 0);
     world_done(&w);
 }
