@@ -13,6 +13,7 @@
 
 #include "cli/output.h"
 #include "cli/remote_args.h"
+#include "gateway/listen_check.h"
 
 /* ---- signals: a thread of their own
  * ------------------------------------------------------------------ */
@@ -157,7 +158,10 @@ static int run(const struct cli_command *self, int argc, char **argv)
     allow_connections();
     serve_share_memory(options.config.threads);
     block_signals(&signals);
-    status = open_store(&options, &store, &error);
+    /* First: an address that is of no use leaves no folder behind. */
+    status = gw_listen_check(&options.config, options.addr, &error);
+    if (!status)
+        status = open_store(&options, &store, &error);
     if (!status) {
         options.config.store = &store;
         options.config.takes_library_log = true;

@@ -24,6 +24,7 @@
 #include "gateway/holder.h"
 #include "gateway/http.h"
 #include "gateway/journal.h"
+#include "gateway/listen_check.h"
 #include "gateway/node_internal.h"
 #include "gateway/on_loop.h"
 #include "gateway/service_admin.h"
@@ -404,20 +405,13 @@ static peg_status listen_activated(peg_gateway *gateway, const struct net_listen
 {
     int fds[MAX_SOCKETS];
     const size_t n = net_activated_sockets(fds, MAX_SOCKETS);
-    peg_status status = PEG_OK;
+    peg_status status =
+        gw_listen_check_activated(n, gw_auth_asks(gateway->node.auth), gateway->insecure, reterr);
 
-    if (!n)
-        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN",
-                         "no socket was handed over (LISTEN_FDS): start it from a socket unit, or "
-                         "name an address");
-    if (!gw_auth_asks(gateway->node.auth) && !gateway->insecure)
-        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
-                         "whoever reaches the sockets that were handed over could call: give "
-                         "--token-file (see `pegboard token new`) or --tls-client-ca, or say "
-                         "--insecure");
     for (size_t i = 0; i < n && i < MAX_SOCKETS && !status; i++)
         status = grpc_server_listen_on(gateway->node.server, fds[i], options, reterr);
-    snprintf(gateway->address, sizeof(gateway->address), "systemd");
+    if (!status)
+        snprintf(gateway->address, sizeof(gateway->address), GW_ACTIVATED);
     return status;
 }
 
@@ -425,11 +419,11 @@ peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error 
 {
     struct gw_node *node = &gateway->node;
     const struct net_listener_options options = {.stream.tls = gateway->tls};
-    const char *wanted = addr ? addr : "127.0.0.1:9090";
+    const char *wanted = addr ? addr : GW_DEFAULT_ADDRESS;
     struct net_address address;
     peg_status status;
 
-    if (strcmp(wanted, "systemd") == 0) {
+    if (strcmp(wanted, GW_ACTIVATED) == 0) {
         status = listen_activated(gateway, &options, reterr);
     } else {
         status = gw_auth_check_listen(peg__str(wanted), gw_auth_asks(node->auth), gateway->insecure,

@@ -457,6 +457,17 @@ peg_status net_listen(struct net_loops *loops, const struct net_address *address
     return PEG_OK;
 }
 
+peg_status net_listen_try(const struct net_address *address, peg_error *reterr)
+{
+    struct net_listening taken;
+    const peg_status status =
+        net_listening_open(address, NET_BACKLOG_NONE, DEFAULT_UNIX_MODE, &taken, reterr);
+
+    if (!status)
+        net_listening_close(&taken);
+    return status;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
 peg_status net_listen_on(struct net_loops *loops, int fd,
                          const struct net_listener_options *options, net_accept_fn on_stream,

@@ -33,6 +33,8 @@ peg_status net_listen(struct net_loops *loops, const struct net_address *address
 peg_status net_listen_on(struct net_loops *loops, int fd,
                          const struct net_listener_options *options, net_accept_fn on_stream,
                          void *user, struct net_listener **ret_listener, peg_error *reterr);
+/* Could one listen there? Fails as net_listen(); what it took, it has given back. */
+peg_status net_listen_try(const struct net_address *address, peg_error *reterr);
 /* Any thread but the loops' own; before the loops end or after. Accepts nothing more when it
  * returns; on_stream is not running. Connections live on. A unix socket's file is removed. */
 struct net_listener *net_listener_free(struct net_listener *listener);

@@ -17,6 +17,8 @@ struct net_listening {
     ino_t inode;
 };
 
+enum { NET_BACKLOG_NONE = -1 }; /* only takes the address: whoever connects is refused */
+
 /* PEG_EIO (E_LISTEN). */
 peg_status net_listening_open(const struct net_address *address, int backlog, mode_t unix_mode,
                               struct net_listening *ret_listening, peg_error *reterr);

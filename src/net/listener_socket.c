@@ -156,7 +156,7 @@ static peg_status listen_at(struct net_listening *listening, const struct net_ad
         if (why)
             return fail(address, "its mode cannot be set", why, reterr);
     }
-    if (listen(listening->fd, backlog) != 0)
+    if (backlog != NET_BACKLOG_NONE && listen(listening->fd, backlog) != 0)
         return fail(address, "the socket does not listen", errno, reterr);
     return PEG_OK;
 }

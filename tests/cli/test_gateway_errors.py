@@ -137,7 +137,7 @@ def what_a_gateway_prints_to_be_typed_works_with_its_tokens_and_certificates(w):
 
 @scenario
 def a_redis_is_left_out_by_the_option_that_named_it(w):
-    w.pegboard("serve", "--store", "memory", "--redis", "redis://x").exits(2).complains(
+    w.pegboard("serve", "--store", "memory", "--addr", "127.0.0.1:0", "--redis", "redis://x").exits(2).complains(
         "leave out --redis, and unset REDIS_URL")
 
 
@@ -158,6 +158,25 @@ def a_file_in_the_way_of_a_socket_is_told_and_stays(w):
         check(file.read() == "mine", "the file is as it was")
 
 
+@scenario
+def an_address_of_no_use_leaves_no_folder_behind(w):
+    w.write("notes", "mine")
+    with listener(lambda connection: connection.close()) as taken:
+        for words, code in (
+                (["--addr", "nonsense"], "E_ADDRESS"),
+                (["--addr", "nohost.invalid:1"], "E_LISTEN"),
+                (["--addr", "0.0.0.0:0"], "E_LISTEN_INSECURE"),
+                (["--addr", taken], "E_LISTEN"),
+                (["--addr", "unix:notes"], "E_LISTEN"),
+                (["--addr", "unix:missing/socket"], "E_LISTEN"),
+                (["--addr", "systemd"], "E_LISTEN"),
+                (["--addr", "unix:s", "--admin-addr", "nonsense"], "E_ADDRESS"),
+                (["--addr", "unix:s", "--admin-addr", "0.0.0.0:0"], "E_LISTEN_INSECURE"),
+                (["--addr", "unix:s", "--admin-addr", taken], "E_LISTEN")):
+            w.pegboard("serve", "--data-dir", "data", *words).exits(2).complains(f"({code})")
+            check(os.listdir(w.directory) == ["notes"], words, os.listdir(w.directory))
+
+
 def be_nobody():
     """For a child: root may write everywhere."""
     if os.geteuid() == 0:
@@ -170,13 +189,14 @@ def a_folder_that_cannot_be_written_to_says_what_to_do(w):
     words = ("cannot be written to: ", "; give it to the user that runs this, use --data-dir, or "
              "--store memory (E_DATA_DIR)")
     w.write("file", "")
-    w.pegboard("serve", "--data-dir", "file").exits(2).complains(
+    w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", "file").exits(2).complains(
         "the folder 'file' for the store", "Not a directory", *words)
     os.mkdir(w.path("closed"), 0o555)
     os.chmod(w.directory, 0o755)
     with contextlib.suppress(subprocess.SubprocessError, PermissionError):  # the command is not theirs
         w.pegboard("--version", preexec_fn=be_nobody).exits(0)
-        w.pegboard("serve", "--data-dir", "closed", preexec_fn=be_nobody).exits(2).complains(
+        w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", "closed",
+                   preexec_fn=be_nobody).exits(2).complains(
             "the folder 'closed' for the store", "Permission denied", *words)
 
 
@@ -301,7 +321,8 @@ def a_token_where_a_file_is_expected_is_not_repeated(w):
             "--token takes a file, and there is none of that name: PEGBOARD_TOKEN has the token "
             "itself; see `pegboard ")
         check(token not in ran.stderr + ran.stdout, ran)
-    for command in (["serve", "--store", "memory"], ["token", "new", "bob"]):
+    serve = ["serve", "--store", "memory", "--addr", "127.0.0.1:0"]
+    for command in (serve, ["token", "new", "bob"]):
         ran = w.pegboard(*command, "--token-file", token).exits(2).complains(
             "there is none of the name given, which looks like a token itself", "(E_TOKEN_FILE)")
         check(token not in ran.stderr + ran.stdout, ran)

@@ -570,6 +570,27 @@ TEST(a_file_that_is_no_socket_is_not_replaced)
     world_done(&w);
 }
 
+TEST(trying_an_address_takes_nothing_and_fails_as_listening_would)
+{
+    struct world w;
+    struct net_address address;
+    peg_error error;
+
+    world_init(&w, 1);
+    address = file_of(&w);
+    CHECK_STATUS(net_listen_try(&address, &error), PEG_OK, error);
+    CHECK(access(address.at.unix_path.sun_path, F_OK) != 0 && errno == ENOENT);
+
+    listen_on_loopback(&w, NULL);
+    CHECK_INT(net_listen_try(net_listener_address(w.listener), &error), PEG_EIO);
+    CHECK(strstr(error.message, "EADDRINUSE"));
+    address = *net_listener_address(w.listener);
+    w.listener = net_listener_free(w.listener);
+    CHECK_STATUS(net_listen_try(&address, &error), PEG_OK, error);
+    CHECK_STATUS(listen_to(&w, &address, NULL, &error), PEG_OK, error);
+    world_done(&w);
+}
+
 TEST(the_file_of_another_listener_is_not_removed)
 {
     struct world w;
