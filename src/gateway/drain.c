@@ -12,7 +12,8 @@
 #include "gateway/services.h"
 #include "gateway/watch.h"
 
-/* Connections get so long to say goodbye when nothing runs any more. */
+/* Connections get so long to say goodbye when nothing runs any more; only a look when somebody is
+ * in a hurry, so that what was told just now goes out. */
 enum { LOOK_MS = 10, GOODBYE_MS = 2000 };
 
 struct going {
@@ -83,6 +84,19 @@ static int64_t now_ms(void)
     return peg_clock_mono_ns(peg_clock_system()) / PEG_NS_PER_MS;
 }
 
+static bool say_goodbye(struct gw_node *node, bool is_hurried, bool (*ask_hurried)(void *user),
+                        void *user)
+{
+    const int64_t until_ms = now_ms() + GOODBYE_MS;
+
+    while (!grpc_server_drain(node->server, LOOK_MS)) {
+        if (is_hurried || now_ms() >= until_ms)
+            return false;
+        is_hurried = ask_hurried(user);
+    }
+    return true;
+}
+
 /* What has been sent to a provider is in its queue within a look, so it is seen there when nothing
  * was on its way the last time. */
 bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
@@ -92,6 +106,7 @@ bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms
     struct going going = {.left_ms = drain_ms};
     bool was_sent = false;
     bool is_idle = false;
+    bool is_in_hurry = false;
 
     atomic_store(&node->is_draining, true);
     on_all(node, seats, &going, begin);
@@ -105,10 +120,13 @@ bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms
         if (is_idle || (was_sent && going.n_unsent == 0))
             on_all(node, seats, &going, tell_providers);
         was_sent = going.n_unsent == 0;
-        if (is_idle || going.left_ms <= 0 || is_hurried(user))
+        if (is_idle || going.left_ms <= 0)
+            break;
+        is_in_hurry = is_hurried(user);
+        if (is_in_hurry)
             break;
         pause_a_little();
     }
     on_all(node, seats, &going, close_streams);
-    return grpc_server_drain(node->server, GOODBYE_MS) && is_idle;
+    return say_goodbye(node, is_in_hurry, is_hurried, user) && is_idle;
 }

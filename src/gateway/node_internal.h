@@ -31,7 +31,8 @@ peg_status gw_seat_furnish(struct gw_seat *seat, peg_error *reterr);
 void gw_seat_clear(struct gw_seat *seat);
 
 /* Takes no new calls and providers, waits until what runs has ended, at most so long, then ends the
- * streams. `is_hurried` is asked now and then. True: everything ended in good order. */
+ * streams. `is_hurried` is asked now and then: true ends the waiting, also that for connections.
+ * True: everything ended in good order. */
 bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
                    bool (*is_hurried)(void *user), void *user);
 
