@@ -280,24 +280,81 @@ static peg_status check_request(const Pegboard__V1__CallToolRequest *request, pe
 
 /* ---- what is handed on as it came ------------------------------------------------------------ */
 
-static peg_str trace_field(struct grpc_call *call, const char *given, const char *key)
+static bool is_part(const struct grpc_metadata_entry *entry, peg_str key)
 {
-    return given[0] ? peg__str(given) : grpc_metadata_get(grpc_call_metadata(call), key);
+    return entry->value.len > 0 && peg__str_eq(entry->key, key);
+}
+
+/* A list may come in several fields, which are one when they are put together with commas (W3C;
+ * RFC 9110, 5.3). As long as max_header_bytes at most. */
+static peg_status join_fields(struct grpc_call *call, const char *key, peg_str *ret_list)
+{
+    const struct grpc_metadata *metadata = grpc_call_metadata(call);
+    const peg_str wanted = peg__str(key);
+    peg_str list = {"", 0};
+    size_t n = 0;
+    size_t size = 0;
+    char *at;
+
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct grpc_metadata_entry *entry = &metadata->entries[i];
+
+        if (!is_part(entry, wanted))
+            continue;
+        list = entry->value;
+        size += entry->value.len + 1;
+        n++;
+    }
+    *ret_list = list;
+    if (n < 2)
+        return PEG_OK;
+    at = peg__arena_alloc(grpc_call_arena(call), size);
+    if (!at)
+        return PEG_ENOMEM;
+    *ret_list = peg__strn(at, size - 1);
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct grpc_metadata_entry *entry = &metadata->entries[i];
+
+        if (!is_part(entry, wanted))
+            continue;
+        memcpy(at, entry->value.ptr, entry->value.len);
+        at += entry->value.len;
+        *at++ = ',';
+    }
+    return PEG_OK;
+}
+
+/* What the request says itself wins. */
+static peg_status find_trace(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
+                             peg_str ret_trace[3])
+{
+    peg_status status = PEG_OK;
+
+    ret_trace[0] = request->traceparent[0]
+                       ? peg__str(request->traceparent)
+                       : grpc_metadata_get(grpc_call_metadata(call), "traceparent");
+    ret_trace[1] = peg__str(request->tracestate);
+    ret_trace[2] = peg__str(request->baggage);
+    if (!ret_trace[1].len)
+        status = join_fields(call, "tracestate", &ret_trace[1]);
+    if (!status && !ret_trace[2].len)
+        status = join_fields(call, "baggage", &ret_trace[2]);
+    return status;
 }
 
 peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                         struct gw_desk *desk, peg_str *ret_packed)
 {
     Pegboard__V1__Call rest = PEGBOARD__V1__CALL__INIT;
-    const peg_str trace[3] = {
-        trace_field(call, request->traceparent, "traceparent"),
-        trace_field(call, request->tracestate, "tracestate"),
-        trace_field(call, request->baggage, "baggage"),
-    };
+    peg_str trace[3];
     struct peg__buf *out = &desk->frame;
     size_t size;
     char *at;
+    const peg_status status = find_trace(call, request, trace);
 
+    *ret_packed = (peg_str){"", 0};
+    if (status)
+        return status;
     rest.meta = request->meta;
     rest.n_metadata = request->n_metadata;
     rest.metadata = request->metadata;
@@ -305,7 +362,6 @@ peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequ
     size = protobuf_c_message_get_packed_size(&rest.base);
     for (size_t i = 0; i < 3; i++)
         size += wire_bytes_size(trace[i]);
-    *ret_packed = (peg_str){"", 0};
     if (!size)
         return PEG_OK;
     if (size > PEG_LIMIT_GATEWAY_METADATA_BYTES)

@@ -81,6 +81,26 @@ def test_the_trace_context_of_a_caller_by_g0_reaches_the_provider():
         assert {key: getattr(call, key) for key in trace} == trace, call
 
 
+def test_trace_context_in_several_fields_reaches_the_provider_as_one():
+    """W3C: lists that come in pieces are put together, in their order, with commas."""
+    fields = (("baggage", "tenant=7"), ("tracestate", "a=1"), ("baggage", ""),
+              ("tracestate", "b=2"), ("baggage", "user=8,plan=9;p=1"))
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        caller.metadata = fields
+        for start in (call_g0, lambda caller: caller.start_call("sums")):
+            future = start(caller)
+            call = provider.next_call()
+            provider.answer(call)
+            outcome(future)
+            assert call.baggage == "tenant=7,user=8,plan=9;p=1", call
+            assert call.tracestate == "a=1,b=2", call
+        future = caller.start_call("sums", baggage="mine=1")
+        call = provider.next_call()
+        provider.answer(call)
+        outcome(future)
+        assert (call.baggage, call.tracestate) == ("mine=1", "a=1,b=2"), "what it says itself wins"
+
+
 def test_results_of_every_size_arrive_by_g0():
     """Around every border: of a length, of what is sent in one piece, of what goes out shared, of
     what clients take by default; and the most that there is."""
