@@ -5,9 +5,11 @@
     test_promises.py PEGBOARD [SANITIZERS]
 """
 
+import itertools
 import os
 import signal
 import sys
+import threading
 import time
 
 import grpc
@@ -480,22 +482,48 @@ def test_outputs_come_before_the_result():
         assert events[3].result.result == b"3"
 
 
+def shared_streams(callers, key):
+    """One call that each of them has begun or joined, as each has heard."""
+    request = v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}', idempotency_key=key)
+    streams = [caller.method("CallToolStream")(request, timeout=WAIT_S) for caller in callers]
+    for stream in streams:
+        assert next(stream).WhichOneof("event") == "started"
+    return streams
+
+
+class Listener(threading.Thread):
+    """Remembers what comes on a stream."""
+
+    def __init__(self, stream):
+        super().__init__(daemon=True)
+        self.stream, self.events = stream, []
+        self.start()
+
+    def run(self):
+        for event in self.stream:
+            self.events.append(event)
+
+
 def test_who_joins_on_another_loop_hears_output_too():
     with Gateway("--threads", "4") as gateway, Provider(gateway, "sums") as provider:
-        request = v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}',
-                     idempotency_key="shared")
         callers = [Caller(gateway) for _ in range(8)]
-        streams = [caller.method("CallToolStream")(request, timeout=30) for caller in callers]
-        for stream in streams:  # admitted, or joined
-            assert next(stream).WhichOneof("event") == "started"
+        listeners = [Listener(stream) for stream in shared_streams(callers, "shared")]
         call = provider.next_call()
-        time.sleep(0.1)  # for those who listen to be heard of
-        provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt,
-                              stream="stdout", delta="one"))
-        time.sleep(0.1)  # outputs are hints: the end may overtake one on its way to another loop
+        numbers = itertools.count(1)
+
+        def all_hear():  # outputs are hints: some come before their driver knows who listens
+            provider.say(delta=v1("Delta", call_id=call.call_id, attempt=call.attempt, stream="stdout",
+                                  delta=str(next(numbers))))
+            return all(listener.events for listener in listeners)
+
+        await_true(all_hear, "each hears something before the end")
         provider.answer(call, b"3")
-        for stream in streams:
-            assert [event.WhichOneof("event") for event in stream] == ["output", "result"]
+        for listener in listeners:
+            listener.join(WAIT_S)
+            *outputs, last = listener.events
+            assert last.result.result == b"3", listener.events
+            heard = [int(event.output.delta) for event in outputs]
+            assert heard and heard == sorted(set(heard)), "each once, in order"
         assert provider.has_no_call()
         for caller in callers:
             caller.close()
@@ -505,16 +533,14 @@ def test_the_last_who_goes_on_any_loop_cancels_the_call():
     with Gateway("--threads", "4") as gateway, Provider(gateway, "sums") as provider:
         callers = [Caller(gateway) for _ in range(8)]
         for rounds in range(2):
-            futures = [caller.start_call("sums", idempotency_key=f"shared-{rounds}")
-                       for caller in callers]
+            streams = shared_streams(callers, f"shared-{rounds}")
             provider.next_call()
-            time.sleep(0.3)  # for all to have joined
-            for future in futures[1:] if rounds else futures[:-1]:
-                future.cancel()
+            for stream in streams[1:] if rounds else streams[:-1]:
+                stream.cancel()
             time.sleep(0.3)
             assert provider.cancels.empty(), "somebody waited"
-            futures[0 if rounds else -1].cancel()
-            assert provider.cancels.get(timeout=5).reason == "canceled"
+            streams[0 if rounds else -1].cancel()
+            assert provider.cancels.get(timeout=WAIT_S).reason == "canceled"
         for caller in callers:
             caller.close()
 
