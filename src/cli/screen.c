@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/output.h"
+#include "base/str.h"
 
 /* Written by the open screen's thread before its signals are caught, read by their handlers. */
 static struct termios before;
@@ -39,10 +39,13 @@ static void leave(void)
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
+/* Also for SIGALRM, again and again from here on: a write that began before the look at is_stopped
+ * and after the signal would wait for the terminal for ever. */
 static void stop(int number)
 {
     (void)number;
     is_stopped = 1;
+    alarm(1);
 }
 
 static void suspend(int number);
@@ -96,12 +99,9 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &given) == 0 && given.sa_handler == SIG_IGN;
 }
 
-/* What is being drawn when somebody types goes on: half a picture would be an output that failed.
- * Waiting for keys ends all the same. Other programs want it to end, also at a terminal that takes
- * nothing. */
+/* What ends us interrupts what is being drawn, too: the terminal may take nothing. */
 bool cli_screen_open(void)
 {
-    const struct sigaction stopping = {.sa_handler = stop, .sa_flags = SA_RESTART};
     const struct sigaction ending = {.sa_handler = stop};
     const struct sigaction resuming = {.sa_handler = resume, .sa_flags = SA_RESTART};
     const struct sigaction quitting = {.sa_handler = quit, .sa_flags = SA_RESETHAND | SA_NODEFER};
@@ -112,7 +112,8 @@ bool cli_screen_open(void)
     during.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     if (tcsetattr(STDIN_FILENO, TCSANOW, &during))
         return false;
-    sigaction(SIGINT, &stopping, NULL);
+    sigaction(SIGALRM, &ending, NULL);
+    sigaction(SIGINT, &ending, NULL);
     sigaction(SIGTERM, &ending, NULL);
     if (!is_ignored(SIGHUP))
         sigaction(SIGHUP, &ending, NULL);
@@ -125,12 +126,35 @@ bool cli_screen_open(void)
     return true;
 }
 
+/* Not through stdio: what is left of a picture when it has to end is no output that failed. */
+void cli_screen_draw(peg_str picture)
+{
+    while (picture.len && !is_stopped) {
+        const ssize_t n = write(STDOUT_FILENO, picture.ptr, picture.len);
+
+        if (n < 0 && errno != EINTR)
+            return; /* as above */
+        if (n > 0)
+            picture = peg__str_from(picture, (size_t)n);
+    }
+}
+
+/* As the system does at ^C: what nobody has read makes room for the way back. */
+static void make_room(void)
+{
+    struct pollfd terminal = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    if (is_stopped && poll(&terminal, 1, 0) == 0)
+        tcflush(STDOUT_FILENO, TCOFLUSH);
+}
+
 void cli_screen_close(void)
 {
     signal(SIGTSTP, SIG_IGN); /* the few instructions that are left need no pause */
     signal(SIGCONT, SIG_DFL);
-    (void)cli_flush();
+    make_room();
     leave();
+    signal(SIGALRM, SIG_IGN);
     if (!is_ignored(SIGQUIT))
         signal(SIGQUIT, SIG_DFL); /* there is no screen to leave any more */
 }

@@ -12,6 +12,9 @@
 
 /* False, and nothing has changed: standard input is no terminal. */
 bool cli_screen_open(void);
+/* Less of it, or nothing, where the terminal has gone away, or what ends the screen came meanwhile.
+ */
+void cli_screen_draw(peg_str picture);
 /* Gives the terminal back. */
 void cli_screen_close(void);
 

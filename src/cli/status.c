@@ -89,7 +89,9 @@ static void draw(const struct status_options *o, const peg_node_status *status,
         peg__buf_printf(&out, " (%s)%s\n", remote_error_name(error), print.style->off);
     }
     peg__buf_printf(&out, "\n%sq ends this%s", print.style->dim, print.style->off);
-    remote_print(&out);
+    if (!out.status)
+        cli_screen_draw(peg__buf_view(&out));
+    peg__buf_free(&out);
 }
 
 /* The first look comes before the screen, so that what is wrong from the start is said where it

@@ -73,6 +73,19 @@ class Terminal:
         os.close(self.fd)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
+    def ends_unread(self):
+        """The same, but nothing is read before that."""
+        while not (found := os.waitpid(self.pid, os.WNOHANG))[0]:
+            if time.monotonic() > self.deadline:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                raise AssertionError("time is over, and it waits for the terminal")
+            time.sleep(0.02)
+        while self._read():
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(found[1])
+
     def complaints(self):
         with open(self.errors, encoding="utf-8") as file:
             return file.read()
@@ -93,6 +106,17 @@ def hold(terminal):
     """Until the next key that is a signal; the status comes to where it waits for the terminal."""
     terminal.types(b"\x13")
     time.sleep(0.5)
+
+
+def fill(terminal):
+    """Nobody reads: until it takes nothing, and the status comes to where it waits for it."""
+    with open(f"/proc/{terminal.pid}/fd/1", "wb", opener=lambda path, flags:
+              os.open(path, os.O_WRONLY | os.O_NOCTTY)) as other:
+        n_full = 0
+        while n_full < 10:
+            check(time.monotonic() < terminal.deadline, "it takes more and more")
+            n_full = 0 if select.select([], [other], [], 0)[1] else n_full + 1
+            time.sleep(0.05)
 
 
 def on_terminal(w, *arguments):
@@ -198,6 +222,19 @@ def an_end_while_the_terminal_is_held_is_no_trouble(w):
         terminal.types(b"\x03")
         check(terminal.ends() == 0, terminal.seen, terminal.complaints())
         check(terminal.complaints() == "", terminal.complaints())
+
+
+@scenario
+def one_signal_ends_it_where_the_terminal_takes_nothing(w):
+    with gateway(w, "--name", "tools"):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            terminal = status(w, w.at)
+            terminal.shows(b"q ends this")
+            fill(terminal)
+            terminal.kills(number)
+            check(terminal.ends_unread() == 0, number, terminal.complaints())
+            check(terminal.complaints() == "", number, terminal.complaints())
+            check(terminal.seen.endswith(CLOSES), number, terminal.seen[-200:])
 
 
 def check_end_by(w, send, code):
