@@ -18,9 +18,20 @@
 
 static const char *advice_for(int why)
 {
-    if (why == EADDRINUSE)
+    switch (why) {
+    case EADDRINUSE:
         return "; stop whoever uses it, or choose another one";
-    return why == EEXIST ? "; remove it, or choose another path" : "";
+    case EEXIST:
+        return "; remove it, or choose another path";
+    case ENOENT:
+        return "; make its folder, or choose another path";
+    case EACCES:
+        return "; choose another one, or run this as a user who may take it";
+    case EADDRNOTAVAIL:
+        return "; listen on an address of this machine, such as 127.0.0.1";
+    default:
+        return "";
+    }
 }
 
 static peg_status fail(const struct net_address *address, const char *what, int why,

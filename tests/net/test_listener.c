@@ -570,6 +570,18 @@ TEST(a_file_that_is_no_socket_is_not_replaced)
     world_done(&w);
 }
 
+TEST(an_address_that_cannot_be_taken_says_what_to_do)
+{
+    const struct net_address missing = address_of("unix:/nonexistent-folder/s");
+    const struct net_address elsewhere = address_of("192.0.2.1:0"); /* RFC 5737: nobody's */
+    peg_error error;
+
+    CHECK_INT(net_listen_try(&missing, &error), PEG_EIO);
+    CHECK(strstr(error.message, "; make its folder, or choose another path"));
+    CHECK_INT(net_listen_try(&elsewhere, &error), PEG_EIO);
+    CHECK(strstr(error.message, "; listen on an address of this machine"));
+}
+
 TEST(trying_an_address_takes_nothing_and_fails_as_listening_would)
 {
     struct world w;
