@@ -189,6 +189,13 @@ static const char *complain_about_host(const char *host)
     return NULL;
 }
 
+static bool is_port_alone(peg_str text)
+{
+    uint16_t port;
+
+    return read_port(text, &port);
+}
+
 /* Tells the host from the port, at the last colon or after the brackets. */
 static const char *split(peg_str text, peg_str *ret_host, peg_str *ret_port)
 {
@@ -206,7 +213,8 @@ static const char *split(peg_str text, peg_str *ret_host, peg_str *ret_port)
     } else {
         mark = text.len > 0 ? memrchr(text.ptr, ':', text.len) : NULL;
         if (!mark)
-            return "the port is missing";
+            return is_port_alone(text) ? "a port alone stands behind a colon"
+                                       : "the port is missing";
         at = (size_t)(mark - text.ptr);
         *ret_host = peg__strn(text.ptr, at);
     }

@@ -107,6 +107,17 @@ TEST(a_name_has_to_be_looked_up)
     CHECK(!net_endpoint_is_numeric(&endpoint, &address));
 }
 
+TEST(a_port_alone_is_not_said_to_lack_one)
+{
+    struct net_endpoint endpoint;
+    peg_error error;
+
+    CHECK_INT(net_endpoint_parse(peg__str("9090"), &endpoint, &error), PEG_EPARSE);
+    CHECK(strstr(error.message, "'9090' is not an address: a port alone stands behind a colon"));
+    CHECK_INT(net_endpoint_parse(peg__str("localhost"), &endpoint, &error), PEG_EPARSE);
+    CHECK(strstr(error.message, "'localhost' is not an address: the port is missing"));
+}
+
 TEST(what_is_no_address_is_refused)
 {
     static const char *const texts[] = {
