@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/meant.h"
 
 static const struct cli_option help_option = {-1, 'h', "help", NULL, "show this help"};
 
@@ -56,6 +57,31 @@ static int take(struct cli_args *args, const struct cli_option *option, const ch
     return option->id;
 }
 
+/* The name that may have been meant, or NULL. */
+static const char *meant_by(const struct cli_command *command, const char *unknown, size_t len)
+{
+    char copy[64];
+    struct cli_meant meant;
+
+    if (len >= sizeof(copy))
+        return NULL;
+    memcpy(copy, unknown, len);
+    copy[len] = '\0';
+    cli_meant_start(&meant, copy);
+    for (const struct cli_option *o = command->options; o->id; o++)
+        cli_meant_offer(&meant, o->name);
+    cli_meant_offer(&meant, help_option.name);
+    return meant.name;
+}
+
+static int complain_about_name(struct cli_args *args, const char *name, size_t len)
+{
+    const char *meant = meant_by(args->command, name, len);
+
+    return stop(args, cli_bad_use(args->command, "there is no option --%.*s%s%s", (int)len, name,
+                                  meant ? ", but there is --" : "", meant ? meant : ""));
+}
+
 static int take_named(struct cli_args *args, const char *name)
 {
     const char *equals = strchr(name, '=');
@@ -63,7 +89,7 @@ static int take_named(struct cli_args *args, const char *name)
     const struct cli_option *option = find_name(args->command, name, len);
 
     if (!option)
-        return stop(args, cli_bad_use(args->command, "there is no option --%.*s", (int)len, name));
+        return complain_about_name(args, name, len);
     return take(args, option, equals ? equals + 1 : NULL);
 }
 

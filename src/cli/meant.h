@@ -2,7 +2,7 @@
 #ifndef PEG_CLI_MEANT_H
 #define PEG_CLI_MEANT_H
 
-/* "did you mean ...?", for names of commands, toolsets and tools. */
+/* "did you mean ...?", for names of commands, options, toolsets and tools. */
 
 #include "base/typo.h"
 #include "pegboard/client.h"
