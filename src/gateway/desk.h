@@ -46,8 +46,6 @@ struct gw_desk_options {
     /* Callers are asked who they are: each of them has its share of what there is. Else all that
      * there is may be taken by whoever comes. */
     bool has_principals;
-    /* Tests: hands calls over without asking for the right to start them. */
-    bool test_skips_claim;
 };
 
 /* What the calls of a principal take of the desk's room, its providers, and who watches. */

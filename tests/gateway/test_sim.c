@@ -117,14 +117,14 @@ TEST(every_promise_is_kept_in_every_schedule)
 /* ---- what is planted is found ------------------------------------------------------------- */
 
 struct found {
-    const char *promise; /* which is broken, where others may be the price; NULL: any */
+    const char *promise; /* which is broken, where others may be the price */
     enum r_kind kind;    /* of the run; R_N_KINDS: any */
 };
 
 static bool is_found(uint64_t seed, const struct found *wanted)
 {
     return (wanted->kind == R_N_KINDS || r_kind_of(seed) == wanted->kind) && !r_run(seed, false) &&
-           (!wanted->promise || peg__str_is(peg__str(h.promise), wanted->promise));
+           peg__str_is(peg__str(h.promise), wanted->promise);
 }
 
 /* The world is open, and something is wrong in it. */
@@ -141,14 +141,6 @@ static void find_out(const struct found *wanted)
     printf("# found by seed %llu: %s\n", (unsigned long long)seed, h.words);
 }
 
-/* Without the register two desks may hand over the same attempt. */
-TEST(a_desk_that_does_not_claim_is_found_out)
-{
-    r_open();
-    w.options.test_skips_claim = true;
-    find_out(&(struct found){.kind = R_N_KINDS});
-}
-
 static void find_in(enum h_plant plant, const char *promise, enum r_kind kind)
 {
     r_open();
@@ -159,6 +151,13 @@ static void find_in(enum h_plant plant, const char *promise, enum r_kind kind)
 static void find_plant(enum h_plant plant, const char *promise)
 {
     find_in(plant, promise, R_N_KINDS);
+}
+
+/* The register is what keeps a call from being started twice. Without it one seed in twenty shows
+ * that (12, 16, 74, 104 and 105 are the first of them); others break other promises before. */
+TEST(desks_that_start_calls_without_the_right_to_are_found_out)
+{
+    find_plant(H_CLAIMS_ANYWAY, "start");
 }
 
 TEST(a_desk_that_lets_calls_of_the_unhealthy_wait_is_found_out)

@@ -48,6 +48,7 @@ enum h_plant {
     H_RETURNS_EMPTY,     /* one that comes back has forgotten what it runs */
     /* sim/plants.h */
     H_WRITES_ITS_OWN,  /* each desk has a register of its own for how a call ended */
+    H_CLAIMS_ANYWAY,   /* each claim has one: whoever wants to start an attempt may */
     H_REVOKES_STARTED, /* drivers take calls back that somebody has started */
     H_KEEPS_REGISTERS, /* nothing is ever forgotten */
     H_FORGETS_ENDED,   /* all is, once somebody was told */

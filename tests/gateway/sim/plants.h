@@ -31,6 +31,8 @@ static void x_once(struct bus *bus, const struct bus_key *key, struct peg__blob 
         own.n = ++x.n_written;
     if (h.plant == H_REVOKES_STARTED && x_is_revocation(key, value))
         own.n += PEG_LIMIT_GATEWAY_ATTEMPTS + 2;
+    if (h.plant == H_CLAIMS_ANYWAY && key->what == 'k' && !x_is_revocation(key, value))
+        own.n = PEG_LIMIT_GATEWAY_ATTEMPTS + 2 + ++x.n_written;
     x.wanted->once(bus, &own, value, keep_until_ms, wait);
 }
 
