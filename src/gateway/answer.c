@@ -26,24 +26,32 @@ static bool is_about_memory(const struct grpc_status *status)
            memmem(status->message.ptr, status->message.len, words, sizeof(words) - 1);
 }
 
-/* Requests that cannot be read, or are too large: a client that goes by names hears one, too. To
- * gRPC a message that is none is an internal error. Whoever looks for a method that is not there,
- * or for health, expects what every gRPC server says. */
-peg_str gw_describe(struct grpc_call *call, const struct grpc_status *status)
+static void name_refusal(struct grpc_call *call, enum wire_error error, struct grpc_status *status)
+{
+    status->code = wire_error_code(error);
+    status->details = wire_error_details(error, status, grpc_call_arena(call));
+}
+
+/* Requests that cannot be read, or are too large: a client that goes by names hears one, too. gRPC
+ * calls a message that is none an internal error, which here would be the gateway's own mistake.
+ * Whoever looks for a method that is not there, or for health, expects what every gRPC server
+ * says. */
+void gw_describe(struct grpc_call *call, struct grpc_status *status)
 {
     const struct grpc_method *method = grpc_call_method(call);
 
     if (method && peg__str_starts(peg__str(method->path), peg__str("/grpc.")))
-        return (peg_str){"", 0};
+        return;
     switch (status->code) {
     case GRPC_INTERNAL:
     case GRPC_INVALID_ARGUMENT:
-        return wire_error_details(WIRE_VALIDATION, status, grpc_call_arena(call));
+        name_refusal(call, WIRE_VALIDATION, status);
+        return;
     case GRPC_RESOURCE_EXHAUSTED:
-        return wire_error_details(is_about_memory(status) ? WIRE_OVERLOADED : WIRE_LIMIT, status,
-                                  grpc_call_arena(call));
+        name_refusal(call, is_about_memory(status) ? WIRE_OVERLOADED : WIRE_LIMIT, status);
+        return;
     default:
-        return (peg_str){"", 0};
+        return;
     }
 }
 

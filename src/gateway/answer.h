@@ -21,8 +21,9 @@
 #include "grpc/call.h"
 
 void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message);
-/* For grpc_server_options: a name for what was refused before a service heard of it. */
-peg_str gw_describe(struct grpc_call *call, const struct grpc_status *status);
+/* For grpc_server_options: a name for what was refused before a service heard of it, and the code
+ * of that name. */
+void gw_describe(struct grpc_call *call, struct grpc_status *status);
 /* What a check or the catalog failed with. */
 void gw_fail_because(struct grpc_call *call, const peg_error *error);
 /* An end that is not the tool's own: terminal->error is set. `id` may be NULL. */

@@ -125,7 +125,7 @@ static void describe(struct grpc_call *call)
     const struct grpc_server_options *options = &call->home->server->options;
 
     if (options->describe)
-        call->status.details = options->describe(call, &call->status);
+        options->describe(call, &call->status);
 }
 
 void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)

@@ -45,9 +45,9 @@ struct grpc_server_options {
     size_t n_interceptors;
 
     /* A call is refused with a code and words alone before its handler has its request, or because
-     * of what a client streams: the details to send with them, in the call's arena, or nothing. On
+     * of what a client streams: adds details, in the call's arena, and may send another code. On
      * the loop of the call, whose method may be NULL. May be NULL. */
-    peg_str (*describe)(struct grpc_call *call, const struct grpc_status *status);
+    void (*describe)(struct grpc_call *call, struct grpc_status *status);
 
     /* On the loop of the connection. NULL: HTTP/1.1 is refused, and GET and HEAD of HTTP/2. */
     void (*on_http1)(void *user, const struct net_http1_request *request,

@@ -26,8 +26,8 @@ static void say(struct grpc_call *call, const void *message, void *user)
     grpc_call_reply(call, *(const peg_str *)message);
 }
 
-/* The name in the details of the answer; "": there are none. */
-static void name_of(struct grpc_status refusal, char ret_name[32])
+/* The code of the answer, and the name in its details; "": there are none. */
+static enum grpc_code name_of(struct grpc_status refusal, char ret_name[32])
 {
     const struct grpc_interceptor refusing = {.on_start = refuse, .user = &refusal};
     const struct grpc_server_options options = {
@@ -40,6 +40,7 @@ static void name_of(struct grpc_status refusal, char ret_name[32])
     struct net_address at;
     struct grpc_channel *channel;
     struct grpc_answer answer;
+    enum grpc_code code;
     peg_str name;
 
     CHECK_INT(net_loops_new(2, &loops, NULL), PEG_OK); /* the second one is the client's */
@@ -50,36 +51,43 @@ static void name_of(struct grpc_status refusal, char ret_name[32])
     CHECK_INT(grpc_channel_new_wait(net_loops_at(loops, 1), peg__str(text), NULL, &channel, NULL),
               PEG_OK);
     CHECK_INT(grpc_call_wait(channel, &method, &request, NULL, &answer, NULL), PEG_OK);
-    CHECK_INT(answer.status.code, refusal.code);
+    code = answer.status.code;
     (void)wire_error_from_status(&answer.status, &answer.arena, &name);
     snprintf(ret_name, 32, "%.*s", answer.status.details.len ? (int)name.len : 0, name.ptr);
     grpc_answer_free(&answer);
     grpc_channel_free_wait(channel);
     grpc_server_free(server);
     net_loops_free(loops);
+    return code;
 }
 
-TEST(what_is_refused_with_words_alone_has_a_name)
+TEST(what_is_refused_with_words_alone_has_a_name_and_its_code)
 {
     static const struct {
         enum grpc_code code;
         const char *words;
         const char *name;
+        enum grpc_code sent;
     } cases[] = {
-        {GRPC_INTERNAL, "this is no message", "validation_error"},
-        {GRPC_INVALID_ARGUMENT, "this is no time", "validation_error"},
-        {GRPC_RESOURCE_EXHAUSTED, "it is larger than PEG_LIMIT_X", "limit_exceeded"},
+        {GRPC_INTERNAL, "this is no message", "validation_error", GRPC_INVALID_ARGUMENT},
+        {GRPC_INVALID_ARGUMENT, "this is no time", "validation_error", GRPC_INVALID_ARGUMENT},
+        {GRPC_RESOURCE_EXHAUSTED, "it is larger than PEG_LIMIT_X", "limit_exceeded",
+         GRPC_RESOURCE_EXHAUSTED},
         /* Providers give up for what is over a limit, and try again for want of memory. */
-        {GRPC_RESOURCE_EXHAUSTED, "out of memory: try again later", "overloaded"},
-        {GRPC_RESOURCE_EXHAUSTED, "the request cannot be read: out of memory; try", "overloaded"},
-        {GRPC_UNIMPLEMENTED, "there is no such method", ""},
+        {GRPC_RESOURCE_EXHAUSTED, "out of memory: try again later", "overloaded",
+         GRPC_RESOURCE_EXHAUSTED},
+        {GRPC_RESOURCE_EXHAUSTED, "the request cannot be read: out of memory; try", "overloaded",
+         GRPC_RESOURCE_EXHAUSTED},
+        {GRPC_UNIMPLEMENTED, "there is no such method", "", GRPC_UNIMPLEMENTED},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char name[32];
 
-        name_of((struct grpc_status){.code = cases[i].code, .message = peg__str(cases[i].words)},
-                name);
+        CHECK_INT(name_of((struct grpc_status){.code = cases[i].code,
+                                               .message = peg__str(cases[i].words)},
+                          name),
+                  cases[i].sent);
         CHECK_STR(peg__str(name), cases[i].name);
     }
 }
