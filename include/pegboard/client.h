@@ -232,8 +232,9 @@ typedef struct peg_remote_request {
     const char *tool_call_id;
     const char *parent_tool_call_id;
     const char *idempotency_key;
-    /* 0: what the tool or the gateway has, 30 s by default. The deadline of the context holds if it
-     * is earlier; the gateway is told it, a little early, so that its word comes in time. */
+    /* 0: what the tool or the gateway has, 30 s by default; more than 24 h is refused. The deadline
+     * of the context holds if it is earlier; the gateway is told it, a little early, so that its
+     * word comes in time. */
     int64_t timeout_ms;
     const peg_remote_entry *metadata; /* handed to the provider as it is */
     size_t n_metadata;

@@ -40,7 +40,7 @@ typedef struct peg_gateway_config {
     int64_t drain_ms;        /* what runs may finish for so long when it is stopped [30,000] */
     int64_t lease_ms;        /* a provider that lost its stream may come back for [10,000] */
     unsigned max_queue;      /* calls that wait for one provider; more are overloaded [10,000] */
-    int64_t call_timeout_ms; /* of a call that names none [30,000] */
+    int64_t call_timeout_ms; /* of a call that names none [30,000]; at most a day */
 
     /* Who may call. Without any of these everybody on this machine may, and nobody else. */
     const char *token_file; /* hashed bearer tokens, see pegboard-token(1) */

@@ -121,6 +121,8 @@ static int take(struct call_options *o, struct cli_args *args, int id)
     case OPT_TIMEOUT:
         if (!remote_duration(args->value, 1, &o->timeout_ms))
             return cli_bad_value(args, "timeout", "a time such as 90s, 1m30s or 250ms");
+        if (o->timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
+            return cli_bad_value(args, "timeout", "at most 24h (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
         break;
     case OPT_KEY: /* an empty one would be none, and asking again would start it again */
         if (!args->value[0])

@@ -176,8 +176,6 @@ static void set_deadline(struct gw_call *call, const struct gw_ask *ask)
         timeout_ms = call->tool->timeout_ms;
     if (timeout_ms <= 0)
         timeout_ms = call->desk->options.call_timeout_ms;
-    if (timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
-        timeout_ms = PEG_LIMIT_GATEWAY_MAX_CALL_MS;
     call->deadline_ns = now_ns + timeout_ms * 1000000;
     if (caller_ns < call->deadline_ns)
         call->deadline_ns = caller_ns;

@@ -129,7 +129,7 @@ struct gw_ask {
     /* It was asked for before, of registers that may have been others: it is joined, or started if
      * the tool may be started twice, or its outcome is unknown. */
     bool may_have_run;
-    int64_t timeout_ms;  /* 0: the tool's, or the desk's */
+    int64_t timeout_ms;  /* gw_check_timeout() takes it; 0: the tool's, or the desk's */
     int64_t deadline_ns; /* of bus_now_ns(); the caller gives up then. NET_NEVER: not by itself */
     /* Fields of pegboard.v1.Call that are handed on as they are: meta, metadata, trace context, in
      * their packed form. */

@@ -85,6 +85,9 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
     if (config->result_mapping_ttl_ms < 0 || config->drain_ms < 0 || config->call_timeout_ms < 0)
         return refuse(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
                       "they must not be negative");
+    if (config->call_timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
+        return refuse(reterr, "call_timeout_ms",
+                      "it must be at most 86,400,000 (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
     if (!config->tls_cert != !config->tls_key)
         return refuse(reterr, "tls_cert", "it needs tls_key, and the other way round");
     if (config->tls_client_ca && !config->tls_cert)

@@ -272,10 +272,7 @@ static peg_status check_request(const Pegboard__V1__CallToolRequest *request, pe
         status = peg__fail(reterr, PEG_ELIMIT, "E_CALL_METADATA",
                            "%zu entries of metadata are more than PEG_LIMIT_GATEWAY_METADATA = %d",
                            request->n_metadata, PEG_LIMIT_GATEWAY_METADATA);
-    if (!status && request->timeout_ms < 0)
-        status = peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
-                           "timeout_ms is negative: leave it out, or say how long to wait");
-    return status;
+    return status ? status : gw_check_timeout(request->timeout_ms, reterr);
 }
 
 /* ---- what is handed on as it came ------------------------------------------------------------ */
@@ -454,16 +451,22 @@ static bool parse_id(struct grpc_call *call, const char *text, struct bus_id *re
     return false;
 }
 
+static bool takes_timeout(struct grpc_call *call, int64_t timeout_ms)
+{
+    peg_error error;
+
+    if (gw_check_timeout(timeout_ms, &error) == PEG_OK)
+        return true;
+    gw_fail_because(call, &error);
+    return false;
+}
+
 static int64_t wait_until(struct grpc_call *call, struct gw_desk *desk, int64_t timeout_ms)
 {
     const int64_t deadline_ns = grpc_call_deadline_ns(call);
-    int64_t until_ns;
+    const int64_t wait_ms = timeout_ms ? timeout_ms : desk->options.call_timeout_ms;
+    const int64_t until_ns = bus_now_ns(desk->bus) + wait_ms * 1000000;
 
-    if (timeout_ms <= 0)
-        timeout_ms = desk->options.call_timeout_ms;
-    if (timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
-        timeout_ms = PEG_LIMIT_GATEWAY_MAX_CALL_MS;
-    until_ns = bus_now_ns(desk->bus) + timeout_ms * 1000000;
     return deadline_ns < until_ns ? deadline_ns : until_ns;
 }
 
@@ -473,7 +476,9 @@ void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRe
     struct gw_desk *desk = gw_node_desk((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
-        parse_id(call, request->call_id, &id) ? make_asked(call, desk, AWAIT) : NULL;
+        parse_id(call, request->call_id, &id) && takes_timeout(call, request->timeout_ms)
+            ? make_asked(call, desk, AWAIT)
+            : NULL;
 
     if (asked)
         gw_desk_await(desk, &id, gw_call_principal(call)->name,

@@ -74,7 +74,7 @@ static peg_status check_tags(char *const *tags, size_t n, peg_error *reterr)
     return PEG_OK;
 }
 
-static peg_status check_timeout(int64_t timeout_ms, peg_error *reterr)
+peg_status gw_check_timeout(int64_t timeout_ms, peg_error *reterr)
 {
     if (timeout_ms >= 0 && timeout_ms <= PEG_LIMIT_GATEWAY_MAX_CALL_MS)
         return PEG_OK;
@@ -93,7 +93,7 @@ static peg_status check_tool(const tool_msg *tool, peg_error *reterr)
     if (!status)
         status = check_tags(tool->tags, tool->n_tags, reterr);
     if (!status)
-        status = check_timeout(tool->timeout_ms, reterr);
+        status = gw_check_timeout(tool->timeout_ms, reterr);
     return status;
 }
 

@@ -67,6 +67,10 @@ peg_status gw_toolset_make(const struct Pegboard__V1__RegisterRequest *request,
 struct gw_toolset *gw_toolset_ref(struct gw_toolset *toolset);
 struct gw_toolset *gw_toolset_unref(struct gw_toolset *toolset);
 
+/* The time of a call or of a wait, wherever a request names one: 0 (the gateway's own) to
+ * PEG_LIMIT_GATEWAY_MAX_CALL_MS. PEG_EINVAL (E_INVALID_RANGE). */
+peg_status gw_check_timeout(int64_t timeout_ms, peg_error *reterr);
+
 /* The registry's word for what gw_toolset_make(), a request check or the catalog failed with:
  * missing_field, invalid_length, permission_denied, conflict, ... */
 enum wire_error gw_wire_error(const peg_error *error);

@@ -77,17 +77,20 @@ static peg_status fill_metadata(struct remote__sending *s, const peg_remote_requ
 }
 
 /* The gateway is told a moment that is a little early: its word, whether the call was started,
- * is worth more than our own that we have given up. */
+ * is worth more than our own that we have given up. It refuses a time beyond its limit, which is
+ * for whoever named that time to hear; a context that lasts longer names none. */
 static int64_t told_ms(const peg_remote_request *request, const peg_ctx *ctx)
 {
     const int64_t left_ms = remote__ctx_left_ms(ctx);
     const int64_t margin_ms = left_ms / 10 < MARGIN_MS ? left_ms / 10 : MARGIN_MS;
     const int64_t asked_ms = request->timeout_ms > 0 ? request->timeout_ms : 0;
 
-    if (left_ms == INT64_MAX)
+    if (left_ms == INT64_MAX || asked_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
         return asked_ms;
     if (asked_ms && asked_ms < left_ms - margin_ms)
         return asked_ms;
+    if (left_ms - margin_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
+        return PEG_LIMIT_GATEWAY_MAX_CALL_MS;
     return left_ms - margin_ms;
 }
 

@@ -92,6 +92,8 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["call", "a"], "the names of a toolset and a tool are needed"),
         (["call", "a", "b", "x=1", "--json", "{}"], "--json or as key=value, not both"),
         (["call", "a", "b", "--timeout", "soon"], "--timeout is 'soon', but should be a time"),
+        (["call", "a", "b", "--timeout", "48h"],
+         "--timeout is '48h', but should be at most 24h (PEG_LIMIT_GATEWAY_MAX_CALL_MS)"),
         (["call", "a", "b", "--meta", "x"], "--meta is 'x', but should be KEY=VALUE"),
         (["call", "a", "b", "--idempotency-key", ""], "--idempotency-key is '', but should be a"),
         (["watch", "x"], "'x' is one too many"),

@@ -218,6 +218,29 @@ TEST(ids_metadata_and_trace_travel_with_the_call)
     world_close(&w);
 }
 
+/* Who names a time hears that it is too long; a context that lasts longer has named none. */
+TEST(a_context_that_outlasts_every_call_asks_for_the_longest)
+{
+    const int64_t day_ms = 24 * 60 * 60 * 1000;
+    peg_remote_request request = request_of("echo");
+    struct world w;
+    peg_ctx *ctx;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(peg_ctx_with_deadline(NULL, 2 * day_ms, &ctx, NULL), PEG_OK);
+
+    CHECK_STATUS(call(&w, ctx, &request), PEG_OK, w.error);
+    CHECK_INT(w.fake.asked.timeout_ms, day_ms);
+    request.timeout_ms = day_ms - 1;
+    CHECK_STATUS(call(&w, ctx, &request), PEG_OK, w.error);
+    CHECK_INT(w.fake.asked.timeout_ms, day_ms - 1);
+    request.timeout_ms = 3 * day_ms;
+    CHECK_STATUS(call(&w, ctx, &request), PEG_OK, w.error);
+    CHECK_INT(w.fake.asked.timeout_ms, 3 * day_ms);
+    peg_ctx_unref(ctx);
+    world_close(&w);
+}
+
 TEST(the_gateway_is_told_a_deadline_that_is_a_little_early)
 {
     const peg_remote_request request = request_of("echo");

@@ -23,6 +23,7 @@ from world import (BRIEF, SILENT, WAIT_S, Caller, Echo, Failed, Gateway, Provide
                    await_true, fails_as, failure, make_token, outcome, queued, token_file, tool, toolset, v1)
 
 IS_SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
+A_DAY_MS = 24 * 60 * 60 * 1000
 
 
 # ---- a provider dies --------------------------------------------------------------------
@@ -252,6 +253,28 @@ def test_a_deadline_in_the_queue_is_a_timeout_that_never_started():
         assert told["error"].started == "false"
         provider.answer(first)
         outcome(running)
+        assert provider.has_no_call()
+
+
+def test_a_time_beyond_its_limit_is_refused_wherever_it_is_named():
+    with Gateway() as gateway, Caller(gateway) as caller, Provider(gateway, "sums") as provider:
+        started = caller.ask("StartTool", v1("CallToolRequest", toolset="sums", tool="add",
+                                             payload=b'{"n":1}', timeout_ms=A_DAY_MS))
+        call = provider.next_call()
+        for bad in (-5, A_DAY_MS + 1, 10 ** 13, 2 ** 63 - 1):
+            named = {"toolset": "sums", "tool": "add", "payload": b'{"n":1}', "timeout_ms": bad}
+            for verb, request in (
+                    ("Register", toolset("others", tool(timeout_ms=bad))),
+                    ("CallTool", v1("CallToolRequest", **named)),
+                    ("StartTool", v1("CallToolRequest", **named)),
+                    ("AwaitTool", v1("AwaitToolRequest", call_id=started.call_id,
+                                     timeout_ms=bad))):
+                with fails_as("invalid_range", grpc.StatusCode.INVALID_ARGUMENT) as told:
+                    caller.ask(verb, request)
+                assert "PEG_LIMIT_GATEWAY_MAX_CALL_MS" in told["error"].message, (verb, bad)
+        provider.answer(call, b"6")
+        assert caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=started.call_id,
+                                          timeout_ms=A_DAY_MS)).result == b"6"
         assert provider.has_no_call()
 
 
