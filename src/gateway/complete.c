@@ -173,31 +173,23 @@ static bool is_proof(const struct gw_held *held, const struct bus_answer *answer
                        peg__str(held->provider->incarnation));
 }
 
-/* Not its to answer, or the registers were lost and nobody can tell. In that case it is not
- * acknowledged: what a provider has forgotten it does not list, and what is not listed never ran.
- */
-static void disbelieve(struct gw_held *held, bool is_anothers)
+/* Not its to answer, or nobody can tell any more: its driver has seen its end and forgotten it, its
+ * time is over, or the registers were lost, with a gateway that was killed for example. The
+ * provider need not keep what nobody will ask for. To a desk that it comes back to later, and that
+ * believes that it still has the call, it proves nothing that it does not list it: it has said
+ * Hello here in between, and Hellos are counted (attach.c: drop_unlisted). */
+static void disbelieve(struct gw_held *held)
 {
     struct gw_provider *provider = held->provider;
 
-    if (!held->given_back) {
-        provider->desk->n_late++;
-        gw_meter_late_result(provider->meter);
-    }
-    if (is_anothers && !held->given_back) {
-        be_done(held);
-    } else {
+    if (held->given_back) { /* its provider has forgotten it */
         gw_held_drop(held);
         gw_claim_pump(provider);
+        return;
     }
-}
-
-/* Registers of a call of this node alone are not lost while it lives: if none stand its driver has
- * seen its end, and the provider has not heard the Ack. */
-static bool has_ended_here(const struct gw_held *held, const struct bus_answer *answer)
-{
-    return !answer->status && gw_id_is_node_local(&held->entry.id) &&
-           !gw_held_is_of_another_node(held);
+    provider->desk->n_late++;
+    gw_meter_late_result(provider->meter);
+    be_done(held);
 }
 
 /* The register of the attempt tells whose it is. */
@@ -216,7 +208,7 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
         gw_claim_pump(provider); /* it may have been given back */
         return;
     }
-    disbelieve(held, answer->standing || has_ended_here(held, answer));
+    disbelieve(held);
 }
 
 static void prove(struct gw_held *held)

@@ -205,6 +205,11 @@ TEST(a_desk_that_does_not_take_results_leaves_calls_behind_and_is_found_out)
     find_plant(H_DROPS_RESULT, "leak");
 }
 
+TEST(a_desk_that_does_not_acknowledge_results_is_found_out)
+{
+    find_plant(H_DROPS_ACK, "kept");
+}
+
 TEST(a_desk_that_keeps_registers_is_found_out)
 {
     find_plant(H_KEEPS_REGISTERS, "leak");

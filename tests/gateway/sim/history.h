@@ -21,6 +21,7 @@
  *             tool's own error: a provider drains, its stream or its node is lost and it comes back
  *             in time, a caller's connection breaks and he asks again in time
  *   leak      nothing is left at the desks, and no register of a call without an identity
+ *   kept      nor a call at a provider that has answered it and is attached
  *
  * A call is known by its id. An identity whose registers were forgotten or lost, and which is asked
  * for again, is a new call under the same id: `n_named` counts them.
@@ -40,6 +41,7 @@ enum h_plant {
     H_HOLDS_UNHEALTHY,   /* calls of an unhealthy toolset do not reach the desk */
     H_IGNORES_DRAIN,     /* nor does it reach it that a provider drains */
     H_DROPS_CANCEL,      /* nor a provider that a call is canceled */
+    H_DROPS_ACK,         /* nor that it need not keep what it has answered */
     H_DROPS_RESULT,      /* nor the desk what a provider answers */
     H_GARBLES_RESULT,    /* or it gets something else */
     H_TELLS_NOBODY,      /* the first caller does not hear how his call ended */

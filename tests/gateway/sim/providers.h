@@ -308,12 +308,13 @@ static void p_kill(struct p_provider *provider)
     p_end(provider, false);
 }
 
-static bool p_is_idle(const struct p_provider *provider)
+static unsigned p_n_used_jobs(const struct p_provider *provider)
 {
+    unsigned n = 0;
+
     for (unsigned i = 0; i < P_JOBS; i++)
-        if (provider->jobs[i].is_used)
-            return false;
-    return true;
+        n += provider->jobs[i].is_used;
+    return n;
 }
 
 static void p_end_when_idle(struct net_timer *timer)
@@ -321,7 +322,7 @@ static void p_end_when_idle(struct net_timer *timer)
     struct p_provider *provider =
         (struct p_provider *)((char *)timer - offsetof(struct p_provider, end));
 
-    if (p_is_idle(provider) && provider->stream)
+    if (!p_n_used_jobs(provider) && provider->stream)
         p_end(provider, true);
     else
         w_arm(&provider->end, p_end_when_idle, 100 * PEG_NS_PER_MS);
@@ -364,6 +365,20 @@ static void p_answer_all(void)
             if (job->is_used && !job->is_queued && !job->is_answered)
                 p_answer(job, false);
         }
+}
+
+/* What providers that are attached have had no Ack for. */
+static unsigned p_n_kept(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p.n_providers; i++) {
+        const struct p_provider *provider = &p.providers[i];
+
+        if (provider->is_alive && provider->stream && !provider->stream->is_ended)
+            n += p_n_used_jobs(provider);
+    }
+    return n;
 }
 
 /* Streams to a node that crashed end when their providers notice. */

@@ -367,16 +367,19 @@ static void r_wait_for_callers(int64_t end_ns)
         h_break("told", "%u callers were not told", a.n_open);
 }
 
+/* At the desks, and at the providers, each of which is to hear that it need not keep a result. */
 static void r_wait_for_desks(int64_t end_ns)
 {
     bus_sim_calm(w.sim);
     p_answer_all();
-    while (r_n_held() && !h.is_broken && w_now_ns() < end_ns) {
+    while ((r_n_held() || p_n_kept()) && !h.is_broken && w_now_ns() < end_ns) {
         bus_sim_run_until(w.sim, w_now_ns() + R_SLICE_MS * PEG_NS_PER_MS);
         p_answer_all();
     }
     if (r_n_held())
         h_break("leak", "%zu calls are left at the desks", r_n_held());
+    else if (p_n_kept())
+        h_break("kept", "%u calls are left at providers that have answered them", p_n_kept());
 }
 
 /* As far as it can see itself. */

@@ -203,7 +203,8 @@ static void p_cancel(void *user, const struct bus_id *id, uint32_t attempt, enum
 
 static void p_ack(void *user, const struct bus_id *id, uint32_t attempt)
 {
-    p_say(user, P_ACK, id, attempt);
+    if (h.plant != H_DROPS_ACK)
+        p_say(user, P_ACK, id, attempt);
 }
 
 static bool p_is_ready(void *user)

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway that is killed and started anew has lost what it knew of calls; those who live on are let go.
+
+    test_restart.py PEGBOARD
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+from world import (PEGBOARD, WAIT_S, Caller, Gateway, Provider, await_true, failure, usual, v1)  # noqa: E402
+
+IDENTITIES = ({"idempotency_key": "key-1"}, {"meta": v1("CallMeta", run_id="r", tool_call_id="c")}, {})
+
+
+def kill_and_restart(gateway):
+    gateway.stop(signal.SIGKILL)
+    gateway.start()
+
+
+# ---- results that nobody awaits any more ------------------------------------------------
+
+def test_a_result_for_a_gateway_that_was_restarted_is_acknowledged():
+    for identity in IDENTITIES:
+        with Gateway() as gateway:
+            with Caller(gateway) as caller:
+                provider = Provider(gateway, "sums").ready()
+                future = caller.start_call("sums", **identity)
+                call = provider.next_call()
+                kill_and_restart(gateway)
+                failure(future)
+            with Provider(gateway, "sums", incarnation=provider.incarnation, number=2,
+                          running=[provider.listed(call)]) as back:
+                back.answer(call, b"7")
+                ack = back.acks.get(timeout=WAIT_S)
+                assert (ack.call_id, ack.attempt) == (call.call_id, call.attempt)
+                assert back.has_no_call()
+
+
+MANIFEST = """\
+toolset: local
+tools:
+  - name: hold
+    description: Says that it runs, and waits for a file.
+    shell: true
+    command: touch begun; until [ -e go ]; do sleep 0.02; done; echo 7
+    timeout: 10m
+"""
+
+
+def provide(gateway, log):
+    with open(os.path.join(gateway.folder, "tools.yaml"), "w", encoding="utf-8") as file:
+        file.write(MANIFEST)
+    return subprocess.Popen(usual(PEGBOARD, "provide", "--registry", gateway.address, "tools.yaml"),
+                            cwd=gateway.folder, stdout=log, stderr=log)
+
+
+def touch(path):
+    with open(path, "w", encoding="utf-8"):
+        pass
+
+
+def drain_after_restart(gateway, provider):
+    """What a call with an identity runs for outlives the gateway, and is then finished."""
+    begun, go = (os.path.join(gateway.folder, name) for name in ("begun", "go"))
+    with Caller(gateway) as caller:
+        await_true(lambda: caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets, "it is provided")
+        caller.ask("StartTool", v1("CallToolRequest", toolset="local", tool="hold", payload=b"{}"))
+        await_true(lambda: os.path.exists(begun), "the tool runs")
+        kill_and_restart(gateway)
+    with Caller(gateway) as caller:
+        await_true(lambda: caller.health("local").providers == 1, "it has come back")
+    touch(go)
+    provider.send_signal(signal.SIGTERM)
+    return provider.wait(2 * WAIT_S)
+
+
+def test_a_provider_drains_though_the_gateway_of_its_call_was_restarted():
+    with Gateway() as gateway, open(os.path.join(gateway.folder, "provide.log"), "w+", encoding="utf-8") as log:
+        provider = provide(gateway, log)
+        try:
+            code = drain_after_restart(gateway, provider)
+        finally:
+            provider.kill()
+            provider.wait(WAIT_S)
+        log.seek(0)
+        said = log.read()
+        assert code == 0 and "given up" not in said, f"{code}: {said}"
+
+
+if __name__ == "__main__":
+    sys.exit(tap.run(globals()))
