@@ -325,7 +325,8 @@ typedef struct peg_remote_call {
  * PEG_ETIMEOUT, or (E_TIMEOUT) the gateway says nothing within wait_ms and the client's timeout_ms.
  * A gateway whose connection is lost more often than max_reasks fails a wait with an end, with its
  * code; so does one that cannot ask its registry (PEG_EIO, E_SERVICE_UNAVAILABLE), also at the end
- * of the wait. One that refuses it (it has no room, or does not know the call) fails any wait. */
+ * of the wait. One that refuses it (it has no room, or does not know the call) fails any wait; to
+ * one that was restarted since, and has lost the call, its end is UNKNOWN. */
 PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ctx,
                                                  const peg_remote_call *call, int64_t wait_ms,
                                                  peg_remote_result **ret_result, peg_error *reterr);

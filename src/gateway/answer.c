@@ -71,8 +71,9 @@ void gw_fail_terminal(struct grpc_call *call, const struct gw_terminal *terminal
 {
     char text[BUS_ID_TEXT];
 
-    /* A wait that is over ends no call: it can be awaited again. */
-    if (id && (terminal->outcome != GW_REFUSED || terminal->was_started)) {
+    /* A wait that is over ends no call: it can be awaited again. What is not found cannot. */
+    if (id && (terminal->outcome != GW_REFUSED || terminal->was_started) &&
+        terminal->error != WIRE_NOT_FOUND) {
         bus_id_print(id, text);
         add_trailer(call, "pegboard-call-id", text);
     }

@@ -211,6 +211,13 @@ void gw_call_end(struct gw_call *call, struct peg__blob *blob)
     peg__blob_unref(kept);
 }
 
+/* That nothing is known of a call does not say that it has not run; that a wait is over neither. */
+static bool may_have_started(bool is_anothers, enum wire_error error)
+{
+    return error == WIRE_OUTCOME_UNKNOWN ||
+           (is_anothers && (error == WIRE_TIMEOUT || error == WIRE_NOT_FOUND));
+}
+
 /* Who asked for an identity and did not get it has nothing there. One that did gives up by an end
  * that is written, and that is the one to forget; but for want of memory, which leaves all there
  * is. */
@@ -222,7 +229,7 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
         .outcome = GW_REFUSED,
         .error = error,
         .message = message,
-        .was_started = (is_anothers && error == WIRE_TIMEOUT) || error == WIRE_OUTCOME_UNKNOWN,
+        .was_started = may_have_started(is_anothers, error),
         .retry_after_ms = retry_after_ms,
     };
     const bool forgets = !gw_call_is_keyed(call) && call->attempt > 0;

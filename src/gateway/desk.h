@@ -158,6 +158,8 @@ struct gw_caller {
     const struct gw_caller_events *events;
     struct bus_id id;
     bool is_joined;
+    /* Who awaits or stops a call: it was asked for of registers that are gone. */
+    bool was_asked_elsewhere;
     /* the desk's */
     struct gw_call *call;
     struct gw_caller *next;
@@ -167,7 +169,7 @@ struct gw_caller {
 /* Asks. on_end may come before it returns. */
 void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller);
 /* Waits for a call of that principal's by its id, until deadline_ns: not_found if there is none
- * (any more). */
+ * (any more), or outcome_unknown if it was asked for elsewhere. */
 void gw_desk_await(struct gw_desk *desk, const struct bus_id *id, peg_str principal,
                    int64_t deadline_ns, struct gw_caller *caller);
 /* The same to cancel it: on_end with GW_CANCELED and no error means that its driver was told. */

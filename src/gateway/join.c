@@ -137,14 +137,23 @@ void gw_join_refuse_unheard(struct gw_call *call)
                    peg__str("the registry did not answer, and the call may go on: ask again"), 0);
 }
 
-/* The same words for a call that never was and for another principal's. */
+/* The same words for a call that never was and for another principal's. Nobody knows here whether
+ * it has run. */
 static void refuse_unknown(struct gw_call *call)
 {
-    gw_call_refuse(call, WIRE_NOT_FOUND,
-                   peg__str("there is no such call: it ended too long ago (results are kept for "
-                            "RESULT_STREAM_MAPPING_TTL), or it was not started for want of a "
-                            "provider or of room, and may be asked for again"),
-                   0);
+    if (call->may_run_elsewhere)
+        gw_call_refuse(call, WIRE_OUTCOME_UNKNOWN,
+                       peg__str("this gateway does not know the call: it was restarted since, and "
+                                "lost what it knew of calls; the call may have been started, and "
+                                "run still: look before you repeat it"),
+                       0);
+    else
+        gw_call_refuse(call, WIRE_NOT_FOUND,
+                       peg__str("there is no such call (any more): it ended too long ago (results "
+                                "are kept for RESULT_STREAM_MAPPING_TTL), the gateway was "
+                                "restarted since, or it was not started for want of a provider or "
+                                "of room; it may have run: look before you repeat it"),
+                       0);
 }
 
 void gw_join_again(struct gw_call *call, struct peg__blob *named)
@@ -232,6 +241,7 @@ static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str pri
         return;
     }
     call->step = GW_ASKING;
+    call->may_run_elsewhere = caller->was_asked_elsewhere;
     gw_call_add_caller(call, caller);
     bus_arm(desk->bus, &call->deadline, gw_give_up_ns(bus_now_ns(desk->bus), deadline_ns));
     key = gw_call_key(call, 'c', 0);

@@ -405,6 +405,7 @@ static void ask(struct grpc_call *call, const Pegboard__V1__CallToolRequest *req
         what.may_have_run = gw_was_asked_elsewhere(call, desk);
     } else if (mode == START && peg__id_hex(key)) {
         /* A call that is to be asked for again has an identity, if only of ours. */
+        gw_tell_epoch(call, desk);
         what.key = peg__str(key);
     }
     status = gw_pack_rest(call, request, desk, &what.packed);
@@ -480,9 +481,11 @@ void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRe
             ? make_asked(call, desk, AWAIT)
             : NULL;
 
-    if (asked)
-        gw_desk_await(desk, &id, gw_call_principal(call)->name,
-                      wait_until(call, desk, request->timeout_ms), &asked->caller);
+    if (!asked)
+        return;
+    asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, desk);
+    gw_desk_await(desk, &id, gw_call_principal(call)->name,
+                  wait_until(call, desk, request->timeout_ms), &asked->caller);
 }
 
 void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelToolRequest *request,
@@ -493,8 +496,10 @@ void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelTool
     struct asked *asked =
         parse_id(call, request->call_id, &id) ? make_asked(call, desk, STOP) : NULL;
 
-    if (asked)
-        gw_desk_stop(desk, &id, gw_call_principal(call)->name, &asked->caller);
+    if (!asked)
+        return;
+    asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, desk);
+    gw_desk_stop(desk, &id, gw_call_principal(call)->name, &asked->caller);
 }
 
 void gw_serve_call_on_end(struct grpc_call *call, void *node)

@@ -44,6 +44,7 @@ struct awaiting {
     struct grpc_backoff backoff;
     unsigned n_lost;
     bool has_new_token;
+    char epoch[REMOTE_EPOCH]; /* the gateway's when the wait began, as far as it is known */
     peg_remote_result *result;
 };
 
@@ -237,6 +238,7 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_AWAIT_TOOL],
         .request = &request.base,
         .waits_for_ready = a->n_lost > 0,
+        .asked_epoch = *a->epoch ? a->epoch : NULL,
     };
     enum remote__came came = REMOTE_OVER;
     enum remote__came rest;
@@ -259,6 +261,14 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
     return status;
 }
 
+/* What was started is older than that: a gateway that has another memory by now has lost it. */
+static void note_epoch(struct awaiting *a)
+{
+    pthread_mutex_lock(&a->registry->client->lock);
+    memcpy(a->epoch, a->registry->epoch, sizeof(a->epoch));
+    pthread_mutex_unlock(&a->registry->client->lock);
+}
+
 static peg_status check_call(const peg_remote_call *call, peg_error *reterr)
 {
     if (!call || !call->call_id || !*call->call_id)
@@ -279,6 +289,7 @@ peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_c
         (status = ctx ? peg_ctx_check(ctx, reterr) : PEG_OK))
         return status;
     a.call_id = call->call_id;
+    note_epoch(&a);
     if (wait_ms >= 0) {
         a.until_ns = peg__clock_after_ms(now_ns(&a), wait_ms);
         a.answer_ns = peg__clock_after_ms(

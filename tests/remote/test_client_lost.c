@@ -307,3 +307,52 @@ TEST(a_refusal_of_the_second_ask_is_no_answer_to_the_first)
     node_close(&successor);
     world_close(&w);
 }
+
+/* ---- of a call that was started ---------------------------------------------------------------
+ */
+
+static void *await_end(void *user)
+{
+    struct world *w = user;
+    peg_remote_result *started = w->result;
+    const peg_remote_call call = {.call_id = started->call_id};
+
+    w->result = NULL;
+    CHECK_STATUS(peg_client_await(w->client, NULL, &call, -1, &w->result, &w->error), PEG_OK,
+                 w->error);
+    peg_remote_result_free(started);
+    return NULL;
+}
+
+static void start_one(struct world *w, const char *key)
+{
+    world_open(w, "work", key);
+    CHECK_STATUS(peg_client_start(w->client, NULL, &w->request, &w->result, &w->error), PEG_OK,
+                 w->error);
+    CHECK(await_count(&w->node.n_starts, 1));
+}
+
+/* The wait begins before the restart, and behind it. */
+TEST(who_awaits_what_a_restarted_gateway_has_lost_is_told_that_its_end_is_not_known)
+{
+    for (unsigned n = 0; n < 4; n++) {
+        const bool waits_before = n % 2;
+        struct node successor;
+        struct world w;
+
+        start_one(&w, n < 2 ? "key-1" : NULL);
+        if (waits_before)
+            CHECK_INT(pthread_create(&w.thread, NULL, await_end, &w), 0);
+        restart(&w, &successor);
+        if (waits_before)
+            pthread_join(w.thread, NULL);
+        else
+            await_end(&w);
+
+        CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
+        CHECK(strstr(w.result->error_message, "restarted"));
+        CHECK(w.result->was_started);
+        node_close(&successor);
+        world_close(&w);
+    }
+}

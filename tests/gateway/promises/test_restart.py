@@ -15,7 +15,8 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import (PEGBOARD, WAIT_S, Caller, Gateway, Provider, await_true, failure, usual, v1)  # noqa: E402
+from world import (PEGBOARD, WAIT_S, Caller, Failed, Gateway, Provider, await_true, failure, fails_as,  # noqa: E402
+                   usual, v1)
 
 IDENTITIES = ({"idempotency_key": "key-1"}, {"meta": v1("CallMeta", run_id="r", tool_call_id="c")}, {})
 
@@ -93,6 +94,61 @@ def test_a_provider_drains_though_the_gateway_of_its_call_was_restarted():
         log.seek(0)
         said = log.read()
         assert code == 0 and "given up" not in said, f"{code}: {said}"
+
+
+# ---- calls that are asked for by their ids ----------------------------------------------
+
+def start(caller, **more):
+    """Its id, and the name of the memory that it is in."""
+    response, call = caller.method("StartTool").with_call(
+        v1("CallToolRequest", toolset="sums", tool="add", payload=b'{"n":1}', **more), timeout=WAIT_S)
+    return response.call_id, (("pegboard-asked-epoch", dict(call.initial_metadata())["pegboard-epoch"]),)
+
+
+def ways(call_id):
+    return (("AwaitTool", v1("AwaitToolRequest", call_id=call_id)),
+            ("CancelTool", v1("CancelToolRequest", call_id=call_id)))
+
+
+def is_forgotten(caller, call_id):
+    """Nobody is told that a call did not run which did."""
+    try:
+        caller.ask("AwaitTool", v1("AwaitToolRequest", call_id=call_id))
+    except Failed as error:
+        assert (error.name, error.started) == ("not_found", "true"), (error, error.started)
+        return True
+    return False
+
+
+def test_a_call_that_a_restart_has_lost_is_not_said_not_to_have_run():
+    with Gateway() as gateway:
+        with Caller(gateway) as caller:
+            provider = Provider(gateway, "sums").ready()
+            call_id, asked = start(caller)
+            call = provider.next_call()
+            kill_and_restart(gateway)
+        with Caller(gateway) as caller, \
+                Provider(gateway, "sums", incarnation=provider.incarnation, number=2,
+                         running=[provider.listed(call)]):  # which runs it still
+            for verb, request in ways(call_id):
+                with fails_as("not_found") as told:
+                    caller.ask(verb, request)
+                assert "restarted" in told["error"].message and told["error"].started == "true"
+                with fails_as("outcome_unknown") as told:
+                    caller.ask(verb, request, metadata=asked)
+                assert "restarted" in told["error"].message and told["error"].started == "true"
+
+
+def test_a_call_that_ended_long_ago_is_not_said_not_to_have_run():
+    with Gateway("--result-mapping-ttl", "1s") as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums") as provider:
+        call_id, asked = start(caller, timeout_ms=1000)
+        provider.answer(provider.next_call())
+        await_true(lambda: is_forgotten(caller, call_id), "its end is forgotten")
+        for verb, request in ways(call_id):
+            with fails_as("not_found") as told:  # the gateway is the same
+                caller.ask(verb, request, metadata=asked)
+            assert told["error"].started == "true"
 
 
 if __name__ == "__main__":
