@@ -69,6 +69,7 @@ enum bus_letter_kind {
     /* Holder to driver: BUS_CALL was one too many, it is here, or not for him to start any more:
      * nothing came of that letter. */
     BUS_TWICE,
+    BUS_LOST, /* holder to driver: its provider had it, and did not come back in time */
 };
 
 enum bus_reason {

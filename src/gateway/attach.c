@@ -85,6 +85,14 @@ void gw_provider_leave(struct gw_provider *provider)
         gw_provider_renew_last(provider);
 }
 
+/* Drivers look less and less often for themselves whether the lease is over: they are told. */
+static void lose(struct gw_held *held)
+{
+    if (held->step == GW_HANDED)
+        gw_held_say(held, BUS_LOST, NULL);
+    gw_held_drop(held);
+}
+
 /* Its calls first, some at a time. If it comes back meanwhile those that are left are its still,
  * and what it lists of the others is taken as from another desk. */
 static void forget_lost(struct gw_provider *provider)
@@ -92,7 +100,7 @@ static void forget_lost(struct gw_provider *provider)
     struct bus *bus = provider->desk->bus;
 
     for (unsigned n = 0; provider->running.first && n < DROPS_AT_ONCE; n++)
-        gw_held_drop(provider->running.first);
+        lose(provider->running.first);
     if (provider->running.first)
         bus_arm(bus, &provider->away, bus_now_ns(bus));
     else

@@ -251,6 +251,7 @@ void gw_look_soon(struct gw_call *call);
 void gw_look_now(struct gw_call *call);
 void gw_look_on_timer(struct net_timer *timer);
 void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter);
+void gw_look_on_lost(struct gw_call *call, const struct bus_letter *letter);
 /* What stands as its terminal is not to be told before its letter had time to come, and is seen for
  * the first time: gw_look_soon(). */
 bool gw_look_awaits_letter(struct gw_call *call, const struct peg__blob *standing);

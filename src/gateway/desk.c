@@ -221,6 +221,8 @@ static void hear_as_driver(struct gw_desk *desk, const struct bus_letter *letter
         gw_settle_on_have(call, letter);
     else if (letter->kind == BUS_TWICE)
         gw_astray_answer(call, letter);
+    else if (letter->kind == BUS_LOST)
+        gw_look_on_lost(call, letter);
 }
 
 void gw_desk_on_letter(void *user, const struct bus_letter *letter)
@@ -257,6 +259,7 @@ void gw_desk_on_letter(void *user, const struct bus_letter *letter)
     case BUS_STOP:
     case BUS_HAVE:
     case BUS_TWICE:
+    case BUS_LOST:
         hear_as_driver(desk, letter);
         break;
     case BUS_EMITTED:

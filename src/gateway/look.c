@@ -321,3 +321,15 @@ void gw_look_on_unknown(struct gw_call *call, const struct bus_letter *letter)
     bus_disarm(call->desk->bus, &call->again);
     ask(call, GW_LOOK_UNLISTED);
 }
+
+/* The lease ends now, or has: that it has is the proof, and is looked for as often as at first. One
+ * that came back elsewhere has another holder by then. */
+void gw_look_on_lost(struct gw_call *call, const struct bus_letter *letter)
+{
+    if (call->step != GW_SENT || letter->attempt != call->attempt ||
+        !bus_address_equal(letter->from, call->holder))
+        return;
+    call->n_looks = 0;
+    if (!call->looking)
+        gw_look_soon(call);
+}

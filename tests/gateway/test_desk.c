@@ -1025,6 +1025,54 @@ TEST(a_provider_that_does_not_come_back_leaves_the_outcome_unknown)
     world_close(&world);
 }
 
+/* A call that has run for long looks seldom whether its provider is there: this one would not for
+ * an hour. */
+TEST(a_call_that_looks_seldom_hears_that_its_provider_did_not_come_back)
+{
+    const struct gw_desk_options options = {.lease_ms = 300};
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct gw_call *call;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 2 * 3600 * 1000);
+    call = caller.caller.call;
+    call->n_looks = 20;
+    bus_arm(world.bus, &call->again, bus_now_ns(world.bus) + 3600 * PEG_NS_PER_S);
+    gw_provider_leave(player.provider);
+    await_end(&world, &caller);
+    CHECK(caller.outcome == GW_OUTCOME_UNKNOWN);
+    CHECK(caller.was_started);
+    world_close(&world);
+}
+
+/* One that came back elsewhere is not lost where it was, and is looked for as before. */
+TEST(a_call_whose_provider_came_back_elsewhere_does_not_hear_that_it_is_lost)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct gw_call *call;
+    struct bus_letter lost = {.kind = BUS_LOST, .attempt = 1};
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    call = caller.caller.call;
+    call->n_looks = 20;
+    lost.id = call->entry.id;
+    lost.from = (struct bus_address){call->holder.node, call->holder.loop + 1};
+    gw_desk_on_letter(world.desk, &lost);
+    CHECK_INT(call->n_looks, 20);
+    lost.from = call->holder;
+    gw_desk_on_letter(world.desk, &lost);
+    CHECK_INT(call->n_looks, 0);
+    gw_caller_drop(&caller.caller);
+    world_close(&world);
+}
+
 TEST(an_idempotent_tool_is_run_again_when_its_provider_is_lost)
 {
     const struct gw_desk_options options = {.lease_ms = 300};

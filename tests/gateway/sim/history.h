@@ -56,7 +56,7 @@ enum h_plant {
     H_FORGETS_ENDED,   /* all is, once somebody was told */
 };
 
-enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = BUS_TWICE + 1 };
+enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = BUS_LOST + 1 };
 
 struct h_terminal {
     enum gw_outcome outcome;
@@ -260,8 +260,8 @@ static void h_on_forgotten(void *user, const struct bus_id *id)
 static void h_on_letter(void *user, struct bus_address to, const struct bus_letter *letter)
 {
     static const char *const kinds[H_KINDS] = {
-        "?",    "CALL",    "CANCEL", "ASK",    "HAVE",    "NAK",  "DELTA", "DONE", "STOP",
-        "EMIT", "EMITTED", "PONG",   "LISTEN", "WAITING", "LEFT", "KEEP",  "TWICE"};
+        "?",    "CALL",    "CANCEL", "ASK",    "HAVE",    "NAK",  "DELTA", "DONE",  "STOP",
+        "EMIT", "EMITTED", "PONG",   "LISTEN", "WAITING", "LEFT", "KEEP",  "TWICE", "LOST"};
 
     (void)user;
     h_say("%s: %s %u (reason %d) %llx.%u -> %llx.%u", h_id(&letter->id), kinds[letter->kind],
