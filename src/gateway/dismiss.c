@@ -13,40 +13,43 @@
 
 /* ---- farewell -------------------------------------------------------------------------------- */
 
-static void say_farewell(struct net_timer *timer)
-{
-    struct gw_provider *provider =
-        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, farewell));
-
-    provider->events->dismissed(provider->user, provider->dismissal);
-}
-
-/* The stream ends from a timer: whoever drops the last call, or reads the catalog, still stands on
- * the provider. */
-void gw_dismiss_if_idle(struct gw_provider *provider)
-{
-    struct bus *bus = provider->desk->bus;
-
-    if (provider->dismissal && !provider->is_away && gw_provider_is_idle(provider))
-        bus_arm(bus, &provider->farewell, bus_now_ns(bus));
-}
-
 /* Nobody waits for a result after its deadline. What a provider has listed has none that is known
- * here: it gets the time of any other call. */
+ * here: it gets the time of any other call. 0: it has nothing. */
 static int64_t last_deadline_ms(const struct gw_provider *provider)
 {
-    const struct gw_desk *desk = provider->desk;
-    const int64_t now_ms = bus_now_ms(desk->bus);
-    int64_t last_ms = now_ms;
+    const int64_t of_listed_ms = provider->dismissed_ms + provider->desk->options.call_timeout_ms;
+    int64_t last_ms = 0;
 
     for (const struct gw_held *held = provider->running.first; held; held = held->next) {
-        const int64_t ms =
-            held->deadline_ms ? held->deadline_ms : now_ms + desk->options.call_timeout_ms;
+        const int64_t ms = held->deadline_ms ? held->deadline_ms : of_listed_ms;
 
         if (ms > last_ms)
             last_ms = ms;
     }
     return last_ms;
+}
+
+static void say_farewell(struct net_timer *timer)
+{
+    struct gw_provider *provider =
+        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, farewell));
+    struct bus *bus = provider->desk->bus;
+    const int64_t left_ms = last_deadline_ms(provider) - bus_now_ms(bus);
+
+    if (left_ms > 0)
+        bus_arm(bus, timer, bus_now_ns(bus) + left_ms * INT64_C(1000000));
+    else
+        provider->events->dismissed(provider->user, provider->dismissal);
+}
+
+/* The stream ends from a timer: whoever drops a call, or reads the catalog, still stands on the
+ * provider. And of many that end at once the others are looked through once. */
+void gw_dismiss_look(struct gw_provider *provider)
+{
+    struct bus *bus = provider->desk->bus;
+
+    if (provider->dismissal && !provider->is_away)
+        bus_arm(bus, &provider->farewell, bus_now_ns(bus));
 }
 
 static void dismiss(struct gw_provider *provider, enum wire_error why)
@@ -58,16 +61,14 @@ static void dismiss(struct gw_provider *provider, enum wire_error why)
     provider->dismissal = why;
     if (!is_first)
         return;
+    provider->dismissed_ms = bus_now_ms(desk->bus);
+    provider->farewell.fn = say_farewell;
     gw_presence_remove(desk->presence, provider->toolset->name, provider->incarnation);
     for (struct gw_held *held = provider->queue.first; held; held = next) {
         next = held->next;
         gw_held_nak(held, BUS_GONE, false);
     }
-    provider->farewell.fn = say_farewell;
-    bus_arm(desk->bus, &provider->farewell,
-            bus_now_ns(desk->bus) +
-                (last_deadline_ms(provider) - bus_now_ms(desk->bus)) * INT64_C(1000000));
-    gw_dismiss_if_idle(provider);
+    gw_dismiss_look(provider);
 }
 
 /* ---- the catalog ----------------------------------------------------------------------------- */

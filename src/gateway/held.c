@@ -124,7 +124,7 @@ void gw_held_drop(struct gw_held *held)
     peg__blob_unref(held->terminal);
     peg__blob_unref(held->stand_in);
     peg__free(held);
-    gw_dismiss_if_idle(provider);
+    gw_dismiss_look(provider);
 }
 
 void gw_held_say(struct gw_held *held, enum bus_letter_kind kind, struct peg__blob *body)

@@ -79,7 +79,8 @@ struct gw_provider {
     /* WIRE_NOT_FOUND, WIRE_PERMISSION_DENIED: the toolset is not its any more. It finishes what it
      * runs, and gets nothing else. */
     enum wire_error dismissal;
-    struct net_timer farewell; /* its stream ends then */
+    int64_t dismissed_ms;
+    struct net_timer farewell; /* its stream ends then, if nobody waits any more for what it has */
     struct gw_held_list queue;
     size_t queued_bytes;
     struct gw_held_list running; /* CLAIMING and later */
@@ -137,8 +138,8 @@ int64_t gw_held_keep_until(const struct gw_held *held);
 void gw_holder_on_snapshot(struct gw_desk *desk);
 /* Dismisses those whose owners are not known any more. */
 void gw_holder_dismiss_strangers(struct gw_desk *desk, const struct gw_auth *auth);
-/* One that is dismissed and has nothing left goes. */
-void gw_dismiss_if_idle(struct gw_provider *provider);
+/* It has a call less. One that is dismissed goes when nobody waits any more for what it has. */
+void gw_dismiss_look(struct gw_provider *provider);
 
 /* ---- claim.c ---- */
 

@@ -129,6 +129,15 @@ TEST(what_runs_is_finished_before_its_provider_is_dismissed)
     world_close(&world);
 }
 
+static void await_dismissal(struct world *world, const struct player *player)
+{
+    for (unsigned i = 0; i < 20000 && !player->n_dismissed; i++) {
+        settle(world);
+        sleep_ms(1);
+    }
+    CHECK_INT(player->n_dismissed, 1);
+}
+
 static bool stayed_until_nobody_waited(int64_t timeout_ms)
 {
     struct world world;
@@ -142,11 +151,7 @@ static bool stayed_until_nobody_waited(int64_t timeout_ms)
     publish(&world, NULL);
     was_in_time = player.n_handed == 1 && player.n_dismissed == 0;
     await_end(&world, &caller);
-    for (unsigned i = 0; i < 20000 && !player.n_dismissed; i++) {
-        settle(&world);
-        sleep_ms(1);
-    }
-    CHECK_INT(player.n_dismissed, 1);
+    await_dismissal(&world, &player);
     world_close(&world);
     return was_in_time;
 }
@@ -154,6 +159,72 @@ static bool stayed_until_nobody_waited(int64_t timeout_ms)
 TEST(a_provider_that_is_dismissed_does_not_stay_longer_than_anybody_waits)
 {
     t_try_with_more_time(stayed_until_nobody_waited, 50);
+}
+
+/* Of two calls the one that is waited for longer is finished first: the other one hangs. */
+static bool stayed_only_for_what_was_left(int64_t timeout_ms)
+{
+    struct world world;
+    struct player player;
+    struct caller hung;
+    struct caller finished;
+    bool was_in_time;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 2);
+    call_as(&world, &hung, "add", "", timeout_ms);
+    call_as(&world, &finished, "add", "", 24 * 3600 * 1000);
+    publish(&world, NULL);
+    was_in_time = player.n_handed == 2 && hung.n_ends == 0;
+    if (was_in_time) {
+        answer(&world, &player, &player.handed[1], "5");
+        was_in_time = finished.n_ends == 1 && hung.n_ends == 0 && player.n_dismissed == 0;
+    }
+    if (was_in_time) {
+        await_end(&world, &hung);
+        await_dismissal(&world, &player);
+    }
+    gw_caller_drop(&hung.caller);
+    gw_caller_drop(&finished.caller);
+    world_close(&world);
+    return was_in_time;
+}
+
+TEST(a_provider_that_is_dismissed_stays_only_for_what_is_left)
+{
+    t_try_with_more_time(stayed_only_for_what_was_left, 50);
+}
+
+/* What hangs longer than anybody waits is no work. */
+static bool went_with_the_last_that_was_waited_for(int64_t timeout_ms)
+{
+    struct world world;
+    struct player player;
+    struct caller hung;
+    struct caller finished;
+    bool was_in_time;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 2);
+    call_as(&world, &hung, "add", "", timeout_ms);
+    call_as(&world, &finished, "add", "", 24 * 3600 * 1000);
+    publish(&world, NULL);
+    was_in_time = player.n_handed == 2;
+    await_end(&world, &hung);
+    CHECK_INT(player.n_dismissed, 0);
+    if (was_in_time) {
+        answer(&world, &player, &player.handed[1], "5");
+        CHECK_INT(finished.n_ends, 1);
+        await_dismissal(&world, &player);
+    }
+    gw_caller_drop(&finished.caller);
+    world_close(&world);
+    return was_in_time;
+}
+
+TEST(a_provider_that_is_dismissed_goes_with_the_last_call_that_is_waited_for)
+{
+    t_try_with_more_time(went_with_the_last_that_was_waited_for, 50);
 }
 
 TEST(an_incarnation_is_not_taken_over_by_another_principal)
