@@ -210,15 +210,6 @@ bool gw_named_read(const struct peg__blob *blob, struct gw_named *ret_named)
     return true;
 }
 
-/* What is asked for under an identity: asking for something else is a mistake of the caller's. */
-static bool digest_ask(const struct gw_ask *ask, unsigned char ret_digest[32])
-{
-    unsigned char parts[2][32];
-
-    return peg__sha256(ask->tool, parts[0]) && peg__sha256(ask->payload, parts[1]) &&
-           peg__sha256((peg_str){(const char *)parts, sizeof(parts)}, ret_digest);
-}
-
 static peg_status prepare_name(struct gw_call *call, const struct gw_ask *ask)
 {
     struct bus *bus = call->desk->bus;
@@ -230,7 +221,7 @@ static peg_status prepare_name(struct gw_call *call, const struct gw_ask *ask)
         .deadline_ms = call->deadline_ms,
     };
 
-    if (!digest_ask(ask, call->digest))
+    if (!gw_ask_digest(ask, call->digest))
         return PEG_ENOMEM;
     call->has_digest = true;
     memcpy(head.digest, call->digest, sizeof(head.digest));
@@ -551,7 +542,7 @@ static void admit_standing(struct gw_desk *desk, const struct gw_ask *ask,
 {
     struct gw_call *call = new_call(desk, ask, toolset, tool);
 
-    if (!call || !digest_ask(ask, call->digest)) {
+    if (!call || !gw_ask_digest(ask, call->digest)) {
         if (call)
             gw_call_drop(call);
         refuse_memory(caller);

@@ -189,6 +189,11 @@ void gw_admit_again(struct gw_call *call);
 /* A little before a caller's own deadline. */
 int64_t gw_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 
+/* ---- ask_digest.c: is it the same call? ---- */
+
+/* Of the tool and of the payload without white space between its values. False: no memory. */
+bool gw_ask_digest(const struct gw_ask *ask, unsigned char ret_digest[32]);
+
 /* ---- check.c: payloads against schemas ---- */
 
 #define GW_BAD_SERVER_DATA "the data of server-data are not JSON"

@@ -291,7 +291,8 @@ def test_the_same_identity_attaches_to_the_first_call():
             answers = outcome(first), outcome(second)
             assert [answer.result for answer in answers] == [b"5", b"5"]
             assert [answer.attached for answer in answers] == [False, True]
-            assert caller.call("sums", **identity).result == b"5"
+            for same in (b'{"n":1}', b'{ "n": 1 }', b'{\n\t"n": 1\n}\n'):
+                assert caller.call("sums", payload=same, **identity).result == b"5"
             assert provider.has_no_call()
             with fails_as("validation_error"):
                 caller.call("sums", payload=b'{"n":2}', **identity)
