@@ -125,19 +125,29 @@ static peg_status check_registration(const Pegboard__V1__Hello *hello, peg_error
     return PEG_OK;
 }
 
-static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
+/* The toolset first: a line about a Hello that is refused for what follows names it. */
+static peg_status copy_names(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
                              peg_error *reterr)
 {
     peg_status status = wire_check_name(peg__str(hello->toolset), "toolset", reterr);
 
+    if (!status && copy_text(attached, hello->toolset, &attached->toolset_name))
+        status = peg__fail_nomem(reterr);
     if (!status)
         status = wire_check_incarnation(peg__str(hello->incarnation), reterr);
-    if (!status)
-        status = check_registration(hello, reterr);
-    if (!status && (copy_text(attached, hello->toolset, &attached->toolset_name) ||
-                    copy_text(attached, hello->incarnation, &attached->incarnation) ||
+    if (!status && (copy_text(attached, hello->incarnation, &attached->incarnation) ||
                     name_provider(attached)))
         status = peg__fail_nomem(reterr);
+    return status;
+}
+
+static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
+                             peg_error *reterr)
+{
+    peg_status status = copy_names(attached, hello, reterr);
+
+    if (!status)
+        status = check_registration(hello, reterr);
     attached->hello.credits = hello->credits;
     attached->hello.number = hello->number;
     return status ? status : copy_running(attached, hello, reterr);

@@ -107,16 +107,10 @@ static void refuse_as(struct grpc_call *call, enum wire_error error, const char 
  * see it. What was shown is nobody's business. */
 static void note_refused(struct gw_auth *auth, peg_str rpc, const char *peer)
 {
-    const size_t n_fields = peer ? 3 : 2;
-
     atomic_fetch_add_explicit(&auth->n_refused, 1, memory_order_relaxed);
     gw_journal_tell(auth->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
-                    (const struct gw_field[]){
-                        gw_field_text("error", wire_error_name(WIRE_UNAUTHENTICATED)),
-                        gw_field_str("rpc", rpc),
-                        gw_field_text("peer", peer ? peer : ""),
-                    },
-                    n_fields);
+                    GW_FIELDS(gw_field_text("error", wire_error_name(WIRE_UNAUTHENTICATED)),
+                              gw_field_str("rpc", rpc), gw_field_text("peer", peer)));
 }
 
 static void refuse(struct gw_auth *auth, struct grpc_call *call, const char *words)
@@ -277,7 +271,7 @@ bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *r
 
 void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request)
 {
-    note_refused(auth, request->path, NULL);
+    note_refused(auth, request->path, request->peer);
 }
 
 uint64_t gw_auth_n_refused(const struct gw_auth *auth)

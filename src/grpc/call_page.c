@@ -35,6 +35,7 @@ static bool read_request(const struct grpc_call *call, struct net_http1_request 
         .path = peg__strn(head->path.ptr, path_len),
         .query = mark ? peg__str_from(head->path, path_len + 1) : peg__str(""),
         .keeps_alive = true,
+        .peer = grpc_call_peer(call),
         .peer_name = grpc_call_peer_name(call),
         .n_fields = head->metadata.n,
     };

@@ -193,6 +193,7 @@ static bool answer_request(struct net_http1 *http1, struct net_http1_request *re
     struct net_http1_answer answer;
 
     http1->is_last |= !request->keeps_alive;
+    request->peer = net_stream_peer(http1->stream);
     request->peer_name = tls ? net_tls_peer_name(tls) : (peg_str){"", 0};
     net_http1_answer_init(&answer);
     http1->is_busy = true;

@@ -19,13 +19,14 @@ struct net_http1_field {
     peg_str value; /* without the blanks around it */
 };
 
-/* A value; all strings but the peer's name are borrowed from the bytes that were read. */
+/* A value; all strings but the peer's are borrowed from the bytes that were read. */
 struct net_http1_request {
     peg_str method; /* "GET" or "HEAD" */
     peg_str target; /* as it came: "/metrics?x=1" */
     peg_str path;   /* up to the '?' */
     peg_str query;  /* after it, or empty */
     bool keeps_alive;
+    const char *peer;  /* on_request: as net_stream_peer() */
     peg_str peer_name; /* on_request: as net_tls_peer_name(); "" without TLS or a certificate */
     size_t n_fields;
     struct net_http1_field fields[NET_HTTP1_MAX_FIELDS];

@@ -17,7 +17,8 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE))]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import BRIEF, SILENT, Caller, Gateway, Provider, outcome, toolset, v1  # noqa: E402
+from world import (BRIEF, SILENT, Caller, Gateway, Provider, await_true, outcome,  # noqa: E402
+                   toolset, v1)
 
 
 # ---- registrations that no stream can serve ---------------------------------------------------
@@ -31,6 +32,22 @@ def test_a_hello_with_a_direct_registration_is_refused_and_registers_nothing():
             assert attach_with(caller, [frame]) == grpc.StatusCode.INVALID_ARGUMENT
         listed = caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets
         assert [(info.name, info.kind) for info in listed] == [("sums", 1)], listed
+
+
+def test_a_hello_that_is_refused_is_told_with_its_toolset():
+    with Gateway() as gateway, Caller(gateway) as caller:
+        for n, hello in enumerate((
+                {"incarnation": "short"},
+                {"incarnation": "test-12345678", "registration": toolset("another")},
+                {"incarnation": "test-12345678", "registration": toolset("sums-2", kind=2)},
+                {"incarnation": "test-12345678",
+                 "running": [v1("RunningCall", call_id="no id")]})):
+            said = attach_with(caller, [v1("AttachRequest", hello=v1(
+                "Hello", toolset=f"sums-{n}", credits=1, **hello))])
+            assert said == grpc.StatusCode.INVALID_ARGUMENT, said
+            told = (f"event=refused error=validation_error rpc=/pegboard.v1.Registry/Attach "
+                    f"toolset=sums-{n} principal=local peer=127.0.0.1:")
+            await_true(lambda told=told: told in gateway.said(), told)
 
 
 # ---- what waits while the toolset is registered ---------------------------------------------
