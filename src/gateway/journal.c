@@ -143,9 +143,11 @@ static peg_status open_file(const char *path, int *ret_fd, peg_error *reterr)
     char reason[128];
 
     if (fd < 0)
-        return peg__fail(reterr, PEG_EIO, "E_LOG_FILE",
-                         "the log file '%.120s' cannot be opened: %s", path,
-                         strerror_r(errno, reason, sizeof(reason)));
+        return peg__fail(
+            reterr, PEG_EIO, "E_LOG_FILE",
+            "the log file '%.120s' cannot be opened: %s; make its folder, and let the user "
+            "that runs this write there",
+            path, strerror_r(errno, reason, sizeof(reason)));
     *ret_fd = fd;
     return PEG_OK;
 }

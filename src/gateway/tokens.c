@@ -28,16 +28,24 @@ struct gw_tokens {
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
+static const char *advice_for(int why)
+{
+    if (why == ENOENT)
+        return ": `pegboard token new --token-file FILE NAME` makes one";
+    return why == EACCES || why == EPERM ? ": give it to the user that runs this" : "";
+}
+
 peg_status gw_token_file_fail(const char *path, const char *what, peg_error *reterr)
 {
+    const int why = errno;
     char reason[128];
 
     if (peg__is_token_for_path(path))
         return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE",
                          "a token file has names and hashes, and there is none of the name given, "
                          "which looks like a token itself: see pegboard-token(1)");
-    return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE", "the token file '%.120s' cannot be %s: %s",
-                     path, what, strerror_r(errno, reason, sizeof(reason)));
+    return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE", "the token file '%.120s' cannot be %s: %s%s",
+                     path, what, strerror_r(why, reason, sizeof(reason)), advice_for(why));
 }
 
 static peg_status check_mode(int fd, const char *path, peg_error *reterr)

@@ -16,19 +16,25 @@
 #include "base/error.h"
 #include "net/listener_internal.h"
 
-static const char *advice_for(int why)
+static const char *advice_for(const struct net_address *address, int why)
 {
+    const bool is_file = address->at.any.sa_family == AF_UNIX;
+
     switch (why) {
     case EADDRINUSE:
         return "; stop whoever uses it, or choose another one";
+    case EADDRNOTAVAIL:
+        return "; listen on an address of this machine, such as 127.0.0.1";
     case EEXIST:
         return "; remove it, or choose another path";
     case ENOENT:
+    case ENOTDIR:
         return "; make its folder, or choose another path";
     case EACCES:
-        return "; choose another one, or run this as a user who may take it";
-    case EADDRNOTAVAIL:
-        return "; listen on an address of this machine, such as 127.0.0.1";
+        return is_file ? "; let the user that runs this write to its folder, or choose another path"
+                       : "; choose a port from 1024 on, or allow this program the lower ones";
+    case EROFS:
+        return "; choose a path that can be written to";
     default:
         return "";
     }
@@ -42,7 +48,8 @@ static peg_status fail(const struct net_address *address, const char *what, int 
 
     net_address_format(address, text);
     return peg__fail(reterr, PEG_EIO, "E_LISTEN", "cannot listen on %s: %s: %s (%s)%s", text, what,
-                     strerror_r(why, words, sizeof(words)), strerrorname_np(why), advice_for(why));
+                     strerror_r(why, words, sizeof(words)), strerrorname_np(why),
+                     advice_for(address, why));
 }
 
 static bool is_any6(const struct net_address *address)

@@ -65,8 +65,9 @@ static peg_status fail_setup(peg_error *reterr)
 
 static peg_status fail_file(const char *file, const char *what, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EINVAL, "E_TLS_CONFIG", "%s: no %s can be read from it (%s)", file,
-                     what, take_reason());
+    return peg__fail(reterr, PEG_EINVAL, "E_TLS_CONFIG",
+                     "%s: no %s can be read from it (%s); name a PEM file that has it", file, what,
+                     take_reason());
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -96,7 +97,9 @@ static void text_freep(struct peg__buf *text)
     peg__buf_free(text);
 }
 
-static peg_status read_file(const char *file, struct peg__buf *ret_text, peg_error *reterr)
+/* `what` tells which of the files it is: they may have one name. */
+static peg_status read_file(const char *what, const char *file, struct peg__buf *ret_text,
+                            peg_error *reterr)
 {
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
     const bool was_read = fd >= 0 && read_all(fd, ret_text);
@@ -105,14 +108,19 @@ static peg_status read_file(const char *file, struct peg__buf *ret_text, peg_err
     if (fd >= 0)
         close(fd);
     if (!was_read)
-        return peg__fail(reterr, PEG_EIO, "E_TLS_CONFIG", "%s: cannot be read: %s", file,
-                         strerror(why)); /* NOLINT(concurrency-mt-unsafe): not so in glibc */
+        return peg__fail(
+            reterr, PEG_EIO, "E_TLS_CONFIG",
+            "the %s '%.120s' cannot be read: %s; check its name, and that the user that "
+            "runs this may read it",
+            what, file, strerror(why)); /* NOLINT(concurrency-mt-unsafe): not so in glibc */
     if (ret_text->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (ret_text->status)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TLS_CONFIG",
-                         "%s: has more than PEG_LIMIT_TLS_FILE_BYTES (%d) bytes", file,
-                         PEG_LIMIT_TLS_FILE_BYTES);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_TLS_CONFIG",
+            "the %s '%.120s' has more than PEG_LIMIT_TLS_FILE_BYTES (%d) bytes: name a PEM "
+            "file",
+            what, file, PEG_LIMIT_TLS_FILE_BYTES);
     return PEG_OK;
 }
 
@@ -155,7 +163,7 @@ static peg_status load_cert(SSL_CTX *ctx, const char *file, peg_error *reterr)
     PEG_CLEANUP(text_freep) struct peg__buf text = PEG__BUF(PEG_LIMIT_TLS_FILE_BYTES);
     PEG_CLEANUP(bio_freep) BIO *pem = NULL;
     PEG_CLEANUP(x509_freep) X509 *x509 = NULL;
-    const peg_status status = read_file(file, &text, reterr);
+    const peg_status status = read_file("certificate file", file, &text, reterr);
 
     if (status)
         return status;
@@ -186,7 +194,7 @@ static peg_status load_key(SSL_CTX *ctx, const struct net_tls_config *config, pe
     PEG_CLEANUP(bio_freep) BIO *pem = NULL;
     PEG_CLEANUP(pkey_freep) EVP_PKEY *key = NULL;
     bool is_encrypted = false;
-    const peg_status status = read_file(config->key_file, &text, reterr);
+    const peg_status status = read_file("key file", config->key_file, &text, reterr);
 
     if (status)
         return status;
@@ -253,7 +261,7 @@ static peg_status load_trusted(SSL_CTX *ctx, const struct net_tls_config *config
         return SSL_CTX_set_default_verify_paths(ctx) ? PEG_OK : fail_setup(reterr);
     if (!config->ca_file)
         return PEG_OK;
-    status = read_file(config->ca_file, &text, reterr);
+    status = read_file("CA file", config->ca_file, &text, reterr);
     if (status)
         return status;
     pem = BIO_new_mem_buf(peg__buf_view(&text).ptr, (int)text.len);

@@ -98,8 +98,11 @@ peg_status remote__token_read(const char *path, const char *code,
                          "token_file takes a file, and there is none of that name: give a token "
                          "itself as token");
     if (failed)
-        return peg__fail(reterr, PEG_EIO, code, "the token file '%.128s' cannot be read: %s", path,
-                         strerror_r(failed, reason, sizeof(reason)));
+        return peg__fail(
+            reterr, PEG_EIO, code,
+            "the token file '%.128s' cannot be read: %s; name a file with a token, see "
+            "pegboard-token(1)",
+            path, strerror_r(failed, reason, sizeof(reason)));
     snprintf(where, sizeof(where), "the token file '%.128s'", path);
     /* What was not read may be anything: a whole file counts, with the blanks around its token. */
     return remote__token_make(len == sizeof(text) ? peg__strn(text, len)

@@ -18,7 +18,8 @@ static peg_status refuse_file(const char *path, int error, peg_error *reterr)
 {
     char words[128];
 
-    return peg__fail(reterr, PEG_EIO, "E_MANIFEST_FILE", "'%.160s' cannot be read (%s)", path,
+    return peg__fail(reterr, PEG_EIO, "E_MANIFEST_FILE",
+                     "'%.160s' cannot be read (%s); check its name and permissions", path,
                      strerror_r(error, words, sizeof(words)));
 }
 

@@ -177,6 +177,35 @@ def an_address_of_no_use_leaves_no_folder_behind(w):
             check(os.listdir(w.directory) == ["notes"], words, os.listdir(w.directory))
 
 
+@scenario
+def a_path_of_no_use_says_what_would_be(w):
+    start = ("serve", "--store", "memory", "--addr")
+    for words, told in (
+            (["unix:nope/s"], "(ENOENT); make its folder first, or choose another path (E_LISTEN)"),
+            (["192.0.2.1:0"], "(EADDRNOTAVAIL); choose an address of this machine (E_LISTEN)"),
+            (["unix:s", "--token-file", "nope"],
+             "the token file 'nope' cannot be opened: No such file or directory: `pegboard token "
+             "new --token-file FILE NAME` makes one (E_TOKEN_FILE)"),
+            (["unix:s", "--log-file", "nope/log"],
+             "No such file or directory; make its folder, and let the user that runs this write "
+             "there (E_LOG_FILE)"),
+            (["unix:s", "--tls-cert", "nope", "--tls-key", "nope"],
+             "the certificate file 'nope' cannot be read: No such file or directory; check its "
+             "name, and that the user that runs this may read it (E_TLS_CONFIG)")):
+        insecure = ["--insecure"] if words[0][0] == "1" else []
+        w.pegboard(*start, *words, *insecure).exits(2).complains(told)
+    cert, key = make_certificate(w)[1::2]
+    w.pegboard(*start, "unix:s", "--tls-cert", cert, "--tls-key", "nope").exits(2).complains(
+        "the key file 'nope'")
+    w.pegboard(*start, "unix:s", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca",
+               "nope").exits(2).complains("the CA file 'nope'")
+    w.write("text", "no certificate")
+    w.pegboard(*start, "unix:s", "--tls-cert", "text", "--tls-key", key).exits(2).complains(
+        "text: no certificate can be read from it", "; name a PEM file that has it (E_TLS_CONFIG)")
+    w.pegboard("list", "--token", "nope").exits(2).complains(
+        "the token file 'nope' cannot be read: ", "; name a file with a token, see ")
+
+
 def be_nobody():
     """For a child: root may write everywhere."""
     if os.geteuid() == 0:
@@ -198,6 +227,9 @@ def a_folder_that_cannot_be_written_to_says_what_to_do(w):
         w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", "closed",
                    preexec_fn=be_nobody).exits(2).complains(
             "the folder 'closed' for the store", "Permission denied", *words)
+        w.pegboard("serve", "--store", "memory", "--addr", "unix:closed/s",
+                   preexec_fn=be_nobody).exits(2).complains(
+            "(EACCES); let the user that runs this write to its folder, or choose another path")
 
 
 # ---- names that are not known ------------------------------------------------------------

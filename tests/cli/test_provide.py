@@ -164,7 +164,8 @@ def a_mistake_in_a_manifest_is_told_with_its_place(w):
     w.write("tools.yaml", MANIFEST.replace("command: [cat]", "comand: [cat]"))
     w.pegboard("provide", "tools.yaml").exits(2).complains(
         "tools.yaml:8:5: ", "'comand'", "did you mean 'command'?")
-    w.pegboard("provide", "nowhere.yaml").exits(2).complains("'nowhere.yaml' cannot be read")
+    w.pegboard("provide", "nowhere.yaml").exits(2).complains(
+        "'nowhere.yaml' cannot be read (", "; check its name and permissions")
     w.write("tools.yaml", "toolset: [\n")
     w.pegboard("provide", "tools.yaml").exits(2).complains("tools.yaml:2:1: ")
 

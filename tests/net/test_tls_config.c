@@ -34,13 +34,13 @@ TEST(tls_config_names_the_file_that_is_missing)
     struct net_tls_options options = server_options();
 
     options.cert_file = "/nonexistent/cert.pem";
-    check_config(&options, PEG_EIO, "/nonexistent/cert.pem", "No such file");
+    check_config(&options, PEG_EIO, "certificate file '/nonexistent/cert.pem'", "No such file");
     options = server_options();
     options.key_file = "/nonexistent/key.pem";
-    check_config(&options, PEG_EIO, "/nonexistent/key.pem", "No such file");
+    check_config(&options, PEG_EIO, "key file '/nonexistent/key.pem'", "No such file");
     options = server_options();
     options.ca_file = "/nonexistent/ca.pem";
-    check_config(&options, PEG_EIO, "/nonexistent/ca.pem", "No such file");
+    check_config(&options, PEG_EIO, "CA file '/nonexistent/ca.pem'", "No such file");
     options.ca_file = certs.dir;
     check_config(&options, PEG_EIO, certs.dir, "directory");
 }
