@@ -116,8 +116,11 @@ static peg_status check_registration(const Pegboard__V1__Hello *hello, peg_error
 
     if (registration && registration->name[0] &&
         !peg__str_eq(peg__str(registration->name), peg__str(hello->toolset)))
-        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
-                         "the registration is one of another toolset than Hello names");
+        return peg__fail(
+            reterr, PEG_EINVAL, "E_ATTACH",
+            "the registration names another toolset than Hello, which is of '%.64s': name "
+            "the same in both, or leave out the name in the registration",
+            hello->toolset);
     if (registration && registration->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT)
         return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
                          "the registration is one of a direct toolset, whose providers read a "

@@ -164,8 +164,8 @@ peg_status gw_check_name(const char *name, const char *field, peg_error *reterr)
     const size_t len = strlen(name);
 
     if (len == 0)
-        return peg__fail(reterr, PEG_EINVAL, "E_MISSING_FIELD", "\"%s\" is missing from message",
-                         field);
+        return peg__fail(reterr, PEG_EINVAL, "E_MISSING_FIELD",
+                         "\"%s\" is missing from message: give the name of a toolset", field);
     if (len > PEG_LIMIT_NAME_BYTES)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH",
                          "\"%s\" has %zu bytes: PEG_LIMIT_NAME_BYTES allows %d", field, len,

@@ -194,7 +194,8 @@ peg_status remote__result_stopped(const struct remote__ask *ask, const peg_error
         /* What was sent may have been an earlier attempt. */
         peg__fail_because(
             &end.error, why->status, "E_OUTCOME_UNKNOWN", why,
-            "the gateway at %s %s; the call may have been started", ask->registry->address,
+            "the gateway at %s %s; the call may have been started: look before you repeat it",
+            ask->registry->address,
             ask->was_sent ? "was told that nobody waits any more" : "cannot be reached any more");
     }
     return remote__result_of(&end, ret_result, reterr);
@@ -268,7 +269,7 @@ static peg_status end_refused_again(struct calling *c, const struct remote__ask 
 
     peg__fail_because(&end.error, PEG_EIO, "E_OUTCOME_UNKNOWN", &c->result->error,
                       "the connection to %s broke when the call may have been started, and asked "
-                      "again it is refused",
+                      "again it is refused; look before you repeat it",
                       ask->registry->address);
     c->result = peg_remote_result_free(c->result);
     return remote__result_of(&end, &c->result, reterr);

@@ -108,8 +108,9 @@ static peg_status set_unreadable(struct remote__result *r, const peg_error *why)
     r->result.outcome = PEG_REMOTE_UNKNOWN;
     r->result.was_started = true;
     r->result.error_name = "outcome_unknown";
-    peg__fail_because(&r->result.error, PEG_EHOST, "E_OUTCOME_UNKNOWN", why,
-                      "the tool has answered, but its answer cannot be read");
+    peg__fail_because(
+        &r->result.error, PEG_EHOST, "E_OUTCOME_UNKNOWN", why,
+        "the tool has answered, but its answer cannot be read; look before you repeat it");
     r->result.error_message = r->result.error.message;
     return PEG_OK;
 }
@@ -199,9 +200,10 @@ static void set_unknown(const struct remote__ask *ask, struct remote__end *end)
     end->name = peg__str("outcome_unknown");
     peg__fail(&end->error, ask->status.code == GRPC_DEADLINE_EXCEEDED ? PEG_ETIMEOUT : PEG_EIO,
               "E_OUTCOME_UNKNOWN",
-              "the exchange with %s ended before the call did, whose end is not known: %.*s (%s)",
-              ask->registry->address, PEG_ARG(ask->status.message),
-              grpc_code_name(ask->status.code));
+              "the exchange with %s ended before the call did, whose end is not known: look before "
+              "you repeat it (%s: %.*s)",
+              ask->registry->address, grpc_code_name(ask->status.code),
+              PEG_ARG(ask->status.message));
     end->words = peg__str("");
 }
 

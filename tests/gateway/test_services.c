@@ -80,6 +80,7 @@ TEST(unregistering_says_what_was_not_there)
     CHECK_STR(unregister_named("a"), "not_found");
     CHECK(answer_says("toolset \"a\" not found"));
     CHECK_STR(unregister_named(""), "missing_field");
+    CHECK(answer_says("\"name\" is missing from message: give the name of a toolset"));
     CHECK_STR(unregister_named("a b"), "validation_error");
     world_shut();
 }

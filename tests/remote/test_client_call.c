@@ -180,6 +180,7 @@ TEST(an_answer_that_cannot_be_read_is_an_unknown_outcome)
     CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
     CHECK(w.result->was_started);
     CHECK_STR(peg__str(w.result->error.code), "E_OUTCOME_UNKNOWN");
+    CHECK(strstr(w.result->error_message, "cannot be read; look before you repeat it: "));
     world_close(&w);
 }
 
@@ -309,6 +310,7 @@ TEST(a_cancellation_reaches_the_gateway_and_the_outcome_is_not_known)
     pthread_join(s.thread, NULL);
     CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
     CHECK_INT(w.result->error.status, PEG_ECANCELED);
+    CHECK(strstr(w.result->error_message, "have been started: look before you repeat it"));
     CHECK(strstr(w.result->error_message, "changed my mind"));
     CHECK(fake_await(&w.fake.n_left, 1));
     peg_cancel_unref(s.cancel);
@@ -408,6 +410,7 @@ TEST(a_call_whose_connection_is_lost_has_an_unknown_outcome)
 
     CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
     CHECK_INT(w.result->error.status, PEG_EIO);
+    CHECK(strstr(w.result->error_message, "end is not known: look before you repeat it (UNAVAIL"));
     CHECK(w.result->was_started);
     CHECK_INT(w.fake.n_calls, 1);
     world_close(&w);

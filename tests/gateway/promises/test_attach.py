@@ -50,6 +50,18 @@ def test_a_hello_that_is_refused_is_told_with_its_toolset():
             await_true(lambda told=told: told in gateway.said(), told)
 
 
+def test_a_hello_with_a_registration_of_another_toolset_hears_what_to_do():
+    with Gateway("--store", "memory") as gateway, Caller(gateway) as caller:
+        frame = hello_with_registration("sums")
+        frame.hello.registration.name = "other"
+        try:
+            list(caller.method("Attach")(iter([frame])))
+            assert False, "it was let in"
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, error
+            assert "Hello, which is of 'sums': name the same in both, or" in error.details(), error
+
+
 # ---- what waits while the toolset is registered ---------------------------------------------
 
 def hello_with_registration(name):
