@@ -27,7 +27,9 @@ typedef struct peg_gateway peg_gateway;
 
 /* Everything is copied; each 0 or NULL means the default told in brackets. */
 typedef struct peg_gateway_config {
-    const char *name;  /* of the registry: nodes of one name on one Redis are one [registry] */
+    /* Of the registry: nodes of one name on one Redis are one. Written as that of a toolset,
+     * [A-Za-z0-9_.:/-]{1,256} [registry]. */
+    const char *name;
     const char *redis; /* host:port, redis://, rediss://, unix:// [this node alone] */
     const char *redis_password;
     /* Where toolsets are kept; the gateway takes it over, also when peg_gateway_new() fails

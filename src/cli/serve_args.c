@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/str.h"
 #include "cli/remote_args.h"
 #include "cli/serve.h"
+#include "wire/name.h"
 
 enum option_id {
     OPT_ADDR = 1,
@@ -157,6 +159,8 @@ static const char *set(struct serve_options *o, int id, const char *value)
 
     if (string) {
         *string = value;
+        if (id == OPT_NAME && wire_check_name(peg__str(value), "name", NULL))
+            return "1 to 256 of the characters A-Z a-z 0-9 _ . : / -";
         return *value ? NULL : "something";
     }
     if (duration)

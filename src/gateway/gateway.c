@@ -32,6 +32,7 @@
 #include "gateway/watch.h"
 #include "grpc/health.h"
 #include "grpc/reflection.h"
+#include "wire/name.h"
 
 enum {
     DEFAULT_PING_MS = 10000,
@@ -74,8 +75,9 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
         return peg__fail(reterr, PEG_EUNSUPPORTED, "E_NO_REDIS",
                          "this build of pegboard serves one node: unset REDIS_URL to run on its "
                          "own, embedded store");
-    if (config->name && (!config->name[0] || strlen(config->name) > 256))
-        return refuse(reterr, "name", "a registry has a name of 1 to 256 characters");
+    /* In a cluster it is part of keys. */
+    if (config->name && wire_check_name(peg__str(config->name), "name", NULL))
+        return refuse(reterr, "name", "use 1 to 256 of the characters A-Z a-z 0-9 _ . : / -");
     if (config->ping_interval_ms < 0 || config->ping_interval_ms > 3600000)
         return refuse(reterr, "ping_interval_ms", "it must be 1 ms to an hour");
     if (config->missed_ping_threshold > 1000)

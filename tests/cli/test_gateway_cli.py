@@ -81,6 +81,12 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
     w.pegboard("serve", *data, "--token-file", w.path("missing")).exits(2).complains("missing")
     w.pegboard("serve", env={"PING_INTERVAL": "soon"}).exits(2).says("") \
         .complains("PING_INTERVAL is 'soon', but should be a time such as 10s")
+    for name in ("a b", "a\nb", "{a}", "", "n" * 257):
+        w.pegboard("serve", "--data-dir", w.path("unmade"), "--name", name).exits(2).says("") \
+            .complains("but should be 1 to 256 of the characters A-Z a-z 0-9 _ . : / -")
+    w.pegboard("serve", *data, env={"REGISTRY_NAME": "a b"}).exits(2).complains(
+        "REGISTRY_NAME is 'a b', but should be 1 to 256 of")
+    check(not os.path.exists(w.path("unmade")), "a name of no use leaves no folder behind")
     os.mkdir(w.path("broken"))
     w.write("broken/toolsets.db", "this is no database " * 200)
     w.pegboard("serve", "--data-dir", w.path("broken"), "--addr", "127.0.0.1:0").exits(2) \

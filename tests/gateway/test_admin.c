@@ -391,6 +391,23 @@ TEST(whoever_is_not_known_is_counted_and_told_without_what_was_shown)
     close_site();
 }
 
+TEST(a_registry_has_a_name_that_may_be_part_of_a_key)
+{
+    static const char *const bad[] = {"", "a b", "a\nb", "{a}", "a\"b", "\xc3\xa9"};
+    peg_gateway *gateway = NULL;
+    peg_error error;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const peg_gateway_config config = {.name = bad[i]};
+
+        CHECK_INT(peg_gateway_new(&config, &gateway, &error), PEG_EINVAL);
+        CHECK_STR(peg__str(error.code), "E_GATEWAY_CONFIG");
+        CHECK_STR(peg__str(error.where), "/name");
+        CHECK(strstr(error.message, "A-Z a-z 0-9 _ . : / -"));
+        CHECK(!gateway);
+    }
+}
+
 static void do_nothing(peg_call *call, const peg_json *args, void *user)
 {
     (void)args;
