@@ -73,33 +73,44 @@ static void put_thousandths(struct peg__buf *out, int64_t n)
     peg__buf_printf(out, "%lld.%03d", (long long)(positive / 1000), (int)(positive % 1000));
 }
 
+static const char *escape_of(char c)
+{
+    switch (c) {
+    case '\\':
+        return "\\\\";
+    case '"':
+        return "\\\"";
+    case '\n':
+        return "\\n";
+    default:
+        return NULL;
+    }
+}
+
 static size_t label_len(peg_str value)
 {
     size_t len = value.len;
 
     for (size_t i = 0; i < value.len; i++)
-        len += value.ptr[i] == '\\' || value.ptr[i] == '"' || value.ptr[i] == '\n';
+        len += escape_of(value.ptr[i]) != NULL;
     return len;
 }
 
 void gw_metrics_put_label(struct peg__buf *out, peg_str value)
 {
+    size_t done = 0; /* what needs no escape is added in one piece: there are many labels */
+
     peg__buf_putc(out, '"');
     for (size_t i = 0; i < value.len; i++) {
-        switch (value.ptr[i]) {
-        case '\\':
-            peg__buf_puts(out, "\\\\");
-            break;
-        case '"':
-            peg__buf_puts(out, "\\\"");
-            break;
-        case '\n':
-            peg__buf_puts(out, "\\n");
-            break;
-        default:
-            peg__buf_putc(out, value.ptr[i]);
-        }
+        const char *escape = escape_of(value.ptr[i]);
+
+        if (!escape)
+            continue;
+        peg__buf_add(out, value.ptr + done, i - done);
+        peg__buf_puts(out, escape);
+        done = i + 1;
     }
+    peg__buf_add(out, value.ptr + done, value.len - done);
     peg__buf_putc(out, '"');
 }
 
@@ -173,25 +184,20 @@ static void put_providers(struct text *t)
     }
 }
 
-static uint64_t n_calls(const struct gw_totals *totals)
-{
-    return totals->admitted + totals->outcomes[GW_REFUSED];
-}
-
+/* Also of a toolset that nobody has called: a counter that is 1 when it is first seen has not
+ * increased, for an alert. fitting() has room for it. */
 static void put_calls(struct text *t)
 {
     static const char name[] = "pegboard_calls_total";
+    char more[GW_N_OUTCOMES][48];
 
+    for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++)
+        snprintf(more[outcome], sizeof(more[outcome]), ",outcome=\"%s\"",
+                 gw_outcome_name((enum gw_outcome)outcome));
     put_head(t->out, name, "counter", "Calls of the toolset by how they ended, on this node.");
     for (size_t i = 0; i < t->n_told; i++) {
-        if (!n_calls(&t->totals[i]))
-            continue;
         for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++) {
-            char more[48];
-
-            snprintf(more, sizeof(more), ",outcome=\"%s\"",
-                     gw_outcome_name((enum gw_outcome)outcome));
-            put_start(t->out, name, t->node->toolsets[i].name, more);
+            put_start(t->out, name, t->node->toolsets[i].name, more[outcome]);
             put_value(t->out, t->totals[i].outcomes[outcome]);
         }
     }
@@ -219,8 +225,6 @@ static void put_waiting(struct text *t)
     }
     put_head(t->out, late, "counter", "Results that came after the end of their call.");
     for (size_t i = 0; i < t->n_told; i++) {
-        if (!n_calls(&t->totals[i]) && !t->totals[i].late_results)
-            continue;
         put_start(t->out, late, t->node->toolsets[i].name, "");
         put_value(t->out, t->totals[i].late_results);
     }

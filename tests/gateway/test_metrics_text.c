@@ -201,6 +201,15 @@ TEST(metrics_are_told_as_prometheus_reads_them)
     CHECK(has(&out, "pegboard_toolset_providers{toolset=\"a\",state=\"draining\"} 1"));
     CHECK(has(&out, "pegboard_calls_total{toolset=\"a\",outcome=\"result\"} 1"));
     CHECK(has(&out, "pegboard_calls_total{toolset=\"a\",outcome=\"outcome_unknown\"} 0"));
+    /* From the start: what is 1 when it is first seen has not increased. */
+    for (int i = 0; i < GW_N_OUTCOMES; i++) {
+        char line[128];
+
+        snprintf(line, sizeof(line), "pegboard_calls_total{toolset=\"b/c\",outcome=\"%s\"} 0",
+                 gw_outcome_name((enum gw_outcome)i));
+        CHECK(has(&out, line));
+    }
+    CHECK(has(&out, "pegboard_late_results_total{toolset=\"b/c\"} 0"));
     CHECK(has(&out, "pegboard_calls_in_flight{toolset=\"a\"} 1"));
     CHECK(has(&out, "pegboard_queue_depth{toolset=\"a\"} 4"));
     CHECK(has(&out, "pegboard_call_duration_seconds_bucket{toolset=\"a\",le=\"0.000016\"} 0"));
