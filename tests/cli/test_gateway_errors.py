@@ -181,8 +181,9 @@ def an_address_of_no_use_leaves_no_folder_behind(w):
 def a_path_of_no_use_says_what_would_be(w):
     start = ("serve", "--store", "memory", "--addr")
     for words, told in (
-            (["unix:nope/s"], "(ENOENT); make its folder first, or choose another path (E_LISTEN)"),
-            (["192.0.2.1:0"], "(EADDRNOTAVAIL); choose an address of this machine (E_LISTEN)"),
+            (["unix:nope/s"], "(ENOENT); make its folder, or choose another path (E_LISTEN)"),
+            (["192.0.2.1:0"], "(EADDRNOTAVAIL); listen on an address of this machine, such as "
+             "127.0.0.1 (E_LISTEN)"),
             (["unix:s", "--token-file", "nope"],
              "the token file 'nope' cannot be opened: No such file or directory: `pegboard token "
              "new --token-file FILE NAME` makes one (E_TOKEN_FILE)"),
