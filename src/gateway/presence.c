@@ -126,7 +126,8 @@ void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct p
                         "again",
                         health.n_providers);
     else
-        peg__buf_printf(ret_text, ": %u attached, none answers pings", health.n_providers);
+        peg__buf_printf(ret_text, ": %u attached, none answers pings; restart it",
+                        health.n_providers);
 }
 
 /* ---- telling -----------------------------------------------------------------------------------

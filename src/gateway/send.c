@@ -184,6 +184,26 @@ static bool is_full(enum bus_reason reason)
     return reason == BUS_OVERLOADED || reason == BUS_FULL;
 }
 
+/* By what is known of its providers there is one that could run it. */
+static void say_why_nobody_took_it(const struct gw_call *call, struct peg__buf *out)
+{
+    if (call->refusal == BUS_DRAINING)
+        peg__buf_printf(out,
+                        "the providers of toolset \"%.*s\" that are attached give calls back "
+                        "because they drain: start another",
+                        PEG_ARG(call->toolset->name));
+    else
+        peg__buf_printf(out,
+                        "the providers of toolset \"%.*s\" that are attached did not take the "
+                        "call: try again",
+                        PEG_ARG(call->toolset->name));
+}
+
+static bool is_healthy(const struct gw_call *call)
+{
+    return gw_presence_health(call->desk->presence, call->toolset->name).state == GW_HEALTHY;
+}
+
 static void say_why(const struct gw_call *call, struct peg__buf *out)
 {
     if (call->refusal == BUS_OVERLOADED)
@@ -211,6 +231,8 @@ static void say_why(const struct gw_call *call, struct peg__buf *out)
             "the providers of toolset \"%.*s\" that are attached have other versions of "
             "it than the one that is registered: restart them with that one",
             PEG_ARG(call->toolset->name));
+    else if (is_healthy(call))
+        say_why_nobody_took_it(call, out);
     else
         gw_presence_explain(call->desk->presence, call->toolset->name, out);
 }
@@ -298,19 +320,18 @@ static bool is_proof(const struct gw_call *call, const struct bus_letter *letter
 }
 
 /* Who did not take it is not asked again. One who had taken it and gives it back is asked when
- * nobody else is left; or as before, if it is not that he does not want it: he has come back from a
- * break, say, without it. */
+ * nobody else is left, unless it would do the same again: it has another version, or drains. And as
+ * before, if it is not that he does not want it: he has come back from a break, say, without it. */
 static void remember_refusal(struct gw_call *call, const struct bus_letter *letter)
 {
-    const bool is_outdated = letter->reason == BUS_OUTDATED;
+    const bool is_final = letter->reason == BUS_OUTDATED || letter->reason == BUS_DRAINING;
     const struct bus_address where = letter->from.node ? letter->from : call->holder;
 
-    if (letter->was_claimed && letter->reason != BUS_OVERLOADED && letter->reason != BUS_DRAINING &&
-        !is_outdated)
+    if (letter->was_claimed && letter->reason != BUS_OVERLOADED && !is_final)
         return;
     if (call->n_refused == PEG_LIMIT_GATEWAY_ATTEMPTS)
         return;
-    call->was_given_back[call->n_refused] = letter->was_claimed && !is_outdated;
+    call->was_given_back[call->n_refused] = letter->was_claimed && !is_final;
     call->refused_by[call->n_refused++] = hash_of(call, call->incarnation, where);
 }
 

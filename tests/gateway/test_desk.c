@@ -823,6 +823,58 @@ TEST(a_provider_with_another_version_of_the_toolset_is_not_asked_again)
     world_close(&world);
 }
 
+/* It answers pings, and has not said that it drains: only to those whom it is asked to run. */
+TEST(a_provider_that_gives_calls_back_because_it_drains_is_not_asked_again)
+{
+    struct world world;
+    struct player draining;
+    struct player other;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &draining, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_nak(draining.provider, &draining.handed[0].id, 1, BUS_DRAINING);
+    settle(&world);
+    CHECK_INT(draining.n_handed, 1);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK(!caller.was_started);
+    CHECK_STR(peg_cstr(caller.message),
+              "the providers of toolset \"sums\" that are attached give calls back because they "
+              "drain: start another");
+
+    attach(&world, &other, "incarnation-2", 1);
+    call_as(&world, &caller, "add", "", 0);
+    if (draining.n_handed == 2)
+        gw_provider_nak(draining.provider, &draining.handed[1].id, 1, BUS_DRAINING);
+    settle(&world);
+    answer(&world, &other, &other.handed[0], "5");
+    CHECK_STR(peg_cstr(caller.result), "5");
+    world_close(&world);
+}
+
+/* Whoever comes back again and again, and each time without the call, is attached and well. */
+TEST(a_call_that_nobody_took_is_not_said_to_have_no_healthy_provider)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    for (uint32_t attempt = 1; !caller.n_ends; attempt++) {
+        CHECK(attempt <= PEG_LIMIT_GATEWAY_ATTEMPTS);
+        gw_provider_nak(player.provider, &player.handed[attempt - 1].id, attempt, BUS_GONE);
+        settle(&world);
+    }
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_STR(peg_cstr(caller.message),
+              "the providers of toolset \"sums\" that are attached did not take the call: try "
+              "again");
+    world_close(&world);
+}
+
 /* Of those who are left, one that is full may have room soon. */
 TEST(that_a_provider_is_full_is_told_before_that_another_one_is_outdated)
 {

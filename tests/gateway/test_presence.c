@@ -228,7 +228,8 @@ TEST(why_a_toolset_is_unhealthy_is_told_in_words)
     gw_presence_explain(w.presences[0], weather, &text);
     CHECK_STR(peg__buf_view(&text),
               "no healthy providers for toolset \"weather\" (staleness_threshold=40s, "
-              "last_pong=1970-01-01T00:16:40.000Z, age=52.5s): 1 attached, none answers pings");
+              "last_pong=1970-01-01T00:16:40.000Z, age=52.5s): 1 attached, none answers pings; "
+              "restart it");
     peg__buf_free(&text);
     world_stop();
 }
