@@ -152,11 +152,16 @@ static void fail_in_time(const struct peg__run *run, const char *what, peg_error
               PEG_ARG(run->record->tool), what, limit);
 }
 
+/* Who gave no reason, as a gateway whose caller went away, has said "canceled": no need to say it
+ * twice. */
 static void fail_canceled(const struct peg__run *run, peg_error *ret_error)
 {
+    const char *reason = peg_cancel_reason(peg_ctx_cancel(run->call->ctx));
+    const bool says_more = strcmp(reason, "canceled") != 0;
+
     peg__fail(ret_error, PEG_ECANCELED, "E_TOOL_CANCELED",
-              "the tool '%.*s' was canceled: the host asked to stop: %s",
-              PEG_ARG(run->record->tool), peg_cancel_reason(peg_ctx_cancel(run->call->ctx)));
+              "the tool '%.*s' was canceled: the host asked to stop%s%s",
+              PEG_ARG(run->record->tool), says_more ? ": " : "", says_more ? reason : "");
 }
 
 /* It was given up, or never began. */

@@ -161,9 +161,12 @@ static void fail_ended(peg_call *call, const struct command *command,
                         "output; ask for less",
                         command->max_output);
     } else {
-        code = result->end == PEG__PROCESS_TIMEOUT ? "E_COMMAND_TIMEOUT" : "E_COMMAND_CANCELED";
+        const bool is_late = result->end == PEG__PROCESS_TIMEOUT;
+
+        code = is_late ? "E_COMMAND_TIMEOUT" : "E_COMMAND_CANCELED";
         peg__buf_puts(&out, "was ended before it was through");
-        if (peg_ctx_check(peg_call_ctx(call), &why))
+        /* What to do about it; why it was canceled stands before these words. */
+        if (is_late && peg_ctx_check(peg_call_ctx(call), &why))
             peg__buf_printf(&out, " (%s)", why.message);
         add_tail(&out, result);
     }

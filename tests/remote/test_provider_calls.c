@@ -373,7 +373,7 @@ TEST(provider_cancels_a_handler)
 
     f = fake_await(w.gateway, FAKE_RESULT, "c1", 0);
     CHECK(f->name[0]);
-    CHECK(strstr(f->words, "canceled"));
+    CHECK(strstr(f->words, "'wait' was canceled: the host asked to stop: stopped: "));
     world_stop(&w);
 }
 
