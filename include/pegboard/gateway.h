@@ -39,8 +39,11 @@ typedef struct peg_gateway_config {
     unsigned missed_ping_threshold; /* [3]: unhealthy after (threshold + 1) * interval */
     int64_t result_mapping_ttl_ms;  /* results are kept for those who ask again [300,000] */
     unsigned threads;               /* event loops [1] */
-    int64_t drain_ms;        /* what runs may finish for so long when it is stopped [30,000] */
-    int64_t lease_ms;        /* a provider that lost its stream may come back for [10,000] */
+    int64_t drain_ms; /* what runs may finish for so long when it is stopped [30,000] */
+    int64_t lease_ms; /* a provider that lost its stream may come back for [10,000] */
+    /* A connection from which nothing came for so long is pinged, and closed if it does not answer
+     * within 20,000 [60,000]. */
+    int64_t keepalive_ms;
     unsigned max_queue;      /* calls that wait for one provider; more are overloaded [10,000] */
     int64_t call_timeout_ms; /* of a call that names none [30,000]; at most a day */
 

@@ -34,6 +34,7 @@ enum option_id {
     OPT_LOG_LEVEL,
     OPT_DRAIN,
     OPT_LEASE,
+    OPT_KEEPALIVE,
     OPT_QUEUE,
     OPT_REDIS,
 };
@@ -56,6 +57,9 @@ const struct cli_option serve_option_table[] = {
      "what runs may finish for so long at the end; 30s by\ndefault"},
     {OPT_LEASE, 0, "lease", "TIME",
      "a provider that lost its stream may come back for\nso long; 10s by default"},
+    {OPT_KEEPALIVE, 0, "keepalive", "TIME",
+     "a connection that is silent for so long is pinged, and\nclosed if it does not answer; 1m by "
+     "default"},
     {OPT_QUEUE, 0, "max-queue", "N",
      "calls that wait for one provider, more are\nrefused; 10000 by default"},
     {OPT_THREADS, 0, "threads", "N", "event loops; 1 by default, enough for most"},
@@ -79,12 +83,12 @@ const struct cli_option serve_option_table[] = {
 /* Words for a time that is none, or is out of range; NULL if it was taken. */
 static const char *read_time(int id, const char *text, int64_t *ret_ms)
 {
-    enum { LEAST_LEASE_MS = 100, MOST_PING_MS = 3600000 };
+    enum { LEAST_MS = 100, MOST_PING_MS = 3600000 };
     int64_t ms;
 
     if (!remote_duration(text, 0, &ms))
         return "a time such as 10s, 1m30s or 250ms";
-    if (id == OPT_LEASE && ms < LEAST_LEASE_MS)
+    if ((id == OPT_LEASE || id == OPT_KEEPALIVE) && ms < LEAST_MS)
         return "at least 100ms";
     if (ms == 0)
         return "at least 1ms";
@@ -134,6 +138,8 @@ static int64_t *duration_place(struct serve_options *o, int id)
         return &o->config.drain_ms;
     case OPT_LEASE:
         return &o->config.lease_ms;
+    case OPT_KEEPALIVE:
+        return &o->config.keepalive_ms;
     default:
         return NULL;
     }

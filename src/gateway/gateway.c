@@ -84,6 +84,8 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
         return refuse(reterr, "missed_ping_threshold", "it must be at most 1,000");
     if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
         return refuse(reterr, "lease_ms", "it must be at least 100");
+    if (config->keepalive_ms < 0 || (config->keepalive_ms && config->keepalive_ms < 100))
+        return refuse(reterr, "keepalive_ms", "it must be at least 100");
     if (config->result_mapping_ttl_ms < 0 || config->drain_ms < 0 || config->call_timeout_ms < 0)
         return refuse(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
                       "they must not be negative");
@@ -258,7 +260,8 @@ static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
     return status;
 }
 
-static peg_status make_server(peg_gateway *gateway, peg_error *reterr)
+static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *config,
+                              peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
     const struct grpc_interceptor auth = gw_auth_interceptor(node->auth);
@@ -268,6 +271,7 @@ static peg_status make_server(peg_gateway *gateway, peg_error *reterr)
         .describe = gw_describe,
         .on_http1 = gw_http_answer,
         .http1_user = node,
+        .keepalive_ms = config->keepalive_ms,
     };
     peg_status status = grpc_server_new(node->loops, &options, &node->server, reterr);
 
@@ -292,7 +296,7 @@ static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, p
     if (!status)
         status = open_catalog(gateway, reterr);
     if (!status)
-        status = make_server(gateway, reterr);
+        status = make_server(gateway, config, reterr);
     return status;
 }
 

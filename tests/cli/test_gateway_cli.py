@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -91,6 +92,20 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
     w.write("broken/toolsets.db", "this is no database " * 200)
     w.pegboard("serve", "--data-dir", w.path("broken"), "--addr", "127.0.0.1:0").exits(2) \
         .complains("is damaged", "restore it from a copy")
+
+
+@scenario
+def a_connection_that_is_silent_is_pinged(w):
+    with gateway(w, "--keepalive", "100ms"):
+        host, port = w.at.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=30) as silent:  # half of the default
+            silent.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            frames = silent.makefile("rb")
+            kind = None
+            while kind != 6:  # PING
+                head = frames.read(9)
+                frames.read(int.from_bytes(head[:3], "big"))
+                kind = head[3]
 
 
 @scenario

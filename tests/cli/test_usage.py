@@ -74,6 +74,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["serve", "--tls-cert", "c.pem"], "--tls-cert and --tls-key are needed together"),
         (["serve", "--tls-client-ca", "c.pem"], "--tls-client-ca needs --tls-cert and --tls-key"),
         (["serve", "--lease", "1ms"], "--lease is '1ms', but should be at least 100ms"),
+        (["serve", "--keepalive", "1ms"], "--keepalive is '1ms', but should be at least 100ms"),
         (["serve", "--drain-time", "0s"], "--drain-time is '0s', but should be at least 1ms"),
         (["serve", "--ping-interval", "2h"], "--ping-interval is '2h', but should be at most 1h"),
         (["serve", "--ping-interval", "10"], "--ping-interval is '10', but should be a time such"),

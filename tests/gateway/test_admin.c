@@ -408,6 +408,20 @@ TEST(a_registry_has_a_name_that_may_be_part_of_a_key)
     }
 }
 
+TEST(a_keep_alive_of_no_use_is_refused)
+{
+    static const int64_t bad[] = {-1, 99};
+    peg_gateway *gateway = NULL;
+    peg_error error;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const peg_gateway_config config = {.keepalive_ms = bad[i]};
+
+        CHECK_INT(peg_gateway_new(&config, &gateway, &error), PEG_EINVAL);
+        CHECK_STR(peg__str(error.where), "/keepalive_ms");
+    }
+}
+
 static void do_nothing(peg_call *call, const peg_json *args, void *user)
 {
     (void)args;

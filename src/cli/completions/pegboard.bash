@@ -234,12 +234,12 @@ _pegboard_serve() {
     --token-file | --tls-cert | --tls-key | --tls-client-ca | --log-file | --data-dir)
         _pegboard_files "$1" ;;
     --addr | --name | --ping-interval | --missed-ping-threshold | --result-mapping-ttl | \
-        --drain-time | --lease | --max-queue | --threads | --admin-addr | --redis) ;;
+        --drain-time | --lease | --keepalive | --max-queue | --threads | --admin-addr | --redis) ;;
     *)
         _pegboard_words '--addr --name --store --data-dir --ping-interval --missed-ping-threshold
-            --result-mapping-ttl --drain-time --lease --max-queue --threads --token-file --tls-cert
-            --tls-key --tls-client-ca --insecure --admin-addr --redis --log-file
-            --log-level --help' "$1"
+            --result-mapping-ttl --drain-time --lease --keepalive --max-queue --threads
+            --token-file --tls-cert --tls-key --tls-client-ca --insecure --admin-addr --redis
+            --log-file --log-level --help' "$1"
         ;;
     esac
 }

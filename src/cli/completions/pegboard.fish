@@ -145,6 +145,7 @@ complete -c pegboard -n $in_serve -x -l missed-ping-threshold -d 'Intervals unti
 complete -c pegboard -n $in_serve -x -l result-mapping-ttl -d 'How long results are kept'
 complete -c pegboard -n $in_serve -x -l drain-time -d 'What runs may finish for so long'
 complete -c pegboard -n $in_serve -x -l lease -d 'A lost provider may come back for so long'
+complete -c pegboard -n $in_serve -x -l keepalive -d 'A silent connection is pinged after so long'
 complete -c pegboard -n $in_serve -x -l max-queue -d 'Calls that wait for one provider'
 complete -c pegboard -n $in_serve -x -l threads -d 'Event loops'
 complete -c pegboard -n $in_serve -r -F -l token-file -d 'Hashes of tokens'
