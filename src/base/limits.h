@@ -549,6 +549,10 @@ enum {
      * it takes no new calls from a gateway that lets more gather. Eight of the largest. What the
      * gateway has not let through yet is not of them: its credits are bound for that. */
     PEG_LIMIT_REMOTE_KEPT_BYTES = 64 << 20,
+    /* So long it keeps one, while the stream on which it was sent holds: a gateway acknowledges
+     * within milliseconds, or, if it cannot reach its registry, when it can. One that does not must
+     * not keep a provider from taking calls for ever. */
+    PEG_LIMIT_REMOTE_KEPT_MS = 10 * 60 * 1000,
     /* For Welcome, and for the end of a stream on which everything was said. */
     PEG_LIMIT_REMOTE_WELCOME_MS = 20000,
     PEG_LIMIT_REMOTE_CLOSE_MS = 2000,

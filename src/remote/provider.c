@@ -28,6 +28,7 @@ static void on_end(struct net_message *message)
 
     net_loop_disarm(prov->loop, &prov->drained);
     net_loop_disarm(prov->loop, &prov->quiet);
+    net_loop_disarm(prov->loop, &prov->review);
     remote__prov_drop_streams(prov);
     prov->phase = REMOTE__PROV_ENDED;
     remote__prov_close_queue(prov);
@@ -256,6 +257,8 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     prov->registry = peg_registry_ref(registry);
     prov->calls.max = (size_t)2 * PEG_LIMIT_REMOTE_CREDITS;
     prov->recent.max = PEG_LIMIT_REMOTE_RECENT;
+    prov->keep_ms = PEG_LIMIT_REMOTE_KEPT_MS;
+    prov->review.fn = remote__prov_review_kept;
     prov->stops[0].fn = on_first_stop;
     prov->stops[1].fn = on_second_stop;
     prov->begin.fn = on_begin;

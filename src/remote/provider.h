@@ -84,6 +84,7 @@ struct remote__prov_call {
     /* the loop's */
     bool is_done;                    /* its outcome waits to be sent, or for its Ack */
     size_t n_kept_bytes;             /* of memory, since it was first sent; 0: it was not */
+    unsigned n_reviews;              /* at which it was sent, and there was no Ack */
     unsigned n_deltas;               /* that wait at its stream: its result comes behind them */
     struct remote__prov_stream *via; /* where its result goes; NULL: to the next one */
     size_t n_sent;                   /* bytes of its result on that stream */
@@ -218,6 +219,8 @@ struct peg_tool_provider {
     unsigned n_done;          /* of the calls */
     unsigned n_kept;          /* of those: sent, and kept until their Acks */
     size_t n_kept_bytes;      /* that these take */
+    struct net_timer review;  /* of those, while there are any */
+    int64_t keep_ms;          /* how long at most; before it is started a test may change it */
     enum remote__prov_phase phase;
     bool was_welcome; /* ever */
     bool is_ending;   /* `end` is on its way */
@@ -278,6 +281,8 @@ void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1_
 void remote__prov_acknowledge(peg_tool_provider *prov, const Pegboard__V1__Ack *frame);
 /* A call has its outcome. */
 void remote__prov_finish_call(struct remote__prov_call *call);
+/* A timer: what was sent long ago is not kept any longer. */
+void remote__prov_review_kept(struct net_timer *timer);
 /* For Hello, in the arena. */
 peg_status remote__prov_list_running(peg_tool_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__Hello *hello);

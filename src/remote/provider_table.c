@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -37,6 +38,15 @@ static void count_done(peg_tool_provider *prov)
     tell_done(prov);
 }
 
+/* Often enough that none is kept for much longer than it should be. */
+enum { REVIEWS = 10 };
+
+static void review_later(peg_tool_provider *prov)
+{
+    net_loop_arm(prov->loop, &prov->review,
+                 net_loop_now_ns(prov->loop) + prov->keep_ms * PEG_NS_PER_MS / REVIEWS);
+}
+
 /* The gateway has its credit back. Once, however often the result is said after a break. */
 static void count_kept(struct remote__prov_call *call)
 {
@@ -47,6 +57,8 @@ static void count_kept(struct remote__prov_call *call)
     call->n_kept_bytes = sizeof(*call) + call->arena.held + call->outcome.json_len;
     prov->n_kept_bytes += call->n_kept_bytes;
     prov->n_kept++;
+    if (!prov->review.is_armed)
+        review_later(prov);
 }
 
 static void uncount_done(const struct remote__prov_call *call)
@@ -382,6 +394,36 @@ void remote__prov_acknowledge(peg_tool_provider *prov, const Pegboard__V1__Ack *
     remember(prov, call->key);
     uncount_done(call);
     forget(call);
+    remote__prov_look_for_end(prov);
+}
+
+/* The gateway has had it for long. What is not listed never came, unless a Hello was missed: so one
+ * is left out of the count, as if it had been said to somebody else. */
+static void keep_no_longer(struct remote__prov_call *call)
+{
+    peg_tool_provider *prov = call->prov;
+
+    prov->n_hellos++;
+    remember(prov, call->key);
+    uncount_done(call);
+    forget(call);
+}
+
+/* The time without a stream does not count: nobody could have acknowledged it. */
+void remote__prov_review_kept(struct net_timer *timer)
+{
+    peg_tool_provider *prov =
+        (peg_tool_provider *)((char *)timer - offsetof(peg_tool_provider, review));
+
+    PEG__MAP_EACH(&prov->calls, entry)
+    {
+        struct remote__prov_call *call = entry->value;
+
+        if (call->is_sent && ++call->n_reviews > REVIEWS)
+            keep_no_longer(call);
+    }
+    if (prov->n_kept)
+        review_later(prov);
     remote__prov_look_for_end(prov);
 }
 

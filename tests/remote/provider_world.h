@@ -15,6 +15,7 @@
 #include "pegboard/provider.h"
 #include "pegboard/trace.h"
 #include "remote/fake_gateway.h"
+#include "remote/provider.h"
 
 static sem_t entered;  /* a handler of `hold` has begun */
 static sem_t released; /* it may go on */
@@ -163,6 +164,7 @@ struct world {
     atomic_uint n_drains;
     atomic_bool holds_ends; /* whoever is told of the end of a call waits to be released */
     char target[2 * NET_ADDRESS_TEXT + 8];
+    int64_t keep_ms; /* results without an Ack; 0: as always */
 };
 
 static inline void add(peg_registry *registry, const char *name, peg_tool_fn fn, const char *schema)
@@ -251,6 +253,8 @@ static inline void world_provide(struct world *w, peg_provider_options options)
     options.on_event = count_event;
     options.user = w;
     CHECK_STATUS(peg_provider_new(w->registry, &options, &w->provider, &error), PEG_OK, error);
+    if (w->keep_ms)
+        w->provider->keep_ms = w->keep_ms;
     CHECK_STATUS(peg_provider_start(w->provider, &error), PEG_OK, error);
 }
 

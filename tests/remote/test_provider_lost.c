@@ -4,6 +4,8 @@
 
 #include "t.h"
 
+#include <poll.h>
+
 #include "base/limits.h"
 #include "remote/provider_world.h"
 
@@ -33,6 +35,40 @@ TEST(provider_comes_back_and_lists_what_runs_and_what_was_not_acknowledged)
     fake_end(w.gateway, 1, GRPC_UNAVAILABLE);
     fake_await_stream(w.gateway, 2);
     CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_HELLO, NULL, 2)->text), "");
+    CHECK_INT(atomic_load(&n_starts), 2);
+    world_stop(&w);
+}
+
+static void await_unacknowledged(const struct world *w, unsigned n)
+{
+    while (peg_provider_look(w->provider).n_unacknowledged != n)
+        poll(NULL, 0, 1);
+}
+
+/* It does not list what it was handed: the count of its Hellos says that this proves nothing. */
+TEST(provider_keeps_a_result_that_is_never_acknowledged_not_for_ever)
+{
+    struct world w;
+    peg_error error;
+
+    world_prepare(&w);
+    w.keep_ms = 100;
+    w.gateway->keeps_acks = true;
+    world_provide(&w, (peg_provider_options){.concurrency = 2, .drain_ms = 3600000});
+    fake_await_stream(w.gateway, 0);
+    fake_call(w.gateway, 0, "c1", "echo", "{}");
+    fake_await(w.gateway, FAKE_RESULT, "c1", 0);
+    await_unacknowledged(&w, 0);
+    fake_call(w.gateway, 0, "c1", "echo", "{}"); /* whoever asks again has forgotten it */
+    fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
+
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_HELLO, NULL, 1)->text), "");
+    CHECK_INT(fake_await(w.gateway, FAKE_HELLO, NULL, 1)->attempt, 3);
+    fake_await_stream(w.gateway, 1);
+    fake_call(w.gateway, 1, "c2", "echo", "{}");
+    fake_await(w.gateway, FAKE_RESULT, "c2", 0);
+    peg_provider_stop(w.provider);
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
     CHECK_INT(atomic_load(&n_starts), 2);
     world_stop(&w);
 }
