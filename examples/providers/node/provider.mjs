@@ -29,6 +29,7 @@ export class Provider {
     this.nHellos = 0;
     this.calls = new Map(); // handed to us, and not acknowledged
     this.stream = null; // to the gateway; null before its Welcome
+    this.lastStream = null;
     this.isDraining = false; // we leave
     this.isLeaving = false; // the gateway of this stream does
     this.isLastCallSeen = false; // of this stream
@@ -36,7 +37,7 @@ export class Provider {
     this.delayMs = 500;
   }
 
-  /** Until drain() was called and what ran then was answered. Throws if the gateway refuses us. */
+  /** Until drain() was called and what ran then was answered or given up. Throws if the gateway refuses us. */
   async serve() {
     const client = connect(this.address);
     try {
@@ -55,7 +56,7 @@ export class Provider {
 
   /** One stream, from Hello to its end. */
   attach(client) {
-    const stream = client.Attach(metadata());
+    const stream = this.lastStream = client.Attach(metadata());
     this.isLeaving = false;
     this.isLastCallSeen = false;
     this.nHellos += 1;
@@ -97,7 +98,7 @@ export class Provider {
     Object.assign(this, { stream, wasWelcome: true, delayMs: 500 });
     console.log(`${this.registration.name} is offered at ${this.address}`);
     for (const call of this.calls.values()) this.sendResult(call); // what ended meanwhile, or was not acknowledged
-    if (this.isDraining) this.drain();
+    if (this.isDraining) this.say({ drain: {} });
   }
 
   // ---- calls ----
@@ -150,10 +151,19 @@ export class Provider {
 
   // ---- the end ----
 
-  /** No new calls, please; serve() returns when those that run have been answered. */
-  drain() {
+  /** No new calls, please; serve() returns when those that run have been answered, or after so long. */
+  drain(ms = 30000) {
     this.isDraining = true;
     this.say({ drain: {} }); // answered with "drained"
+    setTimeout(() => this.giveUp(), ms).unref();
+  }
+
+  /** A tool does not end, or a gateway does not acknowledge: that must not keep us for ever. */
+  giveUp() {
+    if (this.calls.size) console.error(`${this.registration.name}: ${this.calls.size} calls are given up`);
+    for (const call of this.calls.values()) call.abort.abort();
+    this.calls.clear();
+    this.lastStream?.cancel();
   }
 
   leaveIfIdle() {

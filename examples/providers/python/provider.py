@@ -56,6 +56,7 @@ class Provider:
         self.pool = concurrent.futures.ThreadPoolExecutor(credits)
         self.lock = threading.RLock()  # for what is above and below
         self.out = None  # frames to the gateway; None before its Welcome
+        self.stream = None  # the last one
         self.is_draining = False  # we leave
         self.is_leaving = False  # the gateway of this stream does
         self.is_last_call_seen = False  # of this stream
@@ -64,7 +65,8 @@ class Provider:
         self.delay_s = 0.5
 
     def serve(self):
-        """Until drain() was called and what ran then was answered, or the gateway refuses us: `refusal` says why."""
+        """Until drain() was called and what ran then was answered or given up, or the gateway refuses us: `refusal`
+        says why."""
         while not self.is_draining or self.calls:
             try:
                 with grpc.insecure_channel(self.address, OPTIONS) as channel:
@@ -92,7 +94,7 @@ class Provider:
         method = channel.stream_stream("/pegboard.v1.Registry/Attach",
                                        request_serializer=pb.AttachRequest.SerializeToString,
                                        response_deserializer=pb.AttachResponse.FromString)
-        stream = method(iter(out.get, None), metadata=self.metadata)
+        stream = self.stream = method(iter(out.get, None), metadata=self.metadata)
         try:
             for frame in stream:
                 with self.lock:
@@ -174,11 +176,25 @@ class Provider:
 
     # ---- the end ----
 
-    def drain(self):
-        """No new calls, please; serve() returns when those that run have been answered."""
+    def drain(self, seconds=30):
+        """No new calls, please; serve() returns when those that run have been answered, or after so long."""
         with self.lock:
             self.is_draining = True
             self.say(drain=pb.ProviderDrain())  # answered with `drained`
+        timer = threading.Timer(seconds, self.give_up)
+        timer.daemon = True
+        timer.start()
+
+    def give_up(self):
+        """A tool does not end, or a gateway does not acknowledge: that must not keep us for ever."""
+        with self.lock:
+            if self.calls:
+                print(f"{self.registration.name}: {len(self.calls)} calls are given up", file=sys.stderr, flush=True)
+            for call in self.calls.values():
+                call.canceled.set()
+            self.calls.clear()
+            if self.stream:
+                self.stream.cancel()
 
     def leave_if_idle(self):
         if self.out and not self.calls and self.is_last_call_seen:

@@ -370,6 +370,31 @@ def a_provider_that_is_stopped_finishes_what_it_runs(who):
         same(provider.wait(), 0)
 
 
+def lose_gateway(who, stack):
+    """A provider that runs a call of a gateway that will not come back, and is told to end."""
+    gateway = stack.enter_context(Gateway())
+    provider = stack.enter_context(Provider(who, gateway.address))
+    caller = stack.enter_context(Caller(gateway, "count", "to=100000", "pause_ms=100", options=["--timeout", "10m"]))
+    caller.says("1\\n")
+    gateway.stop(signal.SIGKILL)
+    provider.process.send_signal(signal.SIGTERM)
+    return provider
+
+
+@scenario
+def providers_that_are_stopped_do_not_wait_for_ever(_):
+    providers = []
+    with contextlib.ExitStack() as stack:
+        for who in ("python", "node"):  # at once, as it takes half a minute
+            with contextlib.suppress(Skip):
+                providers.append(lose_gateway(who, stack))
+        if not providers:
+            raise Skip("neither is here")
+        for provider in providers:
+            same(provider.wait(), 0)
+            check("1 calls are given up" in str(provider), provider)
+
+
 @for_each_language
 def a_provider_that_is_refused_says_why_and_ends(who):
     with Gateway() as gateway, Process(provider_command(who, gateway.address, "no name")) as provider:
