@@ -59,8 +59,12 @@ tools:
 def provide(gateway, log):
     with open(os.path.join(gateway.folder, "tools.yaml"), "w", encoding="utf-8") as file:
         file.write(MANIFEST)
-    return subprocess.Popen(usual(PEGBOARD, "provide", "--registry", gateway.address, "tools.yaml"),
-                            cwd=gateway.folder, stdout=log, stderr=log)
+    command = usual(os.path.abspath(PEGBOARD), "provide", "--registry", gateway.address, "tools.yaml")
+    return subprocess.Popen(command, cwd=gateway.folder, stdout=log, stderr=log)
+
+
+def is_provided(caller):
+    return caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets and caller.health("local").state == 1
 
 
 def touch(path):
@@ -72,12 +76,12 @@ def drain_after_restart(gateway, provider):
     """What a call with an identity runs for outlives the gateway, and is then finished."""
     begun, go = (os.path.join(gateway.folder, name) for name in ("begun", "go"))
     with Caller(gateway) as caller:
-        await_true(lambda: caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets, "it is provided")
+        await_true(lambda: is_provided(caller), "it is provided")
         caller.ask("StartTool", v1("CallToolRequest", toolset="local", tool="hold", payload=b"{}"))
         await_true(lambda: os.path.exists(begun), "the tool runs")
         kill_and_restart(gateway)
     with Caller(gateway) as caller:
-        await_true(lambda: caller.health("local").providers == 1, "it has come back")
+        await_true(lambda: is_provided(caller), "it has come back")
     touch(go)
     provider.send_signal(signal.SIGTERM)
     return provider.wait(2 * WAIT_S)
