@@ -567,6 +567,12 @@ enum {
     /* A connection without a word is asked whether it lives. */
     PEG_LIMIT_REMOTE_KEEPALIVE_MS = 20000,
 
+    /* One holder of a quota has at most so many times what is free: alone three quarters of it, and
+     * there is always something left for others to begin with. */
+    PEG_LIMIT_QUOTA_SHARE = 3,
+    /* Keys that holders are counted by, which are hashes; 8 KiB for a quota with shares. */
+    PEG_LIMIT_QUOTA_KEYS = 1024,
+
     /* Registers of calls that are in flight or kept for whoever asks again, over all loops, and
      * their bytes: what their memory may take beside that of calls. A register alone takes some
      * 150 bytes. These bounds hold twice: for calls with an identity, whose ends are kept, and
@@ -580,12 +586,6 @@ enum {
     /* A name, which admits a call, is written only while less than this of the room is taken: the
      * rest is for claims, ends and waiters of calls that were admitted. */
     PEG_LIMIT_BUS_NAME_PERCENT = 90,
-    /* Of each of these one principal holds at most so many times what is free: alone three
-     * quarters of it, and there is always something left for others to begin with. */
-    PEG_LIMIT_BUS_SHARE = 3,
-    /* Accounts that principals are counted in, by a hash; some 48 KiB for a node, 16 KiB for each
-     * loop. */
-    PEG_LIMIT_BUS_ACCOUNTS = 1024,
     /* Shares are no matter for values up to this: marks, and ends in a few words. A call that was
      * admitted cannot do without. */
     PEG_LIMIT_BUS_WORDS_BYTES = 512,

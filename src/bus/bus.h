@@ -138,7 +138,7 @@ struct bus_wait {
  * taken. So a call that was admitted can be claimed, taken back, ended and waited for when no new
  * one can begin. A register without room is PEG_ELIMIT, and what stands is read all the same.
  *
- * Of each of these an account holds at most PEG_LIMIT_BUS_SHARE times what is free: what would be
+ * Of each of these an account holds at most PEG_LIMIT_QUOTA_SHARE times what is free: what would be
  * more is PEG_ELIMIT, if it admits a call or is longer than PEG_LIMIT_BUS_WORDS_BYTES. So one alone
  * gets three quarters, and whoever comes then finds something to begin with. The local bus counts
  * accounts; a server of its own that many nodes share may do otherwise. */
@@ -150,7 +150,7 @@ struct bus_key {
     /* Only loops of this node ask for it: it needs no trip to a server. All keys of an id agree. */
     bool is_node_local;
     bool admits; /* once: a call begins with it */
-    /* once: whose it is, below PEG_LIMIT_BUS_ACCOUNTS. 0: as other registers of the id, if there
+    /* once: whose it is, below PEG_LIMIT_QUOTA_KEYS. 0: as other registers of the id, if there
      * are any; else nobody's, which has no share to keep to. */
     uint16_t account;
 };

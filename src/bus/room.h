@@ -31,7 +31,7 @@ struct bus_taken {
 
 struct bus_room {
     struct bus_taken pools[BUS_N_POOLS];
-    struct bus_taken accounts[BUS_N_POOLS][PEG_LIMIT_BUS_ACCOUNTS]; /* the first is not used */
+    struct bus_taken accounts[BUS_N_POOLS][PEG_LIMIT_QUOTA_KEYS]; /* the first is not used */
 };
 
 /* What is to be written. */

@@ -18,7 +18,7 @@ enum { NOBODYS = 0 };
 
 bool gw_accounts_make(struct gw_desk *desk)
 {
-    const size_t n = desk->options.has_principals ? PEG_LIMIT_BUS_ACCOUNTS : 1;
+    const size_t n = desk->options.has_principals ? PEG_LIMIT_QUOTA_KEYS : 1;
 
     desk->accounts = (struct gw_account *)peg__alloc_zero(n, sizeof(*desk->accounts));
     return desk->accounts != NULL;
@@ -65,14 +65,15 @@ static bool has_bytes(const struct gw_desk *desk, uint16_t account, size_t large
 const char *gw_account_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes)
 {
     if (!has_call(desk, account))
-        return account ? "calls of this principal would be more than three times as many as this "
-                         "loop still has room for (PEG_LIMIT_BUS_SHARE, PEG_LIMIT_GATEWAY_CALLS): "
-                         "try again when some have ended"
-                       : "this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
-                         "again later";
+        return account
+                   ? "calls of this principal would be more than three times as many as this "
+                     "loop still has room for (PEG_LIMIT_QUOTA_SHARE, PEG_LIMIT_GATEWAY_CALLS): "
+                     "try again when some have ended"
+                   : "this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
+                     "again later";
     if (!has_bytes(desk, account, large_bytes))
         return account ? "large payloads of this principal would be more than three times what is "
-                         "free on this loop (PEG_LIMIT_BUS_SHARE, "
+                         "free on this loop (PEG_LIMIT_QUOTA_SHARE, "
                          "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again when some calls have "
                          "ended, or send a reference to the data instead"
                        : "the calls of this node have as large payloads as it takes "
@@ -96,11 +97,12 @@ const char *gw_account_why_no_provider(const struct gw_desk *desk, uint16_t acco
     if (has_room(account, desk->accounts[account].n_providers, 1, desk->n_providers,
                  PEG_LIMIT_GATEWAY_PROVIDERS))
         return NULL;
-    return account ? "providers of this principal would be more than three times as many as this "
-                     "loop still has room for (PEG_LIMIT_BUS_SHARE, PEG_LIMIT_GATEWAY_PROVIDERS): "
-                     "attach to another node, or try again"
-                   : "this node has as many providers on one loop as it takes "
-                     "(PEG_LIMIT_GATEWAY_PROVIDERS): attach to another node, or try again";
+    return account
+               ? "providers of this principal would be more than three times as many as this "
+                 "loop still has room for (PEG_LIMIT_QUOTA_SHARE, PEG_LIMIT_GATEWAY_PROVIDERS): "
+                 "attach to another node, or try again"
+               : "this node has as many providers on one loop as it takes "
+                 "(PEG_LIMIT_GATEWAY_PROVIDERS): attach to another node, or try again";
 }
 
 const char *gw_account_why_no_list(const struct gw_desk *desk, uint16_t account)
@@ -108,7 +110,7 @@ const char *gw_account_why_no_list(const struct gw_desk *desk, uint16_t account)
     if (has_room(account, desk->accounts[account].n_held, 1, desk->held.n, PEG_LIMIT_GATEWAY_HELD))
         return NULL;
     return account ? "calls that providers of this principal have, or list, would be more than "
-                     "three times as many as this loop still has room for (PEG_LIMIT_BUS_SHARE, "
+                     "three times as many as this loop still has room for (PEG_LIMIT_QUOTA_SHARE, "
                      "PEG_LIMIT_GATEWAY_HELD): come back later"
                    : "providers on this loop have listed, or have, as many calls as it takes "
                      "(PEG_LIMIT_GATEWAY_HELD): come back later";
@@ -120,7 +122,7 @@ const char *gw_account_why_no_watch(const struct gw_desk *desk, uint16_t account
                  PEG_LIMIT_GATEWAY_WATCHERS))
         return NULL;
     return account ? "streams of Watch of this principal would be more than three times as many as "
-                     "this loop still has room for (PEG_LIMIT_BUS_SHARE, "
+                     "this loop still has room for (PEG_LIMIT_QUOTA_SHARE, "
                      "PEG_LIMIT_GATEWAY_WATCHERS): end other streams"
                    : "as many watch as PEG_LIMIT_GATEWAY_WATCHERS allows: end other streams";
 }

@@ -307,7 +307,7 @@ static void refuse_name(struct gw_call *call, peg_status status)
     const char *words =
         status == PEG_ELIMIT && call->account
             ? "calls with an identity (run_id and tool_call_id, or idempotency_key) of this "
-              "principal would hold more than three times what is free (PEG_LIMIT_BUS_SHARE) of "
+              "principal would hold more than three times what is free (PEG_LIMIT_QUOTA_SHARE) of "
               "PEG_LIMIT_BUS_REGISTERS or PEG_LIMIT_BUS_REGISTER_BYTES: they are kept until "
               "--result-mapping-ttl after their deadline; try again later, give an identity to "
               "fewer calls, shorter deadlines, or smaller results"

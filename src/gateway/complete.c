@@ -108,7 +108,8 @@ static struct peg__blob *make_stand_in(const struct gw_held *held)
                     (unsigned)held->entry.attempt, len,
                     len > PEG_LIMIT_BUS_SMALL_BYTES ? "PEG_LIMIT_BUS_LARGE_BYTES"
                                                     : "PEG_LIMIT_BUS_REGISTER_BYTES",
-                    held->account ? " or this principal's share of it (PEG_LIMIT_BUS_SHARE)" : "");
+                    held->account ? " or this principal's share of it (PEG_LIMIT_QUOTA_SHARE)"
+                                  : "");
     terminal.message = peg__buf_view(text);
     return text->status ? NULL : gw_terminal_write(&terminal);
 }

@@ -216,7 +216,7 @@ static void say_why(const struct gw_call *call, struct peg__buf *out)
             out,
             "there is no room to note who runs the call, or no memory: calls of this "
             "principal would hold more than three times what is free "
-            "(PEG_LIMIT_BUS_SHARE) of PEG_LIMIT_BUS_REGISTERS or "
+            "(PEG_LIMIT_QUOTA_SHARE) of PEG_LIMIT_BUS_REGISTERS or "
             "PEG_LIMIT_BUS_REGISTER_BYTES: try again in %d ms, with fewer calls at once",
             RETRY_MS);
     else if (call->refusal == BUS_FULL)

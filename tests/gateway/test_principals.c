@@ -37,7 +37,7 @@ static bool is_refused_its_share(const struct caller *caller, const char *limit)
 {
     return caller->n_ends == 1 && caller->error == WIRE_OVERLOADED && !caller->was_started &&
            strstr(caller->message, "of this principal") &&
-           strstr(caller->message, "PEG_LIMIT_BUS_SHARE") && strstr(caller->message, limit);
+           strstr(caller->message, "PEG_LIMIT_QUOTA_SHARE") && strstr(caller->message, limit);
 }
 
 /* ---- who provides ---------------------------------------------------------------------------- */

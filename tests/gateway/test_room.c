@@ -145,7 +145,7 @@ TEST(a_result_without_room_is_told_and_one_that_asks_later_hears_that_it_ended)
     CHECK(late.n_ends == 1 && late.is_joined);
     CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
     CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES"));
-    CHECK(!strstr(late.message, "PEG_LIMIT_BUS_SHARE"));
+    CHECK(!strstr(late.message, "PEG_LIMIT_QUOTA_SHARE"));
     CHECK(player.n_handed == 1);
     world_close(&world);
 }
@@ -168,7 +168,7 @@ TEST(a_result_of_a_principal_with_a_share_may_have_met_that)
     call_as(&world, &late, "add", "key-1", 0);
     CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
     CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES or this principal's share of it "
-                               "(PEG_LIMIT_BUS_SHARE) was reached"));
+                               "(PEG_LIMIT_QUOTA_SHARE) was reached"));
     world_close(&world);
 }
 
