@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "cli/lines.h"
+#include "cli/notify.h"
 #include "cli/remote_args.h"
 #include "pegboard/manifest.h"
 #include "pegboard/provider.h"
@@ -327,6 +328,7 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
         fprintf(stderr, "pegboard: the system has no memory or no thread for it: end some\n");
         return CLI_UNUSABLE;
     }
+    cli_notify("READY=1"); /* it waits for a gateway that is not there yet */
     status = peg_provider_serve(peg_manifest_registry(manifest), &options, &error);
     if (status)
         advise_token(&o->remote, &error);

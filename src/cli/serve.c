@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "cli/notify.h"
 #include "cli/output.h"
 #include "cli/remote_args.h"
 #include "gateway/listen_check.h"
@@ -24,14 +25,24 @@ struct signals {
     pthread_t thread;
 };
 
-static void obey(int number, peg_gateway *gateway)
+static void reload(peg_gateway *gateway)
 {
     peg_error error;
 
-    if (number != SIGHUP)
-        peg_gateway_stop(gateway);
-    else if (peg_gateway_reload(gateway, &error))
+    cli_notify_reloading();
+    if (peg_gateway_reload(gateway, &error))
         remote_complain_local("SIGHUP", &error);
+    cli_notify("READY=1");
+}
+
+static void obey(int number, peg_gateway *gateway)
+{
+    if (number == SIGHUP) {
+        reload(gateway);
+    } else {
+        cli_notify("STOPPING=1");
+        peg_gateway_stop(gateway);
+    }
 }
 
 /* SIGUSR2 ends it, from the thread that serves. While no signal comes it looks after memory. */
@@ -135,6 +146,7 @@ static peg_status serve(struct serve_options *o, struct signals *signals, peg_er
         peg_gateway_stop(signals->gateway);
         return peg_gateway_drain(signals->gateway, reterr);
     }
+    cli_notify("READY=1");
     status = peg_gateway_run(signals->gateway, NULL, reterr);
     pthread_kill(signals->thread, SIGUSR2);
     pthread_join(signals->thread, NULL);
