@@ -10,13 +10,17 @@ PREFIX ?= /usr/local
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
+# Without the tests, which need programs that only they use. `make test` adds them.
 $(BUILD)/build.ninja: | setup
-	@meson setup $(BUILD) --prefix=$(PREFIX)
+	@meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
 
 setup:
 	@tools/setup
 
-test: build
+test: | $(BUILD)/build.ninja
+	@tools/setup --test
+	@tools/with-tests $(BUILD)
+	@ninja -C $(BUILD)
 	@tools/run-tests -C $(BUILD)
 
 demo: setup
@@ -40,12 +44,12 @@ format:
 	@tools/setup --check
 	@tools/check-format --fix
 
-# A PREFIX that was given holds also where BUILD was set up with another, as by `make demo`. What
+# Only what is installed is built. A PREFIX that was given holds also where BUILD was set up with another, as by `make demo`. What
 # root installs for the system is found by its programs only after ldconfig, which is not on the PATH
 # that su(1) leaves.
 install: $(BUILD)/build.ninja
 	@$(if $(filter-out file,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) product
 	@meson install -C $(BUILD) --no-rebuild
 	@if [ -z "$$DESTDIR" ] && [ "$$(id -u)" = 0 ]; then PATH="$$PATH:/usr/sbin:/sbin" ldconfig; fi
 

@@ -34,6 +34,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 from scenario import ROOT, TIMEOUT_S, World, check, main, scenario
+from terminal import Terminal
 
 BUILD, SANITIZE = sys.argv[2:4]
 # By their paths, as in `ccache cc`: shims of the same names will come first, and would find themselves.
@@ -453,8 +454,40 @@ def what_the_command_and_the_libraries_need_is_installed(w):
                  "completions/pegboard", "pegboard.fish", "pegboard/schema.h",
                  "pegboard/client.h", "pegboard/gateway.h", "pegboard/store.h",
                  "man3/peg_gateway.3", "man3/peg_store.3", "libpegboard-engine.pc",
-                 "libpegboard-remote.pc", "libpegboard-gateway.pc"):
+                 "libpegboard-remote.pc", "libpegboard-gateway.pc", "system/pegboard.service",
+                 "system/pegboard-provide@.service"):
         check(os.path.getsize(installed.find(name)) > 0, name)
+
+
+@scenario
+def the_installed_protos_are_enough_to_generate_stubs(w):
+    protos = os.path.dirname(Installed(w.directory).find("proto/goapb"))
+    for name in ("pegboard/v1/registry.proto", "pegboard/v1/admin.proto", "registry/registry.proto",
+                 "goa_ai_registry/registry.proto", "goapb/goa.proto"):
+        done = subprocess.run(["protoc", "-I", protos, "-I", os.path.join(ROOT, "proto"), "--descriptor_set_out", os.devnull, name],
+                              check=False, text=True, capture_output=True)
+        check(done.returncode == 0, name, done.stderr)
+
+
+@scenario
+def the_installed_units_start_the_installed_command(w):
+    installed = Installed(w.directory)
+    for name, starts in (("pegboard.service", "pegboard serve --data-dir"),
+                         ("pegboard-provide@.service", "pegboard provide /etc/pegboard/%i.yaml")):
+        unit = read(installed.find("system/" + name))
+        check("Type=notify\n" in unit and "@" not in re.sub(r"#.*|provide@", "", unit), unit)
+        program = re.search(r"^ExecStart=(\S+) ", unit, re.M)[1]
+        check(starts in unit and installed.find("bin/pegboard").endswith(program), unit)
+
+
+@scenario
+def the_demo_waits_for_a_person_between_its_acts(w):
+    demo = Terminal(w, os.path.join(ROOT, "tools", "demo"), BUILD)
+    at, n_acts = 0, 0
+    while demo.shows_either(b"Ctrl-C ends the demo -- ", b"city=Rome\r\n", after=at):
+        at, n_acts = len(demo.seen), n_acts + 1
+        demo.types(b"\r")
+    check(demo.ends() == 0 and n_acts == 8, n_acts, demo.seen)
 
 
 @scenario

@@ -79,7 +79,7 @@ def stamp():
 
 def install():
     if not shutil.which("node") or not shutil.which("npm"):
-        raise Skip("there is no node or no npm: tools/setup installs them")
+        raise Skip("there is no node or no npm: tools/setup --test installs them")
     done = os.path.join(PLACE, "installed")
     if os.path.exists(done) and open(done, encoding="utf-8").read() == stamp():
         return

@@ -277,6 +277,33 @@ def test_make_install_takes_a_prefix_that_is_given_later():
     assert "--prefix" not in make_install()
 
 
+def test_make_install_builds_only_what_it_installs():
+    assert " product\n" in make_install()
+    targets = subprocess.run(["make", "-n", "build", "BUILD=nowhere"], cwd=ROOT, check=True,
+                             capture_output=True, text=True).stdout
+    assert "-Dtests=false" in targets and "--test" not in targets
+
+
+def missing_for(*options):
+    """What tools/setup would install where nothing is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("dpkg-query", "awk", "sort", "tr", "sed"):
+            (Path(folder) / name).symlink_to(subprocess.run(
+                ["which", name], check=True, capture_output=True, text=True).stdout.strip())
+        (Path(folder) / "dpkg-query").unlink()
+        (Path(folder) / "dpkg-query").write_text("#!/bin/sh\nexit 1\n")
+        (Path(folder) / "dpkg-query").chmod(0o755)
+        return subprocess.run(["/bin/sh", ROOT / "tools" / "setup", "--print", *options],
+                              env={"PATH": folder}, check=False, capture_output=True,
+                              text=True).stdout.split()
+
+
+def test_the_demo_installs_nothing_that_only_tests_need():
+    only_tests = {"golang-go", "nodejs", "npm", "python3-grpcio", "libnghttp2-dev"}
+    assert not only_tests & set(missing_for())
+    assert only_tests <= set(missing_for("--test")) & set(missing_for("--check"))
+
+
 def installed(user, *variables):
     """What `make install` runs for a user, by name."""
     with tempfile.TemporaryDirectory() as folder:

@@ -73,7 +73,7 @@ def made_once(place, stamp):
 def install_npm(build):
     """The folder with grpc-js and buf."""
     if not shutil.which("node") or not shutil.which("npm"):
-        raise Skip("there is no node or no npm: tools/setup installs them")
+        raise Skip("there is no node or no npm: tools/setup --test installs them")
     place = os.path.join(build, "interop-npm")
     names = ("package.json", "package-lock.json")
     with made_once(place, stamp_of(*(os.path.join("js", name) for name in names))) as is_new:
@@ -96,7 +96,7 @@ def install_npm(build):
 def build_go(build):
     """The folder with grpc-go's own interop programs, client and server."""
     if not shutil.which("go"):
-        raise Skip("there is no go: tools/setup installs it")
+        raise Skip("there is no go: tools/setup --test installs it")
     place = os.path.join(build, "interop-go")
     env = {**os.environ, "GOTOOLCHAIN": "local"}
     env.setdefault("HOME", build)
@@ -122,7 +122,7 @@ def find_python():
     """Debian's python3 has grpcio; the one that runs this may be another."""
     python = "/usr/bin/python3"
     if not os.path.exists(python) or run([python, "-c", "import grpc, google.protobuf"]).returncode:
-        raise Skip("/usr/bin/python3 has no grpcio: tools/setup installs it")
+        raise Skip("/usr/bin/python3 has no grpcio: tools/setup --test installs it")
     return python
 
 
