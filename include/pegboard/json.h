@@ -17,6 +17,14 @@
  * Numbers are exact. An integer that fits 64 bits signed is an integer; every
  * other number is a decimal, held as mantissa and exponent or as its text.
  *
+ * NULL stands for an absent value, such as an optional member that a model left out. Every
+ * function that takes a value takes NULL and reads it as JSON null. A value of another kind
+ * than a function asks for reads as nothing: "", 0, false, no items and no members. So
+ *
+ *   peg_json_str(peg_json_get(args, "city")).ptr
+ *
+ * is always a NUL-terminated string, and the peg_json_..._or() functions give another default.
+ *
  * Threads: a document and its values may be read from any number of threads.
  */
 
@@ -66,57 +74,72 @@ enum {
     PEG_JSON_FORM_MINUS0 = 3, /* -0, -0.0, -0e5: scaled, number is 0, equal to 0 */
 };
 
+/* PEG_JSON_NULL for NULL: compare the pointer to tell an absent value from null. */
 static inline peg_json_kind peg_json_kind_of(const peg_json *value)
 {
-    return (peg_json_kind)value->kind;
+    return value ? (peg_json_kind)value->kind : PEG_JSON_NULL;
 }
 
 static inline bool peg_json_is_number(const peg_json *value)
 {
-    return value->kind == PEG_JSON_INTEGER || value->kind == PEG_JSON_DECIMAL;
+    return value && (value->kind == PEG_JSON_INTEGER || value->kind == PEG_JSON_DECIMAL);
 }
 
-/* The bytes of a string; borrowed from the document. Requires a string. */
-static inline peg_str peg_json_str(const peg_json *string)
+/* The bytes of a string, with a NUL behind them; borrowed from the document. "" for anything
+ * else. */
+static inline peg_str peg_json_str(const peg_json *value)
 {
-    peg_str s;
+    peg_str s = {"", 0};
 
-    s.ptr = string->u.ptr;
-    s.len = string->len;
+    if (value && value->kind == PEG_JSON_STRING) {
+        s.ptr = value->u.ptr;
+        s.len = value->len;
+    }
     return s;
 }
 
+/* Only `true` is true. */
 static inline bool peg_json_is_true(const peg_json *value)
 {
-    return value->kind == PEG_JSON_BOOL && value->u.truth;
+    return value && value->kind == PEG_JSON_BOOL && value->u.truth;
 }
 
 /* Items of an array, members of an object; 0 for anything else. */
 static inline size_t peg_json_len(const peg_json *value)
 {
-    return value->kind >= PEG_JSON_ARRAY ? value->len : 0;
+    return value && value->kind >= PEG_JSON_ARRAY ? value->len : 0;
 }
 
-/* How many values the subtree takes in memory, itself included. */
+/* How many values the subtree takes in memory, itself included; 0 for NULL. */
 static inline size_t peg_json_extent(const peg_json *value)
 {
+    if (!value)
+        return 0;
     return value->kind >= PEG_JSON_ARRAY ? (size_t)value->u.extent : 1;
 }
 
-/* The value after this one and all it contains. */
+/* The value after this one and all it contains; NULL for NULL. */
 static inline const peg_json *peg_json_next(const peg_json *value)
 {
-    return value + peg_json_extent(value);
+    return value ? value + peg_json_extent(value) : value;
+}
+
+/* The first value inside of a container of this kind; for anything else peg_json_next(). */
+static inline const peg_json *peg_json_first(const peg_json *value, peg_json_kind kind)
+{
+    return value && value->kind == kind ? value + 1 : peg_json_next(value);
 }
 
 /* for each item of an array:  PEG_JSON_EACH_ITEM(array, item) { ... } */
 #define PEG_JSON_EACH_ITEM(array, item)                                                            \
-    for (const peg_json *item = (array) + 1, *item##_end_ = peg_json_next(array);                  \
+    for (const peg_json *item = peg_json_first(array, PEG_JSON_ARRAY),                             \
+                        *item##_end_ = peg_json_next(array);                                       \
          item < item##_end_; item = peg_json_next(item))
 
 /* for each member of an object; the value of `key` is key + 1. */
 #define PEG_JSON_EACH_MEMBER(object, key)                                                          \
-    for (const peg_json *key = (object) + 1, *key##_end_ = peg_json_next(object);                  \
+    for (const peg_json *key = peg_json_first(object, PEG_JSON_OBJECT),                            \
+                        *key##_end_ = peg_json_next(object);                                       \
          key < key##_end_; key = peg_json_next(key + 1))
 
 /* The name of a kind as JSON Schema calls it: "null", "boolean", "integer" ... */
@@ -126,19 +149,27 @@ PEG_API const char *peg_json_kind_name(peg_json_kind kind);
 PEG_API const peg_json *peg_json_get(const peg_json *object, const char *name);
 PEG_API const peg_json *peg_json_get_str(const peg_json *object, peg_str name);
 
-/* The item at an index, or NULL. Constant time if no item is a container. */
+/* The item at an index, or NULL if there is none or `array` is no array. Constant time if no
+ * item is a container. */
 PEG_API const peg_json *peg_json_at(const peg_json *array, size_t index);
 
-/* The nearest double; infinite if beyond its range. Requires a number. */
-PEG_API double peg_json_double(const peg_json *number);
+/* The nearest double; infinite if beyond its range. 0 for what is no number. */
+PEG_API double peg_json_double(const peg_json *value);
 
 /* True and the value if the number is whole and fits: 3, 3.0 and 30e-1 alike. */
 PEG_API bool peg_json_int64(const peg_json *value, int64_t *ret_number);
 
+/* The value, or the fallback if it is absent or of another kind: no string, no boolean, no
+ * number, no whole number that fits. A string is borrowed from where it comes. */
+PEG_API peg_str peg_json_str_or(const peg_json *value, const char *fallback);
+PEG_API bool peg_json_bool_or(const peg_json *value, bool fallback);
+PEG_API int64_t peg_json_int64_or(const peg_json *value, int64_t fallback);
+PEG_API double peg_json_double_or(const peg_json *value, double fallback);
+
 /* True for 3, 3.0, 1e400; false for 0.5 and for what is not a number. */
 PEG_API bool peg_json_is_whole(const peg_json *value);
 
-/* -1, 0 or 1 by exact value. Requires two numbers. */
+/* -1, 0 or 1 by exact value. What is no number counts as 0. */
 PEG_API int peg_json_compare_numbers(const peg_json *a, const peg_json *b);
 
 /* Equality as JSON Schema defines it: numbers by value, members in any order. */
@@ -186,9 +217,10 @@ PEG_API PEG_MUST_USE peg_status peg_json_reparse(peg_json_doc *doc, peg_str text
                                                  peg_error *reterr);
 
 PEG_API peg_json_doc *peg_json_doc_free(peg_json_doc *doc);
-PEG_API const peg_json *peg_json_root(const peg_json_doc *doc); /* borrowed from doc */
+/* Borrowed from doc; NULL for NULL. */
+PEG_API const peg_json *peg_json_root(const peg_json_doc *doc);
 
-/* Bytes of memory that the document holds. */
+/* Bytes of memory that the document holds; 0 for NULL. */
 PEG_API size_t peg_json_doc_bytes(const peg_json_doc *doc);
 
 /* ---- building ------------------------------------------------------------- */
@@ -227,6 +259,7 @@ PEG_API void peg_json_add_object(peg_json_builder *b);
 /* The name of the next value. A name given twice in one object fails. */
 PEG_API void peg_json_add_key(peg_json_builder *b, peg_str name);
 PEG_API void peg_json_add_end(peg_json_builder *b);
+/* A copy of a value; null for NULL. */
 PEG_API void peg_json_add_copy(peg_json_builder *b, const peg_json *value);
 /* Ends building and frees the builder, in either case. */
 PEG_API PEG_MUST_USE peg_status peg_json_builder_finish(peg_json_builder *b, peg_json_doc **ret_doc,
@@ -269,7 +302,8 @@ PEG_API PEG_MUST_USE peg_status peg_json_pointer(const peg_json *value, peg_str 
                                                  const peg_json **ret_value, peg_error *reterr);
 
 /* The pointer that leads from root to a value inside it; free with peg_free().
- * A member's key leads to the member. */
+ * A member's key leads to the member. PEG_EINVAL (E_JSON_POINTER_OUTSIDE) if the value is not
+ * inside of root. */
 PEG_API PEG_MUST_USE peg_status peg_json_pointer_to(const peg_json *root, const peg_json *value,
                                                     char **ret_pointer, peg_error *reterr);
 

@@ -11,7 +11,7 @@
  *   peg_report       what is wrong with a value, in words; one thread at a time
  *
  * Compiling never touches a network or a file. Every bound has a name, and the
- * error says it.
+ * error says it. NULL as a value to check is an absent value and reads as null.
  */
 
 #include <pegboard/json.h>

@@ -497,18 +497,19 @@ static size_t text_len(const peg_json *value, size_t n)
 
 void peg_json_add_copy(peg_json_builder *b, const peg_json *value)
 {
-    const size_t n = peg_json_extent(value);
-    const size_t len = text_len(value, n);
+    const peg_json *from = peg__json_or_null(value);
+    const size_t n = peg_json_extent(from);
+    const size_t len = text_len(from, n);
     peg_json *copy;
     char *text;
 
-    if (!may_place(b) || !reserve_values(b, n) || !depth_fits(b, value, n))
+    if (!may_place(b) || !reserve_values(b, n) || !depth_fits(b, from, n))
         return;
     text = reserve_string(b, len);
     if (!text)
         return;
     copy = place_values(b, n);
-    memcpy(copy, value, n * sizeof(*copy));
+    memcpy(copy, from, n * sizeof(*copy));
     for (size_t i = 0; i < n; i++)
         if (has_text(&copy[i])) {
             memcpy(text, copy[i].u.ptr, copy[i].len); /* the block was zero: a NUL follows */

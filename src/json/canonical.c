@@ -160,7 +160,7 @@ peg_status peg_json_canonical(const peg_json *value, char **ret_text, size_t *re
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    peg__json_canonical(value, &out);
+    peg__json_canonical(peg__json_or_null(value), &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 

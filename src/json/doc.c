@@ -5,9 +5,6 @@
 #include "base/mem.h"
 #include "json/json.h"
 
-/* The root of a document that holds nothing yet, or whose parse failed. */
-static const peg_json null_value;
-
 peg_json_doc *peg__json_doc_new(void)
 {
     return peg__alloc_zero(1, sizeof(peg_json_doc));
@@ -38,10 +35,13 @@ peg_json_doc *peg_json_doc_free(peg_json_doc *doc)
 
 const peg_json *peg_json_root(const peg_json_doc *doc)
 {
-    return doc->values ? doc->values : &null_value;
+    /* A document holds no value before its first parse and after one that failed. */
+    return doc ? peg__json_or_null(doc->values) : NULL;
 }
 
 size_t peg_json_doc_bytes(const peg_json_doc *doc)
 {
+    if (!doc)
+        return 0;
     return sizeof(*doc) + doc->capacity * sizeof(peg_json) + doc->text_capacity + doc->strings.held;
 }

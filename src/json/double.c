@@ -66,9 +66,12 @@ static double through_text(const peg_json *number)
 
 double peg_json_double(const peg_json *number)
 {
-    const int exponent = number->exponent;
+    int exponent;
     double m;
 
+    if (!peg_json_is_number(number))
+        return 0;
+    exponent = number->exponent;
     if (number->kind == PEG_JSON_INTEGER)
         return (double)number->u.number;
     if (number->form == PEG_JSON_FORM_TEXT)

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "json/hash.h"
+#include "json/json.h"
 #include "json/members.h"
 #include "json/number.h"
 
@@ -114,8 +115,11 @@ static bool heads_equal(const peg_json *a, const peg_json *b)
 /* NOLINTNEXTLINE(misc-no-recursion): once a level of nesting, of which there are at most 4096. */
 bool peg_json_equal(const peg_json *a, const peg_json *b)
 {
-    const peg_json *end = peg_json_next(a);
+    const peg_json *end;
 
+    a = peg__json_or_null(a);
+    b = peg__json_or_null(b);
+    end = peg_json_next(a);
     while (a < end) {
         if (!heads_equal(a, b))
             return false;

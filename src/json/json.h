@@ -7,6 +7,14 @@
 #include "base/buf.h"
 #include "pegboard/json.h"
 
+/* What an absent value reads as. */
+static inline const peg_json *peg__json_or_null(const peg_json *value)
+{
+    static const peg_json null_value;
+
+    return value ? value : &null_value;
+}
+
 /* One string as JSON, quoted and escaped; all other control characters as \u00XX. */
 void peg__json_write_string(peg_str utf8, struct peg__buf *out);
 /* The same for a string of a document, whose padding makes it quicker. */

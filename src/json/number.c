@@ -201,12 +201,12 @@ bool peg_json_int64(const peg_json *value, int64_t *ret_number)
 {
     int64_t number;
 
+    if (!peg_json_is_number(value))
+        return false;
     if (value->kind == PEG_JSON_INTEGER) {
         *ret_number = value->u.number;
         return true;
     }
-    if (value->kind != PEG_JSON_DECIMAL)
-        return false;
     /* Through a local: a product that overflows is written all the same. */
     if (value->form == PEG_JSON_FORM_TEXT
             ? !text_int64(value, &number)
@@ -220,8 +220,8 @@ bool peg_json_is_whole(const peg_json *value)
 {
     struct peg__decimal d;
 
-    if (value->kind != PEG_JSON_DECIMAL)
-        return value->kind == PEG_JSON_INTEGER;
+    if (peg_json_kind_of(value) != PEG_JSON_DECIMAL)
+        return peg_json_kind_of(value) == PEG_JSON_INTEGER;
     if (value->form == PEG_JSON_FORM_TEXT) {
         peg__decimal_of(value, &d);
         return d.exponent >= 0;
@@ -291,8 +291,17 @@ static int compare_decimals(const peg_json *x, const peg_json *y)
     return a.negative ? -order : order;
 }
 
+static const peg_json *number_or_zero(const peg_json *value)
+{
+    static const peg_json zero = {.kind = PEG_JSON_INTEGER};
+
+    return peg_json_is_number(value) ? value : &zero;
+}
+
 int peg_json_compare_numbers(const peg_json *a, const peg_json *b)
 {
+    a = number_or_zero(a);
+    b = number_or_zero(b);
     if (a->form == PEG_JSON_FORM_TEXT || b->form == PEG_JSON_FORM_TEXT)
         return compare_decimals(a, b);
     if (a->exponent == b->exponent)

@@ -21,6 +21,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "json/json.h"
 #include "json/path.h"
 
 /* Members or bytes that are looked over in the time of one visit. */
@@ -464,7 +465,8 @@ peg_status peg_json_path_find(const peg_json_path *path, const peg_json *root, s
 {
     const size_t steps = max_steps ? max_steps : PEG_LIMIT_PATH_STEPS;
     struct results results = {.max = max_nodes ? max_nodes : PEG_LIMIT_PATH_NODES};
-    struct eval e = {.root = root, .steps_left = steps, .n_cursors = path->n_segments};
+    struct eval e = {
+        .root = peg__json_or_null(root), .steps_left = steps, .n_cursors = path->n_segments};
     peg_status status;
 
     e.cursors = peg__alloc_zero(e.n_cursors, sizeof(*e.cursors));

@@ -113,6 +113,7 @@ peg_status peg_json_pointer(const peg_json *value, peg_str pointer, const peg_js
     if (status)
         return status;
 
+    value = peg__json_or_null(value);
     for (size_t at = 0; at < pointer.len;) {
         const peg_str rest = peg__str_from(pointer, at + 1); /* behind the '/' */
         const char *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;

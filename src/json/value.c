@@ -30,8 +30,6 @@ const char *peg_json_kind_name(peg_json_kind kind)
 
 const peg_json *peg_json_get_str(const peg_json *object, peg_str name)
 {
-    if (object->kind != PEG_JSON_OBJECT)
-        return NULL;
     PEG_JSON_EACH_MEMBER (object, key) {
         if (peg__str_eq(peg_json_str(key), name))
             return key + 1;
@@ -46,7 +44,7 @@ const peg_json *peg_json_get(const peg_json *object, const char *name)
 
 const peg_json *peg_json_at(const peg_json *array, size_t index)
 {
-    if (array->kind != PEG_JSON_ARRAY || index >= array->len)
+    if (peg_json_kind_of(array) != PEG_JSON_ARRAY || index >= array->len)
         return NULL;
     /* As many values as items: none of them contains another. */
     if (array->u.extent == (uint64_t)array->len + 1)
@@ -56,4 +54,28 @@ const peg_json *peg_json_at(const peg_json *array, size_t index)
             return item;
     }
     return NULL;
+}
+
+/* ---- with a fallback ------------------------------------------------------------ */
+
+peg_str peg_json_str_or(const peg_json *value, const char *fallback)
+{
+    return peg_json_kind_of(value) == PEG_JSON_STRING ? peg_json_str(value) : peg__str(fallback);
+}
+
+bool peg_json_bool_or(const peg_json *value, bool fallback)
+{
+    return peg_json_kind_of(value) == PEG_JSON_BOOL ? peg_json_is_true(value) : fallback;
+}
+
+int64_t peg_json_int64_or(const peg_json *value, int64_t fallback)
+{
+    int64_t number;
+
+    return peg_json_int64(value, &number) ? number : fallback;
+}
+
+double peg_json_double_or(const peg_json *value, double fallback)
+{
+    return peg_json_is_number(value) ? peg_json_double(value) : fallback;
 }

@@ -324,6 +324,6 @@ peg_status peg_json_write(const peg_json *value, peg_json_style style, char **re
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    peg__json_write(value, style, &out);
+    peg__json_write(peg__json_or_null(value), style, &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "json/json.h"
 #include "json/number.h"
 #include "json/yaml.h"
 
@@ -448,6 +449,6 @@ peg_status peg_yaml_write(const peg_json *value, char **ret_text, size_t *ret_le
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    write_value(value, &out);
+    write_value(peg__json_or_null(value), &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }

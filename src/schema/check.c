@@ -196,6 +196,7 @@ peg_verdict peg__check(const peg_schema *schema, struct peg_checker *ck, const p
     ck->halted = NULL;
     ck->track = NULL;
     ck->n_words = 0;
+    value = peg__json_or_null(value);
     ck->root = value;
     fits = peg__apply(ck, schema->root, value);
     if (fits)

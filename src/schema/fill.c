@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "schema/plan.h"
 #include "schema/program.h"
+#include "json/json.h"
 
 /* The plans that one value is under. */
 struct plans {
@@ -268,5 +269,5 @@ peg_status peg__fill(const struct peg__fill_plan *plan, const peg_json *value,
 peg_status peg_schema_fill(const peg_schema *schema, const peg_json *value, peg_json_doc **ret_doc,
                            peg_error *reterr)
 {
-    return peg__fill(schema->plan, value, ret_doc, reterr);
+    return peg__fill(schema->plan, peg__json_or_null(value), ret_doc, reterr);
 }

@@ -678,3 +678,31 @@ TORTURE(checking_survives_any_allocation_failure)
     peg_schema_unref(schema);
     return status;
 }
+
+TEST(an_absent_value_is_checked_as_null)
+{
+    const struct {
+        const char *schema;
+        peg_verdict verdict;
+    } cases[] = {{"{\"type\":\"null\"}", PEG_VALID}, {"{\"type\":\"object\"}", PEG_INVALID}};
+    peg_json_doc *filled = NULL;
+    peg_checker *checker = NULL;
+    peg_report *report = NULL;
+    peg_error error;
+
+    CHECK_STATUS(peg_checker_new(NULL, &checker, &error), PEG_OK, error);
+    CHECK_STATUS(peg_report_new(&report, &error), PEG_OK, error);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        peg_schema *schema = NULL;
+
+        CHECK_STATUS(peg_schema_compile(peg_cstr(cases[i].schema), NULL, &schema, &error), PEG_OK,
+                     error);
+        CHECK_INT(peg_schema_check(schema, checker, NULL), cases[i].verdict);
+        CHECK_INT(peg_schema_report(schema, checker, NULL, report), cases[i].verdict);
+        CHECK_STATUS(peg_schema_fill(schema, NULL, &filled, &error), PEG_OK, error);
+        CHECK(!filled);
+        peg_schema_unref(schema);
+    }
+    peg_report_free(report);
+    peg_checker_free(checker);
+}
