@@ -510,9 +510,10 @@ static void check_end(void)
         end_attached(i, false);
     pass(2 * MAX_MS);
     REQUIRE(gw_desk_n_calls(world.desk) == 0, "%zu calls are left", gw_desk_n_calls(world.desk));
-    REQUIRE(world.desk->n_providers == 0, "%zu providers are left", world.desk->n_providers);
-    REQUIRE(world.desk->shares->bytes == 0, "%zu bytes of results are left",
-            world.desk->shares->bytes);
+    REQUIRE(peg__quota_used(&world.desk->quotas.providers) == 0, "%zu providers are left",
+            peg__quota_used(&world.desk->quotas.providers));
+    REQUIRE(peg__quota_used(&world.desk->results->bytes) == 0, "%zu bytes of results are left",
+            peg__quota_used(&world.desk->results->bytes));
     REQUIRE(bus_sim_n_registers(world.sim, 0) == 0, "%zu registers are left",
             bus_sim_n_registers(world.sim, 0));
 }

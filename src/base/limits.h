@@ -651,10 +651,8 @@ enum {
     PEG_LIMIT_GATEWAY_FRAME_BYTES = 3 << 20,
     /* Results of one provider that have begun to come, in all. */
     PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 << 20,
-    /* Of all that one principal has on one loop, with those that workers have not read yet: half of
-     * what there is room for, so that he alone cannot take it all. */
-    PEG_LIMIT_GATEWAY_OWN_ASSEMBLED_BYTES = 128 << 20,
-    /* And of all providers of one loop together; who has little has room above that. */
+    /* And of all providers of one loop together, with those that workers have not read yet; a
+     * principal with little has room above that. */
     PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES = 256 << 20,
     /* Of a principal's results that workers have not read yet: above that its streams wait. */
     PEG_LIMIT_GATEWAY_OWN_READING_BYTES = 48 << 20,

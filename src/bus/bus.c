@@ -137,19 +137,6 @@ uint64_t bus_id_hash(const struct bus_id *id, struct peg__hash_key key)
     return fold(hash ^ key.k0, UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* ---- accounts ------------------------------------------------------------------------------ */
-
-uint16_t bus_account_of(peg_str principal, struct peg__hash_key key)
-{
-    _Static_assert(PEG_LIMIT_QUOTA_KEYS <= UINT16_MAX, "so many are told apart");
-    return (uint16_t)(1 + peg__hash(key, principal) % (PEG_LIMIT_QUOTA_KEYS - 1));
-}
-
-bool bus_is_beyond_share(size_t own, size_t more, size_t taken, size_t max)
-{
-    return taken >= max || own + more > PEG_LIMIT_QUOTA_SHARE * (max - taken);
-}
-
 /* ---- whom a question goes to --------------------------------------------------------------- */
 
 /* One wait hears one answer: that to the last question. */

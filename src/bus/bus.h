@@ -150,15 +150,10 @@ struct bus_key {
     /* Only loops of this node ask for it: it needs no trip to a server. All keys of an id agree. */
     bool is_node_local;
     bool admits; /* once: a call begins with it */
-    /* once: whose it is, below PEG_LIMIT_QUOTA_KEYS. 0: as other registers of the id, if there
+    /* once: the key of its quotas (base/quota.h). 0: as other registers of the id, if there
      * are any; else nobody's, which has no share to keep to. */
     uint16_t account;
 };
-
-/* Principals that meet in one account, as their hashes do, share its share. */
-uint16_t bus_account_of(peg_str principal, struct peg__hash_key key);
-/* Would one that holds so much have too large a share? */
-bool bus_is_beyond_share(size_t own, size_t more, size_t taken, size_t max);
 
 /* ---- maps ---- */
 

@@ -23,7 +23,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "bus/room.h"
+#include "bus/register_quota.h"
 
 enum {
     N_SHARDS = 32, /* a power of two */
@@ -61,7 +61,7 @@ struct shard {
 
 struct bus_registers {
     struct peg__hash_key key;
-    struct bus_room room;
+    struct bus_register_quotas quotas;
     atomic_size_t next_swept;
     struct shard shards[N_SHARDS];
 };
@@ -82,7 +82,7 @@ size_t bus_registers_len(const struct bus_registers *registers)
     size_t n = 0;
 
     for (unsigned i = 0; i < BUS_N_POOLS; i++)
-        n += atomic_load_explicit(&registers->room.pools[i].n, memory_order_relaxed);
+        n += peg__quota_used(&registers->quotas.pools[i].n);
     return n;
 }
 
@@ -91,10 +91,9 @@ size_t bus_registers_bytes(const struct bus_registers *registers)
     size_t bytes = 0;
 
     for (unsigned i = 0; i < BUS_N_POOLS; i++) {
-        const struct bus_taken *taken = &registers->room.pools[i];
+        const struct bus_register_quota *quota = &registers->quotas.pools[i];
 
-        bytes += atomic_load_explicit(&taken->bytes, memory_order_relaxed);
-        bytes += atomic_load_explicit(&taken->large_bytes, memory_order_relaxed);
+        bytes += peg__quota_used(&quota->bytes) + peg__quota_used(&quota->large_bytes);
     }
     return bytes;
 }
@@ -234,7 +233,8 @@ struct removed {
 static void give_back(struct bus_registers *registers, struct removed *removed)
 {
     if (removed->cost.n > 0)
-        bus_room_give_back(&registers->room, removed->pool, removed->account, removed->cost);
+        bus_register_quotas_give_back(&registers->quotas, removed->pool, removed->account,
+                                      removed->cost);
     removed->cost = (struct bus_cost){0};
 }
 
@@ -407,11 +407,11 @@ static peg_status write_new(struct bus_registers *registers, struct shard *shard
     };
     struct node *node;
 
-    if (bus_room_take(&registers->room, &want))
+    if (bus_register_quotas_take(&registers->quotas, &want))
         return PEG_ELIMIT;
     node = add(shard, hash, &key->id, keep_until_ms);
     if (!node) {
-        bus_room_give_back(&registers->room, want.pool, want.account, want.cost);
+        bus_register_quotas_give_back(&registers->quotas, want.pool, want.account, want.cost);
         return PEG_ENOMEM;
     }
     node->what = key->what;
@@ -478,11 +478,11 @@ static peg_status add_waiter(struct bus_registers *registers, struct shard *shar
     };
     struct node *node;
 
-    if (bus_room_take(&registers->room, &want))
+    if (bus_register_quotas_take(&registers->quotas, &want))
         return PEG_ELIMIT;
     node = add(shard, hash, id, keep_until_ms);
     if (!node) {
-        bus_room_give_back(&registers->room, want.pool, want.account, want.cost);
+        bus_register_quotas_give_back(&registers->quotas, want.pool, want.account, want.cost);
         return PEG_ENOMEM;
     }
     node->account = want.account;
@@ -531,6 +531,11 @@ peg_status bus_registers_new(struct bus_registers **ret_registers, peg_error *re
 
     if (!registers)
         return peg__fail_nomem(reterr);
+    if (bus_register_quotas_init(&registers->quotas)) {
+        bus_register_quotas_destroy(&registers->quotas);
+        peg__free(registers);
+        return peg__fail_nomem(reterr);
+    }
     registers->key = peg__hash_key_new();
     for (size_t i = 0; i < N_SHARDS; i++) {
         struct shard *shard = &registers->shards[i];
@@ -567,6 +572,7 @@ struct bus_registers *bus_registers_free(struct bus_registers *registers)
         free_chains(shard);
         pthread_mutex_destroy(&shard->lock);
     }
+    bus_register_quotas_destroy(&registers->quotas);
     peg__free(registers);
     return NULL;
 }

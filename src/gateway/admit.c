@@ -496,7 +496,7 @@ static struct gw_call *make_call(struct gw_desk *desk, const struct gw_ask *ask,
 
     if (!call)
         return NULL;
-    gw_account_take_bytes(call, large_bytes_of(ask));
+    gw_quota_take_bytes(call, large_bytes_of(ask));
     if (pack_request(call, ask) || (gw_call_is_keyed(call) && prepare_name(call, ask))) {
         gw_call_drop(call);
         return NULL;
@@ -559,7 +559,7 @@ static void admit_standing(struct gw_desk *desk, const struct gw_ask *ask,
 void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_caller *caller)
 {
     const uint16_t account = gw_desk_account(desk, ask->principal);
-    const char *why_not = gw_account_why_not(desk, account, large_bytes_of(ask));
+    const char *why_not = gw_quota_why_not(desk, account, large_bytes_of(ask));
     struct gw_toolset *toolset = NULL;
     const struct gw_tool *tool = NULL;
 
@@ -577,7 +577,7 @@ void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_call
                0);
     else if (desk->is_draining && !has_identity(ask))
         refuse(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
-    else if (why_not && has_identity(ask) && gw_account_has_wait(desk, account))
+    else if (why_not && has_identity(ask) && gw_quota_has_wait(desk, account))
         admit_standing(desk, ask, toolset, tool, why_not, caller);
     else if (why_not)
         refuse(caller, WIRE_OVERLOADED, peg__str(why_not), 1000);

@@ -36,8 +36,7 @@ void gw_provider_free(struct gw_provider *provider)
         desk->providers = provider->next;
     if (provider->next)
         provider->next->prev = provider->prev;
-    desk->n_providers--;
-    desk->accounts[provider->account].n_providers--;
+    peg__quota_give_back(&desk->quotas.providers, provider->account, 1);
     gw_table_remove(&desk->incarnations, &provider->entry);
     bus_forget_wait(desk->bus, &provider->lease);
     bus_disarm(desk->bus, &provider->away);
@@ -147,8 +146,7 @@ static void link_provider(struct gw_provider *provider)
     if (provider->next)
         provider->next->prev = provider;
     desk->providers = provider;
-    desk->n_providers++;
-    desk->accounts[provider->account].n_providers++;
+    peg__quota_add(&desk->quotas.providers, provider->account, 1);
 }
 
 /* One that comes back is counted already. */
@@ -156,7 +154,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
                                struct gw_provider **ret_provider, peg_error *reterr)
 {
     const uint16_t account = gw_desk_account(desk, attach->toolset->owner);
-    const char *why_not = gw_account_why_no_provider(desk, account);
+    const char *why_not = gw_quota_why_no_provider(desk, account);
     struct gw_provider *provider;
 
     if (why_not)
@@ -186,7 +184,7 @@ static peg_status new_provider(struct gw_desk *desk, const struct gw_attach *att
 static peg_status adopt(struct gw_provider *provider, const struct gw_running *running,
                         peg_error *reterr)
 {
-    const char *why_not = gw_account_why_no_list(provider->desk, provider->account);
+    const char *why_not = gw_quota_why_no_list(provider->desk, provider->account);
     struct gw_held *held;
 
     if (why_not)

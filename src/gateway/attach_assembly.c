@@ -23,20 +23,12 @@ struct gw_assembly *gw_assembly_find(const struct gw_attached *attached, const s
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-struct gw_share *gw_attached_join_share(struct gw_attached *attached)
-{
-    if (!attached->share)
-        attached->share =
-            gw_share_join(attached->desk->shares, gw_call_principal(attached->call)->name);
-    return attached->share;
-}
-
 void gw_assembly_count(struct gw_assembly *assembly, size_t n_bytes)
 {
     struct gw_attached *attached = assembly->attached;
 
-    gw_share_give_back(attached->share, assembly->counted);
-    gw_share_take(attached->share, n_bytes);
+    peg__quota_give_back(&attached->desk->results->bytes, attached->account, assembly->counted);
+    peg__quota_add(&attached->desk->results->bytes, attached->account, n_bytes);
     attached->assembled += n_bytes - assembly->counted;
     assembly->counted = n_bytes;
 }
@@ -47,7 +39,7 @@ static peg_status check_room(const struct gw_attached *attached, size_t n, peg_e
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "results that this provider has begun to send hold "
                          "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
-    return gw_share_check(attached->share, n, reterr);
+    return gw_result_quota_check(attached->desk->results, attached->account, n, reterr);
 }
 
 /* ---- from the first chunk to the last -------------------------------------------------------- */
@@ -81,17 +73,13 @@ void gw_attached_free_assemblies(struct gw_attached *attached)
     while (attached->assemblies)
         free_assembly(attached->assemblies);
     gw_table_free(&attached->assembling);
-    gw_share_forget_wait(&attached->room);
-    gw_share_leave(attached->share);
-    attached->share = NULL;
+    gw_result_quota_forget_wait(&attached->room);
 }
 
 static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
                                           uint32_t attempt)
 {
-    struct gw_assembly *assembly = gw_attached_join_share(attached)
-                                       ? (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly))
-                                       : NULL;
+    struct gw_assembly *assembly = (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly));
 
     if (!assembly)
         return NULL;

@@ -236,7 +236,7 @@ static void take_result(struct gw_attached *attached, const Pegboard__V1__Result
     }
 }
 
-static void go_on(struct gw_share_wait *wait)
+static void go_on(struct gw_result_wait *wait)
 {
     struct gw_attached *attached =
         (struct gw_attached *)((char *)wait - offsetof(struct gw_attached, room));
@@ -247,15 +247,11 @@ static void go_on(struct gw_share_wait *wait)
 /* Who sends faster than workers read waits, so that nothing is refused that a tool has done. */
 void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
 {
-    const bool is_large = result->more || result->chunk.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
-
-    if (is_large)
-        (void)gw_attached_join_share(attached); /* without memory it is asked for again */
     take_result(attached, result);
-    if (attached->step != GW_ATTACHED_NOW || !attached->share)
+    if (attached->step != GW_ATTACHED_NOW)
         return;
     attached->room.go_on = go_on;
-    if (gw_share_must_wait(attached->share, &attached->room))
+    if (gw_result_quota_must_wait(attached->desk->results, attached->account, &attached->room))
         grpc_call_pause(attached->call);
 }
 

@@ -49,9 +49,9 @@ struct gw_attached {
     struct gw_change_wait change; /* its registration */
     struct gw_table assembling;   /* as many as its provider has calls: perhaps thousands */
     struct gw_assembly *assemblies;
-    size_t assembled;          /* bytes of all of them */
-    struct gw_share *share;    /* its principal's; NULL: it has sent nothing large yet */
-    struct gw_share_wait room; /* its stream is paused until workers have caught up */
+    size_t assembled;           /* bytes of all of them */
+    uint16_t account;           /* its principal's */
+    struct gw_result_wait room; /* its stream is paused until workers have caught up */
     struct peg__buf response;
 };
 
@@ -85,8 +85,6 @@ void gw_assembly_count(struct gw_assembly *assembly, size_t n_bytes);
 /* If there is one. */
 void gw_attached_drop_assembly(void *user, const struct bus_id *id, uint32_t attempt);
 void gw_attached_free_assemblies(struct gw_attached *attached);
-/* Its principal's share of the room. NULL: no memory. */
-struct gw_share *gw_attached_join_share(struct gw_attached *attached);
 
 /* ---- attach_result.c: what providers answer ---- */
 

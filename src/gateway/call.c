@@ -34,7 +34,7 @@ struct gw_call *gw_call_new(struct gw_desk *desk, const struct bus_id *id, uint1
     if (call->next)
         call->next->prev = call;
     desk->first_call = call;
-    gw_account_count_call(call, true);
+    gw_quota_count_call(call, true);
     return call;
 }
 
@@ -48,7 +48,7 @@ static void unlink_call(struct gw_call *call)
         desk->first_call = call->next;
     if (call->next)
         call->next->prev = call->prev;
-    gw_account_count_call(call, false);
+    gw_quota_count_call(call, false);
     desk->n_dropped++;
     gw_table_remove(&desk->calls, &call->entry);
 }

@@ -161,25 +161,25 @@ peg_str gw_mark_who(const struct peg__blob *mark, struct bus_address *ret_addres
 /* Is it a driver's, not a provider's? */
 bool gw_mark_is_driver(peg_str who);
 
-/* ---- account.c: whose calls take how much of the desk's room ---- */
+/* ---- quota.c: whose calls take how much of what the desk has ---- */
 
-bool gw_accounts_make(struct gw_desk *desk);
-/* That a principal is counted in; 0 if all are one. Principals may meet in an account. */
+peg_status gw_quotas_init(struct gw_desk *desk) PEG_MUST_USE; /* PEG_ENOMEM */
+void gw_quotas_destroy(struct gw_desk *desk);
+/* The key of a principal's quotas; 0 if principals are not told apart. */
 uint16_t gw_desk_account(const struct gw_desk *desk, peg_str principal);
 /* Of whoever a toolset belongs to, for letters. */
 uint64_t gw_desk_owner_hash(const struct gw_desk *desk, const struct gw_toolset *toolset);
 /* Why one more call, with so much of a large request, may not begin; NULL: there is room. */
-const char *gw_account_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
+const char *gw_quota_why_not(const struct gw_desk *desk, uint16_t account, size_t large_bytes);
 /* Is there room for one who begins nothing, and waits for a call that stands? */
-bool gw_account_has_wait(const struct gw_desk *desk, uint16_t account);
+bool gw_quota_has_wait(const struct gw_desk *desk, uint16_t account);
 /* Likewise for a provider, for a call that one lists, and for one who watches, with so many. */
-const char *gw_account_why_no_provider(const struct gw_desk *desk, uint16_t account);
-const char *gw_account_why_no_list(const struct gw_desk *desk, uint16_t account);
-const char *gw_account_why_no_watch(const struct gw_desk *desk, uint16_t account,
-                                    size_t n_watchers);
+const char *gw_quota_why_no_provider(const struct gw_desk *desk, uint16_t account);
+const char *gw_quota_why_no_list(const struct gw_desk *desk, uint16_t account);
+const char *gw_quota_why_no_watch(const struct gw_desk *desk, uint16_t account);
 /* One that goes gives back what it took. */
-void gw_account_count_call(const struct gw_call *call, bool is_here);
-void gw_account_take_bytes(struct gw_call *call, size_t large_bytes);
+void gw_quota_count_call(const struct gw_call *call, bool is_here);
+void gw_quota_take_bytes(struct gw_call *call, size_t large_bytes);
 
 /* ---- admit.c: known, valid, healthy, named ---- */
 
@@ -213,7 +213,7 @@ struct gw_check *gw_check_start(struct gw_desk *desk, peg_schema *schema, struct
 struct gw_check_answer {
     peg_str response;
     peg_str result;
-    struct gw_share *share; /* which `keep` is counted in until it is read */
+    uint16_t account; /* for which `keep` is counted until it is read */
 };
 struct gw_check *gw_check_start_answer(struct gw_desk *desk, peg_schema *schema,
                                        struct peg__blob *keep, const struct gw_check_answer *answer,

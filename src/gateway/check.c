@@ -99,9 +99,10 @@ peg_status gw_check_now(struct gw_desk *desk, peg_schema *schema, peg_str json, 
 struct gw_check {
     struct net_work work; /* the first member */
     struct peg__blob *keep;
-    struct text text;       /* in it; the JSON of an answer may be none: "" */
-    peg_str response;       /* likewise; "": it is no answer */
-    struct gw_share *share; /* NULL: it is no answer */
+    struct text text;              /* in it; the JSON of an answer may be none: "" */
+    peg_str response;              /* likewise; "": it is no answer */
+    struct gw_result_quota *quota; /* NULL: it is no answer */
+    uint16_t account;
     peg_status status;
     struct peg__buf words;
     void (*done)(void *user, peg_status status, peg_str words); /* NULL: forgotten */
@@ -148,9 +149,9 @@ static void work(struct net_work *work)
 
 static void free_check(struct gw_check *check)
 {
-    if (check->share)
-        gw_share_was_read(check->share, check->keep->len);
-    gw_share_leave(check->share);
+    if (check->quota)
+        gw_result_quota_end_read(check->quota, check->account, check->keep->len);
+    gw_result_quota_unref(check->quota);
     peg__blob_unref(check->keep);
     peg_schema_unref(check->text.schema);
     peg__buf_free(&check->words);
@@ -185,13 +186,14 @@ gw_check_start_answer(struct gw_desk *desk, peg_schema *schema, struct peg__blob
                  .json = answer->result,
                  .name = answer->response.len ? "result" : "payload"},
         .response = answer->response,
-        .share = answer->share ? gw_share_join_again(answer->share) : NULL,
+        .quota = answer->response.len ? gw_result_quota_ref(desk->results) : NULL,
+        .account = answer->account,
         .words.max = PEG_LIMIT_GATEWAY_WORDS,
         .done = done_fn,
         .user = user,
     };
-    if (check->share)
-        gw_share_take_to_read(check->share, keep->len);
+    if (check->quota)
+        gw_result_quota_begin_read(check->quota, check->account, keep->len);
     if (net_loop_work(desk->loop, &check->work)) {
         free_check(check);
         return NULL;

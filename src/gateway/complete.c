@@ -381,18 +381,16 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__
                           size_t offset, size_t len)
 {
     struct gw_desk *desk = held->provider->desk;
-    struct gw_share *share = gw_share_join(desk->shares, held->provider->toolset->owner);
-    struct gw_check_answer answer = {.share = share};
+    struct gw_check_answer answer = {.account = held->provider->account};
     struct gw_terminal terminal;
 
     held->terminal = blob;
-    if (share && blob && gw_terminal_read(blob, &terminal)) {
+    if (blob && gw_terminal_read(blob, &terminal)) {
         held->step = GW_VETTING;
         answer.response = terminal.response;
         answer.result = (peg_str){terminal.response.ptr + offset, len};
         held->check = gw_check_start_answer(desk, schema, blob, &answer, on_vetted, held);
     }
-    gw_share_leave(share);
     if (!held->check)
         complete_without_memory(held);
 }
@@ -400,13 +398,9 @@ static void vet_on_worker(struct gw_held *held, peg_schema *schema, struct peg__
 /* What comes in chunks had to have room before; this has to now. */
 static peg_status check_room(const struct gw_held *held, size_t n_bytes, peg_error *reterr)
 {
-    struct gw_share *share =
-        gw_share_join(held->provider->desk->shares, held->provider->toolset->owner);
-    const peg_status status =
-        share ? gw_share_check(share, n_bytes, reterr) : peg__fail_nomem(reterr);
+    const struct gw_provider *provider = held->provider;
 
-    gw_share_leave(share);
-    return status;
+    return gw_result_quota_check(provider->desk->results, provider->account, n_bytes, reterr);
 }
 
 static void copy_and_vet(struct gw_held *held, peg_schema *schema,

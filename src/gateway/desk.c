@@ -78,8 +78,8 @@ static peg_status prepare(struct gw_desk *desk, peg_error *reterr)
 
     if (!status)
         status = peg_json_parse(peg__str("null"), NULL, &desk->doc, reterr);
-    desk->shares = gw_shares_new();
-    if (!status && (!desk->shares || !gw_accounts_make(desk)))
+    desk->results = gw_result_quota_new(desk->options.has_principals);
+    if (!status && (!desk->results || gw_quotas_init(desk)))
         status = peg__fail_nomem(reterr);
     return status;
 }
@@ -129,7 +129,8 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     gw_presence_on_moved(desk->presence, NULL, NULL);
     while (desk->first_call)
         gw_call_drop(desk->first_call);
-    assert(desk->large_bytes == 0); /* each call has given back what it took */
+    assert(peg__quota_used(&desk->quotas.large_bytes) ==
+           0); /* each call has given back what it took */
     while (desk->providers)
         gw_provider_free(desk->providers);
     bus_forget_wait(desk->bus, &desk->lease_wait);
@@ -141,8 +142,8 @@ struct gw_desk *gw_desk_free(struct gw_desk *desk)
     gw_snapshot_unref(desk->snapshot);
     peg_checker_free(desk->checker);
     peg_json_doc_free(desk->doc);
-    gw_shares_unref(desk->shares);
-    peg__free(desk->accounts);
+    gw_result_quota_unref(desk->results);
+    gw_quotas_destroy(desk);
     peg__buf_free(&desk->text);
     peg__buf_free(&desk->frame);
     peg__free(desk);
@@ -161,7 +162,7 @@ void gw_desk_on_snapshot(void *user, struct gw_snapshot *snapshot)
 
 size_t gw_desk_n_calls(const struct gw_desk *desk)
 {
-    return desk->n_calls + desk->held.n - desk->n_doubted;
+    return peg__quota_used(&desk->quotas.calls) + desk->held.n - desk->n_doubted;
 }
 
 size_t gw_desk_n_unsent(const struct gw_desk *desk)

@@ -21,14 +21,13 @@
 #include "gateway/catalog.h"
 #include "gateway/metrics.h"
 #include "gateway/presence.h"
-#include "gateway/share.h"
+#include "gateway/result_quota.h"
 #include "gateway/table.h"
 #include "gateway/terminal.h"
 
 struct gw_call;
 struct gw_emit;
 struct gw_provider;
-struct gw_share;
 
 /* Each 0 means the default named beside it (base/limits.h). */
 struct gw_desk_options {
@@ -48,13 +47,13 @@ struct gw_desk_options {
     bool has_principals;
 };
 
-/* What the calls of a principal take of the desk's room, its providers, and who watches. */
-struct gw_account {
-    size_t n_calls;
-    size_t large_bytes;
-    size_t n_providers;
-    size_t n_held; /* calls that they have, or say that they have */
-    size_t n_watchers;
+/* What there is for all principals, each of which has its share. */
+struct gw_quotas {
+    struct peg__quota calls;
+    struct peg__quota large_bytes; /* of their requests, if these are large */
+    struct peg__quota providers;
+    struct peg__quota held; /* calls that providers have, or say that they have */
+    struct peg__quota watchers;
 };
 
 struct gw_desk {
@@ -72,30 +71,27 @@ struct gw_desk {
     /* what may be pending */
     struct gw_table calls; /* driven here, or joined: several may have one id */
     struct gw_call *first_call;
-    size_t n_calls;
-    size_t large_bytes;           /* of their requests, if these are large */
-    struct gw_account *accounts;  /* the same by principal: account.c */
+    struct gw_quotas quotas;      /* of these and the following: quota.c */
     struct gw_table astray;       /* calls that were here: see astray.c */
     struct gw_table held;         /* at providers of this loop, by id and attempt */
     struct gw_table incarnations; /* of the providers below */
     struct gw_provider *providers;
-    size_t n_providers;
     size_t n_doubted; /* held calls that nobody knows of: see listed.c */
     struct gw_emit *emits;
     uint64_t n_emits;         /* so far */
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
-    uint64_t n_marks;          /* makes each value that this desk writes its own */
-    uint64_t n_dropped;        /* calls that were here */
-    uint64_t dice;             /* for picking one of two */
-    unsigned char random[512]; /* for ids; used from the front */
-    size_t n_random;           /* of these left */
-    struct peg_json_doc *doc;  /* payloads are read into it */
-    struct peg__buf text;      /* words that are being made */
-    struct peg__buf frame;     /* a message that is being made */
-    struct gw_shares *shares;  /* memory for results that are not whole, or not read yet */
-    uint64_t n_told;           /* letters that all calls of an id hear */
-    uint64_t n_late;           /* results that came after the terminal */
+    uint64_t n_marks;                /* makes each value that this desk writes its own */
+    uint64_t n_dropped;              /* calls that were here */
+    uint64_t dice;                   /* for picking one of two */
+    unsigned char random[512];       /* for ids; used from the front */
+    size_t n_random;                 /* of these left */
+    struct peg_json_doc *doc;        /* payloads are read into it */
+    struct peg__buf text;            /* words that are being made */
+    struct peg__buf frame;           /* a message that is being made */
+    struct gw_result_quota *results; /* that are not whole, or not read yet */
+    uint64_t n_told;                 /* letters that all calls of an id hear */
+    uint64_t n_late;                 /* results that came after the terminal */
 };
 
 /* `bus` is this loop's, whose events go to gw_desk_on_letter() and gw_desk_on_reset() with the desk

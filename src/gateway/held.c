@@ -75,7 +75,7 @@ struct gw_held *gw_held_new(struct gw_provider *provider, const struct bus_id *i
         return NULL;
     }
     held->provider = provider;
-    provider->desk->accounts[provider->account].n_held++;
+    peg__quota_add(&provider->desk->quotas.held, provider->account, 1);
     held->again.fn = retry;
     list_add(&provider->queue, held);
     gw_meter_queued(provider->meter, 1);
@@ -118,7 +118,7 @@ void gw_held_drop(struct gw_held *held)
         tell_dropped(held);
     }
     gw_table_remove(&provider->desk->held, &held->entry);
-    provider->desk->accounts[provider->account].n_held--;
+    peg__quota_give_back(&provider->desk->quotas.held, provider->account, 1);
     peg__blob_unref(held->request);
     peg__blob_unref(held->mark);
     peg__blob_unref(held->terminal);

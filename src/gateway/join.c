@@ -226,8 +226,9 @@ static void ask_whose(struct gw_desk *desk, const struct bus_id *id, peg_str pri
     };
     const uint16_t account = gw_desk_account(desk, principal);
     /* To end a call takes room for a moment, and makes some. */
-    const bool has_room = fn == on_stopped ? desk->n_calls < desk->options.max_calls
-                                           : gw_account_has_wait(desk, account);
+    const bool has_room = fn == on_stopped
+                              ? peg__quota_used(&desk->quotas.calls) < desk->options.max_calls
+                              : gw_quota_has_wait(desk, account);
     struct gw_call *call = has_room ? gw_call_new(desk, id, account) : NULL;
     struct bus_key key;
 

@@ -251,6 +251,7 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
         return;
     }
     attached->hello.toolset = NULL;
+    attached->account = attached->provider->account;
     say_welcome(attached, toolset);
     attached->step = GW_ATTACHED_NOW;
     tell(attached, GW_EVENT_ATTACH);

@@ -334,7 +334,7 @@ static void drop(struct watcher *watcher)
     if (watcher->next)
         watcher->next->prev = watcher->prev;
     watches->n--;
-    watches->desk->accounts[watcher->account].n_watchers--;
+    peg__quota_give_back(&watches->desk->quotas.watchers, watcher->account, 1);
     watcher->watches = NULL;
 }
 
@@ -346,7 +346,7 @@ static void hang(struct gw_watches *watches, struct watcher *watcher)
         watches->first->prev = watcher;
     watches->first = watcher;
     watches->n++;
-    watches->desk->accounts[watcher->account].n_watchers++;
+    peg__quota_add(&watches->desk->quotas.watchers, watcher->account, 1);
 }
 
 static void begin(struct gw_watches *watches, struct grpc_call *call, uint16_t account,
@@ -384,7 +384,7 @@ void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *re
     struct gw_watches *watches = watches_of(node, grpc_call_loop(call));
     const peg_str principal = gw_call_principal(call)->name;
     const uint16_t account = gw_desk_account(watches->desk, principal);
-    const char *why_not = gw_account_why_no_watch(watches->desk, account, watches->n);
+    const char *why_not = gw_quota_why_no_watch(watches->desk, account);
     peg_error error;
 
     if (gw_check_tags(request->n_tags, &error))

@@ -199,12 +199,10 @@ static void say_without_memory(struct world *world, struct player *player, const
     struct gw_attached attached = {
         .desk = world->desk,
         .provider = player->provider,
-        .share = gw_share_join(world->desk->shares, peg__str("local")),
         .response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES),
     };
     const struct handed *handed = &player->handed[0];
 
-    CHECK(attached.share != NULL);
     gw_table_init(&attached.assembling);
     peg__mem_fail_once(nth);
     for (size_t i = 0; i < good->n_chunks; i++)

@@ -1188,7 +1188,7 @@ TEST(another_stream_of_an_incarnation_takes_the_place_of_the_first)
     attach(&world, &player, "incarnation-1", 1);
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(player.n_replaced == 1);
-    CHECK(world.desk->n_providers == 1);
+    CHECK(peg__quota_used(&world.desk->quotas.providers) == 1);
     world_close(&world);
 }
 
@@ -1240,6 +1240,6 @@ TEST(a_draining_provider_loses_no_call_and_gets_no_new_one)
     CHECK_STR(peg_cstr(waiting.result), "2");
     CHECK(gw_provider_is_idle(player.provider));
     gw_provider_leave(player.provider);
-    CHECK(world.desk->n_providers == 1);
+    CHECK(peg__quota_used(&world.desk->quotas.providers) == 1);
     world_close(&world);
 }

@@ -265,7 +265,8 @@ TEST(a_provider_that_is_away_comes_back_to_a_desk_that_is_full)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     gw_provider_leave(player.provider);
-    world.desk->n_providers += PEG_LIMIT_GATEWAY_PROVIDERS - 1; /* as if the others were here */
+    peg__quota_add(&world.desk->quotas.providers, 0,
+                   PEG_LIMIT_GATEWAY_PROVIDERS - 1); /* as if the others were here */
     attach_other.toolset = world.toolset;
     CHECK_INT(gw_provider_attach(world.desk, &attach_other, &PLAYER_EVENTS, &other, &other.provider,
                                  &error),
@@ -274,7 +275,7 @@ TEST(a_provider_that_is_away_comes_back_to_a_desk_that_is_full)
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
     answer(&world, &again, &player.handed[0], "6");
     CHECK_STR(peg_cstr(caller.result), "6");
-    world.desk->n_providers -= PEG_LIMIT_GATEWAY_PROVIDERS - 1;
+    peg__quota_give_back(&world.desk->quotas.providers, 0, PEG_LIMIT_GATEWAY_PROVIDERS - 1);
     world_close(&world);
 }
 

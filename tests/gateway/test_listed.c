@@ -125,7 +125,7 @@ TEST(a_list_that_is_not_taken_leaves_nothing_behind)
     listed[2].attempt = 8;
     CHECK_INT(come_with(&world, &thief, "incarnation-1", listed, 3), PEG_EINVAL);
     CHECK_INT(world.desk->held.n, 1);
-    CHECK_INT(world.desk->n_providers, 1);
+    CHECK_INT(peg__quota_used(&world.desk->quotas.providers), 1);
     world_close(&world);
 }
 
@@ -335,10 +335,10 @@ TEST(what_a_provider_that_stayed_away_had_is_dropped_in_parts)
 
     world_open(&world, &DEFAULTS);
     stay_away(&world, &player);
-    CHECK_INT(world.desk->n_providers, 1);
+    CHECK_INT(peg__quota_used(&world.desk->quotas.providers), 1);
     settle_all(&world);
     CHECK_INT(world.desk->held.n, 0);
-    CHECK_INT(world.desk->n_providers, 0);
+    CHECK_INT(peg__quota_used(&world.desk->quotas.providers), 0);
     world_close(&world);
 }
 

@@ -259,7 +259,7 @@ TEST(calls_of_one_principal_leave_some_to_others)
 
     for (unsigned i = 0; i < player.n_handed; i++)
         answer(&world, &player, &player.handed[i], "1");
-    CHECK_INT(world.desk->n_calls, 0);
+    CHECK_INT(peg__quota_used(&world.desk->quotas.calls), 0);
     CHECK_INT(n_taken(&world, call_by, anna, CALLS, "token:anna"), CALLS * 3 / 4);
     world_close(&world);
 }
@@ -287,12 +287,12 @@ static void check_standing(struct world *world, const struct caller *begun, stru
     struct caller again;
     struct caller waits = {.caller.events = &CALLER_EVENTS};
     struct caller stops = {.caller.events = &CALLER_EVENTS};
-    const size_t n_bytes = world->desk->large_bytes;
+    const size_t n_bytes = peg__quota_used(&world->desk->quotas.large_bytes);
     const unsigned n_handed = player->n_handed;
 
     ask_again(world, &again);
     CHECK(again.is_admitted && again.is_joined && !again.n_ends);
-    CHECK_INT(world->desk->large_bytes, n_bytes);
+    CHECK_INT(peg__quota_used(&world->desk->quotas.large_bytes), n_bytes);
     gw_desk_await(world->desk, &begun->caller.id, anna, NET_NEVER, &waits.caller);
     settle(world);
     CHECK(waits.is_joined && !waits.n_ends);
@@ -475,7 +475,7 @@ TEST(large_payloads_of_one_principal_leave_room_to_others)
     CHECK_INT(ben.n_ends, 0);
     call_by(&world, &small, "token:anna", "");
     CHECK_INT(small.n_ends, 0);
-    CHECK_INT(world.desk->large_bytes, LARGE * (LARGE_CALLS * 3 / 4 + 1));
+    CHECK_INT(peg__quota_used(&world.desk->quotas.large_bytes), LARGE * (LARGE_CALLS * 3 / 4 + 1));
     world_close(&world);
 }
 

@@ -514,12 +514,12 @@ TEST(large_requests_are_bounded_and_refuse_no_small_one)
     CHECK(large[0].n_ends == 0 && large[1].n_ends == 0);
     call_as(&world, &small, "add", "", 0);
     await_handed(&world, &player, 3);
-    CHECK(world.desk->large_bytes == (size_t)2 * LARGE);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == (size_t)2 * LARGE);
 
     for (unsigned i = 0; i < 3; i++)
         answer(&world, &player, &player.handed[i], "1");
     CHECK(small.outcome == GW_RESULT && large[0].outcome == GW_RESULT);
-    CHECK(world.desk->large_bytes == 0);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
     call_large(&world, &large[2], "", 0);
     await_handed(&world, &player, 4);
     world_close(&world);
@@ -538,27 +538,27 @@ TEST(a_large_request_gives_its_room_back_however_its_call_ends)
     call_large(&world, &first, "", 0);
     gw_caller_drop(&first.caller);
     settle(&world);
-    CHECK(world.desk->large_bytes == 0);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
 
     call_large(&world, &first, "key-1", 0);
     await_handed(&world, &player, 1);
     call_large(&world, &second, "key-1", 0);
     await_joined(&world, &second);
-    CHECK(world.desk->large_bytes == (size_t)2 * LARGE);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == (size_t)2 * LARGE);
     gw_caller_drop(&second.caller);
     settle(&world);
     call_large(&world, &second, "", 1); /* waits until it is late */
     await_end(&world, &second);
     CHECK(second.error == WIRE_TIMEOUT);
-    CHECK(world.desk->large_bytes == LARGE);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == LARGE);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(first.outcome == GW_RESULT && world.desk->large_bytes == 0);
+    CHECK(first.outcome == GW_RESULT && peg__quota_used(&world.desk->quotas.large_bytes) == 0);
 
     call_large(&world, &first, "", 1); /* runs until it is late */
     await_end(&world, &first);
-    CHECK(world.desk->large_bytes == 0);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
     call_large(&world, &first, "", 0); /* ends with the desk */
-    CHECK(world.desk->large_bytes == LARGE);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == LARGE);
     world_close(&world);
 }
 
@@ -577,6 +577,6 @@ TEST(a_large_request_that_is_refused_takes_no_room)
     call_large(&world, &caller, "", 0); /* nobody is there */
     await_end(&world, &caller);
     CHECK(caller.error == WIRE_SERVICE_UNAVAILABLE);
-    CHECK(world.desk->large_bytes == 0);
+    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
     world_close(&world);
 }
