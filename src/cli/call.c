@@ -15,9 +15,9 @@
 #include "cli/remote_args.h"
 
 enum option_id {
-    OPT_JSON = 1,
+    OPT_ARGS = 1,
     OPT_STREAM,
-    OPT_ENVELOPE,
+    OPT_JSON,
     OPT_RAW,
     OPT_TIMEOUT,
     OPT_KEY,
@@ -25,14 +25,15 @@ enum option_id {
 };
 
 static const struct cli_option option_table[] = {
-    {OPT_JSON, 0, "json", "ARGS",
-     "the arguments as JSON, or @FILE that holds it; - is\nstandard input"},
+    {OPT_ARGS, 0, "args", "JSON",
+     "all arguments as one JSON object, or @FILE that holds\nit; - is standard input"},
     {OPT_STREAM, 0, "stream", NULL,
-     "show what the tool says while it runs, on standard\nerror; with --envelope as JSON lines"},
-    {OPT_ENVELOPE, 0, "envelope", NULL,
+     "show what the tool says while it runs, on standard\nerror; with --json as JSON lines"},
+    {OPT_JSON, 0, "json", NULL,
      "print what became of the call as one JSON object:\noutcome, call_id, result, error, "
      "server_data"},
-    {OPT_RAW, 'r', "raw", NULL, "print a result that is a string without its quotes"},
+    {OPT_RAW, 'r', "raw", NULL,
+     "print a result that is a string without its quotes,\nas it is on a terminal"},
     {OPT_TIMEOUT, 0, "timeout", "TIME",
      "give up after that, such as 90s; 30s by default, or\nwhat the tool says"},
     {OPT_KEY, 0, "idempotency-key", "KEY",
@@ -50,7 +51,7 @@ struct call_options {
     struct call_print print;
     const char *toolset;
     const char *tool;
-    const char *json;
+    const char *args;
     const char *pairs[MAX_PAIRS];
     size_t n_pairs;
     bool is_stream;
@@ -78,7 +79,7 @@ static int take_operand(struct call_options *o, struct cli_args *args)
     } else if (o->n_pairs < MAX_PAIRS) {
         o->pairs[o->n_pairs++] = args->value;
     } else {
-        return refuse(args, "there are more than 1000 arguments: use --json");
+        return refuse(args, "there are more than 1000 arguments: use --args");
     }
     return 0;
 }
@@ -106,13 +107,13 @@ static int take(struct call_options *o, struct cli_args *args, int id)
     switch (id) {
     case CLI_OPERAND:
         return take_operand(o, args);
-    case OPT_JSON:
-        o->json = args->value;
+    case OPT_ARGS:
+        o->args = args->value;
         break;
     case OPT_STREAM:
         o->is_stream = true;
         break;
-    case OPT_ENVELOPE:
+    case OPT_JSON:
         o->print.is_envelope = true;
         break;
     case OPT_RAW:
@@ -147,8 +148,8 @@ static int read_options(struct cli_args *args, struct call_options *o)
     }
     if (!o->tool)
         return refuse(args, "the names of a toolset and a tool are needed");
-    if (o->json && o->n_pairs)
-        return refuse(args, "arguments are given with --json or as key=value, not both");
+    if (o->args && o->n_pairs)
+        return refuse(args, "arguments are given with --args or as key=value, not both");
     o->print.toolset = o->toolset;
     o->print.tool = o->tool;
     o->print.is_stream = o->is_stream;
@@ -183,7 +184,7 @@ static int refuse_args(const struct call_options *o, const peg_error *error)
 {
     if (o->print.is_envelope || strcmp(error->code, "E_VALIDATION") == 0)
         return refuse_call(o, error);
-    return remote_complain_local(o->json ? "--json" : NULL, error);
+    return remote_complain_local(o->args ? "--args" : NULL, error);
 }
 
 /* The time that a call of it has, as far as we know: the shorter one. */
@@ -204,7 +205,7 @@ static int read_args(struct call_options *o, const peg_toolset *toolset, char **
         return refuse_call(o, &error);
     o->print.time_ms = time_of(o, tool);
     o->print.is_idempotent = tool->is_idempotent;
-    status = o->json ? call_args_read(o->json, ret_json, &error)
+    status = o->args ? call_args_read(o->args, ret_json, &error)
                      : call_args_build(tool->input_schema, o->pairs, o->n_pairs, ret_json, &error);
     return status ? refuse_args(o, &error) : CLI_OK;
 }
@@ -288,11 +289,12 @@ const struct cli_command cli_call = {
     .name = "call",
     .usage = "[options] TOOLSET TOOL [KEY=VALUE...]",
     .summary = "call a tool through a gateway",
-    .about = "Calls a tool and prints its result, JSON, on standard output. Arguments are words:\n"
+    .about = "Calls a tool and prints its result on standard output: JSON, or on a terminal what\n"
+             "people read, a text without quotes and JSON in colour. Arguments are words:\n"
              "  key=VALUE   what the tool's schema wants there: a number, true, a string, ...\n"
              "  key:=JSON   JSON, whatever the schema says\n"
              "  key=@FILE   what is in a local file; @- is standard input, @@TEXT is @TEXT\n"
-             "A key that is given several times is an array. Or all of them at once, with --json:\n"
+             "A key that is given several times is an array. Or all of them at once, with --args:\n"
              "so values that others have written name no file of yours.",
     .options = option_table,
     .notes = "exit status:\n"
@@ -307,7 +309,7 @@ const struct cli_command cli_call = {
              "     it was started; asking again is safe\n\n"
              "examples:\n"
              "  pegboard call weather forecast city=Rome days=3\n"
-             "  pegboard call weather forecast --json '{\"city\":\"Rome\"}' | jq .high\n"
+             "  pegboard call weather forecast --args '{\"city\":\"Rome\"}' | jq .high\n"
              "  pegboard call build run target=all --stream --timeout 10m",
     .run = run,
 };

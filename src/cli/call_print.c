@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/json_color.h"
 #include "cli/output.h"
 #include "cli/remote_args.h"
 #include "cli/toolset.h"
@@ -162,22 +163,32 @@ static bool put_string(struct peg__buf *out, peg_str json)
     return is_string;
 }
 
-/* Laid out and harmless on a terminal, as it came for anything else. */
+/* A text as it is, JSON laid out in colour, and nothing that steers the terminal. */
+static void put_for_people(const struct call_print *print, struct peg__buf *out, peg_str json)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    if (put_string(&text, json))
+        put_lines(out, peg__buf_view(&text));
+    else if (toolset_put_pretty(&text, json))
+        cli_put_json(out, cli_style_for(print->color, STDOUT_FILENO), peg__buf_view(&text));
+    else
+        put_lines(out, json);
+    if (text.status)
+        out->status = text.status;
+    peg__buf_free(&text);
+}
+
 static int print_json(const struct call_print *print, peg_str json)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    struct peg__buf shown = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    const bool is_terminal = isatty(STDOUT_FILENO);
 
-    if (!(print->is_raw && put_string(&text, json)) &&
-        !(is_terminal && toolset_put_pretty(&text, json)))
+    if (isatty(STDOUT_FILENO))
+        put_for_people(print, &text, json);
+    else if (!(print->is_raw && put_string(&text, json)))
         peg__buf_str(&text, json);
     peg__buf_putc(&text, '\n');
-    if (!is_terminal || text.status)
-        return remote_print(&text);
-    put_lines(&shown, peg__buf_view(&text));
-    peg__buf_free(&text);
-    return remote_print(&shown);
+    return remote_print(&text);
 }
 
 /* A report has a line for each thing that is wrong. */

@@ -12,19 +12,29 @@
 #include "cli/meant.h"
 #include "cli/output.h"
 
-static const struct cli_command *const commands[] = {
-    &cli_call,       &cli_definitions, &cli_get,    &cli_list,  &cli_provide,
-    &cli_search,     &cli_serve,       &cli_status, &cli_token, &cli_turn,
-    &cli_unregister, &cli_validate,    &cli_watch,
+/* The commands by what one wants to do, as the overview shows them. */
+static const struct group {
+    const char *title;
+    const struct cli_command *commands[6]; /* NULL behind the last */
+} groups[] = {
+    {"run a gateway", {&cli_serve, &cli_status, &cli_token, &cli_unregister}},
+    {"offer tools", {&cli_provide}},
+    {"find and call tools", {&cli_list, &cli_search, &cli_get, &cli_call, &cli_watch}},
+    {"work on files", {&cli_validate, &cli_definitions, &cli_turn}},
 };
 
-enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]) };
+
+#define EACH_COMMAND(at)                                                                           \
+    for (const struct group *group = groups; group < groups + N_GROUPS; group++)                   \
+        for (const struct cli_command *const *at = group->commands; *at; at++)
 
 static const struct cli_command *find(const char *name)
 {
-    for (size_t i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    EACH_COMMAND(at)
+    {
+        if (strcmp((*at)->name, name) == 0)
+            return *at;
     }
     return NULL;
 }
@@ -32,13 +42,15 @@ static const struct cli_command *find(const char *name)
 static int print_overview(void)
 {
     puts("usage: pegboard COMMAND ...\n\n"
-         "Typed tools for language-model agents: one schema says what the model is told\n"
-         "and what the handler accepts.\n\n"
-         "commands:");
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        printf("  %-12s%s\n", commands[i]->name, commands[i]->summary);
-    puts("  help        explain a command: pegboard help validate\n\n"
-         "`pegboard COMMAND --help` explains a command, `pegboard --version` tells the version.");
+         "Tools for language-model agents: declared once with a JSON Schema, offered to any\n"
+         "model, checked and run, here or on another machine.");
+    for (const struct group *group = groups; group < groups + N_GROUPS; group++) {
+        printf("\n%s:\n", group->title);
+        for (const struct cli_command *const *at = group->commands; *at; at++)
+            printf("  %-12s%s\n", (*at)->name, (*at)->summary);
+    }
+    puts("\n`pegboard COMMAND --help` or `pegboard help COMMAND` explains a command,\n"
+         "`pegboard --version` tells the version.");
     return CLI_OK;
 }
 
@@ -47,8 +59,8 @@ static int complain(const char *name)
     struct cli_meant meant;
 
     cli_meant_start(&meant, name);
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        cli_meant_offer(&meant, commands[i]->name);
+    EACH_COMMAND(at)
+    cli_meant_offer(&meant, (*at)->name);
     fprintf(stderr, "pegboard: there is no command '%s'; ", name);
     if (meant.name)
         fprintf(stderr, "did you mean '%s'? ", meant.name);

@@ -37,6 +37,19 @@ void tool_out(struct peg__out *out, const peg_toolset_tool *tool)
 /* ---- arguments --------------------------------------------------------------------------------
  */
 
+/* "integer", "array of string". */
+static void put_one_type(struct peg__buf *out, const peg_json *schema, peg_str type)
+{
+    const peg_json *items = peg_json_get(schema, "items");
+    const peg_json *of = items ? peg_json_get(items, "type") : NULL;
+
+    peg__buf_str(out, type);
+    if (peg__str_is(type, "array") && of && peg_json_kind_of(of) == PEG_JSON_STRING) {
+        peg__buf_puts(out, " of ");
+        peg__buf_str(out, peg_json_str(of));
+    }
+}
+
 /* "integer", "string or null", "one of 3"; nothing where the schema does not say. */
 static void put_type(struct peg__buf *out, const peg_json *schema)
 {
@@ -58,7 +71,7 @@ static void put_type(struct peg__buf *out, const peg_json *schema)
     if (!type)
         return;
     if (peg_json_kind_of(type) == PEG_JSON_STRING)
-        peg__buf_str(out, peg_json_str(type));
+        put_one_type(out, schema, peg_json_str(type));
     if (peg_json_kind_of(type) != PEG_JSON_ARRAY)
         return;
     PEG_JSON_EACH_ITEM (type, item) {
@@ -66,6 +79,91 @@ static void put_type(struct peg__buf *out, const peg_json *schema)
         if (peg_json_kind_of(item) == PEG_JSON_STRING)
             peg__buf_str(out, peg_json_str(item));
         between = " or ";
+    }
+}
+
+/* A keyword with a number, or NULL. */
+static const peg_json *find_number(const peg_json *schema, const char *keyword)
+{
+    const peg_json *value = peg_json_get(schema, keyword);
+
+    return value && peg_json_is_number(value) ? value : NULL;
+}
+
+/* ", at least 1 item": words, the value as the schema has it, and a unit. */
+static void put_trait(struct peg__buf *out, const char *words, const peg_json *value,
+                      const char *unit)
+{
+    struct peg__out json = {.buf = out};
+
+    peg__buf_printf(out, "%s%s", out->len ? ", " : "", words);
+    if (peg_json_kind_of(value) == PEG_JSON_STRING)
+        peg__buf_str(out, peg_json_str(value));
+    else
+        peg__out_value(&json, value);
+    peg__buf_puts(out, unit);
+}
+
+struct range {
+    const char *low; /* keywords */
+    const char *high;
+    const char *unit; /* of one */
+    const char *units;
+};
+
+static bool is_one(const peg_json *number)
+{
+    return number->kind == PEG_JSON_INTEGER && number->u.number == 1;
+}
+
+/* "1 to 14", "at least 1 item". */
+static void put_range(struct peg__buf *out, const peg_json *low, const peg_json *high,
+                      const struct range *range)
+{
+    const peg_json *last = high ? high : low;
+    struct peg__out json = {.buf = out};
+
+    if (!last)
+        return;
+    if (low && high) {
+        put_trait(out, "", low, " to ");
+        peg__out_value(&json, high);
+    } else {
+        put_trait(out, low ? "at least " : "at most ", last, "");
+    }
+    peg__buf_puts(out, is_one(last) ? range->unit : range->units);
+}
+
+/* What the schema allows beyond the type. */
+static void put_bounds(struct peg__buf *out, const peg_json *schema)
+{
+    static const struct range ranges[] = {
+        {"minimum", "maximum", "", ""},
+        {"minLength", "maxLength", " character", " characters"},
+        {"minItems", "maxItems", " item", " items"},
+        {"minProperties", "maxProperties", " member", " members"},
+    };
+    static const struct {
+        const char *keyword;
+        const char *words;
+        bool is_text;
+    } traits[] = {
+        {"exclusiveMinimum", "above ", false},
+        {"exclusiveMaximum", "below ", false},
+        {"multipleOf", "a multiple of ", false},
+        {"pattern", "matching ", true},
+        {"format", "format ", true},
+    };
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        put_range(out, find_number(schema, ranges[i].low), find_number(schema, ranges[i].high),
+                  &ranges[i]);
+    for (size_t i = 0; i < sizeof(traits) / sizeof(traits[0]); i++) {
+        const peg_json *value = peg_json_get(schema, traits[i].keyword);
+
+        if (value && (traits[i].is_text ? peg_json_kind_of(value) == PEG_JSON_STRING
+                                        : peg_json_is_number(value)))
+            put_trait(out, traits[i].words, value, "");
     }
 }
 
@@ -93,7 +191,7 @@ static void put_default(struct peg__buf *out, const peg_json *property)
     peg__out_value(&json, value);
 }
 
-/* "city (string, required): where". */
+/* "days (integer, 1 to 14, required, default 3): how many". */
 static void put_argument(const struct tool_print *print, const peg_json *schema, peg_str name,
                          const peg_json *property)
 {
@@ -108,6 +206,7 @@ static void put_argument(const struct tool_print *print, const peg_json *schema,
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     put_type(&traits, property);
+    put_bounds(&traits, property);
     if (is_required(schema, name))
         peg__buf_puts(&traits, traits.len ? ", required" : "required");
     put_default(&traits, property);

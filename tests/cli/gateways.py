@@ -27,8 +27,8 @@ tools:
       type: object
       properties:
         city: {type: string, description: Which city}
-        days: {type: integer}
-        tags: {type: array, items: {type: string}}
+        days: {type: integer, minimum: 1, maximum: 14}
+        tags: {type: array, items: {type: string, maxLength: 20}, minItems: 1}
       required: [city]
     command: [cat]
   - name: fail

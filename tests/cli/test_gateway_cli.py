@@ -210,7 +210,8 @@ def a_toolset_is_listed_found_and_shown(w):
 
         ask(w, "get", "weather").exits(0).mentions(
             "weather 1.2.0  healthy, 1 provider\n", "  tags: demo, weather\n", "by local",
-            "    city (string, required): Which city\n", "    days (integer)\n")
+            "    city (string, required): Which city\n", "    days (integer, 1 to 14)\n",
+            "    tags (array of string, at least 1 item)\n")
         ask(w, "get", "weather", "--names").exits(0).says("echo\nfail\nsay\nwait\n")
         ask(w, "get", "weather", "echo").exits(0).mentions("input schema", '"required"')
         tool = json.loads(ask(w, "get", "weather", "echo", "--json").exits(0).stdout)
@@ -226,10 +227,10 @@ def a_tool_is_called_with_words_or_json(w):
     with gateway(w), provided(w):
         ran = ask(w, "call", "weather", "echo", "city=Rome", "days=3", "tags=a").exits(0).is_silent()
         check(json.loads(ran.stdout) == {"city": "Rome", "days": 3, "tags": ["a"]}, ran)
-        ran = ask(w, "call", "weather", "echo", "--json", '{"city": "Rome"}').exits(0)
+        ran = ask(w, "call", "weather", "echo", "--args", '{"city": "Rome"}').exits(0)
         check(json.loads(ran.stdout) == {"city": "Rome"}, ran)
         w.write("args.json", {"city": "Bern"})
-        ran = ask(w, "call", "weather", "echo", "--json", "@args.json").exits(0)
+        ran = ask(w, "call", "weather", "echo", "--args", "@args.json").exits(0)
         check(json.loads(ran.stdout) == {"city": "Bern"}, ran)
         ran = ask(w, "call", "weather", "echo", "city=@-", stdin="Oslo").exits(0)
         check(json.loads(ran.stdout) == {"city": "Oslo"}, ran)
@@ -248,21 +249,21 @@ def a_call_that_does_not_work_says_why(w):
         ask(w, "call", "weather", "echo", "city=x", "days=soon").exits(1).says("") \
             .complains("days is 'soon', but the tool takes integer there")
         ask(w, "call", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
-        ask(w, "call", "weather", "echo", "--json", "{").exits(2).complains("--json")
+        ask(w, "call", "weather", "echo", "--args", "{").exits(2).complains("--args")
         ask(w, "call", "weather", "echo", "city").exits(2).complains("key=value")
 
 
 @scenario
 def what_became_of_a_call_is_one_object_for_programs(w):
     with gateway(w), provided(w):
-        ran = json.loads(ask(w, "call", "weather", "say", "--envelope").exits(0).stdout)
+        ran = json.loads(ask(w, "call", "weather", "say", "--json").exits(0).stdout)
         check(ran["outcome"] == "result" and ran["result"] == "sunny", ran)
         check(ran["error"] is None and ran["call_id"] and ran["started"], ran)
-        ran = json.loads(ask(w, "call", "weather", "fail", "--envelope").exits(1).stdout)
+        ran = json.loads(ask(w, "call", "weather", "fail", "--json").exits(1).stdout)
         check(ran["outcome"] == "error" and ran["result"] is None and ran["error"]["message"], ran)
-        ran = json.loads(ask(w, "call", "weather", "echo", "--envelope").exits(1).stdout)
+        ran = json.loads(ask(w, "call", "weather", "echo", "--json").exits(1).stdout)
         check(ran["outcome"] == "refused" and ran["error"]["name"] == "validation_error", ran)
-        lines = ask(w, "call", "weather", "say", "--envelope", "--stream").exits(0).objects()
+        lines = ask(w, "call", "weather", "say", "--json", "--stream").exits(0).objects()
         check(lines[-1]["event"] == "end" and lines[-1]["result"] == "sunny", lines)
         check(all(line["event"] == "output" for line in lines[:-1]), lines)
 
@@ -270,8 +271,8 @@ def what_became_of_a_call_is_one_object_for_programs(w):
 @scenario
 def a_call_with_a_key_is_one_call(w):
     with gateway(w), provided(w):
-        first = ask(w, "call", "weather", "say", "--idempotency-key", "k", "--envelope").exits(0)
-        again = ask(w, "call", "weather", "say", "--idempotency-key", "k", "--envelope").exits(0)
+        first = ask(w, "call", "weather", "say", "--idempotency-key", "k", "--json").exits(0)
+        again = ask(w, "call", "weather", "say", "--idempotency-key", "k", "--json").exits(0)
         first, again = json.loads(first.stdout), json.loads(again.stdout)
         check(first["call_id"] == again["call_id"], first, again)
         check(again["attached"] and not first["attached"], first, again)
@@ -397,7 +398,7 @@ def a_call_that_takes_too_long_is_ended_by_its_tool_or_its_end_is_not_known(w):
     with gateway(w), provided(w):
         ran = call_too_long(w).says("")
         check("E_TOOL_TIMEOUT" in ran.stderr or "its end is not known" in ran.stderr, ran)
-        ran = call_too_long(w, "--envelope")
+        ran = call_too_long(w, "--json")
         check(json.loads(ran.stdout)["outcome"] in ("error", "outcome_unknown"), ran)
 
 
@@ -408,7 +409,7 @@ def what_a_tool_says_while_it_runs_is_shown(w):
         ran = ask(w, "call", "talk", "count", "n=2", "--stream").exits(0)
         check(ran.stdout == "2\n" and ran.stderr == "line 1\nline 2\n\\x1B[2J\n", ran)
         ask(w, "call", "talk", "count", "n=2").exits(0).says("2\n").is_silent()
-        *said, end = ask(w, "call", "talk", "count", "n=1", "--stream", "--envelope").exits(0).objects()
+        *said, end = ask(w, "call", "talk", "count", "n=1", "--stream", "--json").exits(0).objects()
         check("".join(line["delta"] for line in said) == "line 1\n\x1b[2J\n", said)
         check({line["stream"] for line in said} == {"stdout"}, said)
         check(end["event"] == "end" and end["result"] == 1, end)

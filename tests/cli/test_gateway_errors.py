@@ -262,13 +262,13 @@ def an_at_reads_a_file_unless_it_is_doubled(w):
         check(json.loads(ran.stdout) == {"city": "@alice"}, ran)
         ask(w, "call", "weather", "echo", "city=@alice").exits(2).complains(
             "cannot be opened", "; for the text itself write city=@@alice")
-        ran = ask(w, "call", "weather", "echo", "--json", "-", stdin='{"city": "Oslo"}').exits(0)
+        ran = ask(w, "call", "weather", "echo", "--args", "-", stdin='{"city": "Oslo"}').exits(0)
         check(json.loads(ran.stdout) == {"city": "Oslo"}, ran)
         w.write("bad.json", '{"city":\n  Oslo}')
-        ask(w, "call", "weather", "echo", "--json", "@bad.json").exits(2).complains(
-            "--json: bad.json:2:3: ")
-        ask(w, "call", "weather", "echo", "--json", "-", stdin="{").exits(2).complains(
-            "--json: <stdin>:1:2: ")
+        ask(w, "call", "weather", "echo", "--args", "@bad.json").exits(2).complains(
+            "--args: bad.json:2:3: ")
+        ask(w, "call", "weather", "echo", "--args", "-", stdin="{").exits(2).complains(
+            "--args: <stdin>:1:2: ")
 
 
 @scenario
@@ -276,7 +276,7 @@ def a_file_that_is_too_large_is_told_without_an_option_that_is_not_there(w):
     with open(w.path("huge.json"), "wb") as file:
         file.truncate(3 << 30)  # a hole: nothing of it is read
     with gateway(w), provided(w):
-        for words in (["--json", "@huge.json"], ["city=@huge.json"]):
+        for words in (["--args", "@huge.json"], ["city=@huge.json"]):
             ran = ask(w, "call", "weather", "echo", *words).exits(2).complains(
                 "the file is larger than ", " bytes, which is the most: give a smaller one")
             check("--max-bytes" not in ran.stderr, ran)
@@ -288,12 +288,12 @@ def a_file_that_is_too_large_is_told_without_an_option_that_is_not_there(w):
 @scenario
 def a_value_that_does_not_fit_is_exit_status_1_however_it_was_given(w):
     with gateway(w), provided(w):
-        for words in (["days=abc"], ["days:=\"abc\""], ["--json", '{"city":"x","days":"abc"}']):
-            given = words if words[0] == "--json" else ["city=x", *words]
+        for words in (["days=abc"], ["days:=\"abc\""], ["--args", '{"city":"x","days":"abc"}']):
+            given = words if words[0] == "--args" else ["city=x", *words]
             ask(w, "call", "weather", "echo", *given).exits(1).says("").complains(
                 "days", "integer", "(validation_error)")
-        for words in (["days"], ["days:={"], ["days=@missing"], ["--json", "{"],
-                      ["--json", "@missing"]):
+        for words in (["days"], ["days:={"], ["days=@missing"], ["--args", "{"],
+                      ["--args", "@missing"]):
             ask(w, "call", "weather", "echo", *words).exits(2).says("")
 
 
@@ -302,7 +302,7 @@ def a_value_that_does_not_fit_is_exit_status_1_however_it_was_given(w):
 
 def envelope(w, status, *arguments, **more):
     """The one object that a call prints, however it ended."""
-    ran = w.pegboard("call", "--envelope", *arguments, **more).exits(status).is_silent()
+    ran = w.pegboard("call", "--json", *arguments, **more).exits(status).is_silent()
     (told,) = ran.objects()
     check(told["call_id"] == "" and told["result"] is None and not told["started"], ran)
     return told
@@ -322,9 +322,9 @@ def every_refusal_is_an_envelope_with_a_name_of_the_wire(w):
                 (1, "not_found", ["nowhere", "say"]),
                 (1, "not_found", ["weather", "nope"]),
                 (1, "validation_error", ["weather", "echo", "days=five"]),
-                (1, "validation_error", ["weather", "echo", "--json", '{"days":"five"}']),
-                (2, "validation_error", ["weather", "echo", "--json", "{"]),
-                (2, "limit_exceeded", ["weather", "echo", "--json", "@large.json"])):
+                (1, "validation_error", ["weather", "echo", "--args", '{"days":"five"}']),
+                (2, "validation_error", ["weather", "echo", "--args", "{"]),
+                (2, "limit_exceeded", ["weather", "echo", "--args", "@large.json"])):
             told = envelope(w, status, *arguments, *at)
             check(told["outcome"] == "refused" and told["error"]["name"] == name, arguments, told)
         told = envelope(w, 1, "weather", "nope", "--stream", *at)
@@ -349,7 +349,7 @@ def who_is_not_known_is_told_which_option_helps(w):
 def a_token_where_a_file_is_expected_is_not_repeated(w):
     token = w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0).stdout.strip()
     w.write("m.yaml", "toolset: t\ndescription: d\ntools: []\n")
-    for command in (["list"], ["call", "a", "b", "--envelope"], ["provide", "m.yaml"], ["watch"]):
+    for command in (["list"], ["call", "a", "b", "--json"], ["provide", "m.yaml"], ["watch"]):
         ran = w.pegboard(*command, "--token", token, "--registry", NOWHERE).exits(2).complains(
             "--token takes a file, and there is none of that name: PEGBOARD_TOKEN has the token "
             "itself; see `pegboard ")
@@ -417,7 +417,7 @@ def a_tool_that_was_ended_halfway_is_exit_status_4_whoever_ended_it(w):
             check("its end is not known" in ran.stderr
                   or f"slow {tool} ran for its whole 3 s and was ended; " in ran.stderr
                   and words in ran.stderr, ran)
-        told = json.loads(ask(w, "call", "slow", "short", "--envelope").exits(4).stdout)
+        told = json.loads(ask(w, "call", "slow", "short", "--json").exits(4).stdout)
         check(told["outcome"] in ("error", "outcome_unknown") and told["started"], told)
 
 

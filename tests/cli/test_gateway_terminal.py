@@ -61,7 +61,13 @@ def a_terminal_gets_colour_and_a_result_that_can_be_read(w):
         lines = re.sub(rb"\x1b\[\d+m", b"", seen).splitlines()
         check(max(map(len, lines)) <= 60 and lines[1].endswith(b"..."), lines)
         seen, code = on_terminal(w, "call", "weather", "echo", "city=\x1b[2J", "--registry", w.at)
-        check(code == 0 and b'{\r\n  "city": "' in seen and b"\x1b[2J" not in seen, seen)
+        check(code == 0 and b'{\r\n  \x1b[1m"city"\x1b[0m: \x1b[32m"' in seen, seen)
+        check(b"\x1b[2J" not in seen, seen)
+        seen, code = on_terminal(w, "call", "weather", "say", "--registry", w.at)
+        check(code == 0 and seen == b"sunny\r\n", seen)
+        seen, code = on_terminal(w, "call", "weather", "echo", "city=x", "--color", "never",
+                                 "--registry", w.at)
+        check(code == 0 and seen == b'{\r\n  "city": "x"\r\n}\r\n', seen)
 
 
 # ---- the status --------------------------------------------------------------------------

@@ -224,14 +224,14 @@ def what_a_command_says_is_heard_before_it_ends(w):
         caller.awaits('"compiling\\ndone\\n"')
         caller.ends(0)
 
-        caller = start(w, "call", "--stream", "--envelope", "--registry", address, "local", "build")
+        caller = start(w, "call", "--stream", "--json", "--registry", address, "local", "build")
         awaits_all(caller, '"stream":"stdout","delta":"compiling\\n"',
                    '"stream":"stderr","delta":"warning\\n"')
         let_go(w)
         check('"result":"compiling\\ndone\\n"' in caller.awaits('"event":"end"'), *caller.lines)
         caller.ends(0)
 
-        caller = start(w, "call", "--stream", "--envelope", "--registry", address, "local", "value")
+        caller = start(w, "call", "--stream", "--json", "--registry", address, "local", "value")
         caller.awaits('"stream":"stderr","delta":"thinking\\n"')
         let_go(w)
         check('"result":{"a":1}' in caller.awaits('"event":"end"'), *caller.lines)

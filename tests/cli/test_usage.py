@@ -32,6 +32,8 @@ def options_of_help(w, command):
 def the_overview_is_shown_without_a_command(w):
     overview = w.pegboard().exits(0).mentions("usage: pegboard COMMAND", "  validate ").stdout
     w.pegboard("help").exits(0).says(overview)
+    check([line for line in overview.splitlines() if line.endswith(":")] == [
+        "run a gateway:", "offer tools:", "find and call tools:", "work on files:"], overview)
     w.pegboard("--help").exits(0).says(overview)
 
 
@@ -91,7 +93,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["search"], "something to search for is needed"),
         (["search", "--limit", "0", "x"], "--limit is '0', but should be a number"),
         (["call", "a"], "the names of a toolset and a tool are needed"),
-        (["call", "a", "b", "x=1", "--json", "{}"], "--json or as key=value, not both"),
+        (["call", "a", "b", "x=1", "--args", "{}"], "--args or as key=value, not both"),
         (["call", "a", "b", "--timeout", "soon"], "--timeout is 'soon', but should be a time"),
         (["call", "a", "b", "--timeout", "48h"],
          "--timeout is '48h', but should be at most 24h (PEG_LIMIT_GATEWAY_MAX_CALL_MS)"),

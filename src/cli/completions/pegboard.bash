@@ -137,7 +137,7 @@ _pegboard_operands() {
     for ((i = 2; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         case $word in
-        --json)
+        --args)
             [[ ${COMP_WORDS[1]} == call ]] && _pegboard_take_value ;;
         --timeout | --idempotency-key | --meta | --registry | --token | --tls-ca | --tls-cert | \
             --tls-key | --color)
@@ -171,10 +171,10 @@ _pegboard_remote_value() {
 _pegboard_call() {
     if _pegboard_remote_value "$1" "$2"; then
         return
-    elif [[ $2 == --json ]]; then
+    elif [[ $2 == --args ]]; then
         return
     elif [[ $1 == -* ]]; then
-        _pegboard_words '--json --stream --envelope --raw --timeout --idempotency-key --meta
+        _pegboard_words '--args --stream --json --raw --timeout --idempotency-key --meta
             --registry --token --tls --tls-ca --tls-cert --tls-key --color --help' "$1"
     else
         _pegboard_tool "$1"

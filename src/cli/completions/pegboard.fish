@@ -87,9 +87,9 @@ complete -c pegboard -n $in_validate -x -l loop -d 'Benchmark with N rounds over
 
 complete -c pegboard -n '__fish_seen_subcommand_from token; and not __fish_seen_subcommand_from new help' -f -a new
 
-complete -c pegboard -n $in_call -x -l json -d 'The arguments as JSON'
+complete -c pegboard -n $in_call -x -l args -d 'All arguments as one JSON object'
 complete -c pegboard -n $in_call -l stream -d 'Show what the tool says while it runs'
-complete -c pegboard -n $in_call -l envelope -d 'Print what became of the call as JSON'
+complete -c pegboard -n $in_call -l json -d 'Print what became of the call as JSON'
 complete -c pegboard -n $in_call -s r -l raw -d 'Print a string without its quotes'
 complete -c pegboard -n $in_call -x -l timeout -d 'Give up after that'
 complete -c pegboard -n $in_call -x -l idempotency-key -d 'Calls with one key are one call'

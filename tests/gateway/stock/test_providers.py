@@ -97,7 +97,7 @@ def call_command(who, address, name, tool, arguments):
         return [once(python), "-B", example("python", "call.py"), address, name, tool, arguments]
     if who == "node":
         return [once(node), example("node", "call.mjs"), address, name, tool, arguments]
-    return [PEGBOARD, "call", "--registry", address, "--stream", "--json", arguments, name, tool]
+    return [PEGBOARD, "call", "--registry", address, "--stream", "--args", arguments, name, tool]
 
 
 class Provider(Process):
@@ -264,7 +264,7 @@ class Caller(Process):
     """`pegboard call`, whose events are read as they come."""
 
     def __init__(self, gateway, tool, *arguments, options=()):
-        super().__init__([PEGBOARD, "call", "--registry", gateway.address, "--stream", "--envelope", *options,
+        super().__init__([PEGBOARD, "call", "--registry", gateway.address, "--stream", "--json", *options,
                           "numbers", tool, *arguments])
 
     def says(self, part):
