@@ -201,8 +201,8 @@ typedef struct peg_json_options {
  * Parses RFC 8259 text, strictly: no comments, no trailing comma, no BOM, no
  * lone surrogate, UTF-8 only. The text is copied; the document is the caller's.
  * options may be NULL. Errors: PEG_EPARSE (E_JSON_SYNTAX, E_JSON_UTF8,
- * E_JSON_DUPLICATE_KEY) with offset, line and column; PEG_ELIMIT (E_JSON_TOO_LARGE,
- * E_JSON_TOO_DEEP, E_JSON_NUMBER_TOO_LONG); PEG_ENOMEM.
+ * E_JSON_DUPLICATE_KEY, with the pointer of the member) with offset, line and column; PEG_ELIMIT
+ * (E_JSON_TOO_LARGE, E_JSON_TOO_DEEP, E_JSON_NUMBER_TOO_LONG); PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_json_parse(peg_str text, const peg_json_options *options,
                                                peg_json_doc **ret_doc, peg_error *reterr);

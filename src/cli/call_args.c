@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/input.h"
 #include "pegboard/json.h"
+#include "json/json.h"
 
 /* ---- which types a schema allows --------------------------------------------------------------
  */
@@ -251,7 +252,7 @@ struct building {
 static peg_status add_json(struct building *b, const struct pair *pair, peg_str text)
 {
     peg_json_doc *doc = NULL;
-    peg_status status = peg_json_parse(text, NULL, &doc, b->reterr);
+    peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, b->reterr);
 
     if (status)
         return peg__fail_because(b->reterr, status, "E_ARGUMENT", b->reterr,
@@ -455,7 +456,7 @@ peg_status call_args_read(const char *given, char **ret_json, peg_error *reterr)
         path = given + 1;
     status = path ? load_file(path, &text, reterr) : load_text(given, &text, reterr);
     if (!status) {
-        status = peg_json_parse(peg__buf_view(&text), NULL, &doc, reterr);
+        status = peg_json_parse(peg__buf_view(&text), &peg__json_refuse_duplicates, &doc, reterr);
         if (status && path)
             fail_in_file(path, status, reterr);
     }

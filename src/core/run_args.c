@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "core/run.h"
 #include "core/tool.h"
+#include "json/json.h"
 
 /* How much of unusable arguments a model is shown again. */
 enum { MAX_ECHO = 500 };
@@ -61,7 +62,7 @@ static peg_status parse(struct peg__run *run, peg_error *reterr)
         return PEG_OK; /* means {} */
     if ((uint64_t)text.len > (uint64_t)run->options.max_args_bytes)
         return refuse_too_large(run, reterr);
-    status = peg_json_parse(text, NULL, &doc, &why);
+    status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, &why);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)

@@ -15,6 +15,7 @@
 #include "core/spool.h"
 #include "core/tool.h"
 #include "pegboard/artifact.h"
+#include "json/json.h"
 
 /* ---- checking ------------------------------------------------------------------- */
 
@@ -51,12 +52,13 @@ static peg_status check_text(struct peg__run *run, peg_str text, peg_error *rete
 {
     peg_json_doc *doc = NULL;
     peg_error why;
-    peg_status status = peg_json_parse(text, NULL, &doc, &why);
+    peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, &why);
 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return refuse_output(run, why.code, reterr, "it is not JSON");
+        return refuse_output(run, why.code, reterr,
+                             peg__json_is_duplicate(&why) ? why.message : "it is not JSON");
     status = check_value(run, peg_json_root(doc), reterr);
     peg_json_doc_free(doc);
     return status;

@@ -128,7 +128,7 @@ peg_status peg__content_args(const peg_block *call, char **ret_json, size_t *ret
         peg__buf_puts(&out, "{}");
         return peg__buf_take(&out, ret_json, ret_len, reterr);
     }
-    if (peg_json_parse(args, NULL, &doc, NULL) == PEG_ENOMEM)
+    if (peg_json_parse(args, &peg__json_refuse_duplicates, &doc, NULL) == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (doc && peg_json_kind_of(peg_json_root(doc)) == PEG_JSON_OBJECT)
         peg__buf_str(&out, args);

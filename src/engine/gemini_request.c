@@ -22,6 +22,7 @@
 #include "engine/content.h"
 #include "engine/gemini.h"
 #include "pegboard/envelope.h"
+#include "json/json.h"
 #include "json/out.h"
 
 enum role { NOBODY, USER, MODEL };
@@ -286,7 +287,7 @@ static peg_status look_for_object(peg_str text, bool *ret_is_object, peg_error *
     *ret_is_object = false;
     if (!memchr(text.ptr, '{', text.len < 8 ? text.len : 8))
         return PEG_OK; /* no need to read all of it */
-    if (peg_json_parse(text, NULL, &doc, NULL) == PEG_ENOMEM)
+    if (peg_json_parse(text, &peg__json_refuse_duplicates, &doc, NULL) == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     *ret_is_object = doc && peg_json_kind_of(peg_json_root(doc)) == PEG_JSON_OBJECT;
     peg_json_doc_free(doc);

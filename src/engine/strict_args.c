@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "engine/schema_view.h"
+#include "json/json.h"
 
 struct walk {
     const peg_json *root;
@@ -174,7 +175,7 @@ peg_status peg__strict_call_args(const peg_json *definitions, peg_str tool, peg_
 
     if (!parameters)
         return PEG_OK;
-    status = peg_json_parse(args, NULL, &doc, NULL);
+    status = peg_json_parse(args, &peg__json_refuse_duplicates, &doc, NULL);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)

@@ -70,7 +70,8 @@ static peg_status add_server_data(struct gw_desk *desk, struct peg__buf *out,
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", GW_BAD_SERVER_DATA);
+        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "%.*s",
+                         PEG_ARG(peg__buf_view(&desk->text)));
     add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
     add_field(out, 1, kind);
     add_field(out, 2, audience);

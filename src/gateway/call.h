@@ -196,8 +196,6 @@ bool gw_ask_digest(const struct gw_ask *ask, unsigned char ret_digest[32]);
 
 /* ---- check.c: payloads against schemas ---- */
 
-#define GW_BAD_SERVER_DATA "the data of server-data are not JSON"
-
 /* Does the JSON text, of this name, fit? PEG_OK; PEG_ESCHEMA, PEG_EPARSE with words in desk->text;
  * PEG_ELIMIT: it takes long, so if the desk has a loop ask a worker. PEG_ENOMEM: there are no words
  * about it. */

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "gateway/call.h"
 #include "wire/pack.h"
+#include "json/json.h"
 
 /* One text, and what it is called in words about it: "payload" or "result". */
 struct text {
@@ -29,6 +30,8 @@ static peg_status explain_parse(const struct text *text, const peg_error *error,
 {
     begin_words(words, text);
     peg__buf_puts(words, error->message);
+    if (peg__json_is_duplicate(error))
+        peg__buf_printf(words, " (%s)", error->code);
     return error->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_EPARSE;
 }
 
@@ -76,7 +79,7 @@ static peg_status check_text(const struct text *text, peg_checker *checker, peg_
     peg_error error;
 
     peg__buf_clear(words);
-    if (peg_json_reparse(doc, text->json, NULL, &error))
+    if (peg_json_reparse(doc, text->json, &peg__json_refuse_duplicates, &error))
         status = explain_parse(text, &error, words);
     else if (!text->schema ||
              peg_schema_check(text->schema, checker, peg_json_root(doc)) == PEG_VALID)
@@ -122,10 +125,6 @@ static peg_status check_server_data(peg_str response, peg_checker *checker, peg_
         if (!text.json.len)
             text.json = peg__str("");
         status = check_text(&text, checker, doc, words);
-    }
-    if (status && status != PEG_ENOMEM) {
-        peg__buf_clear(words);
-        peg__buf_puts(words, GW_BAD_SERVER_DATA);
     }
     return status;
 }

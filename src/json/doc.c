@@ -2,8 +2,17 @@
 
 #include "json/doc.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "json/json.h"
+
+const peg_json_options peg__json_refuse_duplicates = {.duplicates = PEG_JSON_REFUSE};
+
+bool peg__json_is_duplicate(const peg_error *error)
+{
+    return strcmp(error->code, "E_JSON_DUPLICATE_KEY") == 0;
+}
 
 peg_json_doc *peg__json_doc_new(void)
 {

@@ -5,6 +5,7 @@
 /* The face of json/ inside the library: what the public header does not offer. */
 
 #include "base/buf.h"
+#include "base/shared_symbols.h"
 #include "pegboard/json.h"
 
 /* What an absent value reads as. */
@@ -14,6 +15,13 @@ static inline const peg_json *peg__json_or_null(const peg_json *value)
 
     return value ? value : &null_value;
 }
+
+/* The usual limits, and a member that comes twice is refused: for arguments and results, where one
+ * reader would take the first and another the last. It costs nothing: the default has to find them,
+ * too. */
+PEG__SHARED extern const peg_json_options peg__json_refuse_duplicates;
+/* Was a text refused for that alone? */
+PEG__SHARED bool peg__json_is_duplicate(const peg_error *error);
 
 /* One string as JSON, quoted and escaped; all other control characters as \u00XX. */
 void peg__json_write_string(peg_str utf8, struct peg__buf *out);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "json/duplicates.h"
 #include "json/parse_state.h"
 
@@ -132,6 +133,20 @@ static size_t max_bytes(const peg_json_options *options)
     return max < PEG_LIMIT_JSON_BYTES_MAX ? max : PEG_LIMIT_JSON_BYTES_MAX;
 }
 
+static peg_status fail(const struct peg__parser *p, peg_str text, peg_error *reterr)
+{
+    char where[sizeof(reterr->where)] = "";
+
+    if (p->status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (p->twice)
+        peg__parse_where(p, where, sizeof(where));
+    peg__fail(reterr, p->status, p->code, "%s%s%s", where, p->twice ? " " : "", p->message);
+    peg__error_where(reterr, peg__str(where));
+    peg__error_at(reterr, text, (size_t)(p->failed_at - p->text));
+    return p->status;
+}
+
 static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
                         const peg_json_options *options, peg_error *reterr)
 {
@@ -153,14 +168,10 @@ static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str te
         p.last = p.frames + max_depth(options);
         parse_text(&p, way);
     }
+    if (p.status)
+        fail(&p, text, reterr);
     if (p.frames != small)
         peg__free(p.frames);
-    if (p.status == PEG_OK)
-        return PEG_OK;
-    if (p.status == PEG_ENOMEM)
-        return peg__fail_nomem(reterr);
-    peg__fail(reterr, p.status, p.code, "%s", p.message);
-    peg__error_at(reterr, text, (size_t)(p.failed_at - p.text));
     return p.status;
 }
 

@@ -2,9 +2,13 @@
 
 /* What rarely happens while parsing: mistakes, limits, escapes, long numbers, equal keys. */
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/str.h"
 #include "json/duplicates.h"
+#include "json/json.h"
 #include "json/number.h"
 #include "json/parse_state.h"
 #include "json/scan.h"
@@ -137,22 +141,87 @@ char *peg__parse_hard_number(struct peg__parser *p, char *start, peg_json *value
     return peg__parse_fail_syntax(p, end, "this is not a JSON number");
 }
 
-static char *note_duplicate(struct peg__parser *p, const peg_json *key, char *at)
+static char *note_duplicate(struct peg__parser *p, const peg_json *object, const peg_json *key,
+                            char *at)
 {
-    if (p->duplicates == PEG_JSON_REFUSE)
+    if (p->duplicates == PEG_JSON_REFUSE) {
+        p->twice = key;
+        p->twice_in = object;
         return peg__parse_fail(p, PEG_EPARSE, "E_JSON_DUPLICATE_KEY", key->u.ptr - 1,
-                               "this object has a member of that name already; keep one of them");
+                               "comes twice in its object; keep one of them");
+    }
     p->has_duplicates = true;
     return at;
+}
+
+/* What does not fit is left out, whole characters and all that follows them. */
+struct pointer {
+    char *ptr;
+    size_t len;
+    size_t size;
+};
+
+static void push_bytes(struct pointer *out, const char *bytes, size_t len)
+{
+    const size_t room = out->size - out->len - 1;
+
+    if (len > room) {
+        out->size = out->len + 1;
+        return;
+    }
+    memcpy(out->ptr + out->len, bytes, len);
+    out->len += len;
+}
+
+static void push_name(struct pointer *out, peg_str name)
+{
+    push_bytes(out, "/", 1);
+    while (name.len) {
+        const size_t n = peg__utf8_char_len(name);
+
+        if (name.ptr[0] == '~' || name.ptr[0] == '/')
+            push_bytes(out, name.ptr[0] == '~' ? "~0" : "~1", 2);
+        else
+            push_bytes(out, name.ptr, n);
+        name = peg__str_from(name, n);
+    }
+}
+
+static void push_index(struct pointer *out, uint32_t index)
+{
+    char digits[16];
+    const int len = snprintf(digits, sizeof(digits), "/%u", (unsigned)index);
+
+    push_bytes(out, digits, (size_t)len);
+}
+
+/* The frames up to that of the object still stand when its member is refused: the value before that
+ * of an open container is its name, if it has one. */
+void peg__parse_where(const struct peg__parser *p, char *ret_where, size_t size)
+{
+    struct pointer out = {.ptr = ret_where, .size = size};
+    const peg_json *values = p->doc->values;
+
+    for (const struct peg__frame *frame = p->frames + 1; values + frame->index != p->twice_in;
+         frame++) {
+        if (frame->closer == '}')
+            push_name(&out, peg_json_str(&values[frame[1].index - 1]));
+        else
+            push_index(&out, frame->n - 1);
+    }
+    push_name(&out, peg_json_str(p->twice));
+    ret_where[out.len] = '\0';
 }
 
 char *peg__parse_check_key(struct peg__parser *p, const struct peg__frame *top, const peg_json *key,
                            char *at)
 {
+    const peg_json *object = &p->doc->values[top->index];
+
     if (top->n > PEG_JSON_FEW_MEMBERS || /* looked at when the object is complete */
-        !peg__json_has_key_before(&p->doc->values[top->index], key))
+        !peg__json_has_key_before(object, key))
         return at;
-    return note_duplicate(p, key, at);
+    return note_duplicate(p, object, key, at);
 }
 
 char *peg__parse_check_keys(struct peg__parser *p, const peg_json *object, char *at)
@@ -161,5 +230,5 @@ char *peg__parse_check_keys(struct peg__parser *p, const peg_json *object, char 
 
     if (!peg__json_find_duplicate(object, &key))
         return fail_nomem(p);
-    return key ? note_duplicate(p, key, at) : at;
+    return key ? note_duplicate(p, object, key, at) : at;
 }

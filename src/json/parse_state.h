@@ -43,6 +43,8 @@ struct peg__parser {
     const char *code;
     const char *message;
     const char *failed_at;
+    const peg_json *twice;    /* the name that an object has already, if that is the failure */
+    const peg_json *twice_in; /* that object */
 };
 
 /* ---- the fast path ------------------------------------------------------------------ */
@@ -73,6 +75,9 @@ char *peg__parse_fail_syntax(struct peg__parser *p, const char *at, const char *
 char *peg__parse_fail_depth(struct peg__parser *p, const char *at);
 /* Neither a comma nor the end of the container. */
 char *peg__parse_fail_after(struct peg__parser *p, const struct peg__frame *top, const char *at);
+
+/* The pointer to the member that comes twice, cut to its first bytes. Requires p->twice. */
+void peg__parse_where(const struct peg__parser *p, char *ret_where, size_t size);
 
 /* ---- what rarely happens ---------------------------------------------------------------- */
 

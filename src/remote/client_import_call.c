@@ -21,6 +21,7 @@
 #include "core/call.h"
 #include "core/ctx.h"
 #include "remote/import.h"
+#include "json/json.h"
 
 enum { KEY_BYTES = 320 };
 
@@ -67,7 +68,7 @@ static peg_status pass_server_data(peg_call *call, const peg_remote_result *resu
         const peg_remote_data *data = &result->server_data[i];
         peg_json_doc *doc = NULL;
         peg_error why;
-        peg_status status = peg_json_parse(data->data, NULL, &doc, &why);
+        peg_status status = peg_json_parse(data->data, &peg__json_refuse_duplicates, &doc, &why);
 
         if (status == PEG_ENOMEM)
             return peg__call_out_of_memory(call);
@@ -87,7 +88,7 @@ static void reply(peg_call *call, const struct remote__imported *imported, peg_s
 {
     peg_json_doc *doc = NULL;
     peg_error why;
-    const peg_status status = peg_json_parse(json, NULL, &doc, &why);
+    const peg_status status = peg_json_parse(json, &peg__json_refuse_duplicates, &doc, &why);
     const peg_json *root;
 
     if (status == PEG_ENOMEM) {

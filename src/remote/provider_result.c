@@ -58,7 +58,7 @@ static bool is_refused_as_sent(const struct remote__prov_call *call)
     const peg_str text = call->payload.len ? call->payload : peg__str("{}");
     peg_tool *tool = peg_registry_get(call->prov->registry, call->tool);
     peg_json_doc *doc = NULL;
-    const peg_status status = peg_json_parse(text, NULL, &doc, NULL);
+    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, NULL);
     /* A tool that is gone by now was of another version, too. */
     const bool is_refused = status ? status != PEG_ENOMEM
                                    : !tool || peg__tool_refuses_as_sent(tool, peg_json_root(doc));
@@ -99,13 +99,18 @@ static void fail_as(struct remote__prov_call *call, const peg_record *record)
 /* ---- what it answered --------------------------------------------------------------------------
  */
 
-static bool is_json(peg_str text)
+/* What is no JSON is text; what is JSON with a member twice is neither. */
+static peg_status look_for_json(peg_str text, bool *ret_is_json, peg_error *reterr)
 {
     peg_json_doc *doc = NULL;
-    const bool is_good = peg_json_parse(text, NULL, &doc, NULL) == PEG_OK;
+    peg_error why;
+    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, &why);
 
     peg_json_doc_free(doc);
-    return is_good;
+    if (status == PEG_EPARSE && peg__json_is_duplicate(&why))
+        return peg__fail(reterr, PEG_EPARSE, why.code, "the result: %.280s", why.message);
+    *ret_is_json = !status;
+    return PEG_OK;
 }
 
 static void put_base64(struct peg__buf *out, peg_str bytes)
@@ -147,12 +152,15 @@ static peg_status put_artifact(const struct remote__prov_call *call, const peg_r
                                struct peg__buf *out, peg_error *reterr)
 {
     const peg_artifact_kind *kind = peg_artifact_kind_of(peg_record_artifact(record));
+    bool is_json = false;
     peg_str bytes;
-    const peg_status status = peg_record_answer(record, &bytes, reterr);
+    peg_status status = peg_record_answer(record, &bytes, reterr);
 
+    if (!status && (peg_artifact_kind_is(kind, &peg_artifact_json) || checks_output(call)))
+        status = look_for_json(bytes, &is_json, reterr);
     if (status)
         return status;
-    if ((peg_artifact_kind_is(kind, &peg_artifact_json) || checks_output(call)) && is_json(bytes))
+    if (is_json)
         peg__buf_str(out, bytes);
     else
         put_bytes(out, bytes);

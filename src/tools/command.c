@@ -175,12 +175,21 @@ static void fail_ended(peg_call *call, const struct command *command,
 
 /* ---- answering -------------------------------------------------------------------------- */
 
-static void reply_json(peg_call *call, const struct command *command, peg_str output)
+static void fail_json(peg_call *call, const struct command *command, const peg_error *error)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+
+    peg__buf_printf(&out, "the command '%.256s' did not write %sJSON: line %u, column %u: %s",
+                    command->program.argv[0], peg__json_is_duplicate(error) ? "usable " : "",
+                    error->line, error->column, error->message);
+    peg__call_fail_because(call, "E_COMMAND_JSON", &out);
+}
+
+static void reply_json(peg_call *call, const struct command *command, peg_str output)
+{
     peg_json_doc *doc = NULL;
     peg_error error;
-    const peg_status status = peg_json_parse(output, NULL, &doc, &error);
+    const peg_status status = peg_json_parse(output, &peg__json_refuse_duplicates, &doc, &error);
 
     if (status == PEG_OK) {
         peg_call_reply_json(call, peg_json_root(doc));
@@ -191,9 +200,7 @@ static void reply_json(peg_call *call, const struct command *command, peg_str ou
         peg__call_out_of_memory(call);
         return;
     }
-    peg__buf_printf(&out, "the command '%.256s' did not write JSON: line %u, column %u: %s",
-                    command->program.argv[0], error.line, error.column, error.message);
-    peg__call_fail_because(call, "E_COMMAND_JSON", &out);
+    fail_json(call, command, &error);
 }
 
 /* A number or a word alone is more likely a text that looks like JSON. */
@@ -207,12 +214,15 @@ static bool looks_like_json(const struct command *command, peg_str output)
 static void reply_detected(peg_call *call, const struct command *command, peg_str output)
 {
     peg_json_doc *doc = NULL;
+    peg_error error = {.code = ""};
     peg_status status = PEG_EPARSE;
 
     if (looks_like_json(command, output))
-        status = peg_json_parse(output, NULL, &doc, NULL);
+        status = peg_json_parse(output, &peg__json_refuse_duplicates, &doc, &error);
     if (status == PEG_ENOMEM)
         peg__call_out_of_memory(call);
+    else if (status && peg__json_is_duplicate(&error))
+        fail_json(call, command, &error);
     else if (status)
         peg_call_reply_bytes(call, output);
     else

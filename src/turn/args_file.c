@@ -80,7 +80,7 @@ peg_status peg__args_same(peg_str a, peg_str b, bool *ret_same, peg_error *reter
 peg_status peg__args_usable(peg_str text, bool *ret_usable, peg_error *reterr)
 {
     peg_json_doc *doc = NULL;
-    const peg_status status = peg_json_parse(text, NULL, &doc, NULL);
+    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, NULL);
 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);

@@ -249,7 +249,7 @@ void peg__streams_forget_args(struct peg__streams *streams)
 static peg_status digest(peg_str tool, peg_str args, char ret_hex[65], peg_error *reterr)
 {
     peg_json_doc *doc = NULL;
-    peg_status status = peg_json_parse(args, NULL, &doc, reterr);
+    peg_status status = peg_json_parse(args, &peg__json_refuse_duplicates, &doc, reterr);
 
     if (status == PEG_ENOMEM)
         return status;

@@ -220,6 +220,16 @@ TEST(json_at_once_is_checked_and_kept_as_it_is)
     CHECK(json == NULL);
 }
 
+TEST(json_with_a_member_twice_is_refused)
+{
+    peg_error error;
+    char *json = NULL;
+
+    CHECK_STATUS(call_args_read("{\"k\":1,\"\\u006b\":2}", &json, &error), PEG_EPARSE, error);
+    CHECK_STR(peg__str(error.where), "/k");
+    check_refused("free:={\"a\":1,\"a\":2}", "/a comes twice");
+}
+
 TEST(what_is_no_utf8_is_refused)
 {
     const char *word = "city=\xff";

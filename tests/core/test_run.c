@@ -100,6 +100,28 @@ TEST(run_rejects_bad_arguments_names_every_field_and_tells_nobody)
     world_close(&w);
 }
 
+TEST(run_refuses_arguments_with_a_member_twice)
+{
+    static const char *const texts[] = {"{\"city\":\"evil\",\"city\":\"Rome\"}",
+                                        "{\"city\":\"evil\",\"\\u0063ity\":\"Rome\"}"};
+    struct world w;
+
+    open_with(&w, "weather", CITY, say_args);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        peg_record *record = NULL;
+
+        CHECK_INT(world_call(&w, "weather", texts[i], NULL, &record), PEG_OK);
+        CHECK_STR(peg__str(peg_record_code(record)), "E_INVALID_TOOL_ARGS");
+        CHECK_STR(peg__str(peg_record_cause(record)), "E_JSON_DUPLICATE_KEY");
+        CHECK_CONTAINS(peg_record_text(record), "/city comes twice");
+        CHECK_CONTAINS(peg_record_text(record), "keep one of them");
+        CHECK_INT(peg_json_len(peg_record_args(record)), 0);
+        peg_record_unref(record);
+    }
+    CHECK_INT(n_runs, 0);
+    world_close(&w);
+}
+
 /* T108, G84 */
 TEST(run_takes_text_that_is_not_an_object_as_a_failed_call)
 {
@@ -777,6 +799,33 @@ TEST(run_fails_a_result_that_violates_the_output_schema)
     CHECK_CONTAINS(peg_record_text(record), "c");
     CHECK_STR(peg__str(w.log), "tool_start tool_end ");
     CHECK(w.last.u.tool.is_error);
+    peg_record_unref(record);
+    world_close(&w);
+}
+
+static void say_a_member_twice(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args;
+    (void)user;
+    peg_call_reply(call, peg_cstr("{\"a\":{\"k\":1,\"\\u006b\":2}}"));
+}
+
+TEST(run_fails_a_result_with_a_member_twice_where_there_is_an_output_schema)
+{
+    const peg_tool_def def = {.name = "weather",
+                              .description = "tells",
+                              .output_schema = "{\"type\":\"object\"}",
+                              .run = say_a_member_twice};
+    struct world w;
+    peg_record *record = NULL;
+
+    CHECK_INT(world_open(&w), PEG_OK);
+    CHECK_INT(world_add(&w, &def), PEG_OK);
+    CHECK_INT(world_call(&w, "weather", "{}", NULL, &record), PEG_OK);
+
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_OUTPUT_INVALID");
+    CHECK_STR(peg__str(peg_record_cause(record)), "E_JSON_DUPLICATE_KEY");
+    CHECK_CONTAINS(peg_record_text(record), "/a/k comes twice");
     peg_record_unref(record);
     world_close(&w);
 }

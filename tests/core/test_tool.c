@@ -313,7 +313,7 @@ TEST(tool_meta_must_be_an_object)
     def.meta = "{\"a\":";
     check_refused(&def, "/meta", "E_JSON_SYNTAX", "/meta");
     def.meta = "{\"a\":1,\"a\":2}";
-    check_refused(&def, "/meta", "E_JSON_DUPLICATE_KEY", "member");
+    check_refused(&def, "/meta/a", "E_JSON_DUPLICATE_KEY", "twice");
 }
 
 TEST(tool_meta_has_a_limit)

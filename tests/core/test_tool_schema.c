@@ -44,7 +44,7 @@ TEST(tool_schema_that_is_none_is_refused_with_its_place)
     def = with_schema("{\"type\":\"object\",\"$schema\":\"http://example.org/mine\"}");
     check_refused(&def, "/input_schema/$schema", "E_SCHEMA_DIALECT", "example.org");
     def = with_schema("{\"type\":\"object\",\"type\":\"object\"}");
-    check_refused(&def, "/input_schema", "E_JSON_DUPLICATE_KEY", "member");
+    check_refused(&def, "/input_schema/type", "E_JSON_DUPLICATE_KEY", "twice");
 
     def = with_schema("{\n  \"type\": object\n}");
     CHECK_STATUS(peg_tool_new(&def, &tool, &error), PEG_EINVAL, error);

@@ -56,6 +56,33 @@ TEST(a_call_that_is_invalid_and_unhealthy_is_invalid)
     world_close(&world);
 }
 
+TEST(a_payload_with_a_member_twice_is_invalid)
+{
+    static const char *const payloads[] = {"{\"n\":[\"evil\"],\"n\":1}", "{\"n\":1,\"\\u006e\":2}"};
+
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+        struct world world;
+        struct player player;
+        struct caller caller = {.caller.events = &CALLER_EVENTS};
+        const struct gw_ask ask = {
+            .toolset = peg_cstr("sums"),
+            .tool = peg_cstr("add"),
+            .payload = peg_cstr(payloads[i]),
+            .deadline_ns = NET_NEVER,
+        };
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        gw_desk_call(world.desk, &ask, &caller.caller);
+        CHECK_INT(player.n_handed, 0);
+        CHECK_INT(caller.n_ends, 1);
+        CHECK_INT(caller.error, WIRE_VALIDATION);
+        CHECK_STR(peg_cstr(caller.message), "payload validation failed: /n comes twice in its "
+                                            "object; keep one of them (E_JSON_DUPLICATE_KEY)");
+        world_close(&world);
+    }
+}
+
 TEST(an_unhealthy_toolset_fails_at_once)
 {
     struct world world;
@@ -184,6 +211,24 @@ TEST(a_result_that_violates_its_schema_is_an_error_of_the_tool)
     CHECK(caller.n_ends == 1);
     CHECK(caller.outcome == GW_ERROR);
     CHECK(caller.error == WIRE_OK);
+    world_close(&world);
+}
+
+TEST(a_result_with_a_member_twice_is_an_error_of_the_tool)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    answer(&world, &player, &player.handed[0], "{\"k\":\"evil\",\"\\u006b\":\"safe\"}");
+    CHECK(caller.n_ends == 1);
+    CHECK(caller.outcome == GW_ERROR);
+    CHECK_STR(peg_cstr(caller.failure),
+              "malformed_result: result validation failed: /k comes twice in its object; keep one "
+              "of them (E_JSON_DUPLICATE_KEY)");
     world_close(&world);
 }
 

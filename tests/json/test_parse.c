@@ -3,6 +3,7 @@
 #include "../t.h"
 #include "base/str.h"
 #include "pegboard/json.h"
+#include "json/json.h"
 
 /* ---- fixture --------------------------------------------------------------- */
 
@@ -267,6 +268,49 @@ TEST(parse_can_refuse_duplicates)
 
     CHECK_STR(peg__str(error.code), "E_JSON_DUPLICATE_KEY");
     CHECK_INT(error.offset, 7);
+}
+
+TEST(parse_tells_which_member_comes_twice)
+{
+    static const struct {
+        const char *text, *where;
+    } cases[] = {
+        {"{\"k\":\"evil\",\"k\":\"safe\"}", "/k"},
+        {"{\"k\":1,\"\\u006b\":2}", "/k"},
+        {"[0,[],{\"a\":{\"b\":[{\"c\":1},{\"c\":1,\"d\":2,\"c\":3}]}}]", "/2/a/b/1/c"},
+        {"{\"x\":{\"a~/b\":1,\"y\":{},\"a~\\/b\":2}}", "/x/a~0~1b"},
+        {"{\"\":1,\"\":2}", "/"},
+        {"{\"o\":{\"0\":0,\"1\":1,\"2\":2,\"3\":3,\"4\":4,\"5\":5,\"6\":6,\"7\":7,\"8\":8,\"9\":9,"
+         "\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"e\":4,\"f\":5,\"g\":{\"z\":[]},\"7\":7}}",
+         "/o/7"},
+    };
+    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const peg_error error = refused(cases[i].text, &refuse);
+
+        CHECK_STR(peg__str(error.code), "E_JSON_DUPLICATE_KEY");
+        CHECK_STR(peg__str(error.where), cases[i].where);
+        CHECK(strncmp(error.message, cases[i].where, strlen(cases[i].where)) == 0);
+        CHECK(strstr(error.message, "keep one of them"));
+    }
+}
+
+TEST(parse_cuts_the_pointer_to_a_member_that_comes_twice)
+{
+    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    char name[400] = "";
+    char text[1000];
+    peg_error error;
+
+    for (size_t i = 0; i < 100; i++)
+        strcat(name, "\u00fc");
+    snprintf(text, sizeof(text), "{\"%s\":1,\"%s\":2}", name, name);
+    error = refused(text, &refuse);
+
+    CHECK_INT(strlen(error.where), sizeof(error.where) - 1);
+    CHECK(peg__utf8_is_valid(peg__str(error.where)));
+    CHECK(strncmp(error.where + 1, name, strlen(error.where) - 1) == 0);
 }
 
 static size_t write_members(char *text, size_t n, size_t repeated)

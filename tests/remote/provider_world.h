@@ -155,6 +155,27 @@ static inline void add_mutter(peg_registry *registry)
     peg_tool_unref(tool);
 }
 
+static inline void run_twice(peg_call *call, const peg_json *args, void *user)
+{
+    (void)args;
+    (void)user;
+    peg_call_reply(call, peg_cstr("{\"k\":\"evil\",\"\\u006b\":\"safe\"}"));
+}
+
+/* Answers with JSON that has a member twice. */
+static inline void add_twice(peg_registry *registry)
+{
+    const peg_tool_def def = {.name = "twice",
+                              .description = "says it twice",
+                              .artifact_kind = &peg_artifact_json,
+                              .run = run_twice};
+    peg_tool *tool = NULL;
+
+    if (peg_tool_new(&def, &tool, NULL) || peg_registry_register(registry, tool, false, NULL))
+        T_FAIL("no tool");
+    peg_tool_unref(tool);
+}
+
 struct world {
     struct fake *gateway;
     peg_registry *registry;
@@ -201,6 +222,7 @@ static inline peg_registry *make_registry(void)
     add(registry, "echo", run_echo, NULL);
     add(registry, "text", run_text, NULL);
     add(registry, "bytes", run_bytes, NULL);
+    add_twice(registry);
     add(registry, "fail", run_fail, NULL);
     add(registry, "hold", run_hold, NULL);
     add(registry, "wait", run_wait, NULL);

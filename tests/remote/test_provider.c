@@ -16,12 +16,12 @@ TEST(provider_says_hello_with_the_visible_tools_of_its_registry)
 {
     struct world w;
     const struct fake_frame *hello;
-    static const char *const hidden[] = {"text",  "bytes", "fail", "hold", "wait",
-                                         "large", "tell",  "late", "nest", "mutter"};
+    static const char *const hidden[] = {"text",  "bytes", "twice", "fail", "hold",  "wait",
+                                         "large", "tell",  "late",  "nest", "mutter"};
     static const char *const tags[] = {"sample", NULL};
 
     world_prepare(&w);
-    CHECK_INT(peg_registry_hide(w.registry, hidden, 10, NULL), PEG_OK);
+    CHECK_INT(peg_registry_hide(w.registry, hidden, 11, NULL), PEG_OK);
     world_provide(&w, (peg_provider_options){.concurrency = 3,
                                              .max_queued = 2,
                                              .description = "Tools of a test",

@@ -45,6 +45,21 @@ TEST(provider_answers_with_the_code_and_words_of_a_failure)
     world_stop(&w);
 }
 
+TEST(provider_answers_with_an_error_if_json_has_a_member_twice)
+{
+    struct world w;
+    const struct fake_frame *f;
+
+    world_start(&w, (peg_provider_options){.concurrency = 2});
+    fake_call(w.gateway, 0, "c1", "twice", "{}");
+
+    f = fake_await(w.gateway, FAKE_RESULT, "c1", 0);
+    CHECK_STR(peg_cstr(f->name), "E_JSON_DUPLICATE_KEY");
+    CHECK(strstr(f->words, "/k comes twice"));
+    CHECK_INT(f->len, 0);
+    world_stop(&w);
+}
+
 /* The gateway has checked both: so it knows another version of the toolset. */
 static void check_gives_back(peg_provider_options options)
 {

@@ -119,6 +119,15 @@ TEST(command_that_should_answer_with_json_fails_with_the_place)
     peg_record_unref(record);
 }
 
+TEST(command_whose_json_has_a_member_twice_fails)
+{
+    peg_record *record = call_json_script("echo '{\"k\":1,\"k\":2}'");
+
+    check_failure(record, "E_COMMAND_JSON");
+    CHECK_CONTAINS(text_of(record), "/k comes twice");
+    peg_record_unref(record);
+}
+
 /* ---- failures
  * ------------------------------------------------------------------------------------ */
 
