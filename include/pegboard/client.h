@@ -447,7 +447,15 @@ typedef struct peg_node_status {
     size_t n_toolset_statuses;
 } peg_node_status;
 
-/* Of the node that answers. Gateways tell it to this machine and to client certificates only. */
+/* For operators: with a token of `pegboard token new --admin`, a certificate whose name is among
+ * the gateway's admin_names, on its unix socket, or on this machine if it asks nobody who they are.
+ * Others get E_PERMISSION_DENIED. */
+
+/* As peg_client_unregister(), whoever registered the toolset. */
+PEG_API PEG_MUST_USE peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx,
+                                                            const char *registry,
+                                                            const char *toolset, peg_error *reterr);
+/* Of the node that answers. */
 PEG_API PEG_MUST_USE peg_status peg_client_status(peg_client *client, peg_ctx *ctx,
                                                   const char *registry, bool with_toolsets,
                                                   peg_node_status **ret_status, peg_error *reterr);

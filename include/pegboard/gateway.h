@@ -53,6 +53,9 @@ typedef struct peg_gateway_config {
     const char *tls_key;
     const char *tls_client_ca; /* PEM: clients need a certificate that it signed */
     bool insecure;             /* listens beyond this machine without asking who calls */
+    /* Names of client certificates that are operators', between commas; needs tls_client_ca
+     * [none]. Other operators have a token that is marked `admin`, or come by a unix socket. */
+    const char *admin_names;
 
     const char *admin_addr;  /* /metrics and /healthz there too [none] */
     const char *log_file;    /* [standard error]; opened again by peg_gateway_reload() */

@@ -29,6 +29,7 @@ enum option_id {
     OPT_KEY,
     OPT_CLIENT_CA,
     OPT_INSECURE,
+    OPT_ADMIN_NAMES,
     OPT_ADMIN,
     OPT_LOG_FILE,
     OPT_LOG_LEVEL,
@@ -69,6 +70,9 @@ const struct cli_option serve_option_table[] = {
     {OPT_KEY, 0, "tls-key", "FILE", "and its key (PEM)"},
     {OPT_CLIENT_CA, 0, "tls-client-ca", "FILE",
      "let in who has a certificate that these signed (PEM)"},
+    {OPT_ADMIN_NAMES, 0, "admin-names", "NAMES",
+     "operators' certificates of these, by their names, between\ncommas; tokens are made so by "
+     "`token new --admin`"},
     {OPT_INSECURE, 0, "insecure", NULL, "listen beyond this machine without asking who calls"},
     {OPT_ADMIN, 0, "admin-addr", "ADDR", "/metrics and /healthz there, too"},
     {OPT_REDIS, 0, "redis", "URL", "the Redis of a cluster; not in this version"},
@@ -116,6 +120,8 @@ static const char **string_place(struct serve_options *o, int id)
         return &o->config.tls_key;
     case OPT_CLIENT_CA:
         return &o->config.tls_client_ca;
+    case OPT_ADMIN_NAMES:
+        return &o->config.admin_names;
     case OPT_ADMIN:
         return &o->config.admin_addr;
     case OPT_REDIS:
@@ -261,6 +267,9 @@ static int check_together(const struct cli_command *command, const struct serve_
         return cli_bad_use(command, "--tls-cert and --tls-key are needed together");
     if (config->tls_client_ca && !config->tls_cert)
         return cli_bad_use(command, "--tls-client-ca needs --tls-cert and --tls-key");
+    if (config->admin_names && !config->tls_client_ca)
+        return cli_bad_use(command, "--admin-names needs --tls-client-ca, which signs for them; "
+                                    "for tokens use `pegboard token new --admin`");
     return CLI_OK;
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 #include "bus/bus.h"
+#include "gateway/journal.h"
+#include "gateway/principal.h"
 #include "gateway/toolset.h"
 
 void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)
@@ -15,6 +17,21 @@ void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)
 
     wire_error_status(error, message, grpc_call_arena(call), &status);
     grpc_call_finish(call, &status);
+}
+
+void gw_tell_refused(struct gw_journal *journal, const struct grpc_call *call,
+                     enum wire_error error, peg_str toolset)
+{
+    struct gw_field fields[5];
+    size_t n = 0;
+
+    fields[n++] = gw_field_text("error", wire_error_name(error));
+    fields[n++] = gw_field_text("rpc", grpc_call_method(call)->path);
+    if (toolset.len)
+        fields[n++] = gw_field_str("toolset", toolset);
+    fields[n++] = gw_field_str("principal", gw_call_principal(call)->name);
+    fields[n++] = gw_field_text("peer", grpc_call_peer(call));
+    gw_journal_tell(journal, PEG_LOG_WARN, GW_EVENT_REFUSED, fields, n);
 }
 
 /* The code is the same, but who is over a limit will be again, and memory comes back. */

@@ -20,10 +20,16 @@
 #include "gateway/terminal.h"
 #include "grpc/call.h"
 
+struct gw_journal;
+
 void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message);
 /* For grpc_server_options: a name for what was refused before a service heard of it, and the code
  * of that name. */
 void gw_describe(struct grpc_call *call, struct grpc_status *status);
+/* For whoever runs the gateway: who wanted what is not theirs, and from where. `toolset` may be
+ * empty. */
+void gw_tell_refused(struct gw_journal *journal, const struct grpc_call *call,
+                     enum wire_error error, peg_str toolset);
 /* What a check or the catalog failed with. */
 void gw_fail_because(struct grpc_call *call, const peg_error *error);
 /* An end that is not the tool's own: terminal->error is set. `id` may be NULL. */

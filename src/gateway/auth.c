@@ -3,6 +3,8 @@
 #include "gateway/auth.h"
 
 #include <stdatomic.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -20,6 +22,7 @@ struct gw_auth {
     struct gw_tokens *tokens; /* NULL: none */
     bool has_certificates;
     bool is_insecure;
+    char *admin_names;          /* or NULL */
     struct gw_journal *journal; /* or NULL */
     atomic_uint_fast64_t n_refused;
     struct net_loops *loops;
@@ -32,10 +35,20 @@ struct gw_auth {
 
 static const char principal_key; /* its address is what interceptors and handlers share */
 
-static const struct gw_principal local = {PEG_LIT("local"), GW_FROM_LOCAL};
-static const struct gw_principal anyone = {PEG_LIT("anyone"), GW_FROM_ANYWHERE};
+static const struct gw_principal local = {.name = PEG_LIT("local"), .from = GW_FROM_LOCAL};
+static const struct gw_principal anyone = {.name = PEG_LIT("anyone"), .from = GW_FROM_ANYWHERE};
 
 /* ---- its life ------------------------------------------------------------------------------- */
+
+static bool copy_admin_names(struct gw_auth *auth, const char *names)
+{
+    const size_t size = names ? strlen(names) + 1 : 0;
+
+    auth->admin_names = size ? (char *)peg__alloc(size) : NULL;
+    if (auth->admin_names)
+        memcpy(auth->admin_names, names, size);
+    return !size || auth->admin_names;
+}
 
 peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *options,
                        struct gw_auth **ret_auth, peg_error *reterr)
@@ -51,7 +64,7 @@ peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *op
     auth->loops = loops;
     auth->n_loops = net_loops_len(loops);
     auth->memos = peg__alloc_zero(auth->n_loops, sizeof(*auth->memos));
-    if (!auth->memos)
+    if (!auth->memos || !copy_admin_names(auth, options->admin_names))
         status = peg__fail_nomem(reterr);
     if (!status && options->token_file)
         status = gw_tokens_new(options->token_file, &auth->tokens, reterr);
@@ -68,6 +81,7 @@ struct gw_auth *gw_auth_free(struct gw_auth *auth)
     if (!auth)
         return NULL;
     gw_tokens_free(auth->tokens);
+    peg__free(auth->admin_names);
     peg__free(auth->memos);
     peg__free(auth);
     return NULL;
@@ -126,9 +140,10 @@ static void know_as(struct grpc_call *call, const struct gw_principal *principal
 }
 
 /* "token:ci": the name is copied, because tokens may be read again while the call runs. */
-static void know_by_name(struct grpc_call *call, const char *kind, peg_str name,
-                         enum gw_principal_from from)
+static void know_by_name(struct grpc_call *call, enum gw_principal_from from, peg_str name,
+                         bool is_admin)
 {
+    const char *kind = from == GW_FROM_TOKEN ? token_kind : "cert:";
     const size_t kind_len = strlen(kind);
     struct gw_principal *principal =
         peg__arena_alloc(grpc_call_arena(call), sizeof(*principal) + kind_len + name.len + 1);
@@ -144,6 +159,7 @@ static void know_by_name(struct grpc_call *call, const char *kind, peg_str name,
     text[kind_len + name.len] = '\0';
     principal->name = peg__strn(text, kind_len + name.len);
     principal->from = from;
+    principal->is_admin = is_admin;
     know_as(call, principal);
 }
 
@@ -177,12 +193,12 @@ static struct gw_token_memo *memo_of(struct gw_auth *auth, const struct net_loop
 static void check_token(struct gw_auth *auth, struct grpc_call *call, peg_str header)
 {
     const peg_str token = bearer(header);
-    const peg_str name =
+    const struct gw_token_holder *holder =
         token.len ? gw_tokens_find_again(auth->tokens, memo_of(auth, grpc_call_loop(call)), token)
-                  : token;
+                  : NULL;
 
-    if (name.len)
-        know_by_name(call, token_kind, name, GW_FROM_TOKEN);
+    if (holder)
+        know_by_name(call, GW_FROM_TOKEN, peg__str(holder->name), holder->is_admin);
     else
         refuse(auth, call,
                token.len ? "this bearer token is not known here: make one with `pegboard "
@@ -214,24 +230,83 @@ static bool is_open(const struct grpc_call *call)
            peg__str_starts(path, peg__str("/grpc.reflection."));
 }
 
+/* Whoever is between us and the caller may go by another one than we do. */
+static bool has_two_authorizations(const struct grpc_call *call)
+{
+    const struct grpc_metadata *metadata = grpc_call_metadata(call);
+    size_t n = 0;
+
+    for (size_t i = 0; i < metadata->n; i++)
+        n += peg__str_is(metadata->entries[i].key, "authorization");
+    return n > 1;
+}
+
+/* They could as well end the process. */
+static bool is_own_user(const struct grpc_call *call)
+{
+    uid_t uid;
+
+    return grpc_call_peer_uid(call, &uid) && (uid == 0 || uid == geteuid());
+}
+
+static bool is_own_user_of_admin(const struct grpc_call *call)
+{
+    return peg__str_starts(peg__str(grpc_call_method(call)->path),
+                           peg__str("/pegboard.v1.Admin/")) &&
+           is_own_user(call);
+}
+
+static bool is_admin_name(const struct gw_auth *auth, peg_str name)
+{
+    peg_str rest = peg__str(auth->admin_names ? auth->admin_names : "");
+
+    while (rest.len) {
+        const size_t len = strcspn(rest.ptr, ",");
+
+        if (peg__str_eq(peg__strn(rest.ptr, len), name))
+            return true;
+        rest = peg__str_from(rest, len < rest.len ? len + 1 : len);
+    }
+    return false;
+}
+
+/* Without a token or a certificate. NULL: nobody. */
+static const struct gw_principal *find_nameless(const struct gw_auth *auth,
+                                                const struct grpc_call *call)
+{
+    if (gw_auth_asks(auth))
+        return is_own_user_of_admin(call) ? &local : NULL;
+    if (grpc_call_peer_is_local(call))
+        return &local;
+    return auth->is_insecure ? &anyone : NULL;
+}
+
 static void on_start(struct grpc_call *call, void *user)
 {
     struct gw_auth *auth = user;
     const peg_str header = grpc_metadata_get(grpc_call_metadata(call), "authorization");
     const peg_str certificate = grpc_call_peer_name(call);
+    const struct gw_principal *nameless;
 
     if (is_open(call)) {
         know_as(call, &anyone);
         return;
     }
-    if (auth->tokens && header.len)
+    if (has_two_authorizations(call)) {
+        refuse(auth, call, "the metadata 'authorization' is there twice: send it once");
+        return;
+    }
+    if (auth->tokens && header.len) {
         check_token(auth, call, header);
-    else if (auth->has_certificates && certificate.len)
-        know_by_name(call, "cert:", certificate, GW_FROM_CERTIFICATE);
-    else if (!gw_auth_asks(auth) && grpc_call_peer_is_local(call))
-        know_as(call, &local);
-    else if (!gw_auth_asks(auth) && auth->is_insecure)
-        know_as(call, &anyone);
+        return;
+    }
+    if (auth->has_certificates && certificate.len) {
+        know_by_name(call, GW_FROM_CERTIFICATE, certificate, is_admin_name(auth, certificate));
+        return;
+    }
+    nameless = find_nameless(auth, call);
+    if (nameless)
+        know_as(call, nameless);
     else
         refuse_nameless(auth, call);
 }
@@ -250,23 +325,38 @@ const struct gw_principal *gw_call_principal(const struct grpc_call *call)
 
 bool gw_auth_is_operator(const struct grpc_call *call)
 {
-    return grpc_call_peer_is_local(call) || grpc_call_peer_name(call).len > 0;
+    const struct gw_principal *principal = gw_call_principal(call);
+
+    return principal->is_admin || principal->from == GW_FROM_LOCAL || is_own_user(call);
 }
 
 /* ---- beside calls --------------------------------------------------------------------------- */
 
+/* HTTP/1.1 has refused a second one; a page that is asked for with HTTP/2 comes here as it is. */
+static size_t n_fields(const struct net_http1_request *request, const char *name)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < request->n_fields; i++)
+        n += request->fields[i].name.len == strlen(name) &&
+             strncasecmp(request->fields[i].name.ptr, name, strlen(name)) == 0;
+    return n;
+}
+
 bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request)
 {
     const peg_str header = net_http1_field(request, "authorization");
-    char name[GW_TOKEN_NAME];
+    struct gw_token_holder holder;
     peg_str token;
 
     if (!gw_auth_asks(auth))
         return true;
+    if (n_fields(request, "authorization") > 1)
+        return false;
     if (!auth->tokens || !header.len)
         return auth->has_certificates && request->peer_name.len;
     token = bearer(header);
-    return token.len && gw_tokens_find(auth->tokens, token, name);
+    return token.len && gw_tokens_find(auth->tokens, token, &holder);
 }
 
 void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request)

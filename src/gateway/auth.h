@@ -5,10 +5,11 @@
 /*
  * Who may call: the interceptor behind principal.h.
  *
- *   tokens are configured      `authorization: Bearer peg_...` must name one; a wrong one is
- * refused even where a certificate would do certificates are           the name in the client's
- * certificate, unless a token was shown neither                    everybody on this machine is
- * `local`; others are refused, or `anyone` with --insecure
+ *   tokens are configured   `authorization: Bearer peg_...` must name one; a wrong one is refused
+ *                           even where a certificate would do, and so are two
+ *   certificates are        the name in the client's certificate, unless a token was shown
+ *   neither                 everybody on this machine is `local`; others are refused, or `anyone`
+ *                           with --insecure
  *
  * Open to all are grpc.health.v1 and reflection, which tell nothing about toolsets, and /healthz
  * and /readyz. /metrics names toolsets, and asks like every RPC.
@@ -24,10 +25,11 @@ struct gw_auth_options {
     const char *token_file;     /* NULL: no tokens */
     bool has_certificates;      /* clients' certificates are verified */
     bool is_insecure;           /* everybody may call, from anywhere */
+    const char *admin_names;    /* of operators' certificates, between commas; NULL: none */
     struct gw_journal *journal; /* hears of who was refused, never of what was shown; NULL: none */
 };
 
-/* As gw_tokens_new(). `loops` outlives it. */
+/* As gw_tokens_new(). `loops` outlives it, the options are copied. */
 peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *options,
                        struct gw_auth **ret_auth, peg_error *reterr);
 /* After the server. */
@@ -56,7 +58,14 @@ void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *re
 /* Any thread. How many calls and requests were refused because nobody known sent them. */
 uint64_t gw_auth_n_refused(const struct gw_auth *auth);
 
-/* Those who run the gateway: from this machine, or with a certificate. */
+/* Those who run the gateway:
+ *
+ *   - whoever shows a token that is marked `admin`, or a certificate among --admin-names
+ *   - on a unix socket the gateway's own user and root, who could as well end it, without a token
+ *     also where tokens are asked for
+ *   - where nobody is asked who they are, everybody on this machine
+ *
+ * An ordinary token is nobody's, wherever it comes from. */
 bool gw_auth_is_operator(const struct grpc_call *call);
 
 /* May a gateway listen there? PEG_EINVAL (E_LISTEN_INSECURE): other machines can reach it, and

@@ -80,6 +80,8 @@ void gw_catalog_offer(struct gw_catalog *catalog, struct net_loop *loop,
                       bool has_live, struct gw_change_wait *wait);
 void gw_catalog_register(struct gw_catalog *catalog, struct net_loop *loop,
                          struct gw_toolset *toolset, bool has_live, struct gw_change_wait *wait);
+/* For an operator, who may take out what any principal has registered: a name that none has. */
+#define GW_ANY_OWNER ((peg_str){"", 0})
 void gw_catalog_unregister(struct gw_catalog *catalog, struct net_loop *loop, peg_str name,
                            peg_str principal, struct gw_change_wait *wait);
 /* On the asker's loop. One that asks nothing is left alone. */

@@ -293,7 +293,10 @@ static void date(struct gw_catalog *catalog, const struct gw_record *record,
 static peg_status check_owner(const struct gw_record *record, const struct gw_change *change,
                               peg_error *reterr)
 {
-    if (peg__str_eq(record->toolset->owner, change->principal))
+    const bool is_operator =
+        change->kind == GW_CHANGE_UNREGISTER && change->principal.len == GW_ANY_OWNER.len;
+
+    if (is_operator || peg__str_eq(record->toolset->owner, change->principal))
         return PEG_OK;
     return peg__fail(reterr, PEG_EEXISTS, "E_NOT_OWNER",
                      "toolset \"%s\" was registered by another principal: only that one may "

@@ -96,6 +96,8 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
         return refuse(reterr, "tls_cert", "it needs tls_key, and the other way round");
     if (config->tls_client_ca && !config->tls_cert)
         return refuse(reterr, "tls_client_ca", "it needs tls_cert and tls_key");
+    if (config->admin_names && !config->tls_client_ca)
+        return refuse(reterr, "admin_names", "it needs tls_client_ca, which says whose they are");
     return PEG_OK;
 }
 
@@ -139,6 +141,7 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
         .token_file = config->token_file,
         .has_certificates = config->tls_client_ca != NULL,
         .is_insecure = config->insecure,
+        .admin_names = config->admin_names,
     };
     const struct net_tls_options tls = {
         .cert_file = config->tls_cert,

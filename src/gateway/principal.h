@@ -15,6 +15,7 @@ enum gw_principal_from { GW_FROM_LOCAL, GW_FROM_TOKEN, GW_FROM_CERTIFICATE, GW_F
 struct gw_principal {
     peg_str name; /* "token:ci", "cert:agent.example", "local", "anyone" (--insecure) */
     enum gw_principal_from from;
+    bool is_admin; /* its token is marked so, or its certificate's name is among --admin-names */
 };
 
 /* Of a call behind the interceptor: never NULL; lives as long as the call. */

@@ -16,6 +16,8 @@
 #include "gateway/journal.h"
 #include "gateway/metrics_text.h"
 #include "gateway/on_loop.h"
+#include "gateway/principal.h"
+#include "gateway/services.h"
 #include "grpc/message.h"
 #include "pegboard/v1/admin.grpc.h"
 
@@ -158,18 +160,12 @@ static bool fill_status(struct gw_node *node, struct gw_desk *desk,
 
 static bool refuse_strangers(struct gw_node *node, struct grpc_call *call)
 {
-    const struct gw_principal *principal = gw_call_principal(call);
-
     if (gw_auth_is_operator(call))
         return false;
-    gw_journal_tell(node->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
-                    GW_FIELDS(gw_field_text("error", wire_error_name(WIRE_PERMISSION_DENIED)),
-                              gw_field_text("rpc", grpc_call_method(call)->path),
-                              gw_field_str("principal", principal->name),
-                              gw_field_text("peer", grpc_call_peer(call))));
+    gw_tell_refused(node->journal, call, WIRE_PERMISSION_DENIED, peg__str(""));
     gw_fail(call, WIRE_PERMISSION_DENIED,
-            peg__str("only this machine, or a client certificate, may administer the gateway: ask "
-                     "from there"));
+            peg__str("only operators may administer the gateway: use a token of `pegboard token "
+                     "new --admin`, a certificate of --admin-names, or its unix socket"));
     return true;
 }
 
@@ -239,10 +235,23 @@ static void serve_drain(struct grpc_call *call, const Pegboard__V1__DrainNodeReq
                 peg__str("whoever runs this node ends it themselves"));
         return;
     }
+    gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
+                    GW_FIELDS(gw_field_text("via", "admin"),
+                              gw_field_str("principal", gw_call_principal(call)->name),
+                              gw_field_text("peer", grpc_call_peer(call))));
     pegboard_v1_admin_drain_node_reply(call, &response);
     if (request->drain_ms)
         node->drain_ms = request->drain_ms;
     node->stop(node->stop_user);
+}
+
+static void serve_unregister(struct grpc_call *call,
+                             const Pegboard__V1__AdminUnregisterRequest *request, void *user)
+{
+    struct gw_admin *admin = user;
+
+    if (!refuse_strangers(admin->node, call))
+        gw_unregister_any(call, request->toolset, admin->node);
 }
 
 /* ---- its life ------------------------------------------------------------------------------- */
@@ -284,6 +293,8 @@ peg_status gw_admin_new(struct gw_node *node, struct gw_admin **ret_admin, peg_e
         .status = serve_status,
         .nodes = serve_nodes,
         .drain_node = serve_drain,
+        .unregister = serve_unregister,
+        .unregister_on_end = gw_serve_change_on_end,
     };
     status = pegboard_v1_admin_add(node->server, &admin->handlers, reterr);
     if (status) {

@@ -57,12 +57,7 @@ static void tell_refused(struct gw_attached *attached, enum wire_error error)
 {
     if (error == WIRE_SERVICE_UNAVAILABLE || error == WIRE_OVERLOADED)
         return;
-    gw_journal_tell(attached->node->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
-                    GW_FIELDS(gw_field_text("error", wire_error_name(error)),
-                              gw_field_text("rpc", grpc_call_method(attached->call)->path),
-                              gw_field_str("toolset", attached->toolset_name),
-                              gw_field_str("principal", gw_call_principal(attached->call)->name),
-                              gw_field_text("peer", grpc_call_peer(attached->call))));
+    gw_tell_refused(attached->node->journal, attached->call, error, attached->toolset_name);
 }
 
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)

@@ -16,33 +16,52 @@ struct asked {
     struct gw_change_wait wait; /* the first member */
     struct grpc_call *call;
     struct gw_node *node;
-    const char *name; /* Unregister's */
+    enum gw_event event;
+    const char *name; /* of the toolset; as long as the RPC */
+    const char *peer; /* likewise: the connection may be gone when it is told */
+    bool is_operator; /* takes out what is another's */
 };
 
-static struct asked *make_asked(struct grpc_call *call, struct gw_node *node,
-                                void (*fn)(struct gw_change_wait *wait, peg_status status,
-                                           const struct gw_toolset *toolset,
-                                           const peg_error *error))
+static struct asked *make_asked(struct grpc_call *call, struct gw_node *node, const char *name)
 {
-    struct asked *asked = peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*asked));
+    struct peg__arena *arena = grpc_call_arena(call);
+    struct asked *asked = peg__arena_alloc_zero(arena, sizeof(*asked));
+    const char *peer = peg__arena_copy(arena, peg__str(grpc_call_peer(call)));
+    const char *copy = peg__arena_copy(arena, peg__str(name));
 
-    if (!asked) {
+    if (!asked || !peer || !copy) {
         gw_fail_memory(call);
         return NULL;
     }
-    *asked = (struct asked){.wait.fn = fn, .call = call, .node = node};
+    *asked = (struct asked){.call = call, .node = node, .name = copy, .peer = peer};
     grpc_call_set_state(call, asked);
     return asked;
 }
 
-/* Whoever asked may be gone: what was begun is done all the same. */
+/* Whoever asked may be gone: what was begun is done all the same, and told, so that nobody takes
+ * out toolsets unseen by leaving at once. */
 void gw_serve_change_on_end(struct grpc_call *call, void *node)
 {
     struct asked *asked = grpc_call_state(call);
 
     (void)node;
-    if (asked)
-        gw_change_forget(&asked->wait);
+    if (!asked || !asked->wait.pending)
+        return;
+    gw_journal_tell(asked->node->journal, PEG_LOG_WARN, asked->event,
+                    GW_FIELDS(gw_field_text("toolset", asked->name),
+                              gw_field_str("principal", gw_call_principal(call)->name),
+                              gw_field_text("peer", asked->peer),
+                              gw_field_text("outcome", "unknown: the caller did not wait")));
+    gw_change_forget(&asked->wait);
+}
+
+static void fail(struct asked *asked, const peg_error *error)
+{
+    const enum wire_error name = gw_wire_error(error);
+
+    if (name == WIRE_PERMISSION_DENIED)
+        gw_tell_refused(asked->node->journal, asked->call, name, peg__str(asked->name));
+    gw_fail_because(asked->call, error);
 }
 
 /* ---- Register ----------------------------------------------------------------------------------
@@ -56,14 +75,15 @@ static void on_registered(struct gw_change_wait *wait, peg_status status,
     Pegboard__V1__RegisterResponse response = PEGBOARD__V1__REGISTER_RESPONSE__INIT;
 
     if (status) {
-        gw_fail_because(asked->call, error);
+        fail(asked, error);
         return;
     }
     gw_journal_tell(asked->node->journal, PEG_LOG_INFO, GW_EVENT_REGISTER,
                     GW_FIELDS(gw_field_str("toolset", toolset->name),
                               gw_field_str("owner", toolset->owner),
                               gw_field_number("tools", (int64_t)toolset->n_tools),
-                              gw_field_number("revision", (int64_t)toolset->revision)));
+                              gw_field_number("revision", (int64_t)toolset->revision),
+                              gw_field_text("peer", asked->peer)));
     response.stream_id = gw_info_stream_id(toolset->name, arena);
     response.registered_at = gw_info_date(toolset->registered_at_ms, arena);
     response.revision = toolset->revision;
@@ -90,12 +110,14 @@ void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterReque
                          "one"));
         return;
     }
-    asked = make_asked(call, node, on_registered);
-    if (asked)
-        gw_catalog_offer(asked->node->catalog, desk->loop, request, gw_call_principal(call)->name,
-                         gw_presence_health(desk->presence, peg__str(request->name)).n_providers >
-                             0,
-                         &asked->wait);
+    asked = make_asked(call, node, request->name);
+    if (!asked)
+        return;
+    asked->wait.fn = on_registered;
+    asked->event = GW_EVENT_REGISTER;
+    gw_catalog_offer(asked->node->catalog, desk->loop, request, gw_call_principal(call)->name,
+                     gw_presence_health(desk->presence, peg__str(request->name)).n_providers > 0,
+                     &asked->wait);
 }
 
 /* ---- Unregister --------------------------------------------------------------------------------
@@ -108,30 +130,50 @@ static void on_unregistered(struct gw_change_wait *wait, peg_status status,
 
     (void)toolset;
     if (status) {
-        gw_fail_because(asked->call, error);
+        fail(asked, error);
         return;
     }
     gw_journal_tell(asked->node->journal, PEG_LOG_INFO, GW_EVENT_UNREGISTER,
-                    GW_FIELDS(gw_field_text("toolset", asked->name)));
+                    GW_FIELDS(gw_field_text("toolset", asked->name),
+                              gw_field_str("principal", gw_call_principal(asked->call)->name),
+                              gw_field_text("peer", asked->peer),
+                              gw_field_text("via", asked->is_operator ? "admin" : "registry")));
     grpc_call_reply(asked->call, peg__str("")); /* empty in every generation */
+}
+
+static void unregister(struct grpc_call *call, const char *name, struct gw_node *node,
+                       bool is_operator)
+{
+    struct asked *asked = make_asked(call, node, name);
+
+    if (!asked)
+        return;
+    asked->wait.fn = on_unregistered;
+    asked->event = GW_EVENT_UNREGISTER;
+    asked->is_operator = is_operator;
+    gw_catalog_unregister(node->catalog, grpc_call_loop(call), peg__str(asked->name),
+                          is_operator ? GW_ANY_OWNER : gw_call_principal(call)->name, &asked->wait);
 }
 
 void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
                          void *node)
 {
-    struct asked *asked;
     peg_error error;
 
-    if (gw_check_name(request->name, "name", &error)) {
+    if (gw_check_name(request->name, "name", &error))
         gw_fail_because(call, &error);
-        return;
-    }
-    asked = make_asked(call, node, on_unregistered);
-    if (!asked)
-        return;
-    asked->name = request->name; /* lives as long as the call does */
-    gw_catalog_unregister(asked->node->catalog, grpc_call_loop(call), peg__str(request->name),
-                          gw_call_principal(call)->name, &asked->wait);
+    else
+        unregister(call, request->name, node, false);
+}
+
+void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_node *node)
+{
+    peg_error error;
+
+    if (gw_check_name(toolset, "toolset", &error))
+        gw_fail_because(call, &error);
+    else
+        unregister(call, toolset, node, true);
 }
 
 /* ---- Pong --------------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterReque
 void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
                          void *node);
 void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node);
+/* Unregister for an operator, whoever registered it. `toolset` lives as long as the call. */
+void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_node *node);
 /* Register and Unregister. */
 void gw_serve_change_on_end(struct grpc_call *call, void *node);
 

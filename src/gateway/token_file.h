@@ -2,7 +2,7 @@
 #ifndef PEG_GATEWAY_TOKEN_FILE_H
 #define PEG_GATEWAY_TOKEN_FILE_H
 
-/* What tokens.c, token_table.c and token_new.c share. */
+/* What tokens.c, token_table.c and token_edit.c share. */
 
 #include "base/buf.h"
 #include "gateway/tokens.h"
@@ -14,5 +14,7 @@ peg_status gw_token_file_fail(const char *path, const char *what, peg_error *ret
 peg_status gw_token_file_read(int fd, const char *path, struct peg__buf *ret_text,
                               peg_error *reterr);
 bool gw_token_name_is_good(peg_str name);
+/* Is a line of a file that has no error a token of that name, whose hash begins like that? */
+bool gw_token_line_is(peg_str line, peg_str name, peg_str hash);
 
 #endif

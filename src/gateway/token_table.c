@@ -5,6 +5,7 @@
 #include "gateway/token_file.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/digest.h"
 #include "base/error.h"
@@ -13,21 +14,14 @@
 #include "base/str.h"
 #include "wire/name.h"
 
-struct entry {
-    uint64_t start; /* of the digest */
-    unsigned char digest[PEG_SHA256_BYTES];
-    uint32_t name; /* where it stands in names */
-    unsigned line;
-};
-
 /* Owned; immutable once it is made. */
 struct gw_token_table {
-    struct entry *entries; /* by the start of their digests */
+    struct gw_token_entry *entries; /* by the start of their digests */
     size_t n;
     size_t capacity;
     char *names; /* each ends with NUL */
     size_t names_len;
-    uint32_t *by_name; /* where each stands in names, by name */
+    const char **by_name;
 };
 
 struct gw_token_table *gw_token_table_free(struct gw_token_table *table)
@@ -36,7 +30,7 @@ struct gw_token_table *gw_token_table_free(struct gw_token_table *table)
         return NULL;
     peg__free(table->entries);
     peg__free(table->names);
-    peg__free(table->by_name);
+    peg__free((void *)table->by_name);
     peg__free(table);
     return NULL;
 }
@@ -44,6 +38,11 @@ struct gw_token_table *gw_token_table_free(struct gw_token_table *table)
 size_t gw_token_table_len(const struct gw_token_table *table)
 {
     return table->n;
+}
+
+const struct gw_token_entry *gw_token_table_at(const struct gw_token_table *table, size_t i)
+{
+    return &table->entries[i];
 }
 
 /* ---- finding -------------------------------------------------------------------------------- */
@@ -68,10 +67,11 @@ static bool is_same(const unsigned char *a, const unsigned char *b)
 
 /* The place of a digest is found by its first bytes, which tell somebody who measures the time
  * nothing about any token: what he learns is a part of a hash. */
-const char *gw_token_table_find(const struct gw_token_table *table, const unsigned char digest[32])
+const struct gw_token_entry *gw_token_table_find(const struct gw_token_table *table,
+                                                 const unsigned char digest[32])
 {
     const uint64_t start = start_of(digest);
-    const char *name = NULL;
+    const struct gw_token_entry *found = NULL;
     size_t low = 0;
     size_t high = table->n;
 
@@ -85,9 +85,9 @@ const char *gw_token_table_find(const struct gw_token_table *table, const unsign
     }
     for (; low < table->n && table->entries[low].start == start; low++) {
         if (is_same(table->entries[low].digest, digest))
-            name = table->names + table->entries[low].name;
+            found = &table->entries[low];
     }
-    return name;
+    return found;
 }
 
 static int compare_name(peg_str a, const char *b)
@@ -104,7 +104,7 @@ bool gw_token_table_has_name(const struct gw_token_table *table, peg_str name)
 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = compare_name(name, table->names + table->by_name[middle]);
+        const int order = compare_name(name, table->by_name[middle]);
 
         if (order == 0)
             return true;
@@ -127,8 +127,8 @@ struct reading {
 static peg_status refuse(const struct reading *r, peg_error *reterr, const char *what)
 {
     peg__fail(reterr, PEG_EPARSE, "E_TOKEN_FILE",
-              "%.100s:%u: %s; a line is a name and sha256:<64 hex digits>, as `pegboard token new` "
-              "writes it",
+              "%.100s:%u: %s; a line is a name and sha256:<64 hex digits>, for operators "
+              "followed by `admin`, as `pegboard token new` writes it",
               r->file, r->line, what);
     if (reterr)
         reterr->line = r->line;
@@ -159,10 +159,10 @@ static peg_str take_word(peg_str *rest)
     return word;
 }
 
+static const peg_str prefix = PEG_LIT("sha256:");
+
 static bool read_digest(peg_str text, unsigned char ret_digest[PEG_SHA256_BYTES])
 {
-    static const peg_str prefix = PEG_LIT("sha256:");
-
     if (!peg__str_starts(text, prefix) || text.len != prefix.len + PEG_SHA256_HEX - 1)
         return false;
     for (size_t i = 0; i < PEG_SHA256_BYTES; i++) {
@@ -174,6 +174,18 @@ static bool read_digest(peg_str text, unsigned char ret_digest[PEG_SHA256_BYTES]
         ret_digest[i] = (unsigned char)(high * 16 + low);
     }
     return true;
+}
+
+bool gw_token_line_is(peg_str line, peg_str name, peg_str hash)
+{
+    peg_str rest = trimmed(line);
+    peg_str digest;
+
+    if (!peg__str_eq(take_word(&rest), name))
+        return false;
+    digest = peg__str_from(take_word(&rest), prefix.len);
+    return !hash.len ||
+           (hash.len <= digest.len && strncasecmp(digest.ptr, hash.ptr, hash.len) == 0);
 }
 
 bool gw_token_name_is_good(peg_str name)
@@ -189,12 +201,12 @@ bool gw_token_name_is_good(peg_str name)
     return true;
 }
 
-static peg_status add(struct reading *r, peg_str name, const unsigned char *digest,
+static peg_status add(struct reading *r, peg_str name, const struct gw_token_entry *what,
                       peg_error *reterr)
 {
     struct gw_token_table *table = r->table;
-    struct entry *grown;
-    struct entry *entry;
+    struct gw_token_entry *grown;
+    struct gw_token_entry *entry;
 
     if (table->n == PEG_LIMIT_GATEWAY_TOKENS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TOKEN_FILE",
@@ -207,9 +219,9 @@ static peg_status add(struct reading *r, peg_str name, const unsigned char *dige
         table->entries = grown;
     }
     entry = &table->entries[table->n++];
-    entry->start = start_of(digest);
-    memcpy(entry->digest, digest, sizeof(entry->digest));
-    entry->name = (uint32_t)table->names_len;
+    *entry = *what;
+    entry->start = start_of(what->digest);
+    entry->name = table->names + table->names_len;
     entry->line = r->line;
     memcpy(table->names + table->names_len, name.ptr, name.len);
     table->names_len += name.len;
@@ -219,7 +231,7 @@ static peg_status add(struct reading *r, peg_str name, const unsigned char *dige
 
 static peg_status read_line(struct reading *r, peg_str text, peg_error *reterr)
 {
-    unsigned char digest[PEG_SHA256_BYTES];
+    struct gw_token_entry entry = {0};
     peg_str rest = trimmed(text);
     peg_str name;
 
@@ -230,15 +242,18 @@ static peg_status read_line(struct reading *r, peg_str text, peg_error *reterr)
         return refuse(r, reterr,
                       "the name has other characters than A-Z a-z 0-9 _ . : @ / - or "
                       "more than 128");
-    if (!read_digest(rest, digest))
+    if (!read_digest(take_word(&rest), entry.digest))
         return refuse(r, reterr, "what follows the name is no hash of a token");
-    return add(r, name, digest, reterr);
+    entry.is_admin = peg__str_is(rest, "admin");
+    if (rest.len && !entry.is_admin)
+        return refuse(r, reterr, "what follows the hash is not `admin`");
+    return add(r, name, &entry, reterr);
 }
 
 static int by_digest(const void *a, const void *b)
 {
-    const struct entry *left = a;
-    const struct entry *right = b;
+    const struct gw_token_entry *left = a;
+    const struct gw_token_entry *right = b;
 
     if (left->start != right->start)
         return left->start < right->start ? -1 : 1;
@@ -253,8 +268,8 @@ static peg_status sort(struct reading *r, peg_error *reterr)
     if (table->n)
         qsort(table->entries, table->n, sizeof(*table->entries), by_digest);
     for (size_t i = 1; i < table->n; i++) {
-        const struct entry *a = &table->entries[i - 1];
-        const struct entry *b = &table->entries[i];
+        const struct gw_token_entry *a = &table->entries[i - 1];
+        const struct gw_token_entry *b = &table->entries[i];
 
         if (by_digest(a, b) != 0)
             continue;
@@ -264,21 +279,19 @@ static peg_status sort(struct reading *r, peg_error *reterr)
     return PEG_OK;
 }
 
-static int by_name(const void *a, const void *b, void *names)
+static int by_name(const void *a, const void *b)
 {
-    const char *text = names;
-
-    return strcmp(text + *(const uint32_t *)a, text + *(const uint32_t *)b);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static peg_status sort_names(struct gw_token_table *table, peg_error *reterr)
 {
-    table->by_name = peg__alloc((table->n + 1) * sizeof(*table->by_name));
+    table->by_name = (const char **)peg__alloc((table->n + 1) * sizeof(*table->by_name));
     if (!table->by_name)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < table->n; i++)
         table->by_name[i] = table->entries[i].name;
-    qsort_r(table->by_name, table->n, sizeof(*table->by_name), by_name, table->names);
+    qsort((void *)table->by_name, table->n, sizeof(*table->by_name), by_name);
     return PEG_OK;
 }
 

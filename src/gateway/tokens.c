@@ -101,7 +101,8 @@ peg_status gw_token_file_read(int fd, const char *path, struct peg__buf *ret_tex
                      path, PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES);
 }
 
-static peg_status load(const char *path, struct gw_token_table **ret_table, peg_error *reterr)
+peg_status gw_token_table_load(const char *path, struct gw_token_table **ret_table,
+                               peg_error *reterr)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES + (64 << 10));
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -128,7 +129,7 @@ peg_status gw_tokens_new(const char *path, struct gw_tokens **ret_tokens, peg_er
     if (!tokens)
         return peg__fail_nomem(reterr);
     memcpy(tokens->path, path, len + 1);
-    status = load(path, &tokens->table, reterr);
+    status = gw_token_table_load(path, &tokens->table, reterr);
     if (status) {
         peg__free(tokens);
         return status;
@@ -153,7 +154,7 @@ peg_status gw_tokens_reload(struct gw_tokens *tokens, peg_error *reterr)
 {
     struct gw_token_table *table = NULL;
     struct gw_token_table *old;
-    const peg_status status = load(tokens->path, &table, reterr);
+    const peg_status status = gw_token_table_load(tokens->path, &table, reterr);
 
     if (status)
         return status;
@@ -189,20 +190,22 @@ bool gw_tokens_have_name(struct gw_tokens *tokens, peg_str name)
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, char ret_name[GW_TOKEN_NAME])
+bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, struct gw_token_holder *ret_holder)
 {
     unsigned char digest[PEG_SHA256_BYTES];
-    const char *name;
+    const struct gw_token_entry *entry;
 
     /* Ours have one length; others are somebody's passwords, of no use here. */
     if (token.len > PEG_LIMIT_GRPC_HEADER_BYTES || !peg__sha256(token, digest))
         return false;
     pthread_rwlock_rdlock(&tokens->lock);
-    name = gw_token_table_find(tokens->table, digest);
-    if (name)
-        memcpy(ret_name, name, strlen(name) + 1);
+    entry = gw_token_table_find(tokens->table, digest);
+    if (entry) {
+        memcpy(ret_holder->name, entry->name, strlen(entry->name) + 1);
+        ret_holder->is_admin = entry->is_admin;
+    }
     pthread_rwlock_unlock(&tokens->lock);
-    return name != NULL;
+    return entry != NULL;
 }
 
 enum { TOKEN_WORDS = GW_TOKEN_TEXT / 8 };
@@ -225,13 +228,14 @@ static struct gw_memo_slot *slot_of(struct gw_token_memo *memo, const uint64_t t
     return &memo->slots[(mixed >> 32) % GW_MEMO_SLOTS];
 }
 
-peg_str gw_tokens_find_again(struct gw_tokens *tokens, struct gw_token_memo *memo, peg_str token)
+const struct gw_token_holder *gw_tokens_find_again(struct gw_tokens *tokens,
+                                                   struct gw_token_memo *memo, peg_str token)
 {
     const uint64_t generation = atomic_load_explicit(&tokens->generation, memory_order_acquire);
     const bool is_short = token.len > 0 && token.len <= GW_TOKEN_TEXT;
     uint64_t words[TOKEN_WORDS] = {0};
     struct gw_memo_slot *slot;
-    char name[GW_TOKEN_NAME];
+    struct gw_token_holder holder;
 
     if (memo->generation != generation) {
         memset(memo, 0, sizeof(*memo));
@@ -241,11 +245,11 @@ peg_str gw_tokens_find_again(struct gw_tokens *tokens, struct gw_token_memo *mem
         memcpy(words, token.ptr, token.len);
     slot = slot_of(memo, words);
     if (is_short && holds(slot, words, token.len))
-        return peg__str(slot->name);
-    if (!gw_tokens_find(tokens, token, name))
-        return (peg_str){"", 0};
+        return &slot->holder;
+    if (!gw_tokens_find(tokens, token, &holder))
+        return NULL;
     memcpy(slot->token, words, sizeof(words));
-    memcpy(slot->name, name, sizeof(name));
+    slot->holder = holder;
     slot->len = is_short ? token.len : 0;
-    return peg__str(slot->name);
+    return &slot->holder;
 }

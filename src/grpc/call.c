@@ -45,6 +45,11 @@ bool grpc_call_peer_is_local(const struct grpc_call *call)
     return call->conn && net_stream_is_local(call->conn->stream);
 }
 
+bool grpc_call_peer_uid(const struct grpc_call *call, uid_t *ret_uid)
+{
+    return call->conn && net_stream_unix_uid(call->conn->stream, ret_uid);
+}
+
 peg_str grpc_call_peer_name(const struct grpc_call *call)
 {
     const struct net_tls *tls = call->conn ? net_stream_tls(call->conn->stream) : NULL;

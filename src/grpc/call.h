@@ -11,6 +11,8 @@
  * takes a reference; what it says to a call that has ended is PEG_ECANCELED and changes nothing.
  */
 
+#include <sys/types.h>
+
 #include "base/blob.h"
 #include "grpc/head.h"
 #include "grpc/service.h"
@@ -54,9 +56,11 @@ bool grpc_call_was_compressed(const struct grpc_call *call);
 peg_str grpc_call_authority(const struct grpc_call *call);
 /* The moment at which the client gives up, or NET_NEVER. */
 int64_t grpc_call_deadline_ns(const struct grpc_call *call);
-/* The other end: its address, whether it is this machine, its certificate's name or "". */
+/* The other end: its address, whether it is this machine, its user (false: it came by no unix
+ * socket), its certificate's name or "". */
 const char *grpc_call_peer(const struct grpc_call *call);
 bool grpc_call_peer_is_local(const struct grpc_call *call);
+bool grpc_call_peer_uid(const struct grpc_call *call, uid_t *ret_uid);
 peg_str grpc_call_peer_name(const struct grpc_call *call);
 struct net_loop *grpc_call_loop(const struct grpc_call *call);
 

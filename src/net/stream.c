@@ -597,6 +597,14 @@ bool net_stream_is_local(const struct net_stream *stream)
     return stream->is_local;
 }
 
+bool net_stream_unix_uid(const struct net_stream *stream, uid_t *ret_uid)
+{
+    if (stream->unix_uid == (uid_t)-1)
+        return false;
+    *ret_uid = stream->unix_uid;
+    return true;
+}
+
 const struct net_tls *net_stream_tls(const struct net_stream *stream)
 {
     return stream->tls;

@@ -18,6 +18,8 @@
  * that.
  */
 
+#include <sys/types.h>
+
 #include "net/address.h"
 #include "net/tls.h"
 
@@ -105,6 +107,8 @@ struct net_loop *net_stream_loop(const struct net_stream *stream);
 const char *net_stream_peer(const struct net_stream *stream);
 /* A loopback address or a unix socket. */
 bool net_stream_is_local(const struct net_stream *stream);
+/* Of a unix socket: the user who connected it, as the kernel knows him. False: it is none. */
+bool net_stream_unix_uid(const struct net_stream *stream, uid_t *ret_uid);
 /* NULL without TLS; borrowed. */
 const struct net_tls *net_stream_tls(const struct net_stream *stream);
 

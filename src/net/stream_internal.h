@@ -46,6 +46,7 @@ struct net_stream {
     struct peg__buf rest; /* that the owner did not take in the last turn */
     bool is_blocked;      /* something waits for the socket */
     bool is_local;
+    uid_t unix_uid; /* of the peer; (uid_t)-1: it is no unix socket */
     bool peer_ended;
     bool was_reset; /* an end is no good one: `broke` says why */
     bool was_shut;  /* our end was sent */

@@ -46,6 +46,17 @@ static peg_status fail_system(const char *what, int why, peg_error *reterr)
                      strerror_r(why, words, sizeof(words)), strerrorname_np(why));
 }
 
+static uid_t unix_uid_of(int fd, const struct net_address *peer)
+{
+    struct ucred user;
+    socklen_t len = sizeof(user);
+
+    if (peer->at.any.sa_family != AF_UNIX ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &len) != 0)
+        return (uid_t)-1;
+    return user.uid;
+}
+
 /* Owns fd only when it succeeds. */
 static peg_status make(struct net_loop *loop, int fd, const struct net_address *peer,
                        const struct net_stream_options *options, struct net_stream **ret_stream,
@@ -64,6 +75,7 @@ static peg_status make(struct net_loop *loop, int fd, const struct net_address *
     stream->loop = loop;
     stream->fd = fd;
     stream->is_local = net_address_is_local(peer);
+    stream->unix_uid = unix_uid_of(fd, peer);
     stream->max_queue = options->max_queue ? options->max_queue : PEG_LIMIT_NET_QUEUE_BYTES;
     stream->queue.max = stream->max_queue;
     stream->linger_ms = options->linger_ms ? options->linger_ms : PEG_LIMIT_NET_LINGER_MS;

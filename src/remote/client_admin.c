@@ -128,6 +128,29 @@ peg_status peg_client_register(peg_client *client, peg_ctx *ctx, const char *reg
     return status;
 }
 
+/* ---- unregister -------------------------------------------------------------------------------
+ */
+
+static peg_status find_registry(struct remote__fan *fan, peg_client *client, const char *registry,
+                                const char *toolset, peg_error *reterr)
+{
+    const peg_status status = remote__registry_only(client, registry, &fan->registry, reterr);
+
+    return status ? status : wire_check_name(peg_cstr(toolset), "toolset", reterr);
+}
+
+static peg_status unregister(struct remote__fan *fan, peg_ctx *ctx, const char *toolset,
+                             peg_error *reterr)
+{
+    struct peg__arena arena = {0};
+    const peg_status status = remote__unary(fan, ctx, &arena, reterr);
+
+    peg__arena_free(&arena);
+    if (!status)
+        remote__cache_drop(fan->registry, peg__str(toolset));
+    return status;
+}
+
 peg_status peg_client_unregister(peg_client *client, peg_ctx *ctx, const char *registry,
                                  const char *toolset, peg_error *reterr)
 {
@@ -136,18 +159,24 @@ peg_status peg_client_unregister(peg_client *client, peg_ctx *ctx, const char *r
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_UNREGISTER],
         .request = &request.base,
     };
-    struct peg__arena arena = {0};
-    peg_status status;
+    const peg_status status = find_registry(&fan, client, registry, toolset, reterr);
 
-    if ((status = remote__registry_only(client, registry, &fan.registry, reterr)) ||
-        (status = wire_check_name(peg_cstr(toolset), "toolset", reterr)))
-        return status;
     request.name = text_of(toolset);
-    status = remote__unary(&fan, ctx, &arena, reterr);
-    peg__arena_free(&arena);
-    if (!status)
-        remote__cache_drop(fan.registry, peg__str(toolset));
-    return status;
+    return status ? status : unregister(&fan, ctx, toolset, reterr);
+}
+
+peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx, const char *registry,
+                                       const char *toolset, peg_error *reterr)
+{
+    Pegboard__V1__AdminUnregisterRequest request = PEGBOARD__V1__ADMIN_UNREGISTER_REQUEST__INIT;
+    struct remote__fan fan = {
+        .method = &pegboard_v1_admin_methods[PEGBOARD_V1_ADMIN_UNREGISTER],
+        .request = &request.base,
+    };
+    const peg_status status = find_registry(&fan, client, registry, toolset, reterr);
+
+    request.toolset = text_of(toolset);
+    return status ? status : unregister(&fan, ctx, toolset, reterr);
 }
 
 /* ---- status ------------------------------------------------------------------------------------

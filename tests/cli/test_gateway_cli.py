@@ -442,6 +442,57 @@ def a_token_goes_into_a_new_file_that_only_its_owner_reads(w):
         check(file.read() == hashes, "a token that nobody has was added")
 
 
+@scenario
+def tokens_are_listed_and_revoked(w):
+    file = ("--token-file", "tokens")
+    w.pegboard("token", "list", *file).exits(2).complains("E_TOKEN_FILE")
+    w.pegboard("token", "revoke", *file, "ci").exits(2).complains("E_TOKEN_FILE")
+    check(os.listdir(w.directory) == [], "a file was made")
+    for name, more in (("ops", ["--admin"]), ("ci", []), ("bob", []), ("ci", [])):
+        w.pegboard("token", "new", *file, *more, name).exits(0)
+    listed = json.loads(w.pegboard("token", "list", *file, "--json").exits(0).stdout)["tokens"]
+    check([(t["name"], t["admin"], t["line"]) for t in listed] ==
+          [("bob", False, 3), ("ci", False, 2), ("ci", False, 4), ("ops", True, 1)], listed)
+    lines = w.pegboard("token", "list", *file).exits(0).stdout.splitlines()
+    check([line.split() for line in lines] == [
+        ["NAME", "OPERATOR", "HASH"], ["bob", listed[0]["sha256"][:12]],
+        ["ci", listed[1]["sha256"][:12]], ["ci", listed[2]["sha256"][:12]],
+        ["ops", "yes", listed[3]["sha256"][:12]]], lines)
+    w.pegboard("token", "revoke", *file, "nobody").exits(1).complains("no token of 'nobody'")
+    w.pegboard("token", "revoke", *file, "--hash", listed[1]["sha256"][:12], "ci").exits(0) \
+        .says("ci: 1 token revoked\n").complains("SIGHUP")
+    w.pegboard("token", "revoke", *file, "bob").exits(0)
+    left = json.loads(w.pegboard("token", "list", *file, "--json").exits(0).stdout)["tokens"]
+    check([t["sha256"] for t in left] == [listed[2]["sha256"], listed[3]["sha256"]], left)
+    for name in ("ci", "ops"):
+        w.pegboard("token", "revoke", *file, name).exits(0)
+    w.pegboard("token", "list", *file).exits(0).mentions("there are no tokens in the file")
+
+
+@scenario
+def an_operator_unregisters_what_another_registered_and_others_do_not(w):
+    for name, more in (("ci", []), ("bob", []), ("ops", ["--admin"])):
+        w.pegboard("token", "new", "--token-file", "tokens", "--out", name + ".token", *more,
+                   name).exits(0)
+    with gateway(w, "--token-file", "tokens") as serving:
+        w.write("weather.yaml", MANIFEST)
+        with running(w, "provide", "weather.yaml", "--registry", w.at, "--token", "ci.token",
+                     stderr=subprocess.DEVNULL):
+            until(w, lambda a: a["health"]["state"] == "healthy", "get", "weather", "--token",
+                  "ci.token")
+        for more in ((), ("--operator",)):
+            ask(w, "unregister", *more, "--token", "bob.token", "weather").exits(1) \
+                .complains("permission_denied")
+        ask(w, "status", "--token", "ci.token").exits(1).complains("token new --admin")
+        ask(w, "unregister", "--token", "ops.token", "weather").exits(1)
+        ask(w, "unregister", "--operator", "--token", "ops.token", "weather").exits(0) \
+            .says("weather: unregistered\n")
+        ask(w, "list", "--token", "ci.token").exits(0).mentions("there are no toolsets yet")
+        ask(w, "unregister", "--operator", "--token", "ops.token", "weather").exits(1) \
+            .complains("not_found")
+        check(serving.end() == 0, "SIGTERM")
+
+
 def files_of_at_most(n_bytes):
     """For a child: to write more fails, as on a disk that is full."""
     def limit():

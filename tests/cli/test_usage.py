@@ -20,7 +20,7 @@ def read(*path):
 
 
 COMMANDS = ("call", "definitions", "get", "list", "provide", "search", "serve", "status", "token new",
-            "turn show", "turn convert", "turn validate", "unregister", "validate", "watch")
+            "token list", "token revoke", "turn show", "turn convert", "turn validate", "unregister", "validate", "watch")
 
 
 def options_of_help(w, command):
@@ -63,10 +63,17 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["turn"], "one of its commands is needed: show, convert or validate"),
         (["turn", "frobnicate"], "there is no command 'turn frobnicate'"),
         (["turn", "--frob"], "there is no option --frob"),
-        (["token"], "one of its commands is needed: new"),
+        (["token"], "one of its commands is needed: new, list or revoke"),
         (["token", "frobnicate"], "there is no command 'token frobnicate'"),
         (["token", "new", "ci"], "--token-file is needed"),
         (["token", "new", "--token-file", "f"], "a name for whoever gets the token is needed"),
+        (["token", "list"], "--token-file is needed"),
+        (["token", "list", "--token-file", "f", "x"], "'x' is one too many"),
+        (["token", "revoke", "ci"], "--token-file is needed"),
+        (["token", "revoke", "--token-file", "f"], "the name whose tokens end is needed"),
+        (["token", "revoke", "--token-file", "f", "--hash", "", "ci"], "--hash is empty"),
+        (["unregister"], "the name of a toolset is needed"),
+        (["serve", "--admin-names", "anna"], "--admin-names needs --tls-client-ca"),
         (["serve", "x"], "'x' is one too many"),
         (["serve", "--ping-interval", "10"], "--ping-interval is '10', but should be a time"),
         (["serve", "--drain-time", "-1s"], "--drain-time is '-1s', but should be a time"),

@@ -9,6 +9,8 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -218,6 +220,21 @@ TEST(nodes_lists_the_one_that_is_asked)
     close_site();
 }
 
+static void read_log(char *text, size_t size)
+{
+    FILE *file;
+    size_t n;
+
+    grpc_channel_free_wait(s.channel);
+    s.channel = NULL;
+    s.gateway = peg_gateway_free(s.gateway);
+    file = fopen(s.log, "r");
+    CHECK(file);
+    n = fread(text, 1, size - 1, file);
+    fclose(file);
+    text[n] = '\0';
+}
+
 static void *run(void *user)
 {
     *(peg_status *)user = peg_gateway_run(s.gateway, NULL, NULL);
@@ -230,6 +247,7 @@ TEST(a_node_is_drained_by_whoever_runs_it)
     const struct grpc_method *drain = &pegboard_v1_admin_methods[PEGBOARD_V1_ADMIN_DRAIN_NODE];
     peg_status status = PEG_EIO;
     pthread_t thread;
+    char text[8000];
 
     make_folder();
     open_site(plain, "127.0.0.1:0");
@@ -247,6 +265,8 @@ TEST(a_node_is_drained_by_whoever_runs_it)
     CHECK_INT(s.answer.status.code, GRPC_OK);
     pthread_join(thread, NULL);
     CHECK_INT(status, PEG_OK);
+    read_log(text, sizeof(text));
+    CHECK(strstr(text, "event=drain via=admin principal=local peer=127.0.0.1:"));
     close_site();
 }
 
@@ -292,19 +312,200 @@ TEST(others_may_not_administer_even_with_a_token)
     close_site();
 }
 
-TEST(on_this_machine_a_token_is_asked_for_where_there_are_tokens)
+static void make_token(const char *name, bool is_admin)
+{
+    const struct gw_new_token add = {
+        .name = peg__str(name), .token = s.token, .is_admin = is_admin};
+
+    CHECK_INT(gw_token_make(s.token, NULL), PEG_OK);
+    CHECK_INT(gw_token_add(s.tokens, &add, NULL), PEG_OK);
+}
+
+static void ask_nodes(void)
+{
+    Pegboard__V1__NodesRequest request = PEGBOARD__V1__NODES_REQUEST__INIT;
+
+    ask(&pegboard_v1_admin_methods[PEGBOARD_V1_ADMIN_NODES], &request);
+}
+
+static void ask_drain(void)
+{
+    Pegboard__V1__DrainNodeRequest request = PEGBOARD__V1__DRAIN_NODE_REQUEST__INIT;
+
+    ask(&pegboard_v1_admin_methods[PEGBOARD_V1_ADMIN_DRAIN_NODE], &request);
+}
+
+static void ask_unregister(const char *toolset)
+{
+    Pegboard__V1__AdminUnregisterRequest request = PEGBOARD__V1__ADMIN_UNREGISTER_REQUEST__INIT;
+
+    request.toolset = peg__unconst(toolset);
+    ask(&pegboard_v1_admin_methods[PEGBOARD_V1_ADMIN_UNREGISTER], &request);
+}
+
+static void unregister_own(const char *toolset)
+{
+    Pegboard__V1__UnregisterRequest request = PEGBOARD__V1__UNREGISTER_REQUEST__INIT;
+
+    request.name = peg__unconst(toolset);
+    ask(&pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_UNREGISTER], &request);
+}
+
+TEST(an_ordinary_token_on_this_machine_is_no_operator_and_told_so)
 {
     peg_gateway_config config = plain;
+    char text[8000];
 
     make_folder();
-    CHECK_INT(gw_token_new(s.tokens, peg__str("ci"), s.token, NULL), PEG_OK);
+    make_token("ci", false);
     config.token_file = s.tokens;
     open_site(config, "127.0.0.1:0");
     ask_status(false);
     check_answer(GRPC_UNAUTHENTICATED, "unauthenticated");
     use_token();
+    register_weather();
+    ask_status(false);
+    check_answer(GRPC_PERMISSION_DENIED, "permission_denied");
+    CHECK(
+        memmem(s.answer.status.message.ptr, s.answer.status.message.len, "token new --admin", 17));
+    ask_nodes();
+    check_answer(GRPC_PERMISSION_DENIED, "permission_denied");
+    ask_drain();
+    check_answer(GRPC_PERMISSION_DENIED, "permission_denied");
+    ask_unregister("weather"); /* not even its own */
+    check_answer(GRPC_PERMISSION_DENIED, "permission_denied");
+    CHECK_INT(get(peg_gateway_address(s.gateway), "/healthz", NULL), 200);
+
+    read_log(text, sizeof(text));
+    CHECK(strstr(text, "level=warn event=refused error=permission_denied "
+                       "rpc=/pegboard.v1.Admin/Status principal=token:ci peer=127.0.0.1:"));
+    CHECK(strstr(text, "rpc=/pegboard.v1.Admin/Nodes principal=token:ci peer=127.0.0.1:"));
+    CHECK(strstr(text, "rpc=/pegboard.v1.Admin/DrainNode principal=token:ci peer=127.0.0.1:"));
+    CHECK(strstr(text, "rpc=/pegboard.v1.Admin/Unregister principal=token:ci peer=127.0.0.1:"));
+    close_site();
+}
+
+TEST(a_token_that_is_marked_admin_is_an_operator)
+{
+    peg_gateway_config config = plain;
+
+    make_folder();
+    make_token("ops", true);
+    config.token_file = s.tokens;
+    open_site(config, "127.0.0.1:0");
+    use_token();
     CHECK(ask_status(false) != NULL);
     close_site();
+}
+
+TEST(on_its_unix_socket_the_gateways_user_needs_no_token_to_administer)
+{
+    peg_gateway_config config = plain;
+    char address[100];
+    char text[8000];
+
+    make_folder();
+    make_token("ci", false);
+    config.token_file = s.tokens;
+    snprintf(address, sizeof(address), "unix:%s/s", s.folder);
+    open_site(config, address);
+    CHECK(ask_status(false) != NULL);
+    ask_unregister("nothing");
+    check_answer(GRPC_NOT_FOUND, "not_found");
+    unregister_own("nothing"); /* all else asks for a token as ever */
+    check_answer(GRPC_UNAUTHENTICATED, "unauthenticated");
+    read_log(text, sizeof(text));
+    close_site();
+}
+
+/* ---- taking out ---- */
+
+TEST(an_operator_takes_out_what_others_have_registered_and_it_is_told_who_did)
+{
+    peg_gateway_config config = plain;
+    char text[8000];
+
+    make_folder();
+    make_token("ci", false);
+    config.token_file = s.tokens;
+    use_token();
+    make_token("ops", true);
+    open_site(config, "127.0.0.1:0");
+    register_weather();
+
+    s.metadata = (struct grpc_metadata){0};
+    use_token();
+    unregister_own("weather");
+    check_answer(GRPC_PERMISSION_DENIED, "permission_denied");
+    ask_unregister("nobody");
+    check_answer(GRPC_NOT_FOUND, "not_found");
+    ask_unregister("not a name");
+    check_answer(GRPC_INVALID_ARGUMENT, "validation_error");
+    ask_unregister("weather");
+    CHECK_INT(s.answer.status.code, GRPC_OK);
+    CHECK_INT(ask_status(false)->toolsets, 0);
+
+    read_log(text, sizeof(text));
+    CHECK(strstr(text, "event=register toolset=weather owner=token:ci tools=1 revision="));
+    CHECK(strstr(text, "level=warn event=refused error=permission_denied "
+                       "rpc=/pegboard.v1.Registry/Unregister toolset=weather principal=token:ops "
+                       "peer=127.0.0.1:"));
+    CHECK(strstr(text, "level=info event=unregister toolset=weather principal=token:ops "
+                       "peer=127.0.0.1:"));
+    CHECK(strstr(text, " via=admin\n"));
+    close_site();
+}
+
+/* A store that takes nothing out until it is told to. */
+static peg_store kept;
+static sem_t may_go_on;
+
+static peg_status put_later(void *self, const peg_store_record *record, peg_error *reterr)
+{
+    if (record->is_removed)
+        sem_wait(&may_go_on);
+    return kept.put(self, record, reterr);
+}
+
+static bool log_has(const char *words)
+{
+    char text[8000] = "";
+    FILE *file = fopen(s.log, "r");
+
+    CHECK(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return strstr(text, words);
+}
+
+TEST(who_takes_out_a_toolset_and_leaves_before_the_answer_is_told_all_the_same)
+{
+    const struct grpc_method *method =
+        &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_UNREGISTER];
+    Pegboard__V1__UnregisterRequest request = PEGBOARD__V1__UNREGISTER_REQUEST__INIT;
+    const struct grpc_rpc_options options = {.timeout_ms = 50};
+    peg_gateway_config config = plain;
+    peg_store slow;
+
+    sem_init(&may_go_on, 0, 0);
+    CHECK_INT(peg_memory_store_new(&kept, NULL), PEG_OK);
+    slow = kept;
+    slow.put = put_later;
+    config.store = &slow;
+    make_folder();
+    open_site(config, "127.0.0.1:0");
+    register_weather();
+    request.name = peg__unconst("weather");
+    grpc_answer_free(&s.answer);
+    s.answer = (struct grpc_answer){0};
+    CHECK_INT(grpc_call_wait(s.channel, method, &request, &options, &s.answer, NULL), PEG_OK);
+    CHECK_INT(s.answer.status.code, GRPC_DEADLINE_EXCEEDED);
+    while (!log_has("event=unregister toolset=weather principal=local peer=127.0.0.1:"))
+        sched_yield();
+    CHECK(log_has("outcome=\"unknown: the caller did not wait\""));
+    sem_post(&may_go_on);
+    close_site();
+    sem_destroy(&may_go_on);
 }
 
 /* ---- HTTP/1.1 ---- */
@@ -344,21 +545,6 @@ TEST(metrics_need_a_token_where_there_are_tokens_and_probes_do_not)
     snprintf(header, sizeof(header), "Bearer %s", s.token);
     CHECK_INT(get(peg_gateway_address(s.gateway), "/metrics", header), 200);
     close_site();
-}
-
-static void read_log(char *text, size_t size)
-{
-    FILE *file;
-    size_t n;
-
-    grpc_channel_free_wait(s.channel);
-    s.channel = NULL;
-    s.gateway = peg_gateway_free(s.gateway);
-    file = fopen(s.log, "r");
-    CHECK(file);
-    n = fread(text, 1, size - 1, file);
-    fclose(file);
-    text[n] = '\0';
 }
 
 TEST(whoever_is_not_known_is_counted_and_told_without_what_was_shown)

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "../net/certs.h"
 #include "gateway/auth.h"
@@ -86,8 +87,16 @@ static void make_tokens(struct office *o)
     CHECK_INT(gw_token_new(o->tokens, peg__str("ci"), o->token, NULL), PEG_OK);
 }
 
+static void make_admin_token(struct office *o, char ret_token[GW_TOKEN_TEXT])
+{
+    const struct gw_new_token add = {.name = peg__str("ops"), .token = ret_token, .is_admin = true};
+
+    CHECK_INT(gw_token_make(ret_token, NULL), PEG_OK);
+    CHECK_INT(gw_token_add(o->tokens, &add, NULL), PEG_OK);
+}
+
 /* "message:... end:OK " or how it ended. */
-static const char *ask(struct office *o, const char *authorization)
+static const char *ask_twice(struct office *o, const char *authorization, const char *second)
 {
     struct peg__arena arena = {0};
     struct grpc_metadata metadata = {0};
@@ -98,9 +107,18 @@ static const char *ask(struct office *o, const char *authorization)
         CHECK_INT(grpc_metadata_add(&metadata, &arena, peg__str("authorization"),
                                     peg__str(authorization), NULL),
                   PEG_OK);
+    if (second)
+        CHECK_INT(
+            grpc_metadata_add(&metadata, &arena, peg__str("authorization"), peg__str(second), NULL),
+            PEG_OK);
     answer = world_call(&o->w, UNARY, "who am I?", &options);
     peg__arena_free(&arena);
     return answer->code == GRPC_OK ? answer->log : answer->words;
+}
+
+static const char *ask(struct office *o, const char *authorization)
+{
+    return ask_twice(o, authorization, NULL);
 }
 
 static struct office o;
@@ -148,9 +166,101 @@ TEST(a_token_names_its_caller)
     open_office(&o, &options, &setup);
     snprintf(header, sizeof(header), "Bearer %s", o.token);
     for (int i = 0; i < 3; i++)
-        CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ci from=1 operator=1 end:OK ");
+        CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ci from=1 operator=0 end:OK ");
     snprintf(header, sizeof(header), "bEARER %s", o.token);
+    CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ci from=1 operator=0 end:OK ");
+    close_office(&o);
+}
+
+TEST(a_token_that_is_marked_admin_is_an_operators_and_no_other_is)
+{
+    struct gw_auth_options options = {0};
+    const struct world_setup setup = {0};
+    char admin[GW_TOKEN_TEXT];
+    char header[100];
+
+    o = (struct office){0};
+    make_tokens(&o);
+    make_admin_token(&o, admin);
+    options.token_file = o.tokens;
+    open_office(&o, &options, &setup);
+    for (int i = 0; i < 3; i++) {
+        snprintf(header, sizeof(header), "Bearer %s", admin);
+        CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ops from=1 operator=1 end:OK ");
+        snprintf(header, sizeof(header), "Bearer %s", o.token);
+        CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ci from=1 operator=0 end:OK ");
+    }
+    close_office(&o);
+}
+
+TEST(two_authorizations_are_refused_whatever_they_are)
+{
+    struct gw_auth_options options = {0};
+    const struct world_setup setup = {0};
+    char header[100];
+
+    o = (struct office){0};
+    make_tokens(&o);
+    options.token_file = o.tokens;
+    open_office(&o, &options, &setup);
+    snprintf(header, sizeof(header), "Bearer %s", o.token);
+    CHECK(strstr(ask_twice(&o, header, "Bearer other"), "twice") != NULL);
+    CHECK(strstr(ask_twice(&o, "Bearer other", header), "twice") != NULL);
+    CHECK(strstr(ask_twice(&o, header, header), "twice") != NULL);
+    for (unsigned i = 0; i < o.w.n_answers; i++)
+        CHECK_INT(o.w.answers[i].code, GRPC_UNAUTHENTICATED);
+    close_office(&o);
+}
+
+/* ---- unix sockets ---- */
+
+static void open_unix_office(const struct gw_auth_options *options)
+{
+    struct world_setup setup = {0};
+    char address[128];
+
+    snprintf(address, sizeof(address), "unix-abstract:peg-auth-%d", (int)getpid());
+    setup.address = address;
+    open_office(&o, options, &setup);
+}
+
+TEST(on_a_unix_socket_the_gateways_own_user_is_an_operator)
+{
+    struct gw_auth_options options = {0};
+    char header[100];
+
+    o = (struct office){0};
+    make_tokens(&o);
+    options.token_file = o.tokens;
+    open_unix_office(&options);
+    snprintf(header, sizeof(header), "Bearer %s", o.token);
     CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ci from=1 operator=1 end:OK ");
+    CHECK(strstr(ask(&o, "Bearer wrong"), "not known") != NULL);
+    CHECK(strstr(ask(&o, NULL), "authorization: Bearer") != NULL); /* it is no Admin */
+    close_office(&o);
+}
+
+/* Of this thread alone, which connects; the server's stay what they are. */
+static void become(uid_t uid)
+{
+    CHECK_INT(syscall(SYS_setresuid, (uid_t)-1, uid, (uid_t)-1), 0);
+}
+
+TEST(on_a_unix_socket_another_user_is_what_the_token_says)
+{
+    struct gw_auth_options options = {0};
+    char header[100];
+
+    if (geteuid() != 0)
+        SKIP("only root can be somebody else");
+    o = (struct office){0};
+    make_tokens(&o);
+    options.token_file = o.tokens;
+    open_unix_office(&options);
+    snprintf(header, sizeof(header), "Bearer %s", o.token);
+    become(65534);
+    CHECK_STR(peg__str(ask(&o, header)), "headers message:token:ci from=1 operator=0 end:OK ");
+    become(0);
     close_office(&o);
 }
 
@@ -240,7 +350,43 @@ TEST(a_certificate_names_its_caller)
 {
     o = (struct office){0};
     with_certificates(&o, (struct gw_auth_options){0}, true, NULL,
-                      "cert:spiffe://test/client from=2 operator=1");
+                      "cert:spiffe://test/client from=2 operator=0");
+}
+
+TEST(a_certificate_is_an_operators_only_if_all_of_its_name_is_listed)
+{
+    static const struct {
+        const char *names;
+        const char *expected;
+    } cases[] = {
+        {"spiffe://test/client", "operator=1"},
+        {"a,spiffe://test/client,b", "operator=1"},
+        {"a,spiffe://test/client", "operator=1"},
+        {"spiffe://test/clien", "operator=0"},
+        {"spiffe://test/client2,piffe://test/client", "operator=0"},
+        {"a,,b,", "operator=0"},
+        {"cert:spiffe://test/client", "operator=0"},
+        {"SPIFFE://TEST/CLIENT", "operator=0"},
+        {"", "operator=0"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        o = (struct office){0};
+        with_certificates(&o, (struct gw_auth_options){.admin_names = cases[i].names}, true, NULL,
+                          cases[i].expected);
+    }
+}
+
+TEST(an_ordinary_token_on_an_operators_connection_is_ordinary)
+{
+    char header[100];
+
+    o = (struct office){0};
+    make_tokens(&o);
+    snprintf(header, sizeof(header), "Bearer %s", o.token);
+    with_certificates(
+        &o, (struct gw_auth_options){.token_file = o.tokens, .admin_names = "spiffe://test/client"},
+        true, header, "token:ci from=1 operator=0");
 }
 
 TEST(whoever_shows_no_certificate_is_told_so)
@@ -399,7 +545,8 @@ TEST(health_and_reflection_are_open_to_all_and_nothing_else_is)
 
 /* ---- HTTP/1.1 ---- */
 
-static bool takes(struct gw_auth *auth, const char *authorization, const char *certificate)
+static bool takes_both(struct gw_auth *auth, const char *authorization, const char *second,
+                       const char *certificate)
 {
     struct net_http1_request request = {
         .method = peg__str("GET"),
@@ -412,7 +559,17 @@ static bool takes(struct gw_auth *auth, const char *authorization, const char *c
         request.fields[0].name = peg__str("Authorization");
         request.fields[0].value = peg__str(authorization);
     }
+    if (second) {
+        request.n_fields = 2;
+        request.fields[1].name = peg__str("authorization");
+        request.fields[1].value = peg__str(second);
+    }
     return gw_auth_takes_http1(auth, &request);
+}
+
+static bool takes(struct gw_auth *auth, const char *authorization, const char *certificate)
+{
+    return takes_both(auth, authorization, NULL, certificate);
 }
 
 TEST(metrics_ask_for_what_rpcs_ask_for)
@@ -444,6 +601,8 @@ TEST(metrics_ask_for_what_rpcs_ask_for)
     CHECK(!takes(auth, NULL, ""));
     CHECK(!takes(auth, "Bearer x", ""));
     CHECK(!takes(auth, "Bearer x", "anna"));
+    CHECK(!takes_both(auth, header, "Bearer x", ""));
+    CHECK(!takes_both(auth, header, header, ""));
     gw_auth_free(auth);
 
     options.has_certificates = false; /* a name that nobody vouches for */
@@ -464,6 +623,7 @@ TORTURE(auth_is_made_or_not_at_all)
 
     if (!status) {
         options.has_certificates = true;
+        options.admin_names = "anna,ben";
         status = gw_auth_new(loops, &options, &auth, NULL);
     }
     gw_auth_free(auth);

@@ -16,6 +16,7 @@
 /* SHA-256 of "test" and of "other". */
 #define HASH_TEST "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 #define HASH_OTHER "sha256:d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa"
+#define ZEROS "00000000000000000000000000000000000000000000000000000000000000"
 
 /* ---- a folder with a token file ---- */
 
@@ -73,9 +74,9 @@ TEST(a_token_file_has_names_hashes_comments_and_blank_lines)
 
     CHECK_INT(gw_token_table_len(table), 2);
     peg__sha256(peg__str("test"), digest);
-    CHECK_STR(peg__str(gw_token_table_find(table, digest)), "ci");
+    CHECK_STR(peg__str(gw_token_table_find(table, digest)->name), "ci");
     peg__sha256(peg__str("other"), digest);
-    CHECK_STR(peg__str(gw_token_table_find(table, digest)), "bob@example.org");
+    CHECK_STR(peg__str(gw_token_table_find(table, digest)->name), "bob@example.org");
     peg__sha256(peg__str("nobody"), digest);
     CHECK(gw_token_table_find(table, digest) == NULL);
     CHECK(gw_token_table_has_name(table, peg__str("ci")));
@@ -84,6 +85,32 @@ TEST(a_token_file_has_names_hashes_comments_and_blank_lines)
     CHECK(!gw_token_table_has_name(table, peg__str("cir")));
     CHECK(!gw_token_table_has_name(table, peg__str("")));
     gw_token_table_free(table);
+}
+
+TEST(a_token_that_is_marked_admin_is_told_from_one_that_is_not)
+{
+    struct place p;
+    struct gw_tokens *tokens = NULL;
+    struct gw_token_holder holder;
+    struct gw_token_memo memo = {0};
+
+    place_make(&p);
+    put(&p, "ops " HASH_TEST " admin\nops " HASH_OTHER "\n", 0600);
+    CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
+    CHECK(gw_tokens_find(tokens, peg__str("test"), &holder));
+    CHECK(holder.is_admin);
+    CHECK(gw_tokens_find(tokens, peg__str("other"), &holder));
+    CHECK(!holder.is_admin);
+    for (int i = 0; i < 2; i++) {
+        CHECK(gw_tokens_find_again(tokens, &memo, peg__str("test"))->is_admin);
+        CHECK(!gw_tokens_find_again(tokens, &memo, peg__str("other"))->is_admin);
+    }
+
+    put(&p, "ops " HASH_TEST "\n", 0600); /* one that lost the mark is ordinary at once */
+    CHECK_INT(gw_tokens_reload(tokens, NULL), PEG_OK);
+    CHECK(!gw_tokens_find_again(tokens, &memo, peg__str("test"))->is_admin);
+    gw_tokens_free(tokens);
+    place_remove(&p);
 }
 
 TEST(a_bad_line_is_named_by_its_number)
@@ -97,6 +124,10 @@ TEST(a_bad_line_is_named_by_its_number)
         "c\x01i " HASH_TEST,
         "c*i " HASH_TEST,
         "ci " HASH_TEST " more",
+        "ci " HASH_TEST " Admin",
+        "ci " HASH_TEST " admin more",
+        "ci " HASH_TEST "admin",
+        "ci admin " HASH_TEST,
         "peg_abcdefg",
     };
 
@@ -165,20 +196,20 @@ TEST(a_token_file_is_read_and_read_again)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
-    char name[GW_TOKEN_NAME];
+    struct gw_token_holder holder;
 
     place_make(&p);
     put(&p, "ci " HASH_TEST "\n", 0600);
     CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
-    CHECK(gw_tokens_find(tokens, peg__str("test"), name));
-    CHECK_STR(peg__str(name), "ci");
-    CHECK(!gw_tokens_find(tokens, peg__str("other"), name));
+    CHECK(gw_tokens_find(tokens, peg__str("test"), &holder));
+    CHECK_STR(peg__str(holder.name), "ci");
+    CHECK(!gw_tokens_find(tokens, peg__str("other"), &holder));
 
     put(&p, "x " HASH_OTHER "\n", 0600);
     CHECK_INT(gw_tokens_reload(tokens, NULL), PEG_OK);
 
-    CHECK(!gw_tokens_find(tokens, peg__str("test"), name));
-    CHECK(gw_tokens_find(tokens, peg__str("other"), name));
+    CHECK(!gw_tokens_find(tokens, peg__str("test"), &holder));
+    CHECK(gw_tokens_find(tokens, peg__str("other"), &holder));
     CHECK_INT(gw_tokens_len(tokens), 1);
     gw_tokens_free(tokens);
     place_remove(&p);
@@ -188,7 +219,7 @@ TEST(a_file_that_cannot_be_read_again_leaves_the_tokens_as_they_were)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
-    char name[GW_TOKEN_NAME];
+    struct gw_token_holder holder;
 
     place_make(&p);
     put(&p, "ci " HASH_TEST "\n", 0600);
@@ -196,10 +227,10 @@ TEST(a_file_that_cannot_be_read_again_leaves_the_tokens_as_they_were)
 
     put(&p, "rubbish\n", 0600);
     CHECK_INT(gw_tokens_reload(tokens, NULL), PEG_EPARSE);
-    CHECK(gw_tokens_find(tokens, peg__str("test"), name));
+    CHECK(gw_tokens_find(tokens, peg__str("test"), &holder));
     unlink(p.path);
     CHECK_INT(gw_tokens_reload(tokens, NULL), PEG_EIO);
-    CHECK(gw_tokens_find(tokens, peg__str("test"), name));
+    CHECK(gw_tokens_find(tokens, peg__str("test"), &holder));
     gw_tokens_free(tokens);
     place_remove(&p);
 }
@@ -279,19 +310,19 @@ TEST(a_memo_answers_as_the_file_does)
     put(&p, "ci " HASH_TEST "\n", 0600);
     CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
     for (int i = 0; i < 3; i++) {
-        CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__str("test")), "ci");
-        CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__str("tes")), "");
-        CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__str("test1")), "");
-        CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__strn("test\0", 5)), "");
-        CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__str("")), "");
+        CHECK_STR(peg__str(gw_tokens_find_again(tokens, &memo, peg__str("test"))->name), "ci");
+        CHECK(!gw_tokens_find_again(tokens, &memo, peg__str("tes")));
+        CHECK(!gw_tokens_find_again(tokens, &memo, peg__str("test1")));
+        CHECK(!gw_tokens_find_again(tokens, &memo, peg__strn("test\0", 5)));
+        CHECK(!gw_tokens_find_again(tokens, &memo, peg__str("")));
     }
 
     put(&p, "now " HASH_TEST "\n", 0600);
     CHECK_INT(gw_tokens_reload(tokens, NULL), PEG_OK);
-    CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__str("test")), "now");
+    CHECK_STR(peg__str(gw_tokens_find_again(tokens, &memo, peg__str("test"))->name), "now");
     put(&p, "x " HASH_OTHER "\n", 0600);
     CHECK_INT(gw_tokens_reload(tokens, NULL), PEG_OK);
-    CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__str("test")), "");
+    CHECK(!gw_tokens_find_again(tokens, &memo, peg__str("test")));
     gw_tokens_free(tokens);
     place_remove(&p);
 }
@@ -313,8 +344,10 @@ TEST(a_long_token_is_found_without_being_remembered)
     place_make(&p);
     put(&p, line, 0600);
     CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
-    CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__strn(token, sizeof(token))), "long");
-    CHECK_STR(gw_tokens_find_again(tokens, &memo, peg__strn(token, sizeof(token))), "long");
+    CHECK_STR(peg__str(gw_tokens_find_again(tokens, &memo, peg__strn(token, sizeof(token)))->name),
+              "long");
+    CHECK_STR(peg__str(gw_tokens_find_again(tokens, &memo, peg__strn(token, sizeof(token)))->name),
+              "long");
     gw_tokens_free(tokens);
     place_remove(&p);
 }
@@ -332,9 +365,10 @@ static void *ask(void *user)
     struct gw_token_memo memo = {0};
 
     while (!atomic_load(&a->is_over)) {
-        const peg_str name = gw_tokens_find_again(a->tokens, &memo, peg__str("test"));
+        const struct gw_token_holder *holder =
+            gw_tokens_find_again(a->tokens, &memo, peg__str("test"));
 
-        if (!peg__str_is(name, "one") && !peg__str_is(name, "two"))
+        if (!holder || (strcmp(holder->name, "one") != 0 && strcmp(holder->name, "two") != 0))
             a->n_wrong++;
         a->n_asked++;
     }
@@ -381,7 +415,7 @@ TEST(a_new_token_is_known_at_once_and_only_its_hash_is_kept)
     struct gw_tokens *tokens = NULL;
     char first[GW_TOKEN_TEXT];
     char second[GW_TOKEN_TEXT];
-    char name[GW_TOKEN_NAME];
+    struct gw_token_holder holder;
     char text[1024] = "";
     struct stat st;
     FILE *file;
@@ -398,9 +432,9 @@ TEST(a_new_token_is_known_at_once_and_only_its_hash_is_kept)
     CHECK_INT(stat(p.path, &st), 0);
     CHECK_INT(st.st_mode & 0777, 0600);
     CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
-    CHECK(gw_tokens_find(tokens, peg__str(first), name));
-    CHECK_STR(peg__str(name), "ci");
-    CHECK(gw_tokens_find(tokens, peg__str(second), name));
+    CHECK(gw_tokens_find(tokens, peg__str(first), &holder));
+    CHECK_STR(peg__str(holder.name), "ci");
+    CHECK(gw_tokens_find(tokens, peg__str(second), &holder));
     file = fopen(p.path, "r");
     CHECK(fread(text, 1, sizeof(text) - 1, file) > 0);
     fclose(file);
@@ -508,11 +542,101 @@ TEST(tokens_that_are_made_at_the_same_time_are_all_kept)
     place_remove(&p);
 }
 
+/* ---- taking out ---- */
+
+static void read_text(const struct place *p, char *text, size_t size)
+{
+    FILE *file = fopen(p->path, "r");
+
+    CHECK(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+static const char three[] = "# ci, of the build server\n"
+                            "ci " HASH_TEST "\r\n"
+                            "\n"
+                            "cia sha256:" ZEROS "00\n"
+                            "  ci\t" HASH_OTHER " admin";
+
+TEST(revoking_takes_out_the_tokens_of_a_name_and_nothing_else)
+{
+    struct place p;
+    char text[1024];
+    struct stat st;
+    size_t n = 0;
+
+    place_make(&p);
+    put(&p, three, 0640);
+    CHECK_INT(gw_token_revoke(p.path, peg__str("ci"), peg__str(""), &n, NULL), PEG_OK);
+    CHECK_INT(n, 2);
+    read_text(&p, text, sizeof(text));
+    CHECK_STR(peg__str(text), "# ci, of the build server\n\ncia sha256:" ZEROS "00\n");
+    CHECK_INT(stat(p.path, &st), 0);
+    CHECK_INT(st.st_mode & 0777, 0640);
+    place_remove(&p);
+}
+
+TEST(revoking_by_hash_leaves_the_other_tokens_of_the_name)
+{
+    struct place p;
+    struct gw_tokens *tokens = NULL;
+    struct gw_token_holder holder;
+    size_t n = 0;
+
+    place_make(&p);
+    put(&p, three, 0600);
+    CHECK_INT(gw_token_revoke(p.path, peg__str("ci"), peg__str("9F86d081"), &n, NULL), PEG_OK);
+    CHECK_INT(n, 1);
+    CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
+    CHECK(!gw_tokens_find(tokens, peg__str("test"), &holder));
+    CHECK(gw_tokens_find(tokens, peg__str("other"), &holder));
+    gw_tokens_free(tokens);
+    place_remove(&p);
+}
+
+TEST(revoking_what_is_not_there_changes_nothing_and_makes_no_file)
+{
+    static const char *const nobody[] = {"bob", "c", "#", "", "ci ", "a\nb"};
+    struct place p;
+    char text[1024];
+    size_t n = 7;
+    peg_error error;
+
+    place_make(&p);
+    CHECK_INT(gw_token_revoke(p.path, peg__str("ci"), peg__str(""), &n, &error), PEG_EIO);
+    CHECK_INT(access(p.path, F_OK), -1);
+    put(&p, three, 0600);
+    for (size_t i = 0; i < sizeof(nobody) / sizeof(nobody[0]); i++) {
+        CHECK_INT(gw_token_revoke(p.path, peg__str(nobody[i]), peg__str(""), &n, &error),
+                  PEG_ENOTFOUND);
+        CHECK_STR(peg__str(error.code), "E_TOKEN_NAME");
+    }
+    CHECK_INT(gw_token_revoke(p.path, peg__str("ci"), peg__str("abc"), &n, &error), PEG_ENOTFOUND);
+    CHECK(strstr(error.message, "with the hash abc") != NULL);
+    CHECK_INT(n, 7);
+    read_text(&p, text, sizeof(text));
+    CHECK_STR(peg__str(text), three);
+    place_remove(&p);
+}
+
+TEST(a_file_with_an_error_is_not_taken_out_of)
+{
+    struct place p;
+    size_t n = 0;
+
+    place_make(&p);
+    put(&p, "rubbish\nci " HASH_TEST "\n", 0600);
+    CHECK_INT(gw_token_revoke(p.path, peg__str("ci"), peg__str(""), &n, NULL), PEG_EPARSE);
+    place_remove(&p);
+}
+
 TORTURE(tokens_survive_any_allocation_failure)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
     char token[GW_TOKEN_TEXT];
+    size_t n;
     peg_status status;
 
     place_make(&p);
@@ -522,6 +646,8 @@ TORTURE(tokens_survive_any_allocation_failure)
         status = gw_tokens_reload(tokens, NULL);
     if (!status)
         status = gw_token_new(p.path, peg__str("x"), token, NULL);
+    if (!status)
+        status = gw_token_revoke(p.path, peg__str("x"), peg__str(""), &n, NULL);
     gw_tokens_free(tokens);
     place_remove(&p);
     return status;

@@ -234,12 +234,13 @@ _pegboard_serve() {
     --token-file | --tls-cert | --tls-key | --tls-client-ca | --log-file | --data-dir)
         _pegboard_files "$1" ;;
     --addr | --name | --ping-interval | --missed-ping-threshold | --result-mapping-ttl | \
-        --drain-time | --lease | --keepalive | --max-queue | --threads | --admin-addr | --redis) ;;
+        --drain-time | --lease | --keepalive | --max-queue | --threads | --admin-names | \
+        --admin-addr | --redis) ;;
     *)
         _pegboard_words '--addr --name --store --data-dir --ping-interval --missed-ping-threshold
             --result-mapping-ttl --drain-time --lease --keepalive --max-queue --threads
-            --token-file --tls-cert --tls-key --tls-client-ca --insecure --admin-addr --redis
-            --log-file --log-level --help' "$1"
+            --token-file --tls-cert --tls-key --tls-client-ca --admin-names --insecure
+            --admin-addr --redis --log-file --log-level --help' "$1"
         ;;
     esac
 }
@@ -259,23 +260,43 @@ _pegboard_token_new() {
     if [[ $2 == --token-file || $2 == --out ]]; then
         _pegboard_files "$1"
     else
-        _pegboard_words '--token-file --out --help' "$1"
+        _pegboard_words '--token-file --out --admin --help' "$1"
+    fi
+}
+
+_pegboard_token_list() {
+    if [[ $2 == --token-file ]]; then
+        _pegboard_files "$1"
+    else
+        _pegboard_words '--token-file --json --help' "$1"
+    fi
+}
+
+_pegboard_token_revoke() {
+    if [[ $2 == --token-file ]]; then
+        _pegboard_files "$1"
+    elif [[ $2 != --hash ]]; then
+        _pegboard_words '--token-file --hash --help' "$1"
     fi
 }
 
 _pegboard_token() {
     if ((COMP_CWORD == 2)); then
-        _pegboard_words 'new --help' "$1"
-    elif [[ ${COMP_WORDS[2]} == new ]]; then
-        _pegboard_token_new "$1" "$2"
+        _pegboard_words 'new list revoke --help' "$1"
+        return
     fi
+    case ${COMP_WORDS[2]} in
+    new) _pegboard_token_new "$1" "$2" ;;
+    list) _pegboard_token_list "$1" "$2" ;;
+    revoke) _pegboard_token_revoke "$1" "$2" ;;
+    esac
 }
 
 _pegboard_unregister() {
     if _pegboard_remote_value "$1" "$2"; then
         return
     elif [[ $1 == -* ]]; then
-        _pegboard_words '--registry --token --tls --tls-ca --tls-cert --tls-key --help' "$1"
+        _pegboard_words '--operator --registry --token --tls --tls-ca --tls-cert --tls-key --help' "$1"
     else
         _pegboard_words "$(_pegboard_names list)" "$1"
     fi

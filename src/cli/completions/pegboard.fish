@@ -14,6 +14,8 @@ set -l in_provide 'test (count (commandline -opc)) -gt 1; and test (commandline 
 set -l in_search 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = search'
 set -l in_serve 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = serve'
 set -l in_status 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = status'
+set -l in_token_list '__fish_seen_subcommand_from token; and __fish_seen_subcommand_from list; and not __fish_seen_subcommand_from help'
+set -l in_token_revoke '__fish_seen_subcommand_from token; and __fish_seen_subcommand_from revoke; and not __fish_seen_subcommand_from help'
 set -l in_token_new '__fish_seen_subcommand_from token; and __fish_seen_subcommand_from new; and not __fish_seen_subcommand_from help'
 set -l in_unregister 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = unregister'
 set -l in_watch 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = watch'
@@ -28,7 +30,7 @@ complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a provid
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a search -d 'Find toolsets by words'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a serve -d 'Run a gateway'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a status -d 'Show how a gateway is doing'
-complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a token -d 'Make tokens for those who use a gateway'
+complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a token -d 'Make, list and revoke tokens of a gateway'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a unregister -d 'Take a toolset out of the catalog'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a watch -d 'Print each change of toolsets and their health'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a help -d 'Explain a command'
@@ -85,7 +87,7 @@ complete -c pegboard -n $in_validate -x -l color -a 'auto always never' -d 'When
 complete -c pegboard -n $in_validate -l benchmark -d 'Measure instead of reporting'
 complete -c pegboard -n $in_validate -x -l loop -d 'Benchmark with N rounds over all instances'
 
-complete -c pegboard -n '__fish_seen_subcommand_from token; and not __fish_seen_subcommand_from new help' -f -a new
+complete -c pegboard -n '__fish_seen_subcommand_from token; and not __fish_seen_subcommand_from new list revoke help' -f -a 'new list revoke'
 
 complete -c pegboard -n $in_call -x -l args -d 'All arguments as one JSON object'
 complete -c pegboard -n $in_call -l stream -d 'Show what the tool says while it runs'
@@ -152,6 +154,7 @@ complete -c pegboard -n $in_serve -r -F -l token-file -d 'Hashes of tokens'
 complete -c pegboard -n $in_serve -r -F -l tls-cert -d 'Our certificate'
 complete -c pegboard -n $in_serve -r -F -l tls-key -d 'Its key'
 complete -c pegboard -n $in_serve -r -F -l tls-client-ca -d 'Who signs certificates of clients'
+complete -c pegboard -n $in_serve -x -l admin-names -d 'Certificates of operators'
 complete -c pegboard -n $in_serve -l insecure -d 'Do not ask who calls'
 complete -c pegboard -n $in_serve -x -l admin-addr -d 'Metrics there, too'
 complete -c pegboard -n $in_serve -x -l redis -d 'The Redis of a cluster'
@@ -171,7 +174,15 @@ complete -c pegboard -n $in_status -x -l color -a 'auto always never' -d 'When t
 
 complete -c pegboard -n $in_token_new -r -F -l token-file -d 'Hashes of tokens'
 complete -c pegboard -n $in_token_new -r -F -l out -d 'New file for the token'
+complete -c pegboard -n $in_token_new -l admin -d 'An operator\'s'
 
+complete -c pegboard -n $in_token_list -r -F -l token-file -d 'Hashes of tokens'
+complete -c pegboard -n $in_token_list -l json -d 'Print JSON'
+
+complete -c pegboard -n $in_token_revoke -r -F -l token-file -d 'Hashes of tokens'
+complete -c pegboard -n $in_token_revoke -x -l hash -d 'Beginning of its hash'
+
+complete -c pegboard -n $in_unregister -l operator -d 'Also what others registered'
 complete -c pegboard -n $in_unregister -x -l registry -d 'The gateway'
 complete -c pegboard -n $in_unregister -r -F -l token -d 'File with the token to show'
 complete -c pegboard -n $in_unregister -l tls -d 'Speak TLS'

@@ -196,8 +196,9 @@ def token_file(gateway):
     return os.path.join(gateway.folder, "tokens")
 
 
-def make_token(gateway, name):
-    made = subprocess.run([PEGBOARD, "token", "new", "--token-file", token_file(gateway), name],
+def make_token(gateway, name, *options):
+    made = subprocess.run([PEGBOARD, "token", "new", "--token-file", token_file(gateway), *options,
+                           name],
                           check=True, capture_output=True, text=True)
     return made.stdout.split()[-1]
 

@@ -223,6 +223,10 @@ def health_is_watched_while_an_admin_drains_the_node(_):
         status = buf.ask(f"{ADMIN}/Status", {"withToolsets": True})
         (node,) = buf.ask(f"{ADMIN}/Nodes", {})["nodes"]
         same((node["id"], node["bus"], node["store"]), (status["node"]["id"], "local", "memory"))
+        buf.ask(f"{REGISTRY}/Register", {"name": "sums", "tools": [
+            {"name": "add", "inputSchema": b64({})}]})
+        same(buf.ask(f"{ADMIN}/Unregister", {"toolset": "sums"}), {})
+        same(buf.ask(f"{REGISTRY}/ListToolsets", {}), {})
         with buf.open(f"{HEALTH}/Watch", {}) as watch:
             same(watch.message(), {"status": "SERVING"})
             same(buf.ask(f"{ADMIN}/DrainNode", {"nodeId": node["id"], "drainMs": "1000"}), {})
