@@ -58,7 +58,7 @@ typedef struct peg_render_options {
  * is logged (E_RENDER_TOOL_GONE). Media has its own trust, but none where the tool is gone.
  *
  * options may be NULL. PEG_EIO, PEG_ELIMIT where what has to be shown whole cannot be read,
- * PEG_ENOTFOUND (E_TOKENS_UNKNOWN), PEG_EINVAL (E_RENDER), PEG_ENOMEM.
+ * PEG_EIO (E_NO_RANDOMNESS), PEG_ENOTFOUND (E_TOKENS_UNKNOWN), PEG_EINVAL (E_RENDER), PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_render_result(const peg_record *record,
                                                   const peg_render_options *options,

@@ -32,6 +32,8 @@ PEG_API peg_str peg_record_handle(const peg_record *record);
 PEG_API peg_str peg_record_tool(const peg_record *record);         /* never empty */
 PEG_API const peg_json *peg_record_args(const peg_record *record); /* as sent; {} if unusable */
 PEG_API peg_str peg_record_args_text(const peg_record *record);    /* as sent, byte for byte */
+/* These two are made when they are first asked for, and are "" where that fails: out of memory; for
+ * the checksum a canonical form beyond 256 MiB, for the nonce a system without randomness. */
 PEG_API const char *peg_record_checksum(const peg_record *record); /* 64 hex digits */
 PEG_API const char *peg_record_nonce(const peg_record *record);    /* 32 random hex digits */
 
@@ -92,8 +94,8 @@ typedef struct peg_record_def {
     const peg_json *server_data; /* copied; may be NULL */
 } peg_record_def;
 
-/* PEG_EINVAL (E_INVALID_INITIAL_TOOL_CALL_VALUE) with the field as `where`; PEG_ENOMEM. The
- * checksum is computed. */
+/* PEG_EINVAL (E_INVALID_INITIAL_TOOL_CALL_VALUE) with the field as `where`; PEG_ENOMEM.
+ * PEG_EIO (E_NO_RANDOMNESS). */
 PEG_API PEG_MUST_USE peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record,
                                                peg_error *reterr);
 PEG_API const peg_json *peg_record_payload(const peg_record *record);          /* NULL if none */

@@ -315,7 +315,7 @@ peg_str peg_call_id(const peg_call *call)
 
 const char *peg_call_checksum(const peg_call *call)
 {
-    return call->task->record->checksum;
+    return peg_record_checksum(call->task->record);
 }
 
 unsigned peg_call_attempt(const peg_call *call)

@@ -7,8 +7,6 @@
 
 #include "core/record.h"
 
-#include "base/buf.h"
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -19,42 +17,7 @@
 #include "pegboard/media.h"
 #include "json/json.h"
 
-/* ---- the checksum --------------------------------------------------------------- */
-
-/* Most arguments fit, so that the text grows once. */
-enum { USUAL_BYTES = 512 };
-
-/* Bytes of the canonical form of most calls. */
-enum { MOST_ARGS = 255 };
-
 static const peg_json empty_object = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
-
-peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65], peg_error *reterr)
-{
-    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    unsigned char digest[PEG_SHA256_BYTES];
-    peg_status status;
-
-    peg__buf_reserve(&text, USUAL_BYTES);
-    peg__buf_puts(&text, "{\"args\":");
-    peg__json_canonical(args, &text);
-    peg__buf_puts(&text, ",\"tool\":");
-    peg__json_write_string(tool, &text);
-    peg__buf_putc(&text, '}');
-
-    status = text.status;
-    if (!status && !peg__sha256(peg__buf_view(&text), digest))
-        status = PEG_ENOMEM;
-    peg__buf_free(&text);
-    if (status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
-                         "the canonical form of the arguments is larger than %d bytes",
-                         PEG_LIMIT_TEXT_BYTES);
-    if (status)
-        return peg__fail_nomem(reterr);
-    peg__hex(digest, sizeof(digest), ret_hex);
-    return PEG_OK;
-}
 
 /* ---- making --------------------------------------------------------------------- */
 
@@ -90,36 +53,23 @@ static peg_str bounded_name(peg_str tool, char ret_cut[PEG_LIMIT_NAME_BYTES])
     return peg__strn(ret_cut, len + tail);
 }
 
-enum { NONCE_LEN = PEG_ID_HEX_TEXT - 1 };
-
-/* Twice 128 random bits as hexadecimal digits, at the price of once. */
-static bool make_ids(char ret_text[2 * NONCE_LEN + 1])
-{
-    unsigned char bytes[NONCE_LEN];
-
-    if (!peg__random(bytes, sizeof(bytes)))
-        return false;
-    peg__hex(bytes, sizeof(bytes), ret_text);
-    return true;
-}
-
 peg_status peg__record_start(const struct peg__record_start *start, peg_record **ret_record,
                              peg_error *reterr)
 {
     char cut[PEG_LIMIT_NAME_BYTES];
     const peg_str tool = bounded_name(start->tool, cut);
-    char ids[2 * NONCE_LEN + 1]; /* nonce and key, without a NUL between them */
+    char id[PEG_ID_HEX_TEXT];
     peg_record *record;
     peg_str key = start->key;
     peg_str call_id;
     peg_str handle;
     char *at;
 
-    if (!make_ids(ids)) {
-        peg__fail_no_randomness(reterr);
-        return PEG_EIO;
+    if (!key.len) {
+        if (!peg__id_hex(id))
+            return peg__fail_no_randomness(reterr);
+        key = peg__strn(id, sizeof(id) - 1);
     }
-    key = or_else(key, peg__strn(ids + NONCE_LEN, NONCE_LEN));
     call_id = or_else(start->call_id, key);
     handle = or_else(start->handle, call_id);
 
@@ -139,7 +89,6 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     record->args_text = put(&at, start->args);
     record->code = "";
     record->created_ms = start->now_ms;
-    memcpy(record->nonce, ids, NONCE_LEN); /* the NUL is there */
     *ret_record = record;
     return PEG_OK;
 }
@@ -162,6 +111,7 @@ peg_record *peg_record_unref(peg_record *record)
         peg__free(record);
         return NULL;
     }
+    peg__record_forget_made(record);
     peg_json_doc_free(record->args);
     peg__free(record->own_code);
     peg__free(record->cause);
@@ -179,7 +129,8 @@ peg_record *peg_record_unref(peg_record *record)
 peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **ret_record,
                               peg_error *reterr)
 {
-    const size_t counted = offsetof(struct peg_record, is_error); /* others change the count */
+    const size_t changing =
+        offsetof(struct peg_record, is_error); /* others change what is before */
     peg_record *renamed = peg__alloc(sizeof(*renamed) + handle.len + 1);
     char *at;
 
@@ -187,8 +138,11 @@ peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **r
         return peg__fail_nomem(reterr);
     at = (char *)(renamed + 1);
     /* What it points to stays the original's. */
-    memcpy((char *)renamed + counted, (const char *)record + counted, sizeof(*renamed) - counted);
+    memcpy((char *)renamed + changing, (const char *)record + changing,
+           sizeof(*renamed) - changing);
     atomic_init(&renamed->n_refs, 1);
+    atomic_init(&renamed->checksum, NULL);
+    atomic_init(&renamed->nonce, NULL);
     renamed->original = peg_record_ref(record->original ? record->original : record);
     renamed->handle = put(&at, handle);
     *ret_record = renamed;
@@ -217,9 +171,11 @@ static peg_status refuse(peg_error *reterr, const char *field, const char *why)
     return PEG_EINVAL;
 }
 
+enum { NONCE_DIGITS = PEG_ID_HEX_TEXT - 1 };
+
 static bool is_nonce(const char *text)
 {
-    return strlen(text) == NONCE_LEN && strspn(text, "0123456789abcdef") == NONCE_LEN;
+    return strlen(text) == NONCE_DIGITS && strspn(text, "0123456789abcdef") == NONCE_DIGITS;
 }
 
 static peg_status check_names(const peg_record_def *def, peg_error *reterr)
@@ -395,13 +351,12 @@ static peg_status fill_in(peg_record *record, const peg_record_def *def, peg_err
     record->completed_ms = def->completed_ms;
     record->duration_ns = def->duration_ns;
     record->n_attempts = def->attempts;
-    if (def->nonce)
-        memcpy(record->nonce, def->nonce, sizeof(record->nonce));
-    if ((status = take_args(record, reterr)) || (status = take_extra(record, def, reterr)) ||
-        (status = take_result(record, def, reterr)) || (status = take_codes(record, def, reterr)) ||
-        (status = take_server_data(record, def, reterr)))
+    if (def->nonce && (status = peg__record_set_nonce(record, def->nonce, reterr)))
         return status;
-    return peg_call_digest(record->tool, peg_record_args(record), record->checksum, reterr);
+    if ((status = take_args(record, reterr)) || (status = take_extra(record, def, reterr)) ||
+        (status = take_result(record, def, reterr)) || (status = take_codes(record, def, reterr)))
+        return status;
+    return take_server_data(record, def, reterr);
 }
 
 peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, peg_error *reterr)
@@ -458,16 +413,6 @@ const peg_json *peg_record_args(const peg_record *record)
 peg_str peg_record_args_text(const peg_record *record)
 {
     return record->args_text;
-}
-
-const char *peg_record_checksum(const peg_record *record)
-{
-    return record->checksum;
-}
-
-const char *peg_record_nonce(const peg_record *record)
-{
-    return record->nonce;
 }
 
 bool peg_record_is_error(const peg_record *record)

@@ -4,8 +4,9 @@
 
 /*
  * A record while it is made: run.c fills it in, stage by stage, and hands it out when the call is
- * over. From then on nothing changes it. An abandoned handler keeps the record of its call for the
- * arguments; it never looks at what is written later.
+ * over. From then on nothing changes but that its checksum and its nonce are made when somebody
+ * asks for them, once and for all threads: most calls are never asked. An abandoned handler keeps
+ * the record of its call for the arguments; it never looks at what is written later.
  */
 
 #include <stdatomic.h>
@@ -14,6 +15,8 @@
 
 struct peg_record {
     atomic_uint n_refs;
+    _Atomic(char *) checksum; /* these two are made when they are asked for (record_ids.c); */
+    _Atomic(char *) nonce;    /* NULL until then, and in a copy, which asks the original */
     bool is_error;
     bool is_trusted;
     bool is_inline;
@@ -40,8 +43,6 @@ struct peg_record {
     int64_t created_ms;
     int64_t completed_ms;
     int64_t duration_ns;
-    char checksum[65];
-    char nonce[33];
 };
 
 /* What a record starts with; all is copied. Empty strings get what run.h says. */
@@ -61,6 +62,15 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
 /* The same record under another handle; it holds the original. PEG_ENOMEM. */
 peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **ret_record,
                               peg_error *reterr);
+
+/* As peg_record_checksum() and peg_record_nonce(), for those who can return why there is none.
+ * PEG_ENOMEM; the checksum: PEG_ELIMIT; the nonce: PEG_EIO (E_NO_RANDOMNESS). */
+peg_status peg__record_checksum(const peg_record *record, const char **ret_hex, peg_error *reterr);
+peg_status peg__record_nonce(const peg_record *record, const char **ret_hex, peg_error *reterr);
+/* While the record is made: the nonce that it had elsewhere. PEG_ENOMEM. */
+peg_status peg__record_set_nonce(peg_record *record, const char *nonce, peg_error *reterr);
+/* Frees both; the record is about to be freed. */
+void peg__record_forget_made(peg_record *record);
 
 /* The name under which a call without one is recorded. */
 #define PEG__UNNAMED_TOOL "(unnamed tool call)"

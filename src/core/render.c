@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "core/artifact.h"
 #include "core/envelope.h"
+#include "core/record.h"
 #include "json/json.h"
 
 static const peg_render_options default_options;
@@ -39,7 +40,7 @@ static bool is_trusted(const peg_record *record, const peg_render_options *optio
 static void put_whole(const peg_record *record, const peg_render_options *options, peg_str body,
                       struct peg__buf *out)
 {
-    peg_envelope envelope = {.nonce = peg_record_nonce(record),
+    peg_envelope envelope = {.nonce = peg_record_nonce(record), /* there is one, see below */
                              .kind = "tool-result",
                              .tool = peg_record_tool(record).ptr};
 
@@ -187,11 +188,15 @@ peg_status peg_render_result(const peg_record *record, const peg_render_options 
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     const peg_render_options *opts = options ? options : &default_options;
-    peg_status status = PEG_OK;
+    const char *nonce;
+    peg_status status;
 
     if (!record || !ret_text)
         return peg__fail(reterr, PEG_EINVAL, "E_RENDER",
                          "a record and a place for its text are required");
+    status = peg__record_nonce(record, &nonce, reterr); /* from now on it has one */
+    if (status)
+        return status;
     switch (peg_record_result_kind(record)) {
     case PEG_RESULT_TEXT:
         put_whole(record, opts, peg_record_text(record), &out);

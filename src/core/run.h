@@ -8,7 +8,7 @@
  *
  *   run.c           the halves, in order; how a call fails
  *   run_lookup.c    which tool
- *   run_args.c      parse, digest, validate
+ *   run_args.c      parse, validate
  *   run_hooks.c     what the host has to say before the handler
  *   run_handler.c   attempts, deadline, cancellation, start and end
  *   run_result.c    check what it answered, wrap it

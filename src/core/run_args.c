@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The arguments of a call: text as a model wrote it, parsed, digested, and checked against the
+ * The arguments of a call: text as a model wrote it, parsed and checked against the
  * tool's schema (core/tool_args.c rejects what does not fit).
  */
 
@@ -51,7 +51,7 @@ static peg_status refuse_kind(struct peg__run *run, const peg_json *value, peg_e
                            PEG_ARG(echo(run->record->args_text)));
 }
 
-static peg_status parse(struct peg__run *run, peg_error *reterr)
+peg_status peg__run_read_args(struct peg__run *run, peg_error *reterr)
 {
     const peg_str text = run->record->args_text;
     peg_json_doc *doc = NULL;
@@ -74,16 +74,6 @@ static peg_status parse(struct peg__run *run, peg_error *reterr)
     }
     run->record->args = doc;
     return PEG_OK;
-}
-
-peg_status peg__run_read_args(struct peg__run *run, peg_error *reterr)
-{
-    peg_record *record = run->record;
-    const peg_status status = parse(run, reterr);
-
-    if (status)
-        return status;
-    return peg_call_digest(record->tool, peg_record_args(record), record->checksum, reterr);
 }
 
 peg_status peg__run_check_args(struct peg__run *run, peg_error *reterr)

@@ -269,26 +269,33 @@ static peg_status settle(struct peg__run *run, const struct failure *failure, pe
 
 /* ---- start and end -------------------------------------------------------------- */
 
-static void tell_start(struct peg__run *run)
+/* PEG_ENOMEM before anybody was told. */
+static peg_status tell_start(struct peg__run *run, peg_error *reterr)
 {
     const peg_clock *clock = peg_ctx_clock(run->ctx);
     const peg_run_hooks *hooks = run->options.hooks;
+    const bool has_sink = peg__ctx_has_sink(run->ctx);
     peg_event event = {.kind = PEG_EVENT_TOOL_START};
+    const char *checksum = "";
+    peg_status status;
 
+    if (has_sink && (status = peg__record_checksum(run->record, &checksum, reterr)))
+        return status;
     run->has_started = true;
     run->started_ns = peg_clock_mono_ns(clock);
     if (hooks && hooks->on_start)
         hooks->on_start(run->call, hooks->user);
-    if (!peg__ctx_has_sink(run->ctx))
-        return;
+    if (!has_sink)
+        return PEG_OK;
     run->started_ms = peg_clock_now_ms(clock);
     event.u.tool = (peg_tool_event){.tool = run->record->tool,
                                     .call_id = run->record->call_id,
-                                    .checksum = peg__str(run->record->checksum),
+                                    .checksum = peg__str(checksum),
                                     .args = peg__run_shown_args(run),
                                     .attempt = 1,
                                     .started_ms = run->started_ms};
     peg_ctx_emit(run->ctx, &event);
+    return PEG_OK;
 }
 
 void peg__run_tell_end(struct peg__run *run, bool has_failed)
@@ -308,7 +315,7 @@ void peg__run_tell_end(struct peg__run *run, bool has_failed)
         return;
     event.u.tool = (peg_tool_event){.tool = run->record->tool,
                                     .call_id = run->record->call_id,
-                                    .checksum = peg__str(run->record->checksum),
+                                    .checksum = peg__str(peg_record_checksum(run->record)),
                                     .attempt = run->record->n_attempts,
                                     .started_ms = run->started_ms,
                                     .ended_ms = peg_clock_now_ms(clock),
@@ -351,8 +358,8 @@ peg_status peg__run_start_handler(struct peg__run *run, peg_error *reterr)
         status = refuse_too_deep(run, reterr);
     if (status || peg__run_is_refused(run))
         return status;
-    tell_start(run);
-    return start_attempt(run, reterr);
+    status = tell_start(run, reterr);
+    return status ? status : start_attempt(run, reterr);
 }
 
 /* ---- attempt after attempt ------------------------------------------------------ */

@@ -145,8 +145,14 @@ static peg_status tell_answer(struct peg__payload *payload, peg_error *reterr)
     return PEG_OK;
 }
 
-static void tell_circumstances(struct peg__fields *fields, const peg_record *record)
+static peg_status tell_circumstances(struct peg__fields *fields, const peg_record *record,
+                                     peg_error *reterr)
 {
+    const char *nonce;
+    const peg_status status = peg__record_nonce(record, &nonce, reterr);
+
+    if (status)
+        return status;
     if (!peg__str_eq(peg_record_handle(record), peg_record_call_id(record)))
         peg__fields_string(fields, "handle", peg_record_handle(record));
     peg__fields_true(fields, "trusted", peg_record_is_trusted(record));
@@ -156,13 +162,14 @@ static void tell_circumstances(struct peg__fields *fields, const peg_record *rec
     peg__fields_integer(fields, "created_ms", peg_record_created_ms(record));
     peg__fields_integer(fields, "completed_ms", peg_record_completed_ms(record));
     peg__fields_integer(fields, "duration_ns", peg_record_duration_ns(record));
-    peg__fields_string(fields, "nonce", peg__str(peg_record_nonce(record)));
+    peg__fields_string(fields, "nonce", peg__str(nonce));
     if (peg_record_server_data(record))
         peg__fields_json(fields, "server_data", peg_record_server_data(record));
     if (peg_record_payload(record))
         peg__fields_json(fields, "replay", peg_record_payload(record));
     peg__fields_text(fields, "replay_compatibility",
                      peg__str(peg_record_replay_compatibility(record)));
+    return PEG_OK;
 }
 
 peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr)
@@ -174,7 +181,5 @@ peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr)
     status = tell_asked(payload, reterr);
     if (!status)
         status = tell_answer(payload, reterr);
-    if (!status)
-        tell_circumstances(&payload->fields, record);
-    return status;
+    return status ? status : tell_circumstances(&payload->fields, record, reterr);
 }

@@ -268,15 +268,16 @@ static peg_status fill_checksum(struct call *call, const peg_ctx *ctx,
                                 const struct peg__call_part *part, peg_error *reterr)
 {
     const char *known = part->checksum;
+    peg_status status;
 
-    if (!known && part->record)
-        known = peg_record_checksum(part->record);
+    if (!peg__ctx_has_sink(ctx))
+        return PEG_OK;
+    if (!known && part->record && (status = peg__record_checksum(part->record, &known, reterr)))
+        return status;
     if (known) {
         memccpy(call->checksum, known, '\0', sizeof(call->checksum) - 1);
         return PEG_OK;
     }
-    if (!peg__ctx_has_sink(ctx))
-        return PEG_OK;
     return digest(call->tool, call->args, call->checksum, reterr);
 }
 
@@ -314,6 +315,7 @@ static struct call *make_call(const struct peg__call_part *part, int64_t now)
 static void emit_call(peg_ctx *ctx, struct call *call, const struct peg__call_part *part,
                       const peg_record *record, int64_t now)
 {
+    const bool has_sink = peg__ctx_has_sink(ctx);
     peg_event event = {
         .kind = PEG_EVENT_TOOL_CALL,
         .u.tool_call =
@@ -321,7 +323,8 @@ static void emit_call(peg_ctx *ctx, struct call *call, const struct peg__call_pa
                 .id = part->call_id,
                 .tool = call->tool,
                 .args = record && part->args.len ? part->args : call->args,
-                .checksum = peg__str(record ? peg_record_checksum(record) : call->checksum),
+                .checksum =
+                    peg__str(record && has_sink ? peg_record_checksum(record) : call->checksum),
                 .is_complete = record != NULL,
                 .is_error = record && peg_record_is_error(record),
                 .record = record,
@@ -365,14 +368,21 @@ static struct call *announce(struct peg__streams *streams, peg_ctx *ctx, peg_str
     return call;
 }
 
-static void complete(struct peg__streams *streams, peg_ctx *ctx, struct call *call,
-                     const struct peg__call_part *part)
+static peg_status complete(struct peg__streams *streams, peg_ctx *ctx, struct call *call,
+                           const struct peg__call_part *part, peg_error *reterr)
 {
+    const char *checksum;
+    peg_status status;
+
+    /* Made here, where it may fail, so that the event has it. */
+    if (peg__ctx_has_sink(ctx) && (status = peg__record_checksum(part->record, &checksum, reterr)))
+        return status;
     call->is_complete = true;
     emit_call(ctx, call, part, part->record, now_ms(ctx));
     streams->n_bytes -= call->tool.len + call->args.len;
     peg__free(call->strings);
     call->strings = NULL;
+    return PEG_OK;
 }
 
 peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
@@ -392,7 +402,7 @@ peg_status peg__streams_tell_call(struct peg__streams *streams, peg_ctx *ctx,
     if (!call)
         call = announce(streams, ctx, key, part, &status, reterr);
     if (call && part->record)
-        complete(streams, ctx, call, part);
+        status = complete(streams, ctx, call, part, reterr);
     return status;
 }
 
@@ -405,7 +415,6 @@ static struct peg__call_part part_of(const peg_record *record)
         .call_id = peg_record_call_id(record),
         .tool = peg_record_tool(record),
         .args = PEG_LIT("{}"),
-        .checksum = peg_record_checksum(record),
     };
 }
 
@@ -415,7 +424,7 @@ void peg__streams_announce_call(struct peg__streams *streams, peg_ctx *ctx,
     struct peg__buf text = PEG__BUF(PEG_LIMIT_STREAM_BYTES);
     struct peg__call_part part = part_of(record);
 
-    if (!peg__ctx_has_sink(ctx))
+    if (!peg__ctx_has_sink(ctx) || peg__record_checksum(record, &part.checksum, NULL))
         return;
     if (args) {
         peg__json_write(args, PEG_JSON_COMPACT, &text);

@@ -31,7 +31,7 @@ size_t peg_turn_call_count(const peg_turn *turn, const char *checksum)
     const unsigned results = PEG_BLOCKS(PEG_BLOCK_RESULT);
     size_t n = 0;
 
-    if (!checksum)
+    if (!checksum || !*checksum)
         return 0;
     for (size_t i = peg_turn_next(turn, results, 0); i < peg_turn_len(turn);
          i = peg_turn_next(turn, results, i + 1)) {
