@@ -5,7 +5,8 @@
 /*
  * The parser bench: every contestant parses a text and visits every value of it.
  *
- *   docs.c      makes the texts, the same on every machine
+ *   docs.c      makes texts, the same on every machine
+ *   corpus.c    reads texts that gather.py has gathered
  *   parser_*.c  one contestant a file, each behind struct bench_parser
  *   main.c      interleaves them, checks that they agree, prints the table
  */
@@ -33,7 +34,13 @@ struct bench_parser {
     /* Adds to the tally. False if the text was refused. At least 64 readable bytes follow. */
     bool (*run)(void *state, const char *text, size_t len, struct bench_tally *tally);
     void (*close)(void *state);
+    /* A document to keep, and to give back; NULL where there is none apart from the parser. */
+    void *(*keep)(const char *text, size_t len);
+    void (*drop)(void *document);
 };
+
+/* What a library given as --peer has: those that it brings, then NULL. */
+extern const struct bench_parser *const bench_peers[];
 
 extern const struct bench_parser bench_pegboard_reused;
 extern const struct bench_parser bench_pegboard_fresh;
@@ -44,7 +51,7 @@ extern const struct bench_parser bench_simdjson_dom;
 extern const struct bench_parser bench_simdjson_ondemand;
 extern const struct bench_parser bench_simdjson_ondemand_native;
 
-/* Texts of about one size. */
+/* Texts that are read one after the other. */
 struct bench_docs {
     const char *label;
     size_t n;
@@ -52,13 +59,15 @@ struct bench_docs {
     struct bench_doc {
         char *text;
         size_t len;
-    } docs[64];
+    } * docs;
 };
 
 enum { BENCH_PADDING = 64 }; /* readable bytes after a text; simdjson reads ahead */
 
 /* `n` texts of about `size` bytes each; false if memory ran out. */
 bool bench_docs_make(struct bench_docs *docs, const char *label, size_t n, size_t size);
+/* Those of the .json files of a folder; false if there is none, or one can't be read. */
+bool bench_docs_load(struct bench_docs *docs, const char *folder);
 void bench_docs_done(struct bench_docs *docs);
 
 #ifdef __cplusplus

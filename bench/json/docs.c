@@ -234,7 +234,9 @@ static bool make_doc(struct bench_doc *doc, size_t size, uint64_t seed)
 
 bool bench_docs_make(struct bench_docs *docs, const char *label, size_t n, size_t size)
 {
-    *docs = (struct bench_docs){.label = label, .n = n};
+    *docs = (struct bench_docs){.label = label, .n = n, .docs = calloc(n, sizeof(*docs->docs))};
+    if (!docs->docs)
+        return false;
     for (size_t i = 0; i < n; i++) {
         if (!make_doc(&docs->docs[i], size, size + i))
             return false;
@@ -247,4 +249,5 @@ void bench_docs_done(struct bench_docs *docs)
 {
     for (size_t i = 0; i < docs->n; i++)
         free(docs->docs[i].text);
+    free(docs->docs);
 }

@@ -48,4 +48,14 @@ static bool run(void *state, const char *text, size_t len, struct bench_tally *t
     return true;
 }
 
-const struct bench_parser bench_cjson = {.name = "cJSON", .run = run};
+static void *keep(const char *text, size_t len)
+{
+    return cJSON_ParseWithLength(text, len);
+}
+
+static void drop(void *root)
+{
+    cJSON_Delete(root);
+}
+
+const struct bench_parser bench_cjson = {.name = "cJSON", .run = run, .keep = keep, .drop = drop};

@@ -55,4 +55,15 @@ static bool run(void *state, const char *text, size_t len, struct bench_tally *t
     return true;
 }
 
-const struct bench_parser bench_jansson = {.name = "jansson", .run = run};
+static void *keep(const char *text, size_t len)
+{
+    return json_loadb(text, len, 0, NULL);
+}
+
+static void drop(void *root)
+{
+    json_decref(root);
+}
+
+const struct bench_parser bench_jansson = {
+    .name = "jansson", .run = run, .keep = keep, .drop = drop};

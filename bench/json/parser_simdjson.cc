@@ -134,9 +134,11 @@ void close_ondemand(void *state)
 
 #ifdef BENCH_NATIVE
 const bench_parser bench_simdjson_ondemand_native = {"simdjson on demand, native", open_ondemand,
-                                                     run_ondemand, close_ondemand};
+                                                     run_ondemand, close_ondemand, nullptr,
+                                                     nullptr};
 #else
-const bench_parser bench_simdjson_dom = {"simdjson DOM", open_dom, run_dom, close_dom};
+const bench_parser bench_simdjson_dom = {"simdjson DOM", open_dom, run_dom,
+                                         close_dom, nullptr, nullptr};
 const bench_parser bench_simdjson_ondemand = {"simdjson on demand", open_ondemand, run_ondemand,
-                                              close_ondemand};
+                                              close_ondemand, nullptr, nullptr};
 #endif

@@ -87,9 +87,10 @@ def markdown_table(heads, lines):
 
 
 def json_markdown(rows):
-    heads = ["parse and walk", "size", "ns (best)", "ns (median)", "MB/s", "ratio to pegboard"]
-    return markdown_table(heads, [[r["parser"], r["size"], f"{r['best_ns']:.0f}", f"{r['median_ns']:.0f}",
-                                   f"{r['mb_per_s']:.0f}", f"{r['ratio']:.2f}"] for r in rows])
+    heads = ["parse and walk", "texts", "ns (best)", "ns (median)", "MB/s", "ratio to pegboard", "kept, bytes a byte of text"]
+    return markdown_table(heads, [[r["parser"], r["size"], figure({"": r}, "", "best_ns"), figure({"": r}, "", "median_ns"),
+                                   figure({"": r}, "", "mb_per_s"), f"{r['ratio']:.2f}",
+                                   f"{r['kept']:.2f}" if r["kept"] else "–"] for r in rows])
 
 
 def core_markdown(rows):
