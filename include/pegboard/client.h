@@ -479,13 +479,14 @@ typedef struct peg_import_options {
 /*
  * A new registry with the tools of one toolset, or of all that a glob names (forms as in
  * peg_client_registry). Their handlers call through the client, of which each tool holds a
- * reference: schemas as given, arguments as sent, the deadline and cancellation of the call, its
- * server-data, its trace context.
- * The identity of a call is the run_id (else the turn_id) of its context and the key of its record,
- * so that one that is resumed, or whose connection broke, attaches to what was started. A further
- * attempt after a failure that is known is a call of its own.
- * PEG_ENOTFOUND (E_NOT_FOUND): nothing has that name; PEG_EEXISTS (E_TOOL_ALREADY_REGISTERED): two
- * tools of one name: set qualifies or prefix; PEG_EINVAL as peg_tool_new(), with the name.
+ * reference: schemas as given, arguments as sent with defaults filled in, the deadline and
+ * cancellation of the call, its server-data, its trace context. A tool that does not say that it is
+ * idempotent counts as destructive: that is the only hint that a gateway passes on. The identity of
+ * a call is the run_id (else the turn_id) of its context and the key of its record, so that one
+ * that is resumed, or whose connection broke, attaches to what was started. A further attempt after
+ * a failure that is known is a call of its own. PEG_ENOTFOUND (E_NOT_FOUND): nothing has that name;
+ * PEG_EEXISTS (E_TOOL_ALREADY_REGISTERED): two tools of one name: set qualifies or prefix;
+ * PEG_EINVAL as peg_tool_new(), with the name.
  */
 PEG_API PEG_MUST_USE peg_status peg_client_import(peg_client *client, peg_ctx *ctx,
                                                   const char *toolset,

@@ -17,6 +17,9 @@
  *   status = peg_provider_wait(provider, &error);                 those that run are finished
  *   provider = peg_provider_free(provider);
  *
+ * It follows its registry: a tool that is registered, replaced, hidden or unregistered later is
+ * offered, or is not any more, as soon as the gateway has heard of it (PEG_PROVIDER_OFFERED).
+ *
  * It opens no port: it connects to the gateway, and again when the connection breaks. What it runs
  * then goes on, and what it has finished is told when it is back. A call is started at most once,
  * however often it is handed over.
@@ -48,6 +51,8 @@ typedef enum peg_provider_event_kind {
     PEG_PROVIDER_CALL_REFUSED,   /* not started: code says why; tool, call_id, caller */
     PEG_PROVIDER_GATEWAY_DRAINS, /* it attaches elsewhere: address */
     PEG_PROVIDER_DRAINS,         /* peg_provider_stop() was heard */
+    PEG_PROVIDER_OFFERED,        /* the gateway has the tools that the registry has now: address */
+    PEG_PROVIDER_OFFER_REFUSED,  /* it keeps those that it had: code, message, address */
 } peg_provider_event_kind;
 
 /* Plain data, borrowed for the time of the call. No payload is ever part of it. */
@@ -148,8 +153,9 @@ PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
                                                    const peg_provider_options *options,
                                                    peg_error *reterr);
 
-/* Tells the gateway about tools that were added, removed or changed since it attached. Any thread;
- * the gateway's answer is not waited for, one that refuses is told as PEG_PROVIDER_LOST. */
+/* Offers the tools of the registry once more, for example after the gateway has refused them. What
+ * changes is offered without it. Any thread; the gateway's answer is not waited for, and comes as
+ * PEG_PROVIDER_OFFERED or PEG_PROVIDER_OFFER_REFUSED. */
 PEG_API void peg_provider_refresh(peg_tool_provider *provider);
 
 typedef struct peg_provider_state {

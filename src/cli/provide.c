@@ -228,6 +228,10 @@ static const char *name_of(peg_provider_event_kind kind)
         return "gateway_drains";
     case PEG_PROVIDER_DRAINS:
         return "drains";
+    case PEG_PROVIDER_OFFERED:
+        return "offered";
+    case PEG_PROVIDER_OFFER_REFUSED:
+        return "offer_refused";
     }
     return "?";
 }

@@ -190,7 +190,7 @@ peg_status peg_registry_register(peg_registry *registry, peg_tool *tool, bool ov
         return fail_null("the tool", reterr);
     pthread_rwlock_wrlock(&registry->lock);
     status = register_one(&registry->layers, tool, overwrite, &bin);
-    pthread_rwlock_unlock(&registry->lock);
+    peg__registry_unlock(registry, status == PEG_OK);
     peg__bin_empty(&bin);
     switch (status) {
     case PEG_OK:
@@ -222,10 +222,12 @@ peg_status peg_registry_unregister(peg_registry *registry, peg_str name, peg_err
 {
     struct peg__bin bin = {0};
     peg_status status;
+    size_t n_before;
 
     pthread_rwlock_wrlock(&registry->lock);
+    n_before = registry->layers.n;
     status = unregister_one(&registry->layers, name, &bin);
-    pthread_rwlock_unlock(&registry->lock);
+    peg__registry_unlock(registry, registry->layers.n != n_before);
     peg__bin_empty(&bin);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
@@ -266,12 +268,14 @@ void peg_registry_prune_ephemeral(peg_registry *registry)
 {
     peg_tool *dropped[PEG__MAX_CHANGES];
     size_t from = 0;
+    size_t n_before;
     size_t n;
 
     /* All at once out of sight; what is left in a base of our own is let go of bit by bit. */
     pthread_rwlock_wrlock(&registry->lock);
+    n_before = registry->layers.n;
     n = peg__layers_prune(&registry->layers, dropped);
-    pthread_rwlock_unlock(&registry->lock);
+    peg__registry_unlock(registry, registry->layers.n != n_before);
     do {
         for (size_t i = 0; i < n; i++)
             peg_tool_unref(dropped[i]);

@@ -7,14 +7,28 @@
 #include "core/registry_layers.h"
 #include "pegboard/registry.h"
 
+/* Notified of every change of a registry, on the thread that changes it and under its lock: fn
+ * must neither wait nor use the registry. Owned by whoever observes. */
+struct peg__registry_observer {
+    void (*fn)(struct peg__registry_observer *observer);
+    struct peg__registry_observer *next;
+};
+
 /* The lock is held for as long as it takes to look up, list, or change, never while the host is
  * called: readers share it. */
 struct peg_registry {
     atomic_uint n_refs;
     pthread_rwlock_t lock;
     struct peg__layers layers;
+    struct peg__registry_observer *observers; /* under the lock */
     bool is_stand_in; /* nobody gave one: a dispatch needs a place for its own tools */
 };
+
+void peg__registry_observe(peg_registry *registry, struct peg__registry_observer *observer);
+/* It is not notified any more when this returns. Silent if it does not observe. */
+void peg__registry_unobserve(peg_registry *registry, struct peg__registry_observer *observer);
+/* Gives up the lock of whoever wrote; notifies if there was a change. */
+void peg__registry_unlock(peg_registry *registry, bool has_changed);
 
 /* What a registry holds at this moment; the caller's. PEG_ENOMEM. */
 peg_status peg__registry_snapshot(peg_registry *registry, struct peg__layers *ret_layers,

@@ -141,7 +141,7 @@ static peg_status change_marks(peg_registry *registry, const struct marks *marks
 
     pthread_rwlock_wrlock(&registry->lock);
     status = set_marks(&registry->layers, marks, &bin);
-    pthread_rwlock_unlock(&registry->lock);
+    peg__registry_unlock(registry, status == PEG_OK);
     peg__bin_empty(&bin);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }

@@ -118,7 +118,7 @@ peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source, peg
         return status;
     pthread_rwlock_wrlock(&registry->lock);
     status = absorb(&registry->layers, &snapshot, policy, &bin, reterr);
-    pthread_rwlock_unlock(&registry->lock);
+    peg__registry_unlock(registry, status == PEG_OK);
     peg__bin_empty(&bin);
     peg__layers_free(&snapshot);
     return status;
@@ -274,7 +274,7 @@ peg_status peg__registry_replace_owned(peg_registry *registry, const char *owner
         return peg__fail_nomem(reterr);
     pthread_rwlock_wrlock(&registry->lock);
     status = replace_owned(&registry->layers, &r, &bin, reterr);
-    pthread_rwlock_unlock(&registry->lock);
+    peg__registry_unlock(registry, status == PEG_OK && (r.n_changes || r.n_new));
     peg__bin_empty(&bin);
     peg__table_unref(r.fresh);
     if (status == PEG_OK && ret_n_shadowed)

@@ -43,6 +43,7 @@ void gw_provider_free(struct gw_provider *provider)
     bus_disarm(desk->bus, &provider->farewell);
     bus_disarm(desk->bus, &provider->review);
     gw_toolset_unref(provider->toolset);
+    gw_toolset_unref(provider->serves);
     peg__free(provider);
 }
 
@@ -327,6 +328,16 @@ static peg_status come_back(struct gw_provider *provider, const struct gw_attach
     return PEG_OK;
 }
 
+/* Others may have registered while it did: then it comes with an earlier revision. */
+static struct gw_toolset *find_registered(const struct gw_desk *desk, struct gw_toolset *toolset)
+{
+    struct gw_toolset *now = gw_snapshot_find(desk->snapshot, toolset->name);
+    const bool is_later =
+        now && now->revision > toolset->revision && peg__str_eq(now->owner, toolset->owner);
+
+    return is_later ? now : toolset;
+}
+
 peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *attach,
                               const struct gw_provider_events *events, void *user,
                               struct gw_provider **ret_provider, peg_error *reterr)
@@ -349,7 +360,9 @@ peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *atta
     provider->user = user;
     provider->credits = attach->credits;
     provider->is_draining = desk->is_draining && !provider->queue.first;
-    gw_provider_set_toolset(provider, attach->toolset);
+    provider->is_offering = false;
+    gw_provider_set_serves(provider, attach->toolset);
+    gw_provider_set_toolset(provider, find_registered(desk, attach->toolset));
     provider->owes_cancels = false;
     status = take_list(provider, attach, reterr);
     if (!status)

@@ -110,17 +110,17 @@ static peg_status name_provider(struct gw_attached *attached)
 }
 
 /* Before anything is registered: a stream that is refused leaves nothing behind. */
-static peg_status check_registration(const Pegboard__V1__Hello *hello, peg_error *reterr)
+static peg_status check_registration(const struct gw_attached *attached,
+                                     const Pegboard__V1__RegisterRequest *registration,
+                                     peg_error *reterr)
 {
-    const Pegboard__V1__RegisterRequest *registration = hello->registration;
-
     if (registration && registration->name[0] &&
-        !peg__str_eq(peg__str(registration->name), peg__str(hello->toolset)))
+        !peg__str_eq(peg__str(registration->name), attached->toolset_name))
         return peg__fail(
             reterr, PEG_EINVAL, "E_ATTACH",
             "the registration names another toolset than Hello, which is of '%.64s': name "
             "the same in both, or leave out the name in the registration",
-            hello->toolset);
+            attached->toolset_name.ptr);
     if (registration && registration->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT)
         return peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
                          "the registration is one of a direct toolset, whose providers read a "
@@ -150,7 +150,7 @@ static peg_status copy_hello(struct gw_attached *attached, const Pegboard__V1__H
     peg_status status = copy_names(attached, hello, reterr);
 
     if (!status)
-        status = check_registration(hello, reterr);
+        status = check_registration(attached, hello->registration, reterr);
     attached->hello.credits = hello->credits;
     attached->hello.number = hello->number;
     return status ? status : copy_running(attached, hello, reterr);
@@ -225,9 +225,10 @@ static void on_registered(struct gw_change_wait *change, peg_status status,
     attach_to(attached, (struct gw_toolset *)peg__unconst(toolset));
 }
 
-/* Frames that come before Welcome wait. */
-static void register_first(struct gw_attached *attached,
-                           const Pegboard__V1__RegisterRequest *registration)
+static void ask_catalog(struct gw_attached *attached,
+                        const Pegboard__V1__RegisterRequest *registration,
+                        void (*on_end)(struct gw_change_wait *change, peg_status status,
+                                       const struct gw_toolset *toolset, const peg_error *error))
 {
     Pegboard__V1__RegisterRequest named = *registration;
     const struct gw_health health =
@@ -237,11 +238,18 @@ static void register_first(struct gw_attached *attached,
 
     attached->revision_before = before ? before->revision : 0;
     named.name = (char *)peg__unconst(attached->toolset_name.ptr);
-    grpc_call_pause(attached->call);
-    attached->change.fn = on_registered;
+    attached->change.fn = on_end;
     gw_catalog_offer(attached->node->catalog, attached->desk->loop, &named,
                      gw_call_principal(attached->call)->name, health.n_providers > 0,
                      &attached->change);
+}
+
+/* Frames that come before Welcome wait. */
+static void register_first(struct gw_attached *attached,
+                           const Pegboard__V1__RegisterRequest *registration)
+{
+    grpc_call_pause(attached->call);
+    ask_catalog(attached, registration, on_registered);
 }
 
 void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
@@ -253,8 +261,49 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
         gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
     else if (is_stranger(attached))
         gw_attached_fail(attached, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
-    else if (hello->registration)
-        register_first(attached, hello->registration);
-    else
+    else if (!hello->registration)
         attach_to(attached, gw_snapshot_find(attached->desk->snapshot, attached->toolset_name));
+    else
+        register_first(attached, hello->registration);
+}
+
+/* ---- registering other tools ------------------------------------------------------------------
+ */
+
+static void on_offered(struct gw_change_wait *change, peg_status status,
+                       const struct gw_toolset *toolset, const peg_error *error)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)((char *)change - offsetof(struct gw_attached, change));
+
+    gw_provider_end_offer(attached->provider,
+                          status ? NULL : (struct gw_toolset *)peg__unconst(toolset));
+    if (status) {
+        gw_attached_say_offered(attached, 0, gw_wire_error(error), error->message);
+        return;
+    }
+    tell_registered(attached, toolset);
+    gw_attached_say_offered(attached, toolset->revision, WIRE_OK, "");
+}
+
+void gw_offer(struct gw_attached *attached, const Pegboard__V1__Offer *offer)
+{
+    peg_error error;
+
+    if (!offer->registration || attached->change.pending) {
+        gw_attached_fail(attached, WIRE_VALIDATION,
+                         peg__str("an Offer has a registration, and waits for the Offered of the "
+                                  "one before"));
+        return;
+    }
+    if (is_stranger(attached)) {
+        gw_attached_say_offered(attached, 0, WIRE_UNAUTHENTICATED, GW_TOKEN_GONE);
+        return;
+    }
+    if (check_registration(attached, offer->registration, &error)) {
+        gw_attached_say_offered(attached, 0, gw_wire_error(&error), error.message);
+        return;
+    }
+    gw_provider_begin_offer(attached->provider);
+    ask_catalog(attached, offer->registration, on_offered);
 }

@@ -58,12 +58,17 @@ struct gw_attached {
 /* ---- attach_hello.c: until it is attached ---- */
 
 void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello);
+/* While it is: other tools. */
+void gw_offer(struct gw_attached *attached, const Pegboard__V1__Offer *offer);
 
 /* ---- service_attach.c ---- */
 
 /* The toolset is registered and the provider's to serve: attaches and says Welcome. */
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset);
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message);
+/* What became of an Offer: the revision that stands, or 0 and why it was refused. */
+void gw_attached_say_offered(struct gw_attached *attached, uint64_t revision, enum wire_error error,
+                             const char *message);
 
 /* ---- attach_ack.c: what providers may forget ---- */
 

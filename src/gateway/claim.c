@@ -18,7 +18,7 @@ enum { TRUST_NS = 1000000000 };
 
 /* ---- coming in ------------------------------------------------------------------------------- */
 
-static enum bus_reason why_not(const struct gw_provider *provider, const struct bus_letter *letter)
+static enum bus_reason why_not(struct gw_provider *provider, const struct bus_letter *letter)
 {
     const struct gw_desk_options *options;
 
@@ -34,6 +34,8 @@ static enum bus_reason why_not(const struct gw_provider *provider, const struct 
         return BUS_DRAINING;
     if (bus_now_ms(provider->desk->bus) >= letter->deadline_ms)
         return BUS_LATE;
+    if (letter->body && !gw_provider_serves(provider, peg__blob_str(letter->body)))
+        return BUS_OUTDATED;
     if (provider->queue.n >= options->max_queue ||
         provider->queued_bytes + peg__blob_str(letter->body).len > options->max_queue_bytes)
         return BUS_OVERLOADED;

@@ -267,8 +267,10 @@ struct gw_attach {
 peg_status gw_provider_attach(struct gw_desk *desk, const struct gw_attach *attach,
                               const struct gw_provider_events *events, void *user,
                               struct gw_provider **ret_provider, peg_error *reterr);
-/* Another definition of its toolset is in force. */
-void gw_provider_set_toolset(struct gw_provider *provider, struct gw_toolset *toolset);
+/* It offers other tools, which are being registered: until then it gets any call. */
+void gw_provider_begin_offer(struct gw_provider *provider);
+/* They are registered as that toolset; NULL: they were refused. */
+void gw_provider_end_offer(struct gw_provider *provider, struct gw_toolset *toolset);
 void gw_provider_ready(struct gw_provider *provider);
 void gw_provider_pong(struct gw_provider *provider);
 void gw_provider_drain(struct gw_provider *provider);

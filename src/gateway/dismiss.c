@@ -73,13 +73,16 @@ static void dismiss(struct gw_provider *provider, enum wire_error why)
 
 /* ---- the catalog ----------------------------------------------------------------------------- */
 
-/* What it said of itself it said of other schemas. */
+/* What it said of itself it said of other schemas, unless it is its own Offer that came true. */
 static void change(struct gw_provider *provider, struct gw_toolset *toolset)
 {
     const bool has_same = gw_toolset_has_schemas_of(toolset, provider->toolset);
+    const bool serves_it = has_same && provider->serves == provider->toolset;
 
     gw_provider_set_toolset(provider, toolset);
-    if (has_same || provider->is_away)
+    if (serves_it)
+        gw_provider_set_serves(provider, toolset);
+    if (has_same || provider->is_away || provider->is_offering)
         return;
     gw_presence_await(provider->desk->presence, toolset->name, provider->incarnation);
     provider->events->ping(provider->user);

@@ -85,6 +85,7 @@ peg_status gw_provider_tell_presence(struct gw_provider *provider, peg_error *re
         .last_pong_ms = bus_now_ms(desk->bus),
         .is_draining = provider->is_draining,
         .credits = provider->credits,
+        .serves = provider->serves->revision,
     };
 
     memcpy(entry.incarnation, provider->incarnation, sizeof(entry.incarnation));
@@ -92,19 +93,6 @@ peg_status gw_provider_tell_presence(struct gw_provider *provider, peg_error *re
 }
 
 /* ---- while it is here ------------------------------------------------------------------------ */
-
-/* Tools are looked up again: those of the old toolset go with it. */
-void gw_provider_set_toolset(struct gw_provider *provider, struct gw_toolset *toolset)
-{
-    struct gw_toolset *old = provider->toolset;
-
-    provider->toolset = gw_toolset_ref(toolset);
-    for (struct gw_held *held = provider->queue.first; held; held = held->next)
-        held->tool = held->tool ? gw_toolset_tool(toolset, held->tool->name) : NULL;
-    for (struct gw_held *held = provider->running.first; held; held = held->next)
-        held->tool = held->tool ? gw_toolset_tool(toolset, held->tool->name) : NULL;
-    gw_toolset_unref(old);
-}
 
 void gw_provider_ready(struct gw_provider *provider)
 {

@@ -66,9 +66,11 @@ struct gw_provider {
     struct gw_desk *desk;
     struct gw_provider *next; /* the desk's */
     struct gw_provider *prev;
-    struct gw_toolset *toolset;
-    uint16_t account;    /* of its owner, who is always the same one, */
-    uint64_t owner_hash; /* whom each letter names */
+    struct gw_toolset *toolset; /* as it is registered */
+    struct gw_toolset *serves;  /* as its stream has spoken of it, by Hello or Offer */
+    bool is_offering;           /* its Offer is being registered: it serves what comes of that */
+    uint16_t account;           /* of its owner, who is always the same one, */
+    uint64_t owner_hash;        /* whom each letter names */
     char incarnation[65];
     uint32_t credits;
     uint32_t number; /* of its last hello; 0: it does not tell */
@@ -149,6 +151,15 @@ void gw_claim_on_cancel(struct gw_desk *desk, const struct bus_letter *letter);
 void gw_claim_say_cancel(const struct gw_held *held);
 /* Hands over as many calls as the provider has places for. */
 void gw_claim_pump(struct gw_provider *provider);
+
+/* ---- version.c ---- */
+
+/* May it be handed this call, a packed pegboard.v1.Call, by what its stream has spoken of? */
+bool gw_provider_serves(struct gw_provider *provider, peg_str call);
+/* Another definition of its toolset is in force. */
+void gw_provider_set_toolset(struct gw_provider *provider, struct gw_toolset *toolset);
+/* Its stream speaks of that one. */
+void gw_provider_set_serves(struct gw_provider *provider, struct gw_toolset *toolset);
 
 /* ---- listed.c ---- */
 

@@ -307,7 +307,7 @@ static peg_status add_entry(struct gw_presence *presence, struct presence_toolse
 static bool is_same(const struct gw_provider_entry *a, const struct gw_provider_entry *b)
 {
     return bus_address_equal(a->address, b->address) && a->is_draining == b->is_draining &&
-           a->is_awaited == b->is_awaited && a->credits == b->credits;
+           a->is_awaited == b->is_awaited && a->credits == b->credits && a->serves == b->serves;
 }
 
 static peg_status put_entry(struct gw_presence *presence, peg_str name,
@@ -331,7 +331,7 @@ static peg_status put_entry(struct gw_presence *presence, peg_str name,
     if (!is_same(known, entry))
         note_change(presence, toolset);
     entry->sent = known->sent;
-    entry->may_be_outdated = known->may_be_outdated || entry->is_awaited;
+    entry->said_outdated = known->said_outdated && known->serves == entry->serves;
     *known = *entry;
     if (state_of(presence, toolset, now_ms) != toolset->told)
         note_change(presence, toolset);

@@ -20,10 +20,11 @@ struct gw_provider_entry {
     struct bus_address address; /* the loop that holds its stream */
     int64_t last_pong_ms;       /* cluster time; its Hello to begin with */
     bool is_draining;
-    bool is_awaited;      /* its toolset has other schemas since its last pong */
-    uint32_t credits;     /* calls at once */
-    uint32_t sent;        /* calls of this loop's that it has now; send.c counts */
-    bool may_be_outdated; /* it has said so, or its toolset has got other schemas since it came */
+    bool is_awaited;    /* its toolset has other schemas since its last pong */
+    uint32_t credits;   /* calls at once */
+    uint32_t sent;      /* calls of this loop's that it has now; send.c counts */
+    uint64_t serves;    /* the revision of the toolset that its stream has spoken of */
+    bool said_outdated; /* it gave a call back that did not fit its version */
     /* the presence's */
     uint64_t revision; /* of its key in the map */
     bool is_told;      /* by the snapshot of the map that is being listened to */
@@ -71,6 +72,9 @@ peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
 void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation);
 /* It is not well until its next pong. */
 void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* Its stream has spoken of that revision of its toolset. */
+void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char *incarnation,
+                       uint64_t revision);
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation);
 /* `fn` hears of each provider of this loop that has moved, perhaps several times, and from within
  * any of the functions above. NULL: nobody does. */

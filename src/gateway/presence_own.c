@@ -271,6 +271,17 @@ void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char
     write_own(own);
 }
 
+void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char *incarnation,
+                       uint64_t revision)
+{
+    struct presence_own *own = find(presence, toolset, incarnation);
+
+    if (!own || own->is_gone)
+        return;
+    own->entry.serves = revision;
+    write_own(own);
+}
+
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation)
 {
     struct presence_own *own = find(presence, toolset, incarnation);

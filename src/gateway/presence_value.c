@@ -3,7 +3,7 @@
 /*
  * An entry as it stands in the map: key "toolset#incarnation", value
  *
- *   {"at":"9f86d081884c7d65.0","pong_ms":1700000000000,"credits":4,"draining":true}
+ *   {"at":"9f86d081884c7d65.0","pong_ms":1700000000000,"credits":4,"revision":7,"draining":true}
  *
  * and "awaited":true while its schemas are younger than its pong.
  * Others may have written it, so everything is looked at.
@@ -45,6 +45,8 @@ struct peg__blob *presence_write(const struct gw_provider_entry *entry)
     peg__out_integer(&out, entry->last_pong_ms);
     peg__out_key(&out, "credits");
     peg__out_integer(&out, entry->credits);
+    peg__out_key(&out, "revision");
+    peg__out_integer(&out, (int64_t)entry->serves);
     if (entry->is_draining) {
         peg__out_key(&out, "draining");
         peg__out_bool(&out, true);
@@ -90,14 +92,18 @@ static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry
     const peg_json *address = peg_json_get(root, "at");
     const peg_json *is_draining = peg_json_get(root, "draining");
     const peg_json *is_awaited = peg_json_get(root, "awaited");
+    const peg_json *revision = peg_json_get(root, "revision");
     int64_t credits;
+    int64_t serves = 0;
 
     if (!address || address->kind != PEG_JSON_STRING ||
         !bus_address_parse(peg_json_str(address), &ret_entry->address) ||
         !read_number(root, "pong_ms", INT64_MAX, &ret_entry->last_pong_ms) ||
-        !read_number(root, "credits", PEG_LIMIT_GATEWAY_CREDITS, &credits))
+        !read_number(root, "credits", PEG_LIMIT_GATEWAY_CREDITS, &credits) ||
+        (revision && !read_number(root, "revision", INT64_MAX, &serves)))
         return false;
     ret_entry->credits = (uint32_t)credits;
+    ret_entry->serves = (uint64_t)serves;
     ret_entry->is_draining = is_draining && peg_json_is_true(is_draining);
     ret_entry->is_awaited = is_awaited && peg_json_is_true(is_awaited);
     return true;

@@ -59,6 +59,12 @@ static bool may_run(const struct gw_call *call, const struct gw_provider_entry *
            may_go_to(call, entry);
 }
 
+/* A revision that is not the toolset's may have other tools, or take other arguments. */
+static bool is_up_to_date(const struct gw_call *call, const struct gw_provider_entry *entry)
+{
+    return entry->serves == call->toolset->revision && !entry->said_outdated;
+}
+
 /* The share of its places that calls of this desk take. */
 static bool is_less_loaded(const struct gw_provider_entry *a, const struct gw_provider_entry *b)
 {
@@ -94,7 +100,7 @@ static struct gw_provider_entry *pick_of(struct gw_call *call, enum tolerance to
         struct gw_provider_entry *entry = &all[(first + i) % n];
 
         if (!may_run(call, entry, now_ms) || has_refused(call, entry, tolerance == FORGIVEN) ||
-            (tolerance == UP_TO_DATE && entry->may_be_outdated))
+            (tolerance == UP_TO_DATE && !is_up_to_date(call, entry)))
             continue;
         best = better(call, best, entry);
         if (++n_met >= 2 && best->address.node == desk->bus->self.node)
@@ -342,7 +348,7 @@ static void note_reason(struct gw_call *call, enum bus_reason reason)
     struct gw_provider_entry *entry = reason == BUS_OUTDATED ? find_entry(call) : NULL;
 
     if (entry)
-        entry->may_be_outdated = true;
+        entry->said_outdated = true;
     call->met_outdated |= reason == BUS_OUTDATED;
     if (is_full(reason) || (!is_full(call->refusal) && call->refusal != BUS_OUTDATED))
         call->refusal = reason;

@@ -78,6 +78,24 @@ static void say(struct gw_attached *attached, const Pegboard__V1__AttachResponse
     (void)grpc_call_send_message(attached->call, &frame->base, NULL);
 }
 
+/* A provider waits for it before it offers anything else. */
+void gw_attached_say_offered(struct gw_attached *attached, uint64_t revision, enum wire_error error,
+                             const char *message)
+{
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Offered offered = PEGBOARD__V1__OFFERED__INIT;
+
+    offered.revision = revision;
+    if (error)
+        offered.error = (char *)peg__unconst(wire_error_name(error));
+    offered.message = (char *)peg__unconst(message);
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_OFFERED;
+    frame.offered = &offered;
+    if (grpc_call_send_message(attached->call, &frame.base, NULL))
+        gw_attached_fail(attached, WIRE_OVERLOADED,
+                         peg__str("an Offer could not be answered: attach again"));
+}
+
 /* The call was packed by its driver; what only its holder knows goes behind it. */
 static void hand(void *user, const struct gw_handed *handed)
 {
@@ -319,6 +337,9 @@ static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachReq
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
         on_drain(attached);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER:
+        gw_offer(attached, frame->offer);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO:
         gw_attached_fail(attached, WIRE_VALIDATION, peg__str("Hello comes first, and only once"));

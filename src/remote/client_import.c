@@ -124,6 +124,9 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
         .trusted = i->options->trusted,
         .inline_result = i->options->inline_result,
         .idempotent = tool->is_idempotent,
+        /* No other hint crosses the wire: one that may be repeated does not destroy, and of the
+         * others it is not known. */
+        .destructive = !tool->is_idempotent,
         .timeout_ms = tool->timeout_ms > 0 ? tool->timeout_ms : i->options->timeout_ms,
         .version = *toolset->info.version ? toolset->info.version : NULL,
         .tags = tags,

@@ -193,7 +193,8 @@ static peg_status ask_attempts(peg_call *call, const struct remote__imported *im
     }
 }
 
-/* As the model wrote them; what a host put in their place, if it did. */
+/* As the model wrote them; with defaults filled in if some were missing, as the gateway fills in
+ * none; or what a host put in their place. */
 static peg_status text_of_args(const peg_call *call, const peg_json *args, char **ret_owned,
                                peg_str *ret_text, peg_error *reterr)
 {
@@ -202,7 +203,7 @@ static peg_status text_of_args(const peg_call *call, const peg_json *args, char 
 
     *ret_owned = NULL;
     *ret_text = peg_record_args_text(call->task->record);
-    if (!call->task->replaced)
+    if (!call->task->replaced && !call->task->filled)
         return PEG_OK;
     status = peg_json_write(args, PEG_JSON_COMPACT, ret_owned, &len, reterr);
     if (!status)

@@ -197,13 +197,25 @@ static void on_refresh(struct net_message *message)
 
     atomic_store(&prov->is_refreshing, false);
     if (!prov->is_ending)
-        remote__prov_register_again(prov);
+        remote__prov_offer(prov);
+}
+
+/* Many changes at once are one message, and so mostly one Offer. */
+static void post_refresh(peg_tool_provider *prov)
+{
+    if (!atomic_exchange(&prov->is_refreshing, true))
+        net_loop_post(prov->loop, &prov->refresh);
+}
+
+static void on_registry_change(struct peg__registry_observer *observer)
+{
+    post_refresh((peg_tool_provider *)((char *)observer - offsetof(peg_tool_provider, observer)));
 }
 
 void peg_provider_refresh(peg_tool_provider *prov)
 {
-    if (prov->is_started && !atomic_exchange(&prov->is_refreshing, true))
-        net_loop_post(prov->loop, &prov->refresh);
+    if (prov->is_started)
+        post_refresh(prov);
 }
 
 static peg_status make_channel(peg_tool_provider *prov, peg_error *reterr)
@@ -263,6 +275,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     prov->stops[1].fn = on_second_stop;
     prov->begin.fn = on_begin;
     prov->refresh.fn = on_refresh;
+    prov->observer.fn = on_registry_change;
     pthread_mutex_init(&prov->lock, NULL);
     remote__prov_events_init(&prov->events);
     pthread_cond_init(&prov->ended, NULL);
@@ -298,6 +311,7 @@ peg_status peg_provider_start(peg_tool_provider *prov, peg_error *reterr)
         return status;
     }
     prov->is_started = true;
+    peg__registry_observe(prov->registry, &prov->observer);
     net_loop_post(prov->loop, &prov->begin);
     return PEG_OK;
 }
@@ -391,6 +405,7 @@ peg_tool_provider *peg_provider_free(peg_tool_provider *prov)
 {
     if (!prov)
         return NULL;
+    peg__registry_unobserve(prov->registry, &prov->observer);
     if (prov->is_started)
         stop_now(prov);
     else

@@ -7,7 +7,7 @@
  *
  *   provider.c           new, start, stop, wait, free; the end
  *   provider_options.c   what it is told, checked and copied
- *   provider_register.c  a registry as a RegisterRequest
+ *   provider_register.c  a registry as a RegisterRequest, and again when it has changed
  *   provider_attach.c    the stream: Hello, frames that come, breaks, another gateway
  *   provider_token.c     who it says it is
  *   provider_call.c      a call: made of a frame, counted, what a handler sees of it
@@ -30,6 +30,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "core/registry.h"
 #include "core/say.h"
 #include "grpc/backoff.h"
 #include "net/tls.h"
@@ -118,7 +119,8 @@ struct remote__prov_stream {
     bool is_last_call_seen;    /* Drained or GatewayDrain came: no call comes behind them */
     bool is_closed;            /* we have said everything */
     bool is_broken;            /* something could not be sent: it is canceled */
-    bool has_old_tools;        /* others came after its Hello: to be told with its Welcome */
+    bool is_offering;          /* its Offer has no Offered yet */
+    bool has_old_tools;        /* others came after its Hello or Offer: to be told next */
     struct net_timer patience; /* for Welcome, or for its end */
     struct remote__prov_call *first_to_send;
     struct remote__prov_call *last_to_send;
@@ -204,6 +206,7 @@ struct peg_tool_provider {
     struct net_message end;
     struct net_message refresh;
     atomic_bool is_refreshing; /* the message is on its way */
+    struct peg__registry_observer observer;
     struct remote__prov_events events;
 
     /* the loop's */
@@ -252,12 +255,17 @@ void remote__prov_say_drain(peg_tool_provider *prov);
 /* Says everything on the current stream; its end is awaited. */
 void remote__prov_close_streams(peg_tool_provider *prov);
 void remote__prov_drop_streams(peg_tool_provider *prov);
-void remote__prov_register_again(peg_tool_provider *prov);
+
+/* ---- provider_register.c --------------------------------------------------------------------- */
 
 /* The registry's visible tools; all of it lies in the arena. */
 peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__RegisterRequest **ret_request,
                                      peg_error *reterr);
+
+/* The loop: offers what the registry has now. */
+void remote__prov_offer(peg_tool_provider *prov);
+void remote__prov_offered(struct remote__prov_stream *stream, const Pegboard__V1__Offered *frame);
 
 /* ---- provider_token.c ------------------------------------------------------------------------ */
 

@@ -130,7 +130,7 @@ static void on_welcome(struct remote__prov_stream *stream, const Pegboard__V1__W
         say_drain_on(stream);
     remote__prov_adopt_calls(stream);
     if (stream->has_old_tools)
-        remote__prov_register_again(prov);
+        remote__prov_offer(prov);
     remote__prov_look_for_end(prov);
 }
 
@@ -195,6 +195,9 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED:
         on_drained(stream);
+        return;
+    case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_OFFERED:
+        remote__prov_offered(stream, response->offered);
         return;
     default: /* of a later version */
         return;
@@ -443,63 +446,4 @@ void remote__prov_attach(peg_tool_provider *prov)
         stream->is_broken = true;
         grpc_rpc_cancel(stream->rpc);
     }
-}
-
-/* ---- other tools -------------------------------------------------------------------------------
- */
-
-static void on_registered(struct grpc_rpc *rpc, const struct grpc_status *status,
-                          const struct grpc_metadata *trailers, void *user)
-{
-    peg_tool_provider *prov = user;
-    char words[WORDS_BYTES];
-
-    (void)rpc;
-    (void)trailers;
-    if (status->code == GRPC_OK || prov->is_ending)
-        return;
-    copy_words(status, words);
-    remote__prov_tell(
-        prov,
-        &(peg_provider_event){.kind = PEG_PROVIDER_LOST, .address = prov->peer, .message = words});
-}
-
-static void ignore_answer(struct grpc_rpc *rpc, const void *message, void *user)
-{
-    (void)rpc;
-    (void)message;
-    (void)user;
-}
-
-void remote__prov_register_again(peg_tool_provider *prov)
-{
-    static const struct grpc_rpc_events events = {.on_message = ignore_answer,
-                                                  .on_end = on_registered};
-    struct peg__arena arena = {0};
-    struct grpc_metadata metadata = {0};
-    const struct grpc_rpc_options options = {.metadata = &metadata,
-                                             .timeout_ms = PEG_LIMIT_REMOTE_WELCOME_MS};
-    Pegboard__V1__RegisterRequest *request;
-    struct remote__prov_stream *stream = remote__prov_current(prov);
-    peg_error error;
-    peg_status status;
-
-    /* One that attaches later says what there is then. */
-    if (!stream || prov->phase != REMOTE__PROV_SERVING)
-        return;
-    /* One that has said Hello has said what there was. */
-    stream->has_old_tools = !stream->is_welcome;
-    if (stream->has_old_tools)
-        return;
-    status = remote__prov_registration(prov, &arena, &request, &error);
-    if (!status)
-        status = remote__prov_put_token(prov, &arena, &metadata, &error);
-    if (!status)
-        status = pegboard_v1_registry_register_call(prov->channel, request, &options, &events, prov,
-                                                    NULL, &error);
-    if (status)
-        remote__prov_tell(prov, &(peg_provider_event){.kind = PEG_PROVIDER_LOST,
-                                                      .address = prov->peer,
-                                                      .message = error.message});
-    peg__arena_free(&arena);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A registry as the gateway's catalog has it: what a model would be told, as it is enforced. */
+/* A registry as the gateway's catalog has it: what a model would be told, as it is enforced. Hello
+ * says it first, and Offer whenever it has changed. */
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -109,4 +110,68 @@ peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena 
         return peg__fail_nomem(reterr);
     *ret_request = request;
     return PEG_OK;
+}
+
+/* ---- other tools -------------------------------------------------------------------------------
+ */
+
+static void tell_refused(peg_tool_provider *prov, const char *code, const char *message)
+{
+    remote__prov_tell(prov, &(peg_provider_event){.kind = PEG_PROVIDER_OFFER_REFUSED,
+                                                  .address = prov->peer,
+                                                  .code = code,
+                                                  .message = message});
+}
+
+static peg_status say_offer(struct remote__prov_stream *stream, peg_error *reterr)
+{
+    struct peg__arena arena = {0};
+    Pegboard__V1__Offer offer = PEGBOARD__V1__OFFER__INIT;
+    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
+    peg_status status =
+        remote__prov_registration(stream->prov, &arena, &offer.registration, reterr);
+
+    request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER;
+    request.offer = &offer;
+    if (!status)
+        status = pegboard_v1_registry_attach_say(stream->rpc, &request, reterr);
+    peg__arena_free(&arena);
+    return status;
+}
+
+/* Hello says what there is when it is said; what changes until its Welcome, or the answer to an
+ * Offer, is offered behind that. */
+void remote__prov_offer(peg_tool_provider *prov)
+{
+    struct remote__prov_stream *stream = remote__prov_current(prov);
+    peg_error error;
+    peg_status status;
+
+    if (!stream || prov->phase != REMOTE__PROV_SERVING || stream->is_broken)
+        return;
+    stream->has_old_tools = !stream->is_welcome || stream->is_offering;
+    if (stream->has_old_tools)
+        return;
+    status = say_offer(stream, &error);
+    stream->is_offering = !status;
+    if (status == PEG_ENOMEM) { /* the next Hello says it */
+        stream->is_broken = true;
+        grpc_rpc_cancel(stream->rpc);
+    } else if (status) {
+        tell_refused(prov, error.code, error.message);
+    }
+}
+
+void remote__prov_offered(struct remote__prov_stream *stream, const Pegboard__V1__Offered *frame)
+{
+    peg_tool_provider *prov = stream->prov;
+
+    stream->is_offering = false;
+    if (frame->error[0])
+        tell_refused(prov, frame->error, frame->message);
+    else
+        remote__prov_tell(
+            prov, &(peg_provider_event){.kind = PEG_PROVIDER_OFFERED, .address = prov->peer});
+    if (stream->has_old_tools && stream == remote__prov_current(prov))
+        remote__prov_offer(prov);
 }

@@ -532,3 +532,43 @@ TEST(tool_that_dies_may_use_the_registry_it_was_in)
     CHECK_STR(order(registry), "b");
     peg_registry_unref(registry);
 }
+
+/* ---- observers ---------------------------------------------------------------------------------
+ */
+
+struct counting {
+    struct peg__registry_observer observer; /* the first member */
+    unsigned n;
+};
+
+static void count_change(struct peg__registry_observer *observer)
+{
+    ((struct counting *)observer)->n++;
+}
+
+TEST(observer_hears_of_every_change_and_of_nothing_else)
+{
+    struct counting counting = {.observer.fn = count_change};
+    const char *const names[] = {"a"};
+    peg_registry *registry = registry_like("", NULL);
+    peg_tool *a = tool_named("a");
+
+    peg__registry_observe(registry, &counting.observer);
+    CHECK_INT(peg_registry_unregister(registry, peg_cstr("a"), NULL), PEG_OK);
+    peg_registry_prune_ephemeral(registry);
+    CHECK_INT(counting.n, 0);
+    CHECK_INT(peg_registry_register(registry, a, false, NULL), PEG_OK);
+    CHECK_INT(counting.n, 1);
+    CHECK_INT(peg_registry_register(registry, a, false, NULL), PEG_EEXISTS);
+    CHECK_INT(counting.n, 1);
+    CHECK_INT(peg_registry_register(registry, a, true, NULL), PEG_OK);
+    CHECK_INT(peg_registry_hide(registry, names, 1, NULL), PEG_OK);
+    CHECK_INT(counting.n, 3);
+    CHECK_INT(peg_registry_unregister(registry, peg_cstr("a"), NULL), PEG_OK);
+    CHECK_INT(counting.n, 4);
+    peg__registry_unobserve(registry, &counting.observer);
+    CHECK_INT(peg_registry_register(registry, a, false, NULL), PEG_OK);
+    CHECK_INT(counting.n, 4);
+    peg_tool_unref(a);
+    peg_registry_unref(registry);
+}

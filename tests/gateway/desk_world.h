@@ -215,24 +215,28 @@ static inline void settle(struct world *world)
     net_loop_run(world->loop);
 }
 
-static inline struct gw_toolset *make_toolset_with(const char *owner, const char *description,
-                                                   const char *output)
+#define WORLD_INPUT                                                                                \
+    "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}"
+
+/* Each has a revision of its own. Its first tool takes and gives this. */
+static inline struct gw_toolset *make_toolset_from(const char *owner, const char *description,
+                                                   const char *input, const char *output)
 {
-    static const char input[] =
-        "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},"
-        "\"required\":[\"n\"]}";
+    static uint64_t n_made;
     Pegboard__V1__Tool plain = PEGBOARD__V1__TOOL__INIT;
     Pegboard__V1__Tool safe = PEGBOARD__V1__TOOL__INIT;
     Pegboard__V1__Tool *tools[] = {&plain, &safe};
     Pegboard__V1__RegisterRequest request = PEGBOARD__V1__REGISTER_REQUEST__INIT;
-    const struct gw_toolset_dates dates = {.owner = peg_cstr(owner), .revision = 1};
+    const struct gw_toolset_dates dates = {.owner = peg_cstr(owner), .revision = ++n_made};
     struct gw_toolset *toolset = NULL;
 
     plain.name = (char *)peg__unconst("add");
-    plain.input_schema = (ProtobufCBinaryData){sizeof(input) - 1, (uint8_t *)peg__unconst(input)};
+    plain.input_schema = (ProtobufCBinaryData){strlen(input), (uint8_t *)peg__unconst(input)};
     plain.output_schema = (ProtobufCBinaryData){strlen(output), (uint8_t *)peg__unconst(output)};
     safe = plain;
     safe.name = (char *)peg__unconst("peek");
+    safe.input_schema =
+        (ProtobufCBinaryData){strlen(WORLD_INPUT), (uint8_t *)peg__unconst(WORLD_INPUT)};
     safe.idempotent = true;
     request.name = (char *)peg__unconst("sums");
     request.description = (char *)peg__unconst(description);
@@ -240,6 +244,12 @@ static inline struct gw_toolset *make_toolset_with(const char *owner, const char
     request.n_tools = 2;
     CHECK(gw_toolset_make(&request, &dates, &toolset, NULL) == PEG_OK);
     return toolset;
+}
+
+static inline struct gw_toolset *make_toolset_with(const char *owner, const char *description,
+                                                   const char *output)
+{
+    return make_toolset_from(owner, description, WORLD_INPUT, output);
 }
 
 static inline struct gw_toolset *make_toolset_of(const char *owner, const char *description)
@@ -340,6 +350,22 @@ static inline void fall_silent(struct world *world, const char *incarnation)
     for (size_t i = 0; i < n; i++)
         if (strcmp(all[i].incarnation, incarnation) == 0)
             all[i].last_pong_ms = 1;
+}
+
+static inline void call_with(struct world *world, struct caller *caller, const char *tool,
+                             const char *payload)
+{
+    const struct gw_ask ask = {
+        .toolset = peg_cstr("sums"),
+        .tool = peg_cstr(tool),
+        .payload = peg_cstr(payload),
+        .principal = peg_cstr("local"),
+        .deadline_ns = NET_NEVER,
+    };
+
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    gw_desk_call(world->desk, &ask, &caller->caller);
+    settle(world);
 }
 
 static inline void call_as(struct world *world, struct caller *caller, const char *tool,

@@ -118,6 +118,9 @@ static void print_attached(struct stream *stream, const void *message)
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN:
         stream_say(stream, "drain", "");
         break;
+    case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_OFFERED:
+        stream_say(stream, "offered", frame->offered->revision ? "ok" : frame->offered->error);
+        break;
     default:
         stream_say(stream, "frame", "");
     }
@@ -360,5 +363,87 @@ TEST(a_provider_is_not_well_until_it_answers_a_ping_that_is_younger_than_its_sch
     on_client(answer_now, NULL);
     await_count("ack", 2);
     stream_cancel(&attached);
+    shut();
+}
+
+/* ---- other tools ------------------------------------------------------------------------------
+ */
+
+static const struct req *offered;
+
+static void offer_now(void *arg)
+{
+    Pegboard__V1__AttachRequest frame = PEGBOARD__V1__ATTACH_REQUEST__INIT;
+    Pegboard__V1__Offer offer = PEGBOARD__V1__OFFER__INIT;
+
+    (void)arg;
+    offer.registration = peg__unconst(&offered->msg);
+    frame.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER;
+    frame.offer = &offer;
+    if (attached.rpc && pegboard_v1_registry_attach_say(attached.rpc, &frame, NULL))
+        abort();
+}
+
+static void offer_tool(const char *toolset, const char *name, const char *schema)
+{
+    static struct req req;
+
+    req = (struct req){0};
+    req_empty(&req, toolset);
+    req_tool(&req, name, schema);
+    offered = &req;
+    on_client(offer_now, NULL);
+}
+
+static peg_str start_tool(const char *tool)
+{
+    Pegboard__V1__CallToolRequest request = PEGBOARD__V1__CALL_TOOL_REQUEST__INIT;
+
+    request.toolset = req_text("x");
+    request.tool = req_text(tool);
+    request.payload = req_bytes("{\"city\":\"Rome\"}");
+    return ask_as(tokens.ben, PEGBOARD_V1_REGISTRY_START_TOOL, &request);
+}
+
+TEST(a_provider_offers_other_tools_on_the_stream_that_it_has)
+{
+    open_with_anna(3600000);
+    CHECK_STR(start_tool("more"), "not_found");
+    offer_tool("", "more", REQ_SCHEMA);
+    stream_await(&attached, "offered ok");
+    CHECK_STR(start_tool("get"), "not_found");
+    CHECK_STR(start_tool("more"), "ok");
+    stream_await(&attached, "call more");
+    on_client(answer_now, NULL);
+    stream_await(&attached, "ack");
+    CHECK_INT(count("ping "), 1);
+    stream_cancel(&attached);
+    shut();
+}
+
+TEST(an_offer_that_cannot_be_registered_changes_nothing)
+{
+    open_with_anna(3600000);
+    offer_tool("x", "more", "{\"type\":1}");
+    stream_await(&attached, "offered validation_error");
+    offer_tool("y", "more", REQ_SCHEMA);
+    await_count("offered validation_error", 2);
+    CHECK_STR(start_tool("get"), "ok");
+    stream_await(&attached, "call get");
+    on_client(answer_now, NULL);
+    stream_await(&attached, "ack");
+    stream_cancel(&attached);
+    shut();
+}
+
+/* Else one stream could have any number of registrations under way. */
+TEST(a_provider_that_does_not_wait_for_the_end_of_its_offer_is_cut)
+{
+    open_with_anna(3600000);
+    offer_tool("x", "more", REQ_SCHEMA);
+    offer_tool("x", "most", REQ_SCHEMA);
+    for (unsigned i = 0; i < 100; i++)
+        offer_tool("x", i % 2 ? "more" : "most", REQ_SCHEMA);
+    stream_await(&attached, "end INVALID_ARGUMENT");
     shut();
 }

@@ -682,7 +682,7 @@ TEST(a_toolset_with_other_schemas_starts_its_health_anew)
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
-    publish(&world, make_toolset_with("local", "", "{\"type\":\"string\"}"));
+    publish(&world, make_toolset_with("local", "", ""));
     CHECK_INT(health_of(&world), GW_UNHEALTHY);
     CHECK_INT(player.n_pings, 1);
     call_as(&world, &caller, "add", "", 0);

@@ -21,7 +21,16 @@
 
 enum { FAKE_STREAMS = 64, FAKE_FRAMES = 32768, FAKE_WAIT_S = 60 };
 
-enum fake_kind { FAKE_HELLO, FAKE_RESULT, FAKE_DELTA, FAKE_NAK, FAKE_PONG, FAKE_DRAIN, FAKE_KINDS };
+enum fake_kind {
+    FAKE_HELLO,
+    FAKE_RESULT,
+    FAKE_DELTA,
+    FAKE_NAK,
+    FAKE_PONG,
+    FAKE_DRAIN,
+    FAKE_OFFER,
+    FAKE_KINDS,
+};
 
 /* A frame, as far as tests look at it. Owned by the fake. */
 struct fake_frame {
@@ -33,7 +42,7 @@ struct fake_frame {
     size_t len;
     bool more;
     char name[80];   /* error code, stream of a delta; Hello: the toolset */
-    char words[512]; /* of an error; Hello: "tool(schema) " of all tools */
+    char words[512]; /* of an error; Hello, Offer: "tool(schema) " of all tools */
     unsigned number; /* reason of a Nak; Hello: credits; Result: server-data */
     char data[256]; /* Result: "kind/audience/data " of server-data; Hello: description and so on */
 };
@@ -54,16 +63,31 @@ struct fake {
     unsigned n_streams;
     struct fake_frame frames[FAKE_FRAMES];
     unsigned n_frames;
-    unsigned n_registered;    /* by Register */
     char authorization[8192]; /* of the last stream */
     /* what it does by itself */
-    atomic_bool is_mute;             /* no Welcome */
-    atomic_bool keeps_acks;          /* no Ack */
-    bool keeps_drained;              /* does not answer ProviderDrain */
+    atomic_bool is_mute;       /* no Welcome */
+    atomic_bool keeps_acks;    /* no Ack */
+    bool keeps_drained;        /* does not answer ProviderDrain */
+    atomic_bool keeps_offered; /* does not answer Offer */
+    atomic_bool refuses_offers;
     _Atomic(enum grpc_code) refuses; /* Hello is answered with that, and its words */
     char refusal[128];
     atomic_llong lease_ms; /* that Welcome tells; 0: 10,000 */
 };
+
+static void fake_note_tools(struct fake_frame *f, const Pegboard__V1__RegisterRequest *registration)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < registration->n_tools && at < sizeof(f->words) - 100; i++) {
+        const Pegboard__V1__Tool *tool = registration->tools[i];
+
+        at += (size_t)snprintf(f->words + at, sizeof(f->words) - at, "%s(%.*s)%s%d ", tool->name,
+                               (int)(tool->input_schema.len < 60 ? tool->input_schema.len : 60),
+                               (const char *)tool->input_schema.data, tool->idempotent ? "i" : "",
+                               (int)tool->timeout_ms);
+    }
+}
 
 static void fake_note_hello(struct fake_frame *f, const Pegboard__V1__Hello *hello)
 {
@@ -81,21 +105,13 @@ static void fake_note_hello(struct fake_frame *f, const Pegboard__V1__Hello *hel
                              (const char *)hello->running[i]->route.data, hello->running[i]->tool);
     f->text = text;
     f->len = at;
-    at = 0;
     if (!hello->registration)
         return;
     snprintf(f->data, sizeof(f->data), "%.60s|%.20s|%s|%.40s", hello->registration->description,
              hello->registration->version,
              hello->registration->n_tags ? hello->registration->tags[0] : "",
              hello->registration->name);
-    for (size_t i = 0; i < hello->registration->n_tools && at < sizeof(f->words) - 100; i++) {
-        const Pegboard__V1__Tool *tool = hello->registration->tools[i];
-
-        at += (size_t)snprintf(f->words + at, sizeof(f->words) - at, "%s(%.*s)%s%d ", tool->name,
-                               (int)(tool->input_schema.len < 60 ? tool->input_schema.len : 60),
-                               (const char *)tool->input_schema.data, tool->idempotent ? "i" : "",
-                               (int)tool->timeout_ms);
-    }
+    fake_note_tools(f, hello->registration);
 }
 
 static void fake_note_result(struct fake_frame *f, const Pegboard__V1__Result *result)
@@ -155,6 +171,10 @@ static bool fake_note(struct fake_frame *f, const Pegboard__V1__AttachRequest *r
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
         f->kind = FAKE_DRAIN;
         return true;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER:
+        f->kind = FAKE_OFFER;
+        fake_note_tools(f, request->offer->registration);
+        return true;
     default:
         return false;
     }
@@ -196,6 +216,21 @@ static void fake_send_drained(struct grpc_call *call)
     pegboard_v1_registry_attach_send(call, &response, NULL);
 }
 
+static void fake_send_offered(struct grpc_call *call, bool is_refused)
+{
+    Pegboard__V1__Offered offered = PEGBOARD__V1__OFFERED__INIT;
+    Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+
+    offered.revision = !is_refused;
+    if (is_refused) {
+        offered.error = peg__unconst("validation_error");
+        offered.message = peg__unconst("not such a tool");
+    }
+    response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_OFFERED;
+    response.offered = &offered;
+    pegboard_v1_registry_attach_send(call, &response, NULL);
+}
+
 static void fake_answer(struct fake *g, struct fake_stream *stream, const struct fake_frame *f)
 {
     if (f->kind == FAKE_HELLO && g->refuses) {
@@ -212,6 +247,8 @@ static void fake_answer(struct fake *g, struct fake_stream *stream, const struct
         fake_send_ack(stream->call, f->id, f->attempt);
     if (f->kind == FAKE_DRAIN && !g->keeps_drained)
         fake_send_drained(stream->call);
+    if (f->kind == FAKE_OFFER && !g->keeps_offered)
+        fake_send_offered(stream->call, g->refuses_offers);
 }
 
 static void fake_on_start(struct grpc_call *call, void *user)
@@ -275,20 +312,6 @@ static void fake_on_end(struct grpc_call *call, void *user)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void fake_on_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
-                             void *user)
-{
-    struct fake *g = user;
-    Pegboard__V1__RegisterResponse response = PEGBOARD__V1__REGISTER_RESPONSE__INIT;
-
-    (void)request;
-    pthread_mutex_lock(&g->lock);
-    g->n_registered++;
-    pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->lock);
-    pegboard_v1_registry_register_reply(call, &response);
-}
-
 /* ---- its life -------------------------------------------------------------------------------- */
 
 static struct pegboard_v1_registry_handlers fake_handlers;
@@ -314,8 +337,7 @@ static void fake_listen(struct fake *g, const char *address)
                                                    .attach_on_start = fake_on_start_here,
                                                    .attach_on_message = fake_on_message,
                                                    .attach_on_half_close = fake_on_half_close,
-                                                   .attach_on_end = fake_on_end,
-                                                   .register_ = fake_on_register};
+                                                   .attach_on_end = fake_on_end};
     (void)fake_handlers;
     status = net_loops_new(1, &g->loops, &error);
     if (!status)
@@ -540,8 +562,8 @@ static inline const struct fake_frame *fake_find(const struct fake *g, enum fake
 static inline const struct fake_frame *fake_await(struct fake *g, enum fake_kind kind,
                                                   const char *id, unsigned nth)
 {
-    static const char *const names[FAKE_KINDS] = {"Hello", "Result", "Delta",
-                                                  "Nak",   "Pong",   "Drain"};
+    static const char *const names[FAKE_KINDS] = {"Hello", "Result", "Delta", "Nak",
+                                                  "Pong",  "Drain",  "Offer"};
     const struct fake_frame *found;
 
     pthread_mutex_lock(&g->lock);
@@ -568,14 +590,6 @@ static inline void fake_await_stream(struct fake *g, unsigned stream)
     pthread_mutex_lock(&g->lock);
     while (g->n_streams <= stream || !g->streams[stream].is_greeted)
         fake_guard(g, "Hello on a new stream");
-    pthread_mutex_unlock(&g->lock);
-}
-
-static inline void fake_await_registered(struct fake *g)
-{
-    pthread_mutex_lock(&g->lock);
-    while (!g->n_registered)
-        fake_guard(g, "Register");
     pthread_mutex_unlock(&g->lock);
 }
 

@@ -183,6 +183,7 @@ struct world {
     atomic_uint n_lost;
     atomic_uint n_ended;
     atomic_uint n_drains;
+    atomic_uint n_refused_offers;
     atomic_bool holds_ends; /* whoever is told of the end of a call waits to be released */
     char target[2 * NET_ADDRESS_TEXT + 8];
     int64_t keep_ms; /* results without an Ack; 0: as always */
@@ -247,6 +248,8 @@ static inline void count_event(const peg_provider_event *event, void *user)
         atomic_fetch_add(&w->n_ended, 1);
     if (event->kind == PEG_PROVIDER_DRAINS)
         atomic_fetch_add(&w->n_drains, 1);
+    if (event->kind == PEG_PROVIDER_OFFER_REFUSED)
+        atomic_fetch_add(&w->n_refused_offers, 1);
     if (event->kind == PEG_PROVIDER_CALL_END && atomic_load(&w->holds_ends)) {
         sem_post(&entered);
         sem_wait(&released);

@@ -84,11 +84,14 @@ TEST(an_imported_tool_is_what_was_registered)
     CHECK_STR(peg__str(peg_tool_description(tool)), "does what its name says");
     CHECK_STR(peg__str(peg_tool_version(tool)), "1.2.0");
     CHECK(peg_tool_is_idempotent(tool));
+    CHECK(!peg_tool_is_destructive(tool));
     CHECK(!peg_tool_is_trusted(tool));
     CHECK(!peg_json_get(peg_tool_input_schema(tool), "additionalProperties")); /* as given */
     peg_tool_unref(tool);
     tool = peg_registry_get(w.registry, peg__str("wait"));
     CHECK_INT(peg_tool_timeout_ms(tool), 60000);
+    CHECK(!peg_tool_is_idempotent(tool));
+    CHECK(peg_tool_is_destructive(tool)); /* nobody says that it is not */
     peg_tool_unref(tool);
     world_close(&w);
 }
@@ -206,6 +209,25 @@ TEST(a_call_of_an_imported_tool_is_a_call_of_the_remote_one)
     CHECK_STR(peg__str(w.fake.asked.payload), "{\"city\":  \"Bergen\"}"); /* as sent */
     CHECK_STR(peg__str(w.fake.asked.toolset), "weather");
     CHECK(w.fake.asked.timeout_ms > 0 && w.fake.asked.timeout_ms <= 30000);
+    world_close(&w);
+}
+
+/* A tool of this schema in the registry takes {} as well: the gateway, which fills in nothing, must
+ * not decide otherwise. */
+TEST(defaults_are_filled_in_before_a_call_is_sent)
+{
+    struct world w;
+
+    world_begin(&w);
+    w.fake.schema = "{\"type\":\"object\",\"properties\":{\"days\":{\"type\":\"integer\","
+                    "\"default\":3}},\"required\":[\"days\"]}";
+    CHECK_STATUS(world_import(&w, "weather", NULL), PEG_OK, w.error);
+
+    CHECK_STATUS(run(&w, "echo", "{}"), PEG_OK, w.error);
+    CHECK_STR(peg__str(w.fake.asked.payload), "{\"days\":3}");
+    CHECK_STATUS(run(&w, "echo", "{\"days\":  4}"), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(w.fake.asked.payload), "{\"days\":  4}"); /* nothing was missing */
     world_close(&w);
 }
 

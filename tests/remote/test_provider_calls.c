@@ -443,38 +443,3 @@ TEST(provider_runs_inline_handlers_on_its_loop)
     CHECK_INT(atomic_load(&n_starts), 100);
     world_stop(&w);
 }
-
-TEST(provider_tells_the_gateway_of_other_tools)
-{
-    struct world w;
-
-    world_start(&w, (peg_provider_options){.concurrency = 1});
-    while (!peg_provider_look(w.provider).is_attached)
-        poll(NULL, 0, 1);
-    add(w.registry, "more", run_echo, NULL);
-    peg_provider_refresh(w.provider);
-
-    fake_await_registered(w.gateway);
-    world_stop(&w);
-}
-
-/* Its Hello has the tools of before, and there is no stream yet to tell of others. */
-TEST(provider_tells_of_tools_that_come_while_it_attaches)
-{
-    Pegboard__V1__Welcome welcome = PEGBOARD__V1__WELCOME__INIT;
-    Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
-    struct world w;
-
-    world_prepare(&w);
-    w.gateway->is_mute = true;
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
-    fake_await(w.gateway, FAKE_HELLO, NULL, 0);
-    add(w.registry, "more", run_echo, NULL);
-    peg_provider_refresh(w.provider);
-    response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
-    response.welcome = &welcome;
-    fake_send(w.gateway, 0, &response);
-
-    fake_await_registered(w.gateway);
-    world_stop(&w);
-}

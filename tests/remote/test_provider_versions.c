@@ -206,3 +206,52 @@ TEST(a_registration_that_comes_with_hello_is_in_the_log)
     leave(&w.new);
     world_close(&w);
 }
+
+/* Asks until the gateway has heard of the change; "" is success. Meanwhile the provider gives
+ * calls of a tool back that it has no more. */
+static void await_answer(struct world *w, const char *tool, const char *error_name)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    bool is_there = false;
+
+    while (!is_there) {
+        peg_remote_result *result = call(w, tool, "{}");
+
+        is_there = strcmp(result->error_name, error_name) == 0;
+        peg_remote_result_free(result);
+        nanosleep(&moment, NULL);
+    }
+}
+
+/* A tool of the registry that a program changes while it provides it. */
+TEST(a_tool_that_comes_or_goes_later_is_called_or_not_found)
+{
+    struct world w;
+
+    world_open(&w, 0);
+    add(&w.new, "wave", OBJECT(NAME), "waved");
+    await_answer(&w, "wave", "");
+    CHECK_STATUS(peg_registry_unregister(w.new.tools, peg_cstr("wave"), &w.error), PEG_OK, w.error);
+    await_answer(&w, "wave", "not_found");
+    CHECK_INT(atomic_load(&w.new.n_attached), 1); /* on the stream that it had */
+    leave(&w.new);
+    world_close(&w);
+}
+
+/* What the gateway says it offers it runs: no call of a tool that is listed is turned away. */
+TEST(a_provider_whose_tools_change_all_the_time_runs_every_call_of_the_others)
+{
+    struct world w;
+
+    world_open(&w, 0);
+    for (unsigned i = 0; i < N_CALLS; i++) {
+        if (i % 2 == 0)
+            add(&w.new, "wave", OBJECT(NAME), "waved");
+        else
+            CHECK_STATUS(peg_registry_unregister(w.new.tools, peg_cstr("wave"), &w.error), PEG_OK,
+                         w.error);
+        check_new(&w, "bye", "{\"name\":\"x\"}");
+    }
+    leave(&w.new);
+    world_close(&w);
+}

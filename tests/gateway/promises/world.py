@@ -324,6 +324,7 @@ class Provider:
         self.cancels = queue.Queue()
         self.acks = queue.Queue()
         self.drains = queue.Queue()
+        self.offereds = queue.Queue()
         self.welcome = None
         self.last_ping = ""
         self.welcomed = threading.Event()
@@ -359,7 +360,7 @@ class Provider:
             self.last_ping = frame.ping.ping_id
             if self.answers_pings:
                 self.say(pong=v1("ProviderPong", ping_id=frame.ping.ping_id))
-        elif kind in ("call", "cancel", "ack", "drain"):
+        elif kind in ("call", "cancel", "ack", "drain", "offered"):
             getattr(self, kind + "s").put(getattr(frame, kind))
 
     def say(self, **frame):
@@ -370,6 +371,12 @@ class Provider:
         if self.error:
             raise self.error
         return self
+
+    def offer(self, *tools):
+        """Other tools, which are registered and served when it returns."""
+        self.say(offer=v1("Offer", registration=toolset(self.name, *tools)))
+        offered = self.offereds.get(timeout=WAIT_S)
+        assert offered.revision, f"{offered.error}: {offered.message}"
 
     def next_call(self):
         return self.calls.get(timeout=WAIT_S)
