@@ -316,6 +316,9 @@ enum {
     PEG_LIMIT_NET_OPEN_MS = 20000,
     /* For the last bytes after a close. */
     PEG_LIMIT_NET_LINGER_MS = 5000,
+    /* Bytes that the peer may send after a close: twice what may be on its way when it closes
+     * (PEG_LIMIT_GRPC_SESSION_WINDOW). */
+    PEG_LIMIT_NET_LINGER_BYTES = 2 << 20,
     /* Addresses of one name. */
     PEG_LIMIT_NET_ADDRESSES = 64,
 
@@ -368,6 +371,9 @@ enum {
     PEG_LIMIT_GRPC_IDLE_BYTES = 1 << 20,
     /* As many again after so long: pings keep a silent connection alive for weeks. */
     PEG_LIMIT_GRPC_IDLE_MS = 60000,
+    /* Bytes of streams that begin after the final GOAWAY: twice what may be on its way when it is
+     * sent (PEG_LIMIT_GRPC_SESSION_WINDOW). */
+    PEG_LIMIT_GRPC_UNWANTED_BYTES = 2 << 20,
     /* SETTINGS of one connection, beside one for each KiB that was sent on it: each costs some 10
      * ns for every stream that is open. */
     PEG_LIMIT_GRPC_SETTINGS = 100,

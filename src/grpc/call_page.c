@@ -75,8 +75,6 @@ peg_status grpc__call_answer_page(struct grpc_call *call)
     struct net_http1_answer answer;
     peg_status status;
 
-    call->is_page = true;
-    grpc__count(&call->home->counts.n_pages, 1);
     if (!read_request(call, &request))
         return grpc__call_refuse_http(call, "431");
     net_http1_answer_init(&answer);

@@ -86,25 +86,37 @@ static void arm_deadline(struct grpc_call *call)
 /* ---- headers
  * ------------------------------------------------------------------------------------------ */
 
-/* Answers what is no call; true if it was. */
-static bool answer_http(struct grpc_call *call)
+/* Is it no call? Then what answers it is noted. */
+static bool is_http(struct grpc_call *call)
 {
     const struct grpc_head *head = &call->stream.head;
+
+    if (grpc__call_is_page(call)) {
+        call->is_page = true;
+        call->http_refusal = "413"; /* if it has a body */
+        grpc__count(&call->home->counts.n_pages, 1);
+    } else if (!peg__str_is(head->method, "POST")) {
+        call->http_refusal = "405";
+    } else if (!grpc_head_is_grpc(head)) {
+        call->http_refusal = "415";
+    }
+    return call->http_refusal;
+}
+
+/* Answers it when its request has ended, or more of it comes; before that it may turn out to be
+ * malformed. */
+static void answer_http(struct grpc_call *call, bool has_body)
+{
     peg_status status;
 
-    if (grpc__call_is_page(call))
-        status = grpc__call_answer_page(call);
-    else if (!peg__str_is(head->method, "POST"))
-        status = grpc__call_refuse_http(call, "405");
-    else if (!grpc_head_is_grpc(head))
-        status = grpc__call_refuse_http(call, "415");
-    else
-        return false;
+    if (call->is_finished)
+        return;
+    status = call->is_page && !has_body ? grpc__call_answer_page(call)
+                                        : grpc__call_refuse_http(call, call->http_refusal);
     if (status)
         grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->status = GRPC_STATUS(GRPC_UNKNOWN, "this is no gRPC request");
     call->is_finished = true;
-    return true;
 }
 
 /* The method that was called before is mostly the one that is called again. */
@@ -165,7 +177,7 @@ static void on_headers(struct grpc_stream *stream)
 {
     struct grpc_call *call = grpc_call_ref(call_of(stream));
 
-    if (!answer_http(call) && !refuse_call(call)) {
+    if (!is_http(call) && !refuse_call(call)) {
         arm_deadline(call);
         run_interceptors(call);
         call->handler_knows = !call->is_finished;
@@ -252,7 +264,9 @@ static void on_message(struct grpc_stream *stream, peg_str bytes)
     if (call->is_finished)
         return; /* what the client says after the answer */
     grpc_call_ref(call);
-    if (call->method->client_streams)
+    if (call->http_refusal)
+        answer_http(call, true);
+    else if (call->method->client_streams)
         take_streamed(call, bytes);
     else
         take_only(call, bytes);
@@ -266,7 +280,9 @@ static void on_remote_end(struct grpc_stream *stream)
     if (call->is_finished)
         return;
     grpc_call_ref(call);
-    if (call->method->client_streams) {
+    if (call->http_refusal) {
+        answer_http(call, false);
+    } else if (call->method->client_streams) {
         if (call->route->handler.on_half_close)
             call->route->handler.on_half_close(call, call->route->user);
     } else if (call->message) {
@@ -292,7 +308,12 @@ static void on_writable(struct grpc_stream *stream)
 
 static void on_broken(struct grpc_stream *stream, const struct grpc_status *status)
 {
-    grpc_call_finish(call_of(stream), status);
+    struct grpc_call *call = call_of(stream);
+
+    if (call->http_refusal)
+        answer_http(call, true);
+    else
+        grpc_call_finish(call, status);
 }
 
 static void on_closed(struct grpc_stream *stream, uint32_t h2_error)

@@ -209,10 +209,10 @@ static bool is_request(const struct grpc_block_check *check)
 {
     const unsigned needed = BIT(GRPC_FIELD_METHOD) | BIT(GRPC_FIELD_PATH) | BIT(GRPC_FIELD_SCHEME);
 
-    if (!(check->seen & (BIT(GRPC_FIELD_AUTHORITY) | BIT(GRPC_FIELD_HOST))))
-        return false;
+    /* A request need not name its authority (8.3.1), but for CONNECT (8.5). */
     if (check->is_connect)
-        return (check->seen & needed) == BIT(GRPC_FIELD_METHOD);
+        return (check->seen & needed) == BIT(GRPC_FIELD_METHOD) &&
+               check->seen & BIT(GRPC_FIELD_AUTHORITY);
     return (check->seen & needed) == needed && (!check->is_star || check->is_options);
 }
 

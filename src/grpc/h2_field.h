@@ -31,10 +31,10 @@ static inline bool grpc_field_is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-/* A value without the spaces around it. RFC 9113, 8.2.1, lets us reset the stream for them, and
- * "PROTOCOL-HTTP2" of gRPC lets us strip them. There are servers, those of gRPC's own core among
- * them, that send a grpc-message or a value of a program as it is: who hears "not found: " must not
- * lose the status for the space. */
+/* A value without the spaces around it. A request with such spaces is malformed (RFC 9113, 8.2.1),
+ * and its stream is reset. A response is stripped of them, as "PROTOCOL-HTTP2" of gRPC allows:
+ * servers, those of gRPC's own core among them, send "not found: " as their grpc-message, and the
+ * status must not be lost for the space. */
 static inline peg_str grpc_field_trim(peg_str value)
 {
     while (value.len > 0 && grpc_field_is_space(value.ptr[value.len - 1]))

@@ -459,13 +459,21 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
         free_conn(conn);
 }
 
+/* The client has chosen HTTP/2 by ALPN: it may not speak anything else. */
+static bool chose_http2(const struct grpc__conn *conn)
+{
+    const struct net_tls *tls = net_stream_tls(conn->stream);
+
+    return tls && peg__str_is(net_tls_alpn(tls), "h2");
+}
+
 /* The first bytes that differ from the preface of HTTP/2 tell that it is something else. */
 static void look(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
     const size_t want = sizeof(preface) - conn->n_first;
     const size_t n = len < want ? len : want;
 
-    if (memcmp(bytes, preface + conn->n_first, n) != 0) {
+    if (memcmp(bytes, preface + conn->n_first, n) != 0 && !chose_http2(conn)) {
         start_http1(conn, bytes, len);
         return;
     }

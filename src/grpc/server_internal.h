@@ -145,7 +145,9 @@ struct grpc_call {
     unsigned n_refs;
     size_t n_interceptors; /* that have heard of it */
     bool handler_knows;
-    bool is_page;     /* and no call */
+    const char
+        *http_refusal; /* a status of HTTP: it is no call, and ends with it if it is no page */
+    bool is_page;
     bool was_handed;  /* its handler has the only message */
     bool is_finished; /* its status is decided */
     bool has_ended;

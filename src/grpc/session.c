@@ -206,6 +206,47 @@ bool grpc__session_is_idle(const struct grpc_session *session, int32_t id)
     return !is_odd || id > (session->options.is_client ? session->last_sent_id : session->last_id);
 }
 
+/* ---- streams of the past ------------------------------------------------------------------ */
+
+void grpc__session_note_begun(struct grpc_session *session, int32_t id)
+{
+    struct grpc__past_ids *past = &session->past;
+    const int32_t next_id = session->last_id ? session->last_id + 2 : 1;
+
+    if (id > next_id) {
+        const unsigned at = past->n_skipped++ % GRPC__SKIPPED_IDS;
+
+        past->skipped[at].first = next_id;
+        past->skipped[at].last = id - 2;
+    }
+    session->last_id = id;
+}
+
+void grpc__session_note_ended(struct grpc_session *session, int32_t id)
+{
+    session->past.ended[session->past.n_ended++ % GRPC__ENDED_IDS] = id;
+}
+
+bool grpc__session_may_be_late(struct grpc_session *session, int32_t id)
+{
+    const struct grpc__past_ids *past = &session->past;
+
+    for (unsigned i = 0; i < GRPC__ENDED_IDS; i++) {
+        if (past->ended[i] != id)
+            continue;
+        grpc__session_die(session, GRPC_H2_STREAM_CLOSED, "a frame after the end of its stream");
+        return false;
+    }
+    for (unsigned i = 0; i < GRPC__SKIPPED_IDS; i++) {
+        if (id < past->skipped[i].first || id > past->skipped[i].last)
+            continue;
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR,
+                          "a stream whose number is below one that was used");
+        return false;
+    }
+    return true;
+}
+
 /* ---- the end ------------------------------------------------------------------------------ */
 
 static void put_goaway(struct grpc_session *session, int32_t last_id, uint32_t h2_error,
@@ -271,12 +312,12 @@ void grpc__session_fail_stream(struct grpc_session *session, struct grpc_stream 
     grpc__stream_schedule(stream);
 }
 
-void grpc__session_refuse(struct grpc_session *session, int32_t id)
+void grpc__session_reset_id(struct grpc_session *session, int32_t id, uint32_t h2_error)
 {
     uint8_t *to = grpc__session_answer(session, GRPC_H2_U32_FRAME_BYTES);
 
     if (to)
-        grpc_h2_write_u32_frame(to, GRPC_H2_RST_STREAM, id, GRPC_H2_REFUSED_STREAM);
+        grpc_h2_write_u32_frame(to, GRPC_H2_RST_STREAM, id, h2_error);
 }
 
 void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,

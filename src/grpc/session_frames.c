@@ -250,8 +250,10 @@ static void reset_came(struct grpc_session *session, const uint8_t *bytes)
         return;
     }
     stream = grpc__session_find(session, id);
-    if (stream)
+    if (stream) {
+        grpc__session_note_ended(session, id);
         grpc__stream_closed(stream, grpc_h2_u32(bytes));
+    }
     count_reset(session);
 }
 

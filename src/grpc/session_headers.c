@@ -27,7 +27,7 @@ static enum grpc_block_kind open_stream(struct grpc_session *session, int32_t id
     grpc__session_made_progress(session);
     stream = session->events->on_stream(session->user);
     if (!stream) {
-        grpc__session_refuse(session, id);
+        grpc__session_reset_id(session, id, GRPC_H2_REFUSED_STREAM);
         return GRPC_BLOCK_IGNORED;
     }
     session->last_taken_id = id;
@@ -43,11 +43,10 @@ static enum grpc_block_kind take_request(struct grpc_session *session, int32_t i
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "HEADERS on a stream that is even");
         return GRPC_BLOCK_IGNORED;
     }
-    if (id == session->last_done_id)
-        grpc__session_die(session, GRPC_H2_STREAM_CLOSED, "HEADERS on a stream that has ended");
+    /* Trailers of a stream that we ended first may be late. They are checked nevertheless. */
     if (id <= session->last_id)
-        return GRPC_BLOCK_IGNORED; /* one that is gone, perhaps by our doing */
-    session->last_id = id;
+        return grpc__session_may_be_late(session, id) ? GRPC_BLOCK_TRAILERS : GRPC_BLOCK_IGNORED;
+    grpc__session_note_begun(session, id);
     if (session->has_goaway)
         return GRPC_BLOCK_IGNORED;
     if (session->n_streams < session->options.max_streams)
@@ -56,7 +55,7 @@ static enum grpc_block_kind take_request(struct grpc_session *session, int32_t i
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "more streams than agreed");
         return GRPC_BLOCK_IGNORED;
     }
-    grpc__session_refuse(session, id);
+    grpc__session_reset_id(session, id, GRPC_H2_REFUSED_STREAM);
     grpc__session_count_invalid(session);
     return GRPC_BLOCK_IGNORED;
 }
@@ -119,6 +118,16 @@ static void hand_on(struct grpc_session *session, const struct grpc_hpack_field 
                            &error);
 }
 
+/* See grpc_field_trim(). */
+static void trim_field(const struct grpc_session *session, struct grpc_hpack_field *field)
+{
+    const peg_str trimmed = grpc_field_trim(field->value);
+
+    if (trimmed.len < field->value.len && !session->options.is_client)
+        field->kind = GRPC_FIELD_BAD;
+    field->value = trimmed;
+}
+
 static void take_field(struct grpc_session *session, struct grpc_hpack_field *field)
 {
     struct grpc__incoming *block = &session->block;
@@ -131,7 +140,7 @@ static void take_field(struct grpc_session *session, struct grpc_hpack_field *fi
     if (block->check.kind == GRPC_BLOCK_IGNORED || block->check.is_bad)
         return;
     if (field->kind < GRPC_FIELD_AUTHORITY)
-        field->value = grpc_field_trim(field->value);
+        trim_field(session, field);
     if (grpc_block_check_add(&block->check, field->kind, field->value))
         hand_on(session, field);
 }
@@ -147,6 +156,16 @@ static void note_block(struct grpc_stream *stream, const struct grpc_block_check
     stream->has_final = check->http_status >= 200;
 }
 
+static void fail_block(struct grpc_session *session, struct grpc_stream *stream, int32_t id)
+{
+    if (stream) {
+        grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
+    } else if (session->block.check.kind == GRPC_BLOCK_TRAILERS) {
+        grpc__session_reset_id(session, id, GRPC_H2_PROTOCOL_ERROR);
+        grpc__session_count_invalid(session);
+    }
+}
+
 static void end_block(struct grpc_session *session)
 {
     const struct grpc__incoming *block = &session->block;
@@ -155,12 +174,14 @@ static void end_block(struct grpc_session *session)
 
     session->block.id = 0;
     grpc_hpack_decode_end(&session->decoder);
-    if (block->check.kind == GRPC_BLOCK_IGNORED || !stream || stream->must_reset)
+    if (block->check.kind == GRPC_BLOCK_IGNORED || (stream && stream->must_reset))
         return;
     if (!grpc_block_check_end(&block->check, block->ends_stream)) {
-        grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
+        fail_block(session, stream, id);
         return;
     }
+    if (!stream)
+        return;
     note_block(stream, &block->check);
     if (block->ends_stream && stream->content_length >= 0 &&
         stream->n_body != stream->content_length) {

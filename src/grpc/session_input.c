@@ -41,7 +41,7 @@ void grpc__session_made_progress(struct grpc_session *session)
 
 /* ---- DATA --------------------------------------------------------------------------------- */
 
-/* The stream that it is for; NULL: nobody takes it, and it is skipped. */
+/* The stream that it is for; NULL: nobody takes it. */
 static struct grpc_stream *find_for_data(struct grpc_session *session)
 {
     const struct grpc_h2_head *frame = &session->frame;
@@ -50,6 +50,8 @@ static struct grpc_stream *find_for_data(struct grpc_session *session)
     if (!stream) {
         if (grpc__session_is_idle(session, frame->id))
             grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA for a stream that is idle");
+        else if (!session->options.is_client)
+            (void)grpc__session_may_be_late(session, frame->id);
         return NULL;
     }
     if (stream->must_reset)
@@ -86,11 +88,10 @@ static void begin_data(struct grpc_session *session)
         return;
     }
     session->n_unsaid += frame->len;
+    session->input = GRPC__INPUT_DATA;
     stream = find_for_data(session);
-    session->input = stream ? GRPC__INPUT_DATA : GRPC__INPUT_SKIPPED;
-    if (!stream || session->is_dead)
-        return;
-    stream->n_unsaid += frame->len;
+    if (stream)
+        stream->n_unsaid += frame->len;
     if (session->has_padding && frame->len == 0)
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA: padding without its length");
 }
@@ -108,7 +109,7 @@ static void take_padding(struct grpc_session *session, struct input *in)
         return;
     }
     session->left -= session->padding;
-    if (stream)
+    if (stream && !stream->must_reset)
         grpc__stream_open_window(stream, session->padding + 1);
 }
 
@@ -116,10 +117,10 @@ static void take_data(struct grpc_session *session, const uint8_t *bytes, size_t
 {
     struct grpc_stream *stream = grpc__session_find(session, session->frame.id);
 
-    grpc__session_made_progress(session);
-    session->n_moved += len;
     if (!stream || stream->must_reset)
         return;
+    grpc__session_made_progress(session);
+    session->n_moved += len;
     stream->n_body += (int64_t)len;
     if (stream->content_length >= 0 && stream->n_body > stream->content_length)
         grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
@@ -253,6 +254,17 @@ static bool is_idle_flood(struct grpc_session *session)
     return false;
 }
 
+/* Streams that begin after our final GOAWAY are not taken: the client has sent them before it read
+ * the GOAWAY, or does not care. */
+static bool is_unwanted_flood(struct grpc_session *session)
+{
+    if (!session->has_goaway || session->options.is_client ||
+        session->frame.id <= session->last_taken_id)
+        return false;
+    session->n_unwanted += GRPC_H2_HEAD_BYTES + session->frame.len;
+    return session->n_unwanted > PEG_LIMIT_GRPC_UNWANTED_BYTES;
+}
+
 static void begin_frame(struct grpc_session *session, const uint8_t *head)
 {
     session->frame = grpc_h2_read_head(head);
@@ -263,6 +275,8 @@ static void begin_frame(struct grpc_session *session, const uint8_t *head)
     if (is_idle_flood(session))
         grpc__session_flooded(session, "frames that bring nobody further "
                                        "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES)");
+    else if (is_unwanted_flood(session))
+        grpc__session_flooded(session, "streams after GOAWAY (PEG_LIMIT_GRPC_UNWANTED_BYTES)");
     else if (session->frame.type == GRPC_H2_DATA)
         begin_data(session);
     else if (!is_known(&session->frame))

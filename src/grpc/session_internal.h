@@ -39,7 +39,20 @@ struct grpc__incoming {
     struct peg__buf rest; /* the beginning of a field whose end has not come */
 };
 
-enum { GRPC__BUCKETS = 16 };
+enum { GRPC__BUCKETS = 16, GRPC__ENDED_IDS = 16, GRPC__SKIPPED_IDS = 8 };
+
+/* Server: numbers of the client's streams that are not open. Frames for one that we ended first may
+ * still be on their way; frames for one that the client ended, or skipped, break the rules. The
+ * last of both are remembered, as rings. */
+struct grpc__past_ids {
+    int32_t ended[GRPC__ENDED_IDS]; /* by END_STREAM or RST_STREAM of the client */
+    struct {
+        int32_t first;
+        int32_t last;
+    } skipped[GRPC__SKIPPED_IDS];
+    unsigned n_ended;
+    unsigned n_skipped;
+};
 
 struct grpc_session {
     const struct grpc_session_events *events;
@@ -54,8 +67,8 @@ struct grpc_session {
     uint32_t n_buckets;        /* a power of two */
     int32_t last_id;           /* of the peer's streams */
     int32_t last_taken_id;     /* and of those that somebody has heard of */
-    int32_t last_done_id;      /* the last one that both sides have ended */
-    int32_t next_id;           /* of ours; -1: there are no more */
+    struct grpc__past_ids past;
+    int32_t next_id; /* of ours; -1: there are no more */
     int32_t last_sent_id;
     uint32_t n_active; /* of ours: the peer knows them */
     size_t held;
@@ -103,7 +116,8 @@ struct grpc_session {
     /* floods */
     size_t n_idle_bytes; /* of frames in a row that bring nobody further */
     unsigned n_idle_frames;
-    int64_t idle_ns; /* when they were forgiven last */
+    int64_t idle_ns;   /* when they were forgiven last */
+    size_t n_unwanted; /* bytes of streams that began after our final GOAWAY */
     unsigned n_invalid_frames;
     int64_t invalid_ns;  /* when the first of them came */
     uint64_t n_settings; /* of the peer's SETTINGS */
@@ -143,6 +157,12 @@ static inline struct grpc_stream *grpc__session_find(struct grpc_session *sessio
 }
 /* Has nobody begun a stream of this number? */
 bool grpc__session_is_idle(const struct grpc_session *session, int32_t id);
+/* Server: the client begins a stream, whose number is above all before it; it ended one. */
+void grpc__session_note_begun(struct grpc_session *session, int32_t id);
+void grpc__session_note_ended(struct grpc_session *session, int32_t id);
+/* Server: may a frame with headers or data for this number, which is not open, be late? False: the
+ * client ended the stream, or never began it, and the session is dead. */
+bool grpc__session_may_be_late(struct grpc_session *session, int32_t id);
 
 /* session.c: ends */
 /* The peer broke the rules. `why` is static. */
@@ -156,8 +176,8 @@ void grpc__session_fail_stream(struct grpc_session *session, struct grpc_stream 
 /* The peer that makes us reset or refuse streams gets no further than the one that resets them
  * itself. */
 void grpc__session_count_invalid(struct grpc_session *session);
-/* A stream that nobody has heard of. */
-void grpc__session_refuse(struct grpc_session *session, int32_t id);
+/* RST_STREAM for a number that has no stream here. */
+void grpc__session_reset_id(struct grpc_session *session, int32_t id, uint32_t h2_error);
 
 /* session_headers.c: a fragment of a block. `is_last`: it ends with it. */
 void grpc__block_begin(struct grpc_session *session);

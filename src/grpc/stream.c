@@ -78,6 +78,8 @@ static void detach(struct grpc_stream *stream)
     }
     grpc__stream_leave_queue(stream);
     grpc__session_remove(session, stream);
+    if (!session->options.is_client && stream->remote_ended)
+        grpc__session_note_ended(session, stream->id);
     if (session->options.is_client && stream->has_begun)
         session->n_active--;
     session->held -= stream->held;
@@ -89,8 +91,6 @@ static void detach(struct grpc_stream *stream)
 
 void grpc__stream_closed(struct grpc_stream *stream, uint32_t h2_error)
 {
-    if (stream->has_sent_end && stream->remote_ended)
-        stream->session->last_done_id = stream->id;
     detach(stream);
     stream->events->on_closed(stream, h2_error);
 }

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "net/stream_internal.h"
@@ -390,6 +391,10 @@ bool net_stream_read(struct net_stream *stream)
     do
         n = recv(stream->fd, buffer, max, MSG_DONTWAIT | (is_wanted ? 0 : MSG_TRUNC));
     while (n < 0 && errno == EINTR);
+    if (n > 0 && !is_wanted && (stream->n_unwanted += (size_t)n) > PEG_LIMIT_NET_LINGER_BYTES) {
+        net_stream_leave(stream);
+        return false;
+    }
     if (n > 0) {
         took_bytes(stream, buffer, (size_t)n);
         return (size_t)n == max;

@@ -91,7 +91,8 @@ void net_stream_pause(struct net_stream *stream);
 void net_stream_resume(struct net_stream *stream);
 
 /* Sends what waits, says that it ends and waits for the peer to do the same (all of it for at most
- * linger_ms), so that the last bytes are not lost; then closes. No event comes any more. One that
+ * linger_ms, and for at most PEG_LIMIT_NET_LINGER_BYTES of the peer's), so that the last bytes are
+ * not lost; then closes. No event comes any more. One that
  * is not open is dropped. */
 void net_stream_close(struct net_stream *stream);
 /* Closes now. No event comes any more; right in any state. */

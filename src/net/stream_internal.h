@@ -54,6 +54,7 @@ struct net_stream {
     size_t queue_sent; /* bytes of `queue` that are gone */
     size_t max_queue;
     int64_t linger_ms;
+    size_t n_unwanted;                 /* bytes that came after net_stream_close() */
     struct net_tls *tls;               /* what waits is then in its wire */
     struct net_tls_config *tls_config; /* of one that was taken, until its `tls` is made */
     struct net_timer timer;

@@ -249,6 +249,7 @@ static int http_status_of(struct grpc_field field)
     int status;
 
     begin(&call, "/edge.Edge/Say", field);
+    peer_half_close(&call);
     while (!call.has_ended)
         CHECK(peer_pump(&edge.peer));
     status = call.stream.head.http_status;
@@ -364,6 +365,25 @@ TEST(a_page_is_answered_on_http2_too)
     CHECK(!call.first);
     peer_drop(&call);
     CHECK_INT(http_status_of((struct grpc_field){PEG_LIT(":method"), PEG_LIT("PUT")}), 405);
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop();
+}
+
+TEST(a_page_waits_for_the_end_of_its_request_and_takes_no_body)
+{
+    const struct grpc_server_options options = {.on_http1 = answer_page};
+    struct peer_call call;
+
+    start(&options);
+    begin(&call, "/metrics", (struct grpc_field){PEG_LIT(":method"), PEG_LIT("GET")});
+    CHECK_INT(call_and_end("x"), GRPC_OK); /* the server has read both */
+    CHECK(!call.stream.has_head);
+    CHECK_INT(grpc_stream_send_plain(&call.stream, peg__str("a body that is no page"), NULL),
+              PEG_OK);
+    while (!call.has_ended)
+        CHECK(peer_pump(&edge.peer));
+    CHECK_INT(call.stream.head.http_status, 413);
+    peer_drop(&call);
     CHECK_INT(call_and_end("x"), GRPC_OK);
     stop();
 }

@@ -431,7 +431,7 @@ TEST(frames_that_cost_a_stream_are_forgiven_when_they_take_their_time)
 /* ---- spaces around values ----------------------------------------------------------------------
  */
 
-TEST(spaces_around_values_are_left_out)
+TEST(spaces_around_values_of_a_response_are_left_out)
 {
     static const struct grpc_field spaced[] = {
         WIRE_FIELD("grpc-status", "5 "),  WIRE_FIELD("grpc-message", " not found: "),
@@ -439,8 +439,6 @@ TEST(spaces_around_values_are_left_out)
         WIRE_FIELD("x-end-bin", "AAE= "),
     };
     static const struct grpc_block trailers = {.fields = spaced, .n = 5};
-    struct peg__buf more = PEG__BUF(RAW_MAX_OUT);
-    struct peg__buf out;
     const struct grpc_head *head;
     struct wire_stream *call;
 
@@ -459,16 +457,118 @@ TEST(spaces_around_values_are_left_out)
     CHECK_STR(grpc_metadata_get(&head->metadata, "x-nothing"), "");
     CHECK_INT(grpc_metadata_get(&head->metadata, "x-end-bin").len, 2);
     wire_stop(&w);
+}
+
+TEST(spaces_around_values_of_a_request_cost_the_stream)
+{
+    struct peg__buf more = PEG__BUF(RAW_MAX_OUT);
+    struct peg__buf out;
 
     start_raw(&out);
     raw_field(&more, 0x40, peg__str("x-key"), peg__str(" a b "));
-    raw_field(&more, 0, peg__str("content-length"), peg__str("0 "));
     raw_headers(&out, 1, RAW_END_STREAM, "/a.B/C", peg__buf_view(&more));
     raw_headers(&out, 3, RAW_END_STREAM, "/a.B/C", peg__str("\xbe")); /* the same by number */
     CHECK_INT(feed_raw(&out), PEG_OK);
+    (void)grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096);
     for (unsigned i = 0; i < 2; i++)
-        CHECK_STR(grpc_metadata_get(&w.at_server[i].stream.head.metadata, "x-key"), "a b");
+        CHECK_STR(text(&w.at_server[i]), "closed:1 ");
     peg__buf_free(&more);
+    stop_raw(&out);
+}
+
+/* ---- streams that are over ---------------------------------------------------------------------
+ */
+
+/* The server ends stream 1 before its client does, as with every call that it refuses. */
+static void start_late(struct peg__buf *out)
+{
+    start_raw(out);
+    raw_headers(out, 1, 0, "/a.B/C", peg__str(""));
+    CHECK_INT(feed_raw(out), PEG_OK);
+    grpc_stream_drop(&w.at_server[0].stream, GRPC_H2_NO_ERROR);
+    (void)grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096);
+}
+
+TEST(what_was_on_its_way_to_a_stream_that_the_server_ended_is_taken)
+{
+    struct peg__buf out;
+
+    start_late(&out);
+    raw_frame(&out, RAW_DATA, 0, 1, "12345", 5);
+    raw_frame(&out, RAW_DATA, RAW_PADDED, 1, "\x04xxxx", 5);
+    raw_frame(&out, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, 1, "\x00\x01x\x01y", 5);
+    raw_headers(&out, 3, RAW_END_STREAM, "/a.B/C", peg__str(""));
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    CHECK_INT(grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096), 0);
+    CHECK_STR(text(&w.at_server[1]), "headers end ");
+    stop_raw(&out);
+}
+
+TEST(bad_padding_of_late_data_ends_the_session)
+{
+    struct peg__buf out;
+
+    start_late(&out);
+    raw_frame(&out, RAW_DATA, RAW_PADDED, 1, "\x05xxxx", 5);
+    CHECK_INT(feed_raw(&out), PEG_EPARSE);
+    CHECK_INT(goaway_code(), GRPC_H2_PROTOCOL_ERROR);
+    stop_raw(&out);
+}
+
+TEST(malformed_trailers_that_are_late_are_answered)
+{
+    uint8_t bytes[4096];
+    struct peg__buf out;
+
+    start_late(&out);
+    raw_frame(&out, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, 1, "\x83", 1); /* :method */
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    CHECK_INT(grpc_session_pull(w.server, bytes, sizeof(bytes)), GRPC_H2_U32_FRAME_BYTES);
+    CHECK_INT(grpc_h2_read_head(bytes).type, GRPC_H2_RST_STREAM);
+    CHECK_INT(grpc_h2_u32(bytes + GRPC_H2_HEAD_BYTES), GRPC_H2_PROTOCOL_ERROR);
+    stop_raw(&out);
+}
+
+TEST(a_number_that_was_skipped_long_ago_is_taken_for_late)
+{
+    struct peg__buf out;
+
+    start_raw(&out);
+    for (uint32_t i = 0; i <= GRPC__SKIPPED_IDS; i++)
+        raw_headers(&out, 3 + 4 * i, RAW_END_STREAM, "/a.B/C", peg__str(""));
+    raw_frame(&out, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, 1, "\x00\x01x\x01y", 5);
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    raw_frame(&out, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, 5, "\x00\x01x\x01y", 5);
+    CHECK_INT(feed_raw(&out), PEG_EPARSE);
+    CHECK_INT(goaway_code(), GRPC_H2_PROTOCOL_ERROR);
+    stop_raw(&out);
+}
+
+TEST(what_follows_the_final_goaway_is_bounded_in_bytes)
+{
+    static const char zeros[GRPC_H2_FRAME_BYTES];
+    const size_t most = PEG_LIMIT_GRPC_UNWANTED_BYTES / sizeof(zeros);
+    peg_status status = PEG_OK;
+    struct peg__buf out;
+    size_t n = 0;
+
+    start_raw(&out);
+    raw_headers(&out, 1, 0, "/a.B/C", peg__str(""));
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    grpc_session_goaway(w.server, true, GRPC_H2_NO_ERROR, "bye");
+    raw_headers(&out, 3, 0, "/a.B/C", peg__str(""));
+    while (!status && n++ < 2 * most) {
+        raw_frame(&out, RAW_DATA, 0, 3, zeros, sizeof(zeros));
+        /* What the open stream receives forgives frames without progress, but not these. */
+        raw_frame(&out, RAW_DATA, 0, 1, "\0\0\0\0\0", 5);
+        status = feed_raw(&out);
+        while (!status && grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096) > 0)
+            ;
+    }
+    CHECK_INT(status, PEG_ELIMIT);
+    CHECK(n >= most - 1 && n <= most);
+    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_UNWANTED_BYTES") != NULL);
+    CHECK_INT(goaway_code(), GRPC_H2_ENHANCE_YOUR_CALM);
     stop_raw(&out);
 }
 
@@ -482,6 +582,20 @@ TEST(spaces_around_a_pseudo_field_cost_the_stream)
     CHECK_INT(feed_raw(&out), PEG_OK);
     (void)grpc_session_pull(w.server, (uint8_t[4096]){0}, 4096);
     CHECK_STR(text(&w.at_server[0]), "closed:1 ");
+    stop_raw(&out);
+}
+
+/* RFC 9113, 8.3.1: it is required of no request but CONNECT. */
+TEST(a_request_need_not_name_its_authority)
+{
+    static const char fields[] = "\x83\x86\x04\x06/a.B/C"; /* :method POST, :scheme, :path */
+    struct peg__buf out;
+
+    start_raw(&out);
+    raw_frame(&out, RAW_HEADERS, RAW_END_HEADERS | RAW_END_STREAM, 1, fields, sizeof(fields) - 1);
+    CHECK_INT(feed_raw(&out), PEG_OK);
+    CHECK_STR(text(&w.at_server[0]), "headers end ");
+    CHECK_INT(w.at_server[0].stream.head.authority.len, 0);
     stop_raw(&out);
 }
 

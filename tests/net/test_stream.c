@@ -672,6 +672,26 @@ TEST(closing_does_not_take_back_what_was_sent)
     world_done(&w);
 }
 
+TEST(closing_reads_a_limited_number_of_bytes)
+{
+    static const char zeros[64 << 10];
+    struct world w;
+    size_t n = 0;
+
+    world_unix(&w, NULL);
+    net_stream_close(w.side.stream);
+    while (net_loop_load(w.loop) > 0) {
+        const ssize_t sent = send(w.peer, zeros, sizeof(zeros), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        n += sent > 0 ? (size_t)sent : 0;
+        CHECK(n < 2 * (size_t)PEG_LIMIT_NET_LINGER_BYTES);
+        run_rounds(w.loop, 1);
+    }
+    CHECK(n > PEG_LIMIT_NET_LINGER_BYTES);
+    CHECK_INT(w.side.n_closed + w.side.n_bytes, 0);
+    world_done(&w);
+}
+
 TEST(a_closed_stream_takes_no_writes)
 {
     struct world w;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * grpc.testing.TestService as the interop tests of gRPC describe it, with health and reflection.
+ * grpc.testing.TestService as the interop tests of gRPC describe it, with health and reflection,
+ * and /page, a page.
  *
  *   interop_server [--addr 127.0.0.1:0] [--threads N] [--max-streams N]
  *                  [--tls-cert PEM --tls-key PEM [--tls-ca PEM]]
@@ -370,6 +371,19 @@ static const struct grpc_testing_test_service_handlers handlers = {
     .half_duplex_call_on_end = output_ended,
 };
 
+/* ---- a page ------------------------------------------------------------------------------- */
+
+/* For h2spec, which knows no gRPC: it asks for a page, and looks at how its bytes come. */
+static void answer_page(void *user, const struct net_http1_request *request,
+                        struct net_http1_answer *answer)
+{
+    (void)user;
+    if (peg__str_is(request->path, "/page"))
+        peg__buf_str(&answer->body, peg__str("a page that is longer than a window of h2spec\n"));
+    else
+        answer->status = 404;
+}
+
 /* ---- the program -------------------------------------------------------------------------- */
 
 struct options {
@@ -454,7 +468,8 @@ static void wait_for_the_end(const sigset_t *ends)
 int main(int argc, char **argv)
 {
     const struct options options = parse_options(argc, argv);
-    const struct grpc_server_options server_options = {.max_streams = options.max_streams};
+    const struct grpc_server_options server_options = {.max_streams = options.max_streams,
+                                                       .on_http1 = answer_page};
     struct net_loops *loops;
     struct grpc_server *server;
     struct grpc_health *health;

@@ -93,23 +93,27 @@ def install_npm(build):
     return place
 
 
-def build_go(build):
-    """The folder with grpc-go's own interop programs, client and server."""
+GRPC_GO = ["google.golang.org/grpc/interop/client", "google.golang.org/grpc/interop/server"]
+
+
+def build_go(build, module="go", programs=GRPC_GO):
+    """The folder with programs of a module whose go.mod is here: grpc-go's own interop client and
+    server, or h2spec."""
     if not shutil.which("go"):
         raise Skip("there is no go: tools/setup --test installs it")
-    place = os.path.join(build, "interop-go")
+    place = os.path.join(build, f"interop-{module}")
     env = {**os.environ, "GOTOOLCHAIN": "local"}
     env.setdefault("HOME", build)
-    programs = ["google.golang.org/grpc/interop/client", "google.golang.org/grpc/interop/server"]
-    more = {"cwd": os.path.join(HERE, "go"), "env": env, "timeout": BUILD_S}
-    stamp = stamp_of("go/go.mod", "go/go.sum", also=run(["go", "version"], env=env).stdout)
+    more = {"cwd": os.path.join(HERE, module), "env": env, "timeout": BUILD_S}
+    stamp = stamp_of(f"{module}/go.mod", f"{module}/go.sum",
+                     also=run(["go", "version"], env=env).stdout)
     with made_once(place, stamp) as is_new:
         if not is_new:
             return place
         try:
             fetched = run(["go", "list", "-mod=readonly", "-deps", *programs], **more)
             if fetched.returncode:
-                raise Skip(f"go could not fetch grpc-go: {one_line(fetched.stdout)}")
+                raise Skip(f"go could not fetch {programs[0]}: {one_line(fetched.stdout)}")
             built = run(["go", "build", "-mod=readonly", "-o", place + os.sep, *programs], **more)
         except subprocess.TimeoutExpired:
             raise Skip("go did not end in time") from None
