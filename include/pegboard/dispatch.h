@@ -132,6 +132,12 @@ typedef struct peg_loop {
  *   PEG_END_ABORTED  E_CANCELED with the reason in its message, or E_DEADLINE_EXCEEDED
  * A turn is aborted too if it was stopped before its output pipeline was through; its blocks then
  * are those of a dispatch that ended well.
+ *
+ * Of an iteration that did not come to its end the turn has nothing after peg_dispatch_nack(), and
+ * after a cancellation, an abort or a failure the calls that began, with their results and the
+ * thoughts before them. Running the turn again does not run them again: one whose result was lost
+ * is marked as begun (peg_pending_policy). This holds for calls that the standard executor or
+ * peg_dispatch_run_calls() runs.
  */
 typedef struct peg_outcome {
     peg_end end;

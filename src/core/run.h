@@ -20,10 +20,13 @@
 #include "core/call.h"
 #include "pegboard/run.h"
 
-/* Hears of a call before its handler starts (or fails to): `args` is what may be shown of its
- * arguments, NULL if nothing may. */
+/* Both are called inside of peg__run_begin(). */
 struct peg__run_tap {
+    /* Before the handler starts (or fails to): `args` is what may be shown of its arguments, NULL
+     * if nothing may. */
     void (*announce)(const peg_record *record, const peg_json *args, void *user);
+    /* The handler is about to run. */
+    void (*start)(void *user);
     void *user;
 };
 

@@ -282,6 +282,8 @@ static peg_status tell_start(struct peg__run *run, peg_error *reterr)
     if (has_sink && (status = peg__record_checksum(run->record, &checksum, reterr)))
         return status;
     run->has_started = true;
+    if (run->tap)
+        run->tap->start(run->tap->user);
     run->started_ns = peg_clock_mono_ns(clock);
     if (hooks && hooks->on_start)
         hooks->on_start(run->call, hooks->user);

@@ -6,7 +6,8 @@
  *   peg__dispatch_run -> loop -> iterate -> the pipelines and the executor
  *
  * An iteration works on the dispatch's own copy of the blocks. What it stored reaches the turn when
- * it ends, all at once; a nack, an abort or a failure leaves the turn as the iteration found it.
+ * it ends, all at once. A nack leaves the turn as the iteration found it; an abort or a failure
+ * adds the calls that began (dispatch_kept.c).
  */
 
 #include "turn/dispatch.h"
@@ -212,19 +213,30 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
     return status;
 }
 
+static void flush(peg_dispatch *dispatch, bool is_whole)
+{
+    if (is_whole)
+        peg__turn_swap_in(dispatch->target, dispatch->turn);
+    else if (!is_nacked(dispatch))
+        peg__kept_flush(dispatch);
+    peg__kept_clear(dispatch);
+}
+
 static peg_status iterate(peg_dispatch *dispatch, peg_error *reterr)
 {
     peg_event end = {.kind = PEG_EVENT_ITERATION_END};
     struct span span;
+    bool is_whole;
     peg_status status = enter(dispatch, reterr);
 
     if (status)
         return status;
     span = start_span(dispatch->ctx, PEG_EVENT_ITERATION_START);
     status = run_parts(dispatch, reterr);
-    if (!goes_on(dispatch, status))
+    is_whole = goes_on(dispatch, status);
+    flush(dispatch, is_whole);
+    if (!is_whole)
         return status;
-    peg__turn_swap_in(dispatch->target, dispatch->turn);
     end_span(dispatch->ctx, &span, &end);
     if (!dispatch->stops_after_iteration || peg_dispatch_is_acked(dispatch))
         return PEG_OK;

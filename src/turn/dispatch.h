@@ -11,6 +11,7 @@
  *   dispatch_forge.c    the queries of the artifacts that there are
  *   dispatch_calls.c    running the calls a model asked for
  *   dispatch_left.c     calls that an earlier run left: which may have run
+ *   dispatch_kept.c     what the turn becomes if an iteration does not come to its end
  *   dispatch_signal.c   ack, nack, abort, and who hears of an ack
  *   dispatch_report.c   what executors tell, and what they ask of the storage
  */
@@ -24,6 +25,15 @@
 
 enum peg__signal { PEG__SIGNAL_NONE, PEG__SIGNAL_ACK, PEG__SIGNAL_NACK };
 
+/* Of the present iteration. */
+struct peg__kept {
+    peg_turn *turn;  /* the target and the calls that began; NULL: none was about to */
+    peg_bag *marked; /* its metadata once the call that is about to begin has begun */
+    size_t n_seen;   /* blocks of the dispatch's turn that were looked through for thoughts */
+    size_t n_open;   /* calls that began and have no result in it */
+    bool has_begun;  /* a call has */
+};
+
 /* Arena-like: lives on the stack of peg__dispatch_run(), and so does all it lists. */
 struct peg_dispatch {
     const peg_loop *loop;
@@ -33,6 +43,7 @@ struct peg_dispatch {
     peg_registry *registry; /* its own */
     peg_turn *turn;         /* its own; flushed to target at the end of each iteration */
     peg_turn *target;
+    struct peg__kept kept;
     unsigned iteration;
     unsigned n_iterations; /* that began */
     enum peg__signal signal;
@@ -78,6 +89,13 @@ peg_status peg__dispatch_refuse_those(peg_dispatch *dispatch, const peg_error *w
  * all that is pending was left; or only what is marked as begun was. */
 peg_status peg__dispatch_close_left(peg_dispatch *dispatch, peg_error *reterr);
 peg_status peg__dispatch_close_begun(peg_dispatch *dispatch, peg_error *reterr);
+/* Before a call may begin; when its handler is about to run, which cannot fail; with its result. */
+peg_status peg__kept_prepare(peg_dispatch *dispatch, const peg_block *call, peg_error *reterr);
+void peg__kept_begin(peg_dispatch *dispatch, peg_block *call);
+void peg__kept_end(peg_dispatch *dispatch, peg_block *result);
+/* Gives the target the calls that began. Cannot fail. */
+void peg__kept_flush(peg_dispatch *dispatch);
+void peg__kept_clear(peg_dispatch *dispatch);
 /* Tells whoever keeps turns; PEG_OK if nobody does. */
 peg_status peg__snapshot(peg_ctx *ctx, const peg_loop *loop, const peg_turn *turn, peg_phase phase,
                          peg_error *reterr);

@@ -81,7 +81,7 @@ static peg_status snapshot(struct batch *batch, size_t end, peg_phase phase, peg
 
 /* ---- results -------------------------------------------------------------------- */
 
-static peg_status keep(struct batch *batch, peg_record *record, peg_error *reterr)
+static peg_status keep(struct batch *batch, peg_record *record, bool has_begun, peg_error *reterr)
 {
     peg_dispatch *dispatch = batch->dispatch;
     const peg_block_def def = {
@@ -91,6 +91,8 @@ static peg_status keep(struct batch *batch, peg_record *record, peg_error *reter
 
     if (status)
         return status;
+    if (has_begun) /* also if the storage refuses the result: the call had its effect */
+        peg__kept_end(dispatch, block);
     status = peg_turn_add(dispatch->turn, block, reterr);
     peg_block_unref(block);
     if (status)
@@ -104,6 +106,13 @@ static void announce(const peg_record *record, const peg_json *args, void *user)
     struct batch *batch = user;
 
     peg__streams_announce_call(&batch->dispatch->streams, batch->dispatch->ctx, record, args);
+}
+
+static void start(void *user)
+{
+    struct batch *batch = user;
+
+    peg__kept_begin(batch->dispatch, batch->blocks[batch->n_begun]);
 }
 
 /* ---- one call ------------------------------------------------------------------- */
@@ -143,6 +152,8 @@ static peg_status begin_next(struct batch *batch, peg_error *reterr)
     peg_status status = make_handle(batch, request.call_id, &request.handle, reterr);
 
     if (!status)
+        status = peg__kept_prepare(batch->dispatch, block, reterr);
+    if (!status)
         status = snapshot(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
     if (status || is_ended_early(batch)) /* perhaps by whoever keeps the turn */
         return status;
@@ -172,12 +183,13 @@ static void give_up(struct batch *batch, const peg_record *record)
 static peg_status end_oldest(struct batch *batch, peg_error *reterr)
 {
     struct peg__run *run = &batch->runs[batch->n_ended++ % batch->width];
+    const bool has_begun = run->has_started;
     peg_record *record;
     peg_status status = peg__run_end(run, &record, reterr);
 
     if (status)
         return status;
-    status = keep(batch, record, reterr);
+    status = keep(batch, record, has_begun, reterr);
     if (!status)
         status = snapshot(batch, batch->n_begun, PEG_PHASE_POST_CALL, reterr);
     give_up(batch, record);
@@ -211,7 +223,7 @@ static peg_status refuse_one(struct batch *batch, const peg_block *block, const 
     if (status)
         return status;
     announce(record, NULL, batch);
-    status = keep(batch, record, reterr);
+    status = keep(batch, record, false, reterr);
     peg_record_unref(record);
     return status;
 }
@@ -362,7 +374,7 @@ peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error 
 static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
 {
     struct batch batch = {.dispatch = dispatch,
-                          .tap = {.announce = announce, .user = &batch},
+                          .tap = {.announce = announce, .start = start, .user = &batch},
                           .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
     peg_status status = peg__dispatch_close_begun(dispatch, reterr);
 
