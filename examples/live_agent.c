@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * An agent with a tool. It follows a script, or asks a model at any server that speaks
- * OpenAI's protocol:
- *
- *   live_agent                                             the script
- *   live_agent http://127.0.0.1:11434/v1 MODEL [QUESTION]  a local server
- *   OPENAI_API_KEY=... live_agent https://api.openai.com/v1 gpt-4.1 "Do I need an umbrella?"
- */
+/* An agent with a tool. It follows a script, or asks a model; --help says how. */
 
 #include <pegboard/engine.h>
 #include <pegboard/pegboard.h>
@@ -16,6 +9,10 @@
 
 #define SHOWN(s) (int)(s).len, (s).ptr
 
+static const char usage[] =
+    "usage: live_agent                                            follow a script\n"
+    "       [OPENAI_API_KEY=...] live_agent URL MODEL [QUESTION]  ask a model, such as one at "
+    "http://127.0.0.1:11434/v1\n";
 static const char script_text[] = "- {calls: [{name: forecast, args: {city: Bergen}}]}\n"
                                   "- {text: 'It rains: take one.', stream: 8}\n";
 
@@ -32,6 +29,7 @@ static void trace(const peg_event *event, void *user)
         printf("%.*s%s", SHOWN(event->u.stream.delta), event->u.stream.is_complete ? "\n" : "");
     else if (event->kind == PEG_EVENT_TOOL_CALL && !event->u.tool_call.is_complete)
         printf("[%.*s %.*s]\n", SHOWN(event->u.tool_call.tool), SHOWN(event->u.tool_call.args));
+    fflush(stdout); /* or a pipe would get all of it at the end */
 }
 
 int main(int argc, char **argv)
@@ -55,6 +53,8 @@ int main(int argc, char **argv)
     peg_outcome outcome;
     peg_error e;
 
+    if (argc == 2 || argc > 4)
+        return fputs(usage, stderr), 2;
     if ((argc > 2 ? peg_engine_new(&at, &engine, &e)
                   : peg_script_new(peg_cstr(script_text), &script, &e)) ||
         peg_tool_new(&def, &tool, &e))

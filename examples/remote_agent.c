@@ -6,12 +6,19 @@
 #include <pegboard/gateway.h>
 #include <pegboard/pegboard.h>
 #include <pegboard/provider.h>
+#include <semaphore.h>
 #include <stdio.h>
 
 static void forecast(peg_call *call, const peg_json *args, void *user)
 {
     (void)args, (void)user;
     peg_call_reply(call, peg_cstr("rain until Friday"));
+}
+
+static void note_attached(const peg_provider_event *event, void *is_there)
+{
+    if (event->kind == PEG_PROVIDER_ATTACHED)
+        sem_post(is_there);
 }
 
 static void trace(const peg_event *event, void *user)
@@ -29,7 +36,9 @@ int main(void)
     const char model[] = "- {calls: [{name: forecast, args: {}}]}\n- {text: Take an umbrella.}\n";
     const peg_tool_def def = {"forecast", "Tells the weather.", NULL, .run = forecast};
     peg_runner_config config = {.loop.engine = peg_script_engine, .on_event = trace};
-    peg_provider_options offer = {.toolset = "weather"};
+    sem_t is_there;
+    peg_provider_options offer = {
+        .toolset = "weather", .on_event = note_attached, .user = &is_there};
     peg_registry *theirs = NULL, *ours = NULL;
     peg_client_options at = {0};
     peg_tool_provider *provider = NULL;
@@ -41,6 +50,7 @@ int main(void)
     peg_turn *turn = NULL;
     peg_error e;
 
+    sem_init(&is_there, 0, 0);
     if (peg_gateway_new(&(peg_gateway_config){.log_level = PEG_LOG_ERROR}, &gateway, &e) ||
         peg_gateway_listen(gateway, "127.0.0.1:0", &e) || peg_tool_new(&def, &tool, &e) ||
         (offer.address = at.address = peg_gateway_address(gateway), false) ||
@@ -49,10 +59,10 @@ int main(void)
         peg_script_new(peg_cstr(model), &script, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_set_system(turn, peg_cstr("Be brief."), &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    while (peg_client_import(client, NULL, "weather", NULL, &ours, &e) == PEG_ENOTFOUND)
-        continue; /* the provider is on its way */
-    config.registry = ours, config.loop.user = script;
-    if (!ours || peg_runner_new(&config, &run, &e) || peg_runner_run(run, NULL, turn, NULL, &e))
+    sem_wait(&is_there); /* the provider is on its way to the gateway */
+    if (peg_client_import(client, NULL, "weather", NULL, &ours, &e) ||
+        (config.registry = ours, config.loop.user = script, false) ||
+        peg_runner_new(&config, &run, &e) || peg_runner_run(run, NULL, turn, NULL, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     peg_turn_free(turn), peg_runner_unref(run), peg_script_unref(script);
     peg_registry_unref(ours), peg_client_unref(client), peg_provider_free(provider);

@@ -20,7 +20,9 @@ machine, is looked at but not run (see `stand_in`).
 
 A command that ends in ` &` goes on while the others of its block run; what it prints on standard output until
 it is ready is compared. A gateway listens on a free port, which every output shows as 9090. A block that asks a
-gateway and starts none finds one, and examples/demo/tools.yaml provided there.
+gateway and starts none finds one, and examples/demo/tools.yaml provided there. The model at port 11434 is
+tests/engine/replay_server.py, which asks for the forecast and then answers. The contents of a document, and those of
+examples/, are complete.
 """
 
 import glob
@@ -34,6 +36,9 @@ import tempfile
 from dataclasses import dataclass, field
 
 from scenario import ROOT, TIMEOUT_S, World, check, main, scenario
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "engine"))
+from replay_server import ReplayServer  # noqa: E402
 from terminal import Terminal
 
 BUILD, SANITIZE = sys.argv[2:4]
@@ -41,9 +46,11 @@ BUILD, SANITIZE = sys.argv[2:4]
 COMPILER = [shutil.which(word) or word for word in sys.argv[4:]]
 DOCUMENTS = [path for path in (
     [os.path.join(ROOT, name) for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    + [os.path.join(ROOT, "examples", "README.md")]
     + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)))
     if os.path.exists(path)]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+MODEL = "http://127.0.0.1:11434/v1"
 MARK = "-- end of command --"
 # What asks a gateway, and what the others find running.
 ASKS = re.compile(r"\bpegboard (list|get|search|call|status|unregister)\b|\bcurl\b")
@@ -172,16 +179,27 @@ class Installed(World):
                 "PKG_CONFIG_PATH": os.path.dirname(self.find("libpegboard.pc")),
                 "PKG_CONFIG_SYSROOT_DIR": self._root.name,
                 "LD_LIBRARY_PATH": os.path.dirname(self.find("libpegboard.so")),
+                "OPENAI_API_KEY": "sk-test",  # the model that stands in wants one
                 "NO_COLOR": "1"}
 
     def run_block(self, commands):
         """Runs a block in one shell; returns for each command its status and what it printed."""
+        model = ReplayServer().start() if any(MODEL in command.text for command in commands) else None
+        try:
+            return self.run_script(commands, f"http://127.0.0.1:{model.port}/forecast+umbrella/v1" if model else "")
+        finally:
+            if model:
+                model.stop()
+
+    def run_script(self, commands, model):
         script = PRELUDE
         if any(ASKS.search(command.text) for command in commands) and not any(
                 "pegboard serve" in command.text for command in commands):
             script += "".join(f"behind {shlex.quote(text)} >.started || cat .started\n" for text in RUNNING)
         for command in commands:
             text = stand_in(command.text)
+            if text and model:
+                text = text.replace(MODEL, model)
             if text and text.endswith(" &"):
                 text = "behind " + shlex.quote(text.removesuffix(" &"))
             if text is not None:
@@ -321,6 +339,27 @@ def the_limits_that_embedding_tells_are_those_of_the_headers(w):
     for name, default in rows:
         check(re.search(rf"\b{name};.*\[{re.escape(default)}\]", headers),
               f"no header says that {name} is {default} by default")
+
+
+@scenario
+def the_contents_of_embedding_are_its_sections(w):
+    text = read(NEWCOMERS[1])
+    contents = re.findall(r"^(?:.* · )??(\d+)\. \[([^]]+)\]\(#([^)]+)\)", "\n".join(
+        text[:text.index("\n## ")].replace(" · ", "\n").splitlines()), re.M)
+    sections = [(n, title, re.sub(r"[^\w -]", "", f"{n} {title}").lower().replace(" ", "-"))
+                for n, title in re.findall(r"^## (\d+)\. (.*)$", text, re.M)]
+    check(contents == sections, "listed are", contents, "but there are", sections)
+
+
+@scenario
+def the_contents_of_examples_are_its_files(w):
+    text = read(os.path.join(ROOT, "examples", "README.md"))
+    for name in sorted(os.listdir(os.path.join(ROOT, "examples"))):
+        if name not in ("README.md", "expected", "meson.build"):
+            check(f"`{name}" in text, "examples/README.md does not list", name)
+    for name, n, title, anchor in re.findall(r"^\| \[`(\w+\.c)`\].*\[(\d+)\. (.*)\]\(.*#(.*)\) \|$", text, re.M):
+        check(f"\n## {n}. {title}\n" in read(NEWCOMERS[1]), "there is no section", n, title, "for", name)
+        check(f"](#{anchor})" in read(NEWCOMERS[1]), "there is no section", anchor, "for", name)
 
 
 MODULES = sorted(glob.glob(os.path.join(ROOT, "docs", "modules", "*.md")))

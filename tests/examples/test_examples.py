@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Goal: the examples are what they promise to be. Each prints exactly what examples/expected/ has,
-is shorter than 80 lines, and needs nothing but the public headers.
+is shorter than 80 lines, and needs nothing but the public headers. Those that need something say so.
 
     test_examples.py DIRECTORY_OF_THE_BUILT_EXAMPLES
 """
@@ -9,13 +9,17 @@ is shorter than 80 lines, and needs nothing but the public headers.
 import glob
 import os
 import re
+import select
+import shutil
 import signal
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "cli"), os.path.join(HERE, "..", "engine")]
 
-from scenario import ROOT, TIMEOUT_S, Ran, check, main, scenario  # noqa: E402
+from replay_server import ReplayServer  # noqa: E402
+from scenario import ROOT, TIMEOUT_S, Ran, Skip, check, main, scenario  # noqa: E402
 
 BUILT = os.path.abspath(sys.argv[1])
 FOLDER = os.path.join(ROOT, "examples")
@@ -29,6 +33,9 @@ STATUS = {"first_check": 1}
 # Those that run until SIGTERM, and before them what they need; here they listen and connect there.
 SERVERS = {"embed_gateway": [], "provider": ["embed_gateway"]}
 ADDRESS = "unix:gateway.sock"
+# The command of this build, or the one that is installed.
+PEGBOARD = next(path for path in (os.path.join(BUILT, "..", "src", "cli", "pegboard"), shutil.which("pegboard"))
+                if path and os.path.exists(path))
 
 
 def read(path):
@@ -52,8 +59,8 @@ def add_example(name):
 class Server:
     """A program that says one line when it is there."""
 
-    def __init__(self, w, name):
-        self.command = [os.path.join(BUILT, name), ADDRESS]
+    def __init__(self, w, name, *command):
+        self.command = command or [os.path.join(BUILT, name), ADDRESS]
         self.process = subprocess.Popen(self.command, cwd=w.directory, text=True,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
@@ -85,8 +92,110 @@ def add_server(name):
 for example in EXAMPLES:
     if example in SERVERS:
         add_server(example)
-    else:
+    elif example != "gateway_agent":
         add_example(example)
+
+
+KEY = {"OPENAI_API_KEY": "sk-test"}  # without one this model refuses to speak
+
+
+# ---- with a model --------------------------------------------------------------------
+
+
+def ask_model(w, name, scenario_of_model, environment=None):
+    """Runs an agent whose model answers in this way; what it did, and what the model was asked."""
+    model = ReplayServer().start()
+    try:
+        command = [os.path.join(BUILT, name), f"http://127.0.0.1:{model.port}/{scenario_of_model}/v1", "MODEL",
+                   "Do I need an umbrella in Bergen?"]
+        done = subprocess.run(command, cwd=w.directory, check=False, text=True, timeout=TIMEOUT_S,
+                              env={**os.environ, **KEY, **(environment or {})}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return Ran(command, done), [record["body"] for record in model.records]
+    finally:
+        model.stop()
+
+
+@scenario
+def gateway_agent_answers_with_the_tools_of_another_process(w):
+    gateway = Server(w, "embed_gateway")
+    provider = Server(w, None, PEGBOARD, "provide", os.path.join(FOLDER, "demo", "tools.yaml"), "--registry", ADDRESS)
+    try:
+        check("event=attached" in provider.process.stderr.readline(), "the provider is not attached")
+        ran, (first, second) = ask_model(w, "gateway_agent", "forecast+umbrella", {"PEGBOARD_REGISTRY": ADDRESS})
+        ran.exits(0).is_silent().says(read("expected/gateway_agent.txt"))
+        check({"forecast", "convert"} <= {tool["function"]["name"] for tool in first["tools"]}, first)
+        check("heavy rain" in second["messages"][-1]["content"], second["messages"][-1])
+    finally:
+        provider.end()
+        gateway.end()
+
+
+@scenario
+def gateway_agent_says_what_went_wrong(w):
+    ran, _ = ask_model(w, "gateway_agent", "text", {"PEGBOARD_REGISTRY": "unix:nobody.sock"})
+    ran.exits(1).complains("E_SERVICE_UNAVAILABLE")
+    gateway = Server(w, "embed_gateway")
+    try:
+        ran, _ = ask_model(w, "gateway_agent", "text", {"PEGBOARD_REGISTRY": ADDRESS})
+        ran.exits(1).complains("E_NOT_FOUND")
+    finally:
+        gateway.end()
+
+
+@scenario
+def agents_say_how_they_are_used(w):
+    for name, arguments in (("live_agent", ["--help"]), ("live_agent", ["a", "b", "c", "d"]), ("gateway_agent", [])):
+        command = [os.path.join(BUILT, name), *arguments]
+        done = subprocess.run(command, check=False, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        Ran(command, done).exits(2).says("").complains("usage: ", name, "URL MODEL")
+
+
+@scenario
+def live_agent_is_heard_while_it_works(w):
+    model = ReplayServer().start()
+    url = f"http://127.0.0.1:{model.port}/forecast+umbrella:odd:slow=600000/v1"
+    agent = subprocess.Popen([os.path.join(BUILT, "live_agent"), url, "MODEL"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **KEY})
+    try:  # its answer takes for ever, what it called is there already
+        check(select.select([agent.stdout], [], [], TIMEOUT_S)[0], "nothing is heard")
+        check(agent.stdout.readline() == b'[forecast {"city":"Bergen"}]\n')
+        check(agent.poll() is None, "it has ended")
+    finally:
+        agent.kill()
+        agent.communicate()
+        model.stop()
+
+
+# ---- in other languages ----------------------------------------------------------------
+
+
+@scenario
+def python_programs_say_what_they_need(w):
+    w.write("grpc.py", "raise ImportError('there is none')")
+    for name in ("call.py", "tools.py"):
+        command = [sys.executable, "-B", os.path.join(FOLDER, "providers", "python", name)]
+        done = subprocess.run(command, check=False, text=True, env={**os.environ, "PYTHONPATH": w.directory},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_S)
+        Ran(command, done).exits(1).says("").complains(name, "needs grpc", "apt-get install python3-grpcio",
+                                                        "-m pip install grpcio")
+
+
+@scenario
+def node_programs_say_what_they_need(w):
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    shutil.copytree(os.path.join(FOLDER, "providers", "node"), w.path("node"),
+                    ignore=shutil.ignore_patterns("node_modules"))
+    for name in ("call.mjs", "tools.mjs"):
+        command = ["node", w.path(os.path.join("node", name))]
+        done = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=TIMEOUT_S)
+        Ran(command, done).exits(1).says("").complains("@grpc/grpc-js is missing", "npm install")
+
+
+# ---- all of them -----------------------------------------------------------------------
 
 
 @scenario
@@ -97,8 +206,16 @@ def examples_fit_two_screens(w):
 
 
 @scenario
-def a_gateway_fits_forty_lines(w):
-    check(read("embed_gateway.c").count("\n") < 40, "embed_gateway.c is longer")
+def a_gateway_and_an_agent_with_remote_tools_fit_forty_lines_each(w):
+    for name in ("embed_gateway.c", "gateway_agent.c"):
+        check(read(name).count("\n") < 40, name, "is longer")
+
+
+@scenario
+def examples_do_not_ask_again_and_again(w):
+    for name in EXAMPLES:
+        spins = re.search(r"while \(peg_[^;{]*\)\n[ \t]*(continue)?;", read(f"{name}.c"))
+        check(not spins, f"{name}.c spins: {spins and spins[0]}")
 
 
 @scenario

@@ -6,6 +6,10 @@
 
 import { connect, metadata, nameOf } from "./registry.mjs";
 
+if (process.argv.length !== 6) {
+  console.error("usage: node call.mjs ADDRESS TOOLSET TOOL ARGUMENTS");
+  process.exit(1);
+}
 const DEADLINE_MS = 30000;
 const [address, toolset, tool, args] = process.argv.slice(2);
 const client = connect(address);

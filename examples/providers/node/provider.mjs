@@ -4,8 +4,7 @@
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import grpc from "@grpc/grpc-js";
-import { connect, metadata } from "./registry.mjs";
+import { connect, grpc, metadata } from "./registry.mjs";
 
 const CHUNK_BYTES = 64 << 10; // of a result in one frame
 const DELTAS = /[^]{1,16384}/gu; // characters of at most four bytes: 64 KiB

@@ -3,9 +3,20 @@
 // pegboard.v1.Registry as grpc-js knows it, read from the .proto files: no code is generated.
 
 import { fileURLToPath } from "node:url";
-import grpc from "@grpc/grpc-js";
-import protoLoader from "@grpc/proto-loader";
 
+async function need(name) {
+  try {
+    return (await import(name)).default;
+  } catch (error) {
+    if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
+    const here = fileURLToPath(new URL(".", import.meta.url));
+    console.error(`${name} is missing: cd ${here} && npm install`);
+    process.exit(1);
+  }
+}
+
+export const grpc = await need("@grpc/grpc-js");
+const protoLoader = await need("@grpc/proto-loader");
 const PROTO = process.env.PEGBOARD_PROTO ?? fileURLToPath(new URL("../../../proto", import.meta.url));
 const world = grpc.loadPackageDefinition(
   protoLoader.loadSync(["pegboard/v1/registry.proto", "google/rpc/status.proto", "goapb/goa.proto"],

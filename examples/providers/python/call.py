@@ -8,6 +8,7 @@
 import os
 import sys
 
+import needs  # noqa: F401  says what is missing
 import grpc
 from goapb import goa_pb2
 from google.rpc import status_pb2
@@ -37,6 +38,8 @@ def call(channel, request, metadata):
 
 
 def main():
+    if len(sys.argv) != 5:
+        sys.exit("usage: python3 call.py ADDRESS TOOLSET TOOL ARGUMENTS")
     address, toolset, tool, arguments = sys.argv[1:]
     token = os.environ.get("PEGBOARD_TOKEN")
     request = pb.CallToolRequest(toolset=toolset, tool=tool, payload=arguments.encode())

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 
+import needs  # noqa: F401  says what is missing
 from pegboard.v1 import registry_pb2 as pb
 from provider import Provider, ToolError
 
