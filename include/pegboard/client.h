@@ -189,9 +189,9 @@ typedef struct peg_search_hit {
 } peg_search_hit;
 
 typedef struct peg_search_result {
-    const peg_search_hit *items; /* best first; equals by registry, then by name */
+    const peg_search_hit *items; /* best first; equals: healthy ones first, by registry, by name */
     size_t len;
-    size_t total; /* that matched, also those beyond the limit */
+    size_t total; /* that matched, also those beyond the limit; above 1,000 a lower bound */
     const peg_registry_failure *failures;
     size_t n_failures;
 } peg_search_result;

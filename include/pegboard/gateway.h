@@ -46,6 +46,8 @@ typedef struct peg_gateway_config {
     int64_t keepalive_ms;
     unsigned max_queue;      /* calls that wait for one provider; more are overloaded [10,000] */
     int64_t call_timeout_ms; /* of a call that names none [30,000]; at most a day */
+    /* Whose words search compares by their stems: a language of libstemmer, or "none" [english]. */
+    const char *search_language;
 
     /* Who may call. Without any of these everybody on this machine may, and nobody else. */
     const char *token_file; /* hashed bearer tokens, see pegboard-token(1) */

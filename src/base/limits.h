@@ -515,6 +515,10 @@ enum {
     /* Characters of what is looked for; toolsets in one answer, and bytes of them, after which a
      * page ends early: one more fits into what stock clients take (4 MiB). */
     PEG_LIMIT_GATEWAY_QUERY = 1024,
+    /* Different words of a query that are ranked, stop words aside: as many as fit, nearly. And
+     * words that no toolset has, for which similar ones are looked for: each takes some 20 us. */
+    PEG_LIMIT_GATEWAY_QUERY_WORDS = 128,
+    PEG_LIMIT_GATEWAY_QUERY_WIDENED = 8,
     PEG_LIMIT_GATEWAY_PAGE = 1000,
     PEG_LIMIT_GATEWAY_PAGE_DEFAULT = 100,
     PEG_LIMIT_GATEWAY_PAGE_BYTES = 3 << 20,

@@ -2,6 +2,7 @@
 
 /* pegboard search: which toolsets are about this? */
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -22,9 +23,8 @@ static const struct cli_option option_table[] = {
 };
 
 static const struct cli_column columns[] = {
-    {"TOOLSET", false, true},
-    {"HEALTH", false, false},
-    {"TOOLS THAT MATCH", false, true},
+    {"SCORE", true, false},       {"TOOLSET", false, true},
+    {"HEALTH", false, false},     {"TOOLS THAT MATCH", false, true},
     {"DESCRIPTION", false, true},
 };
 
@@ -52,15 +52,22 @@ static void put_json(struct peg__buf *buf, const peg_search_result *found)
     peg__buf_putc(buf, '\n');
 }
 
+static peg_str print_score(double score, char text[static 32])
+{
+    return peg__strn(text, (size_t)snprintf(text, 32, "%.1f", score));
+}
+
 static void put_table(struct peg__buf *buf, const struct cli_style *style,
                       const peg_search_result *found)
 {
+    char score[32];
     struct cli_table table = {.columns = columns,
                               .n_columns = sizeof(columns) / sizeof(columns[0])};
 
     for (size_t i = 0; i < found->len; i++) {
         const peg_search_hit *hit = &found->items[i];
 
+        cli_table_cell(&table, print_score(hit->score, score), "");
         cli_table_cell(&table, peg__str(hit->toolset.name), "");
         toolset_health_cell(&table, &hit->toolset, style);
         toolset_strings_cell(&table, hit->tools, hit->n_tools);
@@ -155,8 +162,10 @@ const struct cli_command cli_search = {
     .name = "search",
     .usage = "[options] WORD...",
     .summary = "find toolsets by words",
-    .about = "Prints the toolsets that have to do with some words, best first: by name,\n"
-             "description, tags, and the names, descriptions and arguments of their tools.",
+    .about = "Prints the toolsets that have to do with some words or a question, best first:\n"
+             "by name, description, tags, and the names, descriptions and arguments of their\n"
+             "tools. Words are compared by their stems, and a word that no toolset has finds\n"
+             "similar ones.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  something was found\n"

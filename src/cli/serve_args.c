@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cli/remote_args.h"
 #include "cli/serve.h"
+#include "gateway/search/search.h"
 #include "wire/name.h"
 
 enum option_id {
@@ -24,6 +25,7 @@ enum option_id {
     OPT_STORE,
     OPT_DATA_DIR,
     OPT_THREADS,
+    OPT_LANGUAGE,
     OPT_TOKENS,
     OPT_CERT,
     OPT_KEY,
@@ -64,6 +66,9 @@ const struct cli_option serve_option_table[] = {
     {OPT_QUEUE, 0, "max-queue", "N",
      "calls that wait for one provider, more are\nrefused; 10000 by default"},
     {OPT_THREADS, 0, "threads", "N", "event loops; 1 by default, enough for most"},
+    {OPT_LANGUAGE, 0, "search-language", "NAME",
+     "whose words are compared by their stems when toolsets\nare searched; english by default, "
+     "none for none"},
     {OPT_TOKENS, 0, "token-file", "FILE",
      "let in who shows one of these tokens; see\n`pegboard token`"},
     {OPT_CERT, 0, "tls-cert", "FILE", "speak TLS with this certificate (PEM)"},
@@ -108,6 +113,8 @@ static const char **string_place(struct serve_options *o, int id)
     switch (id) {
     case OPT_ADDR:
         return &o->addr;
+    case OPT_LANGUAGE:
+        return &o->config.search_language;
     case OPT_NAME:
         return &o->config.name;
     case OPT_DATA_DIR:
@@ -162,6 +169,17 @@ static bool read_level(const char *text, peg_log_level *ret_level)
     return false;
 }
 
+static const char *check_language(const char *name)
+{
+    static char wanted[400] = "one of ";
+    struct gw_language language;
+
+    if (gw_language_find(name, &language))
+        return NULL;
+    gw_language_names(wanted + strlen("one of "), sizeof(wanted) - strlen("one of "));
+    return wanted;
+}
+
 /* What the value should be, or NULL if it was taken. */
 static const char *set(struct serve_options *o, int id, const char *value)
 {
@@ -173,6 +191,8 @@ static const char *set(struct serve_options *o, int id, const char *value)
         *string = value;
         if (id == OPT_NAME && wire_check_name(peg__str(value), "name", NULL))
             return "1 to 256 of the characters A-Z a-z 0-9 _ . : / -";
+        if (id == OPT_LANGUAGE)
+            return check_language(value);
         return *value ? NULL : "something";
     }
     if (duration)

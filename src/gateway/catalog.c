@@ -12,6 +12,7 @@
 #include "base/refs.h"
 #include "base/str.h"
 #include "gateway/catalog_internal.h"
+#include "gateway/search/search.h"
 
 #define CONTAINER(pointer, type, member)                                                           \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
@@ -123,7 +124,8 @@ peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_ca
     catalog->store = *options->store;
     catalog->events = *options->events;
     catalog->desks = peg__alloc_zero(n, sizeof(*catalog->desks));
-    if (!catalog->desks) {
+    catalog->index = gw_search_index_new(options->language);
+    if (!catalog->desks || !catalog->index) {
         catalog_unref(catalog);
         return peg__fail_nomem(reterr);
     }

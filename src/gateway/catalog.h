@@ -23,7 +23,7 @@ struct gw_snapshot {
     struct gw_toolset *const *toolsets; /* by name */
     size_t n;
     size_t n_tools;
-    struct gw_search_index *index; /* search.h; NULL: nothing is found by words but its name */
+    struct gw_search_index *index; /* search/search.h */
 };
 struct gw_snapshot *gw_snapshot_ref(struct gw_snapshot *snapshot);
 struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot);
@@ -36,6 +36,11 @@ struct gw_change_wait {
     void (*fn)(struct gw_change_wait *wait, peg_status status, const struct gw_toolset *toolset,
                const peg_error *error);
     void *pending; /* the catalog's; NULL: nothing is asked */
+};
+
+/* How the words of texts become stems (search/search.h). Plain data. */
+struct gw_language {
+    const char *stemmer; /* libstemmer's name of it; NULL: words stay as they are */
 };
 
 struct gw_catalog;
@@ -51,7 +56,8 @@ struct gw_catalog_options {
     struct bus *home_bus; /* of loop 0 */
     const peg_store *store;
     const struct gw_catalog_events *events;
-    void *const *desks; /* desks[i] is handed to on_snapshot on loop i */
+    void *const *desks;          /* desks[i] is handed to on_snapshot on loop i */
+    struct gw_language language; /* of the search index */
 };
 
 /* Reads the store, which blocks, and returns when every loop has been sent the first snapshot: from

@@ -27,6 +27,7 @@
 #include "gateway/listen_check.h"
 #include "gateway/node_internal.h"
 #include "gateway/on_loop.h"
+#include "gateway/search/search.h"
 #include "gateway/service_admin.h"
 #include "gateway/services.h"
 #include "gateway/watch.h"
@@ -69,6 +70,18 @@ static peg_status refuse(peg_error *reterr, const char *field, const char *why)
     return status;
 }
 
+static peg_status check_language(const peg_gateway_config *config, peg_error *reterr)
+{
+    struct gw_language language;
+    char why[400] = "use one of ";
+    const size_t len = strlen(why);
+
+    if (!config->search_language || gw_language_find(config->search_language, &language))
+        return PEG_OK;
+    gw_language_names(why + len, sizeof(why) - len);
+    return refuse(reterr, "search_language", why);
+}
+
 static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
 {
     if (config->redis && config->redis[0])
@@ -98,7 +111,7 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
         return refuse(reterr, "tls_client_ca", "it needs tls_cert and tls_key");
     if (config->admin_names && !config->tls_client_ca)
         return refuse(reterr, "admin_names", "it needs tls_client_ca, which says whose they are");
-    return PEG_OK;
+    return check_language(config, reterr);
 }
 
 /* ---- making it ------------------------------------------------------------------------------- */
@@ -212,21 +225,26 @@ static peg_status make_seats(peg_gateway *gateway, const peg_gateway_config *con
     return furnish_seats(gateway, config, reterr);
 }
 
-static peg_status open_catalog(peg_gateway *gateway, peg_error *reterr)
+static peg_status open_catalog(peg_gateway *gateway, const peg_gateway_config *config,
+                               peg_error *reterr)
 {
+    const char *name = config->search_language ? config->search_language : "english";
+    struct gw_language language = {.stemmer = NULL};
     struct gw_node *node = &gateway->node;
     void **users = (void **)peg__alloc(node->n_desks * sizeof(*users));
     peg_status status;
 
     if (!users)
         return peg__fail_nomem(reterr);
+    (void)gw_language_find(name, &language); /* check_config() has */
     for (unsigned i = 0; i < node->n_desks; i++)
         users[i] = &gateway->seats[i];
     status = gw_catalog_new(&(struct gw_catalog_options){.loops = node->loops,
                                                          .home_bus = gateway->seats[0].bus,
                                                          .store = &gateway->store,
                                                          .events = &gw_seat_events,
-                                                         .desks = users},
+                                                         .desks = users,
+                                                         .language = language},
                             &node->catalog, reterr);
     peg__free(users);
     return status;
@@ -297,7 +315,7 @@ static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, p
     if (!status)
         status = make_seats(gateway, config, reterr);
     if (!status)
-        status = open_catalog(gateway, reterr);
+        status = open_catalog(gateway, config, reterr);
     if (!status)
         status = make_server(gateway, config, reterr);
     return status;

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "gateway/answer.h"
-#include "gateway/search.h"
+#include "gateway/search/search.h"
 #include "grpc/message.h"
 
 static const struct gw_snapshot *snapshot_of(const struct grpc_call *call, void *node)

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "gateway/answer.h"
 #include "gateway/info.h"
-#include "gateway/search.h"
+#include "gateway/search/search.h"
 #include "gateway/services.h"
 #include "grpc/message.h"
 
@@ -209,6 +209,11 @@ static bool fill_hits(const struct gw_search_result *result, struct gw_presence 
     return true;
 }
 
+static bool is_healthy(void *presence, peg_str toolset)
+{
+    return gw_presence_health(presence, toolset).state == GW_HEALTHY;
+}
+
 void gw_serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *request, void *node)
 {
     struct gw_desk *desk = desk_of(call, node);
@@ -216,7 +221,9 @@ void gw_serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *
     const struct gw_search_query query = {.text = peg__str(request->query),
                                           .tags = request->tags,
                                           .n_tags = request->n_tags,
-                                          .limit = size_or_default(request->limit)};
+                                          .limit = size_or_default(request->limit),
+                                          .is_healthy = is_healthy,
+                                          .user = desk->presence};
     Pegboard__V1__SearchResponse response = PEGBOARD__V1__SEARCH_RESPONSE__INIT;
     struct gw_search_result result;
     peg_error error;

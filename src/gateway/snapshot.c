@@ -7,7 +7,7 @@
 #include "base/refs.h"
 #include "base/str.h"
 #include "gateway/catalog_internal.h"
-#include "gateway/search_internal.h"
+#include "gateway/search/search.h"
 
 struct gw_snapshot *gw_snapshot_ref(struct gw_snapshot *snapshot)
 {
@@ -112,18 +112,6 @@ static void merge_parts(struct net_work *work)
     merge->merged = gw_search_index_merge(merge->index, merge->first, merge->end);
 }
 
-/* Are the parts still those that were put together? */
-static bool fits(const struct gw_search_index *index, const struct gw_merge *merge)
-{
-    if (index->n_parts < merge->end)
-        return false;
-    for (unsigned i = merge->first; i < merge->end; i++) {
-        if (index->parts[i].segment != merge->index->parts[i].segment)
-            return false;
-    }
-    return true;
-}
-
 /* The index becomes that of the next snapshot; without memory it stays as it was. */
 static void on_merged(struct net_work *work, bool was_canceled)
 {
@@ -132,7 +120,8 @@ static void on_merged(struct net_work *work, bool was_canceled)
     struct gw_search_index *index = NULL;
 
     catalog->merge = NULL;
-    if (!was_canceled && merge->merged && fits(catalog->index, merge))
+    if (!was_canceled && merge->merged &&
+        gw_search_index_shares(catalog->index, merge->index, merge->first, merge->end))
         index = gw_search_index_replace(
             catalog->index, merge->first, merge->end, merge->merged,
             (struct gw_toolsets){.list = catalog->last->toolsets, .n = catalog->last->n});
@@ -162,7 +151,7 @@ static void merge_if_worth_while(struct gw_catalog *catalog)
                                .catalog = catalog,
                                .index = gw_search_index_ref(catalog->index),
                                .first = first,
-                               .end = catalog->index->n_parts};
+                               .end = gw_search_index_n_parts(catalog->index)};
     if (net_loop_work(catalog->home, &merge->work) == PEG_OK) {
         catalog->merge = merge;
         return;

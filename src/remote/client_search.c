@@ -71,8 +71,13 @@ static peg_status take(struct found *found, const struct remote__fan *fan, peg_e
     return PEG_OK;
 }
 
-/* Registries come in the order of the options, and what each found in its own order, which qsort
- * does not keep: so equals are compared by their names. */
+static bool is_healthy(const peg_search_hit *hit)
+{
+    return hit->toolset.health == PEG_HEALTH_HEALTHY;
+}
+
+/* What each registry found comes in an order that qsort() doesn't keep: so equals are compared as
+ * registries do it. */
 static int compare_hits(const void *a, const void *b)
 {
     const peg_search_hit *x = a;
@@ -81,6 +86,8 @@ static int compare_hits(const void *a, const void *b)
 
     if (x->score > y->score || x->score < y->score)
         return x->score > y->score ? -1 : 1;
+    if (is_healthy(x) != is_healthy(y))
+        return is_healthy(x) ? -1 : 1;
     by_name = strcmp(x->toolset.registry, y->toolset.registry);
     return by_name ? by_name : strcmp(x->toolset.name, y->toolset.name);
 }

@@ -207,6 +207,7 @@ def a_toolset_is_listed_found_and_shown(w):
         (hit,) = json.loads(ask(w, "search", "sunny", "city", "--json").exits(0).stdout)["hits"]
         check(hit["name"] == "weather" and hit["score"] > 0, hit)
         ask(w, "search", "dentist").exits(1)
+        ask(w, "search", "what is the", "wether", "in some city").exits(0).mentions("SCORE", "weather")
 
         ask(w, "get", "weather").exits(0).mentions(
             "weather 1.2.0  healthy, 1 provider\n", "  tags: demo, weather\n", "by local",
@@ -220,6 +221,37 @@ def a_toolset_is_listed_found_and_shown(w):
         whole = json.loads(ask(w, "get", "weather", "--json").exits(0).stdout)
         check([t["name"] for t in whole["tools"]] == ["echo", "fail", "say", "wait"], whole)
         ask(w, "get", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
+
+
+@contextlib.contextmanager
+def offered(w, name):
+    """The toolset of a manifest that is called as it is."""
+    with running(w, "provide", name + ".yaml", "--registry", w.at, stderr=subprocess.DEVNULL):
+        until(w, lambda a: a["health"]["state"] == "healthy", "get", name)
+        yield
+
+
+@scenario
+def of_equal_toolsets_healthy_ones_are_found_first(w):
+    manifest = "toolset: {}\ntools:\n  - {{name: ship, description: Ships an order., command: [cat]}}\n"
+    with gateway(w):
+        for name in ("aa", "bb"):
+            w.write(name + ".yaml", manifest.format(name))
+        with offered(w, "aa"):
+            pass
+        with offered(w, "bb"):
+            hits = json.loads(ask(w, "search", "orders", "--json").exits(0).stdout)["hits"]
+            check([hit["name"] for hit in hits] == ["bb", "aa"], hits)
+            check(hits[0]["score"] == hits[1]["score"] and hits[0]["tools"] == ["ship"], hits)
+
+
+@scenario
+def the_language_of_search_can_be_chosen(w):
+    w.write("t.yaml", "toolset: t\ntools:\n  - {name: a, description: Katzen., command: [cat]}\n")
+    with gateway(w, "--search-language", "german"), offered(w, "t"):
+        ask(w, "search", "alle", "Katze").exits(0)
+        ask(w, "search", "the").exits(1)
+    w.pegboard("serve", "--search-language", "klingon").exits(2).complains("should be one of none, arabic")
 
 
 @scenario

@@ -594,6 +594,18 @@ TEST(a_registry_has_a_name_that_may_be_part_of_a_key)
     }
 }
 
+TEST(search_has_a_language_that_is_known)
+{
+    const peg_gateway_config config = {.search_language = "klingon"};
+    peg_gateway *gateway = NULL;
+    peg_error error;
+
+    CHECK_INT(peg_gateway_new(&config, &gateway, &error), PEG_EINVAL);
+    CHECK_STR(peg__str(error.code), "E_GATEWAY_CONFIG");
+    CHECK_STR(peg__str(error.where), "/search_language");
+    CHECK(strstr(error.message, "use one of none, arabic"));
+}
+
 TEST(a_keep_alive_of_no_use_is_refused)
 {
     static const int64_t bad[] = {-1, 99};

@@ -150,6 +150,7 @@ complete -c pegboard -n $in_serve -x -l lease -d 'A lost provider may come back 
 complete -c pegboard -n $in_serve -x -l keepalive -d 'A silent connection is pinged after so long'
 complete -c pegboard -n $in_serve -x -l max-queue -d 'Calls that wait for one provider'
 complete -c pegboard -n $in_serve -x -l threads -d 'Event loops'
+complete -c pegboard -n $in_serve -x -l search-language -d 'Whose words search compares by stems'
 complete -c pegboard -n $in_serve -r -F -l token-file -d 'Hashes of tokens'
 complete -c pegboard -n $in_serve -r -F -l tls-cert -d 'Our certificate'
 complete -c pegboard -n $in_serve -r -F -l tls-key -d 'Its key'

@@ -8,7 +8,7 @@
  */
 
 #include "base/str.h"
-#include "gateway/search_text.h"
+#include "gateway/search/text.h"
 #include "json/json.h"
 
 static const struct {

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/refs.h"
 #include "base/str.h"
-#include "gateway/search_internal.h"
+#include "gateway/search/internal.h"
 
 enum {
     AT_ONCE = 64,  /* toolsets: about a millisecond */
@@ -37,7 +37,8 @@ static size_t dead_bytes(const struct gw_part *part)
 
 static bool copy_part(const struct gw_part *part, struct gw_part *ret_copy)
 {
-    *ret_copy = (struct gw_part){.segment = part->segment, .n_dead = part->n_dead};
+    *ret_copy = (struct gw_part){
+        .segment = part->segment, .n_dead = part->n_dead, .n_dead_texts = part->n_dead_texts};
     if (part->dead) {
         ret_copy->dead = peg__alloc(dead_bytes(part));
         if (!ret_copy->dead)
@@ -62,6 +63,7 @@ static bool mark_dead(struct gw_part *part, uint32_t doc)
         return false;
     part->dead[doc / 64] |= UINT64_C(1) << (doc % 64);
     part->n_dead++;
+    part->n_dead_texts += (uint32_t)part->segment->docs[doc]->n_tools + 1;
     return true;
 }
 
@@ -126,13 +128,20 @@ static bool copy_parts(struct gw_search_index *index, const struct gw_search_ind
     return true;
 }
 
-static struct gw_search_index *new_index(void)
+struct gw_search_index *gw_search_index_new(struct gw_language language)
 {
     struct gw_search_index *index = peg__alloc_zero(1, sizeof(*index));
 
-    if (index)
+    if (index) {
         atomic_init(&index->n_refs, 1);
+        index->language = language;
+    }
     return index;
+}
+
+unsigned gw_search_index_n_parts(const struct gw_search_index *index)
+{
+    return index->n_parts;
 }
 
 /* ---- differences -------------------------------------------------------------------------------
@@ -238,7 +247,7 @@ static struct gw_segment *put_together(const struct gw_search_index *index, unsi
         memcpy(docs + n, more->added, more->n_added * sizeof(*docs));
     n += more ? more->n_added : 0;
     qsort(docs, n, sizeof(*docs), compare_docs);
-    segment = gw_segment_new(docs, (uint32_t)n);
+    segment = gw_segment_new(docs, (uint32_t)n, index->language);
     peg__free(docs);
     return segment;
 }
@@ -279,7 +288,7 @@ static bool append(struct gw_search_index *index, unsigned kept, const struct di
 struct gw_search_index *gw_search_index_next(const struct gw_search_index *index, unsigned kept,
                                              struct gw_toolsets before, struct gw_toolsets now)
 {
-    struct gw_search_index *next = new_index();
+    struct gw_search_index *next = gw_search_index_new(index->language);
     struct difference d;
     bool is_made;
 
@@ -287,7 +296,7 @@ struct gw_search_index *gw_search_index_next(const struct gw_search_index *index
         gw_search_index_unref(next);
         return NULL;
     }
-    is_made = !index || copy_parts(next, index, 0, index->n_parts);
+    is_made = copy_parts(next, index, 0, index->n_parts);
     for (size_t i = 0; is_made && i < d.n_gone; i++)
         is_made = bury(next, d.gone[i]);
     is_made = is_made && append(next, kept, &d);
@@ -353,11 +362,23 @@ static bool bury_missing(struct gw_part *part, struct gw_toolsets now)
     return true;
 }
 
+bool gw_search_index_shares(const struct gw_search_index *index,
+                            const struct gw_search_index *other, unsigned first, unsigned end)
+{
+    if (index->n_parts < end || other->n_parts < end)
+        return false;
+    for (unsigned i = first; i < end; i++) {
+        if (index->parts[i].segment != other->parts[i].segment)
+            return false;
+    }
+    return true;
+}
+
 struct gw_search_index *gw_search_index_replace(const struct gw_search_index *index, unsigned first,
                                                 unsigned end, struct gw_segment *merged,
                                                 struct gw_toolsets now)
 {
-    struct gw_search_index *next = new_index();
+    struct gw_search_index *next = gw_search_index_new(index->language);
     bool is_made = next && copy_parts(next, index, 0, first);
 
     if (is_made) {
