@@ -361,6 +361,19 @@ enum {
     PEG_LIMIT_GRPC_HELD_BYTES = 64 << 20,
     /* What waits to be sent on one stream. */
     PEG_LIMIT_GRPC_SEND_BYTES = 8 << 20,
+    /* What all connections of a server hold together: messages that have begun or wait, answers,
+     * headers, streams. Above that the connection that holds most is cut. */
+    PEG_LIMIT_GRPC_NODE_HELD_BYTES = 256 << 20,
+    /* One part in so many of it is for connections that have not authenticated, if clients have
+     * to: those only read headers, and ask for health and reflection. */
+    PEG_LIMIT_GRPC_UNAUTHENTICATED_PART = 8,
+    /* And such a connection ends after so long. */
+    PEG_LIMIT_GRPC_UNAUTHENTICATED_MS = 60000,
+    /* A message that is not whole after so long, or an answer of which the client has taken
+     * nothing, ends its call. 4 MiB in that time are 280 kbit/s. */
+    PEG_LIMIT_GRPC_STALL_MS = 120000,
+    /* What a connection holds is counted for all in steps: the counter is one for all loops. */
+    PEG_LIMIT_GRPC_COUNT_STEP_BYTES = 4 << 10,
     /* Streams that a client resets (CVE-2023-44487): at once, and per second. A reset costs us
      * some 3 us, so this is below 1 % of a core. */
     PEG_LIMIT_GRPC_RESET_BURST = 5000,
@@ -398,6 +411,8 @@ enum {
     PEG_LIMIT_GRPC_PREFACE_MS = 10000,
     /* Ended calls whose memory a loop keeps for the next ones. */
     PEG_LIMIT_GRPC_SPARE_CALLS = 256,
+    /* Bytes of all of them, and of those of a channel. */
+    PEG_LIMIT_GRPC_SPARE_LIST_BYTES = 1 << 20,
     /* Of a buffer that a stream keeps between two messages. */
     PEG_LIMIT_GRPC_READER_SPARE_BYTES = 16 << 10,
     /* Calls of a client that wait for a connection or a stream. */
@@ -430,6 +445,10 @@ enum {
      * protocol says. */
     PEG_LIMIT_GRPC_HEALTH_SERVICES = 1000,
     PEG_LIMIT_GRPC_HEALTH_LISTED = 100,
+    /* A request for health: the name of a service. It is open to all, as is reflection, whose
+     * requests name a symbol or a file (PEG_LIMIT_GRPC_SYMBOL_BYTES). */
+    PEG_LIMIT_GRPC_HEALTH_BYTES = 1 << 10,
+    PEG_LIMIT_GRPC_REFLECTION_BYTES = 8 << 10,
 
     /* Names in a store: toolsets have at most 256 bytes of them, hosts may have longer ones. */
     PEG_LIMIT_GATEWAY_STORE_NAME_BYTES = 1024,

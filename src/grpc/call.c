@@ -199,6 +199,17 @@ void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessa
     reply_sent(call, grpc_call_send_message(call, message, &error), &error);
 }
 
+bool grpc_call_await_window(struct grpc_call *call)
+{
+    return grpc_stream_await_window(&call->stream);
+}
+
+void grpc_call_authenticate(struct grpc_call *call, peg_str principal)
+{
+    if (call->conn)
+        grpc__conn_authenticate(call->conn, principal);
+}
+
 void grpc_call_pause(struct grpc_call *call)
 {
     grpc_stream_pause(&call->stream);

@@ -107,6 +107,14 @@ peg_status grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct p
 void grpc_call_pause(struct grpc_call *call);
 void grpc_call_resume(struct grpc_call *call);
 
+/* Does nothing wait to be sent, and would the client take something now? If not, on_writable comes
+ * when it is so. */
+bool grpc_call_await_window(struct grpc_call *call);
+
+/* The client has shown who it is: its connection may stay, and what that holds counts for
+ * `principal`. The first one counts. For interceptors. */
+void grpc_call_authenticate(struct grpc_call *call, peg_str principal);
+
 /* ---- its life ---------------------------------------------------------------------------------
  */
 

@@ -36,8 +36,10 @@ struct grpc_stream *grpc__call_begin(struct grpc__conn *conn)
 {
     struct grpc__home *home = conn->home;
     const struct grpc_server_options *options = &home->server->options;
-    struct grpc_call *call = conn->was_told_finally ? NULL : grpc__home_take_call(home);
+    struct grpc_call *call;
 
+    grpc__conn_count(conn); /* a few bytes of headers may stand for many */
+    call = conn->was_told_finally || conn->is_evicted ? NULL : grpc__home_take_call(home);
     if (!call)
         return NULL;
     grpc_stream_init(&call->stream, &grpc__call_events, &call->arena, options->max_message_bytes,
@@ -111,6 +113,10 @@ static void answer_http(struct grpc_call *call, bool has_body)
 
     if (call->is_finished)
         return;
+    /* A page can be made again: it is made when the client takes it. */
+    call->awaits_window = call->is_page && !has_body && !grpc_stream_await_window(&call->stream);
+    if (call->awaits_window)
+        return;
     status = call->is_page && !has_body ? grpc__call_answer_page(call)
                                         : grpc__call_refuse_http(call, call->http_refusal);
     if (status)
@@ -178,6 +184,11 @@ static void on_headers(struct grpc_stream *stream)
     struct grpc_call *call = grpc_call_ref(call_of(stream));
 
     if (!is_http(call) && !refuse_call(call)) {
+        const struct grpc_method_bounds *bounds = &call->route->bounds;
+
+        if (bounds->max_message_bytes)
+            grpc_reader_limit(&stream->reader, bounds->max_message_bytes);
+        stream->max_waiting = bounds->max_waiting_bytes;
         arm_deadline(call);
         run_interceptors(call);
         call->handler_knows = !call->is_finished;
@@ -273,6 +284,17 @@ static void on_message(struct grpc_stream *stream, peg_str bytes)
     grpc_call_unref(call);
 }
 
+/* The only message goes to its handler, which may have to wait until the client takes an answer. */
+static void hand_over(struct grpc_call *call)
+{
+    call->awaits_window =
+        call->route->bounds.waits_for_window && !grpc_stream_await_window(&call->stream);
+    if (call->awaits_window)
+        return;
+    call->was_handed = true;
+    call->route->handler.on_message(call, call->message, call->route->user);
+}
+
 static void on_remote_end(struct grpc_stream *stream)
 {
     struct grpc_call *call = call_of(stream);
@@ -286,8 +308,7 @@ static void on_remote_end(struct grpc_stream *stream)
         if (call->route->handler.on_half_close)
             call->route->handler.on_half_close(call, call->route->user);
     } else if (call->message) {
-        call->was_handed = true;
-        call->route->handler.on_message(call, call->message, call->route->user);
+        hand_over(call);
     } else {
         grpc_call_fail(call, GRPC_INTERNAL, "%s takes one message, and there was none",
                        call->method->path);
@@ -297,12 +318,30 @@ static void on_remote_end(struct grpc_stream *stream)
 
 static void on_writable(struct grpc_stream *stream)
 {
-    struct grpc_call *call = call_of(stream);
+    struct grpc_call *call = grpc_call_ref(call_of(stream));
 
-    if (call->is_finished || !call->handler_knows || !call->route->handler.on_writable)
-        return;
+    if (call->awaits_window && call->is_page)
+        answer_http(call, false);
+    else if (call->awaits_window && !call->is_finished)
+        hand_over(call);
+    else if (!call->is_finished && call->handler_knows && call->route->handler.on_writable)
+        call->route->handler.on_writable(call, call->route->user);
+    grpc_call_unref(call);
+}
+
+/* A message that is not whole is answered; an answer that nobody takes is not. */
+void grpc__call_stalled(struct grpc_call *call)
+{
+    const int64_t stall_ms = call->home->server->options.stall_ms;
+
     grpc_call_ref(call);
-    call->route->handler.on_writable(call, call->route->user);
+    if (call->is_finished || call->http_refusal || call->stream.awaits_window ||
+        call->stream.out.len > 0)
+        grpc_stream_reset(&call->stream, GRPC_H2_CANCEL);
+    else
+        grpc_call_fail(call, GRPC_DEADLINE_EXCEEDED,
+                       "a message was not whole after %lld ms (PEG_LIMIT_GRPC_STALL_MS)",
+                       (long long)stall_ms);
     grpc_call_unref(call);
 }
 

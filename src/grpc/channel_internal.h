@@ -138,6 +138,7 @@ struct grpc_channel {
     struct grpc__list ended;   /* by `queue` */
     struct grpc_rpc *spare;
     size_t n_spare;
+    size_t spare_bytes;
     int64_t last_call_ns; /* when the last one ended */
 
     int64_t resolved_ns; /* when it was last looked up */

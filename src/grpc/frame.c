@@ -33,10 +33,15 @@ void grpc_reader_init(struct grpc_reader *reader, size_t max_message)
     forget_message(reader);
     empty(&reader->piece);
     empty(&reader->unpacked);
+    grpc_reader_limit(reader, max_message);
+    reader->encoding = GRPC_IDENTITY;
+}
+
+void grpc_reader_limit(struct grpc_reader *reader, size_t max_message)
+{
     reader->piece.max = max_message;
     reader->unpacked.max = max_message;
     reader->max_message = max_message;
-    reader->encoding = GRPC_IDENTITY;
 }
 
 void grpc_reader_free(struct grpc_reader *reader)
@@ -51,6 +56,12 @@ size_t grpc_reader_held(const struct grpc_reader *reader)
     if (reader->is_delivered)
         return 0;
     return reader->n_prefix + reader->piece.len + reader->unpacked.len +
+           (reader->inflater ? (size_t)GRPC_INFLATER_BYTES : 0);
+}
+
+size_t grpc_reader_memory(const struct grpc_reader *reader)
+{
+    return reader->piece.capacity + reader->unpacked.capacity +
            (reader->inflater ? (size_t)GRPC_INFLATER_BYTES : 0);
 }
 

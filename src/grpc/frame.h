@@ -32,10 +32,14 @@ struct grpc_reader {
  * at most PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 void grpc_reader_init(struct grpc_reader *reader, size_t max_message);
 void grpc_reader_free(struct grpc_reader *reader);
+/* Another max_message, before the first message. */
+void grpc_reader_limit(struct grpc_reader *reader, size_t max_message);
 /* Bytes that it holds of an unfinished message: of a compressed one what was unpacked, and
  * GRPC_INFLATER_BYTES, since a peer gets these for a few bytes. The memory is at most four times as
  * much, and never more than a message in the clear, but for PEG_LIMIT_GRPC_READER_SPARE_BYTES. */
 size_t grpc_reader_held(const struct grpc_reader *reader);
+/* Memory of its buffers, and of the message that has begun. */
+size_t grpc_reader_memory(const struct grpc_reader *reader);
 
 /* Takes bytes from the front of *bytes. Returns PEG_OK and
  *   *ret_has_message true:  *ret_message is a whole message, borrowed until the next call or

@@ -194,7 +194,7 @@ static void tell(struct watch *watch)
     enum grpc_health_status status;
     bool is_last;
 
-    if (!grpc_call_is_writable(watch->call))
+    if (!grpc_call_await_window(watch->call))
         return;
     pthread_mutex_lock(&health->lock);
     status = look_up(health, watch->service);
@@ -294,6 +294,21 @@ struct grpc_health *grpc_health_free(struct grpc_health *health)
     return NULL;
 }
 
+/* Anybody may ask. */
+static void bound_requests(struct grpc_server *server)
+{
+    const struct grpc_service *service = &grpc_health_v1_health_service;
+
+    for (size_t i = 0; i < service->n_methods; i++)
+        grpc_server_bound(server, service->methods[i].path,
+                          &(struct grpc_method_bounds){
+                              .max_message_bytes = PEG_LIMIT_GRPC_HEALTH_BYTES,
+                              .max_waiting_bytes = PEG_LIMIT_GRPC_HEALTH_BYTES,
+                              .waits_for_window = !service->methods[i].server_streams,
+                              .keeps_connection = service->methods[i].server_streams,
+                          });
+}
+
 peg_status grpc_health_new(struct grpc_server *server, struct grpc_health **ret_health,
                            peg_error *reterr)
 {
@@ -315,6 +330,8 @@ peg_status grpc_health_new(struct grpc_server *server, struct grpc_health **ret_
     status = grpc_health_set(health, peg__str(""), GRPC_SERVING, reterr);
     if (!status)
         status = grpc_health_v1_health_add(server, &health->handlers, reterr);
+    if (!status)
+        bound_requests(server);
     if (status) {
         grpc_health_free(health);
         return status;

@@ -2,9 +2,9 @@
 
 /*
  * One stream of questions, each answered before the next is read: answer() fills a response on
- * the stack that points into the index, which is packed in place. A client that does not read its
- * answers is not asked for its next question (pause, resume), so that it costs what one may wait
- * on a stream.
+ * the stack that points into the index, which is packed in place. No question is read before the
+ * answer to the last has gone, nor while the client's window is closed: answers can be made again,
+ * and anybody may ask.
  *
  * The messages of v1alpha are those of v1 under other names: v1alpha is served with the types of
  * v1.
@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "grpc/reflection/v1/reflection.grpc.h"
@@ -157,6 +158,12 @@ static peg_status answer_question(struct answer *answer, const struct grpc_refle
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
+static void wait_for_window(struct grpc_call *call)
+{
+    if (!grpc_call_await_window(call))
+        grpc_call_pause(call);
+}
+
 static void on_message(struct grpc_call *call, const void *message, void *user)
 {
     const request_t *request = message;
@@ -181,14 +188,21 @@ static void on_message(struct grpc_call *call, const void *message, void *user)
 
     if (status)
         grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "%s", error.message);
-    else if (!grpc_call_is_writable(call))
-        grpc_call_pause(call);
+    else
+        wait_for_window(call);
+}
+
+static void on_start(struct grpc_call *call, void *user)
+{
+    (void)user;
+    wait_for_window(call);
 }
 
 static void on_writable(struct grpc_call *call, void *user)
 {
     (void)user;
-    grpc_call_resume(call);
+    if (grpc_call_await_window(call))
+        grpc_call_resume(call);
 }
 
 static void on_half_close(struct grpc_call *call, void *user)
@@ -200,6 +214,7 @@ static void on_half_close(struct grpc_call *call, void *user)
 }
 
 static const struct grpc_handler handler = {
+    .on_start = on_start,
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_writable = on_writable,
@@ -252,6 +267,11 @@ static peg_status list_services(struct grpc_reflection *reflection,
     return PEG_OK;
 }
 
+static const struct grpc_method_bounds bounds = {
+    .max_message_bytes = PEG_LIMIT_GRPC_REFLECTION_BYTES,
+    .max_waiting_bytes = (size_t)8 * PEG_LIMIT_GRPC_REFLECTION_BYTES,
+};
+
 static peg_status fill(struct grpc_reflection *reflection, struct grpc_server *server,
                        peg_error *reterr)
 {
@@ -270,6 +290,8 @@ static peg_status fill(struct grpc_reflection *reflection, struct grpc_server *s
                                  reflection, reterr);
     if (!status)
         status = grpc_server_add(server, &reflection->alpha, &handler, reflection, reterr);
+    grpc_server_bound(server, grpc_reflection_v1_server_reflection_service.methods->path, &bounds);
+    grpc_server_bound(server, reflection->alpha_method.path, &bounds);
     return status;
 }
 

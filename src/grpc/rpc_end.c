@@ -20,11 +20,18 @@ enum { WORDS = 640, ARENA_AT_FIRST = 2048 };
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-static void ready_arena(struct peg__arena *arena)
+static size_t memory_of(const struct grpc_rpc *rpc)
 {
-    peg__arena_reset(arena);
-    if (arena->held > PEG_LIMIT_GRPC_SPARE_BYTES)
-        peg__arena_free(arena);
+    return sizeof(*rpc) + rpc->arena.held + rpc->messages.held + rpc->kept.capacity +
+           grpc_stream_buffers(&rpc->stream);
+}
+
+/* A burst leaves little behind: many small ones, or few large ones. */
+static bool has_room(const struct grpc_channel *channel, const struct grpc_rpc *rpc)
+{
+    return !channel->is_ending && channel->n_spare < PEG_LIMIT_GRPC_SPARE_CALLS &&
+           memory_of(rpc) <= PEG_LIMIT_GRPC_SPARE_BYTES &&
+           channel->spare_bytes + memory_of(rpc) <= PEG_LIMIT_GRPC_SPARE_LIST_BYTES;
 }
 
 static void free_memory(struct grpc_rpc *rpc)
@@ -76,6 +83,7 @@ struct grpc_rpc *grpc__rpc_new(struct grpc_channel *channel)
     if (rpc) {
         unlink_all(&channel->spare, rpc);
         channel->n_spare--;
+        channel->spare_bytes -= memory_of(rpc);
     } else {
         rpc = allocate();
     }
@@ -103,17 +111,13 @@ static void recycle(struct grpc_rpc *rpc)
         return;
     }
     unlink_all(&channel->calls, rpc);
-    if (channel->n_spare == PEG_LIMIT_GRPC_SPARE_CALLS || channel->is_ending) {
+    peg__arena_reset(&rpc->arena);
+    peg__arena_reset(&rpc->messages);
+    if (!has_room(channel, rpc)) {
         free_memory(rpc);
         return;
     }
-    ready_arena(&rpc->arena);
-    ready_arena(&rpc->messages);
-    if (rpc->kept.capacity > PEG_LIMIT_GRPC_SPARE_BYTES)
-        peg__buf_free(&rpc->kept);
-    if (rpc->stream.out.capacity > PEG_LIMIT_GRPC_SPARE_BYTES ||
-        rpc->stream.waiting.capacity > PEG_LIMIT_GRPC_SPARE_BYTES)
-        grpc_stream_free(&rpc->stream);
+    channel->spare_bytes += memory_of(rpc);
     link_all(&channel->spare, rpc);
     channel->n_spare++;
 }
@@ -133,6 +137,7 @@ void grpc__channel_free_spare(struct grpc_channel *channel)
         free_memory(rpc);
     }
     channel->n_spare = 0;
+    channel->spare_bytes = 0;
 }
 
 struct grpc_rpc *grpc_rpc_ref(struct grpc_rpc *rpc)

@@ -34,6 +34,7 @@ static struct grpc_server_options fill_in(struct grpc_server_options o)
     o.max_message_bytes = size_or(o.max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
     o.max_header_bytes = size_or(o.max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
     o.max_held_bytes = size_or(o.max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
+    o.max_node_held_bytes = size_or(o.max_node_held_bytes, PEG_LIMIT_GRPC_NODE_HELD_BYTES);
     o.max_send_bytes = size_or(o.max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
     o.max_streams = count_or(o.max_streams, PEG_LIMIT_GRPC_STREAMS);
     o.stream_window = count_or(o.stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
@@ -45,6 +46,8 @@ static struct grpc_server_options fill_in(struct grpc_server_options o)
     o.min_ping_ms = ms_or(o.min_ping_ms, PEG_LIMIT_GRPC_PING_MS);
     o.max_age_grace_ms = ms_or(o.max_age_grace_ms, PEG_LIMIT_GRPC_AGE_GRACE_MS);
     o.preface_ms = ms_or(o.preface_ms, PEG_LIMIT_GRPC_PREFACE_MS);
+    o.stall_ms = ms_or(o.stall_ms, PEG_LIMIT_GRPC_STALL_MS);
+    o.unauthenticated_ms = ms_or(o.unauthenticated_ms, PEG_LIMIT_GRPC_UNAUTHENTICATED_MS);
     return o;
 }
 
@@ -58,6 +61,7 @@ static void ready_home(struct grpc_server *server, unsigned i)
         .loop = net_loops_at(server->loops, i),
         .drain = {.fn = grpc__home_drain},
         .drop = {.fn = grpc__home_drop},
+        .evict = {.fn = grpc__home_evict},
     };
 }
 
@@ -86,7 +90,8 @@ peg_status grpc_server_new(struct net_loops *loops, const struct grpc_server_opt
     server->routes = (struct peg__map)PEG__MAP(MAX_ROUTES);
     server->n_homes = net_loops_len(loops);
     server->homes = peg__alloc_zero(server->n_homes, sizeof(*server->homes));
-    if (!server->homes || !copy_interceptors(&server->options)) {
+    if (!server->homes || grpc__held_init(server) || !copy_interceptors(&server->options)) {
+        grpc__held_destroy(server);
         peg__free(server->homes);
         peg__free(server);
         return peg__fail_nomem(reterr);
@@ -148,6 +153,7 @@ struct grpc_server *grpc_server_free(struct grpc_server *server)
     peg__free(server->services);
     peg__free(server->listeners);
     peg__free(server->homes);
+    grpc__held_destroy(server);
     peg__free(peg__unconst(server->options.interceptors));
     peg__map_free(&server->routes);
     pthread_cond_destroy(&server->changed);
@@ -231,7 +237,8 @@ peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service
         return peg__fail_nomem(reterr);
     }
     for (size_t i = 0; i < service->n_methods; i++)
-        routes[i] = (struct grpc_route){&service->methods[i], handlers[i], user};
+        routes[i] = (struct grpc_route){
+            .method = &service->methods[i], .handler = handlers[i], .user = user};
     status = add_routes(server, service, routes);
     if (status) {
         peg__free(routes);
@@ -240,6 +247,15 @@ peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service
     server->services[server->n_services] = service;
     server->route_blocks[server->n_services++] = routes;
     return PEG_OK;
+}
+
+void grpc_server_bound(struct grpc_server *server, const char *path,
+                       const struct grpc_method_bounds *bounds)
+{
+    struct grpc_route *route = peg__map_get(&server->routes, peg__str(path));
+
+    if (route)
+        route->bounds = *bounds;
 }
 
 const struct grpc_service *grpc_server_service_at(const struct grpc_server *server, size_t i)
@@ -328,5 +344,9 @@ void grpc_server_counts(const struct grpc_server *server, struct grpc_server_cou
         ret_counts->n_calls += n_started > n_ended ? n_started - n_ended : 0;
         ret_counts->n_refused_connections +=
             atomic_load_explicit(&counts->n_refused_connections, memory_order_relaxed);
+        ret_counts->n_evicted_connections +=
+            atomic_load_explicit(&counts->n_evicted_connections, memory_order_relaxed);
     }
+    ret_counts->n_held_bytes =
+        peg__quota_used(&server->held) + peg__quota_used(&server->unauthenticated);
 }

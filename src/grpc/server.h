@@ -30,6 +30,7 @@ struct grpc_server_options {
     uint32_t stream_window;       /* PEG_LIMIT_GRPC_STREAM_WINDOW */
     uint32_t session_window;      /* PEG_LIMIT_GRPC_SESSION_WINDOW */
     size_t max_held_bytes;        /* PEG_LIMIT_GRPC_HELD_BYTES, of a connection */
+    size_t max_node_held_bytes;   /* PEG_LIMIT_GRPC_NODE_HELD_BYTES, of all connections */
     size_t max_send_bytes;        /* PEG_LIMIT_GRPC_SEND_BYTES, waiting on one stream */
     uint32_t reset_burst;         /* PEG_LIMIT_GRPC_RESET_BURST */
     uint32_t reset_per_s;         /* PEG_LIMIT_GRPC_RESETS */
@@ -40,6 +41,11 @@ struct grpc_server_options {
     int64_t max_age_grace_ms;     /* PEG_LIMIT_GRPC_AGE_GRACE_MS: and closed then */
     int64_t max_idle_ms;          /* 0: never; a connection without calls is asked to go */
     int64_t preface_ms;           /* PEG_LIMIT_GRPC_PREFACE_MS: until SETTINGS have come */
+    int64_t stall_ms;             /* PEG_LIMIT_GRPC_STALL_MS: of a message or an answer */
+    /* Clients have to authenticate (grpc_call_authenticate(), or a certificate): a connection that
+     * has not is ended after PEG_LIMIT_GRPC_UNAUTHENTICATED_MS, unless it watches something. */
+    bool asks_who;
+    int64_t unauthenticated_ms;
 
     const struct grpc_interceptor *interceptors; /* copied */
     size_t n_interceptors;
@@ -65,6 +71,16 @@ struct grpc_server *grpc_server_free(struct grpc_server *server);
  * handler without on_message answers UNIMPLEMENTED. PEG_EEXISTS (E_GRPC_SERVICE_EXISTS). */
 peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service *service,
                            const struct grpc_handler *handlers, void *user, peg_error *reterr);
+/* What holds for a method that anybody may call, or whose answers can be made again. */
+struct grpc_method_bounds {
+    size_t max_message_bytes; /* 0: the server's */
+    size_t max_waiting_bytes; /* that come while the call is paused; 0: its window */
+    bool waits_for_window;    /* a request is handed over when the client takes the answer */
+    bool keeps_connection;    /* while it streams, a client need not authenticate */
+};
+/* Before the first grpc_server_listen(). A method that was not added is no matter. */
+void grpc_server_bound(struct grpc_server *server, const char *path,
+                       const struct grpc_method_bounds *bounds);
 /* The services in the order in which they were added; NULL behind the last. */
 const struct grpc_service *grpc_server_service_at(const struct grpc_server *server, size_t i);
 
@@ -90,6 +106,8 @@ struct grpc_server_counts {
     uint64_t n_started;     /* calls since the start; pages are none */
     uint64_t n_ended;
     uint64_t n_refused_connections; /* ended because of what they sent */
+    uint64_t n_evicted_connections; /* ended because they held most when all held too much */
+    uint64_t n_held_bytes;          /* by all connections, now */
 };
 void grpc_server_counts(const struct grpc_server *server, struct grpc_server_counts *ret_counts);
 

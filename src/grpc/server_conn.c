@@ -72,6 +72,7 @@ static void free_conn(struct grpc__conn *conn)
     net_loop_no_turn(home->loop, &conn->turn);
     net_loop_disarm(home->loop, &conn->timer);
     grpc_session_free(conn->session);
+    grpc__conn_end_count(conn);
     if (conn->is_ending)
         net_stream_forget(conn->stream);
     unlink_conn(conn);
@@ -202,6 +203,7 @@ static void say(struct grpc__conn *conn)
 
     if (!net_stream_is_blocked(conn->stream) && !send_some(conn, &len))
         return;
+    grpc__conn_count(conn);
     if (net_stream_is_blocked(conn->stream))
         net_stream_pause(conn->stream);
     else if (len > 0 && grpc_session_has_output(conn->session))
@@ -228,6 +230,13 @@ static void take_turn(struct net_turn *turn)
     conn->is_due = false;
     if (conn->is_ending) {
         end_some(conn);
+        return;
+    }
+    if (conn->is_evicted) {
+        if (conn->http1)
+            grpc__conn_drop(conn);
+        else
+            grpc__conn_lose(conn);
         return;
     }
     if (is_due && !grpc__conn_look_at_times(conn))
@@ -377,6 +386,7 @@ static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
     else
         is_quick &= feed_some(conn, bytes, len) <= NET_TURN_NS;
     is_quick &= grpc__counted(&conn->home->counts.n_started) > n_started;
+    grpc__conn_count(conn);
     net_stream_set_turns(conn->stream, is_quick || was_alone ? NET_TURN_ENDS : NET_TURN_READS);
     net_stream_set_max_read(conn->stream, was_alone ? ALONE_READ : conn->max_read);
     net_loop_later(conn->home->loop, &conn->flush);
@@ -407,10 +417,12 @@ static peg_status start_session(struct grpc__conn *conn)
 static void on_http1_request(void *user, const struct net_http1_request *request,
                              struct net_http1_answer *answer)
 {
-    const struct grpc__conn *conn = user;
+    struct grpc__conn *conn = user;
     const struct grpc_server_options *options = options_of(conn);
 
     options->on_http1(options->http1_user, request, answer);
+    conn->page_bytes = answer->body.capacity;
+    grpc__conn_count(conn);
 }
 
 static void on_http1_end(void *user)
@@ -433,6 +445,9 @@ static void forget_times(struct grpc__conn *conn)
     net_loop_disarm(conn->home->loop, &conn->timer);
     net_loop_no_turn(conn->home->loop, &conn->turn);
     conn->is_due = false;
+    /* Whoever answers has seen who asks. */
+    grpc__conn_end_count(conn);
+    conn->quota = &conn->home->server->held;
 }
 
 /* Everything that came so far goes to HTTP/1.1, or a sentence for whoever looks at it. */
@@ -540,6 +555,8 @@ peg_status grpc__conn_new(struct grpc__home *home, struct net_stream *stream)
     conn->leave_ns = options->max_age_ms
                          ? peg__clock_after_ms(conn->opened_ns, spread(conn, options->max_age_ms))
                          : NET_NEVER;
+    conn->sweep_ns = peg__clock_after_ms(conn->opened_ns, options->stall_ms / 2);
+    grpc__conn_begin_count(conn);
     conn->next = home->conns;
     if (conn->next)
         conn->next->prev = conn;

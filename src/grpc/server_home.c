@@ -28,6 +28,12 @@ void grpc__home_accept(void *server, struct net_stream *stream)
 /* ---- calls that are used again ------------------------------------------------------------------
  */
 
+static size_t memory_of(const struct grpc_call *call)
+{
+    return sizeof(*call) + call->arena.held + call->message_arena.held +
+           grpc_stream_buffers(&call->stream);
+}
+
 struct grpc_call *grpc__home_take_call(struct grpc__home *home)
 {
     struct grpc_call *call = home->spare;
@@ -35,6 +41,7 @@ struct grpc_call *grpc__home_take_call(struct grpc__home *home)
     if (call) {
         home->spare = call->next;
         home->n_spare--;
+        home->spare_bytes -= memory_of(call);
     } else {
         call = peg__alloc_zero(1, sizeof(*call));
     }
@@ -78,12 +85,12 @@ static void unhold(struct grpc_call *call)
         call->next->prev = call->prev;
 }
 
-static bool is_large(const struct grpc_call *call)
+/* A burst leaves little behind: many small ones, or few large ones. */
+static bool has_room(const struct grpc__home *home, const struct grpc_call *call)
 {
-    enum { KEPT_BYTES = 16 << 10 };
-
-    return call->arena.held > KEPT_BYTES || call->message_arena.held > KEPT_BYTES ||
-           call->stream.out.capacity > KEPT_BYTES || call->stream.waiting.capacity > KEPT_BYTES;
+    return home->n_spare < PEG_LIMIT_GRPC_SPARE_CALLS &&
+           memory_of(call) <= PEG_LIMIT_GRPC_SPARE_BYTES &&
+           home->spare_bytes + memory_of(call) <= PEG_LIMIT_GRPC_SPARE_LIST_BYTES;
 }
 
 /* Everything but the memory is forgotten. */
@@ -92,12 +99,13 @@ void grpc__home_keep_call(struct grpc_call *call)
     struct grpc__home *home = call->home;
 
     unhold(call);
-    if (!home || home->n_spare >= PEG_LIMIT_GRPC_SPARE_CALLS || is_large(call)) {
+    peg__arena_reset(&call->arena);
+    peg__arena_reset(&call->message_arena);
+    if (!home || !has_room(home, call)) {
         free_call(call);
         return;
     }
-    peg__arena_reset(&call->arena);
-    peg__arena_reset(&call->message_arena);
+    home->spare_bytes += memory_of(call);
     peg__free(call->taken);
     call->taken = NULL;
     memset(&call->home, 0, sizeof(*call) - offsetof(struct grpc_call, home));
@@ -157,7 +165,9 @@ void grpc__home_drop(struct net_message *message)
         orphan(home->held);
     grpc__home_tell_if_empty(home);
     pthread_mutex_lock(&home->server->lock);
-    home->server->n_dropped_homes++;
+    home->is_dropped = true;
+    if (!home->is_evict_posted)
+        home->server->n_dropped_homes++;
     pthread_cond_signal(&home->server->changed);
     pthread_mutex_unlock(&home->server->lock);
 }

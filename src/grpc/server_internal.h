@@ -9,6 +9,7 @@
  *   server_home.c  the server on one loop: its connections, and calls to be used again
  *   server_conn.c  one connection: first bytes, session, its end
  *   server_times.c when it is pinged, and when it has to go
+ *   server_held.c  what it holds, and whose connection is cut when all hold too much
  *   call_start.c   headers to handler
  *   call.c         what a handler says, and the end of a call
  *   call_send.c    the headers, messages and trailers that go out
@@ -18,6 +19,7 @@
 #include <stdatomic.h>
 
 #include "base/map.h"
+#include "base/quota.h"
 #include "grpc/server.h"
 #include "grpc/session.h"
 
@@ -25,6 +27,7 @@ struct grpc_route {
     const struct grpc_method *method;
     struct grpc_handler handler;
     void *user;
+    struct grpc_method_bounds bounds;
 };
 
 /* Counts of one loop: written by its thread alone, read by any. */
@@ -34,6 +37,7 @@ struct grpc__counts {
     atomic_uint_fast64_t n_pages;
     atomic_uint_fast64_t n_ended; /* no pages */
     atomic_uint_fast64_t n_refused_connections;
+    atomic_uint_fast64_t n_evicted_connections;
 };
 
 static inline void grpc__count(atomic_uint_fast64_t *counter, int64_t n)
@@ -55,6 +59,7 @@ struct grpc__home {
     struct grpc__conn *conns;
     struct grpc_call *spare; /* ended calls, to be used again */
     size_t n_spare;
+    size_t spare_bytes;
     struct grpc_call *held;              /* ended calls to which somebody has a reference */
     const struct grpc_route *last_route; /* that was called; NULL: none yet */
     peg_str last_path;
@@ -62,6 +67,9 @@ struct grpc__home {
     bool is_empty_told;
     struct net_message drain; /* to the loop: GOAWAY to all */
     struct net_message drop;  /* to the loop: close all now */
+    struct net_message evict; /* to the loop: cut those that hold most */
+    bool is_evict_posted;     /* under the server's lock */
+    bool is_dropped;          /* likewise: its thread does not touch it any more, but for `evict` */
     struct grpc__counts counts;
 };
 
@@ -79,8 +87,11 @@ struct grpc_server {
     size_t listeners_capacity;
     struct grpc__home *homes;
     unsigned n_homes;
-    bool is_draining;     /* the homes have been told */
-    pthread_mutex_t lock; /* for what follows */
+    bool is_draining; /* the homes have been told */
+    struct peg__hash_key secret;
+    struct peg__quota held;            /* by all connections; those that did not authenticate ... */
+    struct peg__quota unauthenticated; /* ... count here, if clients have to */
+    pthread_mutex_t lock;              /* for what follows */
     pthread_cond_t changed;
     unsigned n_empty_homes;   /* that drain and have no connection */
     unsigned n_dropped_homes; /* whose thread does not touch them any more */
@@ -108,6 +119,14 @@ struct grpc__conn {
     int64_t leave_ns;     /* when it is asked to go because of its age */
     int64_t close_ns;     /* when it is closed at the latest */
     unsigned n_strikes;
+    int64_t known_ns;         /* until when it has to authenticate; NET_NEVER: not */
+    int64_t sweep_ns;         /* when its calls are looked at that do not get on */
+    struct peg__quota *quota; /* that it is counted in: the server's */
+    uint16_t quota_key;
+    size_t counted;    /* what it holds, as far as it is counted */
+    size_t page_bytes; /* of the last answer of HTTP/1.1 */
+    bool is_authenticated;
+    bool is_evicted;         /* it holds most, and goes in its turn */
     size_t max_read;         /* bytes that it reads in its turn */
     size_t piece;            /* of them, between two looks at the clock */
     struct grpc_call *calls; /* that have not ended */
@@ -148,8 +167,11 @@ struct grpc_call {
     const char
         *http_refusal; /* a status of HTTP: it is no call, and ends with it if it is no page */
     bool is_page;
-    bool was_handed;  /* its handler has the only message */
-    bool is_finished; /* its status is decided */
+    bool awaits_window; /* its request is handed over, or the page made, when the client takes it */
+    bool was_seen;      /* waiting for its client, when it was last looked at */
+    uint32_t n_steps;   /* of its stream, then */
+    bool was_handed;    /* its handler has the only message */
+    bool is_finished;   /* its status is decided */
     bool has_ended;
     const void *message; /* of a client that does not stream */
     struct grpc_metadata headers;
@@ -185,6 +207,16 @@ void grpc__conn_lose(struct grpc__conn *conn);
 /* The same, after what was written. */
 void grpc__conn_close(struct grpc__conn *conn);
 
+/* server_held.c */
+peg_status grpc__held_init(struct grpc_server *server);
+void grpc__held_destroy(struct grpc_server *server);
+void grpc__conn_begin_count(struct grpc__conn *conn);
+void grpc__conn_end_count(struct grpc__conn *conn);
+/* Counts what it holds now. If all hold too much, those that hold most go in their turns. */
+void grpc__conn_count(struct grpc__conn *conn);
+void grpc__conn_authenticate(struct grpc__conn *conn, peg_str principal);
+void grpc__home_evict(struct net_message *message);
+
 /* server_times.c */
 /* Asks the client to go: calls that run go on. */
 void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms);
@@ -199,6 +231,8 @@ void grpc__conn_tell_finally(struct grpc__conn *conn);
 void grpc__conn_lost_call(struct grpc__conn *conn);
 
 /* call_start.c */
+/* The client has taken nothing of its answer, or not finished its message, for stall_ms. */
+void grpc__call_stalled(struct grpc_call *call);
 extern const struct grpc_stream_events grpc__call_events;
 struct grpc_stream *grpc__call_begin(struct grpc__conn *conn);
 

@@ -47,6 +47,7 @@ static int64_t next_due(const struct grpc__conn *conn)
     const struct grpc_server_options *options = options_of(conn);
     int64_t due = earliest(conn->close_ns, conn->leave_ns);
 
+    due = earliest(due, earliest(conn->known_ns, conn->sweep_ns));
     if (!conn->has_settings)
         return earliest(due, peg__clock_after_ms(conn->opened_ns, options->preface_ms));
     if (conn->ping_sent_ns)
@@ -116,6 +117,54 @@ static bool is_late(const struct grpc__conn *conn, int64_t now)
     return conn->ping_sent_ns && answer_due(conn) <= now;
 }
 
+/* ---- strangers, and calls that do not get on ------------------------------------------------- */
+
+static bool is_watching(const struct grpc__conn *conn)
+{
+    const struct grpc_call *call = conn->calls;
+
+    while (call &&
+           !(call->was_handed && !call->is_finished && call->route->bounds.keeps_connection))
+        call = call->next;
+    return call != NULL;
+}
+
+/* False: it has shown nobody who it is, and goes. */
+static bool may_stay(struct grpc__conn *conn, int64_t now)
+{
+    if (conn->known_ns > now)
+        return true;
+    conn->known_ns = peg__clock_after_ms(now, options_of(conn)->unauthenticated_ms);
+    return is_watching(conn);
+}
+
+/* A call that gets no further for two rounds in a row has had stall_ms / 2 at the least, and all
+ * of it at the most. */
+static void look_at_call(struct grpc_call *call)
+{
+    const struct grpc_stream *stream = &call->stream;
+    const bool is_stalled =
+        grpc_stream_is_waiting(stream) && stream->n_steps == call->n_steps && call->was_seen;
+
+    call->was_seen = grpc_stream_is_waiting(stream);
+    call->n_steps = stream->n_steps;
+    if (is_stalled)
+        grpc__call_stalled(call);
+}
+
+static void sweep_calls(struct grpc__conn *conn, int64_t now)
+{
+    if (conn->sweep_ns > now)
+        return;
+    conn->sweep_ns = peg__clock_after_ms(now, options_of(conn)->stall_ms / 2);
+    for (struct grpc_call *call = conn->calls; call;) {
+        struct grpc_call *next = call->next;
+
+        look_at_call(call);
+        call = next;
+    }
+}
+
 /* Clients that came together are late together: what that leads to waits for its turn. */
 void grpc__conn_time_passed(struct net_timer *timer)
 {
@@ -135,10 +184,11 @@ bool grpc__conn_look_at_times(struct grpc__conn *conn)
 
     if (conn->http1)
         return true; /* its stream is not ours to end */
-    if (is_late(conn, now)) {
+    if (is_late(conn, now) || !may_stay(conn, now)) {
         grpc__conn_lose(conn);
         return false;
     }
+    sweep_calls(conn, now);
     if (conn->leave_ns <= now) {
         conn->leave_ns = NET_NEVER;
         if (conn->was_asked_to_go)

@@ -391,3 +391,11 @@ size_t grpc_session_held(const struct grpc_session *session)
 {
     return session->held;
 }
+
+size_t grpc_session_memory(const struct grpc_session *session)
+{
+    return session->memory + session->control.capacity + session->spill.capacity +
+           session->payload.capacity + session->block.rest.capacity +
+           session->decoder.table.capacity + session->decoder.text_capacity +
+           session->encoder.table.capacity;
+}

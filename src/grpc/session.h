@@ -80,6 +80,9 @@ size_t grpc_session_n_streams(const struct grpc_session *session);
 uint32_t grpc_session_peer_max_streams(const struct grpc_session *session);
 /* Bytes of messages that it holds. */
 size_t grpc_session_held(const struct grpc_session *session);
+/* All memory that it holds beyond that of a connection at rest: streams, what they hold and what
+ * waits to be sent, tables and blocks of headers. */
+size_t grpc_session_memory(const struct grpc_session *session);
 
 /* ---- one call on the wire, either side ---------------------------------------------------- */
 
@@ -134,14 +137,18 @@ struct grpc_stream {
     struct grpc_status broken; /* why; arena */
     size_t kept;               /* bytes that the owner keeps of messages it was handed */
     size_t held;               /* its part of grpc_session_held() */
+    size_t memory;             /* its part of grpc_session_memory() */
+    size_t max_waiting;        /* bytes that may wait while it is paused; 0: its window */
+    uint32_t n_steps;          /* messages that came, and pieces that were sent: its progress */
     /* out */
     bool uses_gzip;  /* compress what is sent */
     bool skips_gzip; /* but not what is sent now */
     bool has_sent_headers;
     bool has_left; /* headers were pulled as a whole: before that the peer knows of nothing */
     bool was_full;
-    bool local_ended; /* nothing may be sent any more, once `out` is gone */
-    size_t out_sent;  /* bytes of `out` that are gone */
+    bool awaits_window; /* on_writable is due once nothing waits and the peer takes more */
+    bool local_ended;   /* nothing may be sent any more, once `out` is gone */
+    size_t out_sent;    /* bytes of `out` that are gone */
     size_t max_out;
     const struct grpc_block *trailers; /* to be sent after `out`; arena; NULL on a client */
     struct grpc_stream *next;          /* the session's list of open streams */
@@ -176,6 +183,8 @@ struct grpc_stream {
 void grpc_stream_init(struct grpc_stream *stream, const struct grpc_stream_events *events,
                       struct peg__arena *arena, size_t max_message, size_t max_header_bytes);
 void grpc_stream_free(struct grpc_stream *stream);
+/* Memory of its buffers, on the wire or not. */
+size_t grpc_stream_buffers(const struct grpc_stream *stream);
 
 /* Client: opens it on the session. PEG_ELIMIT: no more ids on this connection. */
 peg_status grpc_stream_open(struct grpc_stream *stream, struct grpc_session *session,
@@ -202,6 +211,11 @@ peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, str
 peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,
                            peg_error *reterr);
 bool grpc_stream_is_writable(const struct grpc_stream *stream);
+/* Does nothing wait to be sent, and would the peer take something now? If not, on_writable comes
+ * when it is so. For answers that can be made again: they are not made for a closed window. */
+bool grpc_stream_await_window(struct grpc_stream *stream);
+/* Something waits for the peer: its window is closed, or its message is not whole. */
+bool grpc_stream_is_waiting(const struct grpc_stream *stream);
 
 /* Within on_message: so many bytes of what came stay in the owner's memory until the stream is off
  * the wire. They count as held: a peer that never ends its calls gets no further with whole

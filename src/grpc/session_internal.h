@@ -72,6 +72,7 @@ struct grpc_session {
     int32_t last_sent_id;
     uint32_t n_active; /* of ours: the peer knows them */
     size_t held;
+    size_t memory; /* of all streams */
     size_t queued; /* bytes that wait to be sent, of all streams */
     struct grpc__guard *guards;
     unsigned n_busy; /* feeds, pulls and deliveries that are running */
@@ -213,6 +214,8 @@ void grpc__stream_broke(struct grpc_stream *stream, enum grpc_code code, const p
 void grpc__stream_open_window(struct grpc_stream *stream, size_t n);
 /* Off the wire: out of the session's list, and on_closed. */
 void grpc__stream_closed(struct grpc_stream *stream, uint32_t h2_error);
+/* Counts what it holds now in the memory of its session. */
+void grpc__stream_measure(struct grpc_stream *stream);
 /* stream_send.c: bytes of `out` are gone. True: on_writable is due. */
 bool grpc__stream_took(struct grpc_stream *stream, size_t n);
 

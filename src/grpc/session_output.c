@@ -64,9 +64,9 @@ static struct grpc__queue *place_of(const struct grpc_stream *stream)
         return session->options.is_client ? &session->unsent : &session->ready;
     if (stream->owes_window)
         return &session->ready;
-    if (!stream->has_begun || stream->has_sent_end)
+    if (stream->has_sent_end || (!stream->has_begun && !stream->awaits_window))
         return NULL;
-    if (grpc__stream_pending(stream) == 0)
+    if (grpc__stream_pending(stream) == 0 && (stream->local_ended || !stream->awaits_window))
         return stream->local_ended ? &session->ready : NULL;
     if (grpc__stream_window(stream) <= 0)
         return &session->shut;
@@ -370,6 +370,12 @@ static bool write_messages(struct grpc_session *session, struct grpc_stream *str
 
     if (place != &session->ready && (place != &session->sending || session->window <= 0)) {
         grpc__stream_schedule(stream);
+        return true;
+    }
+    if (grpc__stream_pending(stream) == 0 && !stream->local_ended) {
+        stream->awaits_window = false;
+        go_behind(stream);
+        stream->events->on_writable(stream);
         return true;
     }
     if (grpc__stream_pending(stream) == 0)

@@ -57,6 +57,24 @@ void grpc_stream_free(struct grpc_stream *stream)
     grpc_reader_free(&stream->reader);
 }
 
+/* ---- what it holds -------------------------------------------------------------------------- */
+
+size_t grpc_stream_buffers(const struct grpc_stream *stream)
+{
+    return stream->out.capacity + stream->waiting.capacity + grpc_reader_memory(&stream->reader);
+}
+
+void grpc__stream_measure(struct grpc_stream *stream)
+{
+    enum { AT_REST = 2048 }; /* a stream and its call, with small buffers */
+    struct grpc_session *session = stream->session;
+    const size_t memory = AT_REST + stream->arena->held + stream->kept +
+                          grpc_stream_buffers(stream) + stream->shared_rest.len;
+
+    session->memory += memory - stream->memory;
+    stream->memory = memory;
+}
+
 /* ---- on the wire, off the wire ------------------------------------------------------------ */
 
 void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *session, int32_t id)
@@ -66,6 +84,7 @@ void grpc__stream_attach(struct grpc_stream *stream, struct grpc_session *sessio
     stream->window_beyond = 0;
     grpc__session_add(session, stream);
     session->queued += grpc__stream_pending(stream);
+    grpc__stream_measure(stream);
 }
 
 static void detach(struct grpc_stream *stream)
@@ -83,9 +102,10 @@ static void detach(struct grpc_stream *stream)
     if (session->options.is_client && stream->has_begun)
         session->n_active--;
     session->held -= stream->held;
+    session->memory -= stream->memory;
     session->queued -= grpc__stream_pending(stream);
     forget_shared(stream);
-    stream->held = 0;
+    stream->held = stream->memory = 0;
     stream->session = NULL;
 }
 
@@ -149,6 +169,7 @@ static void let_go(struct grpc_stream *stream)
     stream->held = 0;
     peg__buf_free(&stream->waiting);
     grpc_reader_free(&stream->reader);
+    grpc__stream_measure(stream);
 }
 
 /* Before the headers are whole it is only noted: an answer has to wait for their end. */
@@ -206,6 +227,7 @@ void grpc__stream_head_done(struct grpc_stream *stream, bool is_end)
     if (!is_end && is_interim(stream))
         return;
     stream->has_head = true;
+    grpc__stream_measure(stream);
     stream->reader.encoding = head->encoding;
     if (stream->is_broken)
         tell_broken(stream);
@@ -245,10 +267,12 @@ static bool deliver(struct grpc_stream *stream, peg_str *bytes)
 
         if (status)
             grpc__stream_broke(stream, code_of_reader(status), &error);
-        else if (has_message)
-            stream->events->on_message(stream, message);
-        else
+        else if (!has_message)
             break;
+        else {
+            stream->n_steps++;
+            stream->events->on_message(stream, message);
+        }
     }
     session->n_busy--;
     session->guards = guard.outer;
@@ -273,6 +297,7 @@ static void count_held(struct grpc_stream *stream)
 
     session->held += held - stream->held;
     stream->held = held;
+    grpc__stream_measure(stream);
     if (session->held <= session->options.max_held || held == 0)
         return;
     peg__fail(&error, PEG_ELIMIT, "E_HELD_BYTES",
@@ -286,6 +311,13 @@ static void keep(struct grpc_stream *stream, peg_str bytes)
 {
     peg_error error;
 
+    if (stream->max_waiting && stream->waiting.len + bytes.len > stream->max_waiting) {
+        peg__fail(&error, PEG_ELIMIT, "E_HELD_BYTES",
+                  "more than %zu bytes wait to be read on this stream: read the answers first",
+                  stream->max_waiting);
+        grpc__stream_broke(stream, GRPC_RESOURCE_EXHAUSTED, &error);
+        return;
+    }
     peg__buf_str(&stream->waiting, bytes);
     if (!stream->waiting.status)
         return;

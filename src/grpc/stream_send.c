@@ -127,8 +127,10 @@ static peg_status check_room(struct grpc_stream *stream, size_t len, size_t shar
 static void queued(struct grpc_stream *stream, size_t n)
 {
     stream->was_full |= grpc__stream_pending(stream) > GRPC_HIGH_MARK;
-    if (stream->session)
-        stream->session->queued += n;
+    if (!stream->session)
+        return;
+    stream->session->queued += n;
+    grpc__stream_measure(stream);
 }
 
 /* What is gone makes room before more memory is asked for. */
@@ -268,6 +270,24 @@ bool grpc_stream_is_writable(const struct grpc_stream *stream)
     return !stream->local_ended && grpc__stream_pending(stream) <= GRPC_HIGH_MARK;
 }
 
+bool grpc_stream_await_window(struct grpc_stream *stream)
+{
+    const struct grpc_session *session = stream->session;
+
+    if (!session || (grpc__stream_pending(stream) == 0 && grpc__stream_window(stream) > 0 &&
+                     session->window > 0))
+        return true;
+    stream->awaits_window = true;
+    grpc__stream_schedule(stream);
+    return false;
+}
+
+bool grpc_stream_is_waiting(const struct grpc_stream *stream)
+{
+    return stream->awaits_window || grpc__stream_pending(stream) > 0 ||
+           (!stream->is_paused && !stream->remote_ended && grpc_reader_held(&stream->reader) > 0);
+}
+
 /* ---- what is gone ------------------------------------------------------------------------- */
 
 static void forget_sent(struct grpc_stream *stream, size_t n)
@@ -295,7 +315,9 @@ bool grpc__stream_took(struct grpc_stream *stream, size_t n)
     session->n_moved += n;
     session->has_said_more = true;
     session->queued -= n;
+    stream->n_steps++;
     forget_sent(stream, n);
+    grpc__stream_measure(stream);
     if (!stream->was_full || grpc__stream_pending(stream) >= GRPC_LOW_MARK)
         return false;
     stream->was_full = false;

@@ -42,6 +42,8 @@
 #include "../instrumented.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "grpc/health.h"
+#include "grpc/reflection.h"
 #include "grpc/rpc.h"
 #include "grpc/server.h"
 
@@ -59,6 +61,7 @@ struct battle_setup {
     const char *cert_file; /* NULL: no TLS */
     const char *key_file;
     int64_t open_ms; /* of a TLS handshake */
+    bool asks_who;   /* only health and reflection are open to clients without a token */
 };
 
 struct battle_times {
@@ -205,6 +208,37 @@ static inline peg_status battle_listen(struct grpc_server *server, struct net_tl
     return status;
 }
 
+static inline void battle_authenticate(struct grpc_call *call, void *user)
+{
+    const peg_str token = grpc_metadata_get(grpc_call_metadata(call), "authorization");
+
+    (void)user;
+    if (peg__str_starts(peg__str(grpc_call_method(call)->path), peg__str("/grpc.")))
+        return;
+    if (token.len)
+        grpc_call_authenticate(call, token);
+    else
+        grpc_call_fail(call, GRPC_UNAUTHENTICATED, "no token");
+}
+
+static const struct grpc_interceptor battle_interceptor = {.on_start = battle_authenticate};
+
+/* What a gateway has beside its own services. */
+static inline peg_status battle_open_services(struct grpc_server *server,
+                                              struct grpc_health **ret_health,
+                                              struct grpc_reflection **ret_reflection)
+{
+    const peg_status status = grpc_health_new(server, ret_health, NULL);
+
+    return status ? status : grpc_reflection_new(server, ret_reflection, NULL);
+}
+
+/* Memory goes back to the system when the server has nothing to do, as `pegboard serve` has it. */
+static inline void battle_trim(int signal)
+{
+    (void)signal;
+}
+
 /* All that the server's process does: says where it listens, and waits for the end. */
 static inline int battle_serve(const struct battle_setup *setup, int said, int leash)
 {
@@ -215,6 +249,8 @@ static inline int battle_serve(const struct battle_setup *setup, int said, int l
     struct net_tls_config *tls = NULL;
     struct net_loops *loops = NULL;
     struct grpc_server *server = NULL;
+    struct grpc_health *health = NULL;
+    struct grpc_reflection *reflection = NULL;
     unsigned ports[2] = {0};
     peg_error error = {.message = ""};
     char nothing;
@@ -224,12 +260,17 @@ static inline int battle_serve(const struct battle_setup *setup, int said, int l
      * be counted. */
     mallopt(M_PERTURB, 0);
     options.on_http1 = battle_http1;
+    options.asks_who = setup->asks_who;
+    options.interceptors = &battle_interceptor;
+    options.n_interceptors = setup->asks_who;
     if (!status && setup->cert_file)
         status = net_tls_config_new(&files, &tls, &error);
     if (!status)
         status = grpc_server_new(loops, &options, &server, &error);
     if (!status)
         status = grpc_server_add(server, &battle_service, battle_handlers, NULL, &error);
+    if (!status)
+        status = battle_open_services(server, &health, &reflection);
     if (!status)
         status = battle_listen(server, NULL, setup, &ports[0], &error);
     if (!status && tls)
@@ -238,9 +279,12 @@ static inline int battle_serve(const struct battle_setup *setup, int said, int l
         fprintf(stderr, "no server: %s\n", error.message);
         return 1;
     }
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = battle_trim}, NULL);
     while (read(leash, &nothing, 1) < 0 && errno == EINTR)
-        ;
+        malloc_trim(0);
     grpc_server_free(server);
+    grpc_health_free(health);
+    grpc_reflection_free(reflection);
     net_loops_free(loops);
     net_tls_config_unref(tls);
     if (peg__mem_live() == live)
@@ -374,8 +418,11 @@ static inline void battle_next_call(struct battle *b)
 {
     static const char bytes[500] = "hello";
     const peg_str request = peg__strn(bytes, sizeof(bytes));
-    const struct grpc_rpc_options options = {.timeout_ms = 60000,
-                                             .waits_for_ready = !b->has_greeted};
+    struct grpc_metadata_entry token = {.key = peg__str("authorization"),
+                                        .value = peg__str("Bearer neighbour")};
+    const struct grpc_metadata metadata = {.entries = &token, .n = 1};
+    const struct grpc_rpc_options options = {
+        .timeout_ms = 60000, .waits_for_ready = !b->has_greeted, .metadata = &metadata};
     struct grpc_rpc *rpc;
 
     b->asks_other = b->is_stormy && !b->asks_other;
@@ -584,6 +631,21 @@ static inline void battle_stop_server(const struct battle_server *server)
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
         T_FAIL("the server ended badly: %s %d", WIFSIGNALED(how) ? "signal" : "exit",
                WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+}
+
+/* All attackers have gone: how much larger is the server than before, once it has given back what
+ * it does not need? Waits until it is at most `max_kb`. */
+static inline long battle_rest_kb(struct battle *b, long max_kb)
+{
+    const int64_t until_ns = battle_now_ns(CLOCK_MONOTONIC) + 20 * INT64_C(1000000000);
+    long kb;
+
+    do {
+        battle_measure_more(b, &b->calm, 10, 0);
+        kill(b->server.pid, SIGUSR1);
+        kb = battle_memory_kb(b, "VmRSS:") - b->rss_before_kb;
+    } while (kb > max_kb && battle_now_ns(CLOCK_MONOTONIC) < until_ns);
+    return kb;
 }
 
 static inline void battle_end(struct battle *b, long max_mb)

@@ -3,6 +3,7 @@
 #include "grpc/reflection.h"
 
 #include "../t.h"
+#include "base/limits.h"
 #include "grpc/reflection/v1/reflection.grpc.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.h"
 #include "grpc/testing/test.grpc.h"
@@ -312,7 +313,7 @@ TEST(reflection_cuts_long_names_in_its_words)
 {
     struct world w;
     const response_t *response;
-    const size_t len = 1 << 20;
+    const size_t len = PEG_LIMIT_GRPC_REFLECTION_BYTES - 100;
     char *name = peg__alloc(len + 1);
 
     memset(name, 'x', len);
@@ -329,6 +330,21 @@ TEST(reflection_cuts_long_names_in_its_words)
     CHECK_INT(strlen(response->original_request->file_containing_symbol), len);
     world_done(&w);
     peg__free(name);
+}
+
+TEST(reflection_refuses_a_question_that_no_name_needs)
+{
+    struct world w;
+    char name[PEG_LIMIT_GRPC_REFLECTION_BYTES + 1];
+
+    memset(name, 'x', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    world_init(&w, V1_PATH);
+    ask(&w, GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL,
+        name);
+
+    CHECK_INT(peer_end(&w.call), GRPC_RESOURCE_EXHAUSTED);
+    world_free(&w);
 }
 
 TEST(reflection_ends_the_call_of_a_message_that_is_none)
