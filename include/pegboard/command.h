@@ -13,6 +13,9 @@
  * after its exit: then what was written so far is the answer. On a pool a thread counts as
  * abandoned from the deadline until the command is over: keep the grace short there.
  *
+ * What has left the group (setsid) lives on: to find it the library would have to change its host,
+ * which would become the parent of orphans. `pegboard provide`, whose process is its own, does so.
+ *
  * It gets no descriptor of the host but its three pipes, no variable that is not given to it, and
  * signals as they are by default. Hosts that ignore SIGCHLD, or wait for any process, take away its
  * exit status: the call fails and says so.

@@ -133,6 +133,11 @@ enum {
     PEG_LIMIT_COMMAND_DRAIN_MS = 200,
     /* How often a clock that cannot wake us is looked at. */
     PEG_LIMIT_COMMAND_STEP_MS = 10,
+    /* `pegboard provide` looks at so many processes for what a command has left behind: more than
+     * a machine has, unless somebody makes them on purpose. And so often, a millisecond apart: what
+     * starts new ones faster than they are killed, or may not be killed, is left. */
+    PEG_LIMIT_COMMAND_PROCESSES = 1 << 17,
+    PEG_LIMIT_COMMAND_KILL_ROUNDS = 500,
     /* Address space of a command that has a limit: 1 TiB, more than anybody has. */
     PEG_LIMIT_COMMAND_MEMORY_MIB = 1 << 20,
 

@@ -18,6 +18,7 @@
 #include "pegboard/manifest.h"
 #include "pegboard/provider.h"
 #include "pegboard/tool_config.h"
+#include "tools/descendants.h"
 
 enum option_id {
     OPT_CONCURRENCY = 1,
@@ -332,6 +333,8 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
         fprintf(stderr, "pegboard: the system has no memory or no thread for it: end some\n");
         return CLI_UNUSABLE;
     }
+    if (!peg__descendants_adopt())
+        fprintf(stderr, "pegboard: what commands leave behind is not found on this system: %m\n");
     cli_notify("READY=1"); /* it waits for a gateway that is not there yet */
     status = peg_provider_serve(peg_manifest_registry(manifest), &options, &error);
     if (status)

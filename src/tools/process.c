@@ -47,6 +47,7 @@ struct run {
     struct peg__process_result *result;
     peg_ctx *ctx;
     struct peg__child child;
+    struct peg__family family;
     int pidfd;     /* readable when the child has exited; -1 where the kernel has none */
     int wake;      /* readable when the token has fired */
     peg_str input; /* what is left of it */
@@ -72,8 +73,10 @@ static void signal_group(const struct run *run, int number)
         kill(-run->child.pid, number);
 }
 
+/* What has left the group is found by its parents: before these are gone. */
 static void kill_group(struct run *run)
 {
+    peg__family_signal(&run->family, SIGKILL);
     signal_group(run, SIGKILL);
     run->phase = KILLED;
     peg__close(&run->child.in);
@@ -81,7 +84,9 @@ static void kill_group(struct run *run)
 
 static void terminate_group(struct run *run)
 {
+    peg__family_signal(&run->family, SIGTERM);
     signal_group(run, SIGTERM);
+    peg__family_signal(&run->family, SIGCONT);
     signal_group(run, SIGCONT); /* a stopped process would not see it */
     run->phase = TERMINATED;
     run->kill_at_ns = now_ns() + run->def->grace_ms * PEG_NS_PER_MS;
@@ -122,6 +127,8 @@ static void look_at_child(struct run *run)
         run->is_lost = errno == ECHILD;
     if (!run->is_lost && info.si_pid == 0)
         return;
+    if (run->is_lost)
+        peg__family_lose(&run->family);
     run->has_exited = true;
     run->leave_at_ns = now_ns() + PEG_LIMIT_COMMAND_DRAIN_MS * PEG_NS_PER_MS;
     /* What it started has the rest of the grace. */
@@ -369,8 +376,10 @@ static void serve(struct run *run)
         sleep_and_serve(run);
     peg__cancel_unhook(&hook);
 
-    if (has_pipes(run) || run->phase != GOING)
+    if (has_pipes(run) || run->phase != GOING) {
         kill_group(run);
+        peg__family_kill(&run->family);
+    }
     read_rest(run);
     if (run->result->output.status && !run->is_ended)
         set_end(run, PEG__PROCESS_OUTPUT);
@@ -384,7 +393,7 @@ static int start(struct run *run)
     run->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (run->wake < 0)
         return errno;
-    error = peg__spawn(&run->def->program, &run->child);
+    error = peg__family_spawn(&run->family, &run->def->program, &run->child);
     if (!error)
         run->pidfd = pidfd_open(run->child.pid, 0);
     return error;
@@ -420,6 +429,7 @@ peg_status peg__process_run(const struct peg__process_def *def, peg_ctx *ctx,
         ret_result->number = error;
     } else {
         serve(&run);
+        peg__family_leave(&run.family);
     }
     close_all(&run);
     restore_sigpipe(&sigpipe);

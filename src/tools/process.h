@@ -7,7 +7,7 @@
  * says stop. No process, no descriptor and no signal is left over.
  *
  * Ending it means SIGTERM to its process group and, after the grace, SIGKILL. What left the group
- * (setsid) is not found by that.
+ * (setsid) is found only in a process that has adopted it (tools/descendants.h).
  *
  * Once the program itself has exited, whatever it started may hold the pipes for
  * PEG_LIMIT_COMMAND_DRAIN_MS more; then its group is killed. What let go of the pipes lives on,
@@ -20,7 +20,7 @@
 
 #include "base/buf.h"
 #include "pegboard/ctx.h"
-#include "tools/spawn.h"
+#include "tools/descendants.h"
 
 enum peg__process_stream { PEG__PROCESS_STDOUT, PEG__PROCESS_STDERR };
 

@@ -330,6 +330,43 @@ def stopping_twice_ends_what_runs(w):
 
 
 @scenario
+def what_a_command_hides_in_a_session_of_its_own_ends_with_it(w):
+    stay = "sh -c 'trap \"\" TERM; echo $$ > hidden; exec sleep 1000' >/dev/null 2>&1 </dev/null"
+    for how in (f"setsid {stay} & wait", f"(setsid {stay} &); sleep 1000",
+                f"(env -i setsid {stay} &); sleep 1000"):
+        w.write("tools.yaml", f"""\
+toolset: local
+tools:
+  - name: hold
+    description: Starts what leaves its process group.
+    shell: true
+    command: |
+      {how}
+    timeout: 60s
+    grace: 10ms
+""")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(w.path("hidden"))
+        os.mkfifo(w.path("hidden"))
+        with processes() as start:
+            gateway = serve(start, w)
+            provider = provide(start, w)
+            caller = subprocess.Popen(
+                [w.executable, "call", "--registry", f"unix:{w.path('s')}", "local", "hold"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with open(w.path("hidden"), encoding="ascii") as file:
+                hidden = int(file.read())
+            check(os.path.exists(f"/proc/{hidden}"), "it runs")
+            provider.signal(signal.SIGTERM)
+            provider.awaits("event=drains")
+            provider.signal(signal.SIGTERM)
+            provider.ends(0)
+            caller.wait(timeout=WAIT_S)
+            check(not os.path.exists(f"/proc/{hidden}"), "it lives on after", how)
+            gateway.kill()
+
+
+@scenario
 def calls_that_are_given_up_are_told_in_words_of_the_command(w):
     w.write("tools.yaml", """\
 toolset: local
