@@ -2,6 +2,7 @@
 
 /* A provider comes, comes back with the calls that it has, goes, or stays away. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -217,7 +218,8 @@ static void forget_unproven(struct gw_provider *provider)
 }
 
 /* Each is looked up once: there may be thousands. What it has, and lists behind one that cannot be
- * taken, is listed all the same. */
+ * taken, is listed all the same. One that another provider has is taken as one that nobody has:
+ * that it runs is none of this one's business, and what it answers does not count. */
 static peg_status take_list(struct gw_provider *provider, const struct gw_attach *attach,
                             peg_error *reterr)
 {
@@ -227,15 +229,12 @@ static peg_status take_list(struct gw_provider *provider, const struct gw_attach
         held->is_listed = false;
     for (size_t i = 0; i < attach->n_running; i++) {
         const struct gw_running *running = &attach->running[i];
-        struct gw_held *held = gw_holder_held(provider->desk, &running->id, running->attempt);
+        struct gw_held *held = gw_holder_held_by(provider, &running->id, running->attempt);
 
         if (i + AHEAD < attach->n_running)
             gw_table_expect(&provider->desk->held, &running[AHEAD].id, running[AHEAD].attempt);
-        if (held && held->provider == provider)
+        if (held)
             held->is_listed = true;
-        else if (held && !status)
-            status = peg__fail(reterr, PEG_EINVAL, "E_ATTACH",
-                               "a running call that was listed is another provider's");
         else if (!status)
             status = adopt(provider, running, reterr);
     }
@@ -277,21 +276,26 @@ static bool is_attached_somewhere(const struct gw_desk *desk, const struct gw_at
 /* What runs is finished before a node goes, also by a provider whose stream has broken meanwhile.
  * One that still has a stream finishes on that one, and goes elsewhere for new calls. What is
  * listed when all streams were ended was answered or given up: its Ack may not have come before. */
-static bool may_finish_here(const struct gw_desk *desk, const struct gw_attach *attach)
+static bool may_finish_here(struct gw_desk *desk, const struct gw_attach *attach)
 {
+    char incarnation[sizeof(((struct gw_provider *)NULL)->incarnation)];
+    const struct gw_provider *provider;
+
+    snprintf(incarnation, sizeof(incarnation), "%.*s", PEG_ARG(attach->incarnation));
+    provider = gw_holder_find(desk, incarnation);
     if (desk->is_closed || is_attached_somewhere(desk, attach))
         return false;
     for (size_t i = 0; i < attach->n_running; i++) {
         const struct gw_running *running = &attach->running[i];
 
         if (running->route.node == desk->bus->self.node ||
-            gw_holder_held(desk, &running->id, running->attempt))
+            gw_holder_held_by(provider, &running->id, running->attempt))
             return true;
     }
     return false;
 }
 
-static peg_status check_attach(const struct gw_desk *desk, const struct gw_attach *attach,
+static peg_status check_attach(struct gw_desk *desk, const struct gw_attach *attach,
                                peg_error *reterr)
 {
     if (desk->is_draining && !may_finish_here(desk, attach))

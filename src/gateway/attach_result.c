@@ -140,9 +140,7 @@ static void refuse_because(struct gw_attached *attached, const struct bus_id *id
  * terminal is just being written it hears when that is done. */
 static void ack_unknown(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt)
 {
-    const struct gw_held *held = gw_holder_held(attached->desk, id, attempt);
-
-    if (!held || held->provider != attached->provider)
+    if (!gw_holder_held_by(attached->provider, id, attempt))
         attached->provider->events->ack(attached, id, attempt);
 }
 

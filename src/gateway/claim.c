@@ -66,12 +66,12 @@ void gw_claim_on_call(struct gw_desk *desk, const struct bus_letter *letter)
     enum bus_reason reason;
 
     /* An attempt that is only sent now was nobody's to list. */
-    if (held && held->is_unproven && held->provider != provider && held->step == GW_HANDED) {
+    while (held && held->is_unproven && held->provider != provider && held->step == GW_HANDED) {
         struct gw_provider *other = held->provider;
 
         gw_held_drop(held);
-        held = NULL;
         gw_claim_pump(other); /* it has room for one more */
+        held = gw_holder_held(desk, &letter->id, letter->attempt);
     }
     if (held)
         gw_holder_reply(desk, letter, BUS_TWICE, BUS_NO_REASON);

@@ -307,9 +307,9 @@ static void complete(struct gw_held *held, const struct gw_terminal *terminal)
 static struct gw_held *handed(struct gw_provider *provider, const struct bus_id *id,
                               uint32_t attempt)
 {
-    struct gw_held *held = gw_holder_held(provider->desk, id, attempt);
+    struct gw_held *held = gw_holder_held_by(provider, id, attempt);
 
-    if (!held || held->provider != provider || held->step != GW_HANDED)
+    if (!held || held->step != GW_HANDED)
         return NULL;
     gw_listed_believe(held);
     return held;

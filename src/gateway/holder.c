@@ -14,6 +14,16 @@ struct gw_held *gw_holder_held(const struct gw_desk *desk, const struct bus_id *
     return (struct gw_held *)gw_table_find(&desk->held, id, attempt);
 }
 
+struct gw_held *gw_holder_held_by(const struct gw_provider *provider, const struct bus_id *id,
+                                  uint32_t attempt)
+{
+    struct gw_entry *entry = provider ? gw_table_find(&provider->desk->held, id, attempt) : NULL;
+
+    while (entry && ((struct gw_held *)entry)->provider != provider)
+        entry = gw_table_again(entry);
+    return (struct gw_held *)entry;
+}
+
 struct bus_id gw_holder_hash(const struct gw_desk *desk, const char *incarnation)
 {
     const uint64_t hash = peg__hash(desk->incarnations.key, peg__str(incarnation));
@@ -129,9 +139,9 @@ bool gw_provider_is_idle(const struct gw_provider *provider)
 
 bool gw_provider_has(const struct gw_provider *provider, const struct bus_id *id, uint32_t attempt)
 {
-    const struct gw_held *held = gw_holder_held(provider->desk, id, attempt);
+    const struct gw_held *held = gw_holder_held_by(provider, id, attempt);
 
-    return held && held->provider == provider && held->step == GW_HANDED;
+    return held && held->step == GW_HANDED;
 }
 
 /* ---- letters --------------------------------------------------------------------------------- */
@@ -159,9 +169,11 @@ void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum
 
 static void on_ask(struct gw_desk *desk, const struct bus_letter *letter)
 {
-    struct gw_held *held = gw_holder_held(desk, &letter->id, letter->attempt);
     const struct gw_provider *provider = gw_holder_find(desk, letter->incarnation);
+    struct gw_held *held = gw_holder_held_by(provider, &letter->id, letter->attempt);
 
+    if (!held)
+        held = gw_holder_held(desk, &letter->id, letter->attempt);
     /* Only the desk that the provider is at can tell that it does not have the call. */
     if (held) {
         held->was_asked = true;

@@ -40,6 +40,7 @@ struct gw_held {
      * it answers counts only if the register of the attempt names it. */
     bool is_unproven;
     bool was_listed; /* it came with a Hello, not with a letter */
+    bool is_over;    /* its terminal stands; whether it was this provider's call is looked at */
     /* Nobody knows of it, or it has ended: it takes no place at its provider. Since then. */
     bool is_doubted;
     int64_t doubted_ns;
@@ -108,8 +109,12 @@ void gw_holder_reply(struct gw_desk *desk, const struct bus_letter *about,
 void gw_holder_refuse(struct gw_desk *desk, const struct bus_letter *about, enum bus_reason reason);
 struct bus_id gw_holder_hash(const struct gw_desk *desk, const char *incarnation);
 struct gw_provider *gw_holder_find(struct gw_desk *desk, const char *incarnation);
+/* Several may say that they have one call; the first was handed it, unless that one has ended. */
 struct gw_held *gw_holder_held(const struct gw_desk *desk, const struct bus_id *id,
                                uint32_t attempt);
+/* That of a provider, which may be NULL. */
+struct gw_held *gw_holder_held_by(const struct gw_provider *provider, const struct bus_id *id,
+                                  uint32_t attempt);
 void gw_provider_renew(struct gw_provider *provider);
 /* It goes, and has all of its lease to come back. */
 void gw_provider_renew_last(struct gw_provider *provider);

@@ -4,11 +4,12 @@
  * Calls that a provider lists when it comes (back): it says that it has them, and does not know
  * what became of them meanwhile. Their drivers are told where it is, and registers are looked at:
  *
- *   terminal --stands--> over: its provider may stop
- *      |
- *     none --> mark of the attempt --names it--> proven
- *                 |
- *              not its, or none: doubted
+ *   terminal and mark of the attempt:
+ *
+ *     the mark names it      proven; with a terminal it is over, and its provider may stop
+ *     it does not, or none   of this node: as if it were over; of another one: doubted
+ *
+ * What is another provider's is answered as what there never was: who lists it learns nothing.
  *
  * What is doubted takes no place at the provider, and no node waits for it: it may have been
  * answered on another stream, of which nothing is heard here. So it is with what is over, and
@@ -75,14 +76,16 @@ static void on_mark(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_held *held = of_wait(wait);
     struct bus_address address;
+    bool is_its;
 
     if (answer->status || held->step != GW_HANDED)
         return; /* it is a hint: the answer of the provider is looked at anyway */
-    if (answer->standing && peg__str_eq(gw_mark_who(answer->standing, &address),
-                                        peg__str(held->provider->incarnation))) {
+    is_its = answer->standing && peg__str_eq(gw_mark_who(answer->standing, &address),
+                                             peg__str(held->provider->incarnation));
+    if (is_its && !held->is_over) {
         held->is_unproven = false;
         gw_listed_believe(held);
-    } else if (!answer->standing && gw_id_is_node_local(&held->entry.id)) {
+    } else if (is_its || gw_id_is_node_local(&held->entry.id)) {
         /* A driver that has seen the end of a call removes its registers; those of this node are
          * not lost while it lives. */
         be_settled(held);
@@ -98,10 +101,7 @@ static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
 
     if (answer->status || held->step != GW_HANDED)
         return;
-    if (answer->standing) {
-        be_settled(held);
-        return;
-    }
+    held->is_over = answer->standing != NULL;
     held->wait.fn = on_mark;
     bus_read(held->provider->desk->bus, &key, &held->wait);
 }

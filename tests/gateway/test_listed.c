@@ -72,60 +72,155 @@ TEST(the_end_of_a_call_that_was_listed_is_kept_as_long_as_its_name)
 
 /* ---- lists that are not taken ---------------------------------------------------------------- */
 
-/* It has the second one, whatever is wrong with the first. */
+/* It has the second one, and there was no memory for the first. */
 TEST(a_list_that_is_not_taken_costs_its_provider_no_call_that_stands_in_it)
 {
     struct world world;
-    struct player thief;
-    struct player other;
+    struct player player;
     struct player again = {.n_breaks = 1};
-    struct caller first;
-    struct caller second;
+    struct caller caller;
     struct gw_running listed[2];
 
     world_open(&world, &DEFAULTS);
-    attach(&world, &thief, "incarnation-1", 1);
-    call_as(&world, &first, "add", "", 0);
-    gw_provider_drain(thief.provider);
-    attach(&world, &other, "incarnation-2", 1);
-    call_as(&world, &second, "add", "", 0);
-    CHECK_INT(thief.n_handed, 1);
-    CHECK_INT(other.n_handed, 1);
-    gw_provider_leave(thief.provider);
-    listed[0] = running_of(&other.handed[0]);
-    listed[1] = running_of(&thief.handed[0]);
-    CHECK_INT(come_with(&world, &again, "incarnation-1", listed, 2), PEG_EINVAL);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    listed[0] = listed[1] = running_of(&player.handed[0]);
+    listed[0].attempt = 7;
+    peg__mem_fail_at(1);
+    CHECK_INT(come_with(&world, &again, "incarnation-1", listed, 2), PEG_ENOMEM);
+    peg__mem_fail_at(0);
     settle(&world);
-    CHECK(gw_holder_held(world.desk, &thief.handed[0].id, 1) != NULL);
-    CHECK_INT(first.n_ends, 0);
+    CHECK(gw_holder_held(world.desk, &player.handed[0].id, 1) != NULL);
+    CHECK_INT(caller.n_ends, 0);
     CHECK_INT(come_with(&world, &again, "incarnation-1", &listed[1], 1), PEG_OK);
     settle(&world);
-    answer(&world, &again, &thief.handed[0], "1");
-    CHECK_STR(peg_cstr(first.result), "1");
-    answer(&world, &other, &other.handed[0], "2");
-    CHECK_STR(peg_cstr(second.result), "2");
+    answer(&world, &again, &player.handed[0], "1");
+    CHECK_STR(peg_cstr(caller.result), "1");
     world_close(&world);
 }
 
 TEST(a_list_that_is_not_taken_leaves_nothing_behind)
 {
+    peg_status status = PEG_ENOMEM;
+    unsigned n_refused = 0;
+
+    for (unsigned nth = 1; status; nth++) {
+        struct world world;
+        struct player thief = {0};
+        struct player other;
+        struct caller caller;
+        struct gw_running listed[3];
+        bool is_there;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &other, "incarnation-2", 1);
+        call_as(&world, &caller, "add", "", 0);
+        for (uint32_t i = 0; i < 3; i++) {
+            listed[i] = running_of(&other.handed[0]);
+            listed[i].attempt = i;
+        }
+        peg__mem_fail_at(nth);
+        status = come_with(&world, &thief, "incarnation-1", listed, 3);
+        peg__mem_fail_at(0);
+        /* One whose list was taken, and who could not be told to others, is away for a while. */
+        is_there = peg__quota_used(&world.desk->quotas.providers) == 2;
+        n_refused += !is_there;
+        CHECK_INT(world.desk->held.n, is_there ? 4 : 1);
+        CHECK(is_there || status == PEG_ENOMEM);
+        world_close(&world);
+    }
+    CHECK(n_refused >= 3);
+}
+
+/* ---- what is another's ----------------------------------------------------------------------- */
+
+/* One that runs at `other`, and one that there never was, with or without an identity. */
+static void list_anothers(const char *key, bool is_over)
+{
     struct world world;
-    struct player thief = {0};
+    struct player thieves[2] = {{.n_breaks = 0}};
     struct player other;
     struct caller caller;
-    struct gw_running listed[3];
+    struct gw_running listed[2];
 
     world_open(&world, &DEFAULTS);
     attach(&world, &other, "incarnation-2", 1);
+    call_as(&world, &caller, "add", key, 0);
+    CHECK_INT(other.n_handed, 1);
+    if (is_over)
+        answer(&world, &other, &other.handed[0], "2");
+    listed[0] = listed[1] = running_of(&other.handed[0]);
+    if (key[0])
+        listed[1].id.bytes[0] ^= 0x55;
+    else
+        CHECK(gw_desk_random_id(world.desk, true, &listed[1].id));
+    for (size_t i = 0; i < 2; i++) {
+        const char *incarnation = i ? "thief-2" : "thief-1";
+
+        CHECK_INT(come_with(&world, &thieves[i], incarnation, &listed[i], 1), PEG_OK);
+        settle(&world);
+        CHECK_INT(thieves[i].n_canceled, key[0] ? 0 : 1);
+        CHECK(key[0] || thieves[i].cancel_reason == BUS_SETTLED);
+    }
+    CHECK_INT(other.n_canceled, 0);
+    answer(&world, &thieves[0], &other.handed[0], "1"); /* it is not his to answer */
+    if (!is_over) {
+        CHECK_INT(caller.n_ends, 0);
+        answer(&world, &other, &other.handed[0], "2");
+    }
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_STR(peg_cstr(caller.result), "2");
+    world_close(&world);
+}
+
+TEST(a_call_that_is_anothers_is_answered_as_one_that_there_never_was)
+{
+    list_anothers("", false);
+}
+
+TEST(a_call_with_an_identity_that_is_anothers_is_answered_as_one_that_there_never_was)
+{
+    list_anothers("key-1", false);
+}
+
+TEST(a_call_of_anothers_that_has_ended_is_answered_as_one_that_there_never_was)
+{
+    list_anothers("", true);
+    list_anothers("key-1", true);
+}
+
+/* Several say that they have the next attempt, before it is handed to anybody. */
+TEST(who_lists_an_attempt_before_it_is_made_does_not_get_it)
+{
+    struct world world;
+    struct player player;
+    struct player thieves[3];
+    struct caller caller;
+    struct gw_running listed;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    listed[0] = running_of(&other.handed[0]);
-    listed[1] = listed[0];
-    listed[2] = listed[0];
-    listed[0].attempt = 7;
-    listed[2].attempt = 8;
-    CHECK_INT(come_with(&world, &thief, "incarnation-1", listed, 3), PEG_EINVAL);
-    CHECK_INT(world.desk->held.n, 1);
-    CHECK_INT(peg__quota_used(&world.desk->quotas.providers), 1);
+    listed = running_of(&player.handed[0]);
+    listed.attempt = 2;
+    for (unsigned i = 0; i < 3; i++) {
+        char incarnation[16];
+
+        thieves[i] = (struct player){0};
+        snprintf(incarnation, sizeof(incarnation), "thief-%u", i);
+        CHECK_INT(come_with(&world, &thieves[i], incarnation, &listed, 1), PEG_OK);
+        settle(&world);
+        gw_provider_drain(thieves[i].provider);
+    }
+    gw_complete_give_back(gw_holder_held_by(player.provider, &player.handed[0].id, 1), BUS_GONE);
+    settle(&world);
+    CHECK_INT(player.n_handed, 2);
+    CHECK_INT(player.handed[1].attempt, 2);
+    answer(&world, &player, &player.handed[1], "2");
+    CHECK_STR(peg_cstr(caller.result), "2");
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_INT(thieves[i].n_handed, 0);
     world_close(&world);
 }
 
