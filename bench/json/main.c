@@ -305,7 +305,7 @@ static bool add_peers(struct bench *bench, const char *library)
     const struct bench_parser *const *peers = handle ? dlsym(handle, "bench_peers") : NULL;
 
     if (!peers)
-        fprintf(stderr, "json-bench: %s: %s\n", library, dlerror());
+        fprintf(stderr, "json-bench: %s has no bench_peers, or cannot be loaded\n", library);
     for (; peers && *peers; peers++)
         add_parser(bench, *peers);
     return handle && peers;

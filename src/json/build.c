@@ -63,7 +63,7 @@ peg_json_builder *peg_json_builder_new(void)
 
     if (!b)
         return NULL;
-    b->doc = peg__json_doc_new();
+    b->doc = peg__json_doc_new(0);
     return b->doc ? b : peg_json_builder_free(b);
 }
 

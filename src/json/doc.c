@@ -14,9 +14,14 @@ bool peg__json_is_duplicate(const peg_error *error)
     return strcmp(error->code, "E_JSON_DUPLICATE_KEY") == 0;
 }
 
-peg_json_doc *peg__json_doc_new(void)
+peg_json_doc *peg__json_doc_new(size_t n_room)
 {
-    return peg__alloc_zero(1, sizeof(peg_json_doc));
+    peg_json_doc *doc = peg__alloc(sizeof(*doc) + n_room);
+
+    if (!doc)
+        return NULL;
+    *doc = (peg_json_doc){.text = doc->room, .text_capacity = n_room, .n_room = n_room};
+    return doc;
 }
 
 void peg__json_doc_trim(peg_json_doc *doc)
@@ -35,7 +40,8 @@ peg_json_doc *peg_json_doc_free(peg_json_doc *doc)
 {
     if (doc) {
         peg__free(doc->values);
-        peg__free(doc->text);
+        if (doc->text != doc->room)
+            peg__free(doc->text);
         peg__arena_free(&doc->strings);
     }
     peg__free(doc);
@@ -52,5 +58,7 @@ size_t peg_json_doc_bytes(const peg_json_doc *doc)
 {
     if (!doc)
         return 0;
-    return sizeof(*doc) + doc->capacity * sizeof(peg_json) + doc->text_capacity + doc->strings.held;
+    const size_t text = doc->text == doc->room ? 0 : doc->text_capacity;
+
+    return sizeof(*doc) + doc->n_room + doc->capacity * sizeof(peg_json) + text + doc->strings.held;
 }

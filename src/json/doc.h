@@ -14,12 +14,14 @@ enum { PEG_JSON_PADDING = 48 };
 struct peg_json_doc {
     peg_json *values;
     size_t capacity; /* of values */
-    char *text;      /* parsed: the text, its strings unescaped in place */
+    char *text; /* parsed: the text, its strings unescaped in place; owned unless it is `room` */
     size_t text_capacity;
     struct peg__arena strings; /* built: every string, each with its padding */
+    size_t n_room;
+    char room[]; /* for the first text */
 };
 
-/* A document whose root is null. */
-peg_json_doc *peg__json_doc_new(void);
+/* A document whose root is null, with so many bytes for a text. */
+peg_json_doc *peg__json_doc_new(size_t n_room);
 
 #endif

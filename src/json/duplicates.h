@@ -7,7 +7,7 @@
 #include "json/doc.h"
 
 /* Small objects are looked through member by member; above this a hash table is cheaper. */
-enum { PEG_JSON_FEW_MEMBERS = 16 };
+enum { PEG_JSON_FEW_MEMBERS = 32 };
 
 /* Is a key the same as an earlier one of the object? Only for few members. */
 bool peg__json_has_key_before(const peg_json *object, const peg_json *key);

@@ -15,9 +15,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "json/duplicates.h"
+#include "json/json.h"
 #include "json/parse_state.h"
 
 enum { SMALL_DEPTH = PEG_LIMIT_JSON_DEPTH };
+
+/* Room for so many more is not worth an allocation. */
+enum { WASTED_VALUES = 8 };
 
 #ifdef PEG_HAVE_AVX2
 static bool has_avx2(void)
@@ -71,40 +75,33 @@ static peg_status parse_text(struct peg__parser *p, peg__parse_values_fn *way)
     return p->status;
 }
 
-/* Copies the text into the document and makes room for its values. */
+static size_t room_for(peg_str text)
+{
+    return PEG__TEXT_LEAD + text.len + PEG__TEXT_PADDING;
+}
+
+/* Copies the text into the document. */
 static bool load(struct peg__parser *p, peg_str text)
 {
     peg_json_doc *doc = p->doc;
-    /* Room for every value of a small text; larger ones start with what is usual and grow. */
-    const size_t want = text.len <= 16384 ? text.len / 2 + 6 : text.len / 8 + 6;
-
-    const size_t held = PEG__TEXT_LEAD + text.len + PEG__TEXT_PADDING;
+    const size_t held = room_for(text);
 
     if (doc->text_capacity < held) {
         char *grown = peg__alloc(held);
 
         if (!grown)
             return false;
-        peg__free(doc->text);
+        if (doc->text != doc->room)
+            peg__free(doc->text);
         doc->text = grown;
         doc->text_capacity = held;
-        memset(grown, 0, PEG__TEXT_LEAD);
     }
+    memset(doc->text, 0, PEG__TEXT_LEAD);
     p->text = doc->text + PEG__TEXT_LEAD;
     p->end = p->text + text.len;
     if (text.len)
         memcpy(p->text, text.ptr, text.len);
     memset(p->end, 0, PEG__TEXT_PADDING);
-
-    if (doc->capacity < want) {
-        peg_json *values = peg__alloc(want * sizeof(*values));
-
-        if (!values)
-            return false;
-        peg__free(doc->values);
-        doc->values = values;
-        doc->capacity = want;
-    }
     return true;
 }
 
@@ -195,15 +192,20 @@ peg_status peg_json_reparse(peg_json_doc *doc, peg_str text, const peg_json_opti
 peg_status peg_json_parse(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
                           peg_error *reterr)
 {
-    peg_json_doc *doc = peg__json_doc_new();
+    /* One that is too large is refused before it is copied. */
+    peg_json_doc *doc = peg__json_doc_new(text.len <= max_bytes(options) ? room_for(text) : 0);
     peg_status status;
 
     if (!doc)
         return peg__fail_nomem(reterr);
     status = parse(best_way(), doc, text, options, reterr);
-    if (status)
+    if (status) {
         peg_json_doc_free(doc);
-    else
-        *ret_doc = doc;
-    return status;
+        return status;
+    }
+    /* Mostly there was room for hardly more than there is. */
+    if (doc->capacity > WASTED_VALUES + peg_json_extent(doc->values) / 8 * 9)
+        peg__json_doc_trim(doc);
+    *ret_doc = doc;
+    return PEG_OK;
 }

@@ -31,6 +31,14 @@ struct peg__block {
     uint64_t odd; /* control characters, and bytes of characters beyond ASCII */
 };
 
+/*
+ * Where it is cheap, PEG__HAS_SPACES and
+ *
+ *   uint64_t peg__block_no_spaces(const char *at)   bit i: byte i is no space, tab, CR or LF
+ *
+ * for as many bytes as one look takes, 64, 32 or 16; bits above them are 0.
+ */
+
 #if defined(__AVX512BW__) && !defined(PEG__PORTABLE)
 
 static inline struct peg__block peg__block_look(const char *at)
@@ -56,6 +64,18 @@ static inline struct peg__block peg__block_look(const char *at)
     };
 }
 
+#define PEG__HAS_SPACES
+
+static inline uint64_t peg__block_no_spaces(const char *at)
+{
+    const __m512i bytes = _mm512_loadu_si512(at);
+    /* Indexed by the low half of a byte: the one space that ends so. */
+    const __m512i spaces = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(' ', 0, 0, 0, 0, 0, 0, 0, 0, '\t', '\n', 0, 0, '\r', 0, 0));
+
+    return _mm512_cmpneq_epi8_mask(bytes, _mm512_shuffle_epi8(spaces, bytes));
+}
+
 #elif defined(__AVX2__) && !defined(PEG__PORTABLE)
 
 static inline uint64_t peg__block_bits(__m256i low, __m256i high)
@@ -77,17 +97,32 @@ static inline __m256i peg__block_fold(__m256i bytes)
     return _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
 }
 
-static inline __m256i peg__block_separators(__m256i bytes, __m256i folded)
+static inline __m256i peg__block_spaces(__m256i bytes)
 {
-    /* Indexed by the low half of a byte: the one space, or separator, that ends so. */
+    /* Indexed by the low half of a byte: the one space that ends so. */
     const __m256i spaces = _mm256_setr_epi8(
         ' ', 0, 0, 0, 0, 0, 0, 0, 0, '\t', '\n', 0, 0, '\r', 0, 0, /* and the same again */
         ' ', 0, 0, 0, 0, 0, 0, 0, 0, '\t', '\n', 0, 0, '\r', 0, 0);
+
+    return _mm256_cmpeq_epi8(bytes, _mm256_shuffle_epi8(spaces, bytes));
+}
+
+#define PEG__HAS_SPACES
+
+static inline uint64_t peg__block_no_spaces(const char *at)
+{
+    const __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)at);
+
+    return ~(uint32_t)_mm256_movemask_epi8(peg__block_spaces(bytes));
+}
+
+static inline __m256i peg__block_separators(__m256i bytes, __m256i folded)
+{
     const __m256i marks = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', 0, ',', '}', 0,
                                            0, /* and the same again */
                                            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', 0, ',', '}', 0, 0);
 
-    return _mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_shuffle_epi8(spaces, bytes)),
+    return _mm256_or_si256(peg__block_spaces(bytes),
                            _mm256_cmpeq_epi8(folded, _mm256_shuffle_epi8(marks, folded)));
 }
 
@@ -122,13 +157,25 @@ static inline uint64_t peg__block_bits(__m128i mask, int shift)
     return (uint64_t)(uint32_t)_mm_movemask_epi8(mask) << shift;
 }
 
+static inline __m128i peg__block_spaces(__m128i bytes)
+{
+    return _mm_or_si128(_mm_or_si128(peg__block_is(bytes, ' '), peg__block_is(bytes, '\n')),
+                        _mm_or_si128(peg__block_is(bytes, '\t'), peg__block_is(bytes, '\r')));
+}
+
+#define PEG__HAS_SPACES
+
+static inline uint64_t peg__block_no_spaces(const char *at)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+
+    return (uint32_t)_mm_movemask_epi8(peg__block_spaces(bytes)) ^ 0xFFFFU;
+}
+
 static inline void peg__block_look16(const char *at, int shift, struct peg__block *block)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
     const __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20)); /* [ is {, ] is } */
-    const __m128i spaces =
-        _mm_or_si128(_mm_or_si128(peg__block_is(bytes, ' '), peg__block_is(bytes, '\n')),
-                     _mm_or_si128(peg__block_is(bytes, '\t'), peg__block_is(bytes, '\r')));
     const __m128i marks =
         _mm_or_si128(_mm_or_si128(peg__block_is(bytes, ','), peg__block_is(bytes, ':')),
                      peg__block_is(folded, '}'));
@@ -136,7 +183,7 @@ static inline void peg__block_look16(const char *at, int shift, struct peg__bloc
     block->quotes |= peg__block_bits(peg__block_is(bytes, '"'), shift);
     block->backslashes |= peg__block_bits(peg__block_is(bytes, '\\'), shift);
     block->openers |= peg__block_bits(peg__block_is(folded, '{'), shift);
-    block->separators |= peg__block_bits(_mm_or_si128(spaces, marks), shift);
+    block->separators |= peg__block_bits(_mm_or_si128(peg__block_spaces(bytes), marks), shift);
     /* Signed: bytes from 0x80 on are negative. */
     block->odd |= peg__block_bits(_mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)), shift);
 }

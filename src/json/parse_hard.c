@@ -10,6 +10,7 @@
 #include "json/duplicates.h"
 #include "json/json.h"
 #include "json/number.h"
+#include "json/parse_index.h"
 #include "json/parse_state.h"
 #include "json/scan.h"
 #include "json/unescape.h"
@@ -51,20 +52,43 @@ static char *fail_nomem(struct peg__parser *p)
     return peg__parse_fail(p, PEG_ENOMEM, "E_OUT_OF_MEMORY", p->end, "out of memory");
 }
 
-peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_more)
+/* How many values to have room for: those that are there, those of the next window, and for each
+ * window behind it as many, unless they are uncommonly many: only a few texts go on like that. */
+static size_t choose_capacity(const peg_json_doc *doc, size_t used, size_t n_more, ptrdiff_t n_left)
+{
+    const size_t n_behind = n_left > PEG__WINDOW ? (size_t)n_left - PEG__WINDOW : 0;
+    const size_t as_many = n_behind * n_more / PEG__WINDOW;
+    const size_t at_most = n_behind / 4;
+    const size_t want = used + n_more + (as_many < at_most ? as_many : at_most);
+    /* Each time more, so that a text or a document used again is not moved often. */
+    const size_t half_more = doc->capacity + doc->capacity / 2;
+
+    return want > half_more ? want : half_more;
+}
+
+peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_more, ptrdiff_t n_left)
 {
     peg_json_doc *doc = p->doc;
     const size_t used = (size_t)(next - doc->values);
+    size_t capacity;
     peg_json *grown;
 
     if (doc->capacity - used >= n_more)
         return next;
-    grown = peg__grow(doc->values, sizeof(*grown), used + n_more, &doc->capacity);
+    capacity = choose_capacity(doc, used, n_more, n_left);
+    if (used) {
+        grown = peg__realloc(doc->values, capacity * sizeof(*grown));
+    } else {
+        grown = peg__alloc(capacity * sizeof(*grown)); /* nothing to be copied */
+        if (grown)
+            peg__free(doc->values);
+    }
     if (!grown) {
         fail_nomem(p);
         return NULL;
     }
     doc->values = grown;
+    doc->capacity = capacity;
     return grown + used;
 }
 
@@ -99,13 +123,19 @@ char *peg__parse_find_colon(struct peg__parser *p, char *at)
     return *at == ':' ? at : peg__parse_fail_syntax(p, at, "expected ':' after the member's name");
 }
 
-char *peg__parse_hard_string(struct peg__parser *p, char *start, char *stop, peg_json *value)
+char *peg__parse_hard_string(struct peg__parser *p, char *start, peg_json *value)
 {
-    struct peg__unescaped text = {.at = stop, .end = start};
+    char *stop = start + (peg__scan_plain(start) - start);
 
-    if (stop < start)
-        text.at = start + (peg__scan_plain(start) - start);
-    if (!peg__json_unescape(start, &text)) {
+    return peg__parse_rest_of_string(p, start, stop, stop, value);
+}
+
+char *peg__parse_rest_of_string(struct peg__parser *p, char *start, char *end, char *at,
+                                peg_json *value)
+{
+    struct peg__unescaped text = {.at = at, .end = end};
+
+    if (!peg__json_unescape(&text)) {
         if (text.at == p->end)
             return peg__parse_fail_syntax(p, text.at, "");
         return peg__parse_fail(p, PEG_EPARSE, text.is_utf8 ? "E_JSON_UTF8" : "E_JSON_SYNTAX",

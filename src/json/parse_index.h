@@ -32,6 +32,8 @@ struct peg__index_state {
     uint64_t in_string;  /* all bits or none: the block starts inside a string */
     uint64_t is_escaped; /* its first byte stands behind a backslash that counts */
     uint64_t in_run;     /* its first byte would not start a word, number or run */
+    size_t n_quotes;     /* so far, as the next; where counting is cheap, else 0 */
+    size_t n_others;     /* entries between quotes */
 };
 
 /* Bit i: an odd number of the bits up to i are set. So from opening quotes up to closing ones. */
@@ -79,6 +81,10 @@ static inline uint64_t peg__index_block(const char *at, struct peg__index_state 
     const uint64_t runs = words | special;
     const uint64_t starts = runs & ~(runs << 1 | s->in_run);
 
+#ifdef __POPCNT__
+    s->n_quotes += (size_t)__builtin_popcountll(quotes);
+    s->n_others += (size_t)__builtin_popcountll(starts & special);
+#endif
     s->in_string = (uint64_t)((int64_t)strings >> 63);
     s->in_run = runs >> 63;
     return quotes | starts | (outside & block.openers);
@@ -142,9 +148,10 @@ static inline uint16_t *peg__index_append(uint16_t *to, size_t offset, uint64_t 
 #endif
 
 /*
- * Makes the index of what starts at `at`, a place outside of strings and words; tells the number
- * of entries. They count from the byte before `at`. Behind the last there is a 0, which is where
- * no token is. The zeros behind the text may add an entry for its end.
+ * Makes the index of what starts at `at`, a place outside of strings and words; tells how many
+ * values begin there, or a larger number. Its entries count from the byte before `at`. Behind the
+ * last there is a 0, which is where no token is. The zeros behind the text may add an entry for its
+ * end.
  */
 static inline size_t peg__index_make(uint16_t *index, const char *at, const char *end)
 {
@@ -156,7 +163,8 @@ static inline size_t peg__index_make(uint16_t *index, const char *at, const char
         to = peg__index_append(to, i + 1, peg__index_block(at + i, &state));
     to[0] = 0;
     to[1] = 0;
-    return (size_t)(to - index);
+    /* Every other quote ends a string. */
+    return (size_t)(to - index) - state.n_quotes / 2 - state.n_others;
 }
 
 #endif

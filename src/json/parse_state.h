@@ -81,15 +81,20 @@ void peg__parse_where(const struct peg__parser *p, char *ret_where, size_t size)
 
 /* ---- what rarely happens ---------------------------------------------------------------- */
 
-/* Room for so many more values: the place of `next`, which may have changed, or NULL. */
-peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_more);
+/* Room for so many more values, those of the next window of what is left of the text: the place of
+ * `next`, which may have changed, or NULL. */
+peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_more,
+                             ptrdiff_t n_left);
 char *peg__parse_space(char *at);
 /* Where the name of a member starts, or its colon is, behind space. */
 char *peg__parse_find_name(struct peg__parser *p, char *at);
 char *peg__parse_find_colon(struct peg__parser *p, char *at);
-/* A string with escapes, bytes beyond ASCII or a mistake; plain from `start` up to `stop`, which
- * is before it if nobody knows. */
-char *peg__parse_hard_string(struct peg__parser *p, char *start, char *stop, peg_json *value);
+/* A string of which nobody knows where it ends, from behind its quote. */
+char *peg__parse_hard_string(struct peg__parser *p, char *start, peg_json *value);
+/* The same where its value is known up to `at`, which is no plain byte: it stands from `start` up
+ * to `end`. */
+char *peg__parse_rest_of_string(struct peg__parser *p, char *start, char *end, char *at,
+                                peg_json *value);
 /* A number that is longer than usual, and whatever else stands where a value should. */
 char *peg__parse_number(struct peg__parser *p, char *start, peg_json *value);
 /* A number that does not fit mantissa and exponent, or what is no number. */

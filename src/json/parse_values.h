@@ -48,11 +48,12 @@ __attribute__((noinline)) static size_t make_index(uint16_t *index, const char *
     return peg__index_make(index, at, end);
 }
 
-/* Makes an index from here on, and room for a value for each of its entries. */
+/* Makes an index from here on, and room for each value that it lists and for one that is a mistake
+ * or the end of the text. */
 HOT void enter_window(struct peg__parser *p, struct cursor *c)
 {
-    const size_t n = make_index(c->index, c->at, p->end);
-    peg_json *next = peg__parse_reserve(p, c->next, n + 2);
+    const size_t n_values = make_index(c->index, c->at, p->end);
+    peg_json *next = peg__parse_reserve(p, c->next, n_values + 2, p->end - c->at);
 
     c->entry = c->index;
     c->base = c->at - 1;
@@ -62,19 +63,39 @@ HOT void enter_window(struct peg__parser *p, struct cursor *c)
         c->at = p->end; /* no token is there, and the failure told first is the one that counts */
 }
 
-/* Reads a string that has entries between its quotes or reaches beyond the window, and skips its
- * entries. At least one, so that there is never a value that has none and no room. */
-HOT void read_hard_string(struct peg__parser *p, struct cursor *c, peg_json *value)
+/* ---- space ---------------------------------------------------------------------------- */
+
+/* What is behind space. */
+HOT char *skip_space(char *at)
 {
-    c->at = peg__parse_hard_string(p, c->at + 1, c->base + c->entry[1], value);
-    if (!c->at || !*c->entry)
-        return;
-    do
-        c->entry++;
-    while (*c->entry && c->base + *c->entry < c->at);
+#ifdef PEG__HAS_SPACES
+    const uint64_t others = peg__block_no_spaces(at);
+
+    if (!RARELY(!others))
+        return at + __builtin_ctzll(others);
+#endif
+    return peg__parse_space(at);
 }
 
-/* ---- scalars ------------------------------------------------------------------------ */
+/* At space before what should be a token. The index knows where the next one is: so what follows
+ * need not wait until the space was looked at. The compiler would make it wait, by taking the one
+ * for the other or by a conditional move; what it cannot look into keeps it from both. */
+HOT void skip_to_token(struct cursor *c)
+{
+    char *token = c->base + *c->entry;
+    char *known = token;
+    char *found;
+
+    __asm__("" : "+r"(known));
+    found = skip_space(c->at);
+    c->at = known;
+    if (RARELY(found != token)) {
+        __asm__ volatile("");
+        c->at = found;
+    }
+}
+
+/* ---- strings that are not plain --------------------------------------------------------- */
 
 /* Field by field: the compiler makes two stores of it, and of a whole value five. */
 HOT void set_head(peg_json *value, peg_json_kind kind, uint32_t len)
@@ -94,13 +115,152 @@ HOT void set_plain_string(peg_json *value, char *start, char *stop)
     *stop = '\0';
 }
 
+/*
+ * A string that shrinks while it is unescaped. What follows its first escape is put together aside
+ * and moved back in one piece: written in place, byte by byte behind what is read, it would make
+ * the processor wait for each write before the next read.
+ */
+struct unescaping {
+    char *at;  /* what was not read yet */
+    char *end; /* of the value in its place, behind which goes what is aside */
+    size_t n_aside;
+    bool is_shorter; /* there was an escape: `end` and what is aside are behind `at` */
+    char aside[1024 + PEG__BLOCK];
+};
+
+HOT void move_back(struct unescaping *u)
+{
+    memcpy(u->end, u->aside, u->n_aside);
+    u->end += u->n_aside;
+    u->n_aside = 0;
+}
+
+/* Plain bytes, of which there may be any number. Blocks are copied whole: behind the text there is
+ * room to read, behind what is aside to write. */
+HOT void take_plain(struct unescaping *u, size_t n)
+{
+    char *from = u->at;
+
+    u->at += n;
+    if (!u->is_shorter) {
+        u->end += n;
+        return;
+    }
+    if (RARELY(u->n_aside + n > sizeof(u->aside) - PEG__BLOCK)) {
+        move_back(u);
+        memmove(u->end, from, n);
+        u->end += n;
+        return;
+    }
+    for (size_t i = 0; i < n; i += PEG__BLOCK)
+        memcpy(u->aside + u->n_aside + i, from + i, PEG__BLOCK);
+    u->n_aside += n;
+}
+
+/* The length of a character beyond ASCII; 0 where it is not one of 2 or 3 bytes for sure. */
+HOT size_t look_at_character(const char *at)
+{
+    const unsigned char first = (unsigned char)at[0];
+
+    if (((unsigned char)at[1] & 0xC0) != 0x80)
+        return 0;
+    if (first >= 0xC2 && first < 0xE0)
+        return 2;
+    if (first > 0xE0 && first < 0xF0 && first != 0xED && ((unsigned char)at[2] & 0xC0) == 0x80)
+        return 3;
+    return 0;
+}
+
+/* One escape or character. False if it is longer than usual or wrong: then nothing was read. */
+HOT bool take_special(struct unescaping *u)
+{
+    static const char meanings[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                       ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+    const char meaning = meanings[(unsigned char)u->at[1]];
+    size_t n;
+
+    if (*u->at != '\\') {
+        n = look_at_character(u->at);
+        take_plain(u, n);
+        return n > 0;
+    }
+    if (RARELY(!meaning))
+        return false;
+    if (RARELY(u->n_aside == sizeof(u->aside) - PEG__BLOCK))
+        move_back(u);
+    u->aside[u->n_aside++] = meaning;
+    u->is_shorter = true;
+    u->at += 2;
+    return true;
+}
+
+HOT bool is_special(char c)
+{
+    return (signed char)c < 0x20 || c == '\\';
+}
+
+struct read_string {
+    char *at; /* behind it; NULL after a failure */
+    const uint16_t *entry;
+};
+
+/* Reads a string that has entries between its quotes, or none for its end because the window ends.
+ * The index knows where what is special begins: all between is taken without a look. */
+__attribute__((noinline)) static struct read_string read_hard_string(struct peg__parser *p,
+                                                                     char *base,
+                                                                     const uint16_t *entry,
+                                                                     char *start, peg_json *value)
+{
+    struct unescaping u; /* not all of it set: it is large */
+
+    u.at = base + *++entry;
+    u.end = u.at;
+    u.n_aside = 0;
+    u.is_shorter = false;
+    if (u.at < start)
+        return (struct read_string){peg__parse_hard_string(p, start, value), entry};
+    while (*u.at != '"') {
+        if (RARELY(!take_special(&u)))
+            break;
+        if (is_special(*u.at))
+            continue;
+        do
+            entry++;
+        while (*entry && base + *entry < u.at);
+        if (RARELY(!*entry))
+            break;
+        take_plain(&u, (size_t)(base + *entry - u.at));
+    }
+    move_back(&u);
+    if (RARELY(*u.at != '"' || !*entry))
+        return (struct read_string){peg__parse_rest_of_string(p, start, u.end, u.at, value), entry};
+    set_plain_string(value, start, u.end);
+    return (struct read_string){u.at + 1, entry + 1};
+}
+
+/* As read_hard_string(). Skips at least one entry if there is one, so that there is never a value
+ * that has none and no room. */
+HOT void take_hard_string(struct peg__parser *p, struct cursor *c, peg_json *value)
+{
+    struct read_string read = {NULL, c->entry};
+
+    if (*c->entry)
+        read = read_hard_string(p, c->base, c->entry, c->at + 1, value);
+    else
+        read.at = peg__parse_hard_string(p, c->at + 1, value);
+    c->at = read.at;
+    c->entry = read.entry;
+    while (RARELY(*c->entry && c->base + *c->entry < c->at))
+        c->entry++;
+}
+
 /* At the opening quote. */
 HOT void read_string(struct peg__parser *p, struct cursor *c, peg_json *value)
 {
     char *stop = c->base + c->entry[1];
 
     if (RARELY(*stop != '"')) {
-        read_hard_string(p, c, value);
+        take_hard_string(p, c, value);
         return;
     }
     set_plain_string(value, c->at + 1, stop);
@@ -256,7 +416,7 @@ HOT void read_name(struct peg__parser *p, struct cursor *c, peg_json *key)
     uint64_t hash;
 
     if (RARELY(*stop != '"')) {
-        read_hard_string(p, c, key);
+        take_hard_string(p, c, key);
         if (!c->at)
             return;
         hash = hash_key(start, start + key->len);
@@ -271,7 +431,10 @@ HOT void read_name(struct peg__parser *p, struct cursor *c, peg_json *key)
         return;
     if (RARELY(*c->at != ':'))
         c->at = peg__parse_find_colon(p, c->at);
-    if (c->at)
+    if (!c->at)
+        return;
+    c->at++;
+    if (*c->at == ' ' && c->base + *c->entry == c->at + 1) /* as most writers do it */
         c->at++;
 }
 
@@ -289,8 +452,8 @@ HOT void open_container(const struct peg__parser *p, struct cursor *c, peg_json 
     set_head(value, is_object ? PEG_JSON_OBJECT : PEG_JSON_ARRAY, 0);
     c->entry++;
     c->at++;
-    if (RARELY((unsigned char)*c->at <= ' '))
-        c->at = peg__parse_space(c->at);
+    if ((unsigned char)*c->at <= ' ')
+        skip_to_token(c);
 }
 
 HOT void close_container(struct peg__parser *p, struct cursor *c)
@@ -317,8 +480,8 @@ HOT enum step read_value(struct peg__parser *p, struct cursor *c)
 {
     peg_json *value;
 
-    if (RARELY((unsigned char)*c->at <= ' '))
-        c->at = peg__parse_space(c->at);
+    if ((unsigned char)*c->at <= ' ')
+        skip_to_token(c);
     if (RARELY(!*c->entry))
         enter_window(p, c);
     value = c->next++;
@@ -353,6 +516,8 @@ HOT enum step read_member(struct peg__parser *p, struct cursor *c)
     c->top->n++;
     if (RARELY(!*c->entry))
         enter_window(p, c);
+    if ((unsigned char)*c->at <= ' ')
+        skip_to_token(c);
     if (RARELY(*c->at != '"') && !(c->at = peg__parse_find_name(p, c->at)))
         return FAILED;
     read_name(p, c, c->next++);
@@ -369,7 +534,7 @@ HOT enum step read_item(struct peg__parser *p, struct cursor *c)
 HOT bool take_comma(struct cursor *c)
 {
     if (*c->at != ',' && (unsigned char)*c->at <= ' ')
-        c->at = peg__parse_space(c->at);
+        c->at = skip_space(c->at);
     if (*c->at != ',')
         return false;
     c->at++;
@@ -428,6 +593,8 @@ char *PARSE_VALUES(struct peg__parser *p, char *at)
     enum step step;
 
     enter_window(p, &c);
+    if (p->status)
+        return NULL;
     step = read_value(p, &c);
     while (step == OPENED) {
         step = read_first(p, &c);

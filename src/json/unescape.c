@@ -138,9 +138,8 @@ static void copy_plain(struct peg__unescaped *text)
     text->at += stop - text->at;
 }
 
-bool peg__json_unescape(char *start, struct peg__unescaped *text)
+bool peg__json_unescape(struct peg__unescaped *text)
 {
-    text->end += text->at - start;
     while (*text->at != '"') {
         if (*text->at == '\\') {
             if (!unescape_one(text))

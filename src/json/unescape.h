@@ -7,14 +7,14 @@
 #include "pegboard/common.h"
 
 struct peg__unescaped {
-    char *at;            /* in: where the plain part ends; out: the closing quote, or the problem */
-    char *end;           /* out: behind the last byte of the string's value */
+    char *at;  /* what was not looked at yet; in the end the closing quote, or the problem */
+    char *end; /* behind the last byte of the string's value so far */
     const char *problem; /* out, on failure */
     bool is_utf8;        /* out, on failure: bytes that are no UTF-8 */
 };
 
-/* Unescapes in place the string that starts at `start` and is plain up to text->at. The text
- * around it is padded and ends with a NUL. */
-bool peg__json_unescape(char *start, struct peg__unescaped *text);
+/* Unescapes in place the rest of a string, from text->at on: that is where it stops to be plain, or
+ * where somebody else left off. The text around it is padded and ends with a NUL. */
+bool peg__json_unescape(struct peg__unescaped *text);
 
 #endif

@@ -47,7 +47,7 @@ static bool is_json(struct peg_checker *ck, peg_str text)
     peg_status status;
 
     if (!ck->content)
-        ck->content = peg__json_doc_new();
+        ck->content = peg__json_doc_new(0);
     if (!ck->content)
         return peg__halt(ck, "memory");
     status = peg_json_reparse(ck->content, text, NULL, NULL);

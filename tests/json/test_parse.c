@@ -372,6 +372,39 @@ TEST(reparse_leaves_null_after_a_failure)
     peg_json_doc_free(doc);
 }
 
+/* ---- memory ----------------------------------------------------------------- */
+
+/* Bytes held for each hundred of a text, if a document of it is kept. */
+static size_t held_for(const char *text, size_t len)
+{
+    peg_json_doc *doc = NULL;
+    size_t bytes;
+
+    CHECK_INT(peg_json_parse(peg__strn(text, len), NULL, &doc, NULL), PEG_OK);
+    bytes = peg_json_doc_bytes(doc);
+    peg_json_doc_free(doc);
+    return bytes * 100 / len;
+}
+
+TEST(a_kept_document_holds_at_most_four_and_a_half_bytes_a_byte)
+{
+    static const char call[] =
+        "{\"id\":\"chatcmpl-84b1\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
+        "\"content\":null,\"tool_calls\":[{\"id\":\"call_5f\",\"type\":\"function\",\"function\":{"
+        "\"name\":\"search\",\"arguments\":\"{\\\"query\\\":\\\"caf\xC3\xA9 in Z\xC3\xBCrich\\\","
+        "\\\"limit\\\":10,\\\"exact\\\":true}\"}}]},\"finish_reason\":\"tool_calls\"}]}";
+    static const char manifest[] =
+        "{\n  \"name\": \"a-package\",\n  \"version\": \"1.2.3\",\n  \"dependencies\": {\n"
+        "    \"left-pad\": \"^1.3.0\",\n    \"is-odd\": \"~3.0.1\"\n  },\n  \"files\": [\n"
+        "    \"lib\",\n    \"README.md\"\n  ],\n  \"engines\": {\n    \"node\": \">=18\"\n  }\n}\n";
+    static char members[100000];
+
+    CHECK(held_for(call, sizeof(call) - 1) <= 450);
+    CHECK(held_for(manifest, sizeof(manifest) - 1) <= 450);
+    /* Several windows, growing: 2,000 members of some 20 bytes. */
+    CHECK(held_for(members, write_members(members, 2000, 1999)) <= 450);
+}
+
 /* ---- torture ---------------------------------------------------------------- */
 
 TORTURE(parse_survives_any_allocation_failure)

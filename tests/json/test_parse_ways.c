@@ -336,3 +336,132 @@ TEST(every_way_refuses_what_stands_behind_a_token)
     CHECK_INT(outcomes[0].error.offset, 3);
     end();
 }
+
+/* ---- strings whose value is known ------------------------------------------------ */
+
+/* A piece of a string as it is written, and what it means. */
+static const struct piece {
+    const char *written;
+    const char *meant;
+} pieces[] = {
+    {"\\n", "\n"},
+    {"\\\"", "\""},
+    {"\\\\", "\\"},
+    {"\\/", "/"},
+    {"\\t", "\t"},
+    {"\\u00e9", "\xC3\xA9"},
+    {"\\u20AC", "\xE2\x82\xAC"},
+    {"\\ud83d\\ude00", "\xF0\x9F\x98\x80"},
+    {"\xC3\xA9", "\xC3\xA9"},
+    {"\xE6\x9D\xB1", "\xE6\x9D\xB1"},
+    {"\xE0\xA4\x85", "\xE0\xA4\x85"},
+    {"\xED\x9F\xBF", "\xED\x9F\xBF"},
+    {"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"},
+};
+
+static struct maker meaning;
+
+/* Plain bytes, mostly few, now and then more than are unescaped aside. */
+static void add_plain(size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char byte[2] = {(char)('a' + i % 26), '\0'};
+
+        add(&maker, byte);
+        add(&meaning, byte);
+    }
+}
+
+static void add_piece(void)
+{
+    const struct piece *piece = &pieces[throw_below(&maker, sizeof(pieces) / sizeof(*pieces))];
+
+    add(&maker, piece->written);
+    add(&meaning, piece->meant);
+    if (throw_below(&maker, 3) == 0)
+        add_plain(throw_below(&maker, 60) ? throw_below(&maker, 90) : throw_below(&maker, 2500));
+}
+
+/* [   "...","next"], the string anywhere in a window. */
+static void make_string(size_t n_pieces)
+{
+    maker.len = 0;
+    meaning.len = 0;
+    add(&maker, "[");
+    for (size_t i = throw_below(&maker, PEG__WINDOW + 100); i > 0; i--)
+        add(&maker, " ");
+    add(&maker, "\"");
+    for (size_t i = 0; i < n_pieces; i++)
+        add_piece();
+    add(&maker, "\",\"next\"]");
+}
+
+TEST(every_way_unescapes_strings_of_any_length)
+{
+    start();
+    maker.dice = 2862933555777941757;
+    for (size_t i = 0; i < t_rounds(2000); i++) {
+        make_string(1 + throw_below(&maker, i % 4 ? 12 : 800));
+        CHECK_INT(outcome_of(peg__strn(maker.text, maker.len)), PEG_OK);
+        CHECK_INT(peg_json_root(outcomes[0].doc)->len, 2);
+        CHECK_INT(peg_json_root(outcomes[0].doc)[1].len, meaning.len);
+        CHECK(memcmp(peg_json_root(outcomes[0].doc)[1].u.ptr, meaning.text, meaning.len) == 0);
+        CHECK_STR(peg_json_str(&peg_json_root(outcomes[0].doc)[2]), "next");
+    }
+    end();
+}
+
+/* ---- space -------------------------------------------------------------------------- */
+
+static void add_spaces(size_t max)
+{
+    for (size_t i = throw_below(&maker, max + 1); i > 0; i--)
+        ADD_ONE_OF(&maker, " ", " ", " ", " ", "\n", "\t", "\r");
+}
+
+/* Tokens with any space between them; behind the token `spoiled` also a byte that is none. */
+static void make_spaced(size_t max, size_t spoiled, const char *with)
+{
+    static const char *const tokens[] = {
+        "{", "\"a\"", ":", "[", "1",     ",", "-2.5", ",", "[",        "]", ",",
+        "{", "}",     "]", ",", "\"b\"", ":", "true", ",", "\"c\\n\"", ":", "\"\xC3\xA9\"",
+        ",", "\"d\"", ":", "{", "\"e\"", ":", "null", "}", "}"};
+
+    maker.len = 0;
+    add_spaces(max);
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(*tokens); i++) {
+        add(&maker, tokens[i]);
+        add_spaces(max);
+        if (i == spoiled) {
+            add(&maker, with);
+            add_spaces(max);
+        }
+    }
+}
+
+TEST(every_way_passes_any_space_between_tokens)
+{
+    enum { N_VALUES = 15 };
+
+    start();
+    maker.dice = 3202034522624059733;
+    for (size_t i = 0; i < t_rounds(3000); i++) {
+        make_spaced(i % 10 ? i % 7 : 300, SIZE_MAX, "");
+        CHECK_INT(outcome_of(peg__strn(maker.text, maker.len)), PEG_OK);
+        CHECK_INT(peg_json_extent(peg_json_root(outcomes[0].doc)), N_VALUES);
+    }
+    end();
+}
+
+TEST(every_way_refuses_what_is_no_space_between_tokens)
+{
+    static const char *const wrong[] = {"\f", "\v", "\x01", "\x1A", "\xC2\xA0", "/", "+"};
+
+    start();
+    maker.dice = 1099511628211;
+    for (size_t i = 0; i < t_rounds(3000); i++) {
+        make_spaced(i % 10 ? i % 5 : 100, i % 31, wrong[i % 7]);
+        CHECK_INT(outcome_of(peg__strn(maker.text, maker.len)), PEG_EPARSE);
+    }
+    end();
+}
