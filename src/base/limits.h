@@ -357,6 +357,9 @@ enum {
     PEG_LIMIT_GRPC_METADATA_BYTES = 64 << 10,
     /* Words of a status; what is longer belongs into its details. */
     PEG_LIMIT_GRPC_STATUS_BYTES = 4096,
+    /* Words and details of a status as they are sent, percent-encoded and in base 64: clients of
+     * gRPC's core refuse some of the blocks of headers above 8 KiB, and other fields need room. */
+    PEG_LIMIT_GRPC_STATUS_WIRE_BYTES = 6 << 10,
     /* Calls at once on one connection: some 3 KiB each while they wait. */
     PEG_LIMIT_GRPC_STREAMS = 1000,
     /* What may be on its way to one stream, and to one connection: 1 Gbit/s over 2 ms and 8 ms. */

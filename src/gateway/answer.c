@@ -15,7 +15,8 @@ void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)
 {
     struct grpc_status status;
 
-    wire_error_status(error, message, grpc_call_arena(call), &status);
+    wire_error_status(error, message, grpc_call_max_status_bytes(call), grpc_call_arena(call),
+                      &status);
     grpc_call_finish(call, &status);
 }
 
@@ -45,8 +46,8 @@ static bool is_about_memory(const struct grpc_status *status)
 
 static void name_refusal(struct grpc_call *call, enum wire_error error, struct grpc_status *status)
 {
-    status->code = wire_error_code(error);
-    status->details = wire_error_details(error, status, grpc_call_arena(call));
+    wire_error_status(error, status->message, grpc_call_max_status_bytes(call),
+                      grpc_call_arena(call), status);
 }
 
 /* Requests that cannot be read, or are too large: a client that goes by names hears one, too. gRPC

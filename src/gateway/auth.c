@@ -113,7 +113,8 @@ static void refuse_as(struct grpc_call *call, enum wire_error error, const char 
 {
     struct grpc_status status;
 
-    wire_error_status(error, peg__str(words), grpc_call_arena(call), &status);
+    wire_error_status(error, peg__str(words), grpc_call_max_status_bytes(call),
+                      grpc_call_arena(call), &status);
     grpc_call_finish(call, &status);
 }
 

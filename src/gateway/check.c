@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "gateway/call.h"
+#include "wire/error.h"
 #include "wire/pack.h"
 #include "json/json.h"
 
@@ -35,14 +36,30 @@ static peg_status explain_parse(const struct text *text, const peg_error *error,
     return error->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_EPARSE;
 }
 
-/* One failure a line, the last one without an end: it is a sentence in a message. */
+/* One failure a line, the last one without an end: it is a sentence in a message. Whole lines, as
+ * many as there is room for. */
 static void add_report(struct peg__buf *words, peg_str text)
 {
+    enum { MORE_BYTES = 32 }; /* "and 4294967295 more" */
+    const size_t room = words->max - words->len;
+    const char *line;
+    size_t len;
+
     while (text.len && text.ptr[text.len - 1] == '\n')
         text.len--;
-    if (text.len > words->max - words->len)
-        text.len = words->max - words->len;
-    peg__buf_str(words, text);
+    if (text.len <= room) {
+        peg__buf_str(words, text);
+        return;
+    }
+    line = memrchr(text.ptr, '\n', room - MORE_BYTES);
+    len = line ? (size_t)(line - text.ptr) : 0;
+    if (len) {
+        peg__buf_str(words, peg__strn(text.ptr, len));
+        peg__buf_printf(words, "\nand %zu more",
+                        wire_error_count_more(peg__str_from(text, len + 1)));
+    } else {
+        peg__buf_str(words, peg__strn(text.ptr, peg__utf8_cut(text.ptr, room)));
+    }
 }
 
 static peg_status explain_verdict(const struct text *text, peg_checker *checker,

@@ -31,6 +31,8 @@
 #include "gateway/service_admin.h"
 #include "gateway/services.h"
 #include "gateway/watch.h"
+#include "goapb/goa.grpc.h"
+#include "google/rpc/status.grpc.h"
 #include "grpc/health.h"
 #include "grpc/reflection.h"
 #include "wire/name.h"
@@ -261,6 +263,15 @@ static peg_status tell_services(peg_gateway *gateway, peg_error *reterr)
     return status;
 }
 
+/* Errors have details of these types, and tools that show them ask reflection what they are. */
+static peg_status add_reflection(peg_gateway *gateway, peg_error *reterr)
+{
+    const struct grpc_file *const files[] = {&google_rpc_status_proto, &goapb_goa_proto};
+
+    return grpc_reflection_new_with(gateway->node.server, files, sizeof(files) / sizeof(files[0]),
+                                    &gateway->reflection, reterr);
+}
+
 static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
@@ -275,7 +286,7 @@ static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
     if (!status)
         status = grpc_health_new(node->server, &gateway->health, reterr);
     if (!status)
-        status = grpc_reflection_new(node->server, &gateway->reflection, reterr);
+        status = add_reflection(gateway, reterr);
     if (!status)
         status = tell_services(gateway, reterr);
     return status;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -115,7 +116,7 @@ static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_
     const peg_str words = {status->message.ptr, len};
     const char *message = len > 0 ? peg__arena_copy(&call->arena, words) : NULL;
     const bool has_details =
-        status->details.len > 0 && status->details.len <= PEG_LIMIT_GRPC_METADATA_BYTES;
+        status->details.len > 0 && status->details.len <= PEG_LIMIT_GRPC_STATUS_WIRE_BYTES;
     const char *details = has_details ? peg__arena_copy(&call->arena, status->details) : NULL;
 
     if (message)
@@ -133,6 +134,21 @@ static void describe(struct grpc_call *call)
         options->describe(call, &call->status);
 }
 
+/* A client that takes few bytes of headers hears at least what programs look at. */
+static void fit_status(struct grpc_call *call)
+{
+    enum { SMALL_DETAILS = 512 };
+    struct grpc_status *status = &call->status;
+    const size_t max = grpc_call_max_status_bytes(call);
+    size_t n_details = peg__base64_len(status->details.len);
+
+    if (n_details > max && n_details > SMALL_DETAILS) {
+        status->details = (peg_str){NULL, 0};
+        n_details = 0;
+    }
+    status->message.len = grpc_percent_fit(status->message, max > n_details ? max - n_details : 0);
+}
+
 void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
 {
     if (call->is_finished || call->has_ended)
@@ -140,6 +156,8 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
     call->status = copy_status(call, status);
     if (call->status.code != GRPC_OK && !call->status.details.len && !call->was_handed)
         describe(call);
+    if (call->status.code != GRPC_OK)
+        fit_status(call);
     if (grpc__call_send_end(call))
         grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->is_finished = true;

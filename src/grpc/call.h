@@ -88,9 +88,13 @@ peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufC
 bool grpc_call_is_writable(const struct grpc_call *call);
 
 /* Ends the call: what is queued, then the status. Only the first one counts. A call that cannot be
- * ended in good order (out of memory) is reset. Words are cut at PEG_LIMIT_GRPC_STATUS_BYTES,
- * details above PEG_LIMIT_GRPC_METADATA_BYTES are left out. */
+ * ended in good order (out of memory) is reset. Words are cut at PEG_LIMIT_GRPC_STATUS_BYTES, and
+ * where they do not fit beside the details (grpc_call_max_status_bytes()); details that do not fit
+ * alone are left out, unless they are small. */
 void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status);
+/* Bytes that words and details of its status may take when they are sent (grpc_percent_encode(),
+ * base 64): PEG_LIMIT_GRPC_STATUS_WIRE_BYTES, or less if the client takes smaller headers. */
+size_t grpc_call_max_status_bytes(const struct grpc_call *call);
 /* The same with words made here. */
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
     PEG_PRINTF(3, 4);

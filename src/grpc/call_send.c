@@ -4,8 +4,10 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "grpc/hpack.h"
 #include "grpc/message.h"
 #include "grpc/server_internal.h"
 
@@ -94,6 +96,33 @@ static void add_all(struct block *block, const struct grpc_field *fields, size_t
 {
     for (size_t i = 0; i < n; i++)
         add(block, fields[i].name, fields[i].value);
+}
+
+static size_t count_bytes(const struct grpc_metadata *metadata)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < metadata->n; i++) {
+        const struct grpc_metadata_entry *entry = &metadata->entries[i];
+
+        n += entry->key.len + GRPC_HPACK_FIELD_BYTES;
+        n += grpc_metadata_is_binary(entry->key) ? peg__base64_len(entry->value.len)
+                                                 : entry->value.len;
+    }
+    return n;
+}
+
+size_t grpc_call_max_status_bytes(const struct grpc_call *call)
+{
+    enum { OWN_FIELDS = 400 }; /* gzip_headers, and the names of what add_status() adds */
+    const size_t others = OWN_FIELDS + count_bytes(&call->headers) + count_bytes(&call->trailers);
+    const struct grpc_session *session = call->stream.session;
+    const size_t peer_max = session ? grpc_session_peer_max_header_bytes(session) : UINT32_MAX;
+
+    if (peer_max < others)
+        return 0;
+    return peer_max - others < PEG_LIMIT_GRPC_STATUS_WIRE_BYTES ? peer_max - others
+                                                                : PEG_LIMIT_GRPC_STATUS_WIRE_BYTES;
 }
 
 static void add_first_headers(struct block *block, const struct grpc_call *call)

@@ -273,17 +273,19 @@ static const struct grpc_method_bounds bounds = {
 };
 
 static peg_status fill(struct grpc_reflection *reflection, struct grpc_server *server,
-                       peg_error *reterr)
+                       const struct grpc_file *const *more, size_t n_more, peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep)
     const struct grpc_file **files =
-        peg__alloc_zero(count_services(server) + 2, sizeof(const struct grpc_file *));
+        peg__alloc_zero(count_services(server) + 2 + n_more, sizeof(const struct grpc_file *));
     size_t n_files;
     peg_status status;
 
     make_alpha(reflection);
     if (!files || list_services(reflection, server, files, &n_files))
         return peg__fail_nomem(reterr);
+    for (size_t i = 0; i < n_more; i++)
+        files[n_files++] = more[i];
     status = grpc_symbols_new(files, n_files, &reflection->symbols, reterr);
     if (!status)
         status = grpc_server_add(server, &grpc_reflection_v1_server_reflection_service, &handler,
@@ -298,12 +300,19 @@ static peg_status fill(struct grpc_reflection *reflection, struct grpc_server *s
 peg_status grpc_reflection_new(struct grpc_server *server, struct grpc_reflection **ret_reflection,
                                peg_error *reterr)
 {
+    return grpc_reflection_new_with(server, NULL, 0, ret_reflection, reterr);
+}
+
+peg_status grpc_reflection_new_with(struct grpc_server *server,
+                                    const struct grpc_file *const *files, size_t n_files,
+                                    struct grpc_reflection **ret_reflection, peg_error *reterr)
+{
     struct grpc_reflection *reflection = peg__alloc_zero(1, sizeof(*reflection));
     peg_status status;
 
     if (!reflection)
         return peg__fail_nomem(reterr);
-    status = fill(reflection, server, reterr);
+    status = fill(reflection, server, files, n_files, reterr);
     if (status) {
         grpc_reflection_free(reflection);
         return status;

@@ -9,6 +9,7 @@
 
 #include "pegboard/common.h"
 
+struct grpc_file;
 struct grpc_server;
 struct grpc_reflection;
 
@@ -17,6 +18,10 @@ struct grpc_reflection;
  * freed, because it may have one of the two. */
 peg_status grpc_reflection_new(struct grpc_server *server, struct grpc_reflection **ret_reflection,
                                peg_error *reterr);
+/* The same with files that no service names: those of details of errors. */
+peg_status grpc_reflection_new_with(struct grpc_server *server,
+                                    const struct grpc_file *const *files, size_t n_files,
+                                    struct grpc_reflection **ret_reflection, peg_error *reterr);
 /* After the server. */
 struct grpc_reflection *grpc_reflection_free(struct grpc_reflection *reflection);
 

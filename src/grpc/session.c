@@ -89,6 +89,7 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     session->n_unsaid = (int64_t)session->options.session_window - GRPC_H2_FIRST_WINDOW;
     session->peer_max_streams = PEER_STREAMS_AT_FIRST;
     session->peer_stream_window = GRPC_H2_FIRST_WINDOW;
+    session->peer_max_header_bytes = UINT32_MAX;
     session->peer_last_id = INT32_MAX;
     session->window = GRPC_H2_FIRST_WINDOW;
     session->reset_tokens = options->reset_burst;
@@ -377,6 +378,11 @@ size_t grpc_session_n_streams(const struct grpc_session *session)
 uint32_t grpc_session_peer_max_streams(const struct grpc_session *session)
 {
     return session->peer_max_streams;
+}
+
+uint32_t grpc_session_peer_max_header_bytes(const struct grpc_session *session)
+{
+    return session->peer_max_header_bytes;
 }
 
 bool grpc_session_has_said_more(struct grpc_session *session)

@@ -78,6 +78,8 @@ bool grpc_session_has_said_more(struct grpc_session *session);
 size_t grpc_session_n_streams(const struct grpc_session *session);
 /* Client: how many streams the peer lets us have open. */
 uint32_t grpc_session_peer_max_streams(const struct grpc_session *session);
+/* Bytes of a block of headers that the peer takes, as HTTP/2 counts; UINT32_MAX: it did not say. */
+uint32_t grpc_session_peer_max_header_bytes(const struct grpc_session *session);
 /* Bytes of messages that it holds. */
 size_t grpc_session_held(const struct grpc_session *session);
 /* All memory that it holds beyond that of a connection at rest: streams, what they hold and what

@@ -83,6 +83,9 @@ static bool apply_setting(struct grpc_session *session, unsigned key, uint32_t v
         return true;
     case GRPC_H2_INITIAL_WINDOW_SIZE:
         return set_stream_window(session, value);
+    case GRPC_H2_MAX_HEADER_LIST_SIZE:
+        session->peer_max_header_bytes = value;
+        return true;
     default: /* nothing that we would do otherwise */
         return true;
     }

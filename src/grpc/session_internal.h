@@ -92,6 +92,7 @@ struct grpc_session {
     /* what the peer said */
     uint32_t peer_max_streams;
     uint32_t peer_stream_window;
+    uint32_t peer_max_header_bytes;
     bool has_wider_windows; /* since those in `shut` were last looked at */
     int64_t most_beyond;    /* no stream has more: see window_beyond */
     int32_t peer_last_id;   /* of its GOAWAY */

@@ -117,6 +117,25 @@ size_t grpc_percent_encode(peg_str text, char *ret_text)
     return len;
 }
 
+size_t grpc_percent_fit(peg_str text, size_t max)
+{
+    size_t n_encoded = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+
+        n_encoded += stays((peg_str){text.ptr, i + 1}, i) ? 1 : 3;
+        if (n_encoded > max)
+            break;
+        /* A space that stays is not the last one. */
+        if (c == ' ' && i > 0)
+            n_encoded -= 2;
+        n = i + 1;
+    }
+    return n < text.len ? peg__utf8_cut(text.ptr, n) : n;
+}
+
 static size_t unescape(peg_str text, char *ret_text)
 {
     size_t len = 0;

@@ -49,6 +49,8 @@ enum grpc_code grpc_code_from_h2(uint32_t h2_error, bool deadline_passed);
  * * text.len bytes; returns how many. Decoding never fails: what is no escape stays as it is, bytes
  * that are no UTF-8 become U+FFFD; room for 3 * text.len bytes. */
 size_t grpc_percent_encode(peg_str text, char *ret_text);
+/* How many bytes of the text, whole characters, take at most `max` when they are encoded. */
+size_t grpc_percent_fit(peg_str text, size_t max);
 size_t grpc_percent_decode(peg_str text, char *ret_text);
 
 #endif

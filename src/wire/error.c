@@ -2,6 +2,8 @@
 
 #include "wire/error.h"
 
+#include <stdio.h>
+
 #include "base/base64.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -82,16 +84,13 @@ static void make_id(char ret_id[9])
     }
 }
 
-/* A copy that every reader of protobuf takes: UTF-8, no NUL, no longer than a status may be. */
+/* A copy that every reader of protobuf takes: UTF-8, no NUL. */
 static char *copy_words(peg_str words, struct peg__arena *arena)
 {
     peg_str rest = words;
-    char *copy;
+    char *copy = peg__arena_alloc(arena, words.len + 1);
     size_t len = 0;
 
-    if (rest.len > PEG_LIMIT_GRPC_STATUS_BYTES)
-        rest.len = peg__utf8_cut(words.ptr, PEG_LIMIT_GRPC_STATUS_BYTES);
-    copy = peg__arena_alloc(arena, rest.len + 1);
     if (!copy)
         return NULL;
     while (rest.len) {
@@ -149,27 +148,120 @@ static peg_str pack_details(enum wire_error error, enum grpc_code code, char *wo
     return bytes ? peg__strn((const char *)bytes, len) : (peg_str){NULL, 0};
 }
 
-void wire_error_status(enum wire_error error, peg_str message, struct peg__arena *arena,
-                       struct grpc_status *ret_status)
+/* ---- words that fit -------------------------------------------------------------------------- */
+
+/* "and 7 more" is 7, any other line 1. */
+static size_t count_line(peg_str line)
 {
+    static const peg_str first = PEG_LIT("and ");
+    size_t n = 0;
+    size_t at = first.len;
+
+    if (!peg__str_starts(line, first))
+        return 1;
+    for (; at < line.len && line.ptr[at] >= '0' && line.ptr[at] <= '9'; at++)
+        n = n * 10 + (size_t)(line.ptr[at] - '0');
+    return at > first.len && peg__str_is(peg__str_from(line, at), " more") ? n : 1;
+}
+
+size_t wire_error_count_more(peg_str lines)
+{
+    size_t n = 0;
+
+    while (lines.len) {
+        const char *end = memchr(lines.ptr, '\n', lines.len);
+        const size_t len = end ? (size_t)(end - lines.ptr) : lines.len;
+
+        n += count_line(peg__strn(lines.ptr, len));
+        lines = peg__str_from(lines, end ? len + 1 : len);
+    }
+    return n;
+}
+
+/* Thirds of bytes on the wire: once percent-encoded, and twice in the details, in base 64. */
+static size_t thirds_of(peg_str words)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < words.len; i++)
+        n += 8 + (words.ptr[i] < ' ' || words.ptr[i] > '~' || words.ptr[i] == '%' ? 9 : 3);
+    return n;
+}
+
+/* The longest beginning that costs at most so much. */
+static size_t fit_words(peg_str words, size_t max_thirds)
+{
+    size_t len = 0;
+
+    while (len < words.len) {
+        const size_t n = thirds_of(peg__strn(words.ptr + len, 1));
+
+        if (n > max_thirds)
+            break;
+        max_thirds -= n;
+        len++;
+    }
+    return len < words.len ? peg__utf8_cut(words.ptr, len) : len;
+}
+
+/* Cuts them behind a line if there is one, and says how many more there are. */
+static char *shorten_words(char *text, size_t max_bytes, struct peg__arena *arena)
+{
+    static const char end[] = "\n\xE2\x80\xA6 and 18446744073709551615 more";
+    const peg_str words = peg__str(text);
+    const size_t thirds_of_end = thirds_of(peg__str(end));
+    size_t len = fit_words(words, 3 * max_bytes);
+    const char *line;
+    char *copy;
+    size_t n_more;
+
+    if (len == words.len)
+        return text;
+    len = 3 * max_bytes > thirds_of_end ? fit_words(words, 3 * max_bytes - thirds_of_end) : 0;
+    line = len ? memrchr(words.ptr, '\n', len) : NULL;
+    if (line)
+        len = (size_t)(line - words.ptr);
+    line = memchr(words.ptr + len, '\n', words.len - len);
+    n_more = line ? wire_error_count_more(peg__str(line + 1)) : 0;
+    copy = peg__arena_alloc(arena, len + sizeof(end));
+    if (!copy)
+        return NULL;
+    memcpy(copy, words.ptr, len);
+    if (n_more)
+        snprintf(copy + len, sizeof(end), "%s\xE2\x80\xA6 and %zu more",
+                 words.ptr[len] == '\n' ? "\n" : "", n_more);
+    else
+        snprintf(copy + len, sizeof(end), "%s", max_bytes ? "\xE2\x80\xA6" : "");
+    return copy;
+}
+
+/* What the details take without words, at most; beside it, lengths that become longer with them. */
+static size_t bytes_without_words(enum wire_error error, enum grpc_code code,
+                                  struct peg__arena *arena)
+{
+    enum { LONGER_LENGTHS = 24 };
+    char none[] = "";
+
+    return peg__base64_len(pack_details(error, code, none, arena).len + LONGER_LENGTHS);
+}
+
+void wire_error_status(enum wire_error error, peg_str message, size_t max_bytes,
+                       struct peg__arena *arena, struct grpc_status *ret_status)
+{
+    const enum grpc_code code = wire_error_code(error);
+    const size_t others = bytes_without_words(error, code, arena);
     char *words = copy_words(message, arena);
 
-    *ret_status = (struct grpc_status){.code = wire_error_code(error)};
+    *ret_status = (struct grpc_status){.code = code};
+    if (words)
+        words = shorten_words(words, max_bytes > others ? max_bytes - others : 0, arena);
     if (!words) {
         ret_status->message = peg__str(wire_error_name(error));
         return;
     }
     ret_status->message = peg__str(words);
     if (error != WIRE_OK)
-        ret_status->details = pack_details(error, ret_status->code, words, arena);
-}
-
-peg_str wire_error_details(enum wire_error error, const struct grpc_status *status,
-                           struct peg__arena *arena)
-{
-    char *words = copy_words(status->message, arena);
-
-    return words ? pack_details(error, status->code, words, arena) : (peg_str){NULL, 0};
+        ret_status->details = pack_details(error, code, words, arena);
 }
 
 /* ---- from the wire -------------------------------------------------------------------------- */

@@ -39,13 +39,14 @@ enum grpc_code wire_error_code(enum wire_error error);
 /* By its name; WIRE_FAULT for one that is not in the table. */
 enum wire_error wire_error_of(peg_str name);
 
-/* Fills the status, with its detail, from words that live as long as the arena does. If there is no
- * memory for the detail it is left out. */
-void wire_error_status(enum wire_error error, peg_str message, struct peg__arena *arena,
-                       struct grpc_status *ret_status);
-/* A detail for a status that has another code than the error. Empty: no memory. */
-peg_str wire_error_details(enum wire_error error, const struct grpc_status *status,
-                           struct peg__arena *arena);
+/* Fills the status, with its detail, from words that live as long as the arena does. Message and
+ * details take at most `max_bytes` when they are sent (grpc_call_max_status_bytes()): words that do
+ * not fit are cut, behind a line if they have several, and end with "… and 7 more". The detail with
+ * the name is always whole; if there is no memory for it, it is left out. */
+void wire_error_status(enum wire_error error, peg_str message, size_t max_bytes,
+                       struct peg__arena *arena, struct grpc_status *ret_status);
+/* How many failures these lines of a report are: a line "and 7 more" counts for 7. */
+size_t wire_error_count_more(peg_str lines);
 /* What a status says, whoever sent it: the name of the detail if there is one (borrowed from the
  * arena), else one that stands for its code. */
 enum wire_error wire_error_from_status(const struct grpc_status *status, struct peg__arena *arena,

@@ -122,6 +122,9 @@ static void peer_ignore_goaway(void *user, int32_t last_id, uint32_t h2_error)
     (void)h2_error;
 }
 
+/* What it says that it takes, when it is opened. */
+static uint32_t peer_max_header_bytes = 16 << 10;
+
 static const struct grpc_session_events peer_session_events = {
     .on_stream = peer_refuse_stream,
     .on_output = peer_ignore,
@@ -137,7 +140,7 @@ static void peer_open(struct peer *peer, const struct net_address *address)
 {
     const struct grpc_session_options options = {
         .is_client = true,
-        .max_header_bytes = 16 << 10,
+        .max_header_bytes = peer_max_header_bytes,
         .stream_window = 65535,
         .session_window = 1 << 20,
         .max_held = 64 << 20,

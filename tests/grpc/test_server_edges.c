@@ -14,6 +14,7 @@
 #include "grpc/peer.h"
 #include "grpc/server_internal.h"
 #include "pegboard/test/echo.pb-c.h"
+#include "json/json.h"
 
 static const struct grpc_method methods[] = {
     {.name = "Say", .path = "/edge.Edge/Say"},
@@ -55,6 +56,18 @@ static void fail_with_details(struct grpc_call *call, size_t len)
     grpc_call_finish(call, &status);
 }
 
+/* In percent-encoding each of these bytes is three. */
+static void fail_with_many_words(struct grpc_call *call)
+{
+    static char words[PEG_LIMIT_GRPC_STATUS_BYTES];
+    const struct grpc_status status = {
+        GRPC_ABORTED, {words, sizeof(words)}, PEG_LIT("a detail that is small")};
+
+    for (size_t i = 0; i < sizeof(words); i += 2)
+        memcpy(words + i, "\xC3\xA4", 2);
+    grpc_call_finish(call, &status);
+}
+
 /* As much as a program may add, in headers and in trailers. */
 static void fail_with_metadata(struct grpc_call *call)
 {
@@ -80,7 +93,9 @@ static void say(struct grpc_call *call, const void *message, void *user)
     const peg_str text = *(const peg_str *)message;
 
     (void)user;
-    if (peg__str_is(text, "details"))
+    if (peg__str_is(text, "words"))
+        fail_with_many_words(call);
+    else if (peg__str_is(text, "details"))
         fail_with_details(call, 300000);
     else if (peg__str_is(text, "metadata"))
         fail_with_metadata(call);
@@ -560,6 +575,32 @@ TEST(details_that_are_too_large_are_left_out)
     start(NULL);
     CHECK_INT(call_and_end("details"), GRPC_ABORTED);
     stop();
+}
+
+/* Clients take so many bytes of headers, and refuse the answer if there are more. */
+TEST(words_and_details_fit_into_the_headers_that_the_client_takes)
+{
+    static const uint32_t maxima[] = {1000, 3000, 16 << 10};
+
+    for (size_t i = 0; i < sizeof(maxima) / sizeof(maxima[0]); i++) {
+        const struct grpc_head *head;
+        struct peer_call call;
+
+        peer_max_header_bytes = maxima[i];
+        start(NULL);
+        ask(&call, "words");
+        while (!call.has_ended)
+            CHECK(peer_pump(&edge.peer));
+        head = &call.stream.head;
+        CHECK_INT(head->code, GRPC_ABORTED);
+        CHECK(head->n_bytes <= maxima[i]);
+        CHECK(head->n_bytes <= PEG_LIMIT_GRPC_STATUS_WIRE_BYTES + 400);
+        CHECK(head->n_bytes > (maxima[i] < 6000 ? maxima[i] - 250 : 6000));
+        CHECK_STR(head->details, "a detail that is small");
+        CHECK(peg__utf8_is_valid(head->message));
+        peer_drop(&call);
+        stop();
+    }
 }
 
 TEST(a_call_with_all_the_metadata_there_may_be_ends_as_it_was_told)

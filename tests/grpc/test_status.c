@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "grpc/status.h"
 #include "t.h"
+#include "json/json.h"
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
@@ -184,4 +185,18 @@ TEST(every_character_survives_the_way_there_and_back)
         peg__str_eq(with_room(encoded, grpc_percent_decode, &decoded_room), peg__strn(text, len)));
     free(encoded_room);
     free(decoded_room);
+}
+
+TEST(as_much_of_a_text_fits_as_its_encoding_has_room_for)
+{
+    static const char text[] = " a b  \xC3\xA4%\xE2\x82\xAC ";
+    char encoded[3 * sizeof(text)];
+
+    for (size_t max = 0; max < sizeof(encoded); max++) {
+        const size_t n = grpc_percent_fit(peg__str(text), max);
+        const size_t more = n + peg__utf8_char_len(peg__strn(text + n, sizeof(text) - 1 - n));
+
+        CHECK(grpc_percent_encode(peg__strn(text, n), encoded) <= max);
+        CHECK(n == strlen(text) || grpc_percent_encode(peg__strn(text, more), encoded) > max);
+    }
 }

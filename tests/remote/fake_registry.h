@@ -133,7 +133,8 @@ static inline void fake_refuse(struct grpc_call *call, enum wire_error error, co
                                     NULL);
     if (error == WIRE_OUTCOME_UNKNOWN)
         (void)grpc_call_add_trailer(call, peg__str("pegboard-call-id"), peg__str("call-3"), NULL);
-    wire_error_status(error, peg__str(words), grpc_call_arena(call), &status);
+    wire_error_status(error, peg__str(words), grpc_call_max_status_bytes(call),
+                      grpc_call_arena(call), &status);
     grpc_call_finish(call, &status);
 }
 

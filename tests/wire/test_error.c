@@ -4,6 +4,8 @@
 
 #include "wire/error.h"
 
+#include "base/base64.h"
+#include "base/buf.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "goapb/goa.pb-c.h"
@@ -11,6 +13,7 @@
 #include "grpc/message.h"
 #include "json/json.h"
 
+enum { NO_LIMIT = 1 << 20 };
 static const enum wire_error all_after_ok = WIRE_OK + 1;
 
 static const Google__Rpc__Status *unpack_details(peg_str details, struct peg__arena *arena)
@@ -62,7 +65,8 @@ TEST(a_status_carries_one_detail_that_goa_clients_read)
     const Google__Rpc__Status *details;
     const Goapb__ErrorResponse *error;
 
-    wire_error_status(WIRE_NOT_FOUND, peg__str("there is no toolset 'x'"), &arena, &status);
+    wire_error_status(WIRE_NOT_FOUND, peg__str("there is no toolset 'x'"), NO_LIMIT, &arena,
+                      &status);
 
     CHECK_INT(status.code, GRPC_NOT_FOUND);
     CHECK_STR(status.message, "there is no toolset 'x'");
@@ -87,8 +91,8 @@ TEST(two_errors_have_different_ids_and_a_fault_says_that_it_is_one)
     const Goapb__ErrorResponse *a;
     const Goapb__ErrorResponse *b;
 
-    wire_error_status(WIRE_FAULT, peg__str("x"), &arena, &first);
-    wire_error_status(WIRE_FAULT, peg__str("x"), &arena, &second);
+    wire_error_status(WIRE_FAULT, peg__str("x"), NO_LIMIT, &arena, &first);
+    wire_error_status(WIRE_FAULT, peg__str("x"), NO_LIMIT, &arena, &second);
 
     a = unpack_error(unpack_details(first.details, &arena), &arena);
     b = unpack_error(unpack_details(second.details, &arena), &arena);
@@ -103,7 +107,7 @@ TEST(success_has_no_detail)
     struct grpc_status status;
     peg_str name;
 
-    wire_error_status(WIRE_OK, peg__str(""), &arena, &status);
+    wire_error_status(WIRE_OK, peg__str(""), NO_LIMIT, &arena, &status);
 
     CHECK_INT(status.code, GRPC_OK);
     CHECK_INT(status.details.len, 0);
@@ -117,27 +121,92 @@ TEST(words_that_are_no_text_become_text)
     struct peg__arena arena = {0};
     struct grpc_status status;
 
-    wire_error_status(WIRE_VALIDATION, peg__strn("a\0b\xff\xc3\xa4\xc3", 7), &arena, &status);
+    wire_error_status(WIRE_VALIDATION, peg__strn("a\0b\xff\xc3\xa4\xc3", 7), NO_LIMIT, &arena,
+                      &status);
 
     CHECK_STR(status.message, "a?b?\xc3\xa4?");
     CHECK_STR(peg__str(unpack_details(status.details, &arena)->message), "a?b?\xc3\xa4?");
     peg__arena_free(&arena);
 }
 
-TEST(words_without_end_are_cut_at_a_character)
+/* What the status takes on the wire. */
+static size_t wire_bytes(const struct grpc_status *status)
 {
-    enum { N = PEG_LIMIT_GRPC_STATUS_BYTES + 100 };
-    static char words[N];
+    static char text[3 * PEG_LIMIT_GATEWAY_WORDS];
+
+    return grpc_percent_encode(status->message, text) + peg__base64_len(status->details.len);
+}
+
+static void check_fits(peg_str words, size_t max)
+{
+    struct peg__arena arena = {0};
+    struct grpc_status status;
+    const Google__Rpc__Status *details;
+
+    wire_error_status(WIRE_VALIDATION, words, max, &arena, &status);
+    details = unpack_details(status.details, &arena);
+    if (wire_bytes(&status) > max)
+        T_FAIL("%zu bytes, at most %zu", wire_bytes(&status), max);
+    CHECK(wire_bytes(&status) > max / 2);
+    CHECK(peg__utf8_is_valid(status.message));
+    CHECK(memmem(status.message.ptr, status.message.len, "\xE2\x80\xA6", 3) != NULL);
+    CHECK_STR(status.message, details->message); /* stock clients compare them */
+    CHECK_STR(peg__str(unpack_error(details, &arena)->name), "validation_error");
+    peg__arena_free(&arena);
+}
+
+TEST(words_are_cut_so_that_the_status_fits)
+{
+    static const char *const kinds[] = {
+        "a", "%", " ", "\n", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x88", "a \xC3\xA4%"};
+    static const size_t maxima[] = {PEG_LIMIT_GRPC_STATUS_WIRE_BYTES, 3000, 1001, 500};
+    static char words[PEG_LIMIT_GATEWAY_WORDS];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        const size_t n = strlen(kinds[i]);
+
+        for (size_t at = 0; at + n <= sizeof(words); at += n)
+            memcpy(words + at, kinds[i], n);
+        for (size_t k = 0; k < 4; k++)
+            check_fits(peg__strn(words, sizeof(words) / n * n), maxima[k]);
+    }
+}
+
+TEST(a_status_that_cannot_fit_has_its_name_and_no_words)
+{
     struct peg__arena arena = {0};
     struct grpc_status status;
 
-    for (size_t i = 0; i + 1 < N; i += 2)
-        memcpy(words + i, "\xc3\xa4", 2);
-    wire_error_status(WIRE_VALIDATION, peg__strn(words, N), &arena, &status);
+    wire_error_status(WIRE_VALIDATION, peg__str("words"), 0, &arena, &status);
+    CHECK_INT(status.message.len, 0);
+    CHECK_STR(peg__str(unpack_error(unpack_details(status.details, &arena), &arena)->name),
+              "validation_error");
+    peg__arena_free(&arena);
+}
 
-    CHECK(status.message.len <= PEG_LIMIT_GRPC_STATUS_BYTES);
-    CHECK(status.message.len > PEG_LIMIT_GRPC_STATUS_BYTES - 4);
-    CHECK(peg__utf8_is_valid(status.message));
+TEST(a_report_is_cut_behind_a_line_and_says_how_many_more_there_are)
+{
+    struct peg__buf report = PEG__BUF(PEG_LIMIT_GATEWAY_WORDS);
+    struct peg__arena arena = {0};
+    struct grpc_status status;
+    unsigned n_lines = 1;
+    unsigned n_more = 0;
+    const char *end;
+
+    peg__buf_puts(&report, "payload validation failed: at /a0: must be shorter");
+    for (unsigned i = 1; i < 100; i++)
+        peg__buf_printf(&report, "\nat /a%u: must be shorter", i);
+    peg__buf_puts(&report, "\nand 7 more");
+    wire_error_status(WIRE_VALIDATION, peg__buf_view(&report), PEG_LIMIT_GRPC_STATUS_WIRE_BYTES,
+                      &arena, &status);
+    end = strstr(status.message.ptr, "\n\xE2\x80\xA6 and ");
+    CHECK(end && sscanf(end, "\n\xE2\x80\xA6 and %u more", &n_more) == 1);
+    for (const char *at = status.message.ptr; at < end; at++)
+        n_lines += *at == '\n';
+    CHECK(n_lines > 10);
+    CHECK_INT(n_lines + n_more, 107);
+    CHECK(strncmp(end - strlen("must be shorter"), "must be shorter", 15) == 0);
+    peg__buf_free(&report);
     peg__arena_free(&arena);
 }
 
@@ -148,7 +217,7 @@ TEST(what_is_sent_is_read_again)
         struct grpc_status status;
         peg_str name;
 
-        wire_error_status((enum wire_error)error, peg__str("words"), &arena, &status);
+        wire_error_status((enum wire_error)error, peg__str("words"), NO_LIMIT, &arena, &status);
 
         CHECK_INT(wire_error_from_status(&status, &arena, &name), error);
         CHECK_STR(name, wire_error_name((enum wire_error)error));
@@ -263,7 +332,7 @@ TORTURE(a_status_without_memory_has_at_least_its_code)
     struct grpc_status status;
     bool is_whole;
 
-    wire_error_status(WIRE_TIMEOUT, peg__str("it took too long"), &arena, &status);
+    wire_error_status(WIRE_TIMEOUT, peg__str("it took too long"), NO_LIMIT, &arena, &status);
     CHECK_INT(status.code, GRPC_DEADLINE_EXCEEDED);
     CHECK(status.message.len > 0);
     is_whole = status.details.len > 0 && peg__str_is(status.message, "it took too long");

@@ -56,9 +56,12 @@ class Buf:
         return json.loads(run(self.command(method, "--data", json.dumps(request))).exits(0).stdout)
 
     def fails(self, method, request, code):
-        """What it is told."""
+        """What it is told, behind the name of the error, the first field of its detail."""
         ran = run(self.command(method, "--data", json.dumps(request))).exits(code << 3)
-        return json.loads(ran.stderr)["message"]
+        told = json.loads(ran.stderr)
+        same([detail["type"] for detail in told["details"]], ["goapb.ErrorResponse"])
+        detail = base64.b64decode(told["details"][0]["value"] + "==")
+        return f"{detail[2:2 + detail[1]].decode()}: {told['message']}"
 
     def open(self, method, request=None):
         """A stream: what is written to it is sent, message by message."""
@@ -128,7 +131,8 @@ def toolsets_are_registered_found_and_unregistered(_):
         got = buf.ask(f"{REGISTRY}/GetToolset", {"name": "sums"})
         same(json.loads(base64.b64decode(got["tools"][0]["inputSchema"])), SCHEMA)
         same(buf.ask(f"{REGISTRY}/Unregister", {"name": "sums"}), {})
-        check("sums" in buf.fails(f"{REGISTRY}/GetToolset", {"name": "sums"}, NOT_FOUND), "the name is told")
+        told = buf.fails(f"{REGISTRY}/GetToolset", {"name": "sums"}, NOT_FOUND)
+        check(told.startswith("not_found: ") and "sums" in told, "the names are told:", told)
 
 
 @scenario
@@ -145,6 +149,19 @@ def a_watch_tells_what_is_there_and_what_changes(_):
                 same((told["kind"], told["toolset"]["health"]["state"]), ("KIND_HEALTH", "STATE_HEALTHY"))
             told = watch.message()
             same((told["kind"], told["toolset"]["health"]["state"]), ("KIND_HEALTH", "STATE_UNHEALTHY"))
+
+
+@scenario
+def reflection_explains_the_details_of_errors(_):
+    with Gateway() as gateway:
+        buf = Buf(gateway)
+        for symbol, file in (("goapb.ErrorResponse", "goapb/goa.proto"),
+                             ("google.rpc.Status", "google/rpc/status.proto")):
+            told = buf.ask("grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                           {"fileContainingSymbol": symbol})
+            files = [base64.b64decode(one)
+                     for one in told["fileDescriptorResponse"]["fileDescriptorProto"]]
+            check(file.encode() in files[0], symbol, files)
 
 
 # ---- calls ------------------------------------------------------------------------------

@@ -160,6 +160,12 @@ def case_of_wrong_arguments(ask, name, _):
     ask(name, "stats", {"numbers": "many"}).exits(1).says("").complains(INVALID, "/numbers")
 
 
+def case_of_many_wrong_arguments(ask, name, _):
+    """Stock clients lose the status if its headers are too long: the report is cut."""
+    texts = [f"{chr(0xe4) * 100} number {n}" for n in range(64)]
+    ask(name, "stats", {"numbers": texts}).exits(1).says("").complains(INVALID, "/numbers/0", " more")
+
+
 def case_of_output(ask, name, who):
     ran = ask(name, "count", {"to": 3}).exits(0)
     same(json.loads(ran.stdout), 3)
@@ -176,6 +182,7 @@ def case_of_the_library_and_wrong_arguments(ask, name, _):
 
 
 CASES = [case_of_a_result, case_of_a_result_in_chunks, case_of_a_tool_that_fails, case_of_wrong_arguments,
+         case_of_many_wrong_arguments,
          case_of_output]
 LIBRARY_CASES = [case_of_the_library, case_of_the_library_and_wrong_arguments]
 
