@@ -44,8 +44,12 @@ typedef struct peg_gateway_config {
     /* A connection from which nothing came for so long is pinged, and closed if it does not answer
      * within 20,000 [60,000]. */
     int64_t keepalive_ms;
-    unsigned max_queue;      /* calls that wait for one provider; more are overloaded [10,000] */
-    int64_t call_timeout_ms; /* of a call that names none [30,000]; at most a day */
+    /* Bytes that all connections hold together: messages that are not whole, answers that wait,
+     * headers. Above that the largest holder's connection is cut. At least 1 MiB [256 MiB]. */
+    size_t max_held_bytes;
+    unsigned max_connections; /* of one address; more wait to be accepted [20,000] */
+    unsigned max_queue;       /* calls that wait for one provider; more are overloaded [10,000] */
+    int64_t call_timeout_ms;  /* of a call that names none [30,000]; at most a day */
     /* Whose words search compares by their stems: a language of libstemmer, or "none" [english]. */
     const char *search_language;
 

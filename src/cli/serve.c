@@ -56,7 +56,8 @@ static void *hear_signals(void *user)
     while ((number = sigtimedwait(&signals->set, NULL, &patience)) != SIGUSR2) {
         if (number > 0)
             obey(number, signals->gateway);
-        else if (errno == EAGAIN && serve_should_give_back(&memory, serve_cpu_ms()))
+        else if (errno == EAGAIN &&
+                 (serve_should_give_back(&memory, serve_cpu_ms()) || serve_keeps_much()))
             serve_give_back();
     }
     return NULL;

@@ -44,6 +44,8 @@ void serve_share_memory(unsigned n_loops);
 int64_t serve_cpu_ms(void);
 /* Is it quiet, and was it busy since it gave back, or is that a minute ago? */
 bool serve_should_give_back(struct serve_memory *memory, int64_t cpu_ms);
+/* Is more than half of its memory unused, and much? */
+bool serve_keeps_much(void);
 /* Gives pages that nobody uses back to the system. */
 void serve_give_back(void);
 

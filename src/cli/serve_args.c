@@ -38,6 +38,8 @@ enum option_id {
     OPT_DRAIN,
     OPT_LEASE,
     OPT_KEEPALIVE,
+    OPT_HELD,
+    OPT_CONNECTIONS,
     OPT_QUEUE,
     OPT_REDIS,
 };
@@ -63,6 +65,11 @@ const struct cli_option serve_option_table[] = {
     {OPT_KEEPALIVE, 0, "keepalive", "TIME",
      "a connection that is silent for so long is pinged, and\nclosed if it does not answer; 1m by "
      "default"},
+    {OPT_HELD, 0, "max-held", "SIZE",
+     "bytes that all connections hold together; above that the\nlargest holder's is cut; 256MiB "
+     "by default"},
+    {OPT_CONNECTIONS, 0, "max-connections", "N",
+     "connections of one address, more wait to be accepted;\n20000 by default"},
     {OPT_QUEUE, 0, "max-queue", "N",
      "calls that wait for one provider, more are\nrefused; 10000 by default"},
     {OPT_THREADS, 0, "threads", "N", "event loops; 1 by default, enough for most"},
@@ -105,6 +112,36 @@ static const char *read_time(int id, const char *text, int64_t *ret_ms)
         return "at most 1h";
     *ret_ms = ms;
     return NULL;
+}
+
+/* Words for a size that is none, or is out of range; NULL if it was taken. */
+static const char *read_size(const char *text, size_t *ret_bytes)
+{
+    static const char wanted[] = "1MiB to 1024GiB: a number with KiB, MiB or GiB";
+    static const struct {
+        const char *unit;
+        unsigned shift;
+    } units[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"", 0}};
+    enum { MOST_DIGITS = 13 };
+    const size_t n_digits = strspn(text, "0123456789");
+    char digits[MOST_DIGITS + 1] = "";
+    uint64_t number;
+
+    if (n_digits > MOST_DIGITS)
+        return wanted;
+    memcpy(digits, text, n_digits);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        const unsigned shift = units[i].shift;
+
+        if (strcmp(text + n_digits, units[i].unit) != 0)
+            continue;
+        if (!cli_number(digits, 1, (UINT64_C(1) << 40) >> shift, &number) ||
+            number << shift < UINT64_C(1) << 20)
+            return wanted;
+        *ret_bytes = (size_t)(number << shift);
+        return NULL;
+    }
+    return wanted;
 }
 
 /* Where a string goes; NULL for other options. */
@@ -158,6 +195,39 @@ static int64_t *duration_place(struct serve_options *o, int id)
     }
 }
 
+static unsigned *count_place(struct serve_options *o, int id)
+{
+    switch (id) {
+    case OPT_MISSED:
+        return &o->config.missed_ping_threshold;
+    case OPT_CONNECTIONS:
+        return &o->config.max_connections;
+    case OPT_QUEUE:
+        return &o->config.max_queue;
+    case OPT_THREADS:
+        return &o->config.threads;
+    default:
+        return NULL;
+    }
+}
+
+/* Words for a number that is none, or is out of range; NULL if it was taken. */
+static const char *read_count(int id, const char *text, unsigned *ret_count)
+{
+    enum { MOST_MISSED = 1000, MOST_THREADS = 64, MOST = 1000000 };
+    const bool is_missed = id == OPT_MISSED;
+    const bool is_threads = id == OPT_THREADS;
+    uint64_t number;
+
+    if (cli_number(text, 1, is_missed ? MOST_MISSED : is_threads ? MOST_THREADS : MOST, &number)) {
+        *ret_count = (unsigned)number;
+        return NULL;
+    }
+    if (is_missed)
+        return "a number from 1 to 1000";
+    return is_threads ? "a number from 1 to 64" : "a number from 1 to 1000000";
+}
+
 static bool read_level(const char *text, peg_log_level *ret_level)
 {
     for (int level = PEG_LOG_INFO; level <= PEG_LOG_ERROR; level++) {
@@ -185,7 +255,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
 {
     const char **string = string_place(o, id);
     int64_t *duration = duration_place(o, id);
-    uint64_t number = 0;
+    unsigned *count = count_place(o, id);
 
     if (string) {
         *string = value;
@@ -197,6 +267,8 @@ static const char *set(struct serve_options *o, int id, const char *value)
     }
     if (duration)
         return read_time(id, value, duration);
+    if (count)
+        return read_count(id, value, count);
     switch (id) {
     case OPT_INSECURE:
         o->config.insecure = true;
@@ -205,21 +277,8 @@ static const char *set(struct serve_options *o, int id, const char *value)
         o->has_store = true;
         o->is_memory = strcmp(value, "memory") == 0;
         return o->is_memory || strcmp(value, "sqlite") == 0 ? NULL : "sqlite or memory";
-    case OPT_MISSED:
-        if (!cli_number(value, 1, 1000, &number))
-            return "a number from 1 to 1000";
-        o->config.missed_ping_threshold = (unsigned)number;
-        return NULL;
-    case OPT_QUEUE:
-        if (!cli_number(value, 1, 1000000, &number))
-            return "a number from 1 to 1000000";
-        o->config.max_queue = (unsigned)number;
-        return NULL;
-    case OPT_THREADS:
-        if (!cli_number(value, 1, 64, &number))
-            return "a number from 1 to 64";
-        o->config.threads = (unsigned)number;
-        return NULL;
+    case OPT_HELD:
+        return read_size(value, &o->config.max_held_bytes);
     default:
         return read_level(value, &o->config.log_level) ? NULL : "info, warn or error";
     }

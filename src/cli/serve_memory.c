@@ -7,7 +7,11 @@
 
 #include "cli/serve.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -40,6 +44,30 @@ int64_t serve_cpu_ms(void)
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0)
         return 0;
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Also of a gateway that is never quiet: what it keeps for later is most of what it has. */
+bool serve_keeps_much(void)
+{
+#ifdef __GLIBC__
+    enum { MUCH = 64 << 20, DECIMAL = 10 };
+    const struct mallinfo2 info = mallinfo2();
+    const size_t used = info.uordblks + info.hblkhd;
+    char line[128] = "";
+    FILE *file = fopen("/proc/self/statm", "re");
+    char *resident = NULL;
+    size_t bytes = 0;
+
+    if (file && fgets(line, sizeof(line), file))
+        resident = strchr(line, ' ');
+    if (resident)
+        bytes = strtoul(resident, NULL, DECIMAL) * (size_t)sysconf(_SC_PAGESIZE);
+    if (file)
+        fclose(file);
+    return bytes > MUCH + 2 * used;
+#else
+    return false;
+#endif
 }
 
 bool serve_should_give_back(struct serve_memory *memory, int64_t cpu_ms)

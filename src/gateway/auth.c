@@ -161,6 +161,7 @@ static void know_by_name(struct grpc_call *call, enum gw_principal_from from, pe
     principal->name = peg__strn(text, kind_len + name.len);
     principal->from = from;
     principal->is_admin = is_admin;
+    grpc_call_authenticate(call, principal->name);
     know_as(call, principal);
 }
 
@@ -306,9 +307,10 @@ static void on_start(struct grpc_call *call, void *user)
         return;
     }
     nameless = find_nameless(auth, call);
-    if (nameless)
+    if (nameless) {
+        grpc_call_authenticate(call, nameless->name);
         know_as(call, nameless);
-    else
+    } else
         refuse_nameless(auth, call);
 }
 

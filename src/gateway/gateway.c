@@ -49,6 +49,7 @@ struct peg_gateway {
     struct gw_seat *seats;
     struct bus_local_hub *hub;
     peg_store store;
+    size_t max_connections;
     bool insecure;
     bool takes_log;
     char *admin_addr;
@@ -84,6 +85,21 @@ static peg_status check_language(const peg_gateway_config *config, peg_error *re
     return refuse(reterr, "search_language", why);
 }
 
+static peg_status check_bounds(const peg_gateway_config *config, peg_error *reterr)
+{
+    enum { LEAST_HELD_BYTES = 1 << 20, MOST_CONNECTIONS = 1000000 };
+
+    if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
+        return refuse(reterr, "lease_ms", "it must be at least 100");
+    if (config->keepalive_ms < 0 || (config->keepalive_ms && config->keepalive_ms < 100))
+        return refuse(reterr, "keepalive_ms", "it must be at least 100");
+    if (config->max_held_bytes && config->max_held_bytes < LEAST_HELD_BYTES)
+        return refuse(reterr, "max_held_bytes", "it must be at least 1 MiB");
+    if (config->max_connections > MOST_CONNECTIONS)
+        return refuse(reterr, "max_connections", "it must be at most 1,000,000");
+    return PEG_OK;
+}
+
 static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
 {
     if (config->redis && config->redis[0])
@@ -97,10 +113,6 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
         return refuse(reterr, "ping_interval_ms", "it must be 1 ms to an hour");
     if (config->missed_ping_threshold > 1000)
         return refuse(reterr, "missed_ping_threshold", "it must be at most 1,000");
-    if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
-        return refuse(reterr, "lease_ms", "it must be at least 100");
-    if (config->keepalive_ms < 0 || (config->keepalive_ms && config->keepalive_ms < 100))
-        return refuse(reterr, "keepalive_ms", "it must be at least 100");
     if (config->result_mapping_ttl_ms < 0 || config->drain_ms < 0 || config->call_timeout_ms < 0)
         return refuse(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
                       "they must not be negative");
@@ -292,6 +304,23 @@ static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
     return status;
 }
 
+/* What is read from a snapshot can be read again: it is made when the client takes it. */
+static void bound_discovery(struct grpc_server *server)
+{
+    static const char *const names[] = {"ListToolsets", "GetToolset", "Search", "Status", "Nodes"};
+    const struct grpc_method_bounds bounds = {.waits_for_window = true};
+    const struct grpc_service *service;
+
+    for (size_t i = 0; (service = grpc_server_service_at(server, i)); i++) {
+        for (size_t k = 0; k < service->n_methods * (sizeof(names) / sizeof(names[0])); k++) {
+            const struct grpc_method *method = &service->methods[k % service->n_methods];
+
+            if (strcmp(method->name, names[k / service->n_methods]) == 0)
+                grpc_server_bound(server, method->path, &bounds);
+        }
+    }
+}
+
 static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *config,
                               peg_error *reterr)
 {
@@ -304,10 +333,16 @@ static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *co
         .on_http1 = gw_http_answer,
         .http1_user = node,
         .keepalive_ms = config->keepalive_ms,
+        .max_node_held_bytes = config->max_held_bytes,
+        .asks_who = gw_auth_asks(node->auth),
     };
     peg_status status = grpc_server_new(node->loops, &options, &node->server, reterr);
 
-    return status ? status : add_services(gateway, reterr);
+    if (!status)
+        status = add_services(gateway, reterr);
+    if (!status)
+        bound_discovery(node->server);
+    return status;
 }
 
 static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, peg_error *reterr)
@@ -343,6 +378,7 @@ static peg_status prepare(const peg_gateway_config *config, const peg_store *sto
         return peg__fail_nomem(reterr);
     }
     gateway->store = *store;
+    gateway->max_connections = config->max_connections;
     gateway->insecure = config->insecure;
     gateway->takes_log = config->takes_library_log;
     gateway->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -378,6 +414,8 @@ peg_status peg_gateway_new(const peg_gateway_config *config, peg_gateway **ret_g
     if (status)
         return status;
     status = check_config(chosen, reterr);
+    if (!status)
+        status = check_bounds(chosen, reterr);
     if (status) {
         store.free(store.self);
         return status;
@@ -459,7 +497,8 @@ static peg_status listen_activated(peg_gateway *gateway, const struct net_listen
 peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    const struct net_listener_options options = {.stream.tls = gateway->tls};
+    const struct net_listener_options options = {.stream.tls = gateway->tls,
+                                                 .max_connections = gateway->max_connections};
     const char *wanted = addr ? addr : GW_DEFAULT_ADDRESS;
     struct net_address address;
     peg_status status;

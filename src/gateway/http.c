@@ -42,6 +42,8 @@ static void look_at_node(const struct gw_node *node, struct gw_metrics_node *ret
         .started_ms = node->started_ms,
         .n_connections = counts.n_connections,
         .n_refused_connections = counts.n_refused_connections,
+        .n_evicted_connections = counts.n_evicted_connections,
+        .n_held_bytes = counts.n_held_bytes,
         .n_unauthenticated = node->auth ? gw_auth_n_refused(node->auth) : 0,
         .n_rpcs = counts.n_started,
         .n_running_rpcs = counts.n_calls,

@@ -322,6 +322,12 @@ static void put_traffic(const struct text *t)
     put_counter(t->out, "pegboard_refused_connections_total",
                 "Connections that were ended because of what they sent.",
                 node->n_refused_connections);
+    put_counter(t->out, "pegboard_evicted_connections_total",
+                "Connections that were cut because they held most when all held too much.",
+                node->n_evicted_connections);
+    put_gauge(t->out, "pegboard_held_bytes",
+              "Bytes that connections hold: unfinished messages, waiting answers, headers.",
+              node->n_held_bytes);
     put_counter(t->out, "pegboard_unauthenticated_total",
                 "RPCs and requests that were refused because nobody known sent them.",
                 node->n_unauthenticated);

@@ -30,6 +30,8 @@ struct gw_metrics_node {
     int64_t started_ms;
     uint64_t n_connections;
     uint64_t n_refused_connections;
+    uint64_t n_evicted_connections;
+    uint64_t n_held_bytes;      /* by connections */
     uint64_t n_unauthenticated; /* calls and requests of nobody who is known */
     uint64_t n_rpcs;            /* since the start */
     uint64_t n_running_rpcs;

@@ -109,12 +109,10 @@ struct grpc__conn {
     struct net_later flush;
     struct net_turn turn;   /* there is more to send, or a time has come */
     struct net_timer timer; /* the next of the times below */
-    bool is_due;            /* one of them has come, and waits for its turn */
     int64_t opened_ns;
     int64_t last_read_ns;
     int64_t idle_since_ns;
     int64_t ping_sent_ns; /* 0: no ping of ours is unanswered */
-    bool pings_again;     /* as soon as it is answered */
     int64_t pinged_ns;    /* the last ping of the peer; 0: none */
     int64_t leave_ns;     /* when it is asked to go because of its age */
     int64_t close_ns;     /* when it is closed at the latest */
@@ -122,20 +120,22 @@ struct grpc__conn {
     int64_t known_ns;         /* until when it has to authenticate; NET_NEVER: not */
     int64_t sweep_ns;         /* when its calls are looked at that do not get on */
     struct peg__quota *quota; /* that it is counted in: the server's */
-    uint16_t quota_key;
-    size_t counted;    /* what it holds, as far as it is counted */
-    size_t page_bytes; /* of the last answer of HTTP/1.1 */
-    bool is_authenticated;
-    bool is_evicted;         /* it holds most, and goes in its turn */
-    size_t max_read;         /* bytes that it reads in its turn */
-    size_t piece;            /* of them, between two looks at the clock */
-    struct grpc_call *calls; /* that have not ended */
-    bool is_ending;          /* the stream is no more ours, and the calls hear of it in turns */
-    bool has_settings;       /* the peer's; HTTP/2 has begun */
+    size_t counted;           /* what it holds, as far as it is counted */
+    size_t page_bytes;        /* of the last answer of HTTP/1.1 */
+    size_t max_read;          /* bytes that it reads in its turn */
+    size_t piece;             /* of them, between two looks at the clock */
+    struct grpc_call *calls;  /* that have not ended */
+    bool is_ending;           /* the stream is no more ours, and the calls hear of it in turns */
+    bool has_settings;        /* the peer's; HTTP/2 has begun */
     bool was_asked_to_go;
     bool was_told_finally;
     bool is_refused;  /* what it sent ends it */
     bool was_dropped; /* we end it, not the client */
+    bool is_due;      /* one of them has come, and waits for its turn */
+    bool pings_again; /* as soon as it is answered */
+    uint16_t quota_key;
+    bool is_authenticated;
+    bool is_evicted; /* it holds most, and goes in its turn */
     struct grpc__conn *next;
     struct grpc__conn *prev;
 };

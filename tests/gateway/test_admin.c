@@ -620,6 +620,19 @@ TEST(a_keep_alive_of_no_use_is_refused)
     }
 }
 
+TEST(bounds_of_connections_of_no_use_are_refused)
+{
+    const peg_gateway_config little = {.max_held_bytes = (1 << 20) - 1};
+    const peg_gateway_config many = {.max_connections = 1000001};
+    peg_gateway *gateway = NULL;
+    peg_error error;
+
+    CHECK_INT(peg_gateway_new(&little, &gateway, &error), PEG_EINVAL);
+    CHECK_STR(peg__str(error.where), "/max_held_bytes");
+    CHECK_INT(peg_gateway_new(&many, &gateway, &error), PEG_EINVAL);
+    CHECK_STR(peg__str(error.where), "/max_connections");
+}
+
 static void do_nothing(peg_call *call, const peg_json *args, void *user)
 {
     (void)args;

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import socket
+import struct
 import sys
 import threading
 import time
@@ -26,7 +27,8 @@ sys.path[:0] = [HERE, os.path.dirname(os.path.dirname(HERE)),
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from battle import Raw, battle, storm, tell_ratios  # noqa: E402
+from battle import (IS_SANITIZED, Raw, battle, data_frames, frame, memory_mb, storm,  # noqa: E402
+                    tell_ratios)
 from world import (Caller, Failed, Gateway, PEGBOARD, Provider, WAIT_S, as_usual, await_true,  # noqa: E402
                    fails_as, outcome, protos, tool, toolset, v1)
 
@@ -785,6 +787,84 @@ def test_providers_that_attach_and_leave_in_a_loop_take_no_place():
 
 
 # ---- who they are -----------------------------------------------------------------------
+
+def reflection_frames():
+    """A thousand streams that ask for a file of some ten KiB each."""
+    path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+    question = b"\x22\x14pegboard.v1.Registry"
+    return lambda raw: b"".join(
+        frame(1, 4, stream, raw.headers(path)) + data_frames(stream, question, False)
+        for stream in range(1, 2000, 2))
+
+
+def half_frames():
+    """A hundred messages of 4 MiB, of which a part comes."""
+    head = b"\x00" + struct.pack(">I", 4 << 20) + bytes(16000)
+    return lambda raw: b"".join(
+        frame(1, 4, stream, raw.headers("/pegboard.v1.Registry/CallTool")) + frame(0, 0, stream, head) +
+        frame(0, 0, stream, bytes(16000)) * 9
+        for stream in range(1, 200, 2))
+
+
+def attack_together(gateway, frames, n, token=None):
+    """All at once, until the last has come. How many were cut."""
+    raws = []
+    n_cut = 0
+    for _ in range(n):
+        raw = Raw(gateway, window=0, token=token)
+        raws.append(raw)
+        try:
+            raw.socket.sendall(frames(raw))
+        except OSError:
+            pass
+    for raw in raws:
+        n_cut += is_cut(raw)
+        raw.close()
+    return n_cut
+
+
+def is_cut(raw):
+    raw.socket.settimeout(0.05)
+    try:
+        while raw.socket.recv(1 << 16):
+            pass
+        return True
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def check_rest(gateway, before):
+    """Memory that nobody uses goes back to the system: `serve` looks once in ten seconds."""
+    if not IS_SANITIZED:
+        await_true(lambda: memory_mb(gateway.process.pid, "VmRSS") - before <= 10,
+                   "the gateway is as large as before", 90)
+
+
+def test_strangers_without_a_token_hold_little_together_and_are_cut():
+    gateway = Gateway()
+    anna = make_token(gateway, "anna")
+    with gateway:
+        with battle("strangers", extra_mb=64, gateway=gateway, token=anna):
+            before = memory_mb(gateway.process.pid, "VmRSS")
+            n_cut = attack_together(gateway, reflection_frames(), 100)
+            assert n_cut > 0, "none was cut"
+            print(f"# {n_cut} of 100 were cut")
+        check_rest(gateway, before)
+        assert "E_HELD_LIMIT" in gateway.said() or "held most" in gateway.said(), gateway.said()[-2000:]
+
+
+def test_messages_that_do_not_end_are_bounded_for_all_connections():
+    gateway = Gateway()
+    anna, ben = make_token(gateway, "anna"), make_token(gateway, "ben")
+    gateway.arguments += ("--max-held", "64MiB")
+    with gateway:
+        with battle("halves of messages", extra_mb=96, gateway=gateway, token=ben):
+            before = memory_mb(gateway.process.pid, "VmRSS")
+            assert attack_together(gateway, half_frames(), 30, token=anna) > 0, "none was cut"
+        check_rest(gateway, before)
+
 
 def make_token(gateway, name):
     import subprocess  # pylint: disable=import-outside-toplevel
