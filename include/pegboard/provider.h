@@ -158,6 +158,13 @@ PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
  * PEG_PROVIDER_OFFERED or PEG_PROVIDER_OFFER_REFUSED. */
 PEG_API void peg_provider_refresh(peg_tool_provider *provider);
 
+/* Another description, version and tags of the toolset, NULL for none: offered as other tools are.
+ * Any thread. PEG_EINVAL (E_PROVIDER_OPTIONS, `where` names the field), PEG_ENOMEM: nothing was
+ * changed. */
+PEG_API PEG_MUST_USE peg_status peg_provider_describe(peg_tool_provider *provider,
+                                                      const char *description, const char *version,
+                                                      const char *const *tags, peg_error *reterr);
+
 typedef struct peg_provider_state {
     bool is_attached;
     bool is_draining;

@@ -92,6 +92,10 @@ PEG_API PEG_MUST_USE peg_status peg_registry_merge(peg_registry *const *sources,
 PEG_API PEG_MUST_USE peg_status peg_registry_select(peg_registry *registry,
                                                     const char *const *names, size_t n,
                                                     peg_registry **ret_registry, peg_error *reterr);
+/* From now on a live registry has exactly the tools of another, in its order and with its hidden
+ * marks: all at once. PEG_ENOMEM; nothing was changed. */
+PEG_API PEG_MUST_USE peg_status peg_registry_replace(peg_registry *registry, peg_registry *source,
+                                                     peg_error *reterr);
 /* Merges into a live registry by the same rules, all or nothing. */
 PEG_API PEG_MUST_USE peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source,
                                                     peg_collision policy, peg_error *reterr);

@@ -124,6 +124,28 @@ peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source, peg
     return status;
 }
 
+/* ---- all at once ----------------------------------------------------------------------------- */
+
+peg_status peg_registry_replace(peg_registry *registry, peg_registry *source, peg_error *reterr)
+{
+    struct peg__layers layers;
+    struct peg__layers old;
+    peg_status status;
+
+    if (!source)
+        return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+                         "the registry to take the tools of is NULL; give one");
+    status = peg__registry_snapshot(source, &layers, reterr);
+    if (status)
+        return status;
+    pthread_rwlock_wrlock(&registry->lock);
+    old = registry->layers;
+    registry->layers = layers;
+    peg__registry_unlock(registry, true);
+    peg__layers_free(&old);
+    return PEG_OK;
+}
+
 /* ---- merging --------------------------------------------------------------------------------- */
 
 static peg_status check_sources(peg_registry *const *sources, size_t n, peg_error *reterr)

@@ -218,6 +218,24 @@ void peg_provider_refresh(peg_tool_provider *prov)
         post_refresh(prov);
 }
 
+peg_status peg_provider_describe(peg_tool_provider *prov, const char *description,
+                                 const char *version, const char *const *tags, peg_error *reterr)
+{
+    struct remote__prov_about *about = NULL;
+    struct remote__prov_about *old;
+    peg_status status = remote__prov_about_new(description, version, tags, &about, reterr);
+
+    if (status)
+        return status;
+    pthread_mutex_lock(&prov->lock);
+    old = prov->next_about;
+    prov->next_about = about;
+    pthread_mutex_unlock(&prov->lock);
+    remote__prov_about_free(old);
+    peg_provider_refresh(prov);
+    return PEG_OK;
+}
+
 static peg_status make_channel(peg_tool_provider *prov, peg_error *reterr)
 {
     const struct grpc_channel_options options = {
@@ -241,6 +259,9 @@ static peg_status set_up(peg_tool_provider *prov, const peg_provider_options *op
     uint64_t seed;
     peg_status status = remote__prov_config_copy(&prov->config, prov->registry, options, reterr);
 
+    if (!status)
+        status = remote__prov_about_new(options->description, options->version, options->tags,
+                                        &prov->about, reterr);
     if (status)
         return status;
     if (!peg__id_hex(id) || !peg__random(&seed, sizeof(seed)))
@@ -418,6 +439,8 @@ peg_tool_provider *peg_provider_free(peg_tool_provider *prov)
     remote__prov_drop_calls(prov);
     remote__prov_link_unref(prov->link);
     remote__prov_config_free(&prov->config);
+    remote__prov_about_free(prov->about);
+    remote__prov_about_free(prov->next_about);
     peg_registry_unref(prov->registry);
     pthread_cond_destroy(&prov->queue.changed);
     pthread_cond_destroy(&prov->ended);

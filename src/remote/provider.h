@@ -132,14 +132,25 @@ struct remote__prov_stream {
 
 /* ---- the provider ---------------------------------------------------------------------------- */
 
-/* Arena: all strings. */
-struct remote__prov_config {
+/* What is told of the toolset beside its name and tools. Owned; arena: all strings. */
+struct remote__prov_about {
     struct peg__arena arena;
-    const char *toolset;
     const char *description;
     const char *version;
     const char **tags;
     size_t n_tags;
+};
+
+/* NULL: none of it. PEG_EINVAL (E_PROVIDER_OPTIONS), PEG_ENOMEM. */
+peg_status remote__prov_about_new(const char *description, const char *version,
+                                  const char *const *tags, struct remote__prov_about **ret_about,
+                                  peg_error *reterr);
+struct remote__prov_about *remote__prov_about_free(struct remote__prov_about *about);
+
+/* Arena: all strings. */
+struct remote__prov_config {
+    struct peg__arena arena;
+    const char *toolset;
     const char *address;
     const char *token;      /* NULL: none */
     const char *token_file; /* NULL: none */
@@ -210,6 +221,7 @@ struct peg_tool_provider {
     struct remote__prov_events events;
 
     /* the loop's */
+    struct remote__prov_about *about;
     struct grpc_channel *channel;
     struct remote__prov_stream *streams; /* the newest first; NULL: none */
     struct grpc_backoff backoff;
@@ -231,6 +243,7 @@ struct peg_tool_provider {
 
     /* under the lock */
     pthread_mutex_t lock;
+    struct remote__prov_about *next_about; /* NULL: the one that the loop has */
     pthread_cond_t ended;
     struct remote__prov_queue queue;
     bool has_ended;

@@ -52,9 +52,16 @@ static peg_status check_names(const peg_provider_options *options, peg_error *re
         return refuse(reterr, "/toolset", "it is missing; give the toolset a name");
     if (wire_check_name(peg__str(options->toolset), "toolset", &why))
         return refuse_because(reterr, "/toolset", &why);
-    if (options->version && wire_check_version(peg__str(options->version), &why))
+    return PEG_OK;
+}
+
+static peg_status check_about(const char *version, const char *const *tags, peg_error *reterr)
+{
+    peg_error why;
+
+    if (version && wire_check_version(peg__str(version), &why))
         return refuse_because(reterr, "/version", &why);
-    return check_tags(options->tags, reterr);
+    return check_tags(tags, reterr);
 }
 
 static bool is_wait(int64_t ms)
@@ -115,43 +122,73 @@ static peg_status check(const peg_provider_options *options, peg_error *reterr)
  */
 
 /* NULL stays NULL. */
-static const char *copy(struct remote__prov_config *config, const char *text, bool *is_out)
+static const char *copy(struct peg__arena *arena, const char *text, bool *is_out)
 {
-    const char *copied = text ? peg__arena_copy(&config->arena, peg__str(text)) : NULL;
+    const char *copied = text ? peg__arena_copy(arena, peg__str(text)) : NULL;
 
     if (text && !copied)
         *is_out = true;
     return copied;
 }
 
-static void copy_tags(struct remote__prov_config *config, const char *const *tags, bool *is_out)
+static void copy_tags(struct remote__prov_about *about, const char *const *tags, bool *is_out)
 {
     size_t n = 0;
 
     while (tags && tags[n])
         n++;
-    config->tags = peg__arena_alloc_zero(&config->arena, (n + 1) * sizeof(*config->tags));
-    if (!config->tags) {
+    about->tags = peg__arena_alloc_zero(&about->arena, (n + 1) * sizeof(*about->tags));
+    if (!about->tags) {
         *is_out = true;
         return;
     }
     for (size_t i = 0; i < n; i++)
-        config->tags[i] = copy(config, tags[i], is_out);
-    config->n_tags = n;
+        about->tags[i] = copy(&about->arena, tags[i], is_out);
+    about->n_tags = n;
+}
+
+peg_status remote__prov_about_new(const char *description, const char *version,
+                                  const char *const *tags, struct remote__prov_about **ret_about,
+                                  peg_error *reterr)
+{
+    struct remote__prov_about *about;
+    bool is_out = false;
+    peg_status status = check_about(version, tags, reterr);
+
+    if (status)
+        return status;
+    about = peg__alloc_zero(1, sizeof(*about));
+    if (!about)
+        return peg__fail_nomem(reterr);
+    about->description = copy(&about->arena, description ? description : "", &is_out);
+    about->version = copy(&about->arena, version ? version : "", &is_out);
+    copy_tags(about, tags, &is_out);
+    if (is_out) {
+        remote__prov_about_free(about);
+        return peg__fail_nomem(reterr);
+    }
+    *ret_about = about;
+    return PEG_OK;
+}
+
+struct remote__prov_about *remote__prov_about_free(struct remote__prov_about *about)
+{
+    if (about)
+        peg__arena_free(&about->arena);
+    peg__free(about);
+    return NULL;
 }
 
 static bool copy_strings(struct remote__prov_config *config, const peg_provider_options *options)
 {
+    struct peg__arena *arena = &config->arena;
     bool is_out = false;
 
-    config->toolset = copy(config, options->toolset, &is_out);
-    config->description = copy(config, options->description ? options->description : "", &is_out);
-    config->version = copy(config, options->version ? options->version : "", &is_out);
-    config->address = copy(config, options->address ? options->address : "127.0.0.1:9090", &is_out);
-    config->token = copy(config, options->token, &is_out);
-    config->token_file = copy(config, options->token_file, &is_out);
-    config->tls_host = copy(config, options->tls_host, &is_out);
-    copy_tags(config, options->tags, &is_out);
+    config->toolset = copy(arena, options->toolset, &is_out);
+    config->address = copy(arena, options->address ? options->address : "127.0.0.1:9090", &is_out);
+    config->token = copy(arena, options->token, &is_out);
+    config->token_file = copy(arena, options->token_file, &is_out);
+    config->tls_host = copy(arena, options->tls_host, &is_out);
     return !is_out;
 }
 

@@ -83,10 +83,26 @@ static bool put_tools(struct peg__arena *arena, const peg_tool_list *list,
     return true;
 }
 
+/* What the host has said of the toolset last. */
+static const struct remote__prov_about *look_up_about(peg_tool_provider *prov)
+{
+    struct remote__prov_about *next;
+
+    pthread_mutex_lock(&prov->lock);
+    next = prov->next_about;
+    prov->next_about = NULL;
+    pthread_mutex_unlock(&prov->lock);
+    if (next) {
+        remote__prov_about_free(prov->about);
+        prov->about = next;
+    }
+    return prov->about;
+}
+
 peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__RegisterRequest **ret_request, peg_error *reterr)
 {
-    const struct remote__prov_config *config = &prov->config;
+    const struct remote__prov_about *about = look_up_about(prov);
     Pegboard__V1__RegisterRequest *request = peg__arena_alloc(arena, sizeof(*request));
     peg_tool_list list;
     peg_status status;
@@ -98,11 +114,11 @@ peg_status remote__prov_registration(peg_tool_provider *prov, struct peg__arena 
     if (status)
         return status;
     pegboard__v1__register_request__init(request);
-    request->name = peg__unconst(config->toolset);
-    request->description = peg__unconst(config->description);
-    request->version = peg__unconst(config->version);
-    request->tags = peg__unconst(config->tags);
-    request->n_tags = config->n_tags;
+    request->name = peg__unconst(prov->config.toolset);
+    request->description = peg__unconst(about->description);
+    request->version = peg__unconst(about->version);
+    request->tags = peg__unconst(about->tags);
+    request->n_tags = about->n_tags;
     request->kind = PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_ATTACHED;
     is_whole = put_tools(arena, &list, request);
     peg_tool_list_free(&list);

@@ -568,3 +568,41 @@ TORTURE(forging_is_all_or_nothing_when_memory_runs_out)
     peg_registry_unref(other);
     return status;
 }
+
+/* ---- all at once -------------------------------------------------------------------------------
+ */
+
+TEST(replace_leaves_exactly_the_tools_of_the_other)
+{
+    peg_registry *registry = registry_of("a b c");
+    peg_registry *source = registry_of("d b");
+    peg_tool *kept = get(registry, "a");
+
+    CHECK_INT(hide(source, "d"), PEG_OK);
+    CHECK_INT(peg_registry_replace(registry, source, NULL), PEG_OK);
+    CHECK_STR(order(registry), "(d) b");
+    CHECK_INT(peg_registry_len(registry), 2);
+    CHECK_INT(give(registry, tool_named("e")), PEG_OK);
+    CHECK_STR(order(source), "(d) b"); /* they share nothing that a change could reach */
+    CHECK_INT(peg_registry_replace(registry, registry, NULL), PEG_OK);
+    CHECK_STR(order(registry), "(d) b e");
+    CHECK_INT(peg_registry_replace(registry, NULL, NULL), PEG_EINVAL);
+    peg_tool_unref(kept);
+    peg_registry_unref(source);
+    peg_registry_unref(registry);
+}
+
+TORTURE(replace_survives_any_allocation_failure)
+{
+    peg_registry *registry = registry_of("a b");
+    peg_registry *source = registry_of("c");
+    peg_status status = PEG_ENOMEM;
+
+    if (registry && source) {
+        status = peg_registry_replace(registry, source, NULL);
+        CHECK_STR(order(registry), status ? "a b" : "c");
+    }
+    peg_registry_unref(source);
+    peg_registry_unref(registry);
+    return status;
+}

@@ -174,6 +174,9 @@ static bool fake_note(struct fake_frame *f, const Pegboard__V1__AttachRequest *r
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER:
         f->kind = FAKE_OFFER;
         fake_note_tools(f, request->offer->registration);
+        snprintf(f->data, sizeof(f->data), "%.60s|%.20s|%s",
+                 request->offer->registration->description, request->offer->registration->version,
+                 request->offer->registration->n_tags ? request->offer->registration->tags[0] : "");
         return true;
     default:
         return false;

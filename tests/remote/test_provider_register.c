@@ -121,6 +121,33 @@ TEST(provider_hears_that_its_tools_were_refused_and_offers_them_again_if_asked)
     world_stop(&w);
 }
 
+TEST(provider_offers_another_description_version_and_tags)
+{
+    static const char *const tags[] = {"new", NULL};
+    struct world w;
+    peg_error error;
+
+    world_attach(&w);
+    CHECK_INT(peg_provider_describe(w.provider, "x", "no version", NULL, &error), PEG_EINVAL);
+    CHECK_STR(peg_cstr(error.where), "/version");
+    CHECK_STATUS(peg_provider_describe(w.provider, "other words", "2.0.0", tags, &error), PEG_OK,
+                 error);
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_OFFER, NULL, 0)->data), "other words|2.0.0|new");
+    CHECK_STATUS(peg_provider_describe(w.provider, NULL, NULL, NULL, &error), PEG_OK, error);
+    CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_OFFER, NULL, 1)->data), "||");
+    world_stop(&w);
+}
+
+TORTURE(describing_a_toolset_survives_any_allocation_failure)
+{
+    static const char *const tags[] = {"a", "b", NULL};
+    struct remote__prov_about *about = NULL;
+    const peg_status status = remote__prov_about_new("words", "1.0.0", tags, &about, NULL);
+
+    remote__prov_about_free(about);
+    return status;
+}
+
 TEST(provider_that_has_ended_does_not_hear_of_changes)
 {
     struct world w;
