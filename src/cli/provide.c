@@ -3,6 +3,7 @@
 /* pegboard provide: the commands of a manifest as a toolset of a gateway, until it is stopped. */
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "cli/lines.h"
@@ -167,15 +169,22 @@ static int inspect(struct provide_options *o, const peg_manifest *manifest)
     return CLI_OK;
 }
 
+enum { PLACE_BYTES = 4200 };
+
+static const char *print_place(const char *path, const peg_error *error, char place[PLACE_BYTES])
+{
+    if (error->line)
+        snprintf(place, PLACE_BYTES, "%.4096s:%u:%u", path, error->line, error->column);
+    else
+        snprintf(place, PLACE_BYTES, "%.4096s", path);
+    return place;
+}
+
 static int complain_manifest(const char *path, const peg_error *error)
 {
-    char place[4200];
+    char place[PLACE_BYTES];
 
-    if (error->line)
-        snprintf(place, sizeof(place), "%.4096s:%u:%u", path, error->line, error->column);
-    else
-        snprintf(place, sizeof(place), "%.4096s", path);
-    return remote_complain_local(place, error);
+    return remote_complain_local(print_place(path, error, place), error);
 }
 
 /* ---- what happens ------------------------------------------------------------------------------
@@ -270,6 +279,113 @@ static void put_dropped(struct peg__buf *line, uint64_t n)
     peg__buf_printf(line, " event=dropped lines=%" PRIu64, n);
 }
 
+/* ---- reading the manifest again: a thread for signals ------------------------------------------
+ */
+
+struct provided {
+    struct provide_options *o;
+    const peg_manifest *manifest; /* the first one: its registry is what is offered */
+    peg_tool_provider *provider;
+    sigset_t set;
+    pthread_t thread;
+};
+
+static peg_status check_toolset(const struct provided *p, const peg_manifest *manifest,
+                                peg_error *reterr)
+{
+    if (strcmp(peg_manifest_toolset(p->manifest), peg_manifest_toolset(manifest)) == 0)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EINVAL, "E_MANIFEST",
+                     "the toolset is called '%.64s' now, and '%.64s' is offered: start another "
+                     "provider for it",
+                     peg_manifest_toolset(manifest), peg_manifest_toolset(p->manifest));
+}
+
+/* What runs goes on with the command that it began with. */
+static peg_status offer_manifest(const struct provided *p, const peg_manifest *manifest,
+                                 peg_error *reterr)
+{
+    const char *version = peg_manifest_version(manifest);
+    peg_status status = check_toolset(p, manifest, reterr);
+
+    if (!status)
+        status =
+            peg_provider_describe(p->provider, peg_manifest_description(manifest),
+                                  version[0] ? version : NULL, peg_manifest_tags(manifest), reterr);
+    if (!status)
+        status = peg_registry_replace(peg_manifest_registry(p->manifest),
+                                      peg_manifest_registry(manifest), reterr);
+    return status;
+}
+
+static void tell_reload(const struct provided *p, peg_status status, const peg_error *error)
+{
+    struct peg__buf line = PEG__BUF(8192);
+    char place[PLACE_BYTES];
+
+    put_time(&line);
+    put_field(&line, "event", status ? "reload_failed" : "reloaded");
+    put_field(&line, "toolset", peg_manifest_toolset(p->manifest));
+    if (status) {
+        put_field(&line, "file", print_place(p->o->path, error, place));
+        put_field(&line, "code", error->code);
+        put_field(&line, "message", error->message);
+    } else {
+        peg__buf_printf(&line, " tools=%zu", peg_registry_len(peg_manifest_registry(p->manifest)));
+    }
+    if (!line.status)
+        cli_lines_put(p->o->lines, peg__buf_view(&line));
+    peg__buf_free(&line);
+}
+
+static void reload(const struct provided *p)
+{
+    peg_manifest *manifest = NULL;
+    peg_error error;
+    peg_status status;
+
+    cli_notify_reloading();
+    status = peg_manifest_read(p->o->path, &manifest, &error);
+    if (!status)
+        status = offer_manifest(p, manifest, &error);
+    tell_reload(p, status, &error);
+    if (!status)
+        (void)inspect(p->o, manifest);
+    peg_manifest_free(manifest);
+    cli_notify("READY=1");
+}
+
+/* SIGUSR2 ends it, from the thread that serves. */
+static void *hear_signals(void *user)
+{
+    const struct provided *p = user;
+    int number;
+
+    while ((number = sigwaitinfo(&p->set, NULL)) != SIGUSR2) {
+        if (number == SIGHUP) {
+            reload(p);
+        } else if (number > 0) {
+            cli_notify("STOPPING=1");
+            peg_provider_stop(p->provider);
+        }
+    }
+    return NULL;
+}
+
+/* Blocked for all threads that are made from here on. */
+static void block_signals(struct provided *p)
+{
+    sigemptyset(&p->set);
+    sigaddset(&p->set, SIGINT);
+    sigaddset(&p->set, SIGTERM);
+    sigaddset(&p->set, SIGHUP);
+    sigaddset(&p->set, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &p->set, NULL);
+}
+
+/* ---- serving -----------------------------------------------------------------------------------
+ */
+
 /* The library's words are for those who write handlers, and begin with the number of calls. */
 static void complain_given_up(const peg_error *error)
 {
@@ -304,8 +420,30 @@ static void advise_token(const struct remote_args *remote, peg_error *error)
                  " (--token FILE or PEGBOARD_TOKEN)");
 }
 
+static peg_status serve_until_stopped(struct provided *p, const peg_provider_options *options,
+                                      peg_error *reterr)
+{
+    peg_status status =
+        peg_provider_new(peg_manifest_registry(p->manifest), options, &p->provider, reterr);
+
+    if (!status)
+        status = peg_provider_start(p->provider, reterr);
+    if (!status && pthread_create(&p->thread, NULL, hear_signals, p))
+        status = peg__fail(reterr, PEG_EIO, "E_PROVIDER_THREAD",
+                           "the system has no thread for signals: end some, or raise its limit");
+    if (!status) {
+        cli_notify("READY=1"); /* it waits for a gateway that is not there yet */
+        status = peg_provider_wait(p->provider, reterr);
+        pthread_kill(p->thread, SIGUSR2);
+        pthread_join(p->thread, NULL);
+    }
+    peg_provider_free(p->provider);
+    return status;
+}
+
 static int serve(struct provide_options *o, const peg_manifest *manifest)
 {
+    struct provided provided = {.o = o, .manifest = manifest};
     const peg_provider_options options = {
         .toolset = peg_manifest_toolset(manifest),
         .description = peg_manifest_description(manifest),
@@ -321,13 +459,13 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
         .concurrency = (unsigned)o->concurrency,
         .max_queued = (unsigned)o->queue,
         .drain_ms = o->drain_ms,
-        .handles_signals = true,
         .on_event = tell,
         .user = o,
     };
     peg_error error;
     peg_status status;
 
+    block_signals(&provided);
     o->lines = cli_lines_new(put_dropped);
     if (!o->lines) {
         fprintf(stderr, "pegboard: the system has no memory or no thread for it: end some\n");
@@ -335,8 +473,7 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
     }
     if (!peg__descendants_adopt())
         fprintf(stderr, "pegboard: what commands leave behind is not found on this system: %m\n");
-    cli_notify("READY=1"); /* it waits for a gateway that is not there yet */
-    status = peg_provider_serve(peg_manifest_registry(manifest), &options, &error);
+    status = serve_until_stopped(&provided, &options, &error);
     if (status)
         advise_token(&o->remote, &error);
     return end_serve(status, &error, cli_lines_free(o->lines));
@@ -375,7 +512,7 @@ const struct cli_command cli_provide = {
              "It opens no port: it connects to the gateway, and again when the connection breaks.\n"
              "Each call is a line on standard error, without what was sent and answered.\n"
              "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
-             "twice.",
+             "twice. SIGHUP: reads FILE again, and offers what it says now.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  it was stopped, and every call was answered; or --check found nothing wrong\n"

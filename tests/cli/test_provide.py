@@ -392,6 +392,70 @@ tools:
         caller.communicate(timeout=WAIT_S)
 
 
+# ---- reading the manifest again ---------------------------------------------------------
+
+OTHER = """\
+toolset: local
+description: Other tools
+version: 2.0.0
+tags: [later]
+tools:
+  - name: echo
+    description: Says what it was told, in a sentence.
+    input_schema: {type: object, properties: {text: {type: string}}, required: [text]}
+    shell: true
+    command: echo other
+  - name: more
+    description: Is new.
+    command: [echo, more]
+"""
+
+
+@scenario
+def a_manifest_is_read_again_at_sighup(w):
+    prepare(w)
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        caller = begin_hold(w)
+
+        w.write("tools.yaml", OTHER)
+        provider.signal(signal.SIGHUP)
+        line = provider.awaits("event=reloaded")
+        check("toolset=local" in line and "tools=2" in line, line)
+        while call(w, "more").status:  # until the gateway has heard of it
+            provider.awaits("event=offered")
+        call(w, "echo", "text=x").exits(0).says('"other\\n"\n')
+        call(w, "fail").exits(1).complains("(not_found)")
+        got = w.pegboard("get", "--registry", f"unix:{w.path('s')}", "local").exits(0)
+        got.mentions("local 2.0.0", "Other tools", "later")
+
+        let_go(w)  # what ran when it was read again is finished
+        check(caller.communicate(timeout=WAIT_S)[0] == '"held\\n"\n')
+        provider.signal(signal.SIGTERM)
+        provider.ends(0)
+        check(sum("event=attached" in line for line in provider.lines) == 1, *provider.lines)
+
+
+@scenario
+def a_manifest_that_cannot_be_used_at_sighup_leaves_the_one_before(w):
+    prepare(w)
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w)
+        for text, words in (("toolset: local\ntools: 7\n", "tools.yaml:2:8"),
+                            (OTHER.replace("toolset: local", "toolset: foreign"), "foreign")):
+            w.write("tools.yaml", text)
+            provider.signal(signal.SIGHUP)
+            check(words in (line := provider.awaits("event=reload_failed")), line)
+        os.remove(w.path("tools.yaml"))
+        provider.signal(signal.SIGHUP)
+        check("tools.yaml" in (line := provider.awaits("event=reload_failed")), line)
+        call(w, "echo", "text=x").exits(0)
+        provider.signal(signal.SIGTERM)
+        provider.ends(0)
+
+
 @scenario
 def a_provider_that_is_killed_leaves_an_outcome_that_is_not_known(w):
     prepare(w)
