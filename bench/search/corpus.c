@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "pegboard/json.h"
@@ -113,8 +114,13 @@ void bench_corpus_read(const char *folder, struct bench_corpus *ret_corpus)
         clean_name(corpus.tools[i].first);
         add_words(&corpus, corpus.tools[i].second);
     }
-    for (size_t i = 0; i < corpus.n_questions; i++)
+    for (size_t i = 0; i < corpus.n_questions; i++) {
+        char *question = corpus.questions[i].first;
+
+        if (strlen(question) > PEG_LIMIT_GATEWAY_QUERY)
+            question[peg__utf8_cut(question, PEG_LIMIT_GATEWAY_QUERY)] = '\0';
         clean_name(corpus.questions[i].second);
+    }
     if (!corpus.n_words || !corpus.n_questions)
         bench_fail(folder, "it is empty");
     *ret_corpus = corpus;

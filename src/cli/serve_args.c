@@ -250,6 +250,15 @@ static const char *check_language(const char *name)
     return wanted;
 }
 
+static const char *check_string(int id, const char *value)
+{
+    if (id == OPT_NAME && wire_check_name(peg__str(value), "name", NULL))
+        return "1 to 256 of the characters A-Z a-z 0-9 _ . : / -";
+    if (id == OPT_LANGUAGE)
+        return check_language(value);
+    return *value ? NULL : "something";
+}
+
 /* What the value should be, or NULL if it was taken. */
 static const char *set(struct serve_options *o, int id, const char *value)
 {
@@ -259,11 +268,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
 
     if (string) {
         *string = value;
-        if (id == OPT_NAME && wire_check_name(peg__str(value), "name", NULL))
-            return "1 to 256 of the characters A-Z a-z 0-9 _ . : / -";
-        if (id == OPT_LANGUAGE)
-            return check_language(value);
-        return *value ? NULL : "something";
+        return check_string(id, value);
     }
     if (duration)
         return read_time(id, value, duration);

@@ -18,7 +18,7 @@
 #include "gateway/search/internal.h"
 
 enum {
-    AT_ONCE = 64,  /* toolsets: about a millisecond */
+    AT_ONCE = 32,  /* toolsets: half a millisecond with one tool each */
     MAX_DEAD = 64, /* more than so many, and most of a segment: it is made anew */
 };
 

@@ -130,7 +130,24 @@ static void find_word(struct found *found, peg_str word)
     }
 }
 
-/* Counts up the toolsets that have passed all stages before this one, and have its word. */
+/* Counts up the toolsets of a word that have passed all stages before this one. */
+static bool pass_docs(struct found *found, uint32_t term, uint8_t stage)
+{
+    const struct gw_terms *words = &found->part->segment->words;
+    bool is_any = false;
+
+    for (uint32_t i = words->at[term]; i < words->at[term + 1]; i++) {
+        uint8_t *doc = &found->docs[words->places[i]];
+
+        if (*doc == stage) {
+            *doc = (uint8_t)(stage + 1);
+            is_any = true;
+        }
+    }
+    return is_any;
+}
+
+/* False: no toolset has passed this one, too. */
 static bool pass_stage(struct found *found, const struct shape *shape, unsigned word, uint8_t stage)
 {
     const struct gw_terms *words = &found->part->segment->words;
@@ -138,16 +155,8 @@ static bool pass_stage(struct found *found, const struct shape *shape, unsigned 
     bool is_any = false;
 
     for (uint32_t term = next_related(words, shape->words[word], relation, 0); term < words->n;
-         term = next_related(words, shape->words[word], relation, term + 1)) {
-        for (uint32_t i = words->at[term]; i < words->at[term + 1]; i++) {
-            uint8_t *doc = &found->docs[words->places[i]];
-
-            if (*doc == stage) {
-                *doc = (uint8_t)(stage + 1);
-                is_any = true;
-            }
-        }
-    }
+         term = next_related(words, shape->words[word], relation, term + 1))
+        is_any = pass_docs(found, term, stage) || is_any;
     return is_any;
 }
 

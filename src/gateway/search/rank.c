@@ -22,6 +22,8 @@
 
 enum { WINDOW = 4096 };
 
+static const uint32_t NO_DOC = UINT32_MAX;
+
 /* ---- the best so far: a heap with the worst at its root ----------------------------------------
  */
 
@@ -290,28 +292,33 @@ static void visit(struct scan *s, struct candidate *c)
     complete(s, c);
 }
 
+/* A text that was found is one of the candidate's, or begins the next one. */
+static void take_text(struct scan *s, struct candidate *c, uint32_t at)
+{
+    const uint32_t doc = s->segment->text_doc[s->base + at];
+    const uint32_t score = s->scores[at];
+
+    if (doc != c->doc) {
+        if (c->doc != NO_DOC)
+            visit(s, c);
+        *c = (struct candidate){.doc = doc};
+    }
+    if (s->base + at == s->segment->first_text[doc])
+        c->own = score;
+    else
+        c->best = score > c->best ? score : c->best;
+}
+
 /* The toolsets of the window that have been found. */
 static void visit_found(struct scan *s, uint32_t n)
 {
-    struct candidate c = {.doc = UINT32_MAX};
+    struct candidate c = {.doc = NO_DOC};
 
     for (uint32_t i = 0; i < n; i += 64) {
-        for (uint64_t bits = s->found[i / 64]; bits; bits &= bits - 1) {
-            const uint32_t at = i + (uint32_t)__builtin_ctzll(bits);
-            const uint32_t doc = s->segment->text_doc[s->base + at];
-
-            if (doc != c.doc) {
-                if (c.doc != UINT32_MAX)
-                    visit(s, &c);
-                c = (struct candidate){.doc = doc};
-            }
-            if (s->base + at == s->segment->first_text[doc])
-                c.own = s->scores[at];
-            else
-                c.best = s->scores[at] > c.best ? s->scores[at] : c.best;
-        }
+        for (uint64_t bits = s->found[i / 64]; bits; bits &= bits - 1)
+            take_text(s, &c, i + (uint32_t)__builtin_ctzll(bits));
     }
-    if (c.doc != UINT32_MAX)
+    if (c.doc != NO_DOC)
         visit(s, &c);
 }
 
