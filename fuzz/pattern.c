@@ -21,6 +21,20 @@ static void check_translation(peg_str ecma, bool is_valid)
     peg__buf_free(&out);
 }
 
+/* By the automaton, if there is one. */
+static void check_counted(const struct peg__pattern *pattern, struct peg__matcher *matcher,
+                          peg_str subject, enum peg__match expected)
+{
+    uint64_t steps = 1000000;
+    enum peg__match match;
+
+    peg__matcher_set_steps(matcher, &steps);
+    match = peg__pattern_match(pattern, matcher, subject);
+    peg__matcher_set_steps(matcher, NULL);
+    REQUIRE(match == expected || match == PEG__MATCH_LIMIT || expected == PEG__MATCH_LIMIT,
+            "%d, and %d where steps are counted", (int)expected, (int)match);
+}
+
 static void check_match(const struct peg__pattern *pattern, peg_str subject)
 {
     static struct peg__matcher *matcher;
@@ -32,6 +46,7 @@ static void check_match(const struct peg__pattern *pattern, peg_str subject)
     match = peg__pattern_match(pattern, matcher, subject);
     REQUIRE(match != PEG__MATCH_NOMEM, "memory");
     REQUIRE(match == peg__pattern_match(pattern, matcher, subject), "the same subject, twice");
+    check_counted(pattern, matcher, subject, match);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

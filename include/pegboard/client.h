@@ -34,6 +34,7 @@
  *   E_UNAUTHENTICATED      PEG_EHOST          no token, or one that the gateway does not know
  *   E_CONFLICT             PEG_ESTATE         the other kind of toolset has live providers
  *   E_LIMIT_EXCEEDED       PEG_ELIMIT         the gateway's limit, by name
+ *   E_UNDECIDED            PEG_ELIMIT         a check of the arguments had no verdict at its limit
  *   E_GATEWAY              PEG_EHOST          the gateway's own fault, or what is no gateway
  *
  * and of this side: PEG_EINVAL (E_CLIENT, names the field), PEG_ELIMIT (names the limit),

@@ -96,10 +96,12 @@ typedef struct peg_checker peg_checker;
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_checker_options {
-    unsigned max_depth;   /* nested subschema applications [1,000]; never more than 10,000.
-                           * One takes some 300 bytes of stack */
-    uint64_t max_steps;   /* subschema applications of one check [200,000 + 64 a value] */
-    uint32_t match_limit; /* of one pattern match, per start position [10,000] */
+    unsigned max_depth;         /* nested subschema applications [1,000]; never more than 10,000.
+                                 * One takes some 300 bytes of stack */
+    uint64_t max_steps;         /* subschema applications of one check [200,000 + 64 a value] */
+    uint32_t match_limit;       /* of one pattern match, per start position [10,000] */
+    uint64_t max_pattern_steps; /* of all pattern matches of one check, some 5 ns each, for threads
+                                 * that must not be held up [each match has its own limits] */
 } peg_checker_options;
 
 /* options may be NULL. Any schema may be checked with any checker. */

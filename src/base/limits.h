@@ -512,6 +512,8 @@ enum {
     PEG_LIMIT_GATEWAY_LISTED_MS = 60 * 1000,
     /* Payloads above are parsed and checked by workers: some 10 us of a loop's time. */
     PEG_LIMIT_GATEWAY_INLINE_BYTES = 8 << 10,
+    /* What patterns may take of a loop in one check: 1 ms. */
+    PEG_LIMIT_GATEWAY_PATTERN_STEPS = 200000,
     /* Arguments of a call: a frame must fit what stock clients take (4 MiB). */
     PEG_LIMIT_GATEWAY_PAYLOAD_BYTES = 2 << 20,
     /* Ids of others (run_id, tool_call_id), tags: what the reference takes. */

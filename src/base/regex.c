@@ -57,6 +57,10 @@ enum {
      * the whole subject. */
     BYTES_PER_LOOK = 4 << 20,
     MAX_MATCH_LIMIT = 10000000,
+    /* What a callout counts as where steps are counted: itself, and an item that runs over the
+     * whole subject, which takes 1 ns a byte. */
+    STEPS_PER_CALLOUT = 4,
+    BYTES_PER_STEP = 4,
 };
 
 /* Changed by matching, so apart from the immutable rest. */
@@ -86,6 +90,7 @@ struct peg__matcher {
     pcre2_match_context *context;
     pcre2_match_data *data;
     pcre2_jit_stack *stack; /* once the 32 KiB on the thread's own stack were too small */
+    uint64_t *steps;        /* NULL: they are not counted */
     uint32_t limit;
 };
 
@@ -235,6 +240,16 @@ struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher)
     return NULL;
 }
 
+void peg__matcher_set_steps(struct peg__matcher *matcher, uint64_t *steps)
+{
+    matcher->steps = steps;
+}
+
+uint64_t *peg__matcher_steps(const struct peg__matcher *matcher)
+{
+    return matcher->steps;
+}
+
 /* One search by PCRE2. `fast` may be NULL. */
 struct search {
     const pcre2_code *code;
@@ -348,8 +363,8 @@ static enum peg__match search_windows(const struct search *s)
 
 /* ---- watched ------------------------------------------------------------------------ */
 
-/* NULL when out of memory. */
-static const pcre2_code *watched_code(const struct peg__regex *regex)
+/* NULL: without memory, or too large with callouts, as *ret_why says. */
+static const pcre2_code *watched_code(const struct peg__regex *regex, enum peg__match *ret_why)
 {
     pcre2_code *code = atomic_load_explicit(&regex->warmth->watched, memory_order_acquire);
     pcre2_code *other = NULL;
@@ -359,8 +374,10 @@ static const pcre2_code *watched_code(const struct peg__regex *regex)
     if (code)
         return code;
     code = compile(regex->pattern, regex->options | PCRE2_AUTO_CALLOUT, &number, &offset);
-    if (!code)
+    if (!code) {
+        *ret_why = number == PCRE2_ERROR_HEAP_FAILED ? PEG__MATCH_NOMEM : PEG__MATCH_LIMIT;
         return NULL;
+    }
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* if it can't, the interpreter does it */
     if (atomic_compare_exchange_strong(&regex->warmth->watched, &other, code))
         return code;
@@ -401,14 +418,51 @@ static enum peg__match search_watched(const struct peg__regex *regex, struct sea
         .deadline = cpu_ns() + BUDGET_NS + (int64_t)len * WATCHED_NS_PER_BYTE,
         .len = len,
     };
+    const pcre2_code *code;
     enum peg__match result;
 
+    code = watched_code(regex, &result);
+    if (!code)
+        return result == PEG__MATCH_LIMIT ? search_windows(s) : result;
     s->fast = NULL;
-    s->code = watched_code(regex);
-    if (!s->code)
-        return PEG__MATCH_NOMEM;
+    s->code = code;
     pcre2_set_callout(s->matcher->context, look_at_clock, &watch);
     result = search_from(s, 0, PCRE2_UNSET, long_limit(s->matcher->limit, len));
+    pcre2_set_callout(s->matcher->context, NULL, NULL);
+    return result;
+}
+
+/* ---- counted ---------------------------------------------------------------------------- */
+
+struct count {
+    uint64_t *steps;
+    uint64_t n_each;
+};
+
+static int count_steps(pcre2_callout_block *block, void *user)
+{
+    struct count *count = user;
+
+    (void)block;
+    if (*count->steps < count->n_each) {
+        *count->steps = 0;
+        return PCRE2_ERROR_CALLOUT;
+    }
+    *count->steps -= count->n_each;
+    return 0;
+}
+
+static enum peg__match search_counted(const struct peg__regex *regex, struct search *s)
+{
+    struct count count = {.steps = s->matcher->steps,
+                          .n_each = STEPS_PER_CALLOUT + s->subject.len / BYTES_PER_STEP};
+    enum peg__match result;
+
+    s->code = watched_code(regex, &result);
+    if (!s->code)
+        return result;
+    pcre2_set_callout(s->matcher->context, count_steps, &count);
+    result = search_from(s, 0, PCRE2_UNSET, MAX_MATCH_LIMIT);
     pcre2_set_callout(s->matcher->context, NULL, NULL);
     return result;
 }
@@ -435,6 +489,8 @@ enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__mat
     struct search s = {.code = regex->code, .matcher = matcher, .subject = text};
     enum peg__match result;
 
+    if (matcher->steps)
+        return search_counted(regex, &s);
     s.fast = atomic_load_explicit(&regex->warmth->fast, memory_order_acquire);
     if (!s.fast && is_time_for_jit(regex->warmth, text.len)) {
         make_fast(regex);

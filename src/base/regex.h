@@ -31,6 +31,12 @@ size_t peg__regex_bytes(const struct peg__regex *regex);
 struct peg__matcher *peg__matcher_new(uint32_t match_limit);
 struct peg__matcher *peg__matcher_free(struct peg__matcher *matcher);
 
+/* From now on matches take steps of some 5 ns from *steps, and end as PEG__MATCH_LIMIT when there
+ * are none left: for threads that must not be held up. What counts is the same on every machine.
+ * NULL, as at first: the limits above. */
+void peg__matcher_set_steps(struct peg__matcher *matcher, uint64_t *steps);
+uint64_t *peg__matcher_steps(const struct peg__matcher *matcher);
+
 /* Does it match anywhere in the subject? */
 enum peg__match peg__regex_match(const struct peg__regex *regex, struct peg__matcher *matcher,
                                  peg_str subject);

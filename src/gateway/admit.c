@@ -439,7 +439,9 @@ void gw_admit_again(struct gw_call *call)
 
 static enum wire_error payload_error(peg_status status)
 {
-    return status == PEG_ENOMEM ? WIRE_OVERLOADED : WIRE_VALIDATION;
+    if (status == PEG_ENOMEM)
+        return WIRE_OVERLOADED;
+    return status == PEG_ELIMIT ? WIRE_UNDECIDED : WIRE_VALIDATION;
 }
 
 static void on_checked(void *user, peg_status status, peg_str words)

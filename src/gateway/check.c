@@ -62,30 +62,55 @@ static void add_report(struct peg__buf *words, peg_str text)
     }
 }
 
-static peg_status explain_verdict(const struct text *text, peg_checker *checker,
-                                  const peg_json *value, struct peg__buf *words)
+static peg_status explain_limit(const struct text *text, const peg_checker *checker,
+                                struct peg__buf *words)
+{
+    const char *reason = peg_checker_reason(checker);
+
+    if (peg__str_is(peg__str(reason), "memory"))
+        return PEG_ENOMEM;
+    peg__buf_clear(words);
+    peg__buf_printf(words,
+                    "the check of the %s reached its limit %s before it had a verdict: send less, "
+                    "or simplify the schema",
+                    text->name, reason);
+    return PEG_ELIMIT;
+}
+
+static peg_status explain_failures(const struct text *text, peg_checker *checker,
+                                   const peg_json *value, struct peg__buf *words)
 {
     peg_report *report;
     peg_status status = peg_report_new(&report, NULL);
-    const char *reason;
 
     if (status)
         return status;
-    begin_words(words, text);
     switch (peg_schema_report(text->schema, checker, value, report)) {
-    case PEG_VALID: /* only the look before had no memory */
+    case PEG_VALID: /* the verdict said otherwise */
         break;
     case PEG_UNDECIDED:
-        reason = peg_checker_reason(checker);
-        status = peg__str_is(peg__str(reason), "memory") ? PEG_ENOMEM : PEG_ELIMIT;
-        peg__buf_printf(words, "the check was given up at its limit %s", reason);
+        status = explain_limit(text, checker, words);
         break;
     default:
         status = PEG_ESCHEMA;
+        begin_words(words, text);
         add_report(words, peg_report_text(report));
     }
     peg_report_free(report);
     return status;
+}
+
+static peg_status check_value(const struct text *text, peg_checker *checker, const peg_json *value,
+                              struct peg__buf *words)
+{
+    switch (peg_schema_check(text->schema, checker, value)) {
+    case PEG_VALID:
+        return PEG_OK;
+    case PEG_UNDECIDED:
+        return explain_limit(text, checker, words);
+    default:
+        return explain_failures(text, checker, value, words);
+    }
 }
 
 /* PEG_ENOMEM: there may be no words about it, or a part of them. */
@@ -98,11 +123,10 @@ static peg_status check_text(const struct text *text, peg_checker *checker, peg_
     peg__buf_clear(words);
     if (peg_json_reparse(doc, text->json, &peg__json_refuse_duplicates, &error))
         status = explain_parse(text, &error, words);
-    else if (!text->schema ||
-             peg_schema_check(text->schema, checker, peg_json_root(doc)) == PEG_VALID)
+    else if (!text->schema)
         return PEG_OK;
     else
-        status = explain_verdict(text, checker, peg_json_root(doc), words);
+        status = check_value(text, checker, peg_json_root(doc), words);
     return words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
 }
 

@@ -360,6 +360,15 @@ static void complete_malformed(struct gw_held *held, peg_status status, peg_str 
         complete_as_error(held, "malformed_result", words);
 }
 
+/* A result that was checked: it does not fit, or nobody knows. */
+static void complete_unfit(struct gw_held *held, peg_status status, peg_str words)
+{
+    if (status == PEG_ELIMIT)
+        complete_as_error(held, wire_error_name(WIRE_UNDECIDED), words);
+    else
+        complete_malformed(held, status, words);
+}
+
 /* The bytes of the response wait in held->terminal, as the terminal that they become if they are
  * good. */
 static void on_vetted(void *user, peg_status status, peg_str words)
@@ -369,7 +378,7 @@ static void on_vetted(void *user, peg_status status, peg_str words)
     held->check = NULL;
     held->step = GW_COMPLETING;
     if (status) {
-        complete_malformed(held, status, words);
+        complete_unfit(held, status, words);
         return;
     }
     held->again.fn = retry;
@@ -450,7 +459,7 @@ static void complete_result(struct gw_held *held, peg_str response, peg_str resu
     if (status == PEG_ELIMIT && desk->loop)
         copy_and_vet(held, schema, &terminal, result);
     else if (status)
-        complete_malformed(held, status, peg__buf_view(&desk->text));
+        complete_unfit(held, status, peg__buf_view(&desk->text));
     else
         complete(held, &terminal);
     peg_schema_unref(schema);

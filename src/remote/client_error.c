@@ -33,6 +33,7 @@ static const struct {
     [WIRE_CONFLICT] = {PEG_ESTATE, "E_CONFLICT"},
     [WIRE_LIMIT] = {PEG_ELIMIT, "E_LIMIT_EXCEEDED"},
     [WIRE_FAULT] = {PEG_EHOST, "E_GATEWAY"},
+    [WIRE_UNDECIDED] = {PEG_ELIMIT, "E_UNDECIDED"},
 };
 
 peg_status remote__wire_error(enum wire_error error, peg_str words, peg_error *reterr)

@@ -67,11 +67,10 @@ static bool check_pattern(struct peg_checker *ck, const struct peg__insn *insn, 
     case PEG__MATCH_NO:
         return peg__fail_insn(ck, insn, v);
     case PEG__MATCH_LIMIT:
-        return peg__halt(ck, "match_limit");
     case PEG__MATCH_NOMEM:
         break;
     }
-    return peg__halt(ck, "memory");
+    return false;
 }
 
 static bool is_written_whole(const peg_json *number)
@@ -191,6 +190,7 @@ peg_verdict peg__check(const peg_schema *schema, struct peg_checker *ck, const p
 
     ck->schema = schema;
     ck->steps_left = step_budget(ck, value);
+    ck->pattern_steps_left = ck->options.max_pattern_steps;
     ck->depth_left = ck->options.max_depth;
     ck->mode = mode;
     ck->halted = NULL;
@@ -237,9 +237,21 @@ void peg__checker_done(struct peg_checker *ck)
 enum peg__match peg__checker_match(struct peg_checker *ck, const struct peg__pattern *pattern,
                                    peg_str subject)
 {
+    const bool counts = ck->options.max_pattern_steps > 0;
+    enum peg__match result = PEG__MATCH_NOMEM;
+
     if (!ck->matcher)
         ck->matcher = peg__matcher_new(ck->options.match_limit);
-    return ck->matcher ? peg__pattern_match(pattern, ck->matcher, subject) : PEG__MATCH_NOMEM;
+    if (ck->matcher) {
+        /* Each time: a checker may have moved. */
+        peg__matcher_set_steps(ck->matcher, counts ? &ck->pattern_steps_left : NULL);
+        result = peg__pattern_match(pattern, ck->matcher, subject);
+    }
+    if (result == PEG__MATCH_NOMEM)
+        peg__halt(ck, "memory");
+    else if (result == PEG__MATCH_LIMIT)
+        peg__halt(ck, counts ? "max_pattern_steps" : "match_limit");
+    return result;
 }
 
 uint64_t peg__checker_seed(struct peg_checker *ck)

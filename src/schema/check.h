@@ -31,6 +31,7 @@ struct peg__track {
 struct peg_checker {
     const struct peg_schema *schema; /* while a check runs */
     uint64_t steps_left;
+    uint64_t pattern_steps_left; /* if the options count them */
     unsigned depth_left;
     enum peg__mode mode;
     const char *halted; /* the limit that was reached, or NULL */
@@ -62,6 +63,7 @@ static inline bool peg__checker_is_bare(const struct peg_checker *ck)
     return !ck->matcher && !ck->words && !ck->content;
 }
 
+/* Halts the check if there is neither a match nor none. */
 enum peg__match peg__checker_match(struct peg_checker *ck, const struct peg__pattern *pattern,
                                    peg_str subject);
 uint64_t peg__checker_seed(struct peg_checker *ck);

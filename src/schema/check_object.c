@@ -20,7 +20,7 @@ static inline const peg_json *find_key(const peg_json *object, peg_str name)
 
 static const peg_json *find_member(const peg_json *object, const peg_json *name)
 {
-    const peg_json *key = find_key(object, peg_json_str(name));
+    const peg_json *key = find_key(object, (peg_str){name->u.ptr, name->len});
 
     return key ? key + 1 : NULL;
 }
@@ -85,9 +85,8 @@ static bool apply_patterns(struct peg_checker *ck, const struct peg__members *m,
         case PEG__MATCH_NO:
             break;
         case PEG__MATCH_LIMIT:
-            return peg__halt(ck, "match_limit");
         case PEG__MATCH_NOMEM:
-            return peg__halt(ck, "memory");
+            return false;
         }
     }
     return true;

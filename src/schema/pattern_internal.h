@@ -13,6 +13,8 @@
  *   pattern_translate.c  tokens -> PCRE2
  *   pattern_plan.c       tokens -> a plan, if the pattern is simple enough
  *   pattern_simple.c     matches a plan
+ *   pattern_nfa.c        tokens -> an automaton, if nothing looks around or back
+ *   pattern_nfa_match.c  matches it, in a time that grows with the subject alone
  *   pattern.c            chooses
  */
 

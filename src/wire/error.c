@@ -38,6 +38,7 @@ static const struct {
     [WIRE_CONFLICT] = {PEG_LIT("conflict"), GRPC_FAILED_PRECONDITION},
     [WIRE_LIMIT] = {PEG_LIT("limit_exceeded"), GRPC_RESOURCE_EXHAUSTED},
     [WIRE_FAULT] = {PEG_LIT("fault"), GRPC_INTERNAL},
+    [WIRE_UNDECIDED] = {PEG_LIT("undecided"), GRPC_RESOURCE_EXHAUSTED},
 };
 
 static const char detail_type[] = "type.googleapis.com/goapb.ErrorResponse";

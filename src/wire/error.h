@@ -30,6 +30,7 @@ enum wire_error {
     WIRE_CONFLICT,            /* conflict: the other kind of toolset has live providers */
     WIRE_LIMIT,               /* limit_exceeded: names the limit */
     WIRE_FAULT,               /* fault: the gateway's own */
+    WIRE_UNDECIDED,           /* undecided: a check reached its limit before it had a verdict */
     WIRE_N_ERRORS,
 };
 

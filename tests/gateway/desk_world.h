@@ -216,7 +216,9 @@ static inline void settle(struct world *world)
 }
 
 #define WORLD_INPUT                                                                                \
-    "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}"
+    "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},"                           \
+    "\"trimmed\":{\"pattern\":\"\\\\s+$\"},\"hard\":{\"pattern\":\"^(?=(\\\\s+)+$)\"}},"           \
+    "\"required\":[\"n\"]}"
 
 /* Each has a revision of its own. Its first tool takes and gives this. */
 static inline struct gw_toolset *make_toolset_from(const char *owner, const char *description,

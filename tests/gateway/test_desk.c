@@ -83,6 +83,53 @@ TEST(a_payload_with_a_member_twice_is_invalid)
     }
 }
 
+/* A call whose member is so many blanks and an x. */
+static void call_with_blanks(struct world *world, struct caller *caller, const char *member,
+                             size_t n_blanks)
+{
+    char payload[PEG_LIMIT_GATEWAY_INLINE_BYTES];
+    const int len =
+        snprintf(payload, sizeof(payload), "{\"n\":1,\"%s\":\"%*sx\"}", member, (int)n_blanks, "");
+    const struct gw_ask ask = {
+        .toolset = peg_cstr("sums"),
+        .tool = peg_cstr("add"),
+        .payload = {payload, (size_t)len},
+        .deadline_ns = NET_NEVER,
+    };
+
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    gw_desk_call(world->desk, &ask, &caller->caller);
+}
+
+TEST(a_pattern_that_would_hold_a_loop_up_is_decided_on_it)
+{
+    struct world world;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    call_with_blanks(&world, &caller, "trimmed", 8100);
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_INT(caller.error, WIRE_VALIDATION);
+    world_close(&world);
+}
+
+TEST(a_pattern_that_nobody_decides_is_undecided_and_not_invalid)
+{
+    struct world world;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    call_with_blanks(&world, &caller, "hard", 100);
+    CHECK_INT(caller.n_ends, 0); /* a worker has it */
+    await_end(&world, &caller);
+    CHECK_INT(caller.outcome, GW_REFUSED);
+    CHECK_INT(caller.error, WIRE_UNDECIDED);
+    CHECK_STR(peg_cstr(caller.message),
+              "the check of the payload reached its limit match_limit before it had a verdict: "
+              "send less, or simplify the schema");
+    world_close(&world);
+}
+
 TEST(an_unhealthy_toolset_fails_at_once)
 {
     struct world world;

@@ -559,9 +559,9 @@ TEST(each_limit_is_told_by_name)
                 (peg_checker_options){.max_depth = 2}, PEG_UNDECIDED, "max_depth");
     check_limit("{'items':{'items':{'uniqueItems':true}}}", "[[[],[]],[[],[]]]",
                 (peg_checker_options){.max_steps = 2}, PEG_UNDECIDED, "max_steps");
-    check_limit("{'pattern':'^(a+)+$'}", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'",
+    check_limit("{'pattern':'^(?=(a+)+$)'}", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'",
                 (peg_checker_options){.match_limit = 50}, PEG_UNDECIDED, "match_limit");
-    check_limit("{'patternProperties':{'^(a+)+$':true}}",
+    check_limit("{'patternProperties':{'^(?=(a+)+$)':true}}",
                 "{'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!':1}",
                 (peg_checker_options){.match_limit = 50}, PEG_UNDECIDED, "match_limit");
     check_limit("{'items':{'minimum':1}}", "[1,1]", (peg_checker_options){.max_steps = 100},
@@ -572,22 +572,22 @@ TEST(a_limit_inside_a_branch_is_not_taken_for_a_failure)
 {
     const peg_checker_options few = {.match_limit = 50};
     static const char *const schemas[] = {
-        "{'not':{'pattern':'^(a+)+$'}}",
-        "{'anyOf':[{'pattern':'^(a+)+$'},{'type':'null'},{'const':5}]}",
-        "{'oneOf':[{'pattern':'^(a+)+$'},true]}",
-        "{'if':{'pattern':'^(a+)+$'},'then':true,'else':false}",
+        "{'not':{'pattern':'^(?=(a+)+$)'}}",
+        "{'anyOf':[{'pattern':'^(?=(a+)+$)'},{'type':'null'},{'const':5}]}",
+        "{'oneOf':[{'pattern':'^(?=(a+)+$)'},true]}",
+        "{'if':{'pattern':'^(?=(a+)+$)'},'then':true,'else':false}",
     };
 
     for (size_t i = 0; i < sizeof(schemas) / sizeof(*schemas); i++)
         check_limit(schemas[i], "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'", few, PEG_UNDECIDED,
                     "match_limit");
-    check_limit("{'contains':{'pattern':'^(a+)+$'}}",
+    check_limit("{'contains':{'pattern':'^(?=(a+)+$)'}}",
                 "['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!']", few, PEG_UNDECIDED, "match_limit");
 }
 
 TEST(a_checker_serves_any_schema_and_recovers_from_a_limit)
 {
-    peg_schema *slow = compiled("{'pattern':'^(a+)+$'}");
+    peg_schema *slow = compiled("{'pattern':'^(?=(a+)+$)'}");
     peg_schema *simple = compiled("{'type':'string','minLength':3}");
     peg_schema *tracked = compiled("{'anyOf':[{'properties':{'a':true}},true],"
                                    "'unevaluatedProperties':false}");

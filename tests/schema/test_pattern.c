@@ -447,9 +447,11 @@ TEST(pattern_is_never_much_longer_once_translated)
     }
 }
 
-TEST(pattern_that_backtracks_without_end_is_undecided)
+TEST(pattern_that_backtracks_without_end_is_decided_unless_it_looks_around)
 {
     CHECK_INT(match(peg__str("^(a+)+$"), peg__str("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")),
+              PEG__MATCH_NO);
+    CHECK_INT(match(peg__str("^(?=(a+)+$)"), peg__str("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")),
               PEG__MATCH_LIMIT);
 }
 
