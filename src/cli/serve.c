@@ -203,7 +203,7 @@ const struct cli_command cli_serve = {
     .options = serve_option_table,
     .notes = "environment, where options say nothing:\n"
              "  REGISTRY_ADDR, REGISTRY_NAME, PING_INTERVAL, MISSED_PING_THRESHOLD,\n"
-             "  RESULT_STREAM_MAPPING_TTL, REDIS_URL\n\n"
+             "  RESULT_STREAM_MAPPING_TTL, REDIS_URL, REDIS_PASSWORD\n\n"
              "exit status:\n"
              "  0  it was stopped, and everything that ran was finished\n"
              "  1  it was stopped, and something had to be given up\n"

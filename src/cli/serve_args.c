@@ -386,7 +386,7 @@ void serve_explain(peg_error *error)
     if (strcmp(error->code, "E_NO_REDIS") == 0)
         peg__fail(error, error->status, error->code,
                   "this build of pegboard serves one node, with a store of its own: leave out "
-                  "--redis, and unset REDIS_URL");
+                  "--redis, and unset REDIS_URL and REDIS_PASSWORD");
 }
 
 /* ---- the folder

@@ -29,6 +29,9 @@ struct gw_catalog *catalog_unref(struct gw_catalog *catalog)
         return NULL;
     record_free_all(catalog);
     catalog_snapshot_free(catalog);
+    peg__quota_destroy(&catalog->n_toolsets);
+    peg__quota_destroy(&catalog->n_records);
+    peg__quota_destroy(&catalog->n_bytes);
     pthread_mutex_destroy(&catalog->lock);
     pthread_cond_destroy(&catalog->moved);
     peg__free(catalog->desks);
@@ -108,6 +111,25 @@ static void init(struct gw_catalog *catalog)
     change_init(catalog);
 }
 
+static peg_status make_quota(struct peg__quota *quota, size_t max, bool has_shares)
+{
+    return peg__quota_init(quota,
+                           &(struct peg__quota_limits){.max = max, .has_shares = has_shares});
+}
+
+static peg_status make_quotas(struct gw_catalog *catalog, bool has_shares)
+{
+    peg_status status = make_quota(&catalog->n_toolsets, PEG_LIMIT_GATEWAY_TOOLSETS, has_shares);
+
+    if (!status)
+        status = make_quota(&catalog->n_records, PEG_LIMIT_GATEWAY_RECORDS, has_shares);
+    if (!status)
+        status = make_quota(&catalog->n_bytes, PEG_LIMIT_BUS_MAP_BYTES, has_shares);
+    catalog->secret = peg__hash_key_new();
+    catalog->has_principals = has_shares;
+    return status;
+}
+
 peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_catalog **ret_catalog,
                           peg_error *reterr)
 {
@@ -125,7 +147,7 @@ peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_ca
     catalog->events = *options->events;
     catalog->desks = peg__alloc_zero(n, sizeof(*catalog->desks));
     catalog->index = gw_search_index_new(options->language);
-    if (!catalog->desks || !catalog->index) {
+    if (!catalog->desks || !catalog->index || make_quotas(catalog, options->has_principals)) {
         catalog_unref(catalog);
         return peg__fail_nomem(reterr);
     }

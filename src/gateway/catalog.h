@@ -58,6 +58,7 @@ struct gw_catalog_options {
     const struct gw_catalog_events *events;
     void *const *desks;          /* desks[i] is handed to on_snapshot on loop i */
     struct gw_language language; /* of the search index */
+    bool has_principals;         /* each has its share of toolsets, names and bytes */
 };
 
 /* Reads the store, which blocks, and returns when every loop has been sent the first snapshot: from
@@ -79,8 +80,10 @@ struct gw_catalog *gw_catalog_free(struct gw_catalog *catalog);
  *
  * Errors: those of gw_toolset_make(); PEG_EEXISTS (E_NOT_OWNER): it belongs to another principal;
  * PEG_ESTATE (E_TOOLSET_KIND); PEG_EIO (E_STORE, E_BUS): nothing was changed; PEG_ELIMIT
- * (PEG_LIMIT_GATEWAY_TOOLSETS); PEG_ENOTFOUND (E_TOOLSET): there is none. An equal registration
- * changes nothing and is answered with the toolset that stands. gw_wire_error() has their names. */
+ * (E_TOOLSETS: PEG_LIMIT_GATEWAY_TOOLSETS, PEG_LIMIT_GATEWAY_RECORDS, PEG_LIMIT_BUS_MAP_BYTES, or
+ * this principal's share of one of them, PEG_LIMIT_QUOTA_SHARE); PEG_ENOTFOUND (E_TOOLSET): there
+ * is none. An equal registration changes nothing and is answered with the toolset that stands.
+ * gw_wire_error() has their names. */
 void gw_catalog_offer(struct gw_catalog *catalog, struct net_loop *loop,
                       const struct Pegboard__V1__RegisterRequest *request, peg_str principal,
                       bool has_live, struct gw_change_wait *wait);

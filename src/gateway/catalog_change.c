@@ -79,12 +79,20 @@ static peg_status fail_canceled(struct gw_change *change)
 /* ---- the end of one ----------------------------------------------------------------------------
  */
 
+static bool is_unused(const struct gw_record *record)
+{
+    return !record->toolset && !record->revision && !record->stored && !record->map_revision &&
+           !record->is_unreadable && !record->is_queued;
+}
+
 static void finish(struct gw_catalog *catalog, struct gw_change *change, peg_status status)
 {
     struct gw_record *record = record_find(catalog, change->name);
 
     if (record && (change->kind == GW_CHANGE_SEED || change->kind == GW_CHANGE_MIRROR))
         record->is_queued = false;
+    if (record && status && is_unused(record))
+        record_remove(catalog, record); /* refusals leave nothing behind */
     catalog->current = NULL;
     change->status = status;
     change->next = NULL;
@@ -181,6 +189,28 @@ static peg_status put_record(const peg_store *store, struct gw_change *change)
     return status;
 }
 
+static peg_status fail_share(struct gw_change *change, const char *limit, int max)
+{
+    return peg__fail(&change->error, PEG_ELIMIT, "E_TOOLSETS",
+                     "%.*s holds its share (PEG_LIMIT_QUOTA_SHARE) of what there is room for (%s, "
+                     "%d): unregister toolsets, or wait until names that ended are forgotten",
+                     (int)(change->principal.len < 128 ? change->principal.len : 128),
+                     change->principal.ptr, limit, max);
+}
+
+/* Of the map: what a toolset grows by. On a worker. */
+static peg_status check_bytes(struct gw_catalog *catalog, struct gw_change *change)
+{
+    const size_t n = change->value->len;
+    const uint16_t holder = record_holder(catalog, change->principal);
+
+    change->toolset->stored_bytes = n;
+    if (n <= change->old_bytes ||
+        peg__quota_has(&catalog->n_bytes, holder, n - change->old_bytes, PEG__QUOTA_BEGIN))
+        return PEG_OK;
+    return fail_share(change, "PEG_LIMIT_BUS_MAP_BYTES", PEG_LIMIT_BUS_MAP_BYTES);
+}
+
 /* On a worker; `current` is left alone meanwhile. */
 static void work(struct net_work *net_work)
 {
@@ -199,6 +229,8 @@ static void work(struct net_work *net_work)
             change->status = peg__fail_nomem(&change->error);
             return;
         }
+        if (change->kind == GW_CHANGE_REGISTER && (change->status = check_bytes(catalog, change)))
+            return;
     }
     status = put_record(&catalog->store, change);
     if (!change->is_undoing)
@@ -211,7 +243,7 @@ static void tell_store(struct gw_change *change)
 {
     const peg_error why = change->error;
 
-    if (change->status == PEG_ENOMEM)
+    if (change->status == PEG_ENOMEM || strcmp(why.code, "E_TOOLSETS") == 0)
         return;
     peg__log(PEG_LOG_ERROR, "store_failed", "toolset \"%s\" is not in the store: %s", change->text,
              why.message);
@@ -316,12 +348,32 @@ static peg_status check_kind(const struct gw_record *record, const struct gw_cha
                      change->toolset->kind == GW_DIRECT ? "direct" : "attached");
 }
 
+/* One more toolset, and perhaps one more name. What stands may always be changed. */
+static peg_status check_share(struct gw_catalog *catalog, struct gw_change *change,
+                              const struct gw_record *known)
+{
+    const uint16_t holder = record_holder(catalog, change->principal);
+
+    change->old_bytes = known ? known->n_bytes : 0;
+    if (known && known->toolset)
+        return PEG_OK;
+    if (!peg__quota_has(&catalog->n_toolsets, holder, 1, PEG__QUOTA_BEGIN))
+        return fail_share(change, "PEG_LIMIT_GATEWAY_TOOLSETS", PEG_LIMIT_GATEWAY_TOOLSETS);
+    if ((!known || known->holder != holder) &&
+        !peg__quota_has(&catalog->n_records, holder, 1, PEG__QUOTA_BEGIN))
+        return fail_share(change, "PEG_LIMIT_GATEWAY_RECORDS", PEG_LIMIT_GATEWAY_RECORDS);
+    return PEG_OK;
+}
+
 static peg_status check_room(struct gw_catalog *catalog, struct gw_change *change,
                              struct gw_record **ret_record)
 {
     const struct gw_record *known = record_find(catalog, change->name);
-    peg_status status = PEG_ELIMIT;
+    peg_status status = check_share(catalog, change, known);
 
+    if (status)
+        return status;
+    status = PEG_ELIMIT;
     if ((known && known->toolset) || catalog->n < PEG_LIMIT_GATEWAY_TOOLSETS)
         status = record_get(catalog, change->name, ret_record);
     if (!status)

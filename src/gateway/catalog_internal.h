@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "base/map.h"
+#include "base/quota.h"
 #include "gateway/catalog.h"
 
 /* What is known of a name. It stays when the toolset is gone: so that what comes later has a
@@ -32,6 +33,8 @@ struct gw_record {
     bool is_told;               /* by the snapshot of the map that is being listened to */
     bool is_unreadable;         /* never written by us */
     bool is_queued;             /* for the map, or for the store */
+    uint16_t holder;            /* key of its owner, or of the last one, in the quotas */
+    size_t n_bytes;             /* that it has taken of the quota */
 };
 
 enum gw_change_kind {
@@ -62,6 +65,7 @@ struct gw_change {
     uint64_t revision; /* of what is written */
     int64_t at_ms;
     struct peg__blob *value; /* for the map */
+    size_t old_bytes;        /* of the toolset that stands */
     unsigned n_tries;
     bool is_undoing; /* the store has what the map does not take: it gets back what was there */
     char text[];     /* name and principal */
@@ -74,7 +78,14 @@ struct gw_catalog {
     peg_store store;
     struct gw_catalog_events events;
     void **desks;
-    struct peg__map records;      /* struct gw_record */
+    struct peg__map records; /* struct gw_record */
+    /* What owners hold. Names that have ended count for the last owner until they are forgotten:
+     * who registers and unregisters names without an end would else fill the map, too. */
+    struct peg__quota n_toolsets;
+    struct peg__quota n_records;
+    struct peg__quota n_bytes; /* a worker looks at it, too */
+    struct peg__hash_key secret;
+    bool has_principals;
     struct gw_toolset **toolsets; /* those that stand, by name; references */
     size_t n;
     size_t capacity;
@@ -122,6 +133,8 @@ void catalog_try_again(struct gw_catalog *catalog, bool must_watch);
 void catalog_check_stopped(struct gw_catalog *catalog);
 
 /* ---- catalog_record.c ---- */
+/* The key of an owner in the quotas; 0 where owners are not told apart. */
+uint16_t record_holder(const struct gw_catalog *catalog, peg_str owner);
 struct gw_record *record_find(const struct gw_catalog *catalog, peg_str name);
 /* Finds or makes it. PEG_ENOMEM, PEG_ELIMIT. */
 peg_status record_get(struct gw_catalog *catalog, peg_str name, struct gw_record **ret_record);

@@ -22,6 +22,28 @@ struct gw_record *record_find(const struct gw_catalog *catalog, peg_str name)
     return peg__map_get(&catalog->records, name);
 }
 
+uint16_t record_holder(const struct gw_catalog *catalog, peg_str owner)
+{
+    return catalog->has_principals ? peg__quota_key(catalog->secret, owner) : 0;
+}
+
+/* From now on this is what stands under the name. */
+static void count(struct gw_catalog *catalog, struct gw_record *record,
+                  const struct gw_toolset *toolset)
+{
+    const uint16_t holder = toolset ? record_holder(catalog, toolset->owner) : record->holder;
+
+    if (record->toolset)
+        peg__quota_give_back(&catalog->n_toolsets, record->holder, 1);
+    peg__quota_give_back(&catalog->n_bytes, record->holder, record->n_bytes);
+    peg__quota_move(&catalog->n_records, record->holder, holder, 1);
+    record->holder = holder;
+    record->n_bytes = toolset ? toolset->stored_bytes : 0;
+    peg__quota_add(&catalog->n_bytes, holder, record->n_bytes);
+    if (toolset)
+        peg__quota_add(&catalog->n_toolsets, holder, 1);
+}
+
 peg_status record_get(struct gw_catalog *catalog, peg_str name, struct gw_record **ret_record)
 {
     struct gw_record *record = record_find(catalog, name);
@@ -37,6 +59,7 @@ peg_status record_get(struct gw_catalog *catalog, peg_str name, struct gw_record
             return status;
         }
         record->name = peg__map_find(&catalog->records, name)->name;
+        peg__quota_add(&catalog->n_records, 0, 1);
     }
     *ret_record = record;
     return PEG_OK;
@@ -113,6 +136,7 @@ peg_status record_apply(struct gw_catalog *catalog, struct gw_record *record,
     } else if (is_there) {
         take_out(catalog, place);
     }
+    count(catalog, record, toolset);
     record->toolset = toolset; /* the array has the reference */
     catalog->is_dirty = true;
     return PEG_OK;
@@ -121,6 +145,7 @@ peg_status record_apply(struct gw_catalog *catalog, struct gw_record *record,
 void record_remove(struct gw_catalog *catalog, struct gw_record *record)
 {
     (void)record_apply(catalog, record, NULL);
+    peg__quota_give_back(&catalog->n_records, record->holder, 1);
     peg__map_remove(&catalog->records, record->name, NULL);
     peg__free(record);
 }
@@ -188,6 +213,7 @@ peg_status record_read_value(peg_str name, peg_str value, struct gw_value *ret_v
         return peg__fail(reterr, PEG_EPARSE, "E_TOOLSET_RECORD",
                          "the record says that it is of another toolset: register it again");
     }
+    toolset->stored_bytes = value.len;
     *ret_value = (struct gw_value){
         .toolset = toolset, .revision = toolset->revision, .at_ms = toolset->registered_at_ms};
     return PEG_OK;

@@ -102,10 +102,12 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
 
 static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
 {
-    if (config->redis && config->redis[0])
+    /* A password alone is a cluster that somebody has half set up. */
+    if ((config->redis && config->redis[0]) ||
+        (config->redis_password && config->redis_password[0]))
         return peg__fail(reterr, PEG_EUNSUPPORTED, "E_NO_REDIS",
-                         "this build of pegboard serves one node: unset REDIS_URL to run on its "
-                         "own, embedded store");
+                         "this build of pegboard serves one node: leave out redis (REDIS_URL) and "
+                         "redis_password (REDIS_PASSWORD) to run on its own, embedded store");
     /* In a cluster it is part of keys. */
     if (config->name && wire_check_name(peg__str(config->name), "name", NULL))
         return refuse(reterr, "name", "use 1 to 256 of the characters A-Z a-z 0-9 _ . : / -");
@@ -253,13 +255,15 @@ static peg_status open_catalog(peg_gateway *gateway, const peg_gateway_config *c
     (void)gw_language_find(name, &language); /* check_config() has */
     for (unsigned i = 0; i < node->n_desks; i++)
         users[i] = &gateway->seats[i];
-    status = gw_catalog_new(&(struct gw_catalog_options){.loops = node->loops,
-                                                         .home_bus = gateway->seats[0].bus,
-                                                         .store = &gateway->store,
-                                                         .events = &gw_seat_events,
-                                                         .desks = users,
-                                                         .language = language},
-                            &node->catalog, reterr);
+    status =
+        gw_catalog_new(&(struct gw_catalog_options){.loops = node->loops,
+                                                    .home_bus = gateway->seats[0].bus,
+                                                    .store = &gateway->store,
+                                                    .events = &gw_seat_events,
+                                                    .desks = users,
+                                                    .language = language,
+                                                    .has_principals = gw_auth_asks(node->auth)},
+                       &node->catalog, reterr);
     peg__free(users);
     return status;
 }

@@ -124,9 +124,10 @@ void gw_compat_reply(struct grpc_call *call, const ProtobufCMessage *response)
 
 void gw_compat_refuse(struct grpc_call *call)
 {
-    gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
-            peg__str("this needs streams on Redis, and the gateway has none: set REDIS_URL where "
-                     "it is started, or use pegboard.v1.Registry, whose providers attach to it"));
+    gw_fail(
+        call, WIRE_SERVICE_UNAVAILABLE,
+        peg__str("this needs streams on Redis, which this version of the gateway does not have: "
+                 "use pegboard.v1.Registry, whose providers attach to it"));
 }
 
 void gw_compat_unregister(struct grpc_call *call, const char *name, void *node)

@@ -106,8 +106,8 @@ void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterReque
 
     if (request->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT && !can_be_direct(node)) {
         gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
-                peg__str("direct toolsets need Redis: set REDIS_URL, or register it as an attached "
-                         "one"));
+                peg__str("direct toolsets need Redis, which this version of the gateway does not "
+                         "have: register it as an attached one"));
         return;
     }
     asked = make_asked(call, node, request->name);

@@ -46,6 +46,7 @@ struct gw_toolset {
     peg_str owner; /* the principal */
     int64_t registered_at_ms;
     uint64_t revision;
+    size_t stored_bytes; /* of its JSON in the map; 0: not written yet */
     /* SHA-256 of what a caller sees of it, owner and dates aside: a registration that is equal
      * changes nothing. */
     unsigned char digest[32];

@@ -73,8 +73,9 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
         w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", w.path("data")).exits(2) \
             .complains("is in use by process", str(serving.process.pid), "E_STORE_LOCKED")
         w.pegboard("serve", "--store", "memory", "--addr", w.at).exits(2).complains("pegboard: ")
-    w.pegboard("serve", *data, env={"REDIS_URL": "localhost:6379"}).exits(2) \
-        .complains("leave out --redis, and unset REDIS_URL (E_NO_REDIS)")
+    for variable in ("REDIS_URL", "REDIS_PASSWORD"):
+        w.pegboard("serve", *data, env={variable: "localhost:6379"}).exits(2).complains(
+            "leave out --redis, and unset REDIS_URL and REDIS_PASSWORD (E_NO_REDIS)")
     w.pegboard("serve", *data, env={"MONGO_URL": "mongodb://localhost"}).exits(2) \
         .complains("MONGO_URL is set", "--store sqlite")
     w.pegboard("serve", "--store", "memory", "--addr", ":0", env={"MONGO_URL": "x"}).exits(2) \

@@ -33,6 +33,7 @@ struct world {
     peg_store store; /* around the other */
     struct gw_catalog *catalog;
     struct desk desks[WORLD_LOOPS];
+    bool has_principals;   /* before world_open() */
     atomic_int fails_with; /* what the next writes to the store fail with */
     atomic_uint n_puts;
     sem_t held;          /* a put waits for it, if ... */
@@ -164,7 +165,8 @@ static inline peg_status world_open(struct world *w)
                                                .home_bus = w->buses[0],
                                                .store = &w->store,
                                                .events = &world_events,
-                                               .desks = desks};
+                                               .desks = desks,
+                                               .has_principals = w->has_principals};
 
     return gw_catalog_new(&options, &w->catalog, &w->error);
 }

@@ -7,6 +7,7 @@
 #include "t.h"
 
 #include "catalog_world.h"
+#include "gateway/catalog_internal.h"
 
 static struct world w;
 
@@ -392,6 +393,178 @@ static void forget_now(void *arg)
 {
     (void)arg;
     gw_change_forget(&w.wait);
+}
+
+/* ---- shares ------------------------------------------------------------------------------------
+ */
+
+static struct {
+    size_t toolsets;
+    size_t records;
+    size_t bytes;
+} most;
+
+static void set_limits(void *arg)
+{
+    (void)arg;
+    w.catalog->n_toolsets.limits.max = most.toolsets;
+    w.catalog->n_records.limits.max = most.records;
+    w.catalog->n_bytes.limits.max = most.bytes;
+}
+
+/* With principals, and limits that are reached soon. */
+static void start_with_shares(size_t toolsets, size_t records, size_t bytes)
+{
+    world_prepare(&w, NULL);
+    w.has_principals = true;
+    if (world_open(&w))
+        T_FAIL("no catalog: %s", w.error.message);
+    most.toolsets = toolsets;
+    most.records = records;
+    most.bytes = bytes;
+    on_loop(loop_at(&w, 0), set_limits, NULL);
+}
+
+static peg_status add_as(const char *principal, const char *name, const char *description)
+{
+    struct req req = {0};
+    const struct question q = {.world = &w, .loop = 1, .req = &req, .principal = principal};
+
+    req_init(&req, name);
+    req.msg.description = req_text(description);
+    ask(&q);
+    return answer(&w);
+}
+
+static peg_status end_as(const char *principal, const char *name)
+{
+    const struct question q = {.world = &w, .loop = 1, .name = name, .principal = principal};
+
+    ask(&q);
+    return answer(&w);
+}
+
+/* Until it is refused; how many there are then. */
+static unsigned add_many(const char *principal, const char *description)
+{
+    unsigned n = 0;
+    char name[64];
+
+    do {
+        snprintf(name, sizeof(name), "%s-%u", principal, n);
+    } while (add_as(principal, name, description) == PEG_OK && ++n < 1000);
+    CHECK_INT(w.status, PEG_ELIMIT);
+    CHECK_STR(peg__str(w.error.code), "E_TOOLSETS");
+    CHECK(strstr(w.error.message, "PEG_LIMIT_QUOTA_SHARE"));
+    return n;
+}
+
+TEST(who_registers_all_the_toolsets_it_may_leaves_some_to_others)
+{
+    start_with_shares(16, 1000, 1 << 20);
+    CHECK_INT(add_many("anna", "x"), 12); /* three quarters */
+    CHECK(strstr(w.error.message, "PEG_LIMIT_GATEWAY_TOOLSETS"));
+    CHECK_INT(add_many("ben", "x"), 3);
+    CHECK_INT(add_as("carla", "carla-0", "x"), PEG_OK);
+
+    CHECK_INT(add_as("anna", "anna-3", "changed"), PEG_OK); /* what stands may be changed */
+    CHECK_INT(end_as("anna", "anna-3"), PEG_OK);
+    CHECK_INT(add_as("anna", "anna-new", "x"), PEG_ELIMIT); /* others came meanwhile */
+    CHECK_INT(end_as("anna", "anna-4"), PEG_OK);
+    CHECK_INT(end_as("anna", "anna-5"), PEG_OK);
+    CHECK_INT(add_as("ben", "ben-new", "x"), PEG_OK);
+    world_stop(&w, false);
+}
+
+TEST(who_registers_and_unregisters_without_an_end_leaves_names_to_others)
+{
+    char name[64];
+    unsigned n = 0;
+
+    start_with_shares(1000, 16, 1 << 20);
+    do {
+        snprintf(name, sizeof(name), "anna-%u", n);
+    } while (add_as("anna", name, "x") == PEG_OK && end_as("anna", name) == PEG_OK && ++n < 1000);
+    CHECK_INT(n, 12);
+    CHECK(strstr(w.error.message, "PEG_LIMIT_GATEWAY_RECORDS"));
+    CHECK_INT(add_as("ben", "ben-0", "x"), PEG_OK);
+    CHECK_INT(add_as("anna", "anna-3", "x"), PEG_OK); /* a name that it has used before */
+    CHECK_INT(add_as("ben", "anna-4", "x"), PEG_OK);  /* and one of hers goes to who takes it */
+    world_stop(&w, false);
+}
+
+TEST(who_registers_large_toolsets_leaves_room_to_others)
+{
+    static char large[2000];
+
+    memset(large, 'x', sizeof(large) - 1);
+    start_with_shares(1000, 1000, 32000);
+    CHECK(add_many("anna", large) >= 8);
+    CHECK(strstr(w.error.message, "PEG_LIMIT_BUS_MAP_BYTES"));
+    CHECK_INT(add_as("ben", "ben-0", large), PEG_OK);
+    CHECK_INT(add_as("anna", "anna-0", "small"), PEG_OK); /* to shrink is always allowed */
+    CHECK_INT(end_as("anna", "anna-1"), PEG_OK);
+    world_stop(&w, false);
+}
+
+static void count_records(void *arg)
+{
+    *(size_t *)arg = w.catalog->records.n;
+}
+
+TEST(a_registration_that_is_refused_leaves_no_name_behind)
+{
+    static char large[2000];
+    size_t before = 0;
+    size_t after = 0;
+
+    memset(large, 'x', sizeof(large) - 1);
+    start_with_shares(1000, 1000, 8000);
+    (void)add_many("anna", large);
+    on_loop(loop_at(&w, 0), count_records, &before);
+    for (int i = 0; i < 20; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "more-%d", i);
+        CHECK_INT(add_as("anna", name, large), PEG_ELIMIT);
+    }
+    on_loop(loop_at(&w, 0), count_records, &after);
+    CHECK_INT(after, before);
+    world_stop(&w, false);
+}
+
+TEST(shares_are_the_same_after_a_restart)
+{
+    peg_store store;
+
+    start_with_shares(16, 1000, 1 << 20);
+    CHECK_INT(add_many("anna", "x"), 12);
+    store = w.inner;
+    world_stop(&w, true);
+
+    world_prepare(&w, &store);
+    w.has_principals = true;
+    CHECK_INT(world_open(&w), PEG_OK);
+    on_loop(loop_at(&w, 0), set_limits, NULL);
+    CHECK_INT(add_as("anna", "anna-new", "x"), PEG_ELIMIT);
+    CHECK_INT(add_as("ben", "ben-0", "x"), PEG_OK);
+    world_stop(&w, false);
+}
+
+TEST(where_nobody_is_asked_all_toolsets_may_be_taken)
+{
+    char name[64];
+
+    world_start(&w, NULL);
+    most.toolsets = most.records = 16;
+    most.bytes = 1 << 20;
+    on_loop(loop_at(&w, 0), set_limits, NULL);
+    for (int i = 0; i < 16; i++) {
+        snprintf(name, sizeof(name), "t-%d", i);
+        CHECK_INT(add_as("local", name, "x"), PEG_OK);
+    }
+    CHECK_INT(add_as("local", "t-16", "x"), PEG_ELIMIT);
+    world_stop(&w, false);
 }
 
 TEST(an_asker_that_forgets_hears_nothing_and_the_change_is_made)
