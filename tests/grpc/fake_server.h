@@ -28,6 +28,7 @@
  *   /f/die            closes the connection without a word
  *   /f/die-once       the first time; then echo
  *   /f/many           100 messages of 1,000 bytes
+ *   /f/half           a part of a message of 4 MiB, then RST_STREAM
  *   /f/interim-N      N blocks of headers that are no answer yet (103), then the answer
  *   /f/limit          each message is how many streams it takes from now on; then as echo
  *   /f/early-open     as early, but does not close the stream
@@ -236,6 +237,16 @@ static bool fake_at_start(struct fake_call *call)
     return true;
 }
 
+static void fake_half(struct fake_call *call)
+{
+    enum { PART = 1200000 }; /* more than a quarter: the client makes room for all of it */
+    static const char part[PART];
+
+    (void)grpc_stream_respond(&call->stream, &fake_ok, false, NULL);
+    (void)grpc_stream_send_plain(&call->stream, peg__strn("\0\0\x40\0\0", 5), NULL);
+    (void)grpc_stream_send_plain(&call->stream, peg__strn(part, PART), NULL);
+}
+
 static void fake_at_end(struct fake_call *call)
 {
     const peg_str said = peg__buf_view(&call->said);
@@ -268,6 +279,8 @@ static void fake_at_end(struct fake_call *call)
         fake_answer(call, peg__str("\xff\xff\xff"), &fake_trailers);
     } else if (fake_is(call, "/f/flag")) {
         fake_wrong_flag(call);
+    } else if (fake_is(call, "/f/half")) {
+        fake_half(call);
     } else if (fake_is(call, "/f/many")) {
         for (unsigned i = 0; i < 100; i++)
             fake_answer(call, peg__strn(kilobyte, sizeof(kilobyte)),
@@ -320,7 +333,8 @@ static void fake_on_remote_end(struct grpc_stream *stream)
 
 static void fake_on_writable(struct grpc_stream *stream)
 {
-    (void)stream;
+    if (fake_is((struct fake_call *)(void *)stream, "/f/half"))
+        grpc_stream_reset(stream, GRPC_H2_INTERNAL_ERROR);
 }
 
 static void fake_on_broken(struct grpc_stream *stream, const struct grpc_status *status)

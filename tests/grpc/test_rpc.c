@@ -4,6 +4,8 @@
 
 #include "grpc/rpc.h"
 
+#include <malloc.h>
+
 #include "client_world.h"
 
 METHOD(echo, "/f/echo", false, false);
@@ -25,6 +27,7 @@ METHOD(early, "/f/early", true, false);
 METHOD(chat, "/f/echo", true, true);
 METHOD(silent_chat, "/f/never", true, true);
 METHOD(many, "/f/many", false, true);
+METHOD(half, "/f/half", false, false);
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
@@ -234,6 +237,34 @@ TEST(resets_have_the_codes_of_the_protocol)
         CHECK_INT(o.code, cases[i].code);
         CHECK(strstr(o.words, "HTTP/2 error"));
     }
+    world_done(&w);
+}
+
+static size_t heap_bytes(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+TEST(calls_that_ended_within_a_large_message_leave_little_to_the_next)
+{
+    enum { N = 40, REST = 10 << 20 };
+    static struct outcome outcomes[N];
+    struct world w;
+    size_t before;
+
+    world_init(&w);
+    CHECK_INT(call(&w, &echo, "x").code, GRPC_OK);
+    before = heap_bytes();
+    memset(outcomes, 0, sizeof(outcomes));
+    for (unsigned i = 0; i < N; i++)
+        CHECK_INT(begin(&w, &half, "x", NULL, &outcomes[i]), PEG_OK);
+    world_run(&w);
+
+    for (unsigned i = 0; i < N; i++)
+        CHECK_INT(outcomes[i].code, GRPC_INTERNAL);
+    CHECK(heap_bytes() < before + REST);
     world_done(&w);
 }
 
