@@ -229,14 +229,20 @@ enum {
     PEG_LIMIT_SQL_PARAMS = 1000,
     /* Tables and views of a database: a call looks at all of them. */
     PEG_LIMIT_SQLITE_OBJECTS = 10000,
-    /* One value while a query computes; a result has at most max_cell_bytes of it. */
-    PEG_LIMIT_SQLITE_VALUE_BYTES = 16 << 20,
+    /* One value while a query computes, twice the largest cell of a result: no function that is
+     * allowed takes 200 ms for it, in which no limit of time is looked at. Larger values of a table
+     * can be skipped, not read. */
+    PEG_LIMIT_SQLITE_VALUE_BYTES = 2 << 20,
     /* What SQLite may hold more than before while a query sorts, groups and joins. It counts for
      * the whole process. */
     PEG_LIMIT_SQLITE_MEMORY = 256 << 20,
-    /* What LIKE and GLOB look for, and trim() removes: they take its length times the text's,
-     * some 10 seconds for the largest value. */
+    /* What LIKE and GLOB look for, and trim() removes: they take its length times the text's. */
     PEG_LIMIT_SQLITE_PATTERN_BYTES = 200,
+    /* That product for LIKE and GLOB: some 0.1 seconds. 160 kB for the longest pattern, all of the
+     * largest value for 16 bytes. */
+    PEG_LIMIT_SQLITE_PATTERN_STEPS = 32 << 20,
+    /* Arguments of a function: json_extract() goes through a document for each. */
+    PEG_LIMIT_SQLITE_FUNCTION_ARGS = 32,
     /* Steps of a query between two looks at the clock and at the memory, of which each step can
      * take a whole value. */
     PEG_LIMIT_SQLITE_STEPS = 50,

@@ -3,7 +3,7 @@
 #define PEG_BASE_SQLITE_H
 
 /*
- * A thin face on SQLite: only sqlite.c and sqlite_text.c know it.
+ * A thin face on SQLite: only sqlite.c, sqlite_print.c and sqlite_text.c know it.
  *
  *   status = peg__sqlite_open(path, PEG__SQLITE_WRITE, &db, reterr);
  *   status = peg__sqlite_prepare(db, peg__str("SELECT a FROM t WHERE b = ?"), &stmt, NULL, reterr);
@@ -57,7 +57,7 @@ peg_status peg__sqlite_freeze(struct peg__sqlite *db, peg_error *reterr) PEG_MUS
 /* Sorts and other scratch in memory only, no temporary files. */
 peg_status peg__sqlite_scratch_in_memory(struct peg__sqlite *db, peg_error *reterr) PEG_MUST_USE;
 /* Text functions whose time grows with the text alone: SQLite's own can take hours for one step,
- * which no watch can stop. */
+ * which no watch can stop. LIKE and GLOB then use no index. */
 peg_status peg__sqlite_bound_functions(struct peg__sqlite *db, peg_error *reterr) PEG_MUST_USE;
 /* SQLite 3.38 to 3.40 take their own JSON functions for unsafe in a view. Where that is so, this
  * trusts the schema with functions after all: whoever calls it guards functions (below). */
@@ -77,7 +77,7 @@ enum peg__sqlite_limit {
     PEG__SQLITE_LIMIT_EXPR_DEPTH,
     PEG__SQLITE_LIMIT_COMPOUND,
     PEG__SQLITE_LIMIT_ATTACHED,
-    PEG__SQLITE_LIMIT_PATTERN,
+    PEG__SQLITE_LIMIT_FUNCTION_ARGS,
     PEG__SQLITE_LIMIT_VARIABLES,
 };
 void peg__sqlite_set_limit(struct peg__sqlite *db, enum peg__sqlite_limit limit, int value);

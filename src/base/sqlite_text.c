@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * instr(), replace() and trim(X, Y) as SQLite has them, but in time that grows with the text alone.
- * SQLite's own take length times length, in one step that nothing can interrupt: two texts of 40 kB
- * keep trim() busy for a minute, whatever the time limit of a query.
+ * instr(), replace(), trim(X, Y), LIKE and GLOB as SQLite has them, but in time that grows with the
+ * text alone. SQLite's own take length times length, in one step that nothing can interrupt: two
+ * texts of 40 kB keep trim() busy for a minute, whatever the time limit of a query.
  */
 
 #include <sqlite3.h>
@@ -99,7 +99,7 @@ static void write_replaced(sqlite3_str *out, peg_str text, peg_str part, peg_str
     sqlite3_str_append(out, text.ptr, (int)text.len);
 }
 
-static void give_text(sqlite3_context *context, sqlite3_str *out)
+void peg__sqlite_give_text(sqlite3_context *context, sqlite3_str *out)
 {
     const int rc = sqlite3_str_errcode(out);
     const int len = sqlite3_str_length(out);
@@ -139,7 +139,7 @@ static void replace_part(sqlite3_context *context, int n, sqlite3_value **values
     }
     out = sqlite3_str_new(sqlite3_context_db_handle(context));
     write_replaced(out, text, part, other);
-    give_text(context, out);
+    peg__sqlite_give_text(context, out);
 }
 
 /* ---- trim(text, characters) --------------------------------------------------------------------
@@ -210,10 +210,81 @@ static void trim_text(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_text(context, text.ptr, (int)text.len, SQLITE_TRANSIENT);
 }
 
+/* ---- LIKE and GLOB --------------------------------------------------------------------------- */
+
+/* As it was built, SQLite may match blobs or not. */
+static bool is_unmatched_blob(sqlite3_value **values)
+{
+    return (sqlite3_value_type(values[0]) == SQLITE_BLOB ||
+            sqlite3_value_type(values[1]) == SQLITE_BLOB) &&
+           sqlite3_compileoption_used("LIKE_DOESNT_MATCH_BLOBS");
+}
+
+/* Both texts; false if the answer is known without looking: NULL, a blob, an error. */
+static bool read_match(sqlite3_context *context, sqlite3_value **values, const char **ret_pattern,
+                       const char **ret_text)
+{
+    const char *pattern;
+    const char *text;
+    int64_t pattern_len;
+
+    if (is_unmatched_blob(values)) {
+        sqlite3_result_int(context, 0);
+        return false;
+    }
+    pattern = (const char *)sqlite3_value_text(values[0]);
+    text = (const char *)sqlite3_value_text(values[1]);
+    pattern_len = sqlite3_value_bytes(values[0]);
+    if (pattern_len > PEG_LIMIT_SQLITE_PATTERN_BYTES) {
+        sqlite3_result_error(context, "LIKE or GLOB pattern too complex", -1);
+        return false;
+    }
+    if (!pattern || !text)
+        return false;
+    if (pattern_len * sqlite3_value_bytes(values[1]) > PEG_LIMIT_SQLITE_PATTERN_STEPS) {
+        sqlite3_result_error_toobig(context);
+        return false;
+    }
+    *ret_pattern = pattern;
+    *ret_text = text;
+    return true;
+}
+
+static void match_glob(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    const char *pattern;
+    const char *text;
+
+    (void)n;
+    if (read_match(context, values, &pattern, &text))
+        sqlite3_result_int(context, sqlite3_strglob(pattern, text) == 0);
+}
+
+static void match_like(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    unsigned escape = 0;
+    const char *pattern;
+    const char *text;
+
+    if (n == 3) {
+        const char *c = (const char *)sqlite3_value_text(values[2]);
+
+        if (!c)
+            return;
+        escape = (unsigned char)c[0];
+        if (c[0] == '\0' || c[1] != '\0' || escape >= 0x80 || c[0] == '%' || c[0] == '_') {
+            sqlite3_result_error(context, "ESCAPE expression must be a single character", -1);
+            return;
+        }
+    }
+    if (read_match(context, values, &pattern, &text))
+        sqlite3_result_int(context, sqlite3_strlike(pattern, text, escape) == 0);
+}
+
 /* ---- all of them -------------------------------------------------------------------------------
  */
 
-peg_status peg__sqlite_text_functions(void *handle, peg_error *reterr)
+peg_status peg__sqlite_text_functions(sqlite3 *handle, peg_error *reterr)
 {
     static const struct {
         const char *name;
@@ -226,6 +297,11 @@ peg_status peg__sqlite_text_functions(void *handle, peg_error *reterr)
         {"ltrim", 2, &sides[FROM_LEFT], trim_text},
         {"rtrim", 2, &sides[FROM_RIGHT], trim_text},
         {"trim", 2, &sides[FROM_LEFT | FROM_RIGHT], trim_text},
+        {"glob", 2, NULL, match_glob},
+        {"like", 2, NULL, match_like},
+        {"like", 3, NULL, match_like},
+        {"printf", -1, NULL, peg__sqlite_print},
+        {"format", -1, NULL, peg__sqlite_print},
     };
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
 

@@ -19,7 +19,7 @@
 /* ---- functions ------------------------------------------------------------------------------ */
 
 /* Those that compute and do nothing else, in time that does not grow with the square of a text, as
- * that of json_patch() does. In order: they are searched by halves. */
+ * that of json_patch() and json_pretty() does. In order: they are searched by halves. */
 static const char *const harmless[] = {
     "->",
     "->>",
@@ -70,7 +70,6 @@ static const char *const harmless[] = {
     "json_group_object",
     "json_insert",
     "json_object",
-    "json_pretty",
     "json_quote",
     "json_remove",
     "json_replace",
