@@ -104,10 +104,12 @@ typedef struct peg_loop {
     size_t n_input;
     const peg_dispatch_middleware *output;
     size_t n_output;
-    peg_run_options call;  /* how each call runs; [spool: memory, held by the artifact] */
-    int max_iterations;    /* [20] E_LIMIT_ITERATIONS */
-    int max_calls;         /* of one response [64] E_LIMIT_CALLS for those beyond */
-    unsigned max_parallel; /* calls at once [1]; more needs call.pool */
+    peg_run_options call; /* how each call runs; [spool: memory, held by the artifact] */
+    int max_iterations;   /* [20] E_LIMIT_ITERATIONS */
+    int max_calls;        /* of one response [64] E_LIMIT_CALLS for those beyond */
+    /* Calls that are run at once [one]; more needs call.pool. The model may ask for several in any
+     * case, unless this is 1: then it is told not to. */
+    unsigned max_parallel;
     peg_auto_ack auto_ack;
     const peg_storage *storage; /* [none]; outlives the run */
 

@@ -7,7 +7,7 @@
  * read with it:
  *
  *   {"enabled": true, "tool_choice": "auto", "max_iterations": 20, "execution_timeout": "30s",
- *    "max_parallel_tools": 1, "tool_error_handling": "continue",
+ *    "max_parallel_tools": 4, "tool_error_handling": "continue",
  *    "retry_config": {"max_retries": 2, "backoff_base": "1s", "backoff_factor": 2}}
  *
  * Members that are missing have their default. Durations are text such as "1m30s", or whole
@@ -39,7 +39,9 @@ typedef struct peg_tool_config {
     peg_tool_choice choice;
     int max_iterations; /* [20]; 0 and less mean that */
     int64_t timeout_ns; /* of one attempt [30 s]; 0: the default */
-    int max_parallel;   /* [1] */
+    /* [0] the model asks for as many calls at once as it likes, and they are run in order; 1: the
+     * model is told to ask for one at a time; more: so many are run at once, if there is a pool */
+    int max_parallel;
     peg_error_handling errors;
     int max_retries;       /* [2] */
     int64_t backoff_ns;    /* before the first retry [1 s] */

@@ -118,15 +118,6 @@ bool peg__must_call(const struct peg__request *request)
     return true;
 }
 
-bool peg__wants_one_call(const struct peg__request *request)
-{
-    const peg_json *config = NULL;
-
-    return request->config->max_parallel == 1 &&
-           peg_turn_get(request->turn, &peg_key_tool_config, &config, NULL) == PEG_OK && config &&
-           peg_json_get(config, "max_parallel_tools");
-}
-
 peg_status peg__write_tools(const struct peg__request *request, peg_provider provider,
                             struct peg__out *out, peg_error *reterr)
 {

@@ -35,9 +35,6 @@ bool peg__offers_tools(const struct peg__request *request);
 /* Whether the model has to call one: it was asked to, and no result has come since the user last
  * spoke. */
 bool peg__must_call(const struct peg__request *request);
-/* Whether it shall make one call at a time: only where the turn says so itself, because calls that
- * run one after the other may well be asked for together. */
-bool peg__wants_one_call(const struct peg__request *request);
 /* Member "tools" with the definitions. */
 peg_status peg__write_tools(const struct peg__request *request, peg_provider provider,
                             struct peg__out *out, peg_error *reterr);

@@ -422,7 +422,7 @@ static peg_status write_tools(struct writer *w)
     peg__out_key(&w->out, "tool_choice");
     peg__out_object(&w->out);
     peg__out_cmember(&w->out, "type", peg__must_call(w->request) ? "any" : "auto");
-    if (peg__wants_one_call(w->request)) {
+    if (w->request->config->max_parallel == 1) {
         peg__out_key(&w->out, "disable_parallel_tool_use");
         peg__out_bool(&w->out, true);
     }

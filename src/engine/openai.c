@@ -61,17 +61,6 @@ bool peg__openai_never_reasons(const char *model)
 
 /* ---- members of requests ------------------------------------------------------------------ */
 
-/* The setting has a default, which is not worth a parameter that some servers do not know. */
-static bool says_parallel(const struct peg__request *request)
-{
-    const peg_json *config = NULL;
-
-    if (request->config->max_parallel != 1)
-        return request->config->max_parallel > 1;
-    return peg_turn_get(request->turn, &peg_key_tool_config, &config, NULL) == PEG_OK && config &&
-           peg_json_get(config, "max_parallel_tools");
-}
-
 peg_status peg__openai_tools(const struct peg__request *request, peg_provider provider,
                              struct peg__out *out, peg_error *reterr)
 {
@@ -83,7 +72,8 @@ peg_status peg__openai_tools(const struct peg__request *request, peg_provider pr
     if (status)
         return status;
     peg__out_cmember(out, "tool_choice", peg__must_call(request) ? "required" : "auto");
-    if (says_parallel(request) && !peg__openai_is_o_series(request->options->model)) {
+    /* What is not said is not worth a parameter that some servers do not know. */
+    if (request->config->max_parallel > 0 && !peg__openai_is_o_series(request->options->model)) {
         peg__out_key(out, "parallel_tool_calls");
         peg__out_bool(out, request->config->max_parallel > 1);
     }

@@ -331,7 +331,7 @@ static peg_status set_options(struct batch *batch, peg_error *reterr)
     set_retries(&batch->options, config);
     batch->is_kept = peg__snapshot_is_wanted(batch->dispatch->ctx, loop);
     batch->max_calls = max_calls < 0 ? SIZE_MAX : max_calls ? (size_t)max_calls : PEG_LIMIT_CALLS;
-    batch->width = (size_t)config->max_parallel;
+    batch->width = loop->call.pool && config->max_parallel > 1 ? (size_t)config->max_parallel : 1;
     if (batch->width > batch->n_blocks)
         batch->width = batch->n_blocks;
     batch->runs = peg__alloc_zero(batch->width, sizeof(*batch->runs));

@@ -48,8 +48,8 @@ static void put_hosts(peg_tool_config *config, const peg_loop *loop)
         config->timeout_ns = PEG_LIMIT_TOOL_MS * NS_PER_MS;
     if (loop->max_parallel)
         config->max_parallel = (int)loop->max_parallel;
-    if (config->max_parallel < 1 || !loop->call.pool)
-        config->max_parallel = 1;
+    if (config->max_parallel < 0)
+        config->max_parallel = 0;
 }
 
 static bool is_same(const peg_tool_config *a, const peg_tool_config *b)

@@ -19,7 +19,6 @@ peg_tool_config peg_tool_config_default(void)
         .choice = PEG_CHOICE_AUTO,
         .max_iterations = PEG_LIMIT_ITERATIONS,
         .timeout_ns = PEG_LIMIT_TOOL_MS * NS_PER_MS,
-        .max_parallel = 1,
         .errors = PEG_ERRORS_CONTINUE,
         .max_retries = 2,
         .backoff_ns = 1000 * NS_PER_MS,
@@ -270,7 +269,8 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
     add_text(b, "tool_choice", choices[config->choice]);
     add_int(b, "max_iterations", config->max_iterations);
     add_duration(b, "execution_timeout", config->timeout_ns);
-    add_int(b, "max_parallel_tools", config->max_parallel);
+    if (config->max_parallel > 0)
+        add_int(b, "max_parallel_tools", config->max_parallel);
     add_text(b, "tool_error_handling", handlings[config->errors]);
     add_retries(b, config, old);
     add_others(b, old, ours);

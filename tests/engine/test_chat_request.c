@@ -153,6 +153,11 @@ TEST(chat_says_whether_calls_may_be_parallel_if_the_turn_says_so)
     ask_offer(&a, tools);
     CHECK(!strstr(after_messages(&a), "parallel_tool_calls"));
 
+    /* As a loop puts it on the turn if nobody set anything. */
+    a.config = peg_tool_config_default();
+    CHECK_INT(peg_turn_set_tool_config(a.t.turn, &a.config, NULL), PEG_OK);
+    CHECK(!strstr(after_messages(&a), "parallel_tool_calls"));
+
     a.config.max_parallel = 3;
     CHECK(strstr(after_messages(&a), "\"parallel_tool_calls\":true"));
 
