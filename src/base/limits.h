@@ -223,28 +223,21 @@ enum {
     /* Tokens of a query with its CTEs written out where they are used, as SQLite does it: 200,000
      * take it some 0.2 seconds and 100 MB, and it cannot be interrupted meanwhile. */
     PEG_LIMIT_SQL_TOKENS = 200000,
-    /* CTEs and windows of one query. */
-    PEG_LIMIT_SQL_NAMES = 1000,
-    /* Values bound to one query. */
-    PEG_LIMIT_SQL_PARAMS = 1000,
+    PEG_LIMIT_SQL_NAMES = 1000,  /* CTEs and windows of one query */
+    PEG_LIMIT_SQL_PARAMS = 1000, /* bound to one query */
     /* Tables and views of a database: a call looks at all of them. */
     PEG_LIMIT_SQLITE_OBJECTS = 10000,
-    /* One value while a query computes, twice the largest cell of a result: no function that is
-     * allowed takes 200 ms for it, in which no limit of time is looked at. Larger values of a table
-     * can be skipped, not read. */
+    /* One value while a query computes, twice the largest cell: no function takes 200 ms for it,
+     * in which SQLite does not look at the clock. */
     PEG_LIMIT_SQLITE_VALUE_BYTES = 2 << 20,
-    /* What SQLite may hold more than before while a query sorts, groups and joins. It counts for
-     * the whole process. */
+    /* What SQLite may hold more than before while a query runs, for the whole process. */
     PEG_LIMIT_SQLITE_MEMORY = 256 << 20,
     /* What LIKE and GLOB look for, and trim() removes: they take its length times the text's. */
     PEG_LIMIT_SQLITE_PATTERN_BYTES = 200,
-    /* That product for LIKE and GLOB: some 0.1 seconds. 160 kB for the longest pattern, all of the
-     * largest value for 16 bytes. */
+    /* That product for LIKE and GLOB: some 0.1 seconds. */
     PEG_LIMIT_SQLITE_PATTERN_STEPS = 32 << 20,
-    /* Arguments of a function: json_extract() goes through a document for each. */
-    PEG_LIMIT_SQLITE_FUNCTION_ARGS = 32,
-    /* Steps of a query between two looks at the clock and at the memory, of which each step can
-     * take a whole value. */
+    PEG_LIMIT_SQLITE_FUNCTION_ARGS = 32, /* json_extract() reads a document for each */
+    /* Steps of a query between two looks at the clock and at the memory. */
     PEG_LIMIT_SQLITE_STEPS = 50,
     /* Defaults of peg_sqlite_def, and the most that a definition can ask for. */
     PEG_LIMIT_SQLITE_ROWS = 100,
