@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../help.h"
 #include "grpc/blocking.h"
 #include "pegboard/v1/registry.grpc.h"
 
@@ -168,6 +169,11 @@ int main(int argc, char **argv)
     struct net_loop *loop;
     peg_error error;
 
+    bench_help(argc, argv,
+               "usage: gateway-catalog ADDRESS fill TOOLSETS [TOOLS]\n"
+               "       gateway-catalog ADDRESS ask N\n\n"
+               "Registers so many toolsets, or asks for pages, toolsets and searches N times and\n"
+               "prints how long each took.\n");
     if (argc < 4)
         fail("usage", "gateway-catalog ADDRESS fill TOOLSETS TOOLS | ask N");
     if (net_loop_new(&loop, &error) || net_loop_start(loop, &error) ||

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../help.h"
 #include "pegboard/v1/registry.grpc.h"
 
 static struct grpc_rpc *stream;
@@ -125,6 +126,10 @@ int main(int argc, char **argv)
     struct grpc_channel *channel;
     peg_error error;
 
+    bench_help(argc, argv,
+               "usage: gateway-provider ADDRESS [CREDITS]\n\n"
+               "Provides the tool `echo` of the toolset `bench`, on one thread; 2000 credits by\n"
+               "default.\n");
     if (argc < 2)
         fail("usage", "gateway-provider ADDRESS [CREDITS]");
     if (net_loop_new(&loop, &error) ||

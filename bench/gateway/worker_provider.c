@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "../help.h"
 #include "pegboard/call.h"
 #include "pegboard/provider.h"
 #include "pegboard/registry.h"
@@ -49,6 +50,10 @@ int main(int argc, char **argv)
     peg_tool *tool;
     peg_registry *registry;
 
+    bench_help(argc, argv,
+               "usage: gateway-worker-provider [ADDRESS]\n\n"
+               "Provides the tool `echo` of the toolset `bench` with the library, whose handlers\n"
+               "run on four worker threads.\n");
     if (peg_tool_new(&def, &tool, &error) || peg_registry_new(&tool, 1, &registry, &error) ||
         peg_provider_serve(registry, &options, &error)) {
         fprintf(stderr, "%s\n", error.message);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../help.h"
 #include "base/arena.h"
 #include "grpc/server.h"
 
@@ -132,6 +133,10 @@ static struct options parse_options(int argc, char **argv)
     };
     struct options options = {.address = "127.0.0.1:0", .n_threads = 1};
 
+    bench_help(argc, argv,
+               "usage: grpc-echo-server [--addr 127.0.0.1:0] [--threads N]\n"
+               "                        [--tls-cert PEM --tls-key PEM]\n\n"
+               "Answers each message with the same. Prints \"ready PORT\"; ends at SIGTERM.\n");
     for (int c = 0; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == 'a')
             options.address = optarg;

@@ -4,8 +4,7 @@
  * Loads an echo server with our client and says what came of it, as one JSON object.
  *
  *   grpc-load --target 127.0.0.1:PORT --pid PID [--kind echo|chat|stream|call] [--conns N]
- * [--streams N]
- *             [--seconds S] [--warm S] [--size BYTES] [--ca PEM] [--sleeps]
+ *             [--streams N] [--seconds S] [--warm S] [--size BYTES] [--ca PEM] [--sleeps]
  *
  * Closed loop: `conns` connections, `streams` calls at once on each, each followed by the next one
  * as soon as it is answered. `echo` is unary; `chat` keeps one call open for each and sends the
@@ -27,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../help.h"
 #include "base/str.h"
 #include "grpc/rpc.h"
 #include "load.h"
@@ -338,6 +338,21 @@ static void set_option(struct options *options, int c, const char *value)
     }
 }
 
+static const char help[] =
+    "usage: grpc-load --target ADDRESS --pid PID [options]\n\n"
+    "Loads a server with calls, each followed by the next one when it is answered, and\n"
+    "prints what came of it as one JSON object.\n\n"
+    "  --target ADDRESS  the server\n"
+    "  --pid PID         its process, whose CPU time is read\n"
+    "  --kind KIND       echo, chat, stream, or call: CallTool of a gateway [echo]\n"
+    "  --conns N         connections [1]\n"
+    "  --streams N       calls at once on each [1]\n"
+    "  --seconds S       of the measurement [2]\n"
+    "  --warm S          before it [0.5]\n"
+    "  --size BYTES      of a message [500]\n"
+    "  --ca PEM          TLS, with a server that this certificate vouches for\n"
+    "  --sleeps          wait for events instead of looking for them all the time\n";
+
 static struct options parse_options(int argc, char **argv)
 {
     static const struct option known[] = {
@@ -356,6 +371,7 @@ static struct options parse_options(int argc, char **argv)
     struct options options = {
         .n_conns = 1, .n_streams = 1, .seconds = 2, .warm_seconds = 0.5, .size = 500};
 
+    bench_help(argc, argv, help);
     for (int c = 0; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
         set_option(&options, c, optarg);
     if (!options.target || !options.pid || options.n_conns == 0 || options.n_streams == 0)
@@ -401,8 +417,8 @@ static peg_str make_request(size_t size, peg_str *ret_payload)
     char *at;
 
     memcpy(payload, head, len);
-    while (len + 2 < size)
-        payload[len++] = (char)('a' + len % 26);
+    for (; len + 2 < size; len++)
+        payload[len] = (char)('a' + len % 26);
     payload[len++] = '"';
     payload[len++] = '}';
     *ret_payload = (peg_str){payload, len};

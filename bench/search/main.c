@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../help.h"
 #include "base/str.h"
 #include "corpus.h"
 #include "gateway/search/internal.h"
@@ -377,6 +378,16 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[1] : "";
 
+    bench_help(
+        argc, argv,
+        "usage: search-bench quality DATA            ranks of the right tools\n"
+        "       search-bench tokens DATA             our tokens of tools and questions\n"
+        "       search-bench speed DATA [TOOLSETS]   what a search takes by itself\n"
+        "       search-bench fill DATA ADDRESS [TOOLSETS]\n"
+        "                                            registers so many with a gateway\n"
+        "       search-bench ask DATA ADDRESS words|sentences [N]\n"
+        "                                            asks it, one after the other\n\n"
+        "DATA is a folder with tools.jsonl and queries.jsonl. Figures are JSON, one a line.\n");
     if (argc > 2)
         bench_corpus_read(argv[2], &corpus);
     if (strcmp(what, "quality") == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../help.h"
 #include "bench.h"
 
 struct bench {
@@ -267,6 +268,11 @@ int main(int argc, char **argv)
 {
     struct bench b = {.seconds = 1.0};
 
+    bench_help(argc, argv,
+               "usage: turn-bench [--quick] [--json FILE]\n\n"
+               "Measures reading and writing turns, and runs of them.\n\n"
+               "  --quick      short rounds, to see that it runs\n"
+               "  --json FILE  the figures as lines of JSON\n");
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             b.seconds = 0.05;
