@@ -89,8 +89,9 @@ static void put_health(const struct tool_print *print, const peg_toolset_info *i
     const bool is_well = info->health == PEG_HEALTH_HEALTHY;
     struct peg__buf *out = print->out;
 
-    peg__buf_printf(out, "  %s%s%s", is_well ? print->style->good : print->style->bad,
-                    toolset_health(info), print->style->off);
+    peg__buf_printf(out, "  %s", is_well ? print->style->good : print->style->bad);
+    toolset_put_health(out, info);
+    peg__buf_puts(out, print->style->off);
     if (!is_well && info->health != PEG_HEALTH_UNKNOWN) {
         put_safe(out, ": ", reason_of(info));
         if (info->last_pong_ms) {

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -20,6 +21,11 @@ const char *toolset_health(const peg_toolset_info *info)
         break;
     }
     return "unknown";
+}
+
+static bool is_away(const peg_toolset_info *info)
+{
+    return info->health == PEG_HEALTH_UNHEALTHY && info->n_providers == 0 && !info->is_direct;
 }
 
 /* ---- for programs -----------------------------------------------------------------------------
@@ -50,6 +56,11 @@ static void out_health(struct peg__out *out, const peg_toolset_info *info)
     out_number(out, "last_pong_ms", info->last_pong_ms);
     out_number(out, "providers", info->n_providers);
     out_number(out, "draining", info->n_draining);
+    peg__out_key(out, "away_since_ms");
+    if (is_away(info) && info->last_pong_ms)
+        peg__out_integer(out, info->last_pong_ms);
+    else
+        peg__out_null(out);
     peg__out_end_object(out);
 }
 
@@ -89,13 +100,41 @@ void toolset_put_age(struct peg__buf *out, int64_t seconds)
         peg__buf_printf(out, "%llds", (long long)seconds);
 }
 
+static void put_moment(struct peg__buf *out, int64_t unix_ms)
+{
+    const time_t then = (time_t)(unix_ms / 1000);
+    const time_t now = time(NULL);
+    struct tm today = {0};
+    struct tm parts = {0};
+    char text[32] = "";
+    bool is_today;
+
+    if (!localtime_r(&now, &today) || !localtime_r(&then, &parts))
+        return;
+    is_today = parts.tm_year == today.tm_year && parts.tm_yday == today.tm_yday;
+    if (strftime(text, sizeof(text), is_today ? "%H:%M" : "%Y-%m-%d", &parts))
+        peg__buf_printf(out, " since %s", text);
+}
+
+void toolset_put_health(struct peg__buf *out, const peg_toolset_info *info)
+{
+    peg__buf_puts(out, is_away(info) ? "away" : toolset_health(info));
+    if (is_away(info) && info->last_pong_ms)
+        put_moment(out, info->last_pong_ms);
+}
+
 void toolset_health_cell(struct cli_table *table, const peg_toolset_info *info,
                          const struct cli_style *style)
 {
     const char *on = info->health == PEG_HEALTH_HEALTHY ? style->good : style->bad;
 
-    cli_table_cell(table, peg__str(toolset_health(info)),
-                   info->health == PEG_HEALTH_UNKNOWN ? "" : on);
+    struct peg__buf text = PEG__BUF(64);
+
+    toolset_put_health(&text, info);
+    if (text.status)
+        table->status = text.status;
+    cli_table_cell(table, peg__buf_view(&text), info->health == PEG_HEALTH_UNKNOWN ? "" : on);
+    peg__buf_free(&text);
 }
 
 void toolset_strings_cell(struct cli_table *table, const char *const *strings, size_t n)

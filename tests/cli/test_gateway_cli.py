@@ -319,9 +319,12 @@ def a_toolset_without_a_provider_is_exit_status_5(w):
         until(w, lambda a: a["health"]["state"] != "healthy", "get", "weather")
         ask(w, "call", "weather", "say").exits(5).says("").complains("weather say was refused",
                                                                      "service_unavailable")
-        ask(w, "list").exits(0).mentions("unhealthy")
+        ask(w, "list").exits(0).mentions(" away since ")
+        listed = json.loads(ask(w, "list", "--json").exits(0).stdout)["toolsets"][0]["health"]
+        check(listed["state"] == "unhealthy" and listed["providers"] == 0, listed)
+        check(listed["away_since_ms"] == listed["last_pong_ms"] > 0, listed)
         head = ask(w, "get", "weather").exits(0).stdout.splitlines()[0]
-        check(re.fullmatch(r"weather \S+  unhealthy: no provider is attached \(last heard of [0-9smh ]+ ago\)",
+        check(re.fullmatch(r"weather \S+  away since [-:\d]+: no provider is attached \(last heard of [0-9smh ]+ ago\)",
                            head), head)
         reason = json.loads(ask(w, "get", "weather", "--json").exits(0).stdout)["health"]["reason"]
         check("staleness_threshold=" in reason, reason)
