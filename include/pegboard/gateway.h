@@ -49,6 +49,8 @@ typedef struct peg_gateway_config {
     size_t max_held_bytes;
     unsigned max_connections; /* of one address; more wait to be accepted [20,000] */
     unsigned max_queue;       /* calls that wait for one provider; more are overloaded [10,000] */
+    size_t max_payload_bytes; /* arguments of a call; 1 KiB to 4 MiB, what peg_run_options takes of
+                               * them by default [2 MiB] */
     int64_t call_timeout_ms;  /* of a call that names none [30,000]; at most a day */
     /* Whose words search compares by their stems: a language of libstemmer, or "none" [english]. */
     const char *search_language;

@@ -686,7 +686,7 @@ enum {
     PEG_LIMIT_GATEWAY_METADATA = 64,
     PEG_LIMIT_GATEWAY_METADATA_BYTES = 16 << 10,
     /* One frame to a provider: a payload, and what goes with it. */
-    PEG_LIMIT_GATEWAY_FRAME_BYTES = 3 << 20,
+    PEG_LIMIT_GATEWAY_FRAME_BYTES = 5 << 20,
     /* Results of one provider that have begun to come, in all. */
     PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 << 20,
     /* And of all providers of one loop together, with those that workers have not read yet; a

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/str.h"
 #include "cli/remote_args.h"
 #include "cli/serve.h"
@@ -39,6 +40,7 @@ enum option_id {
     OPT_LEASE,
     OPT_KEEPALIVE,
     OPT_HELD,
+    OPT_PAYLOAD,
     OPT_CONNECTIONS,
     OPT_QUEUE,
     OPT_REDIS,
@@ -70,6 +72,7 @@ const struct cli_option serve_option_table[] = {
      "by default"},
     {OPT_CONNECTIONS, 0, "max-connections", "N",
      "connections of one address, more wait to be accepted;\n20000 by default"},
+    {OPT_PAYLOAD, 0, "max-payload", "SIZE", "arguments of a call; at most 4MiB, 2MiB by default"},
     {OPT_QUEUE, 0, "max-queue", "N",
      "calls that wait for one provider, more are\nrefused; 10000 by default"},
     {OPT_THREADS, 0, "threads", "N", "event loops; 1 by default, enough for most"},
@@ -114,10 +117,20 @@ static const char *read_time(int id, const char *text, int64_t *ret_ms)
     return NULL;
 }
 
+struct size_range {
+    uint64_t least;
+    uint64_t most;
+    const char *wanted;
+};
+
+static const struct size_range held_range = {UINT64_C(1) << 20, UINT64_C(1) << 40,
+                                             "1MiB to 1024GiB: a number with KiB, MiB or GiB"};
+static const struct size_range payload_range = {1 << 10, PEG_LIMIT_ARGS_BYTES,
+                                                "1KiB to 4MiB: a number with KiB or MiB"};
+
 /* Words for a size that is none, or is out of range; NULL if it was taken. */
-static const char *read_size(const char *text, size_t *ret_bytes)
+static const char *read_size(const char *text, const struct size_range *range, size_t *ret_bytes)
 {
-    static const char wanted[] = "1MiB to 1024GiB: a number with KiB, MiB or GiB";
     static const struct {
         const char *unit;
         unsigned shift;
@@ -128,20 +141,19 @@ static const char *read_size(const char *text, size_t *ret_bytes)
     uint64_t number;
 
     if (n_digits > MOST_DIGITS)
-        return wanted;
+        return range->wanted;
     memcpy(digits, text, n_digits);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         const unsigned shift = units[i].shift;
 
         if (strcmp(text + n_digits, units[i].unit) != 0)
             continue;
-        if (!cli_number(digits, 1, (UINT64_C(1) << 40) >> shift, &number) ||
-            number << shift < UINT64_C(1) << 20)
-            return wanted;
+        if (!cli_number(digits, 1, range->most >> shift, &number) || number << shift < range->least)
+            return range->wanted;
         *ret_bytes = (size_t)(number << shift);
         return NULL;
     }
-    return wanted;
+    return range->wanted;
 }
 
 /* Where a string goes; NULL for other options. */
@@ -283,7 +295,9 @@ static const char *set(struct serve_options *o, int id, const char *value)
         o->is_memory = strcmp(value, "memory") == 0;
         return o->is_memory || strcmp(value, "sqlite") == 0 ? NULL : "sqlite or memory";
     case OPT_HELD:
-        return read_size(value, &o->config.max_held_bytes);
+        return read_size(value, &held_range, &o->config.max_held_bytes);
+    case OPT_PAYLOAD:
+        return read_size(value, &payload_range, &o->config.max_payload_bytes);
     default:
         return read_level(value, &o->config.log_level) ? NULL : "info, warn or error";
     }

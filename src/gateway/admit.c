@@ -43,6 +43,18 @@ static void refuse_unknown(struct gw_desk *desk, const struct gw_ask *ask, bool 
     refuse(caller, WIRE_NOT_FOUND, peg__buf_view(&desk->text), 0);
 }
 
+static void refuse_too_large(struct gw_desk *desk, struct gw_caller *caller)
+{
+    peg__buf_clear(&desk->text);
+    peg__buf_printf(
+        &desk->text,
+        "the payload is larger than the %zu bytes that this gateway takes "
+        "(--max-payload, PEG_LIMIT_GATEWAY_PAYLOAD_BYTES): send a reference to the data "
+        "instead",
+        desk->options.max_payload);
+    refuse(caller, WIRE_LIMIT, peg__buf_view(&desk->text), 0);
+}
+
 static void refuse_memory(struct gw_caller *caller)
 {
     refuse(caller, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"),
@@ -572,11 +584,8 @@ void gw_desk_call(struct gw_desk *desk, const struct gw_ask *ask, struct gw_call
         tool = gw_toolset_tool(toolset, ask->tool);
     if (!tool)
         refuse_unknown(desk, ask, toolset != NULL, caller);
-    else if (ask->payload.len > PEG_LIMIT_GATEWAY_PAYLOAD_BYTES)
-        refuse(caller, WIRE_LIMIT,
-               peg__str("the payload is larger than PEG_LIMIT_GATEWAY_PAYLOAD_BYTES = 2 MiB: send "
-                        "a reference to the data instead"),
-               0);
+    else if (ask->payload.len > desk->options.max_payload)
+        refuse_too_large(desk, caller);
     else if (desk->is_draining && !has_identity(ask))
         refuse(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
     else if (why_not && has_identity(ask) && gw_quota_has_wait(desk, account))

@@ -33,6 +33,8 @@ static void take_defaults(struct gw_desk_options *options)
         options->max_calls = PEG_LIMIT_GATEWAY_CALLS;
     if (!options->max_queue)
         options->max_queue = PEG_LIMIT_GATEWAY_QUEUE;
+    if (!options->max_payload)
+        options->max_payload = PEG_LIMIT_GATEWAY_PAYLOAD_BYTES;
     if (!options->max_queue_bytes)
         options->max_queue_bytes = PEG_LIMIT_GATEWAY_QUEUE_BYTES;
     if (!options->max_large_bytes)

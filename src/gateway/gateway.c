@@ -87,7 +87,7 @@ static peg_status check_language(const peg_gateway_config *config, peg_error *re
 
 static peg_status check_bounds(const peg_gateway_config *config, peg_error *reterr)
 {
-    enum { LEAST_HELD_BYTES = 1 << 20, MOST_CONNECTIONS = 1000000 };
+    enum { LEAST_HELD_BYTES = 1 << 20, LEAST_PAYLOAD_BYTES = 1 << 10, MOST_CONNECTIONS = 1000000 };
 
     if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
         return refuse(reterr, "lease_ms", "it must be at least 100");
@@ -95,6 +95,10 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
         return refuse(reterr, "keepalive_ms", "it must be at least 100");
     if (config->max_held_bytes && config->max_held_bytes < LEAST_HELD_BYTES)
         return refuse(reterr, "max_held_bytes", "it must be at least 1 MiB");
+    if (config->max_payload_bytes && (config->max_payload_bytes < LEAST_PAYLOAD_BYTES ||
+                                      config->max_payload_bytes > PEG_LIMIT_ARGS_BYTES))
+        return refuse(reterr, "max_payload_bytes",
+                      "it must be 1 KiB to 4 MiB (PEG_LIMIT_ARGS_BYTES)");
     if (config->max_connections > MOST_CONNECTIONS)
         return refuse(reterr, "max_connections", "it must be at most 1,000,000");
     return PEG_OK;
@@ -205,6 +209,7 @@ static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *
                 .lease_ms = node->lease_ms,
                 .keep_ms = config->result_mapping_ttl_ms,
                 .max_queue = config->max_queue,
+                .max_payload = config->max_payload_bytes,
                 .has_principals = gw_auth_asks(node->auth),
             },
         .health =
@@ -325,6 +330,15 @@ static void bound_discovery(struct grpc_server *server)
     }
 }
 
+/* A payload that is taken fits into a message, with all that goes with it. */
+static size_t message_bytes(const peg_gateway_config *config)
+{
+    const size_t needed =
+        config->max_payload_bytes + PEG_LIMIT_GATEWAY_FRAME_BYTES - PEG_LIMIT_ARGS_BYTES;
+
+    return needed > PEG_LIMIT_GRPC_MESSAGE_BYTES ? needed : (size_t)PEG_LIMIT_GRPC_MESSAGE_BYTES;
+}
+
 static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *config,
                               peg_error *reterr)
 {
@@ -337,6 +351,7 @@ static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *co
         .on_http1 = gw_http_answer,
         .http1_user = node,
         .keepalive_ms = config->keepalive_ms,
+        .max_message_bytes = message_bytes(config),
         .max_node_held_bytes = config->max_held_bytes,
         .asks_who = gw_auth_asks(node->auth),
     };

@@ -86,6 +86,8 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["serve", "--keepalive", "1ms"], "--keepalive is '1ms', but should be at least 100ms"),
         (["serve", "--max-held", "100KiB"], "--max-held is '100KiB', but should be 1MiB to 1024GiB"),
         (["serve", "--max-held", "1TiB"], "--max-held is '1TiB', but should be 1MiB to 1024GiB"),
+        (["serve", "--max-payload", "5MiB"], "--max-payload is '5MiB', but should be 1KiB to 4MiB"),
+        (["serve", "--max-payload", "100"], "--max-payload is '100', but should be 1KiB to 4MiB"),
         (["serve", "--max-connections", "0"],
          "--max-connections is '0', but should be a number from 1 to 1000000"),
         (["serve", "--drain-time", "0s"], "--drain-time is '0s', but should be at least 1ms"),

@@ -234,12 +234,12 @@ _pegboard_serve() {
     --token-file | --tls-cert | --tls-key | --tls-client-ca | --log-file | --data-dir)
         _pegboard_files "$1" ;;
     --addr | --name | --ping-interval | --missed-ping-threshold | --result-mapping-ttl | \
-        --drain-time | --lease | --keepalive | --max-held | --max-connections | --max-queue | --threads | \
+        --drain-time | --lease | --keepalive | --max-held | --max-payload | --max-connections | --max-queue | --threads | \
         --search-language | --admin-names | \
         --admin-addr | --redis) ;;
     *)
         _pegboard_words '--addr --name --store --data-dir --ping-interval --missed-ping-threshold
-            --result-mapping-ttl --drain-time --lease --keepalive --max-held
+            --result-mapping-ttl --drain-time --lease --keepalive --max-held --max-payload
             --max-connections --max-queue --threads
             --search-language
             --token-file --tls-cert --tls-key --tls-client-ca --admin-names --insecure

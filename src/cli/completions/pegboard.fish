@@ -149,6 +149,7 @@ complete -c pegboard -n $in_serve -x -l drain-time -d 'What runs may finish for 
 complete -c pegboard -n $in_serve -x -l lease -d 'A lost provider may come back for so long'
 complete -c pegboard -n $in_serve -x -l keepalive -d 'A silent connection is pinged after so long'
 complete -c pegboard -n $in_serve -x -l max-held -d 'Bytes that all connections hold together'
+complete -c pegboard -n $in_serve -x -l max-payload -d 'Arguments of a call'
 complete -c pegboard -n $in_serve -x -l max-connections -d 'Connections of one address'
 complete -c pegboard -n $in_serve -x -l max-queue -d 'Calls that wait for one provider'
 complete -c pegboard -n $in_serve -x -l threads -d 'Event loops'

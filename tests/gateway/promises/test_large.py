@@ -209,6 +209,25 @@ def test_large_server_data_arrive_and_malformed_ones_void_the_result():
             assert outcome(future).error.code == code
 
 
+def test_what_a_payload_may_be_is_an_option_up_to_what_the_library_takes():
+    with Gateway("--max-payload", "4MiB") as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", tool(input_schema=b'{"type":"string"}')) as provider:
+        text = b'"' + b"y" * ((4 << 20) - 66000) + b'"'  # a stock provider takes 4 MiB in all
+        future = caller.start_call("sums", payload=text)
+        call = provider.next_call()
+        assert call.payload == text
+        provider.answer(call)
+        assert outcome(future).result == b"1"
+        with fails_as("limit_exceeded") as told:
+            caller.call("sums", payload=b'"' + b"y" * (4 << 20) + b'"')
+        assert "--max-payload" in told["error"].message
+    with Gateway("--max-payload", "1KiB") as gateway, Caller(gateway) as caller, \
+            Provider(gateway, "sums", tool(input_schema=b'{"type":"string"}')):
+        with fails_as("limit_exceeded") as told:
+            caller.call("sums", payload=b'"' + b"y" * 1024 + b'"')
+        assert "1024 bytes" in told["error"].message
+
+
 def test_a_large_payload_is_checked_and_one_too_large_is_refused():
     with Gateway() as gateway, Caller(gateway) as caller, \
             Provider(gateway, "sums", tool(input_schema=b'{"type":"string"}')) as provider:
