@@ -57,8 +57,9 @@ PEG_API PEG_MUST_USE peg_status peg_manifest_read(const char *path, peg_manifest
 PEG_API peg_manifest *peg_manifest_free(peg_manifest *manifest);
 
 /* Looks for what would keep its tools from running here and now: a program that is not found or may
- * not be executed, a directory that is none, a variable of `env` that is not set. `tell` is called
- * for each with a sentence that is valid meanwhile. PEG_ENOMEM. */
+ * not be executed, a directory that is none, a variable of `env` that is not set; and for members
+ * of schemas that are ignored and one edit from a keyword. `tell` is called for each with a
+ * sentence that is valid meanwhile. PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_manifest_inspect(const peg_manifest *manifest,
                                                      void (*tell)(const char *tool,
                                                                   const char *words, void *user),

@@ -3,15 +3,18 @@
 /* Reads the schema and the documents it refers to. YAML becomes JSON text at the door. */
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/file_uri.h"
 #include "cli/validate.h"
 #include "pegboard/yaml.h"
+#include "schema/typos.h"
 #include "schema/uri.h"
 #include "json/json.h"
 
@@ -184,6 +187,20 @@ static peg_status prepare(struct validate *v, peg_error *reterr)
     return PEG_OK;
 }
 
+/* What is no keyword is ignored, so that a schema with a slip in it says less than it seems to. */
+static void warn_of_typo(const peg_json *key, const char *keyword, void *user)
+{
+    struct validate *v = user;
+    struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    peg__buf_printf(&line, "pegboard: %s: warning: at ", cli_file_label(v->options->schema_path));
+    peg__json_pointer_to(peg_schema_source(v->schema), key, &line);
+    peg__buf_printf(&line, ": this is no keyword and is ignored; did you mean '%s'?", keyword);
+    if (!line.status)
+        fprintf(stderr, "%s\n", line.ptr);
+    peg__buf_free(&line);
+}
+
 peg_status validate_load_schema(struct validate *v)
 {
     const struct validate_place place = {v->options->schema_path, 0};
@@ -198,5 +215,7 @@ peg_status validate_load_schema(struct validate *v)
     }
     if (status)
         validate_unusable_schema(v, &place, &error);
+    else if (!v->options->quiet)
+        peg__schema_typos(peg_schema_source(v->schema), warn_of_typo, v);
     return status;
 }

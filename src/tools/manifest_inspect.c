@@ -5,8 +5,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "schema/typos.h"
 #include "tools/command_internal.h"
 #include "tools/manifest_internal.h"
+#include "json/json.h"
 
 struct inspection {
     void (*tell)(const char *tool, const char *words, void *user);
@@ -24,11 +26,47 @@ static peg_status tell(const struct inspection *to, const char *tool, struct peg
     return status ? peg__fail_nomem(to->reterr) : PEG_OK;
 }
 
+struct typos {
+    const struct inspection *to;
+    const peg_tool *tool;
+    const peg_json *schema;
+    peg_status status;
+};
+
+static void tell_typo(const peg_json *key, const char *keyword, void *user)
+{
+    struct typos *typos = user;
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+
+    peg__buf_puts(&words, "its schema has no keyword ");
+    peg__json_pointer_to(typos->schema, key, &words);
+    peg__buf_printf(&words, ", which is ignored; did you mean '%s'?", keyword);
+    if (words.status == PEG_ELIMIT || typos->status)
+        peg__buf_free(&words); /* a name that nobody has meant */
+    else
+        typos->status = tell(typos->to, peg_tool_name(typos->tool), &words);
+}
+
+static peg_status inspect_schema(const struct inspection *to, const peg_tool *tool,
+                                 const peg_json *schema)
+{
+    struct typos typos = {.to = to, .tool = tool, .schema = schema};
+
+    if (schema)
+        peg__schema_typos(schema, tell_typo, &typos);
+    return typos.status;
+}
+
 static peg_status inspect_tool(const struct inspection *to, const peg_tool *tool)
 {
     struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    peg_status status = inspect_schema(to, tool, peg_tool_input_schema(tool));
 
-    return peg__command_can_start(tool, &words) ? PEG_OK : tell(to, peg_tool_name(tool), &words);
+    if (!status)
+        status = inspect_schema(to, tool, peg_tool_output_schema(tool));
+    if (status || peg__command_can_start(tool, &words))
+        return status;
+    return tell(to, peg_tool_name(tool), &words);
 }
 
 static peg_status inspect_variable(const struct inspection *to,

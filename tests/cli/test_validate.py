@@ -44,6 +44,16 @@ def an_invalid_instance_exits_with_1_and_is_explained(w):
 
 
 @scenario
+def a_member_one_edit_from_a_keyword_is_warned_of(w):
+    w.write("schema.json", {"properties": {"a": {"requird": ["b"]}}, "title": "t"})
+    w.write("good.json", {})
+    ran = w.pegboard("validate", "schema.json", "good.json").exits(0).says("good.json: valid\n")
+    check(ran.stderr == "pegboard: schema.json: warning: at /properties/a/requird: this is no keyword "
+          "and is ignored; did you mean 'required'?\n", ran.stderr)
+    w.pegboard("validate", "--quiet", "schema.json", "good.json").exits(0).is_silent()
+
+
+@scenario
 def every_failure_of_an_instance_is_told(w):
     with_schema(w)
     w.write("bad.json", {"days": "three", "when": 1})
@@ -84,7 +94,7 @@ def bombs_are_refused_or_bounded_with_a_named_error(w):
     w.write("value.json", '"%s!"' % ("a" * 1000))
     w.write("deep.json", '{"not":' * 10000 + "{}" + "}" * 10000)
     w.write("many.json", {"anyOf": [{"minLength": i} for i in range(30000)]})
-    w.write("pattern.json", {"pattern": "^(([a-z])+.)+[A-Z]([a-z])+$"})
+    w.write("pattern.json", {"pattern": "^(?=(([a-z])+.)+[A-Z]([a-z])+$)"})
     w.write("wide.json", {"pattern": "((a{1000}){1000}){1000}"})
     w.write("twice.json", {"$defs": {**twice, "a100": {"not": {}}}, "anyOf": [{"$ref": "#/$defs/a0"}]})
     w.write("large.json", b"")

@@ -354,6 +354,13 @@ TEST(manifest_is_inspected_for_what_its_commands_need)
                "run: the variable 'PEG_TEST_UNSET' of env is not set here");
 }
 
+TEST(manifest_is_inspected_for_slips_in_schemas)
+{
+    check_told(
+        HEAD "  command: [sh]\n  output_schema: {type: object, requird: [a]}\n",
+        "run: its schema has no keyword /requird, which is ignored; did you mean 'required'?");
+}
+
 TORTURE(manifest_survives_any_allocation_failure)
 {
     peg_manifest *manifest = NULL;
