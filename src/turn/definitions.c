@@ -118,6 +118,34 @@ peg_status peg__definitions_overlay(const peg_json *stored, const peg_json *live
     return *ret_shared ? PEG_OK : peg__fail_nomem(reterr);
 }
 
+static bool has_ephemeral(const peg_json *defs)
+{
+    PEG_JSON_EACH_ITEM (defs, item) {
+        if (is_ephemeral(item))
+            return true;
+    }
+    return false;
+}
+
+peg_status peg__turn_drop_ephemeral(peg_turn *turn, peg_error *reterr)
+{
+    const peg_json *stored = NULL;
+    struct peg__shared *lasting;
+    peg_status status;
+
+    /* What cannot be read is not ours. */
+    if (peg_turn_definitions(turn, &stored, NULL) || !has_ephemeral(stored))
+        return PEG_OK;
+    status = peg__definitions_overlay(stored, NULL, &lasting, reterr);
+    if (status)
+        return status;
+    status = peg_json_len(peg__shared_root(lasting))
+                 ? peg__turn_put_definitions(turn, lasting, reterr)
+                 : peg_turn_unset(turn, &peg_key_tool_definitions, reterr);
+    peg__shared_unref(lasting);
+    return status;
+}
+
 static peg_status differ(peg_str name, const char *how, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ESTATE, "E_DEFINITIONS_DIFFER",

@@ -15,10 +15,12 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/ctx.h"
 #include "core/registry.h"
+#include "turn/definitions.h"
 #include "turn/host.h"
 #include "turn/pipeline.h"
 #include "turn/storage.h"
@@ -213,8 +215,20 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
     return status;
 }
 
+/* A tool that is gone with the dispatch is not offered by its turn. Without memory for a shorter
+ * list the turn keeps the longer one: an ack is an ack. */
+static void drop_ephemeral(peg_turn *turn)
+{
+    peg_error why;
+
+    if (peg__turn_drop_ephemeral(turn, &why))
+        peg__log(PEG_LOG_WARN, why.code, "ephemeral tools stay on a turn: %s", why.message);
+}
+
 static void flush(peg_dispatch *dispatch, bool is_whole)
 {
+    if (peg_dispatch_is_acked(dispatch))
+        drop_ephemeral(dispatch->turn);
     if (is_whole)
         peg__turn_swap_in(dispatch->target, dispatch->turn);
     else if (!is_nacked(dispatch))
@@ -312,6 +326,7 @@ static peg_outcome run_to_the_end(peg_dispatch *dispatch)
     span = start_span(dispatch->ctx, PEG_EVENT_DISPATCH_START);
     status = loop(dispatch, &why);
     dispatch->target->is_lent = false;
+    drop_ephemeral(dispatch->target); /* of iterations before one that did not end well */
 
     outcome.end = how_it_ended(dispatch, status);
     outcome.iterations = dispatch->n_iterations;

@@ -218,6 +218,28 @@ TEST(a_result_that_is_shown_whole_gets_no_queries_and_a_larger_one_does)
     stage_close(&s);
 }
 
+/* A saved turn does not offer the queries of a run that is over, however it ended. */
+TEST(ephemeral_definitions_leave_the_turn_with_the_dispatch)
+{
+    for (int ends_badly = 0; ends_badly < 2; ends_badly++) {
+        const peg_json *definitions = NULL;
+        struct stage s;
+        const peg_tool_def def = tool_def("much", write_much, NULL);
+
+        looking(&s)->script[0] = "call c1 much {\"more\":1}";
+        s.script[1] = "call c2 echo {}";
+        s.config.loop.max_iterations = ends_badly ? 2 : 0;
+        CHECK_INT(stage_add(&s, &def), PEG_OK);
+        CHECK_INT(stage_run(&s), PEG_OK);
+
+        CHECK_INT(s.outcome.end, ends_badly ? PEG_END_NACK : PEG_END_ACK);
+        CHECK(count_of(s.seen, "offered: echo much artifact_head ") > 0);
+        CHECK_INT(peg_turn_definitions(s.turn, &definitions, NULL), PEG_OK);
+        CHECK_INT(peg_json_len(definitions), 2);
+        stage_close(&s);
+    }
+}
+
 /* G56 */
 TEST(a_tool_that_a_middleware_adds_is_gone_with_the_run)
 {
