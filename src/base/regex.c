@@ -419,7 +419,7 @@ static enum peg__match search_watched(const struct peg__regex *regex, struct sea
         .len = len,
     };
     const pcre2_code *code;
-    enum peg__match result;
+    enum peg__match result = PEG__MATCH_NOMEM;
 
     code = watched_code(regex, &result);
     if (!code)
@@ -456,7 +456,7 @@ static enum peg__match search_counted(const struct peg__regex *regex, struct sea
 {
     struct count count = {.steps = s->matcher->steps,
                           .n_each = STEPS_PER_CALLOUT + s->subject.len / BYTES_PER_STEP};
-    enum peg__match result;
+    enum peg__match result = PEG__MATCH_NOMEM;
 
     s->code = watched_code(regex, &result);
     if (!s->code)
