@@ -5,8 +5,9 @@
  *
  *   gateway-catalog ADDRESS fill TOOLSETS TOOLS      so many toolsets of so many tools
  *   gateway-catalog ADDRESS ask N                    N times each: list, get, search
+ *   gateway-catalog ADDRESS pages N                  N times the last page of 1,000
  *
- * `ask` prints one JSON object: the median of each in microseconds.
+ * `ask` and `pages` print one JSON object: the median of each in microseconds.
  */
 
 #include <stdio.h>
@@ -164,6 +165,23 @@ static void ask_all(unsigned n)
         free(times[i]);
 }
 
+/* The last page, which a walk over all names would come to latest. */
+static void ask_pages(unsigned n)
+{
+    Pegboard__V1__ListToolsetsRequest list = PEGBOARD__V1__LIST_TOOLSETS_REQUEST__INIT;
+    double *times = calloc(n, sizeof(double));
+    char token[] = "tickets.region9999";
+
+    if (!times)
+        fail("memory", "none");
+    list.page_size = 1000;
+    list.page_token = token;
+    for (unsigned i = 0; i < n; i++)
+        times[i] = ask(PEGBOARD_V1_REGISTRY_LIST_TOOLSETS, &list);
+    printf("{\"list_1000_us\":%.1f}\n", median(times, n));
+    free(times);
+}
+
 int main(int argc, char **argv)
 {
     struct net_loop *loop;
@@ -171,16 +189,19 @@ int main(int argc, char **argv)
 
     bench_help(argc, argv,
                "usage: gateway-catalog ADDRESS fill TOOLSETS [TOOLS]\n"
-               "       gateway-catalog ADDRESS ask N\n\n"
+               "       gateway-catalog ADDRESS ask N\n"
+               "       gateway-catalog ADDRESS pages N\n\n"
                "Registers so many toolsets, or asks for pages, toolsets and searches N times and\n"
                "prints how long each took.\n");
     if (argc < 4)
-        fail("usage", "gateway-catalog ADDRESS fill TOOLSETS TOOLS | ask N");
+        fail("usage", "gateway-catalog ADDRESS fill TOOLSETS TOOLS | ask N | pages N");
     if (net_loop_new(&loop, &error) || net_loop_start(loop, &error) ||
         grpc_channel_new_wait(loop, peg_cstr(argv[1]), NULL, &channel, &error))
         fail("connecting", error.message);
     if (strcmp(argv[2], "fill") == 0)
         fill((unsigned)atoi(argv[3]), argc > 4 ? (unsigned)atoi(argv[4]) : 1);
+    else if (strcmp(argv[2], "pages") == 0)
+        ask_pages((unsigned)atoi(argv[3]));
     else
         ask_all((unsigned)atoi(argv[3]));
     grpc_channel_free_wait(channel);

@@ -149,6 +149,9 @@ def measure_catalog(options, program, folder):
         made = subprocess.run([program("gateway-catalog"), gateway.address, "ask", "200" if options.quick else "2000"],
                               check=True, capture_output=True, text=True)
         row = json.loads(made.stdout)
+        made = subprocess.run([program("gateway-catalog"), gateway.address, "pages", "50" if options.quick else "500"],
+                              check=True, capture_output=True, text=True)
+        row |= json.loads(made.stdout)
         with Process([program("grpc-echo-server"), "--addr", "127.0.0.1:0"], "ready", folder / "echo.log") as echo:
             address = "127.0.0.1:" + echo.line.split()[1]
             row["echo_us"] = run_cell(options, program("grpc-load"), address, echo.pid, "echo", 1)["p50_us"]
@@ -170,6 +173,7 @@ def markdown(figures):
               f"| search in {catalog['toolsets']:,} toolsets, whole RPC | {catalog['search_us']:.0f} µs "
               f"(p99 {catalog['search_p99_us']:.0f} µs) |",
               f"| list of 100, whole RPC | {catalog['list_100_us']:.0f} µs |",
+              f"| list of 1,000, the last page, whole RPC | {catalog['list_1000_us']:.0f} µs |",
               f"| get, whole RPC | {catalog['get_us']:.0f} µs |", ""]
     return "\n".join(lines)
 

@@ -29,6 +29,8 @@ struct gw_snapshot *gw_snapshot_ref(struct gw_snapshot *snapshot);
 struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot);
 /* Borrowed from the snapshot; NULL: there is none. */
 struct gw_toolset *gw_snapshot_find(const struct gw_snapshot *snapshot, peg_str name);
+/* The place of the first toolset whose name is greater: n if there is none. */
+size_t gw_snapshot_behind(const struct gw_snapshot *snapshot, peg_str name);
 
 /* What became of a registration or its end. On the asker's loop; the toolset, which stands now
  * (NULL after an end), is borrowed until it returns. */

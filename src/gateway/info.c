@@ -52,6 +52,7 @@ static char *explain(peg_str toolset, struct gw_presence *presence, struct peg__
     struct peg__buf text = PEG__BUF(REASON_BYTES);
     char *copy;
 
+    (void)peg__buf_reserve(&text, REASON_BYTES / 2); /* it grows once: a page has a thousand */
     gw_presence_explain(presence, toolset, &text);
     copy = text.status ? NULL : peg__arena_copy(arena, peg__buf_view(&text));
     peg__buf_free(&text);
@@ -187,6 +188,20 @@ peg_status gw_check_query(const char *query, peg_error *reterr)
 peg_status gw_check_tags(size_t n, peg_error *reterr)
 {
     return n > PEG_LIMIT_GATEWAY_TAGS ? wire_check_tags(NULL, n, reterr) : PEG_OK;
+}
+
+peg_status gw_check_size(uint32_t size, const char *field, peg_error *reterr)
+{
+    if (size <= PEG_LIMIT_GATEWAY_PAGE)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
+                     "\"%s\" is %u: PEG_LIMIT_GATEWAY_PAGE allows %d", field, size,
+                     PEG_LIMIT_GATEWAY_PAGE);
+}
+
+size_t gw_size_or_default(uint32_t size)
+{
+    return size ? size : PEG_LIMIT_GATEWAY_PAGE_DEFAULT;
 }
 
 void gw_fail_memory(struct grpc_call *call)

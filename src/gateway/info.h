@@ -44,6 +44,9 @@ bool gw_info_has_tags(const struct gw_toolset *toolset, char *const *tags, size_
 peg_status gw_check_name(const char *name, const char *field, peg_error *reterr);
 peg_status gw_check_query(const char *query, peg_error *reterr);
 peg_status gw_check_tags(size_t n, peg_error *reterr);
+/* Of a page or a list of hits: E_INVALID_RANGE. 0 means the default. */
+peg_status gw_check_size(uint32_t size, const char *field, peg_error *reterr);
+size_t gw_size_or_default(uint32_t size);
 
 /* Ends a call: there is no memory to answer it, or no such toolset. */
 void gw_fail_memory(struct grpc_call *call);

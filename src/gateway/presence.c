@@ -99,35 +99,46 @@ static bool is_any_awaited(struct gw_presence *presence, peg_str toolset)
     return false;
 }
 
-void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text)
+/* What stands behind the colon: what is wrong with them, and what to do. */
+static void put_remedy(struct gw_presence *presence, peg_str toolset,
+                       const struct gw_health *health, struct peg__buf *ret_text)
 {
-    const struct gw_health health = gw_presence_health(presence, toolset);
-    const int64_t age_ms = bus_now_ms(presence->bus) - health.last_pong_ms;
-    char staleness[PEG_DURATION_TEXT];
-    char age[PEG_DURATION_TEXT];
-    char pong[WIRE_TIME_TEXT] = "missing";
-
-    print_ms(health.staleness_ms, staleness);
-    print_ms(health.last_pong_ms && age_ms > 0 ? age_ms : 0, age);
-    if (health.last_pong_ms)
-        wire_time_print_ms(health.last_pong_ms, pong);
-    peg__buf_printf(ret_text,
-                    "no healthy providers for toolset \"%.*s\" (staleness_threshold=%s, "
-                    "last_pong=%s, age=%s)",
-                    PEG_ARG(toolset), staleness, pong, age);
-    if (health.n_providers == 0)
+    if (health->n_providers == 0)
         peg__buf_puts(ret_text, ": none is attached; start one");
-    else if (health.n_draining == health.n_providers)
+    else if (health->n_draining == health->n_providers)
         peg__buf_printf(ret_text, ": all %u that are attached are draining; start another",
-                        health.n_providers);
+                        health->n_providers);
     else if (is_any_awaited(presence, toolset))
         peg__buf_printf(ret_text,
                         ": %u attached, none has answered a ping since its schemas changed; try "
                         "again",
-                        health.n_providers);
+                        health->n_providers);
     else
         peg__buf_printf(ret_text, ": %u attached, none answers pings; restart it",
-                        health.n_providers);
+                        health->n_providers);
+}
+
+void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text)
+{
+    const struct gw_health health = gw_presence_health(presence, toolset);
+    const int64_t age_ms = bus_now_ms(presence->bus) - health.last_pong_ms;
+    char age[PEG_DURATION_TEXT] = "0s";
+    char pong[WIRE_TIME_TEXT] = "missing";
+
+    if (health.last_pong_ms) {
+        print_ms(age_ms > 0 ? age_ms : 0, age);
+        wire_time_print_ms(health.last_pong_ms, pong);
+    }
+    peg__buf_puts(ret_text, "no healthy providers for toolset \"");
+    peg__buf_str(ret_text, toolset);
+    peg__buf_puts(ret_text, "\" (staleness_threshold=");
+    peg__buf_puts(ret_text, presence->staleness);
+    peg__buf_puts(ret_text, ", last_pong=");
+    peg__buf_puts(ret_text, pong);
+    peg__buf_puts(ret_text, ", age=");
+    peg__buf_puts(ret_text, age);
+    peg__buf_puts(ret_text, ")");
+    put_remedy(presence, toolset, &health, ret_text);
 }
 
 /* ---- telling -----------------------------------------------------------------------------------
@@ -448,6 +459,7 @@ peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *op
     presence->bus = bus;
     presence->options = *options;
     presence->staleness_ms = ((int64_t)options->missed_pings + 1) * options->ping_interval_ms;
+    print_ms(presence->staleness_ms, presence->staleness);
     presence->on_change = on_change;
     presence->user = user;
     presence->toolsets = (struct peg__map)PEG__MAP(PEG_LIMIT_GATEWAY_PRESENT);

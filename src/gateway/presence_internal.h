@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "gateway/presence.h"
+#include "pegboard/tool_config.h"
 
 enum {
     PRESENCE_KEY = 256 + 1 + 64, /* toolset, '#', incarnation */
@@ -43,6 +44,7 @@ struct gw_presence {
     struct bus *bus;
     struct gw_presence_options options;
     int64_t staleness_ms;
+    char staleness[PEG_DURATION_TEXT]; /* the same in words */
     void (*on_change)(void *user, peg_str toolset);
     void *user;
     void (*on_moved)(void *user, const char *incarnation);

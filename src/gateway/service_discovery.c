@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ListToolsets, GetToolset, Search. What they tell is what the loop's snapshot has. */
+/* GetToolset, Search. What they tell is what the loop's snapshot has. */
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -14,113 +14,6 @@
 static struct gw_desk *desk_of(const struct grpc_call *call, void *node)
 {
     return gw_node_desk(node, grpc_call_loop(call));
-}
-
-static peg_status check_size(uint32_t size, const char *field, peg_error *reterr)
-{
-    if (size <= PEG_LIMIT_GATEWAY_PAGE)
-        return PEG_OK;
-    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
-                     "\"%s\" is %u: PEG_LIMIT_GATEWAY_PAGE allows %d", field, size,
-                     PEG_LIMIT_GATEWAY_PAGE);
-}
-
-static size_t size_or_default(uint32_t size)
-{
-    return size ? size : PEG_LIMIT_GATEWAY_PAGE_DEFAULT;
-}
-
-/* ---- ListToolsets ------------------------------------------------------------------------------
- */
-
-static peg_status check_list(const Pegboard__V1__ListToolsetsRequest *request, peg_error *reterr)
-{
-    peg_status status = gw_check_tags(request->n_tags, reterr);
-
-    if (!status)
-        status = check_size(request->page_size, "page_size", reterr);
-    if (!status && request->page_token[0])
-        status = gw_check_name(request->page_token, "page_token", reterr);
-    return status;
-}
-
-struct page {
-    struct gw_desk *desk;
-    struct peg__arena *arena;
-    Pegboard__V1__ListToolsetsResponse *response;
-    size_t max;
-    size_t bytes;
-};
-
-/* False: it does not fit any more, or there is no memory (then the list is NULL). */
-static bool add_to_page(struct page *page, const struct gw_toolset *toolset)
-{
-    Pegboard__V1__ListToolsetsResponse *response = page->response;
-    Pegboard__V1__ToolsetInfo *info;
-
-    if (response->n_toolsets == page->max || page->bytes > PEG_LIMIT_GATEWAY_PAGE_BYTES)
-        return false;
-    info = gw_info_toolset(toolset, page->desk->presence, page->arena);
-    if (!info) {
-        response->toolsets = NULL;
-        return false;
-    }
-    page->bytes += grpc_message_packed_size(&info->base);
-    response->toolsets[response->n_toolsets++] = info;
-    return true;
-}
-
-/* The token is the last name of a page: it means the same after any change of the catalog. */
-static void fill_page(struct page *page, const Pegboard__V1__ListToolsetsRequest *request)
-{
-    const struct gw_snapshot *snapshot = page->desk->snapshot;
-    Pegboard__V1__ListToolsetsResponse *response = page->response;
-    const struct gw_toolset *last = NULL;
-    bool is_full = false;
-
-    for (size_t i = 0; i < snapshot->n; i++) {
-        const struct gw_toolset *toolset = snapshot->toolsets[i];
-
-        if (!gw_info_has_tags(toolset, request->tags, request->n_tags))
-            continue;
-        response->total++;
-        if (is_full || strcmp(toolset->name.ptr, request->page_token) <= 0)
-            continue;
-        is_full = !add_to_page(page, toolset);
-        if (!response->toolsets)
-            return;
-        if (!is_full)
-            last = toolset;
-    }
-    if (is_full && last)
-        response->next_page_token = gw_text(last->name);
-}
-
-void gw_serve_list(struct grpc_call *call, const Pegboard__V1__ListToolsetsRequest *request,
-                   void *node)
-{
-    struct gw_desk *desk = desk_of(call, node);
-    Pegboard__V1__ListToolsetsResponse response = PEGBOARD__V1__LIST_TOOLSETS_RESPONSE__INIT;
-    struct page page = {.desk = desk,
-                        .arena = grpc_call_arena(call),
-                        .response = &response,
-                        .max = size_or_default(request->page_size)};
-    peg_error error;
-
-    if (check_list(request, &error)) {
-        gw_fail_because(call, &error);
-        return;
-    }
-    gw_tell_epoch(call, desk);
-    if (page.max > desk->snapshot->n)
-        page.max = desk->snapshot->n;
-    response.toolsets = peg__arena_alloc(page.arena, (page.max + 1) * sizeof(*response.toolsets));
-    if (response.toolsets)
-        fill_page(&page, request);
-    if (response.toolsets)
-        grpc_call_reply_message(call, &response.base);
-    else
-        gw_fail_memory(call);
 }
 
 /* ---- GetToolset --------------------------------------------------------------------------------
@@ -165,7 +58,7 @@ static peg_status check_search(const Pegboard__V1__SearchRequest *request, peg_e
     if (!status)
         status = gw_check_tags(request->n_tags, reterr);
     if (!status)
-        status = check_size(request->limit, "limit", reterr);
+        status = gw_check_size(request->limit, "limit", reterr);
     return status;
 }
 
@@ -221,7 +114,7 @@ void gw_serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *
     const struct gw_search_query query = {.text = peg__str(request->query),
                                           .tags = request->tags,
                                           .n_tags = request->n_tags,
-                                          .limit = size_or_default(request->limit),
+                                          .limit = gw_size_or_default(request->limit),
                                           .is_healthy = is_healthy,
                                           .user = desk->presence};
     Pegboard__V1__SearchResponse response = PEGBOARD__V1__SEARCH_RESPONSE__INIT;

@@ -28,6 +28,7 @@ peg_status gw_service_registry_add(struct grpc_server *server, struct gw_node *n
         .emit_tool_result_on_end = gw_serve_emit_on_end,
         .pong = gw_serve_pong,
         .list_toolsets = gw_serve_list,
+        .list_toolsets_on_end = gw_serve_list_on_end,
         .get_toolset = gw_serve_get,
         .search = gw_serve_search,
         .watch = gw_serve_watch,

@@ -57,9 +57,12 @@ void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_no
 /* Register and Unregister. */
 void gw_serve_change_on_end(struct grpc_call *call, void *node);
 
-/* ---- service_discovery.c ---- */
+/* ---- service_list.c ---- */
 void gw_serve_list(struct grpc_call *call, const Pegboard__V1__ListToolsetsRequest *request,
                    void *node);
+void gw_serve_list_on_end(struct grpc_call *call, void *node);
+
+/* ---- service_discovery.c ---- */
 void gw_serve_get(struct grpc_call *call, const Pegboard__V1__GetToolsetRequest *request,
                   void *node);
 void gw_serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *request,

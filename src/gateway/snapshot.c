@@ -27,27 +27,36 @@ struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot)
     return NULL;
 }
 
-struct gw_toolset *gw_snapshot_find(const struct gw_snapshot *snapshot, peg_str name)
+/* Bytes, as strcmp() has them: so the catalog keeps its toolsets. */
+static int compare(peg_str a, peg_str b)
+{
+    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+size_t gw_snapshot_behind(const struct gw_snapshot *snapshot, peg_str name)
 {
     size_t low = 0;
     size_t high = snapshot->n;
 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const peg_str other = snapshot->toolsets[middle]->name;
-        const size_t len = name.len < other.len ? name.len : other.len;
-        int order = memcmp(name.ptr, other.ptr, len);
 
-        if (order == 0)
-            order = (name.len > other.len) - (name.len < other.len);
-        if (order == 0)
-            return snapshot->toolsets[middle];
-        if (order < 0)
+        if (compare(snapshot->toolsets[middle]->name, name) > 0)
             high = middle;
         else
             low = middle + 1;
     }
-    return NULL;
+    return low;
+}
+
+struct gw_toolset *gw_snapshot_find(const struct gw_snapshot *snapshot, peg_str name)
+{
+    const size_t behind = gw_snapshot_behind(snapshot, name);
+    struct gw_toolset *toolset = behind > 0 ? snapshot->toolsets[behind - 1] : NULL;
+
+    return toolset && peg__str_eq(toolset->name, name) ? toolset : NULL;
 }
 
 /* ---- making them -------------------------------------------------------------------------------

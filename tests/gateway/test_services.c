@@ -146,6 +146,176 @@ TEST(toolsets_are_listed_by_name_in_pages)
     world_shut();
 }
 
+TEST(a_page_that_ends_with_the_last_toolset_has_no_token)
+{
+    Pegboard__V1__ListToolsetsRequest request = PEGBOARD__V1__LIST_TOOLSETS_REQUEST__INIT;
+    uint32_t total = 0;
+
+    world_open();
+    for (const char *name = "b\0d\0f\0"; *name; name += 2)
+        register_named(name, NULL);
+    register_named("bb", NULL);
+
+    request.page_size = 3;
+    CHECK_STR(list(&request, NULL), "b bb d ");
+    CHECK_STR(peg__str(request.page_token), "d");
+    request.page_size = 1;
+    CHECK_STR(list(&request, NULL), "f ");
+    CHECK_STR(peg__str(request.page_token), "");
+    request.page_size = 4;
+    CHECK_STR(list(&request, NULL), "b bb d f ");
+    CHECK_STR(peg__str(request.page_token), "");
+    request.page_size = PEG_LIMIT_GATEWAY_PAGE;
+    CHECK_STR(list(&request, &total), "b bb d f ");
+    CHECK_STR(peg__str(request.page_token), "");
+    CHECK_INT(total, 4);
+    world_shut();
+}
+
+TEST(a_token_that_names_no_toolset_has_its_place_all_the_same)
+{
+    Pegboard__V1__ListToolsetsRequest request = PEGBOARD__V1__LIST_TOOLSETS_REQUEST__INIT;
+    uint32_t total = 0;
+
+    world_open();
+    for (const char *name = "b\0d\0f\0"; *name; name += 2)
+        register_named(name, NULL);
+
+    request.page_token = req_text("a");
+    CHECK_STR(list(&request, NULL), "b d f ");
+    request.page_token = req_text("b0");
+    CHECK_STR(list(&request, NULL), "d f ");
+    request.page_token = req_text("e");
+    CHECK_STR(list(&request, NULL), "f ");
+    request.page_token = req_text("f");
+    CHECK_STR(list(&request, &total), "");
+    CHECK_INT(total, 3);
+    CHECK_STR(peg__str(request.page_token), "");
+    request.page_token = req_text("zz");
+    CHECK_STR(list(&request, NULL), "");
+    world_shut();
+}
+
+/* More than are looked at in one turn of the loop. */
+enum { MANY = 700 };
+
+static void register_many(void)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "t%03u", i);
+        register_named(name, i % 2 ? "odd" : "even");
+    }
+}
+
+TEST(pages_of_a_tag_have_each_toolset_once)
+{
+    Pegboard__V1__ListToolsetsRequest request = PEGBOARD__V1__LIST_TOOLSETS_REQUEST__INIT;
+    char odd[] = "odd";
+    char *tags[] = {odd};
+    const Pegboard__V1__ListToolsetsResponse *response;
+    unsigned next = 1;
+    unsigned n_pages = 0;
+    uint32_t total = 0;
+
+    world_open();
+    register_many();
+    request.tags = tags;
+    request.n_tags = 1;
+    request.page_size = MANY / 2 / 5;
+    do {
+        list(&request, &total);
+        response = g.answer.message;
+        CHECK(response != NULL);
+        CHECK_INT(total, MANY / 2);
+        CHECK_INT(response->n_toolsets, MANY / 2 / 5);
+        for (size_t i = 0; i < response->n_toolsets; i++, next += 2)
+            CHECK_INT(atoi(response->toolsets[i]->name + 1), (int)next);
+        n_pages++;
+    } while (*request.page_token);
+    CHECK_INT(n_pages, 5);
+    CHECK_INT(next, MANY + 1);
+    world_shut();
+}
+
+/* On the client's loop: asks many times at once, and leaves when the first answer comes. */
+struct leaver {
+    struct net_message message; /* first */
+    const Pegboard__V1__ListToolsetsRequest *request;
+    struct grpc_rpc *rpcs[64];
+    size_t n_running;
+    size_t n_answered;
+    size_t n_canceled;
+    sem_t is_done;
+};
+enum { LEAVER_RPCS = sizeof(((struct leaver *)0)->rpcs) / sizeof(struct grpc_rpc *) };
+
+static void on_page(struct grpc_rpc *rpc, const void *message, void *user)
+{
+    struct leaver *leaver = user;
+
+    (void)rpc;
+    (void)message;
+    for (size_t i = 0; i < LEAVER_RPCS && leaver->n_answered == 0; i++)
+        if (leaver->rpcs[i] != rpc)
+            grpc_rpc_cancel(leaver->rpcs[i]);
+    leaver->n_answered++;
+}
+
+static void on_left(struct grpc_rpc *rpc, const struct grpc_status *status,
+                    const struct grpc_metadata *trailers, void *user)
+{
+    struct leaver *leaver = user;
+
+    (void)trailers;
+    leaver->n_canceled += status->code == GRPC_CANCELLED;
+    grpc_rpc_unref(rpc);
+    if (--leaver->n_running == 0)
+        sem_post(&leaver->is_done);
+}
+
+static void ask_and_leave(struct net_message *message)
+{
+    static const struct grpc_rpc_events events = {.on_message = on_page, .on_end = on_left};
+    struct leaver *leaver = (struct leaver *)message;
+
+    for (; leaver->n_running < LEAVER_RPCS; leaver->n_running++) {
+        struct grpc_rpc **rpc = &leaver->rpcs[leaver->n_running];
+
+        if (grpc_rpc_unary(g.channel,
+                           &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_LIST_TOOLSETS],
+                           leaver->request, NULL, &events, leaver, rpc, &g.error))
+            T_FAIL("not asked: %s", g.error.message);
+        grpc_rpc_ref(*rpc);
+    }
+}
+
+TEST(whoever_leaves_while_tags_are_looked_at_is_forgotten)
+{
+    Pegboard__V1__ListToolsetsRequest request = PEGBOARD__V1__LIST_TOOLSETS_REQUEST__INIT;
+    struct leaver leaver = {.message = {.fn = ask_and_leave}, .request = &request};
+    char odd[] = "odd";
+    char *tags[] = {odd};
+    uint32_t total = 0;
+
+    world_open();
+    register_many();
+    request.tags = tags;
+    request.n_tags = 1;
+    sem_init(&leaver.is_done, 0, 0);
+    net_loop_post(g.loop, &leaver.message);
+    while (sem_wait(&leaver.is_done) != 0)
+        ;
+    CHECK(leaver.n_answered > 0);
+    CHECK_INT(leaver.n_answered + leaver.n_canceled, LEAVER_RPCS);
+    request.page_size = 1;
+    CHECK_STR(list(&request, &total), "t001 ");
+    CHECK_INT(total, MANY / 2);
+    sem_destroy(&leaver.is_done);
+    world_shut();
+}
+
 TEST(tags_are_filtered_by_all_of_them)
 {
     Pegboard__V1__ListToolsetsRequest request = PEGBOARD__V1__LIST_TOOLSETS_REQUEST__INIT;
