@@ -107,9 +107,9 @@ typedef struct peg_loop {
     peg_run_options call; /* how each call runs; [spool: memory, held by the artifact] */
     int max_iterations;   /* [20] E_LIMIT_ITERATIONS */
     int max_calls;        /* of one response [64] E_LIMIT_CALLS for those beyond */
-    /* Calls that are run at once [one]; more needs call.pool. The model may ask for several in any
-     * case, unless this is 1: then it is told not to. */
-    unsigned max_parallel;
+    /* The model may ask for several calls in any case, unless max_parallel is 1: then it is told
+     * not to. */
+    unsigned max_parallel; /* calls that are run at once [one]; more needs call.pool */
     peg_auto_ack auto_ack;
     const peg_storage *storage; /* [none]; outlives the run */
 
