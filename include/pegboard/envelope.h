@@ -45,13 +45,16 @@ typedef struct peg_render_options {
     const char *encoding; /* for the token estimate in a handle [none] */
     const peg_tool *tool; /* as registered now; trust is the lesser of it and the record's */
     bool tool_is_gone;    /* it is no longer registered: rendered untrusted */
+    /* What the model is offered (definitions.h): a handle lists the queries among them [all] */
+    const peg_json *definitions;
 } peg_render_options;
 
 /*
  * The text of a record's result for a model, the same each time. Text: enveloped whole. An
  * artifact: whole if the record says inline or it is small enough, else a handle, which is always
- * untrusted: call id, kind, sizes, and every query with its description. Media: for each a marker
- * and a fallback, see peg_render_media().
+ * untrusted: call id, kind, sizes, and the queries with their descriptions. A query that gave way
+ * to another tool of its name is not listed where options say what is offered. Media: for each a
+ * marker and a fallback, see peg_render_media().
  *
  * Text and whole artifacts, of failed calls too, are trusted if the tool was when the call ran, if
  * it is not gone and, where options name it, if it still is. That a tool is gone which was trusted

@@ -52,12 +52,30 @@ static void put_whole(const peg_record *record, const peg_render_options *option
 
 /* ---- handles ----------------------------------------------------------------------- */
 
+/* A tool of that name may be the host's, or another kind's: forging has left it in its place. */
+static bool is_offered(const peg_artifact_query *query, const peg_json *definitions)
+{
+    if (!definitions)
+        return true;
+    PEG_JSON_EACH_ITEM (definitions, item) {
+        if (peg__str_is(peg_json_str(peg_json_get(item, "name")), query->name))
+            return peg_json_is_true(peg_json_get(item, "ephemeral")) &&
+                   peg__str_is(peg_json_str(peg_json_get(item, "description")), query->description);
+    }
+    return false;
+}
+
 /* Its own and those of every kind it is made from; names do not repeat among them. */
-static void put_queries(const peg_artifact_kind *kind, struct peg__buf *out)
+static void put_queries(const peg_artifact_kind *kind, const peg_json *definitions,
+                        struct peg__buf *out)
 {
     for (; kind; kind = peg__kind_base(kind)) {
-        for (size_t i = 0; i < kind->n_queries; i++)
-            peg__buf_printf(out, "- %s: %s\n", kind->queries[i].name, kind->queries[i].description);
+        for (size_t i = 0; i < kind->n_queries; i++) {
+            const peg_artifact_query *query = &kind->queries[i];
+
+            if (is_offered(query, definitions))
+                peg__buf_printf(out, "- %s: %s\n", query->name, query->description);
+        }
     }
 }
 
@@ -101,22 +119,25 @@ static peg_status put_tokens(peg_artifact *artifact, const char *encoding, struc
 }
 
 /* The handle as JSON, so that a strange one is still one line that can be sent back. */
-static peg_status write_handle(const peg_record *record, const peg_render_options *options,
+static peg_status write_handle(const peg_record *record, const char *encoding, peg_str queries,
                                struct peg__buf *out, peg_error *reterr)
 {
     peg_artifact *artifact = peg_record_artifact(record);
-    const peg_artifact_kind *kind = peg_artifact_kind_of(artifact);
     peg_status status;
 
-    peg__buf_puts(out, "This result was kept out of the prompt. Ask for the "
-                       "parts you need with the queries below.\n\n" PEG__ARTIFACT_ID ": ");
+    peg__buf_puts(out, "This result was kept out of the prompt.");
+    if (queries.len)
+        peg__buf_puts(out, " Ask for the parts you need with the queries below.");
+    peg__buf_puts(out, "\n\n" PEG__ARTIFACT_ID ": ");
     peg__json_write_string(peg_record_handle(record), out);
-    peg__buf_printf(out, "\nkind: %s\n", kind->name);
+    peg__buf_printf(out, "\nkind: %s\n", peg_artifact_kind_of(artifact)->name);
     if ((status = put_sizes(artifact, out, reterr)) ||
-        (status = put_tokens(artifact, options->encoding, out, reterr)))
+        (status = put_tokens(artifact, encoding, out, reterr)))
         return status;
+    if (!queries.len)
+        return PEG_OK;
     peg__buf_puts(out, "\nQueries, each with this " PEG__ARTIFACT_ID ":\n");
-    put_queries(kind, out);
+    peg__buf_str(out, queries);
     peg__buf_puts(out, "\nQuery as often as you need: repeated queries are fine.");
     return PEG_OK;
 }
@@ -128,14 +149,18 @@ static peg_status put_handle(const peg_record *record, const peg_render_options 
     const peg_envelope envelope = {.nonce = peg_record_nonce(record),
                                    .kind = "artifact-handle",
                                    .tool = peg_record_tool(record).ptr};
+    struct peg__buf queries = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__buf body = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    const peg_status status = write_handle(record, options, &body, reterr);
+    peg_status status;
 
+    put_queries(peg_artifact_kind_of(peg_record_artifact(record)), options->definitions, &queries);
+    status = write_handle(record, options->encoding, peg__buf_view(&queries), &body, reterr);
     if (!status) {
-        out->status = body.status;
+        out->status = queries.status ? queries.status : body.status;
         peg__envelope_write(&envelope, peg__buf_view(&body), out);
     }
     peg__buf_free(&body);
+    peg__buf_free(&queries);
     return status;
 }
 

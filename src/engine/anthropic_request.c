@@ -259,8 +259,9 @@ static peg_status put_aside(struct writer *w, const peg_block *block)
     const bool is_system = peg_block_kind_of(block) == PEG_BLOCK_SYSTEM;
     PEG_CLEANUP(peg__freep) char *words = NULL;
     size_t len = 0;
-    const peg_status status = is_system ? peg__system_aside(block, &words, &len, w->reterr)
-                                        : peg__content_other(block, &words, &len, w->reterr);
+    const peg_status status = is_system
+                                  ? peg__system_aside(block, &words, &len, w->reterr)
+                                  : peg__content_other(w->request, block, &words, &len, w->reterr);
 
     if (status)
         return status;
@@ -341,8 +342,7 @@ static peg_status put_result(struct writer *w, const struct peg__exchange *excha
 {
     PEG_CLEANUP(peg__freep) char *words = NULL;
     size_t len;
-    peg_status status = peg__content_result(exchange->record, w->request->options->results, &words,
-                                            &len, w->reterr);
+    peg_status status = peg__content_result(w->request, exchange->record, &words, &len, w->reterr);
 
     if (status)
         return status;

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/envelope.h"
+#include "engine/alternating.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)
@@ -69,20 +70,32 @@ static bool is_whole(const peg_record *record)
     return peg_record_is_inline(record) || (n_bytes >= 0 && n_bytes < PEG_LIMIT_INLINE_BELOW);
 }
 
-peg_status peg__content_result(const peg_record *record, peg_result_style style, char **ret_text,
-                               size_t *ret_len, peg_error *reterr)
+/* A handle tells of no query that the model cannot make. */
+static peg_status render(const struct peg__request *request, const peg_record *record,
+                         char **ret_text, size_t *ret_len, peg_error *reterr)
 {
+    static const peg_json nothing = {.kind = PEG_JSON_ARRAY, .u.extent = 1};
+    const peg_render_options options = {
+        .definitions = peg__offers_tools(request) ? request->definitions : &nothing};
+
+    return peg_render_result(record, &options, ret_text, ret_len, reterr);
+}
+
+peg_status peg__content_result(const struct peg__request *request, const peg_record *record,
+                               char **ret_text, size_t *ret_len, peg_error *reterr)
+{
+    const bool is_plain = request->options->results == PEG_RESULTS_PLAIN;
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_str answer = {unknown_outcome, sizeof(unknown_outcome) - 1};
     peg_status status = PEG_OK;
 
-    if (record && (style != PEG_RESULTS_PLAIN || !is_whole(record)))
-        return peg_render_result(record, NULL, ret_text, ret_len, reterr);
+    if (record && (!is_plain || !is_whole(record)))
+        return render(request, record, ret_text, ret_len, reterr);
     if (record)
         status = peg_record_answer(record, &answer, reterr);
     if (status)
         return status;
-    put_plain(answer, style == PEG_RESULTS_PLAIN && peg__content_is_error(record), &out);
+    put_plain(answer, is_plain && peg__content_is_error(record), &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 
@@ -226,8 +239,8 @@ static void put_media(const peg_block *block, const char *nonce, struct peg__buf
 
 /* What is kept out of the prompt is told as for a call, under the handle that queries take: the
  * block's id. */
-static peg_status put_artifact(const peg_block *block, const char *nonce, struct peg__buf *out,
-                               peg_error *reterr)
+static peg_status put_artifact(const struct peg__request *request, const peg_block *block,
+                               const char *nonce, struct peg__buf *out, peg_error *reterr)
 {
     const peg_record_def def = {.key = peg_block_id(block),
                                 .call_id = peg_block_id(block),
@@ -244,7 +257,7 @@ static peg_status put_artifact(const peg_block *block, const char *nonce, struct
     if (!def.artifact)
         return PEG_OK;
     if ((status = peg_record_new(&def, &record, reterr)) ||
-        (status = peg_render_result(record, NULL, &text, &len, reterr)))
+        (status = render(request, record, &text, &len, reterr)))
         return status;
     put_gap(out);
     peg__buf_add(out, text, len);
@@ -257,15 +270,15 @@ static bool has_nothing_to_say(const peg_block *block)
            !peg_block_artifact(block);
 }
 
-peg_status peg__content_other(const peg_block *block, char **ret_text, size_t *ret_len,
-                              peg_error *reterr)
+peg_status peg__content_other(const struct peg__request *request, const peg_block *block,
+                              char **ret_text, size_t *ret_len, peg_error *reterr)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     char nonce[NONCE];
     peg_status status;
 
     if (peg_block_kind_of(block) == PEG_BLOCK_RESULT)
-        return peg_render_result(peg_block_record(block), NULL, ret_text, ret_len, reterr);
+        return render(request, peg_block_record(block), ret_text, ret_len, reterr);
     if (has_nothing_to_say(block)) {
         *ret_text = NULL;
         if (ret_len)
@@ -275,7 +288,7 @@ peg_status peg__content_other(const peg_block *block, char **ret_text, size_t *r
     status = nonce_of(block, nonce, reterr);
     if (!status) {
         put_text(block, nonce, &out);
-        status = put_artifact(block, nonce, &out, reterr);
+        status = put_artifact(request, block, nonce, &out, reterr);
     }
     if (status) {
         peg__buf_free(&out);

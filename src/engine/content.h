@@ -10,12 +10,15 @@
 #include "base/buf.h"
 #include "pegboard/engine.h"
 
-/* The answer to a call: an envelope (envelope.h), or plain: the text itself, "" for nothing, and
- * {"error": ...} of a failure; what is too large for a prompt is a handle in either case. record
- * NULL: that nobody knows what became of the call. Media is described in words here; renderers that
- * can send it natively do so beside. */
-peg_status peg__content_result(const peg_record *record, peg_result_style style, char **ret_text,
-                               size_t *ret_len, peg_error *reterr);
+struct peg__request; /* wire.h */
+
+/* The answer to a call, as the request wants results: an envelope (envelope.h), or plain: the text
+ * itself, "" for nothing, and
+ * {"error": ...} of a failure; what is too large for a prompt is a handle in either case, with the
+ * queries that the request offers. record NULL: that nobody knows what became of the call. Media is
+ * described in words here; renderers that can send it natively do so beside. */
+peg_status peg__content_result(const struct peg__request *request, const peg_record *record,
+                               char **ret_text, size_t *ret_len, peg_error *reterr);
 /* Whether the answer is a failure, for providers that have a flag: true of NULL too. */
 bool peg__content_is_error(const peg_record *record);
 
@@ -27,8 +30,8 @@ peg_status peg__content_args(const peg_block *call, char **ret_json, size_t *ret
 /* A block that is no message and no call (OTHER, and RESULT without its call) as words of a user,
  * in an envelope by its trust tier. *ret_text is NULL if it has nothing to say. Media is described
  * as above. */
-peg_status peg__content_other(const peg_block *block, char **ret_text, size_t *ret_len,
-                              peg_error *reterr);
+peg_status peg__content_other(const struct peg__request *request, const peg_block *block,
+                              char **ret_text, size_t *ret_len, peg_error *reterr);
 
 /* How media can be sent: what renderers ask before they choose. */
 enum peg__media_way {

@@ -204,8 +204,9 @@ static peg_status put_aside(struct writer *w, const peg_block *block)
     const bool is_system = peg_block_kind_of(block) == PEG_BLOCK_SYSTEM;
     PEG_CLEANUP(peg__freep) char *words = NULL;
     size_t len = 0;
-    const peg_status status = is_system ? peg__system_aside(block, &words, &len, w->reterr)
-                                        : peg__content_other(block, &words, &len, w->reterr);
+    const peg_status status = is_system
+                                  ? peg__system_aside(block, &words, &len, w->reterr)
+                                  : peg__content_other(w->request, block, &words, &len, w->reterr);
 
     if (!status && words)
         say(w, USER, peg__strn(words, len), peg__strn("", 0));
@@ -300,8 +301,7 @@ static peg_status write_response(struct writer *w, const peg_record *record)
     PEG_CLEANUP(peg__freep) char *words = NULL;
     size_t len;
     bool is_object;
-    peg_status status =
-        peg__content_result(record, w->request->options->results, &words, &len, w->reterr);
+    peg_status status = peg__content_result(w->request, record, &words, &len, w->reterr);
 
     if (status || (status = look_for_object(peg__strn(words, len), &is_object, w->reterr)))
         return status;

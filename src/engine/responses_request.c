@@ -181,7 +181,7 @@ static peg_status put_other(struct writer *w, const peg_block *block)
 {
     PEG_CLEANUP(peg__freep) char *words = NULL;
     size_t len;
-    peg_status status = peg__content_other(block, &words, &len, w->reterr);
+    peg_status status = peg__content_other(w->request, block, &words, &len, w->reterr);
 
     if (status || !words)
         return status;
@@ -309,8 +309,7 @@ static peg_status put_output(struct writer *w, const struct peg__exchange *excha
 {
     PEG_CLEANUP(peg__freep) char *text = NULL;
     size_t len;
-    peg_status status =
-        peg__content_result(exchange->record, w->request->options->results, &text, &len, w->reterr);
+    peg_status status = peg__content_result(w->request, exchange->record, &text, &len, w->reterr);
 
     if (status)
         return status;

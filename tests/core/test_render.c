@@ -422,6 +422,62 @@ TEST(render_handle_lists_own_and_inherited_queries_with_their_descriptions)
     done(text);
 }
 
+static peg_str render_offered(const char *definitions)
+{
+    peg_render_options options = only_handles;
+    peg_json_doc *doc = NULL;
+    peg_str text;
+
+    CHECK_INT(peg_json_parse(peg__str(definitions), NULL, &doc, NULL), PEG_OK);
+    options.definitions = peg_json_root(doc);
+    text = render_artifact(&sales_kind, peg__str("body"), false, &options);
+    peg_json_doc_free(doc);
+    return text;
+}
+
+#define OWN_ROWS "\"description\":\"Some rows of the table.\""
+
+/* Decision 11: a tool of the host that has the name of a query is not what the handle is about. */
+TEST(render_handle_lists_a_query_only_if_the_tool_of_its_name_is_the_query)
+{
+    static const struct {
+        const char *rows;
+        bool is_listed;
+    } cases[] = {
+        {"\"name\":\"table_rows\"," OWN_ROWS ",\"ephemeral\":true", true},
+        {"\"name\":\"table_rows\"," OWN_ROWS, false},
+        {"\"name\":\"table_rows\",\"description\":\"a host's\"", false},
+        {"\"name\":\"table_rows\",\"description\":\"a host's\",\"ephemeral\":true", false},
+        {"\"name\":\"table\"," OWN_ROWS ",\"ephemeral\":true", false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char definitions[512];
+        peg_str text;
+
+        snprintf(definitions, sizeof(definitions),
+                 "[{%s},{\"name\":\"sales_total\",\"description\":\"The sum of all sales.\","
+                 "\"ephemeral\":true}]",
+                 cases[i].rows);
+        text = render_offered(definitions);
+        CHECK(has(text, "\n- sales_total: The sum of all sales.\n"));
+        CHECK_INT(has(text, "\n- table_rows: "), cases[i].is_listed);
+        CHECK(!has(text, "\n- artifact_head: "));
+        done(text);
+    }
+}
+
+TEST(render_handle_does_not_speak_of_queries_where_none_is_offered)
+{
+    const peg_str text = render_offered("[]");
+
+    CHECK(has(text, "This result was kept out of the prompt.\n\ncallId: \"call_7\"\n"));
+    CHECK(has(text, "\nbytes: 4\nlines: 1\n\n</"));
+    CHECK(!has(text, "quer"));
+    CHECK(!has(text, "Quer"));
+    done(text);
+}
+
 TEST(render_handle_estimates_tokens_where_the_host_names_an_encoding)
 {
     const peg_render_options options = {.inline_below = -1, .encoding = "cl100k_base"};

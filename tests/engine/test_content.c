@@ -3,7 +3,10 @@
 #include "engine/content.h"
 
 #include "../t.h"
+#include "base/limits.h"
+#include "engine/wire.h"
 #include "turns.h"
+#include "json/json.h"
 
 /* ---- fixture ----------------------------------------------------------------------------- */
 
@@ -15,12 +18,20 @@ static peg_record *last_record(const struct t_turn *t)
     return peg_block_record(peg_turn_at(t->turn, peg_turn_len(t->turn) - 1));
 }
 
+static const peg_tool_config tools_on = {.is_enabled = true};
+static const peg_model_options enveloped = {.results = PEG_RESULTS_ENVELOPED};
+static const peg_model_options plain = {.results = PEG_RESULTS_PLAIN};
+static const struct peg__request for_enveloped = {.options = &enveloped, .config = &tools_on};
+static const struct peg__request for_plain = {.options = &plain, .config = &tools_on};
+
 static char *result_text(const peg_record *record, peg_result_style style)
 {
     char *text = NULL;
     size_t len = 0;
 
-    CHECK_INT(peg__content_result(record, style, &text, &len, NULL), PEG_OK);
+    CHECK_INT(peg__content_result(style == PEG_RESULTS_PLAIN ? &for_plain : &for_enveloped, record,
+                                  &text, &len, NULL),
+              PEG_OK);
     CHECK_INT(strlen(text), len);
     return text;
 }
@@ -30,7 +41,8 @@ static char *other_text(const struct t_turn *t)
     char *text = NULL;
 
     CHECK_INT(t->status, PEG_OK);
-    CHECK_INT(peg__content_other(peg_turn_at(t->turn, 0), &text, NULL, NULL), PEG_OK);
+    CHECK_INT(peg__content_other(&for_enveloped, peg_turn_at(t->turn, 0), &text, NULL, NULL),
+              PEG_OK);
     return text;
 }
 
@@ -115,10 +127,10 @@ TEST(content_of_a_result_is_no_error_if_the_call_succeeded)
 TEST(content_without_a_record_says_that_nobody_knows)
 {
     TEXT words = result_text(NULL, PEG_RESULTS_ENVELOPED);
-    TEXT plain = result_text(NULL, PEG_RESULTS_PLAIN);
+    TEXT bare = result_text(NULL, PEG_RESULTS_PLAIN);
 
     CHECK(strstr(words, "not known"));
-    CHECK(strstr(plain, "{\"error\":\"The outcome") == plain);
+    CHECK(strstr(bare, "{\"error\":\"The outcome") == bare);
     CHECK(peg__content_is_error(NULL));
 }
 
@@ -311,27 +323,109 @@ TEST(content_of_a_result_without_its_call_is_its_envelope)
     t_turn_free(&t);
 }
 
-TEST(content_of_an_other_block_with_an_artifact_is_its_handle)
+/* Too large to be shown whole. */
+static void add_retrieved(struct t_turn *t)
 {
     static char large[5000];
-    struct t_turn t = t_turn_new();
     peg_reader *reader = NULL;
     peg_artifact *artifact = NULL;
 
     memset(large, 'x', sizeof(large));
     CHECK_INT(peg_reader_from_bytes(peg__strn(large, sizeof(large)), &reader, NULL), PEG_OK);
     CHECK_INT(peg_artifact_new(NULL, reader, &artifact, NULL), PEG_OK);
-    t_block(&t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                       .id = peg_cstr("doc-1"),
-                                       .type = peg_cstr("retrieved"),
-                                       .tier = PEG_TIER_FIRST_PARTY,
-                                       .artifact = artifact});
+    t_block(t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
+                                      .id = peg_cstr("doc-1"),
+                                      .type = peg_cstr("retrieved"),
+                                      .tier = PEG_TIER_FIRST_PARTY,
+                                      .artifact = artifact});
+    peg_artifact_unref(artifact);
+    peg_reader_unref(reader);
+}
+
+TEST(content_of_an_other_block_with_an_artifact_is_its_handle)
+{
+    struct t_turn t = t_turn_new();
+
+    add_retrieved(&t);
     TEXT text = other_text(&t);
 
     CHECK(strstr(text, "callId: \"doc-1\""));
     CHECK(strstr(text, "kept out of the prompt"));
-    peg_artifact_unref(artifact);
-    peg_reader_unref(reader);
+    t_turn_free(&t);
+}
+
+/* ---- queries that a handle tells of -----------------------------------------------------------
+ */
+
+/* All queries of text, but a tool of the host has the name of the first. */
+static peg_json_doc *shadowed_definitions(void)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    peg_json_doc *doc = NULL;
+
+    peg__buf_printf(&text, "[{\"name\":\"%s\",\"description\":\"a host's\"}",
+                    peg_artifact_text.queries[0].name);
+    for (size_t i = 1; i < peg_artifact_text.n_queries; i++) {
+        peg__buf_printf(&text, ",{\"name\":\"%s\",\"ephemeral\":true,\"description\":",
+                        peg_artifact_text.queries[i].name);
+        peg__json_write_string(peg__str(peg_artifact_text.queries[i].description), &text);
+        peg__buf_putc(&text, '}');
+    }
+    peg__buf_putc(&text, ']');
+    CHECK_INT(peg_json_parse(peg__buf_view(&text), NULL, &doc, NULL), PEG_OK);
+    peg__buf_free(&text);
+    return doc;
+}
+
+/* How often a request tells of a query, in the text of handles. */
+static int count_told(const char *body, const peg_artifact_query *query)
+{
+    char line[128];
+    int n = 0;
+
+    snprintf(line, sizeof(line), "\\n- %s: ", query->name);
+    for (const char *at = body; (at = strstr(at, line)); at++)
+        n++;
+    return n;
+}
+
+static char *request_text(const struct t_turn *t, peg_provider provider, const peg_json *offered)
+{
+    const peg_model_options options = {.model = "m", .max_tokens = 100};
+    char *body = NULL;
+
+    CHECK_INT(t->status, PEG_OK);
+    CHECK_INT(peg_request_render(provider, &options, t->turn, offered, false, &body, NULL, NULL),
+              PEG_OK);
+    return body;
+}
+
+TEST(handles_in_a_request_tell_of_the_queries_that_it_offers_and_of_no_others)
+{
+    static const peg_provider providers[] = {PEG_PROVIDER_OPENAI_CHAT,
+                                             PEG_PROVIDER_OPENAI_RESPONSES, PEG_PROVIDER_ANTHROPIC,
+                                             PEG_PROVIDER_GEMINI};
+    static char large[5000];
+    struct t_turn t = t_turn_new();
+    peg_json_doc *offered = shadowed_definitions();
+
+    memset(large, 'x', sizeof(large));
+    t_text(&t, PEG_BLOCK_USER, "u1", "hello");
+    t_call(&t, "b1", "c1", "echo", "{}");
+    add_artifact(&t, "b1", peg__strn(large, sizeof(large)), false);
+    add_retrieved(&t);
+    for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {
+        TEXT with = request_text(&t, providers[i], peg_json_root(offered));
+        TEXT without = request_text(&t, providers[i], NULL);
+
+        CHECK_INT(count_told(with, &peg_artifact_text.queries[0]), 0);
+        for (size_t j = 1; j < peg_artifact_text.n_queries; j++) {
+            CHECK_INT(count_told(with, &peg_artifact_text.queries[j]), 2);
+            CHECK_INT(count_told(without, &peg_artifact_text.queries[j]), 0);
+        }
+        CHECK(strstr(without, "kept out of the prompt"));
+    }
+    peg_json_doc_free(offered);
     t_turn_free(&t);
 }
 
@@ -480,19 +574,19 @@ TEST(media_has_a_marker_and_words_in_its_place_the_same_each_time)
 static peg_status all_contents(const struct t_turn *t)
 {
     TEXT result = NULL;
-    TEXT plain = NULL;
+    TEXT bare = NULL;
     TEXT args = NULL;
     TEXT other = NULL;
     TEXT media = NULL;
     peg_status status = t->status;
 
     if (status ||
-        (status = peg__content_result(peg_block_record(peg_turn_at(t->turn, 1)),
-                                      PEG_RESULTS_ENVELOPED, &result, NULL, NULL)) ||
-        (status = peg__content_result(peg_block_record(peg_turn_at(t->turn, 1)), PEG_RESULTS_PLAIN,
-                                      &plain, NULL, NULL)) ||
+        (status = peg__content_result(&for_enveloped, peg_block_record(peg_turn_at(t->turn, 1)),
+                                      &result, NULL, NULL)) ||
+        (status = peg__content_result(&for_plain, peg_block_record(peg_turn_at(t->turn, 1)), &bare,
+                                      NULL, NULL)) ||
         (status = peg__content_args(peg_turn_at(t->turn, 0), &args, NULL, NULL)) ||
-        (status = peg__content_other(peg_turn_at(t->turn, 2), &other, NULL, NULL)))
+        (status = peg__content_other(&for_enveloped, peg_turn_at(t->turn, 2), &other, NULL, NULL)))
         return status;
     return peg__content_media(peg_turn_at(t->turn, 2), 0, PEG__MEDIA_TEXT, &media, NULL, NULL);
 }

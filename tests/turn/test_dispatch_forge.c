@@ -3,6 +3,7 @@
 /* The queries of artifacts: when they are there, and for how long. */
 
 #include "fixture.h"
+#include "pegboard/envelope.h"
 
 /* ---- artifacts ------------------------------------------------------------------ */
 
@@ -99,6 +100,68 @@ TEST(a_hosts_tool_with_the_name_of_a_query_stays_and_a_warning_says_so)
     CHECK_INT(count_of(s.log, "warning(E_QUERY_SHADOWED)"), 1);
     CHECK_STR(text_of(result_at(s.turn, 1)), "{\"mine\":1}");
     stage_close(&s);
+}
+
+/* An engine that notes which queries the handle of the first result tells of. */
+static peg_status read_handle(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_render_options options = {.inline_below = -1,
+                                        .definitions = peg_dispatch_definitions(dispatch)};
+    char *text = NULL;
+
+    if (peg_dispatch_iteration(dispatch) == 0)
+        return PEG_OK;
+    CHECK_INT(
+        peg_render_result(result_at(peg_dispatch_turn(dispatch), 0), &options, &text, NULL, reterr),
+        PEG_OK);
+    note(stage, "head %zu, all %zu", count_of(text, "\n- artifact_head: "),
+         count_of(text, "\n- artifact_"));
+    peg_free(text);
+    return PEG_OK;
+}
+
+static peg_status hide_head(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+{
+    const char *const name = "artifact_head";
+    const peg_status status =
+        *(const bool *)user ? peg_registry_hide(peg_dispatch_registry(dispatch), &name, 1, reterr)
+                            : PEG_OK;
+
+    return status ? status : peg_next_run(next, reterr);
+}
+
+/* Decision 11. A host's tool may be ephemeral, as queries are, or hidden from the model. */
+TEST(a_query_that_gave_way_to_a_hosts_tool_is_not_told_by_the_handle)
+{
+    static const struct {
+        bool is_there;
+        bool is_ephemeral;
+        bool is_hidden;
+        const char *told;
+    } cases[] = {
+        {.told = "head 1, all 7"},
+        {.is_there = true, .told = "head 0, all 6"},
+        {.is_there = true, .is_ephemeral = true, .told = "head 0, all 6"},
+        {.is_there = true, .is_hidden = true, .told = "head 0, all 6"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        peg_tool_def mine = tool_def("artifact_head", echo, NULL);
+        bool is_hidden = cases[i].is_hidden;
+        struct stage s;
+
+        CHECK_INT(add_text_tool(opened(&s)), PEG_OK);
+        mine.ephemeral = cases[i].is_ephemeral;
+        if (cases[i].is_there)
+            CHECK_INT(stage_add(&s, &mine), PEG_OK);
+        s.act = read_handle;
+        s.script[0] = "call c1 read {}";
+        s.input[0] = (peg_dispatch_middleware){hide_head, &is_hidden};
+        CHECK_INT(stage_run(&s), PEG_OK);
+
+        CHECK_STR(peg__str(s.seen), cases[i].told);
+        stage_close(&s);
+    }
 }
 
 static peg_status add_retrieved(peg_turn *turn, const char *id)

@@ -240,6 +240,43 @@ TEST(ephemeral_definitions_leave_the_turn_with_the_dispatch)
     }
 }
 
+static peg_status offer_for_this_run(peg_dispatch *dispatch, peg_next *next, void *user,
+                                     peg_error *reterr)
+{
+    peg_tool_def def = tool_def("brief", echo, NULL);
+    peg_status status = PEG_OK;
+
+    (void)user;
+    def.ephemeral = true;
+    if (peg_dispatch_iteration(dispatch) == 0) {
+        peg_tool *tool = NULL;
+
+        CHECK_INT(peg_tool_new(&def, &tool, NULL), PEG_OK);
+        status = peg_registry_register(peg_dispatch_registry(dispatch), tool, false, reterr);
+        peg_tool_unref(tool);
+    }
+    return status ? status : peg_next_run(next, reterr);
+}
+
+TEST(an_ephemeral_tool_of_a_middleware_leaves_the_saved_turn_with_the_ack)
+{
+    const peg_json *definitions;
+    struct stage s;
+
+    looking(&s)->script[0] = "call c1 brief {}";
+    s.input[0] = (peg_dispatch_middleware){offer_for_this_run, NULL};
+    CHECK_INT(stage_run(&s), PEG_OK);
+
+    CHECK_INT(s.outcome.end, PEG_END_ACK);
+    CHECK_STR(peg__str(s.seen), "offered: echo brief turn: echo brief "
+                                "offered: echo brief turn: echo brief ");
+    CHECK(!peg_record_is_error(result_at(s.turn, 0)));
+    definitions = stored_definitions(s.turn);
+    CHECK_INT(peg_json_len(definitions), 1);
+    CHECK_STR(peg_json_str(peg_json_get(peg_json_at(definitions, 0), "name")), "echo");
+    stage_close(&s);
+}
+
 /* G56 */
 TEST(a_tool_that_a_middleware_adds_is_gone_with_the_run)
 {
