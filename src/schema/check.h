@@ -172,11 +172,18 @@ bool peg__check_enum(struct peg_checker *ck, const struct peg__insn *insn, const
 bool peg__check_content(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 
 bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_items_of_kinds(struct peg_checker *ck, const struct peg__insn *insn,
+                               const peg_json *v);
+bool peg__check_items_records(struct peg_checker *ck, const struct peg__insn *insn,
+                              const peg_json *v);
 bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 bool peg__check_unique(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
 
 bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_record(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
+bool peg__check_map_of_kinds(struct peg_checker *ck, const struct peg__insn *insn,
+                             const peg_json *v);
 bool peg__check_few_members(struct peg_checker *ck, const struct peg__insn *insn,
                             const peg_json *v);
 bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);

@@ -25,6 +25,46 @@ bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, cons
     return peg__leave(ck);
 }
 
+/* Items that contain nothing are decided by their kinds, all others one by one. */
+bool peg__check_items_of_kinds(struct peg_checker *ck, const struct peg__insn *insn,
+                               const peg_json *v)
+{
+    if (v->u.extent != (size_t)v->len + 1 || !peg__are_of_kinds(v + 1, v->len, 1, insn->b))
+        return peg__check_items(ck, insn, v);
+    if (insn->flags & FLAG_TRACKED)
+        peg__mark_all(ck);
+    return peg__pass(ck, v);
+}
+
+/* What is no record at first sight: an object is not looked at in that way again. */
+static __attribute__((noinline)) bool
+apply_to_item(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *item)
+{
+    const uint32_t pc = ck->schema->nodes[insn->a].entry[item->kind];
+
+    if (item->kind == PEG_JSON_OBJECT)
+        return peg__check_members(ck, &ck->schema->code[pc], item);
+    return pc == 0 || peg__run(ck, pc, item);
+}
+
+bool peg__check_items_records(struct peg_checker *ck, const struct peg__insn *insn,
+                              const peg_json *v)
+{
+    const struct peg__members *m = &ck->schema->members[insn->b];
+
+    if (!peg__enter(ck, v))
+        return false;
+    PEG_JSON_EACH_ITEM (v, item) {
+        const bool is_record = item->kind == PEG_JSON_OBJECT && peg__is_record(m, item);
+
+        if (!(is_record ? peg__pass(ck, item) : apply_to_item(ck, insn, item)))
+            return false;
+    }
+    if (insn->flags & FLAG_TRACKED)
+        peg__mark_all(ck);
+    return peg__leave(ck);
+}
+
 bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
     const uint32_t *prefix = &ck->schema->lists[insn->a];

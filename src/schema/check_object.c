@@ -177,6 +177,22 @@ bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, co
     return missing == 0 || fail_missing(ck, m, v);
 }
 
+bool peg__check_record(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
+{
+    if (peg__is_record(&ck->schema->members[insn->a], v))
+        return peg__pass(ck, v);
+    return peg__check_members(ck, insn, v);
+}
+
+/* Values that contain nothing are decided by their kinds, all others one by one. */
+bool peg__check_map_of_kinds(struct peg_checker *ck, const struct peg__insn *insn,
+                             const peg_json *v)
+{
+    if (v->u.extent == 2 * (size_t)v->len + 1 && peg__are_of_kinds(v + 2, v->len, 2, insn->b))
+        return peg__pass(ck, v);
+    return peg__check_members(ck, insn, v);
+}
+
 /* NOLINTEND(misc-no-recursion) */
 
 /* The member that tells the branches of anyOf or oneOf apart decides alone. */

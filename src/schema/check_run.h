@@ -65,6 +65,56 @@ static inline bool peg__is_at_most(const peg_json *decimal, int64_t bound)
                                     &(peg_json){.kind = PEG_JSON_INTEGER, .u.number = bound}) <= 0;
 }
 
+/* ---- kinds ------------------------------------------------------------------ */
+
+/* Around what kinds have decided: it counts as much as the loop that was saved. */
+static inline bool peg__pass(struct peg_checker *ck, const peg_json *v)
+{
+    return peg__enter(ck, v) && peg__leave(ck);
+}
+
+/* n values that contain nothing, `stride` apart. */
+static inline bool peg__are_of_kinds(const peg_json *v, size_t n, size_t stride, uint32_t kinds)
+{
+    for (const peg_json *end = v + n * stride; v < end; v += stride)
+        if (!(kinds >> v->kind & 1))
+            return false;
+    return true;
+}
+
+static inline bool peg__is_member_of_record(const struct peg__slot *slot, const peg_json *key)
+{
+    const uint32_t len = key->len;
+
+    if (slot->len != len ||
+        (slot->head ^ peg__load8(key->u.ptr)) << (slot->flags >> MEMBER_UNUSED_SHIFT) != 0)
+        return false;
+    return len <= 8 || slot->tail == peg__load8(key->u.ptr + len - 8);
+}
+
+/* Members in the order of the schema, each of a kind that is accepted as it is, none missing and
+ * none too many. If not, nothing is decided: the order may be another. */
+static inline bool peg__is_record(const struct peg__members *m, const peg_json *v)
+{
+    const struct peg__slot *slots = m->names.slots;
+    const struct peg__slot *slot = &slots[m->names.first];
+    const peg_json *key = v + 1;
+    const peg_json *end = key + 2 * (size_t)v->len;
+
+    if (end != v + v->u.extent)
+        return false;
+    for (uint32_t i = 0; i < m->names.n; i++, slot = &slots[slot->next]) {
+        if (key < end && peg__is_member_of_record(slot, key)) {
+            if (!(slot->flags >> (MEMBER_KINDS_SHIFT + key[1].kind) & 1))
+                return false;
+            key += 2;
+        } else if (slot->flags & MEMBER_REQUIRED) {
+            return false;
+        }
+    }
+    return key == end;
+}
+
 /* ---- the loop --------------------------------------------------------------- */
 
 /*
@@ -88,6 +138,22 @@ static inline __attribute__((always_inline)) bool peg__run_inline(struct peg_che
             return false;
         case OP_ITEMS:
             if (peg__check_items(ck, insn, v))
+                continue;
+            return false;
+        case OP_RECORD:
+            if (peg__check_record(ck, insn, v))
+                continue;
+            return false;
+        case OP_MAP_OF_KINDS:
+            if (peg__check_map_of_kinds(ck, insn, v))
+                continue;
+            return false;
+        case OP_ITEMS_OF_KINDS:
+            if (peg__check_items_of_kinds(ck, insn, v))
+                continue;
+            return false;
+        case OP_ITEMS_RECORDS:
+            if (peg__check_items_records(ck, insn, v))
                 continue;
             return false;
         case OP_TUPLE:

@@ -104,8 +104,10 @@ static bool compile_document(struct peg__compiler *c, struct peg__document *docu
     if (c->status)
         return false;
     task.schema = task.resource->root;
-    return compile_constants(c) && peg__node_for(c, &task, &c->out->root) && compile_pending(c) &&
-           peg__compile_plan(c, &task);
+    if (!compile_constants(c) || !peg__node_for(c, &task, &c->out->root) || !compile_pending(c))
+        return false;
+    peg__choose_by_kinds(c);
+    return peg__compile_plan(c, &task);
 }
 
 /* Gives back what an array has room for and does not hold; returns the bytes that stay. */

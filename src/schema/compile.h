@@ -173,6 +173,9 @@ bool peg__compile_refs(struct peg__compiler *c, struct peg__draft *d);
 bool peg__compile_switch(struct peg__compiler *c, struct peg__draft *d, enum peg__keyword keyword,
                          uint32_t start, bool *ret_made);
 
+/* compile_kinds.c: at the end, instructions for what the kind of a value decides. */
+void peg__choose_by_kinds(struct peg__compiler *c);
+
 /* Where $ref, $dynamicRef or $recursiveRef of a schema leads. */
 bool peg__follow_ref(struct peg__compiler *c, const struct peg__task *from,
                      const struct peg__subschema *sub, enum peg__keyword keyword,

@@ -68,11 +68,13 @@ enum peg__op {
     OP_BELOW,
     OP_MULTIPLE,
     /* arrays */
-    OP_ITEMS_MIN, /* a */
-    OP_ITEMS_MAX, /* a */
-    OP_ITEMS,     /* every item: node a */
-    OP_TUPLE,     /* items by lists[a], b of them; the others: node c */
-    OP_CONTAINS,  /* contains a */
+    OP_ITEMS_MIN,      /* a */
+    OP_ITEMS_MAX,      /* a */
+    OP_ITEMS,          /* every item: node a */
+    OP_ITEMS_OF_KINDS, /* the same; b: the kinds that node a accepts as they are, bit by bit */
+    OP_ITEMS_RECORDS,  /* the same; b: members of the record that node a wants of objects */
+    OP_TUPLE,          /* items by lists[a], b of them; the others: node c */
+    OP_CONTAINS,       /* contains a */
     OP_UNIQUE,
     /* objects */
     OP_MEMBERS_MIN,        /* a */
@@ -80,6 +82,8 @@ enum peg__op {
     OP_REQUIRED,           /* b names from words[a] */
     OP_MEMBERS,            /* members a: properties, required, additionalProperties */
     OP_FEW_MEMBERS,        /* members a: the same for few properties of an open object */
+    OP_RECORD,             /* members a: the same for few properties that kinds can decide */
+    OP_MAP_OF_KINDS,       /* members a: no properties; b: the kinds accepted as they are */
     OP_MEMBER_NAMES,       /* every name: node a */
     OP_DEPENDENT_REQUIRED, /* if it has the member words[a]: the names behind that key */
     OP_DEPENDENT_SCHEMA,   /* if it has the member words[b]: node a */
@@ -113,6 +117,10 @@ struct peg__node {
 };
 
 enum { NODE_TRUE = 0, MEMBER_REQUIRED = 1, MEMBER_DECLARED = 2 };
+
+/* Members of a record have two things more in their flags: a bit for each kind that is accepted as
+ * it is, and how many of the first 64 bits are not the name's. */
+enum { MEMBER_KINDS_SHIFT = 8, MEMBER_UNUSED_SHIFT = 16 };
 
 struct peg__pattern_member {
     struct peg__pattern *pattern; /* one of the program's */
