@@ -186,6 +186,8 @@ struct remote__prov_queue {
     struct remote__prov_call *first;
     struct remote__prov_call *last;
     unsigned n;
+    unsigned n_asleep; /* workers that wait for `changed` */
+    bool is_waking;    /* one of them has been woken, and hasn't come to the queue yet */
     bool is_closed;
     pthread_cond_t changed;
 };

@@ -123,8 +123,8 @@ static void end_turn(peg_tool_provider *prov)
         pthread_mutex_lock(&events->lock);
     }
     events->is_telling = false;
-    pthread_cond_signal(&events->is_free);
     pthread_mutex_unlock(&events->lock);
+    pthread_cond_signal(&events->is_free); /* the lock is free for who is woken */
 }
 
 static const char *or_empty(const char *text)

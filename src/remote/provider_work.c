@@ -97,6 +97,18 @@ static void detach(struct remote__prov_queue *queue, struct remote__prov_call *c
     queue->n--;
 }
 
+/* A worker sleeps, there is something for it, and none is being woken? Then this one is the next to
+ * be woken, once the lock is free: else it would wait for that at once. Whoever is woken wakes the
+ * next, if there is still something to do: calls that are done quicker than a thread wakes are not
+ * worth one each. */
+static bool must_wake(struct remote__prov_queue *queue)
+{
+    if (!queue->first || !queue->n_asleep || queue->is_waking)
+        return false;
+    queue->is_waking = true;
+    return true;
+}
+
 bool remote__prov_take_back(struct remote__prov_call *call)
 {
     peg_tool_provider *prov = call->prov;
@@ -128,6 +140,7 @@ bool remote__prov_submit(struct remote__prov_call *call)
     peg_tool_provider *prov = call->prov;
     const struct remote__prov_config *config = &prov->config;
     bool has_room;
+    bool wakes = false;
 
     call->done.fn = on_done;
     if (config->runs_inline) {
@@ -143,28 +156,43 @@ bool remote__prov_submit(struct remote__prov_call *call)
     if (has_room) {
         append(&prov->queue, remote__prov_call_ref(call));
         prov->state.n_queued = prov->queue.n;
-        pthread_cond_signal(&prov->queue.changed);
+        wakes = must_wake(&prov->queue);
     }
     pthread_mutex_unlock(&prov->lock);
+    if (wakes)
+        pthread_cond_signal(&prov->queue.changed);
     return has_room;
 }
 
 /* ---- threads -----------------------------------------------------------------------------------
  */
 
+/* With the lock. */
+static void sleep_until_woken(peg_tool_provider *prov)
+{
+    prov->queue.n_asleep++;
+    pthread_cond_wait(&prov->queue.changed, &prov->lock);
+    prov->queue.n_asleep--;
+    prov->queue.is_waking = false;
+}
+
 static struct remote__prov_call *next_call(peg_tool_provider *prov)
 {
     struct remote__prov_call *call;
+    bool wakes;
 
     pthread_mutex_lock(&prov->lock);
     while (!prov->queue.first && !prov->queue.is_closed)
-        pthread_cond_wait(&prov->queue.changed, &prov->lock);
+        sleep_until_woken(prov);
     call = prov->queue.is_closed ? NULL : prov->queue.first;
     if (call) {
         detach(&prov->queue, call);
         count_start(prov);
     }
+    wakes = call && must_wake(&prov->queue);
     pthread_mutex_unlock(&prov->lock);
+    if (wakes)
+        pthread_cond_signal(&prov->queue.changed);
     return call;
 }
 

@@ -255,6 +255,33 @@ TEST(provider_answers_pings_while_all_workers_and_the_queue_are_full)
     world_stop(&w);
 }
 
+/* A worker that is woken wakes the next: none of them may be forgotten, however quick calls come.
+ */
+TEST(provider_runs_as_many_handlers_at_once_as_it_has_workers)
+{
+    enum { WORKERS = 4, ROUNDS = 50 };
+    struct world w;
+    char id[16];
+
+    world_start(&w, (peg_provider_options){.concurrency = WORKERS});
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < WORKERS; i++) {
+            snprintf(id, sizeof(id), "c%u.%u", round, i);
+            fake_call(w.gateway, 0, id, "hold", "{}");
+        }
+        for (unsigned i = 0; i < WORKERS; i++)
+            sem_wait(&entered); /* all of them, before the first one ends */
+        CHECK_INT(peg_provider_look(w.provider).n_running, WORKERS);
+        for (unsigned i = 0; i < WORKERS; i++)
+            sem_post(&released);
+        for (unsigned i = 0; i < WORKERS; i++) {
+            snprintf(id, sizeof(id), "c%u.%u", round, i);
+            CHECK_RESULT(&w, id, "\"held\"");
+        }
+    }
+    world_stop(&w);
+}
+
 /* Results give credits back: only their memory tells the provider that it is too much. */
 TEST(provider_takes_no_more_while_the_gateway_lets_results_gather)
 {
