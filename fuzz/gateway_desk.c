@@ -24,6 +24,7 @@
 
 #include "bus/sim.h"
 #include "gateway/holder.h"
+#include "gateway/search/search.h"
 #include "gateway/services.h"
 #include "gateway/toolset.h"
 #include "linked.h"
@@ -127,6 +128,22 @@ static void on_message(const struct linked_asked *asked, const ProtobufCMessage 
 
 /* ---- the catalog ----------------------------------------------------------------------------- */
 
+static struct gw_search_index *index_toolsets(struct gw_toolset *const *toolsets, size_t n)
+{
+    struct gw_search_index *empty;
+    struct gw_search_index *index;
+    struct gw_language language;
+
+    REQUIRE(gw_language_find("english", &language), "a language");
+    empty = gw_search_index_new(language);
+    REQUIRE(empty, "memory");
+    index = gw_search_index_next(empty, 0, (struct gw_toolsets){.n = 0},
+                                 (struct gw_toolsets){.list = toolsets, .n = n});
+    REQUIRE(index, "memory");
+    gw_search_index_unref(empty);
+    return index;
+}
+
 static void publish(void)
 {
     const size_t bytes = sizeof(struct gw_snapshot) + sizeof(world.toolsets);
@@ -140,6 +157,7 @@ static void publish(void)
     snapshot->toolsets = toolsets;
     snapshot->n = world.n_toolsets;
     snapshot->number = world.revision;
+    snapshot->index = index_toolsets(toolsets, world.n_toolsets);
     gw_desk_on_snapshot(world.desk, snapshot);
     gw_snapshot_unref(snapshot);
 }
