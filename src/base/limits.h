@@ -636,20 +636,17 @@ enum {
     /* Keys of one map, and bytes of their values: every toolset that there can be. */
     PEG_LIMIT_BUS_MAP_KEYS = 200000,
     PEG_LIMIT_BUS_MAP_BYTES = 256 << 20,
-    /* Letters to a loop by itself that are delivered in one pass, and ended ones whose memory it
-     * keeps. */
+    /* Letters to a loop by itself that one pass delivers, and ended ones that it keeps. */
     PEG_LIMIT_BUS_LETTERS_A_PASS = 1000,
     PEG_LIMIT_BUS_SPARE_LETTERS = 256,
-    /* Words of one error of the gateway: a report of what is wrong with a payload is the longest.
-     */
+    /* Words of one error of the gateway: what is wrong with a payload takes most. */
     PEG_LIMIT_GATEWAY_WORDS = 8192,
 
     /* Registries of one client: each has a connection. */
     PEG_LIMIT_REMOTE_REGISTRIES = 64,
     /* What a gateway may answer with: a toolset of 10,000 tools, a page of 1,000 toolsets. */
     PEG_LIMIT_REMOTE_MESSAGE_BYTES = 32 << 20,
-    /* A call with its arguments and metadata: one message of gRPC, of which gateways take no more.
-     */
+    /* A call with its arguments and metadata: one message of gRPC; gateways take no more. */
     PEG_LIMIT_REMOTE_REQUEST_BYTES = 4 << 20,
     /* Tools of one toolset that is registered: gateways take no more. */
     PEG_LIMIT_REMOTE_TOOLS = 10000,
@@ -679,6 +676,10 @@ enum {
     PEG_LIMIT_GATEWAY_METERS = 20000,
     /* Toolsets whose latencies are in /metrics: some 2 KiB of text each. */
     PEG_LIMIT_GATEWAY_HISTOGRAMS = 1000,
+    /* Toolsets of one principal that have series of their own in /metrics: 1.2 KiB of text each. */
+    PEG_LIMIT_GATEWAY_OWN_SERIES = 1000,
+    /* How long the text of /metrics is kept for all who ask. */
+    PEG_LIMIT_GATEWAY_METRICS_MS = 1000,
     /* One line of the log, and what waits to be written. */
     PEG_LIMIT_GATEWAY_LOG_LINE_BYTES = 2048,
     PEG_LIMIT_GATEWAY_LOG_BYTES = 1 << 20,

@@ -25,6 +25,7 @@
 #include "gateway/http.h"
 #include "gateway/journal.h"
 #include "gateway/listen_check.h"
+#include "gateway/metrics_page.h"
 #include "gateway/node_internal.h"
 #include "gateway/on_loop.h"
 #include "gateway/search/search.h"
@@ -376,6 +377,8 @@ static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, p
     if (!status)
         status = gw_metrics_new(net_loops_len(node->loops), &node->metrics, reterr);
     if (!status)
+        status = gw_metrics_page_new(node, &node->metrics_page, reterr);
+    if (!status)
         status = bus_local_hub_new(node->id, &gateway->hub, reterr);
     if (!status)
         status = make_seats(gateway, config, reterr);
@@ -450,6 +453,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
         return NULL;
     gateway->admin_server = grpc_server_free(gateway->admin_server);
     node->server = grpc_server_free(node->server);
+    gw_metrics_page_stop(node->metrics_page);
     peg__free(node->handlers);
     gw_admin_free(gateway->admin);
     grpc_reflection_free(gateway->reflection);
@@ -460,6 +464,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     gw_auth_free(node->auth);
     node->loops = net_loops_free(node->loops);
     bus_local_hub_free(gateway->hub);
+    gw_metrics_page_free(node->metrics_page);
     gw_metrics_free(node->metrics);
     if (gateway->takes_log && node->journal)
         (void)peg_log_set(NULL, PEG_LOG_INFO, NULL);

@@ -233,15 +233,20 @@ static const struct gw_toolset_meter *find(struct loop_meters *loop, peg_str too
     return meter;
 }
 
-void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals)
+void gw_metrics_add(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *totals)
 {
-    *ret_totals = (struct gw_totals){0};
     for (unsigned i = 0; i < metrics->n_loops; i++) {
         const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
 
         if (meter)
-            add_meter(metrics, meter, ret_totals);
+            add_meter(metrics, meter, totals);
     }
+}
+
+void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals)
+{
+    *ret_totals = (struct gw_totals){0};
+    gw_metrics_add(metrics, toolset, ret_totals);
 }
 
 void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,

@@ -55,6 +55,8 @@ struct gw_totals {
 
 /* What a toolset has; all zero if nobody has called it. */
 void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals);
+/* Adds what a toolset has. */
+void gw_metrics_add(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *totals);
 /* All toolsets together. */
 void gw_metrics_total(struct gw_metrics *metrics, struct gw_totals *ret_totals);
 /* How long calls of a toolset took. */

@@ -2,7 +2,8 @@
 
 /*
  * A family of metrics is told in one piece: its help, its type, then a line for each toolset. So
- * all toolsets are added up first, and walked once for each family.
+ * all toolsets are added up first, and walked once for each family. The sum of those that have no
+ * series of their own is the last of them; it has no health.
  */
 
 #include "gateway/metrics_text.h"
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -39,8 +41,12 @@ enum {
 struct text {
     struct peg__buf *out;
     const struct gw_metrics_node *node;
-    struct gw_totals *totals; /* of each toolset that is told */
+    const struct gw_metrics_toolset **told; /* that have series of their own */
+    struct gw_totals *totals;               /* of each of them */
     size_t n_told;
+    bool has_other; /* what the rest has together: */
+    struct gw_metrics_toolset other;
+    struct gw_totals other_totals;
     size_t n_histograms; /* that were told, and that were not */
     size_t n_left_out;
 };
@@ -151,13 +157,13 @@ static void put_health(struct text *t)
     static const char age[] = "pegboard_toolset_last_pong_age_seconds";
 
     put_head(t->out, healthy, "gauge", "1 if a provider of the toolset is well, else 0.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, healthy, t->node->toolsets[i].name, "");
-        put_value(t->out, t->node->toolsets[i].is_healthy);
+    for (size_t i = 0; i < t->n_told - t->has_other; i++) {
+        put_start(t->out, healthy, t->told[i]->name, "");
+        put_value(t->out, t->told[i]->is_healthy);
     }
     put_head(t->out, age, "gauge", "Time since a provider of the toolset was last heard of.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        const struct gw_metrics_toolset *toolset = &t->node->toolsets[i];
+    for (size_t i = 0; i < t->n_told - t->has_other; i++) {
+        const struct gw_metrics_toolset *toolset = t->told[i];
 
         if (!toolset->last_pong_ms)
             continue;
@@ -173,7 +179,7 @@ static void put_providers(struct text *t)
 
     put_head(t->out, name, "gauge", "Providers of the toolset that are attached.");
     for (size_t i = 0; i < t->n_told; i++) {
-        const struct gw_metrics_toolset *toolset = &t->node->toolsets[i];
+        const struct gw_metrics_toolset *toolset = t->told[i];
         const unsigned n_draining =
             toolset->n_draining < toolset->n_providers ? toolset->n_draining : toolset->n_providers;
 
@@ -185,7 +191,7 @@ static void put_providers(struct text *t)
 }
 
 /* Also of a toolset that nobody has called: a counter that is 1 when it is first seen has not
- * increased, for an alert. fitting() has room for it. */
+ * increased, for an alert. choose() has room for it. */
 static void put_calls(struct text *t)
 {
     static const char name[] = "pegboard_calls_total";
@@ -197,7 +203,7 @@ static void put_calls(struct text *t)
     put_head(t->out, name, "counter", "Calls of the toolset by how they ended, on this node.");
     for (size_t i = 0; i < t->n_told; i++) {
         for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++) {
-            put_start(t->out, name, t->node->toolsets[i].name, more[outcome]);
+            put_start(t->out, name, t->told[i]->name, more[outcome]);
             put_value(t->out, t->totals[i].outcomes[outcome]);
         }
     }
@@ -212,20 +218,20 @@ static void put_waiting(struct text *t)
     put_head(t->out, in_flight, "gauge",
              "Calls of the toolset that were admitted here and have not ended.");
     for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, in_flight, t->node->toolsets[i].name, "");
+        put_start(t->out, in_flight, t->told[i]->name, "");
         put_signed(t->out, t->totals[i].in_flight);
         peg__buf_putc(t->out, '\n');
     }
     put_head(t->out, queued, "gauge",
              "Calls of the toolset that wait for a provider on this node.");
     for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, queued, t->node->toolsets[i].name, "");
+        put_start(t->out, queued, t->told[i]->name, "");
         put_signed(t->out, t->totals[i].queued);
         peg__buf_putc(t->out, '\n');
     }
     put_head(t->out, late, "counter", "Results that came after the end of their call.");
     for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, late, t->node->toolsets[i].name, "");
+        put_start(t->out, late, t->told[i]->name, "");
         put_value(t->out, t->totals[i].late_results);
     }
 }
@@ -251,12 +257,22 @@ static void put_histogram(struct text *t, peg_str toolset, const struct gw_total
     put_value(t->out, n);
 }
 
+static void add_histogram(struct gw_totals *to, const struct gw_totals *from)
+{
+    for (int i = 0; i < GW_BUCKETS; i++)
+        to->buckets[i] += from->buckets[i];
+    to->latency_ns += from->latency_ns;
+}
+
+/* Those that there is no room for are summed, too. */
 static void put_histograms(struct text *t)
 {
+    struct gw_totals rest = {0};
+
     put_head(t->out, "pegboard_call_duration_seconds", "histogram",
              "Time from the admission of a call to its end.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        const peg_str name = t->node->toolsets[i].name;
+    for (size_t i = 0; i < t->n_told - t->has_other; i++) {
+        const peg_str name = t->told[i]->name;
         const size_t need = HISTOGRAM_LINES * (HISTOGRAM_LINE_BYTES + label_len(name));
 
         if (!t->totals[i].admitted)
@@ -266,9 +282,14 @@ static void put_histograms(struct text *t)
             put_histogram(t, name, &t->totals[i]);
             t->n_histograms++;
         } else {
+            add_histogram(&rest, &t->totals[i]);
             t->n_left_out++;
         }
     }
+    if (t->has_other)
+        add_histogram(&rest, &t->totals[t->n_told - 1]);
+    if (t->has_other || t->n_left_out)
+        put_histogram(t, (peg_str)PEG_LIT(GW_METRICS_OTHER), &rest);
 }
 
 /* ---- the node ------------------------------------------------------------------------------- */
@@ -367,52 +388,89 @@ static void put_catalog(const struct text *t)
     put_gauge(t->out, "pegboard_toolsets", "Toolsets that are registered.", t->node->n_toolsets);
     put_gauge(t->out, "pegboard_tools", "Tools of all toolsets.", t->node->n_tools);
     put_gauge(t->out, "pegboard_toolsets_left_out",
-              "Toolsets that are not told of here, because there are too many.",
-              t->node->n_toolsets - t->n_told);
+              "Toolsets without series of their own here, because there are too many.",
+              t->node->n_toolsets - (t->n_told - t->has_other));
     put_gauge(t->out, "pegboard_histograms_left_out",
-              "Toolsets whose latencies are not told here, because there are too many.",
+              "Toolsets with series, but not of their latencies, because there are too many.",
               t->n_left_out);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* How many toolsets there is room for. */
-static size_t fitting(const struct gw_metrics_node *node)
+/* Is there a series of its own for one more toolset of this principal? */
+static bool take_place(struct peg__map *owners, peg_str owner, struct peg__buf *out)
 {
+    struct peg__map_entry *entry = peg__map_find(owners, owner);
+    uintptr_t n = entry ? (uintptr_t)entry->value : 0;
+
+    if (n >= PEG_LIMIT_GATEWAY_OWN_SERIES)
+        return false;
+    if (entry)
+        entry->value = (void *)(n + 1); // NOLINT(performance-no-int-to-ptr): a count in a map
+    else if (peg__map_add(owners, owner, (void *)1))
+        out->status = PEG_ENOMEM;
+    return true;
+}
+
+static void leave_out(struct text *t, const struct gw_metrics_toolset *toolset,
+                      struct gw_metrics *metrics)
+{
+    t->other.n_providers += toolset->n_providers;
+    t->other.n_draining += toolset->n_draining;
+    gw_metrics_add(metrics, toolset->name, &t->other_totals);
+}
+
+/* Each principal has its share, by name, while there is room. */
+static void choose(struct text *t, struct gw_metrics *metrics)
+{
+    const struct gw_metrics_node *node = t->node;
+    struct peg__map owners = PEG__MAP(SIZE_MAX);
     size_t left = TOOLSETS_BYTES;
-    size_t n = 0;
 
-    for (; n < node->n_toolsets; n++) {
-        const size_t need = LINES * (LINE_BYTES + label_len(node->toolsets[n].name));
+    for (size_t i = 0; i < node->n_toolsets && !t->out->status; i++) {
+        const struct gw_metrics_toolset *toolset = &node->toolsets[i];
+        const size_t need = LINES * (LINE_BYTES + label_len(toolset->name));
 
-        if (need > left)
-            break;
+        if (need > left || !take_place(&owners, toolset->owner, t->out)) {
+            leave_out(t, toolset, metrics);
+            t->has_other = true;
+            continue;
+        }
         left -= need;
+        gw_metrics_of(metrics, toolset->name, &t->totals[t->n_told]);
+        t->told[t->n_told++] = toolset;
     }
-    return n;
+    peg__map_free(&owners);
+    if (!t->has_other)
+        return;
+    t->other.name = (peg_str)PEG_LIT(GW_METRICS_OTHER);
+    t->totals[t->n_told] = t->other_totals;
+    t->told[t->n_told++] = &t->other;
 }
 
 void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *node,
                       struct peg__buf *out)
 {
-    struct text t = {.out = out, .node = node, .n_told = fitting(node)};
+    struct text t = {.out = out, .node = node};
 
-    t.totals = peg__alloc(t.n_told * sizeof(*t.totals) + 1);
-    if (!t.totals) {
+    t.told = peg__alloc((node->n_toolsets + 1) * sizeof(*t.told));
+    t.totals = peg__alloc((node->n_toolsets + 1) * sizeof(*t.totals));
+    if (t.told && t.totals)
+        choose(&t, metrics);
+    else
         out->status = PEG_ENOMEM;
-        return;
+    if (!out->status) {
+        put_build(&t);
+        put_traffic(&t);
+        put_totals(&t, metrics);
+        put_health(&t);
+        put_providers(&t);
+        put_calls(&t);
+        put_waiting(&t);
+        put_histograms(&t);
+        put_catalog(&t);
     }
-    for (size_t i = 0; i < t.n_told; i++)
-        gw_metrics_of(metrics, node->toolsets[i].name, &t.totals[i]);
-    put_build(&t);
-    put_traffic(&t);
-    put_totals(&t, metrics);
-    put_health(&t);
-    put_providers(&t);
-    put_calls(&t);
-    put_waiting(&t);
-    put_histograms(&t);
-    put_catalog(&t);
+    peg__free(t.told);
     peg__free(t.totals);
 }
 

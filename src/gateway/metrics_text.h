@@ -3,17 +3,22 @@
 #define PEG_GATEWAY_METRICS_TEXT_H
 
 /*
- * Metrics as Prometheus reads them (text format 0.0.4). Latencies of a toolset take two dozen
- * lines: beyond PEG_LIMIT_GATEWAY_HISTOGRAMS toolsets they are left out, by name from the end, and
- * pegboard_histograms_left_out says of how many.
+ * Metrics as Prometheus reads them (text format 0.0.4). A principal has series of its own for its
+ * first PEG_LIMIT_GATEWAY_OWN_SERIES toolsets by name; calls and providers of the rest are summed
+ * under GW_METRICS_OTHER, which no toolset can be named, and pegboard_toolsets_left_out says how
+ * many they are. Latencies of a toolset take two dozen lines: beyond PEG_LIMIT_GATEWAY_HISTOGRAMS
+ * toolsets they are summed there, too, and pegboard_histograms_left_out says of how many.
  */
 
 #include "base/buf.h"
 #include "gateway/metrics.h"
 
+#define GW_METRICS_OTHER "(other)"
+
 /* What a toolset is now; borrowed. */
 struct gw_metrics_toolset {
     peg_str name;
+    peg_str owner; /* the principal */
     bool is_healthy;
     int64_t last_pong_ms; /* Unix time; 0: never */
     unsigned n_providers;

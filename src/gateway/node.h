@@ -8,9 +8,10 @@
 #include "gateway/desk.h"
 #include "grpc/server.h"
 
-struct gw_watches; /* watch.h */
-struct gw_journal; /* journal.h */
-struct gw_auth;    /* auth.h */
+struct gw_watches;      /* watch.h */
+struct gw_metrics_page; /* metrics_page.h */
+struct gw_journal;      /* journal.h */
+struct gw_auth;         /* auth.h */
 
 struct gw_node {
     uint64_t id;
@@ -29,6 +30,7 @@ struct gw_node {
     struct gw_watches **watches;    /* likewise */
     struct gw_catalog *catalog;
     struct gw_metrics *metrics;
+    struct gw_metrics_page *metrics_page;
     struct gw_journal *journal;
     struct gw_auth *auth;
     struct grpc_server *server;

@@ -370,6 +370,7 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
     struct grpc__home *home = call->home;
 
     net_loop_disarm(home->loop, &call->deadline);
+    grpc__call_forget_page(call);
     if (!call->is_finished || h2_error > GRPC_H2_NO_ERROR)
         call->status = status_of_lost(call, h2_error);
     call->is_finished = true;

@@ -111,7 +111,7 @@ static void answer_http(struct grpc_call *call, bool has_body)
 {
     peg_status status;
 
-    if (call->is_finished)
+    if (call->is_finished || (call->awaits_page && !has_body))
         return;
     /* A page can be made again: it is made when the client takes it. */
     call->awaits_window = call->is_page && !has_body && !grpc_stream_await_window(&call->stream);
@@ -121,8 +121,17 @@ static void answer_http(struct grpc_call *call, bool has_body)
                                         : grpc__call_refuse_http(call, call->http_refusal);
     if (status)
         grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
+    else if (!has_body && (call->awaits_page || call->page))
+        return;
     call->status = GRPC_STATUS(GRPC_UNKNOWN, "this is no gRPC request");
     call->is_finished = true;
+}
+
+void grpc__call_go_on_page(struct grpc_call *call)
+{
+    grpc_call_ref(call);
+    answer_http(call, false);
+    grpc_call_unref(call);
 }
 
 /* The method that was called before is mostly the one that is called again. */

@@ -421,7 +421,8 @@ static void on_http1_request(void *user, const struct net_http1_request *request
     const struct grpc_server_options *options = options_of(conn);
 
     options->on_http1(options->http1_user, request, answer);
-    conn->page_bytes = answer->body.capacity;
+    /* What is shared counts for each: an older one may be kept by it alone. */
+    conn->page_bytes = answer->shared ? answer->shared->bytes.len : answer->body.capacity;
     grpc__conn_count(conn);
 }
 

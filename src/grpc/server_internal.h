@@ -121,7 +121,7 @@ struct grpc__conn {
     int64_t sweep_ns;         /* when its calls are looked at that do not get on */
     struct peg__quota *quota; /* that it is counted in: the server's */
     size_t counted;           /* what it holds, as far as it is counted */
-    size_t page_bytes;        /* of the last answer of HTTP/1.1 */
+    size_t page_bytes;        /* of the last answer of HTTP/1.1, or of shared ones of HTTP/2 */
     size_t max_read;          /* bytes that it reads in its turn */
     size_t piece;             /* of them, between two looks at the clock */
     struct grpc_call *calls;  /* that have not ended */
@@ -168,10 +168,14 @@ struct grpc_call {
         *http_refusal; /* a status of HTTP: it is no call, and ends with it if it is no page */
     bool is_page;
     bool awaits_window; /* its request is handed over, or the page made, when the client takes it */
-    bool was_seen;      /* waiting for its client, when it was last looked at */
-    uint32_t n_steps;   /* of its stream, then */
-    bool was_handed;    /* its handler has the only message */
-    bool is_finished;   /* its status is decided */
+    bool awaits_page;   /* options.on_http1 is asked again when it is woken */
+    struct net_http1_waiter page_waiter;
+    struct net_http1_body *page; /* NULL, or what is sent in pieces, */
+    size_t page_sent;            /* and so much of it was */
+    bool was_seen;               /* waiting for its client, when it was last looked at */
+    uint32_t n_steps;            /* of its stream, then */
+    bool was_handed;             /* its handler has the only message */
+    bool is_finished;            /* its status is decided */
     bool has_ended;
     const void *message; /* of a client that does not stream */
     struct grpc_metadata headers;
@@ -251,6 +255,12 @@ peg_status grpc__call_refuse_http(struct grpc_call *call, const char *http_statu
 
 /* call_page.c: not gRPC, but what options.on_http1 answers. */
 bool grpc__call_is_page(const struct grpc_call *call);
-peg_status grpc__call_answer_page(struct grpc_call *call); /* PEG_OK, or it could not be said */
+/* Its answer, or the next piece of it. PEG_OK, or it could not be said. There is more to come while
+ * `awaits_page` or `page` is set. */
+peg_status grpc__call_answer_page(struct grpc_call *call);
+/* It ends: nobody wakes it any more. */
+void grpc__call_forget_page(struct grpc_call *call);
+/* call_start.c: its answer may be there. */
+void grpc__call_go_on_page(struct grpc_call *call);
 
 #endif

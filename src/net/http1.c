@@ -6,7 +6,8 @@
  *   on_bytes, on_drained, on_later -> go_on -> send_some, answer_next -> on_request
  *
  * There is one answer at a time: the next request is looked at when the last answer is gone, and
- * nothing is read from the peer meanwhile. So a peer that sends requests and reads no answers
+ * nothing is read from the peer meanwhile. One whose answer comes later stays in the buffer, and is
+ * looked at again when it is woken. So a peer that sends requests and reads no answers
  * holds one answer, one buffer of requests, and one piece in the queue of its stream.
  */
 
@@ -39,6 +40,9 @@ struct net_http1 {
     size_t in_used; /* of `in`, answered */
     struct peg__buf out;
     size_t out_sent;
+    struct net_http1_body *body; /* goes after `out`; NULL: nothing does */
+    size_t body_sent;
+    struct net_http1_waiter waiter; /* for the answer to what is next in `in` */
     struct net_timer idle;
     struct net_later later;
     bool is_last;   /* ends after what is being sent */
@@ -60,6 +64,7 @@ static void leave(struct net_http1 *http1)
 {
     net_loop_disarm(http1->loop, &http1->idle);
     net_loop_not_later(http1->loop, &http1->later);
+    net_http1_not_wait(&http1->waiter);
     http1->stream = NULL;
     if (http1->is_busy) {
         http1->is_left = true;
@@ -67,6 +72,7 @@ static void leave(struct net_http1 *http1)
     }
     peg__buf_free(&http1->in);
     peg__buf_free(&http1->out);
+    net_http1_body_unref(http1->body);
     peg__free(http1);
 }
 
@@ -150,26 +156,22 @@ static void put_answer(struct net_http1 *http1, const struct net_http1_answer *a
 {
     struct peg__buf *out = &http1->out;
     const bool has_body = answer->status != 204 && answer->status != 304;
+    const bool has_own = has_body && wants_body && !answer->shared;
 
     /* Room for all of it at once. */
-    peg__buf_reserve(out, HEAD_BYTES + (has_body && wants_body ? answer->body.len : 0));
+    peg__buf_reserve(out, HEAD_BYTES + (has_own ? answer->body.len : 0));
     peg__buf_printf(out, "HTTP/1.1 %d %s\r\n", answer->status, reason_of(answer->status));
     put_date(out);
     if (has_body)
         peg__buf_printf(out, "Content-Type: %.128s\r\nContent-Length: %zu\r\n",
-                        answer->content_type, answer->body.len);
+                        answer->content_type, net_http1_answer_body(answer).len);
     if (answer->status == 405)
         peg__buf_puts(out, "Allow: GET, HEAD\r\n");
     peg__buf_printf(out, "Connection: %s\r\n\r\n", http1->is_last ? "close" : "keep-alive");
-    if (has_body && wants_body)
+    if (has_own)
         peg__buf_str(out, peg__buf_view(&answer->body));
-}
-
-void net_http1_answer_init(struct net_http1_answer *ret_answer)
-{
-    *ret_answer = (struct net_http1_answer){.status = 200,
-                                            .content_type = "text/plain; charset=utf-8",
-                                            .body = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES)};
+    else if (has_body && wants_body)
+        http1->body = net_http1_body_ref(answer->shared);
 }
 
 /* The last answer, in our own words. */
@@ -182,37 +184,8 @@ static void put_refusal(struct net_http1 *http1, int status, bool wants_body)
     peg__buf_printf(&answer.body, "%s\n", reason_of(status));
     http1->is_last = true;
     put_answer(http1, &answer, wants_body);
-    peg__buf_free(&answer.body);
+    net_http1_answer_free(&answer);
 }
-
-/* False: the connection is gone. */
-static bool answer_request(struct net_http1 *http1, struct net_http1_request *request)
-{
-    const bool wants_body = peg__str_is(request->method, "GET");
-    const struct net_tls *tls = net_stream_tls(http1->stream);
-    struct net_http1_answer answer;
-
-    http1->is_last |= !request->keeps_alive;
-    request->peer = net_stream_peer(http1->stream);
-    request->peer_name = tls ? net_tls_peer_name(tls) : (peg_str){"", 0};
-    net_http1_answer_init(&answer);
-    http1->is_busy = true;
-    http1->events.on_request(http1->user, request, &answer);
-    http1->is_busy = false;
-    if (http1->is_left) {
-        peg__buf_free(&answer.body);
-        leave(http1);
-        return false;
-    }
-    if (answer.body.status || answer.status < 200 || answer.status > 599)
-        put_refusal(http1, 500, wants_body);
-    else
-        put_answer(http1, &answer, wants_body);
-    peg__buf_free(&answer.body);
-    return true;
-}
-
-/* ---- one after the other ------------------------------------------------------------------ */
 
 static void arm_idle(struct net_http1 *http1)
 {
@@ -220,32 +193,90 @@ static void arm_idle(struct net_http1 *http1)
                  peg__clock_after_ms(net_loop_now_ns(http1->loop), http1->events.idle_ms));
 }
 
+/* False: there is none yet, or the connection is gone. */
+static bool answer_request(struct net_http1 *http1, struct net_http1_request *request, size_t used)
+{
+    const bool wants_body = peg__str_is(request->method, "GET");
+    const struct net_tls *tls = net_stream_tls(http1->stream);
+    struct net_http1_answer answer;
+
+    request->waiter = &http1->waiter;
+    request->peer = net_stream_peer(http1->stream);
+    request->peer_name = tls ? net_tls_peer_name(tls) : (peg_str){"", 0};
+    net_http1_answer_init(&answer);
+    http1->is_busy = true;
+    http1->events.on_request(http1->user, request, &answer);
+    http1->is_busy = false;
+    if (http1->is_left || answer.comes_later) {
+        net_http1_answer_free(&answer);
+        if (http1->is_left)
+            leave(http1);
+        else
+            arm_idle(http1);
+        return false;
+    }
+    http1->in_used += used;
+    http1->is_last |= !request->keeps_alive;
+    if (net_http1_answer_is_right(&answer))
+        put_answer(http1, &answer, wants_body);
+    else
+        put_refusal(http1, 500, wants_body);
+    net_http1_answer_free(&answer);
+    return true;
+}
+
+/* ---- one after the other ------------------------------------------------------------------ */
+
+/* What is to be sent next of the answer: empty at its end. */
+static peg_str next_piece(const struct net_http1 *http1)
+{
+    peg_str left = peg__str_from(peg__buf_view(&http1->out), http1->out_sent);
+
+    if (left.len == 0 && http1->body)
+        left = peg__str_from(peg__buf_view(&http1->body->bytes), http1->body_sent);
+    return peg__strn(left.ptr, left.len < PIECE_BYTES ? left.len : (size_t)PIECE_BYTES);
+}
+
+static void note_sent(struct net_http1 *http1, size_t n)
+{
+    if (http1->out_sent < http1->out.len)
+        http1->out_sent += n;
+    else
+        http1->body_sent += n;
+}
+
+static void forget_sent(struct net_http1 *http1)
+{
+    peg__buf_free(&http1->out);
+    http1->out_sent = 0;
+    http1->body = net_http1_body_unref(http1->body);
+    http1->body_sent = 0;
+}
+
 /* Hands what is left of the answer to the stream. False: it has to wait, or is gone. */
 static bool send_some(struct net_http1 *http1)
 {
+    peg_str piece;
+
     if (http1->out.status) {
         drop_and_end(http1);
         return false;
     }
-    while (http1->out_sent < http1->out.len) {
-        const size_t left = http1->out.len - http1->out_sent;
-        const size_t n = left < PIECE_BYTES ? left : PIECE_BYTES;
+    while ((piece = next_piece(http1)).len > 0) {
         peg_status status;
 
         if (net_stream_is_blocked(http1->stream))
             return false;
-        status =
-            net_stream_write(http1->stream, (uint8_t *)http1->out.ptr + http1->out_sent, n, NULL);
+        status = net_stream_write(http1->stream, (const uint8_t *)piece.ptr, piece.len, NULL);
         http1->is_broken = status == PEG_EIO;
         if (status && !http1->is_broken)
             drop_and_end(http1);
         if (status)
             return false;
-        http1->out_sent += n;
+        note_sent(http1, piece.len);
         arm_idle(http1);
     }
-    peg__buf_free(&http1->out);
-    http1->out_sent = 0;
+    forget_sent(http1);
     return !net_stream_is_blocked(http1->stream) || http1->is_last;
 }
 
@@ -268,7 +299,8 @@ static bool is_head(const struct net_http1 *http1)
                            (peg_str)PEG_LIT("HEAD "));
 }
 
-/* True: there is an answer to send. False: there is no whole request yet, or all is over. */
+/* True: there is an answer to send. False: there is no whole request yet, or no answer, or all is
+ * over. */
 static bool answer_next(struct net_http1 *http1)
 {
     struct net_http1_request request;
@@ -285,12 +317,13 @@ static bool answer_next(struct net_http1 *http1)
         net_stream_resume(http1->stream);
         return false;
     }
-    http1->in_used += used;
-    return answer_request(http1, &request);
+    return answer_request(http1, &request, used);
 }
 
 static void go_on(struct net_http1 *http1)
 {
+    if (http1->waiter.next) /* it goes on when it is woken */
+        return;
     net_stream_pause(http1->stream);
     for (unsigned n = 0; send_some(http1); n++) {
         if (http1->is_last) {
@@ -304,6 +337,14 @@ static void go_on(struct net_http1 *http1)
         if (!answer_next(http1))
             return;
     }
+}
+
+/* An answer that did not come is one of our own. */
+static void refuse_waiter(struct net_http1 *http1)
+{
+    net_http1_not_wait(&http1->waiter);
+    put_refusal(http1, 503, !is_head(http1));
+    go_on(http1);
 }
 
 /* ---- events of the stream and the loop ---------------------------------------------------- */
@@ -341,13 +382,24 @@ static void on_later(struct net_later *later)
         go_on(http1);
 }
 
-/* A request that does not come whole gets an answer; who reads none needs none. */
+static void on_wake(struct net_http1_waiter *waiter)
+{
+    struct net_http1 *http1 = http1_of(waiter, offsetof(struct net_http1, waiter));
+
+    if (!http1->is_broken)
+        go_on(http1);
+}
+
+/* A request that does not come whole gets an answer, and so does one whose answer did not come; who
+ * reads none needs none. */
 static void on_idle(struct net_timer *timer)
 {
     struct net_http1 *http1 = http1_of(timer, offsetof(struct net_http1, idle));
 
     if (http1->is_broken || http1->out.len > 0 || net_stream_is_blocked(http1->stream)) {
         drop_and_end(http1);
+    } else if (http1->waiter.next) {
+        refuse_waiter(http1);
     } else if (http1->in.len > http1->in_used) {
         put_refusal(http1, 408, !is_head(http1));
         go_on(http1);
@@ -392,6 +444,7 @@ peg_status net_http1_serve(struct net_stream *stream, const struct net_http1_eve
     http1->user = user;
     http1->idle.fn = on_idle;
     http1->later.fn = on_later;
+    http1->waiter.wake = on_wake;
     net_stream_set_events(stream, &stream_events, http1);
     arm_idle(http1);
     if (first_len) {
@@ -410,6 +463,10 @@ void net_http1_close(struct net_http1 *http1)
     http1->is_last = true;
     if (http1->is_busy || http1->is_broken || http1->out.len > 0)
         return;
+    if (http1->waiter.next) {
+        refuse_waiter(http1);
+        return;
+    }
     net_stream_close(http1->stream);
     leave(http1);
 }

@@ -10,6 +10,8 @@
  * The reader (net_http1_read) does no I/O.
  */
 
+#include <stdatomic.h>
+
 #include "net/stream.h"
 
 enum { NET_HTTP1_MAX_FIELDS = 64 };
@@ -18,6 +20,24 @@ struct net_http1_field {
     peg_str name;
     peg_str value; /* without the blanks around it */
 };
+
+/* A request whose answer is not there yet: its place among others that wait for the same. On the
+ * loop of its connection, which takes it out when it goes. */
+struct net_http1_waiter {
+    void (*wake)(struct net_http1_waiter *waiter); /* asks on_request again */
+    struct net_http1_waiter *next;                 /* NULL: it does not wait */
+    struct net_http1_waiter *prev;
+};
+/* A ring of them, which begins with its own address twice. */
+static inline void net_http1_waiters_init(struct net_http1_waiter *waiters)
+{
+    waiters->next = waiters->prev = waiters;
+}
+void net_http1_wait(struct net_http1_waiter *waiters, struct net_http1_waiter *waiter);
+/* One that does not wait is left alone. */
+void net_http1_not_wait(struct net_http1_waiter *waiter);
+/* Wakes all that wait. */
+void net_http1_wake(struct net_http1_waiter *waiters);
 
 /* A value; all strings but the peer's are borrowed from the bytes that were read. */
 struct net_http1_request {
@@ -28,6 +48,7 @@ struct net_http1_request {
     bool keeps_alive;
     const char *peer;  /* on_request: as net_stream_peer() */
     peg_str peer_name; /* on_request: as net_tls_peer_name(); "" without TLS or a certificate */
+    struct net_http1_waiter *waiter; /* on_request: see net_http1_answer.comes_later */
     size_t n_fields;
     struct net_http1_field fields[NET_HTTP1_MAX_FIELDS];
 };
@@ -41,14 +62,32 @@ int net_http1_read(const uint8_t *bytes, size_t len, struct net_http1_request *r
 /* The value of a field by its name in any case, or an empty one. */
 peg_str net_http1_field(const struct net_http1_request *request, const char *name);
 
+/* A body that many answers share; not changed any more. Any thread. */
+struct net_http1_body {
+    atomic_uint n_refs;
+    struct peg__buf bytes;
+};
+/* Empty, with one reference; NULL: no memory. */
+struct net_http1_body *net_http1_body_new(void);
+struct net_http1_body *net_http1_body_ref(struct net_http1_body *body);
+struct net_http1_body *net_http1_body_unref(struct net_http1_body *body);
+
 struct net_http1_answer {
-    int status;               /* 200 to begin with; 200 to 599 */
-    const char *content_type; /* "text/plain; charset=utf-8" to begin with; static */
-    struct peg__buf body;     /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES; if it failed, the
-                               * answer is 500. HEAD sends its length only. */
+    int status;                    /* 200 to begin with; 200 to 599 */
+    const char *content_type;      /* "text/plain; charset=utf-8" to begin with; static */
+    struct peg__buf body;          /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES; if it failed, the
+                                    * answer is 500. HEAD sends its length only. */
+    struct net_http1_body *shared; /* NULL, or a reference on what is sent instead of `body` */
+    /* There is no answer yet: the request was put among those who wait (net_http1_wait()), and
+     * on_request is called again when they are woken. */
+    bool comes_later;
 };
 /* 200 and an empty text; for who answers such requests on other ways than net_http1_serve(). */
 void net_http1_answer_init(struct net_http1_answer *ret_answer);
+void net_http1_answer_free(struct net_http1_answer *answer);
+/* Can it be sent? Else it is 500. */
+bool net_http1_answer_is_right(const struct net_http1_answer *answer);
+peg_str net_http1_answer_body(const struct net_http1_answer *answer);
 
 struct net_http1_events {
     /* On the loop; fills the answer. It may call net_http1_close(), and this answer is the last,
@@ -58,8 +97,9 @@ struct net_http1_events {
     /* Once and last: the peer ended it, or it was closed after an error, after the last answer
      * or after idle_ms without a request. The connection is gone when it returns. */
     void (*on_end)(void *user);
-    int64_t idle_ms; /* for a request to come whole, and for each 64 KiB of an answer to be
-                      * taken; 0: PEG_LIMIT_HTTP1_IDLE_MS */
+    int64_t idle_ms; /* for a request to come whole, for an answer that comes later (else it is
+                      * 503), and for each 64 KiB of an answer to be taken; 0:
+                      * PEG_LIMIT_HTTP1_IDLE_MS */
 };
 
 struct net_http1;

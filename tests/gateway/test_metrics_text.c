@@ -239,10 +239,13 @@ TEST(a_node_without_toolsets_has_metrics_too)
     gw_metrics_free(metrics);
 }
 
-/* Ten thousand toolsets that were all called, with names of this length. */
-static void tell_ten_thousand(size_t name_len, struct peg__buf *out)
+/* Ten thousand toolsets that were all called, with names of this length, in turns of so many
+ * principals. */
+static void tell_ten_thousand(size_t name_len, size_t n_owners, struct peg__buf *out)
 {
     enum { N = 10000 };
+    static const char *const owners[] = {"token:0", "token:1", "token:2", "token:3", "token:4",
+                                         "token:5", "token:6", "token:7", "token:8", "token:9"};
     struct gw_metrics *metrics = NULL;
     struct gw_metrics_toolset *toolsets = calloc(N, sizeof(*toolsets));
     char *names = malloc(N * (name_len + 1));
@@ -255,7 +258,11 @@ static void tell_ten_thousand(size_t name_len, struct peg__buf *out)
 
         memset(name, 'x', name_len);
         snprintf(name + name_len - 5, 6, "%05zu", i);
-        toolsets[i] = (struct gw_metrics_toolset){.name = {name, name_len}, .last_pong_ms = 1};
+        toolsets[i] = (struct gw_metrics_toolset){.name = {name, name_len},
+                                                  .owner = peg__str(owners[i % n_owners]),
+                                                  .last_pong_ms = 1,
+                                                  .n_providers = 2,
+                                                  .n_draining = 1};
         meter = gw_metrics_meter(metrics, 0, toolsets[i].name);
         gw_meter_admitted(meter);
         gw_meter_ended(meter, GW_RESULT, 1000);
@@ -266,11 +273,52 @@ static void tell_ten_thousand(size_t name_len, struct peg__buf *out)
     free(names);
 }
 
-VOLUME_TEST(ten_thousand_toolsets_fit_without_most_of_their_latencies)
+/* The sum of the samples of a family that have this at the end of their labels. */
+static double sum_of(const struct peg__buf *out, const char *family, const char *labels)
+{
+    const char *at = out->ptr;
+    double sum = 0;
+
+    while ((at = strstr(at, family))) {
+        const size_t len = strcspn(at, "\n");
+        const char *end = memmem(at, len, labels, strlen(labels));
+
+        if (at > out->ptr && at[-1] == '\n' && end)
+            sum += strtod(end + strlen(labels), NULL);
+        at += len;
+    }
+    return sum;
+}
+
+VOLUME_TEST(toolsets_beyond_the_share_of_their_principal_are_summed)
+{
+    for (size_t n_owners = 1; n_owners <= 2; n_owners++) {
+        struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+
+        tell_ten_thousand(20, n_owners, &out);
+        CHECK_INT(out.status, PEG_OK);
+        read_text(peg__buf_view(&out));
+        CHECK(has(&out, "pegboard_toolsets 10000"));
+        CHECK(has(&out, n_owners == 1 ? "pegboard_toolsets_left_out 9000"
+                                      : "pegboard_toolsets_left_out 8000"));
+        CHECK(has(&out, n_owners == 1
+                            ? "pegboard_calls_total{toolset=\"(other)\",outcome=\"result\"} 9000"
+                            : "pegboard_calls_total{toolset=\"(other)\",outcome=\"result\"} 8000"));
+        CHECK(!strstr(out.ptr, "pegboard_toolset_healthy{toolset=\"(other)\"}"));
+        CHECK_INT(sum_of(&out, "pegboard_calls_total{", ",outcome=\"result\"} "), 10000);
+        CHECK_INT(sum_of(&out, "pegboard_toolset_providers{", ",state=\"serving\"} "), 10000);
+        CHECK_INT(sum_of(&out, "pegboard_toolset_providers{", ",state=\"draining\"} "), 10000);
+        CHECK_INT(sum_of(&out, "pegboard_call_duration_seconds_count{", "\"} "), 10000);
+        CHECK_INT(sum_of(&out, "pegboard_toolset_healthy{", "\"} "), 0);
+        peg__buf_free(&out);
+    }
+}
+
+VOLUME_TEST(ten_thousand_toolsets_of_ten_fit_without_most_of_their_latencies)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
 
-    tell_ten_thousand(20, &out);
+    tell_ten_thousand(20, 10, &out);
     CHECK_INT(out.status, PEG_OK);
     CHECK(has(&out, "pegboard_toolsets_left_out 0"));
     CHECK(has(&out, "pegboard_histograms_left_out 9000"));
@@ -282,10 +330,11 @@ VOLUME_TEST(ten_thousand_toolsets_with_the_longest_names_are_told_in_part)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
 
-    tell_ten_thousand(256, &out);
+    tell_ten_thousand(256, 10, &out);
     CHECK_INT(out.status, PEG_OK);
     CHECK(strstr(out.ptr, "\npegboard_toolsets_left_out 0\n") == NULL);
     CHECK(strstr(out.ptr, "\npegboard_toolsets_left_out ") != NULL);
+    CHECK_INT(sum_of(&out, "pegboard_calls_total{", ",outcome=\"result\"} "), 10000);
     read_text(peg__buf_view(&out));
     peg__buf_free(&out);
 }

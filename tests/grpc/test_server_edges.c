@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "grpc/h2_frame.h"
 #include "grpc/peer.h"
 #include "grpc/server_internal.h"
 #include "pegboard/test/echo.pb-c.h"
@@ -382,6 +383,119 @@ TEST(a_page_is_answered_on_http2_too)
     CHECK_INT(http_status_of((struct grpc_field){PEG_LIT(":method"), PEG_LIT("PUT")}), 405);
     CHECK_INT(call_and_end("x"), GRPC_OK);
     stop();
+}
+
+/* ---- pages that come later, and are shared ---- */
+
+static struct {
+    struct net_http1_waiter waiters; /* the loop's */
+    struct net_http1_body *body;     /* NULL: not there yet */
+    struct net_message wake;
+    sem_t asked;
+} later;
+
+static void answer_later(void *user, const struct net_http1_request *request,
+                         struct net_http1_answer *answer)
+{
+    (void)user;
+    answer->shared = net_http1_body_ref(later.body);
+    answer->comes_later = !later.body;
+    if (answer->comes_later)
+        net_http1_wait(&later.waiters, request->waiter);
+    sem_post(&later.asked);
+}
+
+static void make_page(struct net_message *message)
+{
+    struct net_http1_answer answer;
+
+    (void)message;
+    net_http1_answer_init(&answer);
+    answer_large_page(NULL, NULL, &answer);
+    later.body = net_http1_body_new();
+    CHECK(later.body && !answer.body.status);
+    later.body->bytes = answer.body;
+    net_http1_wake(&later.waiters);
+}
+
+static void start_later(void)
+{
+    const struct grpc_server_options options = {.on_http1 = answer_later};
+
+    net_http1_waiters_init(&later.waiters);
+    later.body = NULL;
+    later.wake.fn = make_page;
+    sem_init(&later.asked, 0, 0);
+    start(&options);
+}
+
+static void stop_later(void)
+{
+    stop();
+    CHECK(later.waiters.next == &later.waiters);
+    if (later.body)
+        CHECK_INT(atomic_load(&later.body->n_refs), 1);
+    later.body = net_http1_body_unref(later.body);
+    sem_destroy(&later.asked);
+}
+
+static void ask_later(struct peer_call *call)
+{
+    begin(call, "/metrics", (struct grpc_field){PEG_LIT(":method"), PEG_LIT("GET")});
+    peer_half_close(call);
+    while (sem_trywait(&later.asked) != 0)
+        CHECK_INT(call_and_end("x"), GRPC_OK); /* the server has read what came before */
+}
+
+/* Larger than a window, so that it is sent in many pieces. */
+TEST(a_page_that_comes_later_is_shared_by_all_who_wait_on_http2)
+{
+    struct peer_call calls[2];
+
+    start_later();
+    for (int i = 0; i < 2; i++)
+        ask_later(&calls[i]);
+    CHECK(!calls[0].stream.has_head && !calls[1].stream.has_head);
+    net_loop_post(net_loops_at(edge.loops, 0), &later.wake);
+    for (int i = 0; i < 2; i++) {
+        while (!calls[i].has_ended)
+            CHECK(peer_pump(&edge.peer));
+        CHECK_INT(calls[i].stream.head.http_status, 200);
+        CHECK(calls[i].first && calls[i].first->len == LARGE);
+        peer_drop(&calls[i]);
+    }
+    CHECK_INT(call_and_end("x"), GRPC_OK);
+    stop_later();
+}
+
+TEST(a_page_whose_client_goes_while_it_waits_is_not_woken)
+{
+    struct peer_call calls[2];
+
+    start_later();
+    for (int i = 0; i < 2; i++)
+        ask_later(&calls[i]);
+    grpc_stream_reset(&calls[0].stream, GRPC_H2_CANCEL);
+    CHECK_INT(call_and_end("x"), GRPC_OK); /* the server has read it */
+    net_loop_post(net_loops_at(edge.loops, 0), &later.wake);
+    while (!calls[1].has_ended)
+        CHECK(peer_pump(&edge.peer));
+    CHECK(calls[1].first && calls[1].first->len == LARGE);
+    CHECK(sem_trywait(&later.asked) == 0); /* the second asked again, */
+    CHECK(sem_trywait(&later.asked) != 0); /* and the first did not */
+    peer_drop(&calls[0]);
+    peer_drop(&calls[1]);
+    stop_later();
+}
+
+TEST(a_page_that_waits_goes_with_its_connection)
+{
+    struct peer_call call;
+
+    start_later();
+    ask_later(&call);
+    peer_drop(&call);
+    stop_later();
 }
 
 TEST(a_page_waits_for_the_end_of_its_request_and_takes_no_body)

@@ -11,6 +11,7 @@ import os
 import platform
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -131,6 +132,34 @@ def test_metrics_tell_the_memory_that_is_in_use():
         assert after["process_resident_memory_bytes"] > len(text)
 
 
+def test_metrics_of_many_toolsets_are_the_same_on_http1_and_http2():
+    n_toolsets, n_told = 1010, 1000
+    with Gateway() as gateway, Caller(gateway) as caller:
+        asked = [caller.begin("Register", toolset(f"t{i:04}")) for i in range(n_toolsets)]
+        for future in asked:
+            future.result(WAIT_S)
+        with fails_as("validation_error"):
+            caller.call("t1005", payload=b"{}")
+        place = Place(gateway.port)
+        await_true(lambda: place.metrics()["pegboard_toolsets"] == n_toolsets, "all are told")
+        shown = place.metrics()
+        healthy = [name for name in shown if name.startswith("pegboard_toolset_healthy{")]
+        assert len(healthy) == n_told, len(healthy)
+        assert shown["pegboard_toolsets_left_out"] == n_toolsets - n_told
+        await_true(lambda: place.metrics()[
+            'pegboard_calls_total{toolset="(other)",outcome="refused"}'] == 1, "the call is counted")
+        if not shutil.which("curl"):
+            return
+
+        def on_http2():
+            return subprocess.run(
+                ["curl", "-s", "--http2-prior-knowledge", f"http://{place.address}/metrics"],
+                capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
+
+        # One text, with the moment when it was made, for all who ask in its second.
+        await_true(lambda: on_http2() == place.get("/metrics")[1], "both get the same text")
+
+
 def shown_of(place, names, labels='toolset="sums"'):
     shown = place.metrics()
     return [shown.get(f"pegboard_{name}{{{labels}}}") for name in names]
@@ -152,7 +181,7 @@ def test_metrics_and_log_follow_a_toolset():
             futures.append(caller.start_call("sums"))
             await_true(lambda: queued(caller) == 1, "the second call waits")
             # in flight is what has not ended: the one that waits, too
-            assert shown_of(place, now) == [1, 2, 1]
+            await_true(lambda: shown_of(place, now) == [1, 2, 1], "both are in flight")
             assert shown_of(place, ("toolset_last_pong_age_seconds",))[0] >= 0
             provider.answer(call)
             provider.fail(provider.next_call(), "tired", "not today")

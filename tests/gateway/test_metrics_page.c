@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The text of /metrics on a node of two loops without toolsets: when it is made, and for whom. */
+
+#include "t.h"
+
+#include <sched.h>
+#include <semaphore.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "gateway/metrics.h"
+#include "gateway/metrics_page.h"
+#include "gateway/on_loop.h"
+
+enum { N_ASKERS = 4 };
+
+/* Somebody who asks on a loop, and again when they are woken. */
+struct asker {
+    struct net_http1_waiter waiter; /* first */
+    unsigned loop;
+    bool has_to_wait;
+    bool is_right;
+    struct net_http1_body *text; /* a reference */
+    sem_t *answered;
+};
+
+static struct {
+    struct gw_node node;
+    struct gw_desk *desks[2];
+    struct asker askers[N_ASKERS];
+    sem_t answered;
+} w;
+
+static void ask(void *user)
+{
+    struct asker *asker = user;
+    const struct net_http1_request request = {.waiter = &asker->waiter};
+    struct net_http1_answer answer;
+
+    net_http1_answer_init(&answer);
+    gw_metrics_page_answer(w.node.metrics_page, asker->loop, &request, &answer);
+    asker->has_to_wait = answer.comes_later;
+    asker->is_right = net_http1_answer_is_right(&answer);
+    net_http1_body_unref(asker->text);
+    asker->text = net_http1_body_ref(answer.shared);
+    net_http1_answer_free(&answer);
+}
+
+static void on_wake(struct net_http1_waiter *waiter)
+{
+    ask(waiter);
+    sem_post(&w.answered);
+}
+
+static void open_node(void)
+{
+    memset(&w, 0, sizeof(w));
+    sem_init(&w.answered, 0, 0);
+    w.node.bus_kind = w.node.store_kind = "memory";
+    w.node.desks = w.desks;
+    CHECK_INT(net_loops_new(2, &w.node.loops, NULL), PEG_OK);
+    CHECK_INT(gw_metrics_new(2, &w.node.metrics, NULL), PEG_OK);
+    CHECK_INT(gw_metrics_page_new(&w.node, &w.node.metrics_page, NULL), PEG_OK);
+    for (unsigned i = 0; i < N_ASKERS; i++)
+        w.askers[i] = (struct asker){.waiter = {.wake = on_wake}, .loop = i % 2};
+}
+
+static void shut_node(void)
+{
+    for (unsigned i = 0; i < N_ASKERS; i++)
+        net_http1_body_unref(w.askers[i].text);
+    gw_metrics_page_stop(w.node.metrics_page);
+    net_loops_free(w.node.loops);
+    gw_metrics_page_free(w.node.metrics_page);
+    gw_metrics_free(w.node.metrics);
+    sem_destroy(&w.answered);
+}
+
+static void ask_on_loop(struct asker *asker)
+{
+    gw_on_loop(net_loops_at(w.node.loops, asker->loop), ask, asker);
+}
+
+static void stop_waiting(void *user)
+{
+    net_http1_not_wait(&((struct asker *)user)->waiter);
+}
+
+/* On loop 0: it is not made while this runs, so that all of them wait for one text. */
+static void ask_all(void *user)
+{
+    (void)user;
+    ask(&w.askers[0]);
+    ask_on_loop(&w.askers[1]);
+    ask(&w.askers[2]);
+    ask_on_loop(&w.askers[3]);
+    stop_waiting(&w.askers[2]);
+}
+
+TEST(all_who_ask_while_the_text_is_made_share_it_on_all_loops)
+{
+    open_node();
+    gw_on_loop(net_loops_at(w.node.loops, 0), ask_all, NULL);
+    for (int i = 0; i < N_ASKERS - 1; i++)
+        sem_wait(&w.answered);
+    CHECK_INT(gw_metrics_page_n_made(w.node.metrics_page), 1);
+    CHECK(w.askers[0].text && w.askers[0].is_right);
+    CHECK(strstr(w.askers[0].text->bytes.ptr, "\npegboard_toolsets 0\n"));
+    CHECK(w.askers[1].text == w.askers[0].text && w.askers[3].text == w.askers[0].text);
+    CHECK(!w.askers[2].text); /* it has gone, and was not woken */
+    shut_node();
+}
+
+static void ask_again(struct net_http1_waiter *waiter)
+{
+    (void)waiter;
+    ask(&w.askers[0]);
+    ask(&w.askers[2]);
+    sem_post(&w.answered);
+}
+
+TEST(a_text_is_kept_for_those_who_ask_soon_and_made_again_for_those_who_ask_late)
+{
+    const struct net_http1_body *first;
+
+    open_node();
+    w.askers[0].waiter.wake = ask_again;
+    ask_on_loop(&w.askers[0]);
+    CHECK(w.askers[0].has_to_wait);
+    sem_wait(&w.answered);
+    first = w.askers[0].text;
+    CHECK(first && w.askers[2].text == first);
+    do {
+        sched_yield();
+        ask_on_loop(&w.askers[1]);
+        CHECK(w.askers[1].has_to_wait || w.askers[1].text == first);
+    } while (!w.askers[1].has_to_wait);
+    sem_wait(&w.answered);
+    CHECK(w.askers[1].text && w.askers[1].text != first);
+    CHECK_INT(gw_metrics_page_n_made(w.node.metrics_page), 2);
+    shut_node();
+}
+
+TEST(a_node_may_end_while_the_text_is_made)
+{
+    open_node();
+    ask_on_loop(&w.askers[1]);
+    gw_on_loop(net_loops_at(w.node.loops, 1), stop_waiting, &w.askers[1]);
+    shut_node();
+}
