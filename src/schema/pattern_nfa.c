@@ -354,10 +354,11 @@ static struct peg__nfa *copy(const struct builder *b)
     const size_t ranges = b->n_ranges * sizeof(b->ranges[0]);
     const size_t insns = b->n_insns * sizeof(b->insns[0]);
     struct peg__nfa *nfa = peg__alloc(sizeof(*nfa) + sets + ranges + insns);
-    char *at = (char *)(nfa + 1);
+    char *at;
 
     if (!nfa)
         return NULL;
+    at = (char *)(nfa + 1);
     *nfa = (struct peg__nfa){
         .sets = memcpy(at, b->sets, sets),
         .ranges = memcpy(at + sets, b->ranges, ranges),
