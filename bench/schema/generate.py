@@ -15,6 +15,7 @@ import sys
 import big
 import shapes_config as config
 import shapes_tool as tool
+import uniform
 from words import Dice
 
 # name, maker of an instance, how many, schema (None: the file of that name), formats asserted
@@ -37,6 +38,10 @@ CASES = [
     ("kubernetes", big.kubernetes, 100, big.kubernetes_schema, False),
     ("enum", big.enum, 300, big.enum_schema, False),
     ("unique", config.unique, 50, None, False),
+    ("map-of-strings", uniform.labels, 300, uniform.labels_schema, False),
+    ("list-of-strings", uniform.tags, 300, uniform.tags_schema, False),
+    ("list-of-records", uniform.points, 300, uniform.points_schema, False),
+    ("list-of-bounded", uniform.lines, 300, uniform.lines_schema, False),
 ]
 DAMAGED = 12  # one in so many
 

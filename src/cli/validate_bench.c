@@ -8,11 +8,11 @@
  *                                document and peg_schema_check()
  *   compile_us                   peg_schema_compile() of the schema text, best of many
  *
- * The first is measured instance by instance, each checked again and again in a row, and averaged
- * over the instances; the second in rounds over all instances. Both warm up first; then the rounds
- * are cut into short batches, and the mean of the fastest batch counts, because whatever else the
- * machine does can only make a batch slower, and a batch that is shorter than a time slice has a
- * chance not to be interrupted.
+ * The first two are measured in rounds over all instances, one after the other: an instance that is
+ * checked again and again in a row is foreseen by the processor, branch by branch. Both warm up
+ * first; then the rounds are cut into short batches, and the mean of the fastest batch counts,
+ * because whatever else the machine does can only make a batch slower, and a batch that is shorter
+ * than a time slice has a chance not to be interrupted.
  */
 
 #include <inttypes.h>
@@ -26,7 +26,6 @@
 enum {
     BATCH_NS = 1000000,
     CLOCK_LOOKS = 100,
-    BATCHES_PER_INSTANCE = 10,
     BUDGET_NS = 1000000000,        /* for each of the two figures, without --loop */
     COMPILE_BUDGET_NS = 200000000, /* for compile_us */
     COMPILE_MIN = 3,
@@ -47,9 +46,8 @@ struct bench {
     struct sample *samples; /* owned */
     size_t n;
     size_t capacity;
-    size_t bytes;             /* of all texts */
-    const struct sample *now; /* the instance at hand */
-    unsigned long trash;      /* results, so that no call looks useless */
+    size_t bytes;        /* of all texts */
+    unsigned long trash; /* results, so that no call looks useless */
 };
 
 /* ---- collecting --------------------------------------------------------------------- */
@@ -124,17 +122,16 @@ static void collect(struct validate *v, const struct validate_instance *instance
 
 typedef void round_fn(struct bench *b, uint64_t rounds);
 
-/* A round is one check of the instance at hand: each is checked again and again in a row, which
- * is how Blaze's command and our bench of AJV time theirs. */
 static void check_rounds(struct bench *b, uint64_t rounds)
 {
     const peg_schema *schema = b->v->schema;
     peg_checker *checker = b->v->checker;
-    const peg_json *value = b->now->value;
+    const struct sample *end = b->samples + b->n;
     unsigned long trash = 0;
 
     while (rounds-- > 0)
-        trash += peg_schema_check(schema, checker, value);
+        for (const struct sample *s = b->samples; s < end; s++)
+            trash += peg_schema_check(schema, checker, s->value);
     b->trash += trash;
 }
 
@@ -190,13 +187,13 @@ static double clock_cost(struct bench *b, round_fn *round)
     return (double)best;
 }
 
-/* Nanoseconds of one round: the mean of the fastest batch. The budgets are nanoseconds. */
-static double measure(struct bench *b, round_fn *round, int64_t budget, int64_t batch)
+/* Nanoseconds of one round: the mean of the fastest batch. */
+static double measure(struct bench *b, round_fn *round)
 {
-    const double estimate = warm_up(b, round, budget / 10);
+    const double estimate = warm_up(b, round, BUDGET_NS / 10);
     const uint64_t wanted = b->v->options->loops;
-    const uint64_t rounds = wanted ? wanted : (uint64_t)((double)budget / estimate) + 1;
-    const uint64_t n_wanted = (uint64_t)(estimate * (double)rounds / (double)batch) + 1;
+    const uint64_t rounds = wanted ? wanted : (uint64_t)(BUDGET_NS / estimate) + 1;
+    const uint64_t n_wanted = (uint64_t)(estimate * (double)rounds / BATCH_NS) + 1;
     const uint64_t n_batches = n_wanted < rounds ? n_wanted : rounds;
     const double cost = clock_cost(b, round);
     double best = 0;
@@ -234,23 +231,10 @@ static double measure_compile(const struct validate *v)
     return (double)best / 1000;
 }
 
-/* Nanoseconds of one check, the mean over the instances. */
-static double measure_checks(struct bench *b)
-{
-    const int64_t budget = BUDGET_NS / (int64_t)b->n;
-    double sum = 0;
-
-    for (size_t i = 0; i < b->n; i++) {
-        b->now = &b->samples[i];
-        sum += measure(b, check_rounds, budget, budget / BATCHES_PER_INSTANCE + 1);
-    }
-    return sum / (double)b->n;
-}
-
 static void print_figures(struct bench *b)
 {
-    const double check_ns = measure_checks(b);
-    const double text_ns = measure(b, parse_and_check_rounds, BUDGET_NS, BATCH_NS);
+    const double check_ns = measure(b, check_rounds) / (double)b->n;
+    const double text_ns = measure(b, parse_and_check_rounds);
     const double compile_us = measure_compile(b->v);
 
     printf("{\"instances\":%zu,\"valid\":%" PRIu64 ",\"ns_per_instance\":%.2f,"
