@@ -16,13 +16,15 @@
 
 static const struct net_stream_options default_options;
 
-enum { LOCAL_WINDOW = 64 << 10 };
+enum { LOCAL_WINDOW = 256 << 10 };
 
 /* Small messages are written whole, so waiting for more of them (Nagle) only delays them. Peers
  * whose machine is gone are noticed by the kernel at last. On the way to a peer on this machine
  * nothing is congested: where BBR is the system's choice its pacing would hold back answers for a
  * hundred microseconds as soon as the machine is busy; and what such a peer sends the kernel
- * carries in the thread that made room for it, which is ours, so it is not a megabyte at a time. */
+ * carries in the thread that made room for it, which is ours, so it is not a megabyte at a time.
+ * Nor is it as little as one piece of loopback (64 KiB): the kernel has then offered more than it
+ * has room for once messages are small, drops what came, and the peer sends again 200 ms later. */
 static void set_tcp_options(int fd, const struct net_address *peer)
 {
     static const char unpaced[] = "reno";
