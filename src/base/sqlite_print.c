@@ -200,6 +200,17 @@ static bool write_conversion(struct print *p, const struct conversion *c)
     return true;
 }
 
+/* The text before the next conversion. Not strcspn(), which a sanitizer has read to the end of a
+ * format of megabytes each time. */
+static size_t measure_plain(const char *at)
+{
+    size_t len = 0;
+
+    while (at[len] && at[len] != '%')
+        len++;
+    return len;
+}
+
 /* ---- all of it ------------------------------------------------------------------------ */
 
 void peg__sqlite_print(sqlite3_context *context, int n, sqlite3_value **values)
@@ -214,7 +225,7 @@ void peg__sqlite_print(sqlite3_context *context, int n, sqlite3_value **values)
         return;
     p.out = sqlite3_str_new(db);
     while (*at && !sqlite3_str_errcode(p.out)) {
-        const size_t len = strcspn(at, "%");
+        const size_t len = measure_plain(at);
         struct conversion c;
 
         sqlite3_str_append(p.out, at, (int)len);
