@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "../instrumented.h"
 #include "../t.h"
 #include "base/limits.h"
 #include "sqlite_world.h"
