@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -19,7 +20,7 @@ enum { N_ASKERS = 4 };
 struct asker {
     struct net_http1_waiter waiter; /* first */
     unsigned loop;
-    bool has_to_wait;
+    atomic_bool has_waited; /* stays: whoever waits may be woken before it is looked at */
     bool is_right;
     struct net_http1_body *text; /* a reference */
     sem_t *answered;
@@ -40,7 +41,8 @@ static void ask(void *user)
 
     net_http1_answer_init(&answer);
     gw_metrics_page_answer(w.node.metrics_page, asker->loop, &request, &answer);
-    asker->has_to_wait = answer.comes_later;
+    if (answer.comes_later)
+        atomic_store(&asker->has_waited, true);
     asker->is_right = net_http1_answer_is_right(&answer);
     net_http1_body_unref(asker->text);
     asker->text = net_http1_body_ref(answer.shared);
@@ -62,8 +64,10 @@ static void open_node(void)
     CHECK_INT(net_loops_new(2, &w.node.loops, NULL), PEG_OK);
     CHECK_INT(gw_metrics_new(2, &w.node.metrics, NULL), PEG_OK);
     CHECK_INT(gw_metrics_page_new(&w.node, &w.node.metrics_page, NULL), PEG_OK);
-    for (unsigned i = 0; i < N_ASKERS; i++)
-        w.askers[i] = (struct asker){.waiter = {.wake = on_wake}, .loop = i % 2};
+    for (unsigned i = 0; i < N_ASKERS; i++) {
+        w.askers[i].waiter.wake = on_wake;
+        w.askers[i].loop = i % 2;
+    }
 }
 
 static void shut_node(void)
@@ -127,15 +131,15 @@ TEST(a_text_is_kept_for_those_who_ask_soon_and_made_again_for_those_who_ask_late
     open_node();
     w.askers[0].waiter.wake = ask_again;
     ask_on_loop(&w.askers[0]);
-    CHECK(w.askers[0].has_to_wait);
+    CHECK(atomic_load(&w.askers[0].has_waited));
     sem_wait(&w.answered);
     first = w.askers[0].text;
     CHECK(first && w.askers[2].text == first);
     do {
         sched_yield();
         ask_on_loop(&w.askers[1]);
-        CHECK(w.askers[1].has_to_wait || w.askers[1].text == first);
-    } while (!w.askers[1].has_to_wait);
+        CHECK(atomic_load(&w.askers[1].has_waited) || w.askers[1].text == first);
+    } while (!atomic_load(&w.askers[1].has_waited));
     sem_wait(&w.answered);
     CHECK(w.askers[1].text && w.askers[1].text != first);
     CHECK_INT(gw_metrics_page_n_made(w.node.metrics_page), 2);
