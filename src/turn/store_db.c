@@ -188,13 +188,15 @@ static peg_status migrate_in(struct peg__db *db, peg_error *reterr)
     return peg__sqlite_exec(db->sqlite, pragmas, reterr);
 }
 
+/* Outside a transaction the numbers may come from before and after the moment in which another
+ * process makes the store: only a version that is ours decides there. */
 static peg_status migrate(struct peg__db *db, peg_error *reterr)
 {
     int64_t version = 0;
-    peg_status status = get_version(db, &version, reterr);
+    peg_status status;
 
-    if (status || version == SCHEMA)
-        return status;
+    if (!get_version(db, &version, NULL) && version == SCHEMA)
+        return PEG_OK;
     status = peg__sqlite_begin(db->sqlite, reterr);
     return status ? status : peg__sqlite_end(db->sqlite, migrate_in(db, reterr), reterr);
 }
