@@ -71,7 +71,7 @@ int main(void)
         peg_turn_new(&turn, &e) || peg_turn_add_text(turn, PEG_BLOCK_USER, question, &e) ||
         peg_runner_run(runner, NULL, turn, &outcome, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    printf("%s after %u iterations\n", peg_end_name(outcome.end), outcome.iterations);
+    printf("%s after %u iterations\n", peg_turn_end_name(outcome.end), outcome.iterations);
     peg_turn_free(turn);
     peg_runner_unref(runner);
     peg_tool_unref(tool);

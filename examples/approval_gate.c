@@ -47,7 +47,7 @@ static void *person(void *user)
 int main(void)
 {
     const peg_tool_def def = {.name = "deploy", .description = "Deploys", .run = deploy};
-    const peg_request request = {.tool = peg_cstr("deploy")};
+    const peg_call_request request = {.tool = peg_cstr("deploy")};
     peg_tool *tool;
     peg_registry *tools;
     peg_ctx *root, *heard, *ctx;

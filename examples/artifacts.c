@@ -70,7 +70,7 @@ int main(void)
     if (failed)
         fprintf(stderr, "%s: %s\n", e.code, e.message);
     else
-        printf("\n%s after %u iterations\n", peg_end_name(outcome.end), outcome.iterations);
+        printf("\n%s after %u iterations\n", peg_turn_end_name(outcome.end), outcome.iterations);
     peg_turn_free(turn);
     peg_runner_unref(runner);
     peg_tool_unref(tool);

@@ -50,10 +50,10 @@ int main(void)
     peg_tool *t[5] = {NULL};
     peg_registry *files = NULL, *web = NULL, *bold = NULL; /* barrels: tools that belong together */
     peg_error e;
-    int failed = make("search", "1", PEG_COLLISION_THROW, &t[0], &e) ||
-                 make("grep", "1", PEG_COLLISION_THROW, &t[1], &e) ||
-                 make("search", "2", PEG_COLLISION_THROW, &t[2], &e) ||
-                 make("crawl", "2", PEG_COLLISION_THROW, &t[3], &e) ||
+    int failed = make("search", "1", PEG_COLLISION_FAIL, &t[0], &e) ||
+                 make("grep", "1", PEG_COLLISION_FAIL, &t[1], &e) ||
+                 make("search", "2", PEG_COLLISION_FAIL, &t[2], &e) ||
+                 make("crawl", "2", PEG_COLLISION_FAIL, &t[3], &e) ||
                  make("search", "3", PEG_COLLISION_REPLACE, &t[4], &e) ||
                  peg_registry_new(&t[0], 2, &files, &e) || peg_registry_new(&t[2], 2, &web, &e) ||
                  peg_registry_new(&t[4], 1, &bold, &e);
@@ -61,7 +61,7 @@ int main(void)
         fprintf(stderr, "%s: %s\n", e.code, e.message);
     } else {
         show("files", PEG_OK, &e, files);
-        merge("merge web", files, web, PEG_COLLISION_THROW);
+        merge("merge web", files, web, PEG_COLLISION_FAIL);
         merge("merge web, keep", files, web, PEG_COLLISION_KEEP);
         merge("merge web, replace", files, web, PEG_COLLISION_REPLACE);
         merge("merge bold, keep", files, bold, PEG_COLLISION_KEEP);

@@ -30,7 +30,7 @@ static void nap(peg_call *call, const peg_json *args, void *user)
 
 static peg_status show(peg_ctx *ctx, const char *tool, peg_pool *pool, peg_error *reterr)
 {
-    const peg_request request = {.tool = peg_cstr(tool)};
+    const peg_call_request request = {.tool = peg_cstr(tool)};
     const peg_run_options options = {.pool = pool};
     peg_record *record = NULL;
     peg_status status = peg_call_run(ctx, &request, &options, &record, reterr);
@@ -62,9 +62,9 @@ int main(void)
         peg_ctx_with_registry(root, registry, &ctx, &e) || peg_pool_new(NULL, &pool, &e) ||
         show(ctx, "hang", pool, &e) || show(ctx, "nap", NULL, &e) || show(ctx, "sleep", NULL, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    printf("left behind: %u thread\n", peg_pool_look(pool).n_abandoned);
+    printf("left behind: %u thread\n", peg_pool_info(pool).n_abandoned);
     sem_post(&released); /* comes back after all, and the pool has its thread again */
-    while (peg_pool_look(pool).n_abandoned > 0)
+    while (peg_pool_info(pool).n_abandoned > 0)
         peg_ctx_wait(root, 1, NULL);
     peg_pool_unref(pool);
     peg_ctx_unref(ctx);

@@ -20,19 +20,19 @@ static void read_file(peg_call *call, const peg_json *args, void *user)
 
 static peg_status show(const peg_json *defs, const peg_definitions_options *options, peg_error *e)
 {
-    peg_losses *losses = NULL;
+    peg_definition_losses *losses = NULL;
     char *text = NULL;
     peg_status status = peg_definitions_render(defs, options, &text, NULL, &losses, e);
     if (status)
         return status;
-    printf("%s%s\n  %s\n", peg_provider_name(options->provider), options->strict ? ", strict" : "",
+    printf("%s%s\n  %s\n", peg_vendor_name(options->provider), options->strict ? ", strict" : "",
            text);
-    for (size_t i = 0; i < peg_losses_len(losses); i++) {
-        const peg_loss *loss = peg_losses_at(losses, i);
+    for (size_t i = 0; i < peg_definition_losses_len(losses); i++) {
+        const peg_definition_loss *loss = peg_definition_losses_at(losses, i);
         printf("  %s %.*s %.*s: %.*s\n", loss->what, SHOWN(loss->keyword), SHOWN(loss->where),
                SHOWN(loss->note));
     }
-    peg_losses_free(losses);
+    peg_definition_losses_free(losses);
     peg_free(text);
     return PEG_OK;
 }
@@ -40,10 +40,10 @@ static peg_status show(const peg_json *defs, const peg_definitions_options *opti
 int main(void)
 {
     static const peg_definitions_options options[] = {
-        {.provider = PEG_PROVIDER_OPENAI_CHAT},
-        {.provider = PEG_PROVIDER_OPENAI_RESPONSES, .strict = true},
-        {.provider = PEG_PROVIDER_ANTHROPIC},
-        {.provider = PEG_PROVIDER_GEMINI}};
+        {.provider = PEG_VENDOR_OPENAI_CHAT},
+        {.provider = PEG_VENDOR_OPENAI_RESPONSES, .strict = true},
+        {.provider = PEG_VENDOR_ANTHROPIC},
+        {.provider = PEG_VENDOR_GEMINI}};
     const peg_tool_def def = {"fs.read", "Reads the first lines of a file.", schema,
                               .run = read_file, .read_only = true};
     peg_registry *registry = NULL;

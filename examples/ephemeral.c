@@ -21,14 +21,15 @@ static void show(const char *when, peg_dispatch *dispatch)
 }
 
 /* A middleware of the dispatch: lends a tool to this dispatch alone. */
-static peg_status lend(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status lend(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                       peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
     show("at first:", dispatch);
     if (peg_dispatch_iteration(dispatch) == 0)
         status = peg_registry_register(peg_dispatch_registry(dispatch), user, false, reterr);
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 /* The model, as a script: call the tool, then say that it is done. */
@@ -67,7 +68,8 @@ int main(void)
         printf("turn %d\n", i);
         failed = peg_runner_run(runner, NULL, turn, &outcome, &e);
         if (!failed)
-            printf("  %s after %u iterations\n", peg_end_name(outcome.end), outcome.iterations);
+            printf("  %s after %u iterations\n", peg_turn_end_name(outcome.end),
+                   outcome.iterations);
     }
     if (failed)
         fprintf(stderr, "%s: %s\n", e.code, e.message);

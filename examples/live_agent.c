@@ -38,7 +38,7 @@ int main(int argc, char **argv)
                               "{\"type\":\"object\",\"required\":[\"city\"],"
                               "\"properties\":{\"city\":{\"type\":\"string\"}}}",
                               .run = forecast, .read_only = true};
-    const peg_engine_config at = {.provider = PEG_PROVIDER_OPENAI_CHAT,
+    const peg_engine_config at = {.provider = PEG_VENDOR_OPENAI_CHAT,
                                   .model.model = argc > 2 ? argv[2] : "",
                                   .base_url = argc > 1 ? argv[1] : NULL,
                                   .api_key_env = getenv("OPENAI_API_KEY") ? NULL : ""};
@@ -60,8 +60,8 @@ int main(int argc, char **argv)
         peg_tool_new(&def, &tool, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     config.tools = &tool;
-    config.loop = (peg_loop){.engine = engine ? peg_engine_infer : peg_script_engine,
-                             .user = engine ? (void *)engine : (void *)script};
+    config.loop = (peg_dispatch_options){.engine = engine ? peg_engine_infer : peg_script_engine,
+                                         .user = engine ? (void *)engine : (void *)script};
     if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_set_system(turn, peg_cstr("Answer in one sentence."), &e) ||
         peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr(question), &e) ||

@@ -16,12 +16,13 @@ static void reboot(peg_call *call, const peg_json *args, void *user)
 }
 
 /* A middleware of the turn: takes a tool out of the registry, which is this turn's own. */
-static peg_status restrict_guests(peg_turn_scope *scope, peg_next *next, void *user, peg_error *e)
+static peg_status restrict_guests(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                                  peg_error *e)
 {
     peg_status status = PEG_OK;
     if (!peg_ctx_value(peg_turn_scope_ctx(scope), user))
         status = peg_registry_unregister(peg_turn_scope_registry(scope), peg_cstr("reboot"), e);
-    return status ? status : peg_next_run(next, e);
+    return status ? status : peg_middleware_run_next(next, e);
 }
 
 /* A model that calls the tool whether it was told about it or not. */

@@ -41,7 +41,7 @@ int main(void)
         .toolset = "weather", .on_event = note_attached, .user = &is_there};
     peg_registry *theirs = NULL, *ours = NULL;
     peg_client_options at = {0};
-    peg_tool_provider *provider = NULL;
+    peg_provider *provider = NULL;
     peg_gateway *gateway = NULL;
     peg_client *client = NULL;
     peg_script *script = NULL;

@@ -38,7 +38,7 @@ static void fetch(peg_call *call, const peg_json *args, void *user)
 /* Prints what a model would be shown of a call, the nonce masked because it is never the same. */
 static peg_status show(peg_ctx *ctx, const char *args, peg_error *reterr)
 {
-    const peg_request request = {.tool = peg_cstr("fetch"), .args = peg_cstr(args)};
+    const peg_call_request request = {.tool = peg_cstr("fetch"), .args = peg_cstr(args)};
     peg_record *record = NULL;
     char *text = NULL;
     peg_status status = peg_call_run(ctx, &request, NULL, &record, reterr);

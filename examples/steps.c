@@ -28,7 +28,7 @@ static void person(const peg_event *event, void *user)
             decision = PEG_STEP_SKIP_TOOLS;
         printf("%s, %zu to run: %s\n", pause->phase, pause->n_pending,
                decision == PEG_STEP_CONTINUE ? "continue" : "skip");
-        peg_steps_continue(user, pause->pause_id, decision, NULL, NULL);
+        peg_stepper_continue(user, pause->pause_id, decision, NULL, NULL);
     } else if (event->kind == PEG_EVENT_TOOL_CALL && call->is_complete &&
                !peg_record_answer(call->record, &answer, NULL)) {
         printf("  %.*s\n", (int)answer.len, answer.ptr);
@@ -44,27 +44,28 @@ int main(void)
     peg_runner_config config = {.n_tools = 2, .on_event = person};
     peg_script *script = NULL;
     peg_runner *runner = NULL;
-    peg_steps *steps = NULL;
+    peg_stepper *steps = NULL;
     peg_turn *turn = NULL;
     peg_outcome outcome;
     peg_error e;
-    if (peg_script_new(peg_cstr(script_text), &script, &e) || peg_steps_new(-1, &steps, &e) ||
+    if (peg_script_new(peg_cstr(script_text), &script, &e) || peg_stepper_new(-1, &steps, &e) ||
         peg_tool_new(&defs[0], &tools[0], &e) || peg_tool_new(&defs[1], &tools[1], &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     settings.max_iterations = 5;
     settings.choice = PEG_CHOICE_REQUIRED; /* until there is a result */
     config.tools = tools;
     config.on_event_user = steps;
-    config.loop = (peg_loop){.engine = peg_script_engine, .user = script, .steps = steps};
+    config.loop =
+        (peg_dispatch_options){.engine = peg_script_engine, .user = script, .steps = steps};
     if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Launch it."), &e) ||
         peg_turn_set_tool_config(turn, &settings, &e) ||
         peg_turn_set_string(turn, &peg_key_session_id, peg_cstr("desk-1"), &e) ||
-        peg_steps_enable(steps, peg_cstr("desk-1"), &e) ||
+        peg_stepper_enable(steps, peg_cstr("desk-1"), &e) ||
         peg_runner_run(runner, NULL, turn, &outcome, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    printf("%s after %u iterations\n", peg_end_name(outcome.end), outcome.iterations);
-    peg_turn_free(turn), peg_runner_unref(runner), peg_steps_unref(steps);
+    printf("%s after %u iterations\n", peg_turn_end_name(outcome.end), outcome.iterations);
+    peg_turn_free(turn), peg_runner_unref(runner), peg_stepper_unref(steps);
     peg_script_unref(script), peg_tool_unref(tools[0]), peg_tool_unref(tools[1]);
     return outcome.end != PEG_END_ACK;
 }

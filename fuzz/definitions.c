@@ -6,15 +6,15 @@
  * without; and names come back as they went out.
  */
 
-#include "engine/definitions.h"
+#include "engine/dialects/definitions.h"
 #include "base/limits.h"
 #include "fuzz.h"
 
-static const peg_json *tools_of(const peg_json *root, peg_provider provider)
+static const peg_json *tools_of(const peg_json *root, peg_vendor provider)
 {
     const peg_json *declarations;
 
-    if (provider != PEG_PROVIDER_GEMINI || root->len == 0)
+    if (provider != PEG_VENDOR_GEMINI || root->len == 0)
         return root;
     REQUIRE(root->len == 1, "Gemini has one entry");
     declarations = peg_json_get(root + 1, "functionDeclarations");
@@ -22,11 +22,11 @@ static const peg_json *tools_of(const peg_json *root, peg_provider provider)
     return declarations;
 }
 
-static void check_losses(const peg_losses *losses)
+static void check_losses(const peg_definition_losses *losses)
 {
-    REQUIRE(peg_losses_len(losses) <= PEG_LIMIT_LOSSES, "a report has an end");
-    for (size_t i = 0; i < peg_losses_len(losses); i++) {
-        const peg_loss *loss = peg_losses_at(losses, i);
+    REQUIRE(peg_definition_losses_len(losses) <= PEG_LIMIT_LOSSES, "a report has an end");
+    for (size_t i = 0; i < peg_definition_losses_len(losses); i++) {
+        const peg_definition_loss *loss = peg_definition_losses_at(losses, i);
 
         REQUIRE(loss->note.len > 0 && loss->what[0], "a loss says what it is");
         REQUIRE(peg__utf8_is_valid(loss->where) && peg__utf8_is_valid(loss->tool), "in UTF-8");
@@ -35,7 +35,7 @@ static void check_losses(const peg_losses *losses)
 }
 
 static void check_text(const char *text, size_t len, const peg_json *definitions,
-                       peg_provider provider)
+                       peg_vendor provider)
 {
     peg_json_doc *doc = fuzz_parse_own(text, len);
     const peg_json *tools = tools_of(peg_json_root(doc), provider);
@@ -62,7 +62,7 @@ static void check_names(const peg_json *definitions, const peg_definitions_optio
 
 static void check(const peg_json *definitions, const peg_definitions_options *options)
 {
-    peg_losses *losses = NULL;
+    peg_definition_losses *losses = NULL;
     char *first = NULL;
     char *second = NULL;
     size_t len;
@@ -81,7 +81,7 @@ static void check(const peg_json *definitions, const peg_definitions_options *op
     REQUIRE(strcmp(first, second) == 0, "first %s, then %s", first, second);
     peg_free(first);
     peg_free(second);
-    peg_losses_free(losses);
+    peg_definition_losses_free(losses);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
         const peg_definitions_options options = {
-            .provider = (peg_provider)(i / 2), .strict = i % 2, .json_schema = i % 2};
+            .provider = (peg_vendor)(i / 2), .strict = i % 2, .json_schema = i % 2};
 
         check(peg_json_root(doc), &options);
     }

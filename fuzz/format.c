@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 
 #include "fuzz.h"
-#include "schema/format.h"
+#include "schema/format/format.h"
 
 static bool is(const char *format, peg_str s)
 {

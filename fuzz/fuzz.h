@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 #include "json/json.h"
 

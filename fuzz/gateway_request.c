@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "bus/bus.h"
 #include "fuzz.h"
-#include "gateway/toolset.h"
+#include "gateway/catalog/toolset.h"
 #include "google/protobuf/any.pb-c.h"
 #include "grpc/message.h"
 #include "methods.h"

@@ -6,7 +6,7 @@
  */
 
 #include "fuzz.h"
-#include "gateway/tokens.h"
+#include "gateway/access/tokens.h"
 
 static size_t count_entries(peg_str text)
 {

@@ -7,8 +7,8 @@
  */
 
 #include "fuzz.h"
-#include "grpc/hpack.h"
-#include "grpc/session.h"
+#include "grpc/http2/hpack.h"
+#include "grpc/http2/session.h"
 
 enum { MAX_LOG = 1 << 24, MAX_FIELDS = 64 };
 

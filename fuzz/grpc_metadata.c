@@ -6,9 +6,9 @@
  * program adds.
  */
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "fuzz.h"
-#include "grpc/head.h"
+#include "grpc/http2/head.h"
 #include "grpc/timeout.h"
 
 enum { MAX_BYTES = 4096 };

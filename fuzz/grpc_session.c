@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "fuzz.h"
-#include "grpc/session.h"
+#include "grpc/http2/session.h"
 
 enum {
     MAX_STREAMS = 8,

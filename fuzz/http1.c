@@ -9,7 +9,7 @@
 #include "fuzz.h"
 
 #include "base/limits.h"
-#include "net/http1.h"
+#include "net/http1/http1.h"
 
 static void check_inside(peg_str part, peg_str whole)
 {

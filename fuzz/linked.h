@@ -13,8 +13,8 @@
 #include "base/limits.h"
 #include "fuzz.h"
 #include "grpc/message.h"
-#include "grpc/server_internal.h"
-#include "net/stream.h"
+#include "grpc/server/internal.h"
+#include "net/stream/stream.h"
 
 enum { LINKED_ASKED = 30 };
 
@@ -30,7 +30,7 @@ struct linked_asked {
 
 static struct {
     struct grpc_server server;
-    struct grpc__home home;
+    struct grpc__server_loop home;
     struct grpc__conn conn;
     struct grpc_session *client;
     struct linked_asked asked[LINKED_ASKED];
@@ -256,7 +256,7 @@ static void linked_close(void)
         grpc_stream_free(&linked.asked[i].stream);
         peg__arena_free(&linked.asked[i].arena);
     }
-    grpc__home_free(&linked.home);
+    grpc__server_loop_free(&linked.home);
     linked.home.n_spare = 0;
 }
 

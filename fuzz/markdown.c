@@ -5,7 +5,7 @@
  * that holds together with lines of the document, and the work is linear in the bytes.
  */
 
-#include "core/markdown.h"
+#include "core/markdown/markdown.h"
 
 #include "fuzz.h"
 

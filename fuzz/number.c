@@ -2,7 +2,7 @@
 
 /* Input: up to three numbers, one a line. Order, equality and division are those of arithmetic. */
 
-#include "json/number.h"
+#include "json/number/number.h"
 #include "base/limits.h"
 #include "fuzz.h"
 

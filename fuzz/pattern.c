@@ -2,7 +2,7 @@
 
 /* Input: an ECMA-262 pattern, a line end, a subject. Nothing exceeds its bounds. */
 
-#include "schema/pattern.h"
+#include "schema/pattern/pattern.h"
 #include "base/limits.h"
 #include "fuzz.h"
 

@@ -12,7 +12,7 @@
  */
 
 #include "base/limits.h"
-#include "core/call.h"
+#include "core/run/call.h"
 #include "fuzz.h"
 #include "pegboard/artifact.h"
 

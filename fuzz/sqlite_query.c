@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 #include "fuzz.h"
 #include "pegboard/artifact.h"
 #include "pegboard/run.h"

@@ -7,8 +7,8 @@
  * stream that was refused or broke off leaves no call, and what was read can be asked with again.
  */
 
-#include "engine/sse.h"
-#include "engine/wire.h"
+#include "engine/transport/sse.h"
+#include "engine/transport/wire.h"
 #include "fuzz.h"
 
 struct fuzz_reply {
@@ -44,8 +44,8 @@ static inline void fuzz_ask_again(struct fuzz_reply *f)
     size_t len;
     peg_error error;
 
-    REQUIRE(peg_request_render(f->wire->provider, &options, f->turn, NULL, true, &text, &len,
-                               &error) == PEG_OK,
+    REQUIRE(peg_engine_render(f->wire->provider, &options, f->turn, NULL, true, &text, &len,
+                              &error) == PEG_OK,
             "%s", error.message);
     peg_json_doc_free(fuzz_parse_own(text, len));
     peg_free(text);

@@ -31,7 +31,7 @@ static peg_str args_text(void)
 static void call_once(void *user)
 {
     struct work *w = user;
-    const peg_request request = {
+    const peg_call_request request = {
         .call_id = {"call_1", 6}, .tool = peg_cstr(w->names[w->next]), .args = args_text()};
     peg_record *record;
 

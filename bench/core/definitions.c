@@ -34,12 +34,12 @@ static void render(void *user)
 static void render_and_report(void *user)
 {
     struct definitions *d = user;
-    peg_losses *losses;
+    peg_definition_losses *losses;
     char *text;
 
     must(peg_definitions_render(peg_json_root(d->doc), &d->options, &text, NULL, &losses, NULL),
          "render");
-    peg_losses_free(losses);
+    peg_definition_losses_free(losses);
     peg_free(text);
 }
 
@@ -68,12 +68,12 @@ void bench_definitions(const struct bench *bench)
     report(bench, "definitions", "1,000 tools from the registry",
            fastest(bench, 1, collect, &d) / 1e3, "us");
     for (int i = 0; i < PEG_N_PROVIDERS; i++)
-        render_for(bench, &d, peg_provider_name((peg_provider)i),
-                   (peg_definitions_options){.provider = (peg_provider)i});
+        render_for(bench, &d, peg_vendor_name((peg_vendor)i),
+                   (peg_definitions_options){.provider = (peg_vendor)i});
     render_for(bench, &d, "openai-chat, strict",
-               (peg_definitions_options){.provider = PEG_PROVIDER_OPENAI_CHAT, .strict = true});
+               (peg_definitions_options){.provider = PEG_VENDOR_OPENAI_CHAT, .strict = true});
     render_for(bench, &d, "gemini, as JSON Schema",
-               (peg_definitions_options){.provider = PEG_PROVIDER_GEMINI, .json_schema = true});
+               (peg_definitions_options){.provider = PEG_VENDOR_GEMINI, .json_schema = true});
 
     peg_json_doc_free(d.doc);
     peg_registry_unref(d.registry);

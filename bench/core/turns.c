@@ -172,7 +172,8 @@ static void hear(const peg_event *event, void *user)
         f->last = now_ns();
 }
 
-static peg_status forged(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status forged(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                         peg_error *reterr)
 {
     struct forging *f = user;
     const double took = now_ns() - f->last;
@@ -180,7 +181,7 @@ static peg_status forged(peg_dispatch *dispatch, peg_next *next, void *user, peg
     double *to = i == 0 ? &f->first_ns : f->adds ? &f->more_ns : &f->same_ns;
 
     *to = took < *to ? took : *to;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static peg_status go_on(peg_dispatch *dispatch, void *user, peg_error *reterr)

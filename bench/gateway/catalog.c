@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "../help.h"
-#include "grpc/blocking.h"
+#include "grpc/client/blocking.h"
 #include "pegboard/v1/registry.grpc.h"
 
 enum { MAX_TOOLS = 10000 };

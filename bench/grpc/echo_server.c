@@ -16,7 +16,7 @@
 
 #include "../help.h"
 #include "base/arena.h"
-#include "grpc/server.h"
+#include "grpc/server/server.h"
 
 enum {
     N_ANSWERS = 1000, /* messages of a server stream */

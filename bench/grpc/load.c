@@ -27,8 +27,8 @@
 #include <string.h>
 
 #include "../help.h"
-#include "base/str.h"
-#include "grpc/rpc.h"
+#include "base/text/str.h"
+#include "grpc/server/rpc.h"
 #include "load.h"
 #include "wire/pack.h"
 

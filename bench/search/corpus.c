@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 
 void bench_fail(const char *what, const char *why)

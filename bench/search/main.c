@@ -19,10 +19,10 @@
 #include <time.h>
 
 #include "../help.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "corpus.h"
 #include "gateway/search/internal.h"
-#include "grpc/blocking.h"
+#include "grpc/client/blocking.h"
 #include "pegboard/v1/registry.grpc.h"
 
 enum { TOP = 10, MANY = 10000, ASKED = 2000 };

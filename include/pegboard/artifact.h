@@ -91,11 +91,11 @@ typedef size_t (*peg_token_fn)(peg_str text, void *user);
  * "claude" are there; registering one of them replaces it. Process-wide, any thread; names
  * [a-z0-9_.-]{1,64}, at most 64 of them (E_TOKENS_NAME, E_TOKENS_FULL). fn NULL removes what was
  * registered, if anything; an estimate that runs meanwhile may still use it. */
-PEG_API PEG_MUST_USE peg_status peg_tokens_register(const char *encoding, peg_token_fn fn,
-                                                    void *user, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_token_counter_register(const char *encoding, peg_token_fn fn,
+                                                           void *user, peg_error *reterr);
 /* PEG_ENOTFOUND (E_TOKENS_UNKNOWN) lists the encodings there are. */
-PEG_API PEG_MUST_USE peg_status peg_tokens_estimate(const char *encoding, peg_str text,
-                                                    size_t *ret_n, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_token_count_estimate(const char *encoding, peg_str text,
+                                                         size_t *ret_n, peg_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
  *
  * and each provider's form is rendered from it, with a report of what that provider does not take.
  *
- * Pure functions; any thread. peg_losses is owned.
+ * Pure functions; any thread. peg_definition_losses is owned.
  */
 
 #include <pegboard/registry.h>
@@ -37,38 +37,39 @@ PEG_API PEG_MUST_USE peg_status peg_turn_sync_definitions(peg_turn *turn, peg_re
 
 /* ---- a provider's form ------------------------------------------------------------------ */
 
-typedef enum peg_provider {
-    PEG_PROVIDER_NEUTRAL = 0,
-    PEG_PROVIDER_OPENAI_CHAT,
-    PEG_PROVIDER_OPENAI_RESPONSES,
-    PEG_PROVIDER_ANTHROPIC,
-    PEG_PROVIDER_GEMINI,
+typedef enum peg_vendor {
+    PEG_VENDOR_NEUTRAL = 0,
+    PEG_VENDOR_OPENAI_CHAT,
+    PEG_VENDOR_OPENAI_RESPONSES,
+    PEG_VENDOR_ANTHROPIC,
+    PEG_VENDOR_GEMINI,
     PEG_N_PROVIDERS,
-} peg_provider;
+} peg_vendor;
 
 /* "neutral", "openai-chat", "openai-responses", "anthropic", "gemini"; static. */
-PEG_API const char *peg_provider_name(peg_provider provider);
+PEG_API const char *peg_vendor_name(peg_vendor provider);
 /* PEG_ENOTFOUND (E_PROVIDER) lists the names there are. */
-PEG_API PEG_MUST_USE peg_status peg_provider_from_name(peg_str name, peg_provider *ret_provider,
-                                                       peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_provider,
+                                                     peg_error *reterr);
 
 /* One thing that the provider does not take as the schema says it. Borrowed from its list. */
-typedef struct peg_loss {
+typedef struct peg_definition_loss {
     peg_str tool;     /* as registered */
     peg_str where;    /* JSON Pointer into its parameters; "" for the tool itself */
     peg_str keyword;  /* "pattern", "oneOf", ..., or "name" */
     const char *what; /* "dropped", "rewritten", "described" (moved into the description) */
     peg_str note;     /* a sentence */
-} peg_loss;
+} peg_definition_loss;
 
-typedef struct peg_losses peg_losses;
-PEG_API size_t peg_losses_len(const peg_losses *losses);
-PEG_API const peg_loss *peg_losses_at(const peg_losses *losses, size_t i); /* or NULL */
-PEG_API peg_losses *peg_losses_free(peg_losses *losses);
+typedef struct peg_definition_losses peg_definition_losses;
+PEG_API size_t peg_definition_losses_len(const peg_definition_losses *losses);
+PEG_API const peg_definition_loss *peg_definition_losses_at(const peg_definition_losses *losses,
+                                                            size_t i); /* or NULL */
+PEG_API peg_definition_losses *peg_definition_losses_free(peg_definition_losses *losses);
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_definitions_options {
-    peg_provider provider;
+    peg_vendor provider;
     /* OpenAI: promise that arguments fit the schema. Optional members become nullable and required,
      * as its strict mode wants; a tool that cannot be said so is sent without. */
     bool strict;
@@ -92,7 +93,8 @@ typedef struct peg_definitions_options {
 PEG_API PEG_MUST_USE peg_status peg_definitions_render(const peg_json *definitions,
                                                        const peg_definitions_options *options,
                                                        char **ret_text, size_t *ret_len,
-                                                       peg_losses **ret_losses, peg_error *reterr);
+                                                       peg_definition_losses **ret_losses,
+                                                       peg_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -37,11 +37,13 @@ typedef peg_status (*peg_engine_fn)(peg_dispatch *dispatch, void *user, peg_erro
  * what the middleware does before and after; not running it is an error
  * (E_PIPELINE_SHORT_CIRCUITED), running it twice too (PEG_ESTATE, E_PIPELINE_NEXT_TWICE). Else it
  * returns what the rest returned. */
-typedef struct peg_next peg_next;
-PEG_API PEG_MUST_USE peg_status peg_next_run(peg_next *next, peg_error *reterr);
+typedef struct peg_middleware_next peg_middleware_next;
+PEG_API PEG_MUST_USE peg_status peg_middleware_run_next(peg_middleware_next *next,
+                                                        peg_error *reterr);
 
 typedef struct peg_dispatch_middleware {
-    peg_status (*run)(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr);
+    peg_status (*run)(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                      peg_error *reterr);
     void *user;
 } peg_dispatch_middleware;
 
@@ -96,7 +98,7 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_with_snapshots(peg_ctx *parent, peg_snap
 
 /* How a dispatch goes. Exactly one of engine and executor. Zero means the default, told in
  * brackets; a negative number means no limit. Arrays are copied by peg_runner_new(). */
-typedef struct peg_loop {
+typedef struct peg_dispatch_options {
     peg_engine_fn engine;
     peg_engine_fn executor;
     void *user; /* of either */
@@ -124,8 +126,8 @@ typedef struct peg_loop {
     peg_pending_policy pending;
     peg_snapshot_fn snapshot; /* [the context's, else none] */
     void *snapshot_user;
-    peg_steps *steps; /* [none]; a reference is held by the runner */
-} peg_loop;
+    peg_stepper *steps; /* [none]; a reference is held by the runner */
+} peg_dispatch_options;
 
 /*
  * What became of a turn or dispatch. error says why it did not end well:
@@ -142,7 +144,7 @@ typedef struct peg_loop {
  * peg_dispatch_run_calls() runs.
  */
 typedef struct peg_outcome {
-    peg_end end;
+    peg_turn_end end;
     unsigned iterations; /* that began */
     peg_error error;
 } peg_outcome;
@@ -160,7 +162,7 @@ typedef struct peg_dispatch_input {
  * own; another one is best made from that, such as one with a deadline. Returns PEG_OK however it
  * ends, *ret_outcome (may be NULL) tells; an error means that it did not start: PEG_ESTATE
  * (E_TURN_BUSY) if another dispatch works on those blocks. */
-PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_loop *loop,
+PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_dispatch_options *loop,
                                                  const peg_dispatch_input *input,
                                                  peg_outcome *ret_outcome, peg_error *reterr);
 
@@ -176,7 +178,7 @@ PEG_API unsigned peg_dispatch_iteration(const peg_dispatch *dispatch); /* from 0
 /* ---- from inside: signals --------------------------------------------------------------- */
 
 /* Done. What runs now still finishes, and the iteration with it. Every ephemeral tool is gone when
- * this returns. PEG_ESTATE (E_LLM_EXECUTION_ALREADY_SIGNALLED) after a first signal. */
+ * this returns. PEG_ESTATE (E_DISPATCH_SIGNALLED) after a first signal. */
 PEG_API peg_status peg_dispatch_ack(peg_dispatch *dispatch, peg_error *reterr);
 /* Failed. error is copied and may be NULL. What this iteration stored does not reach the turn. */
 PEG_API peg_status peg_dispatch_nack(peg_dispatch *dispatch, const peg_error *error,

@@ -6,7 +6,7 @@
  * Engines: models behind HTTP. Link libpegboard-engine.
  *
  *   peg_engine *engine;
- *   peg_engine_new(&(peg_engine_config){.provider = PEG_PROVIDER_OPENAI_CHAT, .model = "gpt-4.1"},
+ *   peg_engine_new(&(peg_engine_config){.provider = PEG_VENDOR_OPENAI_CHAT, .model = "gpt-4.1"},
  *                  &engine, &error);
  *   config.loop.engine = peg_engine_infer;
  *   config.loop.user = engine;
@@ -57,7 +57,7 @@ typedef struct peg_model_options {
 
 /* Everything but provider and model.model has a default, told here in brackets. Copied. */
 typedef struct peg_engine_config {
-    peg_provider provider;
+    peg_vendor provider;
     peg_model_options model;
     const char *base_url;    /* [the provider's own] */
     const char *api_key;     /* [the environment variable] */
@@ -84,11 +84,12 @@ PEG_API peg_engine *peg_engine_ref(peg_engine *engine);
 PEG_API peg_engine *peg_engine_unref(peg_engine *engine);
 
 /*
- * The engine function of a peg_loop: asks the model and adds what it says to the turn, telling of
- * it while it comes in. Fails with a code of what happened: PEG_EIO (E_ENGINE_TRANSPORT), PEG_EHOST
- * (E_ENGINE_AUTH, E_ENGINE_QUOTA, E_ENGINE_RATE_LIMITED, E_ENGINE_OVERLOADED, E_ENGINE_REQUEST,
- * E_ENGINE_FAILED, with the provider's own words), PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT
- * (E_ENGINE_TOO_LARGE), PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or as peg_ctx_check() tells.
+ * The engine function of a peg_dispatch_options: asks the model and adds what it says to the turn,
+ * telling of it while it comes in. Fails with a code of what happened: PEG_EIO
+ * (E_ENGINE_TRANSPORT), PEG_EHOST (E_ENGINE_AUTH, E_ENGINE_QUOTA, E_ENGINE_RATE_LIMITED,
+ * E_ENGINE_OVERLOADED, E_ENGINE_REQUEST, E_ENGINE_FAILED, with the provider's own words),
+ * PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT (E_ENGINE_TOO_LARGE), PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or
+ * as peg_ctx_check() tells.
  */
 PEG_API peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *reterr);
 
@@ -97,12 +98,11 @@ PEG_API peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_er
 /* The body of a request for a turn with its definitions and tool config: JSON text, the same bytes
  * each time, freed with peg_free(). No registry is asked: what a record says about trust counts.
  * definitions NULL: the turn's. is_streaming adds what asks for a stream. ret_len may be NULL. */
-PEG_API PEG_MUST_USE peg_status peg_request_render(peg_provider provider,
-                                                   const peg_model_options *options,
-                                                   const peg_turn *turn,
-                                                   const peg_json *definitions, bool is_streaming,
-                                                   char **ret_text, size_t *ret_len,
-                                                   peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_engine_render(peg_vendor provider,
+                                                  const peg_model_options *options,
+                                                  const peg_turn *turn, const peg_json *definitions,
+                                                  bool is_streaming, char **ret_text,
+                                                  size_t *ret_len, peg_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -46,11 +46,11 @@ typedef enum peg_event_kind {
     PEG_N_EVENT_KINDS,
 } peg_event_kind;
 
-typedef enum peg_end {
+typedef enum peg_turn_end {
     PEG_END_ACK = 0,
     PEG_END_NACK,
     PEG_END_ABORTED,
-} peg_end;
+} peg_turn_end;
 
 /* Where an event belongs. "" where there is no such thing, iteration -1. */
 typedef struct peg_ids {
@@ -104,7 +104,7 @@ typedef struct peg_span_event {
     int64_t ended_ms;    /* end */
     int64_t duration_ns; /* end */
     unsigned iterations; /* dispatch and turn end: how many began */
-    peg_end end;         /* dispatch and turn end; an iteration that did not end well has no end */
+    peg_turn_end end;    /* dispatch and turn end; an iteration that did not end well has no end */
 } peg_span_event;
 
 typedef struct peg_gate_event {
@@ -134,7 +134,7 @@ typedef struct peg_tool_args_event {
 } peg_tool_args_event;
 
 typedef struct peg_pause_event {
-    const char *pause_id; /* for peg_steps_continue() */
+    const char *pause_id; /* for peg_stepper_continue() */
     const char *session_id;
     const char *phase;   /* "after_inference" or "after_tools" */
     const char *summary; /* for a person */
@@ -175,7 +175,7 @@ typedef void (*peg_event_fn)(const peg_event *event, void *user);
 PEG_API const char *peg_event_name(peg_event_kind kind);
 PEG_API bool peg_event_is_functional(peg_event_kind kind);
 /* "ack", "nack", "aborted"; static. */
-PEG_API const char *peg_end_name(peg_end end);
+PEG_API const char *peg_turn_end_name(peg_turn_end end);
 
 #ifdef __cplusplus
 }

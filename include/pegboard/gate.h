@@ -33,7 +33,7 @@ typedef struct peg_gate_def {
  * Opens a gate on a context and waits. PEG_OK: *ret_value is the answer, the caller's; ret_value
  * may be NULL. Errors:
  *   PEG_EINVAL        E_INVALID_INITIAL_TURN_GATE_VALUE, before anybody is told
- *   PEG_EUNSUPPORTED  E_LLM_EXECUTION_GATE_NOT_SUPPORTED: the context has no listener
+ *   PEG_EUNSUPPORTED  E_GATE_UNSUPPORTED: the context has no listener
  *   PEG_ECANCELED     E_TURN_GATE_ABORTED: the gate or what it belongs to was canceled
  *   PEG_ETIMEOUT      E_TURN_GATE_TIMEOUT
  *   PEG_EHOST         E_TURN_GATE_REJECTED, the rejecter's code as cause, its words in the message

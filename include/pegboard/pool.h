@@ -55,7 +55,7 @@ typedef struct peg_pool_state {
     uint64_t total_abandoned; /* ever */
 } peg_pool_state;
 
-PEG_API peg_pool_state peg_pool_look(peg_pool *pool);
+PEG_API peg_pool_state peg_pool_info(peg_pool *pool);
 
 #ifdef __cplusplus
 }

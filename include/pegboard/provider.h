@@ -36,8 +36,8 @@
 extern "C" {
 #endif
 
-/* (peg_provider is whoever sells a model: definitions.h.) */
-typedef struct peg_tool_provider peg_tool_provider;
+/* (peg_vendor is whoever sells a model: definitions.h.) */
+typedef struct peg_provider peg_provider;
 
 /* ---- what happens ---------------------------------------------------------------------------- */
 
@@ -125,10 +125,9 @@ typedef struct peg_provider_options {
  * (E_ADDRESS), PEG_EIO (E_TLS_CONFIG), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_provider_new(peg_registry *registry,
                                                  const peg_provider_options *options,
-                                                 peg_tool_provider **ret_provider,
-                                                 peg_error *reterr);
+                                                 peg_provider **ret_provider, peg_error *reterr);
 /* Stops it at once if it runs, and waits for handlers to return. Not from a handler or on_event. */
-PEG_API peg_tool_provider *peg_provider_free(peg_tool_provider *provider);
+PEG_API peg_provider *peg_provider_free(peg_provider *provider);
 
 /* ---- its life
  * ------------------------------------------------------------------------------------
@@ -138,16 +137,16 @@ PEG_API peg_tool_provider *peg_provider_free(peg_tool_provider *provider);
  * PEG_ESTATE (E_PROVIDER_STARTED), PEG_EIO (E_PROVIDER_TOKEN: its token file cannot be read; or the
  * system refused a thread), PEG_EINVAL, PEG_ELIMIT (E_PROVIDER_TOKEN: it does not hold one token,
  * or has more than 8 KiB), PEG_ENOMEM. */
-PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_tool_provider *provider, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_provider *provider, peg_error *reterr);
 /* Any thread; async-signal-safe. The first one drains: no new calls, those that it has are
  * finished, for drain_ms; then, or at the second one, they are canceled. Returns at once. */
-PEG_API void peg_provider_stop(peg_tool_provider *provider);
+PEG_API void peg_provider_stop(peg_provider *provider);
 /* Waits for the end. PEG_OK: stopped, and every call that it took was answered. PEG_ETIMEOUT
  * (E_PROVIDER_DRAIN): it had to give calls up. PEG_EHOST (E_PROVIDER_REFUSED): the gateway refused
  * the toolset before it was ever attached, in the gateway's words; (E_PROVIDER_UNREGISTERED): the
  * toolset was unregistered while it was attached. PEG_ESTATE: it was not started, or
  * (E_PROVIDER_SIGNALS) another one handles signals. */
-PEG_API PEG_MUST_USE peg_status peg_provider_wait(peg_tool_provider *provider, peg_error *reterr);
+PEG_API PEG_MUST_USE peg_status peg_provider_wait(peg_provider *provider, peg_error *reterr);
 /* All of that, with the errors of each. */
 PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
                                                    const peg_provider_options *options,
@@ -156,12 +155,12 @@ PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
 /* Offers the tools of the registry once more, for example after the gateway has refused them. What
  * changes is offered without it. Any thread; the gateway's answer is not waited for, and comes as
  * PEG_PROVIDER_OFFERED or PEG_PROVIDER_OFFER_REFUSED. */
-PEG_API void peg_provider_refresh(peg_tool_provider *provider);
+PEG_API void peg_provider_refresh(peg_provider *provider);
 
 /* Another description, version and tags of the toolset, NULL for none: offered as other tools are.
  * Any thread. PEG_EINVAL (E_PROVIDER_OPTIONS, `where` names the field), PEG_ENOMEM: nothing was
  * changed. */
-PEG_API PEG_MUST_USE peg_status peg_provider_describe(peg_tool_provider *provider,
+PEG_API PEG_MUST_USE peg_status peg_provider_describe(peg_provider *provider,
                                                       const char *description, const char *version,
                                                       const char *const *tags, peg_error *reterr);
 
@@ -177,7 +176,7 @@ typedef struct peg_provider_state {
 } peg_provider_state;
 
 /* Any thread. */
-PEG_API peg_provider_state peg_provider_look(peg_tool_provider *provider);
+PEG_API peg_provider_state peg_provider_info(peg_provider *provider);
 
 /* ---- within a handler
  * ------------------------------------------------------------------------------

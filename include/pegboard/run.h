@@ -21,13 +21,13 @@ extern "C" {
 #endif
 
 /* What a model asks for. */
-typedef struct peg_request {
+typedef struct peg_call_request {
     peg_str call_id; /* the provider's, at most 1,024 bytes; "" gets one of ours */
     peg_str tool;    /* as the model wrote it, perhaps empty or unknown */
     peg_str args;    /* JSON text as the model wrote it; "" means {} */
     peg_str handle;  /* see peg_record_handle(); at most 1,088 bytes; "" means the call id */
     peg_str key;     /* see peg_record_key(); at most 256 bytes; "" gets a new one */
-} peg_request;
+} peg_call_request;
 
 /* What a host may put between model and handler. Each may be NULL. Called on the thread of
  * peg_call_run(), in this order. */
@@ -76,7 +76,7 @@ typedef struct peg_run_options {
  * PEG_EIO (a system without randomness), and what the spool store fails with, such as PEG_ELIMIT
  * (E_SPOOL_FULL). The handler has then perhaps run.
  */
-PEG_API PEG_MUST_USE peg_status peg_call_run(peg_ctx *ctx, const peg_request *request,
+PEG_API PEG_MUST_USE peg_status peg_call_run(peg_ctx *ctx, const peg_call_request *request,
                                              const peg_run_options *options,
                                              peg_record **ret_record, peg_error *reterr);
 

@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 typedef struct peg_turn_middleware {
-    peg_status (*run)(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr);
+    peg_status (*run)(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                      peg_error *reterr);
     void *user;
 } peg_turn_middleware;
 
@@ -30,7 +31,7 @@ typedef struct peg_runner_config {
     size_t n_input;
     const peg_turn_middleware *output;
     size_t n_output;
-    peg_loop loop;
+    peg_dispatch_options loop;
     peg_event_fn on_event; /* hears every run, before the context's sinks; may be NULL */
     void *on_event_user;
     peg_gate_fn on_gate; /* answers gates; NULL: a context's own, or nobody */

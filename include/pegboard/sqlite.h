@@ -68,8 +68,8 @@ PEG_API PEG_MUST_USE peg_status peg_sqlite_offer(peg_registry *registry, const p
                                                  peg_error *reterr);
 /* A dispatch middleware that offers a tool (user: a peg_tool) to the run it is in, and to no other:
  * for .input of a loop. */
-PEG_API peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_next *next, void *tool,
-                                        peg_error *reterr);
+PEG_API peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_middleware_next *next,
+                                        void *tool, peg_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,7 @@ typedef void (*peg_tool_fn)(peg_call *call, const peg_json *args, void *user);
 /* What happens when this tool comes into a registry that has its name already: see
  * peg_registry_merge(). */
 typedef enum peg_collision {
-    PEG_COLLISION_THROW = 0, /* whoever merges decides */
+    PEG_COLLISION_FAIL = 0, /* whoever merges decides */
     PEG_COLLISION_REPLACE,
     PEG_COLLISION_KEEP,
 } peg_collision;

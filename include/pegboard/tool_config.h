@@ -11,8 +11,8 @@
  *    "retry_config": {"max_retries": 2, "backoff_base": "1s", "backoff_factor": 2}}
  *
  * Members that are missing have their default. Durations are text such as "1m30s", or whole
- * nanoseconds. What a peg_loop sets itself wins over what the turn says; a turn, which may come
- * from a file, gets at most 1,000 iterations and an hour a call.
+ * nanoseconds. What a peg_dispatch_options sets itself wins over what the turn says; a turn, which
+ * may come from a file, gets at most 1,000 iterations and an hour a call.
  */
 
 #include <pegboard/turn.h>

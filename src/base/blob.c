@@ -35,14 +35,14 @@ struct peg__blob *peg__blob_take(struct peg__buf *buf)
     const size_t max = buf->max;
     struct peg__blob *blob = NULL;
 
-    if (!buf->status && buf->len >= PEG__BLOB_ROOM) {
+    if (!buf->status && buf->len >= PEG__BLOB_CAPACITY) {
         /* What a buffer has to grow is not kept; and memory that would not shrink serves as well.
          */
         blob = (struct peg__blob *)peg__realloc(buf->ptr, buf->len + 1);
         if (!blob)
             blob = (struct peg__blob *)(void *)buf->ptr;
         atomic_init(&blob->n_refs, 1);
-        blob->len = buf->len - PEG__BLOB_ROOM;
+        blob->len = buf->len - PEG__BLOB_CAPACITY;
         blob->bytes[blob->len] = '\0';
         *buf = (struct peg__buf){.max = max};
     }

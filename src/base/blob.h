@@ -19,9 +19,9 @@ struct peg__blob {
 /* Room for so many bytes, to be filled before it is shared; NULL: no memory. */
 struct peg__blob *peg__blob_new(size_t len);
 struct peg__blob *peg__blob_copy(peg_str bytes);
-/* Out of a buffer that was begun with PEG__BLOB_ROOM bytes which mean nothing: takes its memory and
- * leaves it empty. NULL: the buffer has failed, or is shorter than that. */
-enum { PEG__BLOB_ROOM = sizeof(struct peg__blob) };
+/* Out of a buffer that was begun with PEG__BLOB_CAPACITY bytes which mean nothing: takes its memory
+ * and leaves it empty. NULL: the buffer has failed, or is shorter than that. */
+enum { PEG__BLOB_CAPACITY = sizeof(struct peg__blob) };
 struct peg__blob *peg__blob_take(struct peg__buf *buf);
 /* Both take NULL. */
 struct peg__blob *peg__blob_ref(struct peg__blob *blob);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 char *peg__buf_reserve(struct peg__buf *buf, size_t n)
 {

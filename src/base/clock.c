@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/bell.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/observers.h"
 
 int64_t peg_clock_now_ms(const peg_clock *clock)
 {
@@ -99,7 +99,7 @@ struct manual_clock {
     peg_clock clock;              /* first: a pointer to it is a pointer to the whole */
     _Atomic int64_t wall_base_ms; /* what the wall showed when nothing had elapsed */
     _Atomic int64_t elapsed_ns;
-    struct peg__bell moved; /* each thread that waits hangs on it */
+    struct peg__observers moved; /* each thread that waits hangs on it */
 };
 
 struct waiter {
@@ -143,17 +143,17 @@ static void wake_if_due(void *user)
 static void manual_wait(const peg_clock *clock, pthread_cond_t *changed, pthread_mutex_t *lock,
                         int64_t until_ns)
 {
-    struct peg__bell *moved = &manual(clock)->moved;
+    struct peg__observers *moved = &manual(clock)->moved;
     struct waiter waiter = {clock, changed, lock, until_ns};
-    struct peg__bell_hook hook = {.fn = wake_if_due, .user = &waiter};
+    struct peg__observer hook = {.fn = wake_if_due, .user = &waiter};
 
-    peg__bell_hang(moved, &hook);
+    peg__observers_add(moved, &hook);
     /* Whoever moved the clock before we hung there did not call us. */
     if (clock->mono_ns(clock) < until_ns)
         pthread_cond_wait(changed, lock);
     /* wake_if_due() may want the lock while we wait for it to end. */
     pthread_mutex_unlock(lock);
-    peg__bell_take_down(moved, &hook);
+    peg__observers_remove(moved, &hook);
     pthread_mutex_lock(lock);
 }
 
@@ -166,7 +166,7 @@ peg_status peg_clock_manual_new(int64_t now_ms, peg_clock **ret_clock, peg_error
     m->clock = (peg_clock){manual_now_ms, manual_mono_ns, manual_wait};
     atomic_init(&m->wall_base_ms, now_ms);
     atomic_init(&m->elapsed_ns, 0);
-    m->moved = (struct peg__bell)PEG__BELL;
+    m->moved = (struct peg__observers)PEG__OBSERVERS;
     *ret_clock = &m->clock;
     return PEG_OK;
 }
@@ -175,7 +175,7 @@ peg_clock *peg_clock_manual_free(peg_clock *clock)
 {
     if (!clock)
         return NULL;
-    peg__bell_destroy(&manual(clock)->moved);
+    peg__observers_destroy(&manual(clock)->moved);
     peg__free(clock);
     return NULL;
 }
@@ -192,7 +192,7 @@ void peg__clock_manual_advance_ns(peg_clock *clock, int64_t ns)
         if (__builtin_add_overflow(before, ns, &after))
             after = INT64_MAX;
     } while (!atomic_compare_exchange_weak(&m->elapsed_ns, &before, after));
-    peg__bell_ring(&m->moved);
+    peg__observers_notify(&m->moved);
 }
 
 void peg_clock_manual_advance(peg_clock *clock, int64_t ms)
@@ -206,7 +206,7 @@ void peg_clock_manual_advance(peg_clock *clock, int64_t ms)
 
 size_t peg_clock_manual_waiting(const peg_clock *clock)
 {
-    return peg__bell_len(&manual(clock)->moved);
+    return peg__observers_len(&manual(clock)->moved);
 }
 
 void peg__clock_manual_set_wall_ms(peg_clock *clock, int64_t wall_ms)

@@ -89,7 +89,7 @@ enum {
     PEG_LIMIT_STORAGE_FILES = 10000,
     PEG_LIMIT_STORAGE_BYTES = 256 << 20,
 
-    /* Defaults of peg_run_options and peg_loop; what each is for stands there. */
+    /* Defaults of peg_run_options and peg_dispatch_options; what each is for stands there. */
     PEG_LIMIT_TOOL_MS = 30000,
     PEG_LIMIT_RESULT_BYTES = 8 << 20,
     PEG_LIMIT_ARGS_BYTES = 4 << 20,
@@ -124,7 +124,7 @@ enum {
     PEG_LIMIT_POOL_NESTED = 256,
 
     /* Commands: words and bytes of a command line or an environment, within what Linux takes. */
-    PEG_LIMIT_COMMAND_WORDS = 4096,
+    PEG_LIMIT_COMMAND_ARGS = 4096,
     PEG_LIMIT_COMMAND_BYTES = 1 << 20,
     PEG_LIMIT_COMMAND_OUTPUT = 8 << 20,
     PEG_LIMIT_COMMAND_GRACE_MS = 2000,
@@ -222,7 +222,7 @@ enum {
     PEG_LIMIT_SQL_BYTES = 100000,
     /* Tokens of a query with its CTEs written out where they are used, as SQLite does it: 200,000
      * take it some 0.2 seconds and 100 MB, and it cannot be interrupted meanwhile. */
-    PEG_LIMIT_SQL_TOKENS = 200000,
+    PEG_LIMIT_SQL_SYMBOLS = 200000,
     PEG_LIMIT_SQL_NAMES = 1000,  /* CTEs and windows of one query */
     PEG_LIMIT_SQL_PARAMS = 1000, /* bound to one query */
     /* Tables and views of a database: a call looks at all of them. */
@@ -492,8 +492,8 @@ enum {
     PEG_LIMIT_GATEWAY_ATTEMPTS = 8,
     /* Letters that outlive their call: so many calls of a loop are remembered for so long, for the
      * answers. Registers of others stay until their time is over. */
-    PEG_LIMIT_GATEWAY_ASTRAY = 10000,
-    PEG_LIMIT_GATEWAY_ASTRAY_MS = 60000,
+    PEG_LIMIT_GATEWAY_OUTSTANDING = 10000,
+    PEG_LIMIT_GATEWAY_OUTSTANDING_MS = 60000,
     /* The heap in use is measured once in so long: that takes milliseconds. */
     PEG_LIMIT_GATEWAY_HEAP_MS = 10000,
     /* Loops whose callers have joined one call and hear what its tool says meanwhile. */
@@ -504,11 +504,11 @@ enum {
     PEG_LIMIT_GATEWAY_CREDITS = 10000,
     /* Calls that the providers of one loop have or say that they have: those that a loop drives,
      * and as many whose drivers are elsewhere. */
-    PEG_LIMIT_GATEWAY_HELD = 200000,
+    PEG_LIMIT_GATEWAY_ASSIGNMENTS = 200000,
     /* A call that a provider has listed, and that neither registers nor a driver know of, is
      * forgotten after so long: drivers ask each 5 s, and one that was halted for longer finds its
      * node's lease gone. */
-    PEG_LIMIT_GATEWAY_LISTED_MS = 60 * 1000,
+    PEG_LIMIT_GATEWAY_REPORTED_MS = 60 * 1000,
     /* Payloads above are parsed and checked by workers: some 10 us of a loop's time. */
     PEG_LIMIT_GATEWAY_INLINE_BYTES = 8 << 10,
     /* What patterns may take of a loop in one check: 1 ms. */
@@ -626,7 +626,7 @@ enum {
     PEG_LIMIT_BUS_NAME_PERCENT = 90,
     /* Shares are no matter for values up to this: marks, and ends in a few words. A call that was
      * admitted cannot do without. */
-    PEG_LIMIT_BUS_WORDS_BYTES = 512,
+    PEG_LIMIT_BUS_REASON_BYTES = 512,
     /* Ended ones whose memory is kept for the next, at most: those of some 1,000 calls. */
     PEG_LIMIT_BUS_SPARE_REGISTERS = 4096,
     /* Removed in one round of a loop when their time is over: below 1 ms. */
@@ -637,10 +637,10 @@ enum {
     PEG_LIMIT_BUS_MAP_KEYS = 200000,
     PEG_LIMIT_BUS_MAP_BYTES = 256 << 20,
     /* Letters to a loop by itself that one pass delivers, and ended ones that it keeps. */
-    PEG_LIMIT_BUS_LETTERS_A_PASS = 1000,
-    PEG_LIMIT_BUS_SPARE_LETTERS = 256,
+    PEG_LIMIT_BUS_MESSAGES_A_PASS = 1000,
+    PEG_LIMIT_BUS_SPARE_MESSAGES = 256,
     /* Words of one error of the gateway: what is wrong with a payload takes most. */
-    PEG_LIMIT_GATEWAY_WORDS = 8192,
+    PEG_LIMIT_GATEWAY_MESSAGE_BYTES = 8192,
 
     /* Registries of one client: each has a connection. */
     PEG_LIMIT_REMOTE_REGISTRIES = 64,
@@ -653,7 +653,7 @@ enum {
     /* Messages of a stream that wait for a caller who is busy; then the gateway waits. */
     PEG_LIMIT_REMOTE_QUEUE_BYTES = 1 << 20,
     /* Toolsets of one list, over all pages and registries: some 300 bytes each. */
-    PEG_LIMIT_REMOTE_LISTED = 100000,
+    PEG_LIMIT_REMOTE_REPORTED = 100000,
     /* Tags that are asked for; what a toolset may have. */
     PEG_LIMIT_REMOTE_TAGS = 256,
     /* Toolsets that a client remembers, and fetches again at once in the background. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 enum { NOTHING_WANTED = PEG_LOG_ERROR + 1 };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* Slots are 32 bits wide and hold index + 1; half of them stay free. */
 enum { MAX_ENTRIES = 1 << 30, MIN_CAPACITY = 8 };

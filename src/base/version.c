@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 
 const char *peg_version(void)

@@ -8,7 +8,7 @@
 
 #include "base/digest.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- addresses ----------------------------------------------------------------------------- */
 
@@ -182,15 +182,15 @@ bool bus_is_fenced(struct bus *bus)
     return bus->ops->is_fenced(bus);
 }
 
-void bus_send(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *letter,
               struct bus_wait *wait)
 {
     make_free(bus, wait);
     bus->ops->send(bus, to, letter, wait);
 }
 
-void bus_once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
-              int64_t keep_until_ms, struct bus_wait *wait)
+void bus_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                       int64_t keep_until_ms, struct bus_wait *wait)
 {
     make_free(bus, wait);
     bus->ops->once(bus, key, value, keep_until_ms, wait);

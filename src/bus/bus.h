@@ -17,7 +17,7 @@
 
 #include "base/blob.h"
 #include "base/hash.h"
-#include "net/timers.h"
+#include "net/loop/timers.h"
 #include "pegboard/common.h"
 
 struct bus;
@@ -49,7 +49,7 @@ uint64_t bus_id_hash(const struct bus_id *id, struct peg__hash_key key);
 
 /* ---- letters ---- */
 
-enum bus_letter_kind {
+enum bus_message_kind {
     BUS_CALL = 1, /* driver to holder: run it. Body: a packed pegboard.v1.Call */
     BUS_CANCEL,   /* driver to holder: `reason` */
     BUS_ASK,      /* driver to holder: do you have it? Answered by BUS_HAVE or BUS_NAK unknown */
@@ -59,7 +59,7 @@ enum bus_letter_kind {
     BUS_DONE,     /* to driver and waiters. Body: the terminal, or none: read the register */
     BUS_STOP,     /* attacher to driver: somebody asked to cancel the call */
     BUS_EMIT,     /* any loop to holder: a result by EmitToolResult, whose number there `epoch` is.
-                     Body: see gateway/emit.c */
+                     Body: see gateway/calls/emit.c */
     BUS_EMITTED,  /* its answer, with its number */
     BUS_PONG,     /* any loop to holder: a pong by Pong. Body: the ping id */
     BUS_LISTEN,   /* attacher to driver: BUS_DELTA is for me, too */
@@ -68,7 +68,7 @@ enum bus_letter_kind {
     BUS_KEEP,     /* attacher to driver: it goes on, even if nobody waits */
     /* Holder to driver: BUS_CALL was one too many, it is here, or not for him to start any more:
      * nothing came of that letter. */
-    BUS_TWICE,
+    BUS_DUPLICATE,
     BUS_LOST, /* holder to driver: its provider had it, and did not come back in time */
 };
 
@@ -88,8 +88,8 @@ enum bus_reason {
 };
 
 /* Copied when it is sent; of the body a reference is taken. */
-struct bus_letter {
-    enum bus_letter_kind kind;
+struct bus_message {
+    enum bus_message_kind kind;
     enum bus_reason reason;
     struct bus_id id;
     uint32_t attempt;
@@ -139,9 +139,9 @@ struct bus_wait {
  * one can begin. A register without room is PEG_ELIMIT, and what stands is read all the same.
  *
  * Of each of these an account holds at most PEG_LIMIT_QUOTA_SHARE times what is free: what would be
- * more is PEG_ELIMIT, if it admits a call or is longer than PEG_LIMIT_BUS_WORDS_BYTES. So one alone
- * gets three quarters, and whoever comes then finds something to begin with. The local bus counts
- * accounts; a server of its own that many nodes share may do otherwise. */
+ * more is PEG_ELIMIT, if it admits a call or is longer than PEG_LIMIT_BUS_REASON_BYTES. So one
+ * alone gets three quarters, and whoever comes then finds something to begin with. The local bus
+ * counts accounts; a server of its own that many nodes share may do otherwise. */
 
 struct bus_key {
     struct bus_id id;
@@ -193,7 +193,7 @@ struct bus_watch {
 /* Both are needed; a bus that nobody listens to loses its letters. */
 struct bus_events {
     /* Borrowed until it returns. */
-    void (*on_letter)(void *user, const struct bus_letter *letter);
+    void (*on_letter)(void *user, const struct bus_message *letter);
     /* Letters and answers may have been lost, the epoch may be another: read again the terminal of
      * every call in flight. */
     void (*on_reset)(void *user);
@@ -206,7 +206,7 @@ struct bus_ops {
     void (*disarm)(struct bus *bus, struct net_timer *timer);
     uint64_t (*epoch)(struct bus *bus);
     bool (*is_fenced)(struct bus *bus);
-    void (*send)(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+    void (*send)(struct bus *bus, struct bus_address to, const struct bus_message *letter,
                  struct bus_wait *wait);
     void (*once)(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
                  int64_t keep_until_ms, struct bus_wait *wait);
@@ -256,13 +256,13 @@ uint64_t bus_epoch(struct bus *bus);
 bool bus_is_fenced(struct bus *bus);
 
 /* `wait` may be NULL: whoever does not want to know. */
-void bus_send(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *letter,
               struct bus_wait *wait);
 /* Writes the register if nothing stands there. `won` also if the same value stands there, so that
  * asking again after PEG_EIO is right. A reference of `value` is taken. It is kept until then at
  * least. */
-void bus_once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
-              int64_t keep_until_ms, struct bus_wait *wait);
+void bus_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                       int64_t keep_until_ms, struct bus_wait *wait);
 void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
 /* All registers of key->id, with attempts 1..n_attempts, and its waiters. */
 void bus_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);

@@ -35,7 +35,7 @@ struct envelope {
     struct net_message message; /* first */
     struct envelope *next;      /* in a queue */
     struct port *port;          /* to another loop: a reference */
-    struct bus_letter letter;
+    struct bus_message letter;
 };
 
 /* The way to a loop. */
@@ -144,7 +144,7 @@ static bool is_fenced(struct bus *bus)
 
 /* ---- letters ------------------------------------------------------------------------------- */
 
-static struct envelope *new_envelope(struct bus_local *local, const struct bus_letter *letter)
+static struct envelope *new_envelope(struct bus_local *local, const struct bus_message *letter)
 {
     struct envelope *envelope = local->spares;
 
@@ -168,7 +168,7 @@ static void free_envelope(struct bus_local *local, struct envelope *envelope)
 {
     peg__blob_unref(envelope->letter.body);
     unref_port(envelope->port);
-    if (!local || local->n_spares == PEG_LIMIT_BUS_SPARE_LETTERS) {
+    if (!local || local->n_spares == PEG_LIMIT_BUS_SPARE_MESSAGES) {
         peg__free(envelope);
         return;
     }
@@ -187,7 +187,7 @@ static struct envelope *take_first(struct bus_local *local)
     return first;
 }
 
-static void hear(struct bus_local *local, const struct bus_letter *letter)
+static void hear(struct bus_local *local, const struct bus_message *letter)
 {
     if (local->bus.events.on_letter)
         local->bus.events.on_letter(local->bus.user, letter);
@@ -203,7 +203,7 @@ static void deliver_queue(struct net_later *later)
     for (unsigned i = 0; port->bus && local->queue; i++) {
         struct envelope *envelope;
 
-        if (i == PEG_LIMIT_BUS_LETTERS_A_PASS) {
+        if (i == PEG_LIMIT_BUS_MESSAGES_A_PASS) {
             net_loop_later(local->loop, &local->deliver);
             break;
         }
@@ -254,7 +254,7 @@ static void queue_letter(struct bus_local *local, struct envelope *envelope)
     net_loop_later(local->loop, &local->deliver);
 }
 
-static void send_letter(struct bus *bus, struct bus_address to, const struct bus_letter *letter,
+static void send_letter(struct bus *bus, struct bus_address to, const struct bus_message *letter,
                         struct bus_wait *wait)
 {
     struct bus_local *local = local_of(bus);
@@ -304,7 +304,7 @@ static void once(struct bus *bus, const struct bus_key *key, struct peg__blob *v
     struct bus_local *local = local_of(bus);
     struct peg__blob *other = NULL;
     struct bus_answer answer = new_answer(
-        bus, bus_registers_once(local->hub->registers, key, value, keep_until_ms, &other));
+        bus, bus_registers_put_if_absent(local->hub->registers, key, value, keep_until_ms, &other));
 
     if (answer.status == PEG_OK) {
         answer.won = !other;
@@ -391,7 +391,7 @@ static void leases(struct bus *bus, const peg_str *names, size_t n, struct bus_w
 /* Whoever hears may free the bus. */
 static void tell_map(struct bus_local_hub *hub, struct port *port, enum bus_map map)
 {
-    while (port->bus && bus_map_table_tell(&hub->maps[map], port))
+    while (port->bus && bus_map_table_notify(&hub->maps[map], port))
         ;
 }
 

@@ -7,11 +7,11 @@
  * by mailbox. Its epoch is always 1, and it is never fenced.
  *
  * Registers that nobody forgets are kept until their time is over, as far as there is room for them
- * (bus.h): beyond that bus_once() answers PEG_ELIMIT.
+ * (bus.h): beyond that bus_put_if_absent() answers PEG_ELIMIT.
  */
 
 #include "bus/bus.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 /* What the loops share. Any thread; it outlives its buses. */
 struct bus_local_hub;

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- the order ----------------------------------------------------------------------------- */
 
@@ -287,7 +287,7 @@ static void tell(struct bus_watch *watch, struct bus_item *item)
     unref_item(item);
 }
 
-bool bus_map_table_tell(struct bus_map_table *table, void *owner)
+bool bus_map_table_notify(struct bus_map_table *table, void *owner)
 {
     struct bus_item *item = NULL;
     struct bus_watch *watch;

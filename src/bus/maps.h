@@ -64,6 +64,6 @@ void bus_map_table_leave(struct bus_map_table *table, void *owner);
 
 /* Calls one of the owner's watches with what it has to hear next. False: there was nothing. On the
  * loop of the watches. */
-bool bus_map_table_tell(struct bus_map_table *table, void *owner);
+bool bus_map_table_notify(struct bus_map_table *table, void *owner);
 
 #endif

@@ -22,7 +22,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/register_quota.h"
 
 enum {
@@ -390,7 +390,7 @@ static bool is_same(const struct peg__blob *a, const struct peg__blob *b)
 /* Marks, and ends in a few words, are what a call that was admitted needs to come to its end. */
 static bool is_measured(const struct peg__blob *value)
 {
-    return value->len > PEG_LIMIT_BUS_WORDS_BYTES;
+    return value->len > PEG_LIMIT_BUS_REASON_BYTES;
 }
 
 /* Under the lock. */
@@ -421,9 +421,9 @@ static peg_status write_new(struct bus_registers *registers, struct shard *shard
     return PEG_OK;
 }
 
-peg_status bus_registers_once(struct bus_registers *registers, const struct bus_key *key,
-                              struct peg__blob *value, int64_t keep_until_ms,
-                              struct peg__blob **ret_other)
+peg_status bus_registers_put_if_absent(struct bus_registers *registers, const struct bus_key *key,
+                                       struct peg__blob *value, int64_t keep_until_ms,
+                                       struct peg__blob **ret_other)
 {
     const uint64_t hash = hash_id(registers, &key->id);
     struct shard *shard = lock_shard(registers, hash);

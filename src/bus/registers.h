@@ -7,7 +7,7 @@
  * over. The local bus keeps all of them here; one with a server keeps those of calls that stay in
  * the process.
  *
- *   status = bus_registers_once(registers, &key, value, keep_until_ms, &other);
+ *   status = bus_registers_put_if_absent(registers, &key, value, keep_until_ms, &other);
  *   if (!status && !other) it is written
  *
  * Any thread. Each function locks a small part for some 50 ns, and frees what is large only
@@ -23,9 +23,9 @@ struct bus_registers *bus_registers_free(struct bus_registers *registers);
 
 /* *ret_other is NULL if `value` stands there now, or stood there before; else it is a reference on
  * what stands there instead. PEG_ELIMIT: there is no room (bus.h); PEG_ENOMEM. */
-peg_status bus_registers_once(struct bus_registers *registers, const struct bus_key *key,
-                              struct peg__blob *value, int64_t keep_until_ms,
-                              struct peg__blob **ret_other) PEG_MUST_USE;
+peg_status bus_registers_put_if_absent(struct bus_registers *registers, const struct bus_key *key,
+                                       struct peg__blob *value, int64_t keep_until_ms,
+                                       struct peg__blob **ret_other) PEG_MUST_USE;
 /* A reference, or NULL. */
 struct peg__blob *bus_registers_read(struct bus_registers *registers, const struct bus_key *key);
 /* All of the id, with every attempt and its waiters. */

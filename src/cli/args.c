@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/meant.h"
+#include "cli/terminal/suggestion.h"
 
 static const struct cli_option help_option = {-1, 'h', "help", NULL, "show this help"};
 
@@ -61,16 +61,16 @@ static int take(struct cli_args *args, const struct cli_option *option, const ch
 static const char *meant_by(const struct cli_command *command, const char *unknown, size_t len)
 {
     char copy[64];
-    struct cli_meant meant;
+    struct cli_suggestion meant;
 
     if (len >= sizeof(copy))
         return NULL;
     memcpy(copy, unknown, len);
     copy[len] = '\0';
-    cli_meant_start(&meant, copy);
+    cli_suggestion_start(&meant, copy);
     for (const struct cli_option *o = command->options; o->id; o++)
-        cli_meant_offer(&meant, o->name);
-    cli_meant_offer(&meant, help_option.name);
+        cli_suggestion_offer(&meant, o->name);
+    cli_suggestion_offer(&meant, help_option.name);
     return meant.name;
 }
 

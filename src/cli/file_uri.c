@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "cli/input.h"
-#include "schema/uri.h"
+#include "schema/compile/uri.h"
 
 /* May it stand in the path of a URI as it is? RFC 3986: pchar, and the slash. */
 static bool is_path_byte(char c)

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/meant.h"
 #include "cli/output.h"
+#include "cli/terminal/suggestion.h"
 
 /* The commands by what one wants to do, as the overview shows them. */
 static const struct group {
@@ -56,11 +56,11 @@ static int print_overview(void)
 
 static int complain(const char *name)
 {
-    struct cli_meant meant;
+    struct cli_suggestion meant;
 
-    cli_meant_start(&meant, name);
+    cli_suggestion_start(&meant, name);
     EACH_COMMAND(at)
-    cli_meant_offer(&meant, (*at)->name);
+    cli_suggestion_offer(&meant, (*at)->name);
     fprintf(stderr, "pegboard: there is no command '%s'; ", name);
     if (meant.name)
         fprintf(stderr, "did you mean '%s'? ", meant.name);

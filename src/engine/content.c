@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "core/envelope.h"
-#include "engine/alternating.h"
+#include "base/text/str.h"
+#include "core/result/envelope.h"
+#include "engine/vendors/alternating.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)

@@ -19,9 +19,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "engine/secret.h"
-#include "engine/sse.h"
+#include "base/text/str.h"
+#include "engine/transport/secret.h"
+#include "engine/transport/sse.h"
 
 /* What is asked, for all tries. */
 struct asking {
@@ -243,10 +243,10 @@ static peg_status ask(const struct asking *asking, int n, int64_t *ret_wait_ms, 
     }
     *ret_wait_ms = peg__retry_wait_ms(
         &asking->engine->retry,
-        &(struct peg__try){n, &h.answer, why.code, peg__reply_has_said(&h.reply)});
+        &(struct peg__try){n, &h.answer, why.code, peg__reply_has_content(&h.reply)});
     /* What was told of is kept as far as it is text. Why it broke off matters more than what may
      * go wrong with that. */
-    if (peg__reply_has_said(&h.reply))
+    if (peg__reply_has_content(&h.reply))
         (void)peg__reply_finish(&h.reply, false, NULL);
     close_hearing(&h);
     if (reterr)

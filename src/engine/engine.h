@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
-#include "engine/http.h"
-#include "engine/retry.h"
-#include "engine/wire.h"
+#include "engine/transport/http.h"
+#include "engine/transport/retry.h"
+#include "engine/transport/wire.h"
 
 /* Shared, immutable once made; any thread. */
 struct peg_engine {

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "engine/engine.h"
 
 enum { MAX_URL = 8192, MAX_HEADERS = 256 << 10 };

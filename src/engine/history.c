@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 struct maker {
     const peg_turn *turn;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static peg_status fail_nomem(struct peg__reply *reply)
 {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "engine/reply_part.h"
 
 /* ---- failing: the first one sticks ------------------------------------------------- */
@@ -93,7 +93,7 @@ void peg__reply_init(struct peg__reply *reply, const struct peg__reply_def *def)
         .dispatch = def->dispatch,
         .names = def->names,
         .strict = def->strict,
-        .provider = peg_provider_name(def->provider),
+        .provider = peg_vendor_name(def->provider),
         .usage = {-1, -1, -1, -1, -1, -1},
         .max_bytes = def->max_bytes ? def->max_bytes : PEG_LIMIT_REPLY_BYTES,
     };
@@ -121,7 +121,7 @@ void peg__reply_free(struct peg__reply *reply)
     reply->n_parts = 0;
 }
 
-bool peg__reply_has_said(const struct peg__reply *reply)
+bool peg__reply_has_content(const struct peg__reply *reply)
 {
     for (size_t i = 0; i < reply->n_parts; i++)
         if (!peg__part_is_empty(reply->parts[i]))
@@ -313,7 +313,7 @@ static peg_status report(struct peg__reply *reply, const struct peg__part *part,
     }
 }
 
-void peg__part_tell(struct peg__reply *reply, struct peg__part *part)
+void peg__part_report(struct peg__reply *reply, struct peg__part *part)
 {
     const peg_str delta = peg__str_from(peg__buf_view(&part->text), part->n_told);
     peg_error error;
@@ -335,7 +335,7 @@ void peg__part_tell(struct peg__reply *reply, struct peg__part *part)
 void peg__part_add(struct peg__reply *reply, struct peg__part *part, peg_str delta)
 {
     if (part && append(reply, &part->text, delta))
-        peg__part_tell(reply, part);
+        peg__part_report(reply, part);
 }
 
 void peg__part_set(struct peg__reply *reply, struct peg__part *part, peg_str whole)
@@ -354,7 +354,7 @@ void peg__part_set(struct peg__reply *reply, struct peg__part *part, peg_str who
     reply->n_bytes -= part->text.len;
     peg__buf_clear(&part->text);
     if (append(reply, &part->text, whole))
-        peg__part_tell(reply, part);
+        peg__part_report(reply, part);
 }
 
 void peg__part_set_call_id(struct peg__reply *reply, struct peg__part *part, peg_str id)

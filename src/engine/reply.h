@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/names.h"
+#include "engine/dialects/names.h"
 #include "pegboard/dispatch.h"
 
 enum peg__part_kind { PEG__PART_TEXT, PEG__PART_THOUGHT, PEG__PART_CALL };
@@ -59,7 +59,7 @@ struct peg__reply_def {
     peg_turn *turn;
     peg_dispatch *dispatch; /* may be NULL */
     const struct peg__names *names;
-    peg_provider provider;
+    peg_vendor provider;
     const char *model; /* as asked for; what the provider answers with counts more */
     size_t max_bytes;  /* 0: 64 MiB */
     const peg_json
@@ -104,7 +104,7 @@ peg_status peg__reply_fail(struct peg__reply *reply, const char *fmt, ...) PEG_P
 /* There is no memory for what it says. */
 void peg__reply_nomem(struct peg__reply *reply);
 
-bool peg__reply_has_said(const struct peg__reply *reply); /* anything at all */
+bool peg__reply_has_content(const struct peg__reply *reply); /* anything at all */
 /* At least one call that is not empty. */
 bool peg__reply_has_calls(const struct peg__reply *reply);
 

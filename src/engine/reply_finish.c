@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
+#include "engine/dialects/strict_args.h"
 #include "engine/reply_part.h"
-#include "engine/strict_args.h"
 #include "turn/bag.h"
 
 /* ---- how it ended ---------------------------------------------------------------------- */
@@ -291,7 +291,7 @@ static void name_call(struct peg__reply *reply, struct peg__part *part)
 {
     if (!part->call_id)
         part->call_id = part->id;
-    peg__part_tell(reply, part);
+    peg__part_report(reply, part);
 }
 
 static peg_status complete(struct peg__reply *reply, const struct peg__part *part,

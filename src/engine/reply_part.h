@@ -29,7 +29,7 @@ struct peg__part {
 
 const peg_clock *peg__reply_clock(const struct peg__reply *reply);
 /* Tells what was not told yet. Arguments wait until the call has an id and a name. */
-void peg__part_tell(struct peg__reply *reply, struct peg__part *part);
+void peg__part_report(struct peg__reply *reply, struct peg__part *part);
 /* Our name for the tool of a call. */
 peg_str peg__part_tool(const struct peg__reply *reply, const struct peg__part *part);
 

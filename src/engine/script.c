@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "engine/reply.h"
 #include "pegboard/schema.h"
 #include "pegboard/yaml.h"

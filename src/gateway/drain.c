@@ -8,23 +8,23 @@
 
 #include "base/clock.h"
 #include "gateway/node_internal.h"
-#include "gateway/on_loop.h"
-#include "gateway/services.h"
-#include "gateway/watch.h"
+#include "gateway/rpc/on_loop.h"
+#include "gateway/rpc/services.h"
+#include "gateway/rpc/watch.h"
 
 /* Connections get so long to say goodbye when nothing runs any more; only a look when somebody is
  * in a hurry, so that what was told just now goes out. */
 enum { LOOK_MS = 10, GOODBYE_MS = 2000 };
 
 struct going {
-    struct gw_seat *seat;
+    struct gw_loop_state *seat;
     int64_t left_ms; /* of the time to drain */
     bool is_urgent;  /* half of it is over */
     size_t n_calls;
     size_t n_unsent;
 };
 
-static struct gw_desk *desk_of(const struct going *going)
+static struct gw_calls *desk_of(const struct going *going)
 {
     return going->seat->node->desks[going->seat->number];
 }
@@ -32,7 +32,7 @@ static struct gw_desk *desk_of(const struct going *going)
 static void begin(void *user)
 {
     const struct going *going = (const struct going *)user;
-    struct gw_desk *desk = desk_of(going);
+    struct gw_calls *desk = desk_of(going);
 
     desk->is_draining = true;
     desk->drain_ends_ns = bus_now_ns(desk->bus) + going->left_ms * 1000000;
@@ -42,8 +42,8 @@ static void count(void *user)
 {
     struct going *going = (struct going *)user;
 
-    going->n_calls += gw_desk_n_calls(desk_of(going));
-    going->n_unsent += gw_desk_n_unsent(desk_of(going));
+    going->n_calls += gw_calls_count(desk_of(going));
+    going->n_unsent += gw_calls_count_unsent(desk_of(going));
 }
 
 static void tell_providers(void *user)
@@ -63,7 +63,7 @@ static void close_streams(void *user)
     gw_watches_close(node->watches[going->seat->number]);
 }
 
-static void on_all(struct gw_node *node, struct gw_seat *seats, struct going *going,
+static void on_all(struct gw_node *node, struct gw_loop_state *seats, struct going *going,
                    void (*fn)(void *user))
 {
     for (unsigned i = 0; i < node->n_desks; i++) {
@@ -99,7 +99,7 @@ static bool say_goodbye(struct gw_node *node, bool is_hurried, bool (*ask_hurrie
 
 /* What has been sent to a provider is in its queue within a look, so it is seen there when nothing
  * was on its way the last time. */
-bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
+bool gw_node_drain(struct gw_node *node, struct gw_loop_state *seats, int64_t drain_ms,
                    bool (*is_hurried)(void *user), void *user)
 {
     const int64_t until_ms = now_ms() + drain_ms;

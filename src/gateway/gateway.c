@@ -17,25 +17,25 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/local.h"
-#include "gateway/answer.h"
-#include "gateway/auth.h"
-#include "gateway/holder.h"
-#include "gateway/http.h"
-#include "gateway/journal.h"
-#include "gateway/listen_check.h"
-#include "gateway/metrics_page.h"
+#include "gateway/access/auth.h"
+#include "gateway/access/listen_check.h"
+#include "gateway/calls/provider_side.h"
 #include "gateway/node_internal.h"
-#include "gateway/on_loop.h"
+#include "gateway/rpc/admin.h"
+#include "gateway/rpc/answer.h"
+#include "gateway/rpc/http.h"
+#include "gateway/rpc/on_loop.h"
+#include "gateway/rpc/services.h"
+#include "gateway/rpc/watch.h"
 #include "gateway/search/search.h"
-#include "gateway/service_admin.h"
-#include "gateway/services.h"
-#include "gateway/watch.h"
+#include "gateway/telemetry/event_log.h"
+#include "gateway/telemetry/metrics_page.h"
 #include "goapb/goa.grpc.h"
 #include "google/rpc/status.grpc.h"
-#include "grpc/health.h"
-#include "grpc/reflection.h"
+#include "grpc/server/health.h"
+#include "grpc/server/reflection.h"
 #include "wire/name.h"
 
 enum {
@@ -47,7 +47,7 @@ enum {
 
 struct peg_gateway {
     struct gw_node node;
-    struct gw_seat *seats;
+    struct gw_loop_state *seats;
     struct bus_local_hub *hub;
     peg_store store;
     size_t max_connections;
@@ -167,7 +167,7 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
                                     peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    const struct gw_journal_options journal = {
+    const struct gw_event_log_options journal = {
         .path = config->log_file,
         .least = config->log_level ? config->log_level : PEG_LOG_INFO,
     };
@@ -185,10 +185,10 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
         .is_client_optional = config->token_file && config->tls_client_ca,
         .allows_http1 = true,
     };
-    peg_status status = gw_journal_new(&journal, &node->journal, reterr);
+    peg_status status = gw_event_log_new(&journal, &node->journal, reterr);
 
     if (!status && gateway->takes_log)
-        status = peg_log_set(gw_journal_hook, journal.least, node->journal);
+        status = peg_log_set(gw_event_log_hook, journal.least, node->journal);
     auth.journal = node->journal;
     if (!status)
         status = gw_auth_new(node->loops, &auth, &node->auth, reterr);
@@ -201,7 +201,7 @@ static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *
                                 peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    struct gw_seat seat = {
+    struct gw_loop_state seat = {
         .node = node,
         .hub = gateway->hub,
         .options =
@@ -227,7 +227,7 @@ static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *
     for (; node->n_desks < net_loops_len(node->loops) && !status; node->n_desks++) {
         gateway->seats[node->n_desks] = seat;
         gateway->seats[node->n_desks].number = node->n_desks;
-        status = gw_seat_furnish(&gateway->seats[node->n_desks], reterr);
+        status = gw_loop_state_init(&gateway->seats[node->n_desks], reterr);
     }
     return status;
 }
@@ -238,8 +238,8 @@ static peg_status make_seats(peg_gateway *gateway, const peg_gateway_config *con
     struct gw_node *node = &gateway->node;
     const unsigned n = net_loops_len(node->loops);
 
-    gateway->seats = (struct gw_seat *)peg__alloc_zero(n, sizeof(*gateway->seats));
-    node->desks = (struct gw_desk **)peg__alloc_zero(n, sizeof(struct gw_desk *));
+    gateway->seats = (struct gw_loop_state *)peg__alloc_zero(n, sizeof(*gateway->seats));
+    node->desks = (struct gw_calls **)peg__alloc_zero(n, sizeof(struct gw_calls *));
     node->presences = (struct gw_presence **)peg__alloc_zero(n, sizeof(struct gw_presence *));
     node->watches = (struct gw_watches **)peg__alloc_zero(n, sizeof(struct gw_watches *));
     if (!gateway->seats || !node->desks || !node->presences || !node->watches)
@@ -265,7 +265,7 @@ static peg_status open_catalog(peg_gateway *gateway, const peg_gateway_config *c
         gw_catalog_new(&(struct gw_catalog_options){.loops = node->loops,
                                                     .home_bus = gateway->seats[0].bus,
                                                     .store = &gateway->store,
-                                                    .events = &gw_seat_events,
+                                                    .events = &gw_loop_state_events,
                                                     .desks = users,
                                                     .language = language,
                                                     .has_principals = gw_auth_asks(node->auth)},
@@ -460,7 +460,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     grpc_health_free(gateway->health);
     node->catalog = gw_catalog_free(node->catalog);
     for (unsigned i = 0; i < node->n_desks; i++)
-        gw_seat_clear(&gateway->seats[i]);
+        gw_loop_state_clear(&gateway->seats[i]);
     gw_auth_free(node->auth);
     node->loops = net_loops_free(node->loops);
     bus_local_hub_free(gateway->hub);
@@ -468,7 +468,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     gw_metrics_free(node->metrics);
     if (gateway->takes_log && node->journal)
         (void)peg_log_set(NULL, PEG_LOG_INFO, NULL);
-    gw_journal_free(node->journal);
+    gw_event_log_free(node->journal);
     net_tls_config_unref(gateway->tls);
     gateway->store.free(gateway->store.self);
     peg__free(gateway->seats);
@@ -542,11 +542,11 @@ peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error 
     if (!status && gateway->admin_addr && !gateway->admin_server)
         status = listen_admin(gateway, reterr);
     if (!status)
-        gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_START,
-                        GW_FIELDS(gw_field_text("address", gateway->address),
-                                  gw_field_text("registry", node->name),
-                                  gw_field_text("store", node->store_kind),
-                                  gw_field_number("threads", node->n_desks)));
+        gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_START,
+                           GW_FIELDS(gw_field_text("address", gateway->address),
+                                     gw_field_text("registry", node->name),
+                                     gw_field_text("store", node->store_kind),
+                                     gw_field_number("threads", node->n_desks)));
     return status;
 }
 
@@ -563,12 +563,12 @@ peg_status peg_gateway_drain(peg_gateway *gateway, peg_error *reterr)
     struct gw_node *node = &gateway->node;
     bool is_clean;
 
-    gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
-                    GW_FIELDS(gw_field_number("drain_ms", node->drain_ms)));
+    gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
+                       GW_FIELDS(gw_field_number("drain_ms", node->drain_ms)));
     grpc_health_shut_down(gateway->health);
     is_clean = gw_node_drain(node, gateway->seats, node->drain_ms, is_hurried, gateway);
-    gw_journal_tell(node->journal, PEG_LOG_INFO, GW_EVENT_STOP,
-                    GW_FIELDS(gw_field_text("clean", is_clean ? "yes" : "no")));
+    gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_STOP,
+                       GW_FIELDS(gw_field_text("clean", is_clean ? "yes" : "no")));
     if (is_clean)
         return PEG_OK;
     return peg__fail(reterr, PEG_ETIMEOUT, "E_DRAIN",
@@ -599,20 +599,21 @@ void peg_gateway_stop(peg_gateway *gateway)
 
 static void end_strangers(void *user)
 {
-    const struct gw_seat *seat = (const struct gw_seat *)user;
+    const struct gw_loop_state *seat = (const struct gw_loop_state *)user;
     struct gw_node *node = seat->node;
 
     if (!node->desks[seat->number])
         return; /* the gateway goes */
-    gw_holder_dismiss_strangers(node->desks[seat->number], node->auth);
+    gw_providers_evict_unknown(node->desks[seat->number], node->auth);
     gw_watches_end_strangers(node->watches[seat->number], node->auth);
 }
 
 /* The tokens may be read once more meanwhile: then it is asked again. */
 static void end_strangers_soon(struct net_message *message)
 {
-    struct gw_seat *seat =
-        (struct gw_seat *)(void *)((char *)message - offsetof(struct gw_seat, strangers));
+    struct gw_loop_state *seat =
+        (struct gw_loop_state *)(void *)((char *)message -
+                                         offsetof(struct gw_loop_state, strangers));
 
     atomic_store(&seat->is_asked, false);
     end_strangers(seat);
@@ -628,7 +629,7 @@ static bool is_on_a_loop(const struct gw_node *node)
 
 /* A loop, from which a host reloads when something is logged, is in the middle of anything, and
  * does not wait: another one may be about to wait for it. */
-static void look_for_strangers(struct gw_seat *seat, bool waits)
+static void look_for_strangers(struct gw_loop_state *seat, bool waits)
 {
     struct net_loop *loop = net_loops_at(seat->node->loops, seat->number);
 
@@ -654,7 +655,7 @@ static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
 peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    peg_status status = gw_journal_reopen(node->journal, reterr);
+    peg_status status = gw_event_log_reopen(node->journal, reterr);
     peg_status next = reload_tokens(gateway, status ? NULL : reterr);
 
     /* A log that cannot be opened is no reason to let in whose token was taken out. */
@@ -663,8 +664,8 @@ peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
     next = gateway->tls ? net_tls_config_reload(gateway->tls, status ? NULL : reterr) : PEG_OK;
     if (!status)
         status = next;
-    gw_journal_tell(node->journal, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
-                    GW_FIELDS(gw_field_text("result", status ? "failed" : "ok")));
+    gw_event_log_write(node->journal, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
+                       GW_FIELDS(gw_field_text("result", status ? "failed" : "ok")));
     return status;
 }
 

@@ -5,12 +5,12 @@
 /* A node: its loops, a desk on each, and what they share. Made by gateway.c; services find their
  * desk here. */
 
-#include "gateway/desk.h"
-#include "grpc/server.h"
+#include "gateway/calls/calls.h"
+#include "grpc/server/server.h"
 
 struct gw_watches;      /* watch.h */
 struct gw_metrics_page; /* metrics_page.h */
-struct gw_journal;      /* journal.h */
+struct gw_event_log;    /* journal.h */
 struct gw_auth;         /* auth.h */
 
 struct gw_node {
@@ -25,13 +25,13 @@ struct gw_node {
     int64_t drain_ms;
     struct net_loops *loops;
     unsigned n_desks;
-    struct gw_desk **desks;         /* [i] on loop i */
+    struct gw_calls **desks;        /* [i] on loop i */
     struct gw_presence **presences; /* likewise */
     struct gw_watches **watches;    /* likewise */
     struct gw_catalog *catalog;
     struct gw_metrics *metrics;
     struct gw_metrics_page *metrics_page;
-    struct gw_journal *journal;
+    struct gw_event_log *journal;
     struct gw_auth *auth;
     struct grpc_server *server;
     struct pegboard_v1_registry_handlers *handlers; /* service_registry.c's */
@@ -42,6 +42,6 @@ struct gw_node {
 };
 
 /* The desk of the loop that a call is on. */
-struct gw_desk *gw_node_desk(const struct gw_node *node, const struct net_loop *loop);
+struct gw_calls *gw_node_calls(const struct gw_node *node, const struct net_loop *loop);
 
 #endif

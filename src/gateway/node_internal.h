@@ -12,11 +12,11 @@
 struct bus_local_hub;
 
 /* The place of one loop. */
-struct gw_seat {
+struct gw_loop_state {
     struct gw_node *node;
     unsigned number;
     struct bus_local_hub *hub;
-    struct gw_desk_options options;
+    struct gw_calls_options options;
     struct gw_presence_options health;
     struct bus *bus;
     peg_status status;
@@ -25,15 +25,15 @@ struct gw_seat {
     atomic_bool is_asked;         /* and it is on its way */
 };
 
-extern const struct gw_catalog_events gw_seat_events; /* with a seat as user */
+extern const struct gw_catalog_events gw_loop_state_events; /* with a seat as user */
 
-peg_status gw_seat_furnish(struct gw_seat *seat, peg_error *reterr);
-void gw_seat_clear(struct gw_seat *seat);
+peg_status gw_loop_state_init(struct gw_loop_state *seat, peg_error *reterr);
+void gw_loop_state_clear(struct gw_loop_state *seat);
 
 /* Takes no new calls and providers, waits until what runs has ended, at most so long, then ends the
  * streams. `is_hurried` is asked now and then: true ends the waiting, also that for connections.
  * True: everything ended in good order. */
-bool gw_node_drain(struct gw_node *node, struct gw_seat *seats, int64_t drain_ms,
+bool gw_node_drain(struct gw_node *node, struct gw_loop_state *seats, int64_t drain_ms,
                    bool (*is_hurried)(void *user), void *user);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "grpc/gzip.h"
 
 enum { MIN_PIECE = 1024 };

@@ -10,7 +10,7 @@
  */
 
 #include "base/buf.h"
-#include "grpc/head.h"
+#include "grpc/http2/head.h"
 
 enum { GRPC_PREFIX_BYTES = 5 };
 

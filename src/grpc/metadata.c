@@ -2,10 +2,10 @@
 
 #include "grpc/metadata.h"
 
-#include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
 
 enum { FIRST_ENTRIES = 8, COUNTED_FOR_EACH = 32 };
 

@@ -2,7 +2,7 @@
 
 #include "grpc/status.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 static const char *const names[] = {
     "OK",

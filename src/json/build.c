@@ -12,13 +12,13 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "json/decimal.h"
+#include "base/text/str.h"
 #include "json/doc.h"
-#include "json/double.h"
 #include "json/hash.h"
 #include "json/json.h"
-#include "json/number.h"
+#include "json/number/decimal.h"
+#include "json/number/double.h"
+#include "json/number/number.h"
 
 enum {
     /* A text can't hold more values than this either: each takes a byte and a separator. */

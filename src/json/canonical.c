@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 #include "json/members.h"
-#include "json/number.h"
+#include "json/number/number.h"
 
 struct level {
     const peg_json *next; /* in document order: the item or key that comes next */

@@ -13,7 +13,7 @@
 #include "json/hash.h"
 #include "json/json.h"
 #include "json/members.h"
-#include "json/number.h"
+#include "json/number/number.h"
 
 /* Up to here members are found by looking through them. */
 enum { FEW_MEMBERS = 16 };

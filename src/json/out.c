@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/str.h"
-#include "json/double.h"
+#include "base/text/str.h"
+#include "json/number/double.h"
 
 /* Before each value: the comma that the one before it left open. */
 static void begin(struct peg__out *out)

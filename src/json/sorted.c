@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 int peg__json_compare_names(peg_str a, peg_str b)
 {

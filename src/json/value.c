@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 
 const char *peg_json_kind_name(peg_json_kind kind)

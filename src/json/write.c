@@ -7,9 +7,9 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
-#include "json/number.h"
+#include "json/number/number.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -14,7 +14,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 enum { SHOWN_BYTES = 80, MAX_PORT = 65535, MAX_PORT_DIGITS = 5 };

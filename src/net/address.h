@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 enum { NET_ADDRESS_TEXT = 280, NET_HOST_BYTES = 254 };
 

@@ -26,7 +26,7 @@
 #include "base/mem.h"
 #include "base/refs.h"
 #include "net/listener_internal.h"
-#include "net/stream_internal.h"
+#include "net/stream/internal.h"
 
 /* How long nothing is accepted when the system has no room for another connection. */
 enum { RETRY_MS = 100, DEFAULT_UNIX_MODE = 0600 };

@@ -7,7 +7,7 @@
  * which the least hangs, and on_stream is called there.
  */
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 struct net_listener;
 

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "base/token.h"
+#include "base/text/str.h"
+#include "base/text/token.h"
 
 static bool is_space(char c)
 {

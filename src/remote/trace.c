@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* Its address is the key of the value. */
 static const char key;

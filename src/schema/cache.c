@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/schema.h"
 #include "json/json.h"
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "schema/compile.h"
+#include "base/text/str.h"
+#include "schema/compile/compile.h"
 #include "json/json.h"
 
 static peg_schema_options with_defaults(const peg_schema_options *options)

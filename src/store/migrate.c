@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static peg_status get_number(struct peg__sqlite *db, const char *query, int64_t *ret_number,
                              peg_error *reterr)

@@ -8,7 +8,7 @@
  * never changed again, only added to.
  */
 
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 
 struct store_schema {
     int application_id;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* Of a name that may be long, in a message. */
 enum { SHOWN = 64 };

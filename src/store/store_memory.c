@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "store/record.h"
 
 /* Owned; its strings are in `bytes`. */

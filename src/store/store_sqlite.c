@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "store/lock.h"
 #include "store/record.h"
 

@@ -17,9 +17,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "core/call.h"
-#include "core/tool.h"
+#include "base/text/str.h"
+#include "core/run/call.h"
+#include "core/tool/tool.h"
 #include "pegboard/call.h"
 #include "tools/command_internal.h"
 #include "tools/command_talk.h"
@@ -206,7 +206,7 @@ static void reply_json(peg_call *call, const struct command *command, peg_str ou
 /* A number or a word alone is more likely a text that looks like JSON. */
 static bool looks_like_json(const struct command *command, peg_str output)
 {
-    const enum peg__talk_output kind = peg__talk_kind_of(output);
+    const enum peg__conversation_output kind = peg__conversation_kind_of(output);
 
     return kind == PEG__TALK_JSON || (kind == PEG__TALK_TEXT && command->has_output_schema);
 }
@@ -260,7 +260,7 @@ static void answer(peg_call *call, const struct command *command,
 }
 
 /* What may be told of standard output while it runs. */
-static enum peg__talk_output kind_of_output(const struct command *command)
+static enum peg__conversation_output kind_of_output(const struct command *command)
 {
     if (command->answers_json || (command->detects_json && command->has_output_schema))
         return PEG__TALK_JSON;
@@ -274,15 +274,15 @@ static peg_status run_process(peg_call *call, const struct command *command, peg
                                    .input = input,
                                    .max_output = command->max_output,
                                    .grace_ms = command->grace_ms};
-    struct peg__talk talk;
+    struct peg__conversation talk;
     peg_status status;
 
-    if (!peg__talk_begin(&talk, call, kind_of_output(command)))
+    if (!peg__conversation_begin(&talk, call, kind_of_output(command)))
         return peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
-    def.hear = peg__talk_hear;
+    def.hear = peg__conversation_handle;
     def.user = &talk;
     status = peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
-    peg__talk_end(&talk);
+    peg__conversation_end(&talk);
     return status;
 }
 
@@ -331,9 +331,8 @@ static peg_status check_words(const char *const *words, const char *where, peg_e
 
     for (size_t i = 0; words[i]; i++) {
         bytes += strnlen(words[i], PEG_LIMIT_COMMAND_BYTES) + 1;
-        if (i >= PEG_LIMIT_COMMAND_WORDS)
-            return refuse(reterr, where,
-                          "there are more words than PEG_LIMIT_COMMAND_WORDS (4096)");
+        if (i >= PEG_LIMIT_COMMAND_ARGS)
+            return refuse(reterr, where, "there are more words than PEG_LIMIT_COMMAND_ARGS (4096)");
         if (bytes > PEG_LIMIT_COMMAND_BYTES)
             return refuse(reterr, where, "it is longer than PEG_LIMIT_COMMAND_BYTES (1 MiB)");
     }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 enum {
@@ -56,7 +56,7 @@ static peg_str add_text(struct peg__buf *out, peg_str bytes)
 }
 
 /* With what was held before it; what it ends in the middle of is held. */
-static void add_bytes(struct peg__talk_stream *stream, struct peg__buf *out, peg_str bytes)
+static void add_bytes(struct peg__conversation_stream *stream, struct peg__buf *out, peg_str bytes)
 {
     /* One by one until the held character is whole, or turns out to be none. */
     while (stream->n_held && bytes.len) {
@@ -77,7 +77,7 @@ static void add_bytes(struct peg__talk_stream *stream, struct peg__buf *out, peg
 
 /* ---- saying it ----------------------------------------------------------------------------- */
 
-static void note_gap(const struct peg__talk_stream *stream, struct peg__buf *out)
+static void note_gap(const struct peg__conversation_stream *stream, struct peg__buf *out)
 {
     if (stream->n_left_out)
         peg__buf_printf(out, "\n[%llu bytes left out: they came faster than they were taken]\n",
@@ -85,8 +85,8 @@ static void note_gap(const struct peg__talk_stream *stream, struct peg__buf *out
 }
 
 /* n_bytes: of the command, of which the text was made. */
-static void say(struct peg__talk *talk, struct peg__talk_stream *stream, struct peg__buf *text,
-                size_t n_bytes)
+static void say(struct peg__conversation *talk, struct peg__conversation_stream *stream,
+                struct peg__buf *text, size_t n_bytes)
 {
     const bool is_told = !text->status && talk->listener->say(talk->call, stream->name,
                                                               peg__buf_view(text)) == PEG_OK;
@@ -95,7 +95,8 @@ static void say(struct peg__talk *talk, struct peg__talk_stream *stream, struct 
     peg__buf_free(text);
 }
 
-static void pass_on(struct peg__talk *talk, struct peg__talk_stream *stream, peg_str bytes)
+static void pass_on(struct peg__conversation *talk, struct peg__conversation_stream *stream,
+                    peg_str bytes)
 {
     struct peg__buf text = PEG__BUF(PIECE_BYTES);
 
@@ -106,7 +107,7 @@ static void pass_on(struct peg__talk *talk, struct peg__talk_stream *stream, peg
 }
 
 /* What is left at the end: a character that never became whole, or a gap that nothing follows. */
-static void finish(struct peg__talk *talk, struct peg__talk_stream *stream)
+static void finish(struct peg__conversation *talk, struct peg__conversation_stream *stream)
 {
     struct peg__buf text = PEG__BUF(PIECE_BYTES);
 
@@ -119,7 +120,7 @@ static void finish(struct peg__talk *talk, struct peg__talk_stream *stream)
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
-enum peg__talk_output peg__talk_kind_of(peg_str output)
+enum peg__conversation_output peg__conversation_kind_of(peg_str output)
 {
     size_t i = 0;
 
@@ -130,19 +131,20 @@ enum peg__talk_output peg__talk_kind_of(peg_str output)
     return output.ptr[i] == '{' || output.ptr[i] == '[' ? PEG__TALK_JSON : PEG__TALK_TEXT;
 }
 
-bool peg__talk_begin(struct peg__talk *talk, peg_call *call, enum peg__talk_output output)
+bool peg__conversation_begin(struct peg__conversation *talk, peg_call *call,
+                             enum peg__conversation_output output)
 {
-    *talk = (struct peg__talk){.call = call,
-                               .listener = peg__call_listener(call),
-                               .output = output,
-                               .out = {.name = "stdout"},
-                               .err = {.name = "stderr"}};
+    *talk = (struct peg__conversation){.call = call,
+                                       .listener = peg__call_listener(call),
+                                       .output = output,
+                                       .out = {.name = "stdout"},
+                                       .err = {.name = "stderr"}};
     return talk->listener;
 }
 
-void peg__talk_hear(enum peg__process_stream stream, peg_str bytes, void *user)
+void peg__conversation_handle(enum peg__process_stream stream, peg_str bytes, void *user)
 {
-    struct peg__talk *talk = user;
+    struct peg__conversation *talk = user;
 
     if (stream == PEG__PROCESS_STDERR) {
         pass_on(talk, &talk->err, bytes);
@@ -150,12 +152,12 @@ void peg__talk_hear(enum peg__process_stream stream, peg_str bytes, void *user)
     }
     /* White space alone decides nothing, and is not worth keeping for it. */
     if (talk->output == PEG__TALK_MAYBE)
-        talk->output = peg__talk_kind_of(bytes);
+        talk->output = peg__conversation_kind_of(bytes);
     if (talk->output == PEG__TALK_TEXT)
         pass_on(talk, &talk->out, bytes);
 }
 
-void peg__talk_end(struct peg__talk *talk)
+void peg__conversation_end(struct peg__conversation *talk)
 {
     finish(talk, &talk->out);
     finish(talk, &talk->err);

@@ -3,24 +3,25 @@
 #define PEG_TOOLS_COMMAND_TALK_H
 
 /*
- * What a command writes, told to a caller who listens while it runs (core/say.h): standard error,
- * and standard output if that is text. The result does not depend on it, and nothing waits for it:
- * what a slow listener does not take is left out, and the next piece says how much that was.
+ * What a command writes, told to a caller who listens while it runs (core/context/notify.h):
+ * standard error, and standard output if that is text. The result does not depend on it, and
+ * nothing waits for it: what a slow listener does not take is left out, and the next piece says how
+ * much that was.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/say.h"
+#include "core/context/notify.h"
 #include "tools/process.h"
 
-enum peg__talk_output {
+enum peg__conversation_output {
     PEG__TALK_JSON, /* standard output is a value: nothing to read until it is whole */
     PEG__TALK_TEXT,
     PEG__TALK_MAYBE, /* JSON if it begins like an object or an array */
 };
 
-struct peg__talk_stream {
+struct peg__conversation_stream {
     const char *name;
     char held[4]; /* the beginning of a character whose rest has not come */
     size_t n_held;
@@ -28,22 +29,23 @@ struct peg__talk_stream {
 };
 
 /* Of one call; lives on the handler's stack. */
-struct peg__talk {
+struct peg__conversation {
     peg_call *call;
     const struct peg__listener *listener;
-    enum peg__talk_output output;
-    struct peg__talk_stream out;
-    struct peg__talk_stream err;
+    enum peg__conversation_output output;
+    struct peg__conversation_stream out;
+    struct peg__conversation_stream err;
 };
 
 /* What output that begins so is when nobody has said it; MAYBE as long as it is white space. */
-enum peg__talk_output peg__talk_kind_of(peg_str output);
+enum peg__conversation_output peg__conversation_kind_of(peg_str output);
 
 /* False: nobody listens, and the rest need not be called. */
-bool peg__talk_begin(struct peg__talk *talk, peg_call *call, enum peg__talk_output output);
+bool peg__conversation_begin(struct peg__conversation *talk, peg_call *call,
+                             enum peg__conversation_output output);
 /* What came; `user` is the talk. As peg__process_def wants it. */
-void peg__talk_hear(enum peg__process_stream stream, peg_str bytes, void *user);
+void peg__conversation_handle(enum peg__process_stream stream, peg_str bytes, void *user);
 /* No more will come. */
-void peg__talk_end(struct peg__talk *talk);
+void peg__conversation_end(struct peg__conversation *talk);
 
 #endif

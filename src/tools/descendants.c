@@ -27,7 +27,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static const char id_name[] = "PEGBOARD_COMMAND_ID=";
 

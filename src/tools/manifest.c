@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/command.h"
 #include "pegboard/yaml.h"
 #include "tools/manifest_internal.h"

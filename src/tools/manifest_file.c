@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/manifest.h"
 
 static peg_status refuse_file(const char *path, int error, peg_error *reterr)

@@ -7,12 +7,12 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/schema.h"
 #include "tools/manifest_internal.h"
 #include "tools/manifest_schema.h"
 #include "json/json.h"
-#include "json/locate.h"
+#include "json/parse/locate.h"
 
 /* A key that nobody knows is told first: what is missing may be what it was meant to be. */
 static const peg_failure *pick_failure(const peg_report *report)

@@ -7,12 +7,12 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/tool_config.h"
 #include "pegboard/yaml.h"
 #include "tools/manifest_internal.h"
 #include "json/json.h"
-#include "json/locate.h"
+#include "json/parse/locate.h"
 
 const peg_json_options peg__manifest_limits = {.max_bytes = PEG_LIMIT_MANIFEST_BYTES,
                                                .duplicates = PEG_JSON_REFUSE};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/error.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/dispatch.h"
 #include "pegboard/sqlite.h"
 
 /* The registry is the run's own. A pipeline runs in each iteration, so the tool is mostly there
  * already; it is not taken away at the end of one, because its calls run after the pipeline. */
-peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_next *next, void *tool,
+peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_middleware_next *next, void *tool,
                                 peg_error *reterr)
 {
     peg_registry *registry = peg_dispatch_registry(dispatch);
@@ -21,5 +21,5 @@ peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_next *next, void *to
     if (there != tool)
         status = peg_registry_register(registry, tool, false, reterr);
     peg_tool_unref(there);
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }

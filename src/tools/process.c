@@ -28,9 +28,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "core/cancel.h"
-#include "core/ctx.h"
+#include "base/text/str.h"
+#include "core/context/cancel.h"
+#include "core/context/ctx.h"
 
 enum {
     READ_BYTES = 16 << 10,

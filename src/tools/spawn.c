@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 void peg__close(int *fd)
 {

@@ -3,7 +3,7 @@
 #include "tools/sql.h"
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- tokens ------------------------------------------------------------------------------ */
 

@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 #include "pegboard/sqlite.h"
 #include "tools/sql.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "tools/sqlite.h"
 
 /* ---- functions ------------------------------------------------------------------------------ */

@@ -19,8 +19,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "core/call.h"
+#include "base/text/str.h"
+#include "core/run/call.h"
 #include "pegboard/call.h"
 #include "tools/sqlite.h"
 #include "json/json.h"
@@ -305,11 +305,11 @@ static bool is_other_statement(const struct peg__sql_token *first)
 /* SQLite writes CTEs out while it prepares, and does not look at the clock meanwhile. */
 static bool check_size(struct query *q)
 {
-    if (peg__sql_size(&q->sql, PEG_LIMIT_SQL_TOKENS, &q->n_written)) {
+    if (peg__sql_size(&q->sql, PEG_LIMIT_SQL_SYMBOLS, &q->n_written)) {
         peg__call_out_of_memory(q->call);
         return false;
     }
-    if (q->n_written > PEG_LIMIT_SQL_TOKENS)
+    if (q->n_written > PEG_LIMIT_SQL_SYMBOLS)
         return fail(q, "E_SQL_LIMIT",
                     "the query is too large once what its WITH names is written out where it is "
                     "used, or uses it in a circle; use fewer of them");

@@ -10,11 +10,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
 #include "tools/sqlite.h"
 #include "json/out.h"
 

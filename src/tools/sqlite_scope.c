@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "tools/sqlite.h"
 #include "json/json.h"
 

@@ -15,8 +15,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
-#include "turn/key.h"
+#include "base/text/str.h"
+#include "turn/file/key.h"
 #include "json/json.h"
 
 struct entry {

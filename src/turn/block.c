@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/clock.h"
 #include "turn/bag.h"
 #include "turn/block.h"

@@ -17,7 +17,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 enum { N_NAMES = PEG__NAME_HANDLE + 1, MIN_BLOCKS = 8, MIN_SLOTS = 32 };
 

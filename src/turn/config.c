@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "turn/tool_config.h"
 #include "turn/turn.h"
 
@@ -55,7 +55,7 @@ static void check_step(struct complaints *all, const char *name, size_t i, bool 
     complain(all, words);
 }
 
-static void check_loop(struct complaints *all, const peg_loop *loop)
+static void check_loop(struct complaints *all, const peg_dispatch_options *loop)
 {
     peg_error error;
 
@@ -96,7 +96,7 @@ static peg_status verdict(const struct complaints *all, peg_error *reterr)
     return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_RUNNER_CONFIG", "%s%s", all->text, more);
 }
 
-peg_status peg__loop_check(const peg_loop *loop, peg_error *reterr)
+peg_status peg__loop_check(const peg_dispatch_options *loop, peg_error *reterr)
 {
     struct complaints all = {.len = 0};
 

@@ -8,7 +8,7 @@
 #include "pegboard/runner.h"
 
 /* PEG_EINVAL (E_INVALID_TURN_RUNNER_CONFIG). */
-peg_status peg__loop_check(const peg_loop *loop, peg_error *reterr);
+peg_status peg__loop_check(const peg_dispatch_options *loop, peg_error *reterr);
 /* The same for a runner's configuration, its loop included. */
 peg_status peg__runner_check(const peg_runner_config *config, peg_error *reterr);
 

@@ -6,8 +6,8 @@
 #include "turn/definitions.h"
 
 #include "base/error.h"
-#include "base/str.h"
-#include "core/registry.h"
+#include "base/text/str.h"
+#include "core/registry/registry.h"
 #include "turn/turn.h"
 
 /* ---- reading -------------------------------------------------------------------- */

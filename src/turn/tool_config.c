@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 #define NS_PER_MS 1000000LL
 

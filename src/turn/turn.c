@@ -11,11 +11,11 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "core/record.h"
+#include "base/text/str.h"
+#include "core/run/record.h"
 #include "pegboard/clock.h"
 #include "turn/block.h"
-#include "turn/host.h"
+#include "turn/loop/host.h"
 
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "turn/key.h"
+#include "base/text/str.h"
+#include "turn/file/key.h"
 #include "turn/turn.h"
 #include "json/json.h"
 

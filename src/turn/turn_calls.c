@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "turn/turn.h"
 
 peg_record *peg_turn_result_of(const peg_turn *turn, peg_str block_id)

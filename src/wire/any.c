@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"
 #include "grpc/message.h"

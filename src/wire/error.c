@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 
-#include "base/base64.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
 #include "goapb/goa.pb-c.h"
 #include "google/rpc/status.pb-c.h"
 #include "grpc/message.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* Whatever was kept of it is of no use to anybody: a result is whole or it is none. */
 static peg_status give_up(struct wire_chunks *chunks, size_t len, peg_error *reterr)

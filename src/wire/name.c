@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 enum { INCARNATION_MIN = 8, INCARNATION_MAX = 64, VERSION_BYTES = 256 };

@@ -2,7 +2,7 @@
 
 #include "wire/time.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* Days are counted in years that begin with March, so that the day which comes and goes is the
  * last one: 146,097 days in 400 years, whose first day is 719,468 days before 1970. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 TEST(arena_hands_out_aligned_memory)
 {

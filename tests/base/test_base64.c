@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static void check_decoded(const char *text, const char *expected)
 {

@@ -33,7 +33,7 @@ TEST(a_blob_takes_the_memory_of_a_buffer)
     struct peg__buf buf = PEG__BUF(1000);
     struct peg__blob *blob;
 
-    peg__buf_repeat(&buf, 'x', PEG__BLOB_ROOM);
+    peg__buf_repeat(&buf, 'x', PEG__BLOB_CAPACITY);
     peg__buf_puts(&buf, "kept");
     blob = peg__blob_take(&buf);
 
@@ -46,10 +46,10 @@ TEST(a_blob_takes_the_memory_of_a_buffer)
 
 TEST(a_buffer_that_failed_makes_no_blob)
 {
-    struct peg__buf buf = PEG__BUF(PEG__BLOB_ROOM + 1);
+    struct peg__buf buf = PEG__BUF(PEG__BLOB_CAPACITY + 1);
 
     CHECK(!peg__blob_take(&buf));
-    peg__buf_repeat(&buf, 'x', PEG__BLOB_ROOM);
+    peg__buf_repeat(&buf, 'x', PEG__BLOB_CAPACITY);
     peg__buf_puts(&buf, "too long");
     CHECK(!peg__blob_take(&buf));
     peg__buf_free(&buf);

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 TEST(buf_collects_text)
 {

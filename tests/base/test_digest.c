@@ -3,7 +3,7 @@
 #include "base/digest.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static peg_str hex_digest(peg_str bytes, char hex[PEG_SHA256_HEX])
 {

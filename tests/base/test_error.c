@@ -3,7 +3,7 @@
 #include "base/error.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 TEST(error_carries_status_code_and_a_sentence)
 {

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* The reference keys and inputs of SipHash: key 00..0f, input 00, 00 01, ... */
 static const struct peg__hash_key reference_key = {0x0706050403020100, 0x0f0e0d0c0b0a0908};

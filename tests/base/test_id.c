@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture ---------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: a hook that remembers ---------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include "../t.h"
 #include "base/buf.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: values that are only addresses, and an order as text --------- */
 

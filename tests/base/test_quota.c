@@ -6,7 +6,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 enum { ANNA = 1, BEN = 2, CLEO = 3 };
 

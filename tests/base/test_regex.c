@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/regex.h"
+#include "base/text/regex.h"
 
 #include <pthread.h>
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 enum { ENOUGH_FOR_JIT = 40 };
 

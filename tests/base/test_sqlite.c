@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: a folder of its own with one database file ---------------------------------- */
 

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/bus.h"
 
 enum { C_N = 3, C_MAX_ADDRESSES = 8, C_MAX_HEARD = 64 };
@@ -36,7 +36,7 @@ struct c_asked {
     enum { C_ONCE, C_READ, C_SEND, C_WAIT, C_WAITERS, C_LEASE, C_LEASES, C_SET } what;
     struct bus_key key;
     struct bus_address to;
-    struct bus_letter letter;
+    struct bus_message letter;
     struct peg__blob *value;
     peg_str names[C_MAX_ADDRESSES];
     size_t n_names;
@@ -78,7 +78,7 @@ static void c_ask_here(void *user)
     asked->wait.fn = c_on_answer;
     switch (asked->what) {
     case C_ONCE:
-        bus_once(asked->bus, &asked->key, asked->value, keep_until_ms, &asked->wait);
+        bus_put_if_absent(asked->bus, &asked->key, asked->value, keep_until_ms, &asked->wait);
         break;
     case C_READ:
         bus_read(asked->bus, &asked->key, &asked->wait);
@@ -159,7 +159,7 @@ static struct c_asked c_read(unsigned i, struct bus_key key)
     return asked;
 }
 
-static bool c_send(unsigned i, struct bus_address to, const struct bus_letter *letter)
+static bool c_send(unsigned i, struct bus_address to, const struct bus_message *letter)
 {
     struct c_asked asked = {.what = C_SEND, .to = to, .letter = *letter};
 
@@ -223,13 +223,13 @@ static struct c_asked c_set(unsigned i, const char *key, const char *value, uint
 /* Letters that came to one bus; the first ones are kept. */
 struct c_letters {
     unsigned n;
-    struct bus_letter first[C_MAX_HEARD];
+    struct bus_message first[C_MAX_HEARD];
     char bodies[C_MAX_HEARD][16];
 };
 
 static struct c_letters c_letters[C_N];
 
-static void c_on_letter(void *user, const struct bus_letter *letter)
+static void c_on_letter(void *user, const struct bus_message *letter)
 {
     struct c_letters *letters = (struct c_letters *)user;
 

@@ -213,7 +213,7 @@ TEST(one_wait_hears_the_answer_to_the_last_question)
 
 static void c_check_letter_arrives(unsigned from, unsigned to)
 {
-    struct bus_letter letter = {
+    struct bus_message letter = {
         .kind = BUS_NAK,
         .reason = BUS_OVERLOADED,
         .id = c_id(77),
@@ -224,7 +224,7 @@ static void c_check_letter_arrives(unsigned from, unsigned to)
         .incarnation = "incarnation-1",
         .body = peg__blob_copy(peg__str("body")),
     };
-    const struct bus_letter *heard = &c_letters[to].first[0];
+    const struct bus_message *heard = &c_letters[to].first[0];
 
     CHECK(c_send(from, c_bus(to)->self, &letter));
     peg__blob_unref(letter.body);
@@ -257,7 +257,7 @@ TEST(a_letter_arrives_at_the_own_loop_as_it_was_sent)
 
 TEST(a_letter_without_a_body_arrives_without)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
 
     c_open();
     CHECK(c_send(0, c_bus(1)->self, &letter));
@@ -273,7 +273,7 @@ struct c_sending {
 
 static void c_send_to_self(void *user)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
     struct c_sending *sending = (struct c_sending *)user;
 
     bus_send(c_bus(0), c_bus(0)->self, &letter, NULL);
@@ -294,7 +294,7 @@ TEST(a_letter_to_the_own_loop_does_not_arrive_while_it_is_sent)
 
 TEST(nobody_gets_a_letter_to_nobody)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
     struct bus_address other_node;
     struct bus_address other_loop;
 
@@ -318,7 +318,7 @@ static void c_send_many(void *user)
     const struct c_flood *flood = (const struct c_flood *)user;
 
     for (unsigned k = 0; k < 2000; k++) {
-        const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(k)};
+        const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(k)};
 
         bus_send(c_bus(flood->from), c_bus(k % C_N)->self, &letter, NULL);
     }

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/leases.h"
 
 static const struct bus_address holder = {1, 2};

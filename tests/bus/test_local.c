@@ -89,7 +89,7 @@ static void c_close(void)
 
 TEST(a_loop_that_ended_gets_nothing)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
     struct bus_address ended;
 
     c_open();
@@ -102,7 +102,7 @@ TEST(a_loop_that_ended_gets_nothing)
 
 static void flood_one(void *user)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
     const struct bus_address *to = (const struct bus_address *)user;
 
     for (unsigned k = 0; k < 5000; k++)
@@ -204,7 +204,7 @@ static void run_race(struct net_message *message)
     for (unsigned k = 0; k < N_RACES; k++) {
         const struct bus_key key = c_key(k, 'k', 1);
 
-        bus_once(buses[racer->i], &key, value, INT64_MAX, &racer->wait);
+        bus_put_if_absent(buses[racer->i], &key, value, INT64_MAX, &racer->wait);
     }
     peg__blob_unref(value);
     sem_post(racer->done);
@@ -283,7 +283,7 @@ static void on_answered(struct bus_wait *wait, const struct bus_answer *answer)
 
 TEST(a_letter_is_lost_when_nobody_listens)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE};
+    const struct bus_message letter = {.kind = BUS_HAVE};
     struct alone alone;
 
     CHECK_INT(open_alone(&alone), PEG_OK);
@@ -295,7 +295,7 @@ TEST(a_letter_is_lost_when_nobody_listens)
 
 static unsigned n_heard;
 
-static void free_on_letter(void *user, const struct bus_letter *letter)
+static void free_on_letter(void *user, const struct bus_message *letter)
 {
     struct alone *alone = (struct alone *)user;
 
@@ -307,7 +307,7 @@ static void free_on_letter(void *user, const struct bus_letter *letter)
 TEST(whoever_hears_a_letter_may_free_the_bus)
 {
     static const struct bus_events events = {.on_letter = free_on_letter, .on_reset = c_on_reset};
-    const struct bus_letter letter = {.kind = BUS_HAVE};
+    const struct bus_message letter = {.kind = BUS_HAVE};
     struct alone alone;
 
     CHECK_INT(open_alone(&alone), PEG_OK);
@@ -323,7 +323,7 @@ TEST(whoever_hears_a_letter_may_free_the_bus)
     close_alone(&alone);
 }
 
-static void answer_for_ever(void *user, const struct bus_letter *letter)
+static void answer_for_ever(void *user, const struct bus_message *letter)
 {
     struct alone *alone = (struct alone *)user;
 
@@ -335,7 +335,7 @@ static void answer_for_ever(void *user, const struct bus_letter *letter)
 TEST(two_that_write_to_each_other_for_ever_do_not_hold_up_the_loop)
 {
     static const struct bus_events events = {.on_letter = answer_for_ever, .on_reset = c_on_reset};
-    const struct bus_letter letter = {.kind = BUS_HAVE};
+    const struct bus_message letter = {.kind = BUS_HAVE};
     struct alone alone;
 
     CHECK_INT(open_alone(&alone), PEG_OK);
@@ -345,7 +345,7 @@ TEST(two_that_write_to_each_other_for_ever_do_not_hold_up_the_loop)
     net_loop_stop(alone.loop);
     net_loop_run(alone.loop);
 
-    CHECK(n_heard >= 1 && n_heard <= 10 * PEG_LIMIT_BUS_LETTERS_A_PASS);
+    CHECK(n_heard >= 1 && n_heard <= 10 * PEG_LIMIT_BUS_MESSAGES_A_PASS);
     close_alone(&alone);
 }
 
@@ -368,7 +368,7 @@ TEST(a_register_whose_time_is_over_goes_by_itself)
     struct alone alone;
 
     CHECK_INT(open_alone(&alone), PEG_OK);
-    bus_once(alone.bus, &key, value, bus_now_ms(alone.bus), &answered.wait);
+    bus_put_if_absent(alone.bus, &key, value, bus_now_ms(alone.bus), &answered.wait);
     CHECK(answered.answer.won);
     round.alone = &alone;
     do {
@@ -409,7 +409,7 @@ TEST(a_full_bus_says_so)
     memset(value->bytes, 'x', value->len);
     do {
         key = c_key(n++, 't', 0);
-        bus_once(alone.bus, &key, value, INT64_MAX, &answered.wait);
+        bus_put_if_absent(alone.bus, &key, value, INT64_MAX, &answered.wait);
     } while (answered.answer.status == PEG_OK);
 
     CHECK_INT(answered.answer.status, PEG_ELIMIT);
@@ -424,11 +424,11 @@ TEST(a_full_bus_says_so)
 static struct answered ask_everything(struct bus *bus, struct peg__blob *value)
 {
     struct answered answered = {.wait = {.fn = on_answered}};
-    const struct bus_letter letter = {.kind = BUS_HAVE, .body = value};
+    const struct bus_message letter = {.kind = BUS_HAVE, .body = value};
     const struct bus_key key = c_key(1, 't', 0);
     const peg_str name = peg__str("name");
 
-    bus_once(bus, &key, value, INT64_MAX, &answered.wait);
+    bus_put_if_absent(bus, &key, value, INT64_MAX, &answered.wait);
     if (!answered.answer.status)
         bus_wait_add(bus, &key, INT64_MAX, &answered.wait);
     if (!answered.answer.status)

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/maps.h"
 
 static unsigned n_woken;
@@ -48,7 +48,7 @@ static peg_status set(const char *key, const char *text)
 
 static void tell_all(void *owner)
 {
-    while (bus_map_table_tell(&table, owner))
+    while (bus_map_table_notify(&table, owner))
         ;
 }
 

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/registers.h"
 
 static struct bus_registers *new_registers(void)
@@ -39,7 +39,7 @@ static bool write_until(struct bus_registers *registers, struct bus_key key, con
     struct peg__blob *other;
     bool won;
 
-    CHECK_INT(bus_registers_once(registers, &key, value, keep_until_ms, &other), PEG_OK);
+    CHECK_INT(bus_registers_put_if_absent(registers, &key, value, keep_until_ms, &other), PEG_OK);
     won = !other;
     peg__blob_unref(other);
     peg__blob_unref(value);
@@ -174,7 +174,7 @@ static peg_status write_value(struct bus_registers *registers, struct bus_key ke
 {
     struct peg__blob *other = NULL;
 
-    return bus_registers_once(registers, &key, value, 1000, &other);
+    return bus_registers_put_if_absent(registers, &key, value, 1000, &other);
 }
 
 /* How many registers can be written until there is no room for one more. All share one value. */
@@ -318,7 +318,7 @@ TEST(small_ends_of_one_account_leave_bytes_to_others)
     const size_t max = PEG_LIMIT_BUS_REGISTER_BYTES / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
     struct bus_registers *registers = new_registers();
     struct peg__blob *value = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES);
-    struct peg__blob *words = peg__blob_new(PEG_LIMIT_BUS_WORDS_BYTES);
+    struct peg__blob *words = peg__blob_new(PEG_LIMIT_BUS_REASON_BYTES);
     unsigned n;
 
     memset(value->bytes, 'x', value->len);
@@ -423,8 +423,8 @@ TEST(a_call_in_the_steady_state_allocates_nothing)
 
         if (i == 1000)
             peg__mem_fail_at(1);
-        CHECK_INT(bus_registers_once(registers, &claim, value, 1000, &other), PEG_OK);
-        CHECK_INT(bus_registers_once(registers, &terminal, value, 1000, &other), PEG_OK);
+        CHECK_INT(bus_registers_put_if_absent(registers, &claim, value, 1000, &other), PEG_OK);
+        CHECK_INT(bus_registers_put_if_absent(registers, &terminal, value, 1000, &other), PEG_OK);
         bus_registers_forget(registers, &terminal.id);
     }
 
@@ -443,7 +443,7 @@ TORTURE(registers_survive_any_allocation_failure)
         const struct bus_key key = key_of(i, 't');
         struct peg__blob *other = NULL;
 
-        status = bus_registers_once(registers, &key, value, 1000, &other);
+        status = bus_registers_put_if_absent(registers, &key, value, 1000, &other);
         if (!status)
             status = bus_registers_wait_add(registers, &key.id, (struct bus_address){1, i}, 1000);
         else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/clock.h"
-#include "bus/sim.h"
 #include "contract.h"
+#include "sim/sim.h"
 
 /* ---- what the contract asks for: two loops of one node, and one of another ------------------ */
 
@@ -65,7 +65,7 @@ static void c_close(void)
 
 TEST(a_node_that_is_paused_hears_later)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
     int64_t paused_ns;
 
     c_open();
@@ -87,7 +87,7 @@ TEST(what_comes_while_a_node_is_paused_comes_in_order_afterwards)
     open_world(5, NULL, NULL);
     bus_sim_pause(sim, nodes[1], 5 * PEG_NS_PER_S);
     for (unsigned i = 0; i < 50; i++) {
-        const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
+        const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
 
         CHECK(c_send(0, buses[2]->self, &letter));
         bus_sim_run_until(sim, bus_sim_now_ns(sim) + 10 * PEG_NS_PER_MS);
@@ -130,7 +130,7 @@ TEST(what_a_crashed_node_wrote_stays)
 
 TEST(nobody_gets_a_letter_to_a_node_that_crashed)
 {
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
     struct bus_address to;
 
     c_open();
@@ -165,10 +165,10 @@ TEST(what_a_crashed_node_kept_to_itself_is_gone)
     c_open();
     key.is_node_local = true;
     c_once(2, key, "x");
-    CHECK(bus_sim_look(sim, &key));
+    CHECK(bus_sim_recheck(sim, &key));
     bus_sim_crash(sim, nodes[1]);
 
-    CHECK(!bus_sim_look(sim, &key));
+    CHECK(!bus_sim_recheck(sim, &key));
     c_close();
 }
 
@@ -315,7 +315,7 @@ TEST(an_answer_that_got_lost_tells_nothing_but_it_happened)
 
     CHECK_INT(asked.answer.status, PEG_EIO);
     CHECK(!asked.answer.won && !asked.has_standing);
-    CHECK(bus_sim_look(sim, &asked.key));
+    CHECK(bus_sim_recheck(sim, &asked.key));
     c_close();
 }
 
@@ -330,14 +330,14 @@ TEST(a_question_that_got_lost_did_not_happen)
     peg__blob_unref(asked.value);
 
     CHECK_INT(asked.answer.status, PEG_EIO);
-    CHECK(!bus_sim_look(sim, &asked.key));
+    CHECK(!bus_sim_recheck(sim, &asked.key));
     c_close();
 }
 
 TEST(letters_get_lost_and_who_sent_them_does_not_know)
 {
     const struct bus_sim_faults faults = {.drop_letter = 32768};
-    const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
 
     open_world(1, &faults, NULL);
     for (unsigned i = 0; i < 200; i++)
@@ -356,7 +356,7 @@ TEST(letters_overtake_each_other)
 
     open_world(3, &faults, NULL);
     for (unsigned i = 0; i < 50; i++) {
-        const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
+        const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
 
         bus_send(buses[0], buses[2]->self, &letter, NULL);
     }
@@ -431,7 +431,7 @@ static uint64_t run_world(uint64_t seed)
     for (unsigned i = 0; i < C_N; i++) {
         c_listen(i);
         for (unsigned k = 0; k < 100; k++) {
-            const struct bus_letter letter = {.kind = BUS_HAVE, .id = c_id(k)};
+            const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(k)};
 
             bus_send(buses[i], buses[k % C_N]->self, &letter, NULL);
         }

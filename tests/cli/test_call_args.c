@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "base/str.h"
-#include "cli/call_args.h"
+#include "base/text/str.h"
+#include "cli/remote/call_args.h"
 #include "t.h"
 
 static const char SCHEMA[] =

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "t.h"
 
 static void check_uri(const char *path, const char *expected)

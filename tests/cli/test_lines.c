@@ -12,8 +12,8 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "cli/lines.h"
+#include "base/text/str.h"
+#include "cli/terminal/lines.h"
 
 enum {
     LINE_BYTES = 1000,

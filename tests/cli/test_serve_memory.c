@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../instrumented.h"
-#include "cli/serve.h"
+#include "cli/serve/serve.h"
 #include "t.h"
 
 TEST(gives_back_once_a_busy_time_is_over)

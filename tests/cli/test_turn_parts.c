@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "cli/turn.h"
+#include "base/text/str.h"
+#include "cli/turn/turn.h"
 #include "t.h"
 
 /* ---- fixture: a text in lines, and a turn with everything wrong -------------------------- */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/validate.h"
+#include "cli/validate/validate.h"
 #include "t.h"
 
 /* ---- fixture: a file of lines, and what it takes to check them --------------------- */

@@ -13,8 +13,8 @@
 #include "../t.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "core/call.h"
+#include "base/text/str.h"
+#include "core/run/call.h"
 #include "pegboard/artifact.h"
 #include "pegboard/reader.h"
 

@@ -8,7 +8,7 @@
  */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/artifact.h"
 #include "pegboard/registry.h"
 #include "pegboard/run.h"
@@ -91,7 +91,7 @@ static inline peg_status world_add_fn(struct world *w, const char *name, const c
 static inline peg_status world_call(struct world *w, const char *tool, const char *args,
                                     const peg_run_options *options, peg_record **ret_record)
 {
-    const peg_request request = {
+    const peg_call_request request = {
         .call_id = peg_cstr("c1"), .tool = peg_cstr(tool), .args = peg_cstr(args)};
 
     return peg_call_run(w->ctx, &request, options, ret_record, NULL);

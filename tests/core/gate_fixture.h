@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/ctx.h"
+#include "base/text/str.h"
+#include "core/context/ctx.h"
 #include "pegboard/gate.h"
 
 /* ---- fixture: a context with a listener, a handler that waits, and what was heard ------ */

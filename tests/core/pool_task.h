@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "../t.h"
-#include "core/pool.h"
+#include "core/pool/pool.h"
 
 /* ---- fixture: a door that handlers wait at, and counted tasks ------------------- */
 
@@ -140,7 +140,7 @@ static inline void await_begin(const struct task *task)
 
 static inline void await_abandoned(peg_pool *pool, unsigned n)
 {
-    while (peg_pool_look(pool).n_abandoned != n)
+    while (peg_pool_info(pool).n_abandoned != n)
         sched_yield();
 }
 

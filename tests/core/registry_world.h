@@ -5,8 +5,8 @@
 /* Registries of small tools, and what is in them as text: "a b c", hidden ones as "(b)". */
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/registry.h"
+#include "base/text/str.h"
+#include "core/registry/registry.h"
 
 static inline void answer(peg_call *call, const peg_json *args, void *user)
 {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/reader.h"
-#include "core/spool.h"
+#include "base/text/str.h"
+#include "core/result/reader.h"
+#include "core/result/spool.h"
 
 /* ---- a store, in a directory of its own if it is one of files ---------------------------- */
 

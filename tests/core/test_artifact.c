@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/artifact.h"
+#include "core/artifact/artifact.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/reader.h"
+#include "base/text/str.h"
+#include "core/result/reader.h"
 
 /* ---- fixture: artifacts over memory, and over a host's bytes that count their reads ------------
  */

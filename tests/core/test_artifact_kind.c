@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/artifact.h"
+#include "base/text/str.h"
+#include "core/artifact/artifact.h"
 
 /* ---- fixture: a kind that parses, and one made from it ------------------------------------- */
 

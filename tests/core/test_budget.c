@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/budget.h"
+#include "core/context/budget.h"
 
 #include "../t.h"
-#include "core/ctx.h"
+#include "core/context/ctx.h"
 
 /* ---- fixture: a context on a clock of the test's -------------------------------- */
 

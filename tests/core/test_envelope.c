@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/envelope.h"
+#include "base/text/str.h"
+#include "core/result/envelope.h"
 #include "envelope_scan.h"
 #include "json/json.h"
 

@@ -31,8 +31,8 @@ TEST(only_messages_thoughts_and_tool_calls_are_functional)
 
 TEST(ends_have_names)
 {
-    CHECK_STR(peg_cstr(peg_end_name(PEG_END_ACK)), "ack");
-    CHECK_STR(peg_cstr(peg_end_name(PEG_END_NACK)), "nack");
-    CHECK_STR(peg_cstr(peg_end_name(PEG_END_ABORTED)), "aborted");
-    CHECK_STR(peg_cstr(peg_end_name((peg_end)17)), "unknown");
+    CHECK_STR(peg_cstr(peg_turn_end_name(PEG_END_ACK)), "ack");
+    CHECK_STR(peg_cstr(peg_turn_end_name(PEG_END_NACK)), "nack");
+    CHECK_STR(peg_cstr(peg_turn_end_name(PEG_END_ABORTED)), "aborted");
+    CHECK_STR(peg_cstr(peg_turn_end_name((peg_turn_end)17)), "unknown");
 }

@@ -317,11 +317,11 @@ TEST(forge_lists_the_encodings_that_are_registered)
     fill(&s);
     check_call(&s, "artifact_estimate_tokens", "{\"callId\":\"call_a\",\"encoding\":\"house\"}",
                "E_INVALID_TOOL_ARGS: ");
-    CHECK_INT(peg_tokens_register("house", count_nothing, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("house", count_nothing, NULL, NULL), PEG_OK);
     CHECK_INT(forge(&s), PEG_OK);
     check_call(&s, "artifact_estimate_tokens", "{\"callId\":\"call_a\",\"encoding\":\"house\"}",
                "7");
-    CHECK_INT(peg_tokens_register("house", NULL, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("house", NULL, NULL, NULL), PEG_OK);
     CHECK_INT(forge(&s), PEG_OK);
 
     check_call(&s, "artifact_estimate_tokens", "{\"callId\":\"call_a\",\"encoding\":\"house\"}",

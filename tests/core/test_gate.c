@@ -277,7 +277,7 @@ TEST(gate_without_a_listener_fails_at_once)
     CHECK(peg_ctx_with_gates(w.ctx, NULL, NULL, &deaf, NULL) == PEG_OK);
 
     CHECK_INT(peg_gate_wait(deaf, &def, NULL, &w.error), PEG_EUNSUPPORTED);
-    CHECK_STR(peg_cstr(w.error.code), "E_LLM_EXECUTION_GATE_NOT_SUPPORTED");
+    CHECK_STR(peg_cstr(w.error.code), "E_GATE_UNSUPPORTED");
     CHECK_INT(w.n_heard, 0);
     peg_ctx_unref(deaf);
     world_free(&w);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/markdown.h"
+#include "core/markdown/markdown.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 /* ---- fixture: a document, and its blocks or an answer as one line of text ---------------------

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/pool.h"
+#include "core/pool/pool.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 #include "../instrumented.h"
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pool_task.h"
 
 /* ---- running ------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ TEST(pool_runs_jobs_in_the_order_of_their_arrival)
     await_begin(first);
     CHECK(!second->has_begun);
     CHECK(!third->has_begun);
-    CHECK_INT(peg_pool_look(pool).n_queued, 2);
+    CHECK_INT(peg_pool_info(pool).n_queued, 2);
 
     open_door(&door);
     CHECK_INT(await_and_drop(third, NULL), PEG__JOB_ENDED);
@@ -53,15 +53,15 @@ TEST(pool_starts_threads_when_they_are_needed)
     peg_pool *pool = new_pool(3, 0);
     struct task *tasks[4];
 
-    CHECK_INT(peg_pool_look(pool).n_threads, 1);
+    CHECK_INT(peg_pool_info(pool).n_threads, 1);
     for (int i = 0; i < 4; i++)
         tasks[i] = submit_new(pool, &door);
     for (int i = 0; i < 3; i++)
         await_begin(tasks[i]);
 
-    CHECK_INT(peg_pool_look(pool).n_threads, 3);
-    CHECK_INT(peg_pool_look(pool).n_running, 3);
-    CHECK_INT(peg_pool_look(pool).n_queued, 1);
+    CHECK_INT(peg_pool_info(pool).n_threads, 3);
+    CHECK_INT(peg_pool_info(pool).n_running, 3);
+    CHECK_INT(peg_pool_info(pool).n_queued, 1);
     open_door(&door);
     for (int i = 0; i < 4; i++)
         CHECK_INT(await_and_drop(tasks[i], NULL), PEG__JOB_ENDED);
@@ -75,7 +75,7 @@ TEST(pool_uses_one_thread_for_jobs_that_come_one_after_the_other)
     for (int i = 0; i < 100; i++)
         CHECK_INT(await_and_drop(submit_new(pool, NULL), NULL), PEG__JOB_ENDED);
 
-    CHECK_INT(peg_pool_look(pool).n_threads, 1);
+    CHECK_INT(peg_pool_info(pool).n_threads, 1);
     peg_pool_unref(pool);
 }
 
@@ -119,13 +119,13 @@ TEST(a_deadline_abandons_a_handler_and_the_caller_goes_on)
     await_begin(awaiter.task);
     await_sleeper(&w);
     peg_clock_manual_advance(w.clock, 99);
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 0);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 0);
     peg_clock_manual_advance(w.clock, 1);
 
     CHECK_INT(join_awaiter(&awaiter), PEG__JOB_ABANDONED);
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 1);
-    CHECK_INT(peg_pool_look(pool).n_running, 0);
-    CHECK_INT(peg_pool_look(pool).n_threads, 0);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 1);
+    CHECK_INT(peg_pool_info(pool).n_running, 0);
+    CHECK_INT(peg_pool_info(pool).n_threads, 0);
 
     open_door(&door);
     await_abandoned(pool, 0);
@@ -152,7 +152,7 @@ TEST(an_abandoned_thread_is_replaced)
 
     open_door(&door);
     await_abandoned(pool, 0);
-    CHECK_INT(peg_pool_look(pool).total_abandoned, 1);
+    CHECK_INT(peg_pool_info(pool).total_abandoned, 1);
     peg_pool_unref(pool);
     world_done(&w);
 }
@@ -174,7 +174,7 @@ TEST(a_surplus_thread_ends_when_its_handler_returns_after_all)
     await_begin(next);
 
     open_door(&late);
-    while (peg_pool_look(pool).n_abandoned != 0 || peg_pool_look(pool).n_threads != 1)
+    while (peg_pool_info(pool).n_abandoned != 0 || peg_pool_info(pool).n_threads != 1)
         sched_yield();
 
     open_door(&door);
@@ -190,7 +190,7 @@ TEST(a_job_that_ended_is_not_abandoned_by_a_deadline)
     struct world w;
 
     world_init(&w, true);
-    while (!atomic_load(&task->has_ended) || peg_pool_look(pool).n_running)
+    while (!atomic_load(&task->has_ended) || peg_pool_info(pool).n_running)
         sched_yield();
     peg_clock_manual_advance(w.clock, 1000);
 
@@ -218,8 +218,8 @@ TEST(a_job_that_has_not_begun_is_taken_back)
 
     CHECK_INT(peg__pool_await(&second->job, w.ctx), PEG__JOB_NOT_BEGUN);
     CHECK_INT(n_released, 1);
-    CHECK_INT(peg_pool_look(pool).n_queued, 1);
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 0);
+    CHECK_INT(peg_pool_info(pool).n_queued, 1);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 0);
 
     open_door(&door);
     CHECK_INT(await_and_drop(third, NULL), PEG__JOB_ENDED);
@@ -243,7 +243,7 @@ TEST(a_cancellation_gives_a_grace_and_then_abandons)
     await_begin(awaiter.task);
     await_sleeper(&w);
     peg_clock_manual_advance(w.clock, PEG_LIMIT_CANCEL_GRACE_MS - 1);
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 0);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 0);
     peg_clock_manual_advance(w.clock, 1);
 
     CHECK_INT(join_awaiter(&awaiter), PEG__JOB_ABANDONED);
@@ -265,7 +265,7 @@ TEST(a_cancellation_wakes_whoever_awaits)
     await_begin(awaiter.task);
     await_sleeper(&w);
     peg_cancel_fire(w.cancel, "enough");
-    while (peg_pool_look(pool).n_abandoned == 0)
+    while (peg_pool_info(pool).n_abandoned == 0)
         peg_clock_manual_advance(w.clock, 10);
 
     CHECK_INT(join_awaiter(&awaiter), PEG__JOB_ABANDONED);
@@ -298,7 +298,7 @@ TEST(a_handler_that_watches_its_token_is_not_abandoned)
     peg_cancel_fire(w.cancel, "enough");
 
     CHECK_INT(join_awaiter(&awaiter), PEG__JOB_ENDED);
-    CHECK_INT(peg_pool_look(pool).total_abandoned, 0);
+    CHECK_INT(peg_pool_info(pool).total_abandoned, 0);
     peg_pool_unref(pool);
     world_done(&w);
 }
@@ -353,7 +353,7 @@ TEST(pool_refuses_jobs_while_max_abandoned_are_lost)
     CHECK_INT(await_and_drop(next, NULL), PEG__JOB_ENDED);
     open_door(&doors[1]);
     await_abandoned(pool, 0);
-    CHECK_INT(peg_pool_look(pool).total_abandoned, 2);
+    CHECK_INT(peg_pool_info(pool).total_abandoned, 2);
     peg_pool_unref(pool);
     world_done(&w);
 }
@@ -378,7 +378,7 @@ TEST(a_queued_job_is_dropped_when_every_thread_is_lost)
     CHECK_INT(await_and_drop(second, w.ctx), PEG__JOB_ABANDONED);
 
     CHECK_INT(join_awaiter(&third), PEG__JOB_NOT_BEGUN);
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 2);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 2);
     open_door(&door);
     await_abandoned(pool, 0);
     CHECK_INT(await_and_drop(submit_new(pool, NULL), NULL), PEG__JOB_ENDED);
@@ -475,7 +475,7 @@ TEST(submit_says_when_there_is_no_thread_and_the_system_refuses_one)
     CHECK_INT(setrlimit(RLIMIT_AS, &before), 0);
 
     CHECK_STR(peg__str(error.code), "E_POOL_THREAD");
-    CHECK_INT(peg_pool_look(pool).n_queued, 0);
+    CHECK_INT(peg_pool_info(pool).n_queued, 0);
     CHECK_INT(submit(pool, next, NULL), PEG_OK);
     CHECK_INT(await_and_drop(next, NULL), PEG__JOB_ENDED);
     open_door(&door);

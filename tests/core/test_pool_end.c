@@ -6,8 +6,8 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "core/pool.h"
+#include "base/text/str.h"
+#include "core/pool/pool.h"
 #include "pegboard/log.h"
 #include "pool_task.h"
 
@@ -56,7 +56,7 @@ TEST(a_handler_may_wait_for_jobs_on_its_own_pool)
     CHECK_INT(peg__pool_await(&task->job, NULL), PEG__JOB_ENDED);
 
     CHECK_INT(task->result, 0);
-    while (peg_pool_look(pool).n_threads != 1)
+    while (peg_pool_info(pool).n_threads != 1)
         sched_yield();
     CHECK_INT(await_and_drop(submit_new(pool, NULL), NULL), PEG__JOB_ENDED);
     drop_task(task);
@@ -84,13 +84,13 @@ TEST(a_handler_that_waits_for_another_can_be_abandoned)
 
     world_init(&w, true);
     await_begin(task);
-    while (peg_pool_look(pool).n_threads != 2)
+    while (peg_pool_info(pool).n_threads != 2)
         sched_yield();
     peg_clock_manual_advance(w.clock, 100);
 
     CHECK_INT(await_and_drop(task, w.ctx), PEG__JOB_ABANDONED);
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 1);
-    CHECK_INT(peg_pool_look(pool).n_threads, 1);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 1);
+    CHECK_INT(peg_pool_info(pool).n_threads, 1);
 
     open_door(&door);
     await_abandoned(pool, 0);
@@ -343,8 +343,8 @@ TEST(every_job_is_released_once_when_deadlines_race_with_ends)
     for (int i = 0; i < N_CALLERS; i++)
         n_submitted += callers[i].n_submitted;
     await_abandoned(pool, 0);
-    CHECK_INT(peg_pool_look(pool).n_running, 0);
-    CHECK_INT(peg_pool_look(pool).n_queued, 0);
+    CHECK_INT(peg_pool_info(pool).n_running, 0);
+    CHECK_INT(peg_pool_info(pool).n_queued, 0);
     peg_pool_unref(pool);
     CHECK_INT(n_released, n_submitted);
     world_done(&w);

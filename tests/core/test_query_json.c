@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "ask.h"
-#include "core/query.h"
-#include "core/query_json.h"
+#include "core/artifact/query.h"
+#include "core/artifact/query_json.h"
 #include "json/json.h"
 
 /* ---- fixture ------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "ask.h"
-#include "core/artifact.h"
-#include "core/query.h"
+#include "core/artifact/artifact.h"
+#include "core/artifact/query.h"
 #include "pegboard/schema.h"
 #include "json/json.h"
 

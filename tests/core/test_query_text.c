@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "ask.h"
-#include "core/query.h"
+#include "core/artifact/query.h"
 #include "json/json.h"
 
 /* ---- fixture ------------------------------------------------------------------------------- */

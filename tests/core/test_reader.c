@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/reader.h"
+#include "core/result/reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: a host's bytes, with all that a host can do wrong -------------------------- */
 

@@ -3,7 +3,7 @@
 /* Records made by hand, and the checksum of a call. */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/artifact.h"
 #include "pegboard/media.h"
 #include "pegboard/record.h"

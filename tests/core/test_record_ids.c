@@ -6,8 +6,8 @@
 
 #include "../t.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "core/record.h"
+#include "base/text/str.h"
+#include "core/run/record.h"
 #include "pegboard/registry.h"
 #include "pegboard/run.h"
 #include "pegboard/tool.h"

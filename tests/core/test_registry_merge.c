@@ -5,7 +5,7 @@
 
 /* ---- fixture: merge what is given, and look at the result ------------------------------------ */
 
-static const peg_tool_def throwing = {.on_collision = PEG_COLLISION_THROW};
+static const peg_tool_def throwing = {.on_collision = PEG_COLLISION_FAIL};
 static const peg_tool_def replacing = {.on_collision = PEG_COLLISION_REPLACE};
 static const peg_tool_def keeping = {.on_collision = PEG_COLLISION_KEEP};
 
@@ -51,7 +51,7 @@ static void unref_all(peg_registry **registries, size_t n)
 /* T45 */
 TEST(merge_of_nothing_is_empty)
 {
-    peg_registry *merged = merge(NULL, 0, PEG_COLLISION_THROW);
+    peg_registry *merged = merge(NULL, 0, PEG_COLLISION_FAIL);
 
     CHECK_STR(order(merged), "");
     CHECK_INT(peg_registry_len(merged), 0);
@@ -61,7 +61,7 @@ TEST(merge_of_nothing_is_empty)
 TEST(merge_of_one_is_a_copy)
 {
     peg_registry *source = registry_of("a b");
-    peg_registry *merged = merge(&source, 1, PEG_COLLISION_THROW);
+    peg_registry *merged = merge(&source, 1, PEG_COLLISION_FAIL);
 
     CHECK_INT(unregister(merged, "a"), PEG_OK);
     CHECK_STR(order(merged), "b");
@@ -73,7 +73,7 @@ TEST(merge_of_one_is_a_copy)
 /* T46 */
 TEST(merge_without_a_clash_goes_from_left_to_right_under_every_policy)
 {
-    for (int policy = PEG_COLLISION_THROW; policy <= PEG_COLLISION_KEEP; policy++) {
+    for (int policy = PEG_COLLISION_FAIL; policy <= PEG_COLLISION_KEEP; policy++) {
         peg_registry *sources[] = {registry_of("z y"), registry_of(""), registry_of("b"),
                                    registry_of("a x")};
         peg_registry *merged = merge(sources, 4, (peg_collision)policy);
@@ -91,7 +91,7 @@ TEST(merge_with_a_clash_that_nobody_resolves_fails_and_changes_no_source)
     peg_registry *merged = NULL;
     peg_error error;
 
-    CHECK_INT(peg_registry_merge(sources, 2, PEG_COLLISION_THROW, &merged, &error), PEG_EEXISTS);
+    CHECK_INT(peg_registry_merge(sources, 2, PEG_COLLISION_FAIL, &merged, &error), PEG_EEXISTS);
 
     CHECK(!merged);
     CHECK_STR(peg__str(error.code), "E_TOOL_ALREADY_REGISTERED");
@@ -106,13 +106,13 @@ TEST(merge_option_decides_where_tools_do_not)
 {
     CHECK_INT(winner(NULL, NULL, PEG_COLLISION_REPLACE), 2);
     CHECK_INT(winner(NULL, NULL, PEG_COLLISION_KEEP), 1);
-    CHECK_INT(winner(NULL, NULL, PEG_COLLISION_THROW), 0);
+    CHECK_INT(winner(NULL, NULL, PEG_COLLISION_FAIL), 0);
 }
 
 /* T49 */
 TEST(incoming_tool_that_replaces_beats_the_option)
 {
-    CHECK_INT(winner(NULL, &replacing, PEG_COLLISION_THROW), 2);
+    CHECK_INT(winner(NULL, &replacing, PEG_COLLISION_FAIL), 2);
     CHECK_INT(winner(NULL, &replacing, PEG_COLLISION_KEEP), 2);
 }
 
@@ -120,7 +120,7 @@ TEST(incoming_tool_that_replaces_beats_the_option)
 TEST(incoming_tool_that_keeps_beats_the_option)
 {
     CHECK_INT(winner(NULL, &keeping, PEG_COLLISION_REPLACE), 1);
-    CHECK_INT(winner(NULL, &keeping, PEG_COLLISION_THROW), 1);
+    CHECK_INT(winner(NULL, &keeping, PEG_COLLISION_FAIL), 1);
 }
 
 /* T51 */
@@ -134,11 +134,11 @@ TEST(incoming_tool_that_throws_leaves_it_to_the_option)
 TEST(tool_that_is_there_is_never_asked)
 {
     CHECK_INT(winner(&keeping, NULL, PEG_COLLISION_REPLACE), 2);
-    CHECK_INT(winner(&keeping, NULL, PEG_COLLISION_THROW), 0);
+    CHECK_INT(winner(&keeping, NULL, PEG_COLLISION_FAIL), 0);
     CHECK_INT(winner(&replacing, NULL, PEG_COLLISION_KEEP), 1);
-    CHECK_INT(winner(&replacing, NULL, PEG_COLLISION_THROW), 0);
-    CHECK_INT(winner(&keeping, &replacing, PEG_COLLISION_THROW), 2);
-    CHECK_INT(winner(&replacing, &keeping, PEG_COLLISION_THROW), 1);
+    CHECK_INT(winner(&replacing, NULL, PEG_COLLISION_FAIL), 0);
+    CHECK_INT(winner(&keeping, &replacing, PEG_COLLISION_FAIL), 2);
+    CHECK_INT(winner(&replacing, &keeping, PEG_COLLISION_FAIL), 1);
 }
 
 /* T53 */
@@ -151,10 +151,10 @@ TEST(one_tool_in_two_registries_is_a_clash_too)
     CHECK_INT(peg_registry_new(&tool, 1, &sources[0], NULL), PEG_OK);
     CHECK_INT(peg_registry_new(&tool, 1, &sources[1], NULL), PEG_OK);
 
-    CHECK_INT(peg_registry_merge(sources, 2, PEG_COLLISION_THROW, &merged, NULL), PEG_EEXISTS);
+    CHECK_INT(peg_registry_merge(sources, 2, PEG_COLLISION_FAIL, &merged, NULL), PEG_EEXISTS);
     sources[1] = peg_registry_unref(sources[1]);
     sources[1] = peg_registry_ref(sources[0]);
-    CHECK_INT(peg_registry_merge(sources, 2, PEG_COLLISION_THROW, &merged, NULL), PEG_EEXISTS);
+    CHECK_INT(peg_registry_merge(sources, 2, PEG_COLLISION_FAIL, &merged, NULL), PEG_EEXISTS);
     unref_all(sources, 2);
     peg_tool_unref(tool);
 }
@@ -167,7 +167,7 @@ TEST(merge_keeps_what_is_ephemeral_and_what_is_hidden)
 
     CHECK_INT(hide(sources[0], "b"), PEG_OK);
     CHECK_INT(hide(sources[1], "c"), PEG_OK);
-    merged = merge(sources, 2, PEG_COLLISION_THROW);
+    merged = merge(sources, 2, PEG_COLLISION_FAIL);
     CHECK_STR(order(merged), "a x (b) (c)");
 
     peg_registry_prune_ephemeral(merged);
@@ -201,7 +201,7 @@ TEST(clash_of_three_is_resolved_two_by_two_from_the_left)
     peg_registry *sources[] = {registry_like("a", &throwing), registry_like("a", &replacing),
                                registry_like("a b", &keeping)};
     peg_tool *second = get(sources[1], "a");
-    peg_registry *merged = merge(sources, 3, PEG_COLLISION_THROW);
+    peg_registry *merged = merge(sources, 3, PEG_COLLISION_FAIL);
 
     CHECK(holds(merged, "a", second));
     CHECK_STR(order(merged), "a b");
@@ -209,7 +209,7 @@ TEST(clash_of_three_is_resolved_two_by_two_from_the_left)
 
     peg_registry_unref(sources[2]);
     sources[2] = registry_of("b a");
-    CHECK_INT(peg_registry_merge(sources, 3, PEG_COLLISION_THROW, &merged, NULL), PEG_EEXISTS);
+    CHECK_INT(peg_registry_merge(sources, 3, PEG_COLLISION_FAIL, &merged, NULL), PEG_EEXISTS);
     CHECK_STR(order(sources[0]), "a");
     peg_tool_unref(second);
     unref_all(sources, 3);
@@ -236,7 +236,7 @@ TEST(merge_of_many_tools_has_them_all)
         snprintf(name, sizeof(name), "t%d", i);
         CHECK_INT(give(sources[i % 3], tool_named(name)), PEG_OK);
     }
-    merged = merge(sources, 3, PEG_COLLISION_THROW);
+    merged = merge(sources, 3, PEG_COLLISION_FAIL);
 
     CHECK_INT(peg_registry_len(merged), N);
     for (int i = 0; i < N; i++) {
@@ -288,7 +288,7 @@ TEST(absorb_is_all_or_nothing)
     peg_registry *source = registry_of("c d b e");
     peg_error error;
 
-    CHECK_INT(peg_registry_absorb(registry, source, PEG_COLLISION_THROW, &error), PEG_EEXISTS);
+    CHECK_INT(peg_registry_absorb(registry, source, PEG_COLLISION_FAIL, &error), PEG_EEXISTS);
 
     CHECK(strstr(error.message, "'b'") != NULL);
     CHECK_STR(order(registry), "a b");
@@ -321,7 +321,7 @@ TEST(absorbing_oneself_is_a_clash_or_nothing)
 {
     peg_registry *registry = registry_of("a b");
 
-    CHECK_INT(peg_registry_absorb(registry, registry, PEG_COLLISION_THROW, NULL), PEG_EEXISTS);
+    CHECK_INT(peg_registry_absorb(registry, registry, PEG_COLLISION_FAIL, NULL), PEG_EEXISTS);
     CHECK_INT(peg_registry_absorb(registry, registry, PEG_COLLISION_REPLACE, NULL), PEG_OK);
     CHECK_INT(peg_registry_absorb(registry, registry, PEG_COLLISION_KEEP, NULL), PEG_OK);
 
@@ -349,7 +349,7 @@ TEST(absorb_stops_at_the_limit_before_it_changes_anything)
     peg_error error;
 
     registry->layers.n = PEG_LIMIT_REGISTRY_TOOLS; /* as if it were full */
-    CHECK_INT(peg_registry_absorb(registry, source, PEG_COLLISION_THROW, &error), PEG_ELIMIT);
+    CHECK_INT(peg_registry_absorb(registry, source, PEG_COLLISION_FAIL, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_REGISTRY_FULL");
     CHECK(strstr(error.message, "PEG_LIMIT_REGISTRY_TOOLS = 100000") != NULL);
     registry->layers.n = 1;

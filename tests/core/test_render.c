@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/artifact.h"
-#include "core/envelope.h"
-#include "core/media.h"
-#include "core/reader.h"
+#include "base/text/str.h"
+#include "core/artifact/artifact.h"
+#include "core/result/envelope.h"
+#include "core/result/media.h"
+#include "core/result/reader.h"
 #include "envelope_scan.h"
 #include "pegboard/log.h"
 

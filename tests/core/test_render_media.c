@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/envelope.h"
-#include "core/media.h"
-#include "core/reader.h"
+#include "base/text/str.h"
+#include "core/result/envelope.h"
+#include "core/result/media.h"
+#include "core/result/reader.h"
 #include "envelope_scan.h"
 
 /* ---- fixture: media over five bytes, and texts that the test frees ------------------ */

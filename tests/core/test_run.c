@@ -263,7 +263,7 @@ TEST(run_bounds_a_name_that_a_model_made_up)
 
 TEST(run_without_a_registry_is_a_failed_call)
 {
-    const peg_request request = {.tool = peg_cstr("x"), .args = peg_cstr("{}")};
+    const peg_call_request request = {.tool = peg_cstr("x"), .args = peg_cstr("{}")};
     peg_record *record = NULL;
     peg_ctx *ctx = NULL;
 
@@ -337,8 +337,8 @@ TEST(run_tells_the_start_before_the_handler_and_the_end_after_it)
     peg_ctx *listed = NULL;
     peg_ctx *ctx = NULL;
     peg_record *record = NULL;
-    const peg_request request = {.tool = peg_cstr("weather"),
-                                 .args = peg_cstr("{\"city\":\"Rome\"}")};
+    const peg_call_request request = {.tool = peg_cstr("weather"),
+                                      .args = peg_cstr("{\"city\":\"Rome\"}")};
 
     open_with(&w, "weather", CITY, look_at_log);
     CHECK_INT(peg_ctx_with_registry(w.timed, w.registry, &listed, NULL), PEG_OK);

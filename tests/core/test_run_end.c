@@ -38,7 +38,7 @@ static void count(const peg_event *event, void *user)
 TEST(a_start_has_its_end_and_a_call_that_runs_out_of_memory_has_a_failed_one)
 {
     const peg_tool_def def = {.name = "answer", .description = "answers", .run = answer};
-    const peg_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr("answer")};
+    const peg_call_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr("answer")};
     struct world w;
     struct tally tally;
     peg_tool *tool = NULL;
@@ -264,7 +264,7 @@ TEST(an_id_that_is_too_long_is_refused_before_anything_happens)
     static char many[2000];
     static const struct {
         const char *where;
-        peg_request request;
+        peg_call_request request;
     } cases[] = {
         {"/key", {.key = {many, 257}}},
         {"/call_id", {.call_id = {many, 1025}}},
@@ -277,7 +277,7 @@ TEST(an_id_that_is_too_long_is_refused_before_anything_happens)
     CHECK_INT(world_add_fn(&w, "answer", NULL, answer), PEG_OK);
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        peg_request request = cases[i].request;
+        peg_call_request request = cases[i].request;
         peg_record *record = NULL;
         peg_error error;
 

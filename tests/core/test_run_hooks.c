@@ -149,7 +149,7 @@ static peg_record *host_call(struct host *h)
 {
     peg_ctx *ctx = NULL;
     peg_record *record = NULL;
-    const peg_request request = {
+    const peg_call_request request = {
         .call_id = peg_cstr("c"), .tool = peg_cstr("act"), .args = peg_cstr("{\"key\":\"k\"}")};
 
     CHECK_INT(peg_ctx_with_events(h->w.ctx, hear_args, h, &ctx, NULL), PEG_OK);

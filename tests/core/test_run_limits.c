@@ -10,7 +10,7 @@ static unsigned n_deep;
 /* Calls itself, until somebody says no; the outermost answers with what the innermost was told. */
 static void call_itself(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_request request = {.tool = peg_cstr("again"), .args = peg_cstr("{}")};
+    const peg_call_request request = {.tool = peg_cstr("again"), .args = peg_cstr("{}")};
     peg_record *record = NULL;
 
     (void)args;

@@ -7,7 +7,7 @@
 #include <sched.h>
 
 #include "../instrumented.h"
-#include "core/run.h"
+#include "core/run/run.h"
 #include "fixture.h"
 #include "pegboard/pool.h"
 
@@ -109,7 +109,7 @@ static void await_waiting(const peg_clock *clock)
 
 static void await_abandoned(peg_pool *pool, unsigned n)
 {
-    while (peg_pool_look(pool).n_abandoned != n)
+    while (peg_pool_info(pool).n_abandoned != n)
         sched_yield();
 }
 
@@ -230,7 +230,7 @@ static void hear_limit(const peg_event *event, void *user)
 
 TEST(a_timeout_tells_which_time_was_over)
 {
-    const peg_request request = {.tool = peg_cstr("late")};
+    const peg_call_request request = {.tool = peg_cstr("late")};
     char limit[sizeof(((peg_error *)NULL)->message)] = "";
     struct world w;
     peg_ctx *hurried = NULL;
@@ -332,7 +332,7 @@ TEST(a_handler_that_never_returns_is_given_up_and_others_go_on)
     CHECK_STR(peg__str(peg_record_code(lost)), "E_TOOL_TIMEOUT");
     CHECK_CONTAINS(peg_record_text(lost), "whether it had its effect is not known");
     CHECK_STR(text_of(record), "ok");
-    CHECK_INT(peg_pool_look(pool).n_abandoned, 1);
+    CHECK_INT(peg_pool_info(pool).n_abandoned, 1);
     peg_record_unref(lost);
     peg_record_unref(record);
     close_on_pool(&w, pool);
@@ -356,7 +356,7 @@ TEST(the_abandoned_are_bounded_and_a_pool_recovers_when_they_return)
     await_abandoned(pool, 0);
     CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){.pool = pool}, &after), PEG_OK);
     CHECK_STR(text_of(after), "ok");
-    CHECK_INT(peg_pool_look(pool).total_abandoned, 2);
+    CHECK_INT(peg_pool_info(pool).total_abandoned, 2);
     peg_record_unref(refused);
     peg_record_unref(after);
     close_on_pool(&w, pool);
@@ -390,7 +390,7 @@ TEST(a_cancellation_gives_a_handler_on_a_pool_up_after_a_grace)
     caller_start(&c);
     await_inside(1);
     peg_cancel_fire(w.cancel, "the user left");
-    while (!peg_pool_look(pool).total_abandoned) {
+    while (!peg_pool_info(pool).total_abandoned) {
         if (peg_clock_manual_waiting(w.clock))
             peg_clock_manual_advance(w.clock, 100);
         sched_yield();
@@ -415,7 +415,7 @@ static void fail(peg_call *call, const peg_json *args, void *user)
 static void begin_on_pool(struct world *w, peg_pool *pool, const char *tool, struct peg__run *run)
 {
     const peg_run_options options = {.pool = pool, .timeout_ms = 1000};
-    const peg_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr(tool)};
+    const peg_call_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr(tool)};
 
     CHECK_INT(peg__run_begin(run, w->ctx, &request, &options, NULL, NULL), PEG_OK);
 }
@@ -426,7 +426,7 @@ static void await_idle(peg_pool *pool)
 
     do {
         sched_yield();
-        state = peg_pool_look(pool);
+        state = peg_pool_info(pool);
     } while (state.n_queued || state.n_running);
 }
 
@@ -499,7 +499,7 @@ TEST(a_call_whose_time_ran_out_in_the_queue_has_no_attempt)
 
 TEST(a_call_that_a_pool_refuses_has_no_attempt_and_the_limit_is_told)
 {
-    const peg_request request = {.tool = peg_cstr("answer")};
+    const peg_call_request request = {.tool = peg_cstr("answer")};
     char limit[sizeof(((peg_error *)NULL)->message)] = "";
     struct world w;
     peg_pool *pool = NULL;
@@ -533,7 +533,7 @@ enum { SMALLEST_STACK = T_SANITIZED ? 4 << 20 : 512 << 10 };
 
 static void call_deeply(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_request request = {.tool = peg_cstr("deep"), .args = peg_cstr(user)};
+    const peg_call_request request = {.tool = peg_cstr("deep"), .args = peg_cstr(user)};
     peg_record *record = NULL;
 
     (void)args;

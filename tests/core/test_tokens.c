@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/artifact.h"
+#include "base/text/str.h"
+#include "core/artifact/artifact.h"
 
 /* ---- fixture ----------------------------------------------------------------------------------
  */
@@ -15,7 +15,8 @@ static size_t estimate(const char *encoding, size_t len)
     size_t n = SIZE_MAX;
     peg_error error;
 
-    CHECK_STATUS(peg_tokens_estimate(encoding, peg__strn(text, len), &n, &error), PEG_OK, error);
+    CHECK_STATUS(peg_token_count_estimate(encoding, peg__strn(text, len), &n, &error), PEG_OK,
+                 error);
     return n;
 }
 
@@ -34,7 +35,7 @@ static size_t fail_always(peg_str text, void *user)
 
 static void forget(const char *encoding)
 {
-    CHECK_INT(peg_tokens_register(encoding, NULL, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register(encoding, NULL, NULL, NULL), PEG_OK);
 }
 
 /* ---- tests --------------------------------------------------------------------------------------
@@ -66,9 +67,9 @@ TEST(tokens_of_a_huge_text_do_not_overflow)
 {
     size_t n = 0;
 
-    CHECK_INT(peg_tokens_estimate("claude", peg__strn("", SIZE_MAX), &n, NULL), PEG_OK);
+    CHECK_INT(peg_token_count_estimate("claude", peg__strn("", SIZE_MAX), &n, NULL), PEG_OK);
     CHECK(n == SIZE_MAX / 7 * 2 + (SIZE_MAX % 7 * 2 + 6) / 7);
-    CHECK_INT(peg_tokens_estimate("gpt2", peg__strn("", SIZE_MAX), &n, NULL), PEG_OK);
+    CHECK_INT(peg_token_count_estimate("gpt2", peg__strn("", SIZE_MAX), &n, NULL), PEG_OK);
     CHECK(n == SIZE_MAX / 4 + 1);
 }
 
@@ -77,24 +78,24 @@ TEST(tokens_of_an_unknown_encoding_are_refused_with_a_list_of_those_there_are)
     peg_error error;
     size_t n = 7;
 
-    CHECK_INT(peg_tokens_estimate("word", peg__str("x"), &n, &error), PEG_ENOTFOUND);
+    CHECK_INT(peg_token_count_estimate("word", peg__str("x"), &n, &error), PEG_ENOTFOUND);
     CHECK_STR(peg__str(error.code), "E_TOKENS_UNKNOWN");
     CHECK_STR(peg__str(error.message),
               "there is no encoding 'word'; there are gpt2, r50k_base, p50k_base, p50k_edit, "
               "cl100k_base, o200k_base, gemini, llama2, claude");
     CHECK_INT(n, 7);
-    CHECK_INT(peg_tokens_estimate(NULL, peg__str("x"), &n, &error), PEG_ENOTFOUND);
+    CHECK_INT(peg_token_count_estimate(NULL, peg__str("x"), &n, &error), PEG_ENOTFOUND);
 }
 
 TEST(tokens_can_be_counted_by_the_host)
 {
     size_t answer = 42;
 
-    CHECK_INT(peg_tokens_register("mine", count_words, &answer, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("mine", count_words, &answer, NULL), PEG_OK);
 
     CHECK_INT(estimate("mine", 10), 42);
     forget("mine");
-    CHECK_INT(peg_tokens_estimate("mine", peg__str("x"), &answer, NULL), PEG_ENOTFOUND);
+    CHECK_INT(peg_token_count_estimate("mine", peg__str("x"), &answer, NULL), PEG_ENOTFOUND);
 }
 
 TEST(tokens_counted_by_the_host_replace_the_built_in_estimate_until_they_are_removed)
@@ -102,9 +103,9 @@ TEST(tokens_counted_by_the_host_replace_the_built_in_estimate_until_they_are_rem
     size_t answer = 42;
     size_t other = 43;
 
-    CHECK_INT(peg_tokens_register("claude", count_words, &answer, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("claude", count_words, &answer, NULL), PEG_OK);
     CHECK_INT(estimate("claude", 7), 42);
-    CHECK_INT(peg_tokens_register("claude", count_words, &other, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("claude", count_words, &other, NULL), PEG_OK);
     CHECK_INT(estimate("claude", 7), 43);
     CHECK_INT(estimate("gpt2", 7), 2);
 
@@ -117,7 +118,7 @@ TEST(tokens_counted_by_the_host_replace_the_built_in_estimate_until_they_are_rem
 
 TEST(tokens_fall_back_to_four_bytes_each_when_the_host_fails)
 {
-    CHECK_INT(peg_tokens_register("mine", fail_always, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("mine", fail_always, NULL, NULL), PEG_OK);
 
     CHECK_INT(estimate("mine", 9), 3);
     forget("mine");
@@ -130,14 +131,14 @@ TEST(tokens_refuse_names_that_are_none)
     peg_error error;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        CHECK_INT(peg_tokens_register(names[i], fail_always, NULL, &error), PEG_EINVAL);
+        CHECK_INT(peg_token_counter_register(names[i], fail_always, NULL, &error), PEG_EINVAL);
         CHECK_STR(peg__str(error.code), "E_TOKENS_NAME");
     }
     memset(longest, 'a', 65);
     longest[65] = '\0';
-    CHECK_INT(peg_tokens_register(longest, fail_always, NULL, &error), PEG_EINVAL);
+    CHECK_INT(peg_token_counter_register(longest, fail_always, NULL, &error), PEG_EINVAL);
     longest[64] = '\0';
-    CHECK_INT(peg_tokens_register(longest, fail_always, NULL, &error), PEG_OK);
+    CHECK_INT(peg_token_counter_register(longest, fail_always, NULL, &error), PEG_OK);
     CHECK_INT(estimate(longest, 4), 1);
     forget(longest);
 }
@@ -150,17 +151,17 @@ TEST(tokens_have_room_for_64_encodings)
 
     for (int i = 0; i < PEG_LIMIT_TOKEN_ENCODINGS - 9; i++) {
         snprintf(name, sizeof(name), "mine%d", i);
-        CHECK_INT(peg_tokens_register(name, fail_always, NULL, NULL), PEG_OK);
+        CHECK_INT(peg_token_counter_register(name, fail_always, NULL, NULL), PEG_OK);
     }
 
-    CHECK_INT(peg_tokens_register("more", fail_always, NULL, &error), PEG_ELIMIT);
+    CHECK_INT(peg_token_counter_register("more", fail_always, NULL, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_TOKENS_FULL");
     CHECK(strstr(error.message, "(token_encodings)"));
-    CHECK_INT(peg_tokens_register("mine0", fail_always, NULL, &error), PEG_OK);
-    CHECK_INT(peg_tokens_register("gpt2", fail_always, NULL, &error), PEG_OK);
-    CHECK_INT(peg_tokens_estimate("more", peg__str("x"), &n, &error), PEG_ENOTFOUND);
+    CHECK_INT(peg_token_counter_register("mine0", fail_always, NULL, &error), PEG_OK);
+    CHECK_INT(peg_token_counter_register("gpt2", fail_always, NULL, &error), PEG_OK);
+    CHECK_INT(peg_token_count_estimate("more", peg__str("x"), &n, &error), PEG_ENOTFOUND);
     forget("mine20");
-    CHECK_INT(peg_tokens_register("more", fail_always, NULL, &error), PEG_OK);
+    CHECK_INT(peg_token_counter_register("more", fail_always, NULL, &error), PEG_OK);
 
     forget("gpt2");
     forget("more");
@@ -172,20 +173,20 @@ TEST(tokens_have_room_for_64_encodings)
 
 TEST(tokens_list_their_encodings_in_order_of_registration)
 {
-    char names[PEG_LIMIT_TOKEN_ENCODINGS][PEG__TOKENS_NAME];
+    char names[PEG_LIMIT_TOKEN_ENCODINGS][PEG__TOKEN_COUNTER_NAME];
 
-    CHECK_INT(peg__tokens_names(names), 9);
-    CHECK_INT(peg_tokens_register("b", fail_always, NULL, NULL), PEG_OK);
-    CHECK_INT(peg_tokens_register("a", fail_always, NULL, NULL), PEG_OK);
-    CHECK_INT(peg_tokens_register("gpt2", fail_always, NULL, NULL), PEG_OK);
+    CHECK_INT(peg__token_counter_names(names), 9);
+    CHECK_INT(peg_token_counter_register("b", fail_always, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("a", fail_always, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_token_counter_register("gpt2", fail_always, NULL, NULL), PEG_OK);
 
-    CHECK_INT(peg__tokens_names(names), 11);
+    CHECK_INT(peg__token_counter_names(names), 11);
     CHECK_STR(peg__str(names[0]), "gpt2");
     CHECK_STR(peg__str(names[8]), "claude");
     CHECK_STR(peg__str(names[9]), "b");
     CHECK_STR(peg__str(names[10]), "a");
     forget("b");
-    CHECK_INT(peg__tokens_names(names), 10);
+    CHECK_INT(peg__token_counter_names(names), 10);
     CHECK_STR(peg__str(names[9]), "a");
     forget("a");
     forget("gpt2");
@@ -198,9 +199,9 @@ static void *register_and_forget(void *user)
     static size_t answer = 5;
 
     for (int i = 0; i < 2000; i++) {
-        if (peg_tokens_register(user, count_words, &answer, NULL))
+        if (peg_token_counter_register(user, count_words, &answer, NULL))
             return user;
-        if (peg_tokens_register(user, NULL, NULL, NULL))
+        if (peg_token_counter_register(user, NULL, NULL, NULL))
             return user;
     }
     return NULL;
@@ -212,7 +213,8 @@ static void *count_all_the_time(void *user)
     for (int i = 0; i < 4000; i++) {
         size_t n = 0;
 
-        if (peg_tokens_estimate("claude", peg__strn("1234567", 7), &n, NULL) || (n != 2 && n != 5))
+        if (peg_token_count_estimate("claude", peg__strn("1234567", 7), &n, NULL) ||
+            (n != 2 && n != 5))
             return user;
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/limits.h"
-#include "core/tool.h"
+#include "core/tool/tool.h"
 #include "pegboard/artifact.h"
 #include "tool_world.h"
 
@@ -23,7 +23,7 @@ TEST(tool_needs_a_name_a_description_and_a_handler_only)
     CHECK(!peg_tool_is_read_only(tool));
     CHECK(!peg_tool_is_idempotent(tool));
     CHECK(!peg_tool_is_destructive(tool));
-    CHECK_INT(peg_tool_on_collision(tool), PEG_COLLISION_THROW);
+    CHECK_INT(peg_tool_on_collision(tool), PEG_COLLISION_FAIL);
     CHECK_INT(peg_tool_timeout_ms(tool), 0);
     CHECK(!peg_tool_artifact_kind(tool));
     CHECK(!peg_tool_output_schema(tool));
@@ -174,7 +174,7 @@ TEST(tool_collision_is_one_of_three)
 {
     peg_tool_def def = minimal();
 
-    for (int i = PEG_COLLISION_THROW; i <= PEG_COLLISION_KEEP; i++) {
+    for (int i = PEG_COLLISION_FAIL; i <= PEG_COLLISION_KEEP; i++) {
         peg_tool *tool;
 
         def.on_collision = (peg_collision)i;
@@ -183,9 +183,9 @@ TEST(tool_collision_is_one_of_three)
         peg_tool_unref(tool);
     }
     def.on_collision = (peg_collision)3;
-    check_refused(&def, "/on_collision", "", "PEG_COLLISION_THROW");
+    check_refused(&def, "/on_collision", "", "PEG_COLLISION_FAIL");
     def.on_collision = (peg_collision)-1;
-    check_refused(&def, "/on_collision", "", "PEG_COLLISION_THROW");
+    check_refused(&def, "/on_collision", "", "PEG_COLLISION_FAIL");
 }
 
 /* T6 */

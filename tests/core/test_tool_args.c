@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "core/tool.h"
+#include "base/text/str.h"
+#include "core/tool/tool.h"
 
 /* ---- fixture: a tool, arguments, and what became of them ------------------------------------- */
 

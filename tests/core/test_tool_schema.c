@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/tool.h"
+#include "core/tool/tool.h"
 #include "pegboard/log.h"
 #include "tool_world.h"
 

@@ -5,7 +5,7 @@
 /* Tools made from little, and what construction says. */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/tool.h"
 
 static inline void answer(peg_call *call, const peg_json *args, void *user)

@@ -7,21 +7,21 @@
 #include "../t.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/definitions.h"
 
 struct world {
     peg_json_doc *doc;
     char *text;
     size_t len;
-    peg_losses *losses;
+    peg_definition_losses *losses;
     peg_error error;
 };
 
 static inline void world_free(struct world *w)
 {
     peg_free(w->text);
-    peg_losses_free(w->losses);
+    peg_definition_losses_free(w->losses);
     peg_json_doc_free(w->doc);
     *w = (struct world){0};
 }
@@ -58,8 +58,8 @@ static inline peg_status render_schema(struct world *w, const char *schema,
 static inline bool has_loss(const struct world *w, const char *where, const char *keyword,
                             const char *what)
 {
-    for (size_t i = 0; i < peg_losses_len(w->losses); i++) {
-        const peg_loss *loss = peg_losses_at(w->losses, i);
+    for (size_t i = 0; i < peg_definition_losses_len(w->losses); i++) {
+        const peg_definition_loss *loss = peg_definition_losses_at(w->losses, i);
 
         if (peg__str_is(loss->where, where) && peg__str_is(loss->keyword, keyword) &&
             strcmp(loss->what, what) == 0 && loss->note.len > 0)
@@ -70,8 +70,8 @@ static inline bool has_loss(const struct world *w, const char *where, const char
 
 static inline void print_losses(const struct world *w)
 {
-    for (size_t i = 0; i < peg_losses_len(w->losses); i++) {
-        const peg_loss *loss = peg_losses_at(w->losses, i);
+    for (size_t i = 0; i < peg_definition_losses_len(w->losses); i++) {
+        const peg_definition_loss *loss = peg_definition_losses_at(w->losses, i);
 
         printf("# %.*s %.*s %s: %.*s\n", PEG_ARG(loss->where), PEG_ARG(loss->keyword), loss->what,
                PEG_ARG(loss->note));
@@ -88,9 +88,9 @@ static inline void print_losses(const struct world *w)
     } while (0)
 #define CHECK_LOSSES(w, n)                                                                         \
     do {                                                                                           \
-        if (peg_losses_len((w)->losses) != (n)) {                                                  \
+        if (peg_definition_losses_len((w)->losses) != (n)) {                                       \
             print_losses(w);                                                                       \
-            T_FAIL("%zu losses, expected %d", peg_losses_len((w)->losses), (int)(n));              \
+            T_FAIL("%zu losses, expected %d", peg_definition_losses_len((w)->losses), (int)(n));   \
         }                                                                                          \
     } while (0)
 

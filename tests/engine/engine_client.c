@@ -317,7 +317,7 @@ static bool take_option(struct options *o, int option)
 {
     switch (option) {
     case OPT_PROVIDER:
-        return peg_provider_from_name(peg_cstr(optarg), &o->engine.provider, NULL) == PEG_OK;
+        return peg_vendor_from_name(peg_cstr(optarg), &o->engine.provider, NULL) == PEG_OK;
     case OPT_BASE_URL:
         o->engine.base_url = optarg;
         return true;
@@ -362,7 +362,7 @@ static bool read_options(int argc, char **argv, struct options *o)
         o->prompt = argv[optind];
     else
         o->prompt = o->turn ? NULL : "What is the weather in Oslo?";
-    return o->engine.provider != PEG_PROVIDER_NEUTRAL;
+    return o->engine.provider != PEG_VENDOR_NEUTRAL;
 }
 
 /* ---- the run
@@ -460,7 +460,7 @@ int main(int argc, char **argv)
         print_outcome("not started", 0, &error);
     } else {
         print_blocks(turn);
-        print_outcome(peg_end_name(outcome.end), outcome.iterations,
+        print_outcome(peg_turn_end_name(outcome.end), outcome.iterations,
                       outcome.end == PEG_END_ACK ? NULL : &outcome.error);
     }
     peg_turn_free(turn);

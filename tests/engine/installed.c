@@ -11,7 +11,7 @@
 int main(void)
 {
     const peg_engine_config config = {
-        .provider = PEG_PROVIDER_OPENAI_CHAT,
+        .provider = PEG_VENDOR_OPENAI_CHAT,
         .model = {.model = "m"},
         .base_url = "http://127.0.0.1:1/v1",
         .api_key_env = "",
@@ -38,7 +38,7 @@ int main(void)
         fprintf(stderr, "%s: %s\n", error.code, error.message);
         return 1;
     }
-    printf("%s %s\n", peg_end_name(outcome.end), outcome.error.cause);
+    printf("%s %s\n", peg_turn_end_name(outcome.end), outcome.error.cause);
     peg_turn_free(turn);
     peg_runner_unref(runner);
     peg_engine_unref(engine);

@@ -21,7 +21,7 @@
 enum { MAX_FILE = 1 << 20 };
 
 struct options {
-    peg_provider provider;
+    peg_vendor provider;
     peg_model_options model;
     double temperature;
     double top_p;
@@ -49,7 +49,7 @@ static bool take_value(struct options *o, int option)
 {
     switch (option) {
     case 'p':
-        return peg_provider_from_name(peg_cstr(optarg), &o->provider, NULL) == PEG_OK;
+        return peg_vendor_from_name(peg_cstr(optarg), &o->provider, NULL) == PEG_OK;
     case 'm':
         o->model.model = optarg;
         return true;
@@ -106,7 +106,7 @@ static bool read_options(int argc, char **argv, struct options *o)
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) // NOLINT
         if (!take_option(o, option))
             return false;
-    return o->provider != PEG_PROVIDER_NEUTRAL && o->model.model && optind + 1 == argc;
+    return o->provider != PEG_VENDOR_NEUTRAL && o->model.model && optind + 1 == argc;
 }
 
 static peg_status read_turn(const char *path, peg_turn **ret_turn, peg_error *reterr)
@@ -122,7 +122,7 @@ static peg_status read_turn(const char *path, peg_turn **ret_turn, peg_error *re
 
 int main(int argc, char **argv)
 {
-    struct options options = {.provider = PEG_PROVIDER_NEUTRAL};
+    struct options options = {.provider = PEG_VENDOR_NEUTRAL};
     peg_turn *turn = NULL;
     char *body = NULL;
     peg_error error;
@@ -134,8 +134,8 @@ int main(int argc, char **argv)
     }
     status = read_turn(argv[optind], &turn, &error);
     if (!status)
-        status = peg_request_render(options.provider, &options.model, turn, NULL,
-                                    options.is_streaming, &body, NULL, &error);
+        status = peg_engine_render(options.provider, &options.model, turn, NULL,
+                                   options.is_streaming, &body, NULL, &error);
     if (status)
         fprintf(stderr, "%s: %s\n", error.code, error.message);
     else

@@ -2,7 +2,7 @@
 
 #include "wire_world.h"
 
-#include "engine/alternating.h"
+#include "engine/vendors/alternating.h"
 
 /* ---- fixture: what every body starts and ends with --------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "engine/wire.h"
+#include "engine/transport/wire.h"
 #include "turns.h"
 #include "json/json.h"
 
@@ -389,22 +389,21 @@ static int count_told(const char *body, const peg_artifact_query *query)
     return n;
 }
 
-static char *request_text(const struct t_turn *t, peg_provider provider, const peg_json *offered)
+static char *request_text(const struct t_turn *t, peg_vendor provider, const peg_json *offered)
 {
     const peg_model_options options = {.model = "m", .max_tokens = 100};
     char *body = NULL;
 
     CHECK_INT(t->status, PEG_OK);
-    CHECK_INT(peg_request_render(provider, &options, t->turn, offered, false, &body, NULL, NULL),
+    CHECK_INT(peg_engine_render(provider, &options, t->turn, offered, false, &body, NULL, NULL),
               PEG_OK);
     return body;
 }
 
 TEST(handles_in_a_request_tell_of_the_queries_that_it_offers_and_of_no_others)
 {
-    static const peg_provider providers[] = {PEG_PROVIDER_OPENAI_CHAT,
-                                             PEG_PROVIDER_OPENAI_RESPONSES, PEG_PROVIDER_ANTHROPIC,
-                                             PEG_PROVIDER_GEMINI};
+    static const peg_vendor providers[] = {PEG_VENDOR_OPENAI_CHAT, PEG_VENDOR_OPENAI_RESPONSES,
+                                           PEG_VENDOR_ANTHROPIC, PEG_VENDOR_GEMINI};
     static char large[5000];
     struct t_turn t = t_turn_new();
     peg_json_doc *offered = shadowed_definitions();

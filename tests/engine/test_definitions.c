@@ -2,15 +2,15 @@
 
 /* Shapes of tools for each provider, and schemas that are sent as they are. */
 
-#include "engine/definitions.h"
+#include "engine/dialects/definitions.h"
 
 #include "definitions_world.h"
 
-static const peg_definitions_options chat = {.provider = PEG_PROVIDER_OPENAI_CHAT};
-static const peg_definitions_options responses = {.provider = PEG_PROVIDER_OPENAI_RESPONSES};
-static const peg_definitions_options anthropic = {.provider = PEG_PROVIDER_ANTHROPIC};
-static const peg_definitions_options gemini = {.provider = PEG_PROVIDER_GEMINI};
-static const peg_definitions_options neutral = {.provider = PEG_PROVIDER_NEUTRAL};
+static const peg_definitions_options chat = {.provider = PEG_VENDOR_OPENAI_CHAT};
+static const peg_definitions_options responses = {.provider = PEG_VENDOR_OPENAI_RESPONSES};
+static const peg_definitions_options anthropic = {.provider = PEG_VENDOR_ANTHROPIC};
+static const peg_definitions_options gemini = {.provider = PEG_VENDOR_GEMINI};
+static const peg_definitions_options neutral = {.provider = PEG_VENDOR_NEUTRAL};
 
 static const char *const weather =
     "[{\"name\":\"weather\",\"description\":\"Tells it.\",\"parameters\":{\"type\":\"object\","
@@ -118,7 +118,7 @@ TEST(a_tool_without_arguments_and_description)
 TEST(no_definitions_are_an_empty_list_for_every_provider)
 {
     for (int i = 0; i < PEG_N_PROVIDERS; i++) {
-        const peg_definitions_options options = {.provider = (peg_provider)i};
+        const peg_definitions_options options = {.provider = (peg_vendor)i};
         struct world w;
 
         CHECK_STATUS(render(&w, "[]", &options), PEG_OK, w.error);
@@ -156,7 +156,7 @@ TEST(the_same_definitions_give_the_same_bytes_each_time)
 
     for (int provider = 0; provider < PEG_N_PROVIDERS; provider++) {
         const peg_definitions_options options = {
-            .provider = (peg_provider)provider, .strict = true, .json_schema = provider % 2};
+            .provider = (peg_vendor)provider, .strict = true, .json_schema = provider % 2};
         struct world first;
 
         CHECK_STATUS(render(&first, text, &options), PEG_OK, first.error);
@@ -165,7 +165,7 @@ TEST(the_same_definitions_give_the_same_bytes_each_time)
 
             CHECK_STATUS(render(&w, text, &options), PEG_OK, w.error);
             CHECK_TEXT(&w, first.text);
-            CHECK_INT(peg_losses_len(w.losses), peg_losses_len(first.losses));
+            CHECK_INT(peg_definition_losses_len(w.losses), peg_definition_losses_len(first.losses));
             world_free(&w);
         }
         world_free(&first);
@@ -183,8 +183,8 @@ TEST(a_name_that_is_made_acceptable_is_told)
 
     CHECK(strstr(w.text, "\"name\":\"fs_read\""));
     CHECK_LOSS(&w, "", "name", "rewritten");
-    CHECK_STR(peg_losses_at(w.losses, 0)->tool, "fs.read");
-    CHECK(strstr(peg_losses_at(w.losses, 0)->note.ptr, "fs_read"));
+    CHECK_STR(peg_definition_losses_at(w.losses, 0)->tool, "fs.read");
+    CHECK(strstr(peg_definition_losses_at(w.losses, 0)->note.ptr, "fs_read"));
     world_free(&w);
 }
 
@@ -370,7 +370,7 @@ TEST(parameters_that_are_no_object_are_refused_with_their_place)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (int provider = 0; provider < PEG_N_PROVIDERS; provider++) {
-            const peg_definitions_options options = {.provider = (peg_provider)provider};
+            const peg_definitions_options options = {.provider = (peg_vendor)provider};
             struct world w;
 
             CHECK_INT(render(&w, cases[i].text, &options), PEG_EINVAL);
@@ -397,12 +397,12 @@ static char *many_tools(size_t n)
 TEST(each_provider_has_its_own_most_tools)
 {
     static const struct {
-        peg_provider provider;
+        peg_vendor provider;
         size_t most;
-    } cases[] = {{PEG_PROVIDER_OPENAI_CHAT, 128},
-                 {PEG_PROVIDER_OPENAI_RESPONSES, 128},
-                 {PEG_PROVIDER_ANTHROPIC, 512},
-                 {PEG_PROVIDER_GEMINI, 512}};
+    } cases[] = {{PEG_VENDOR_OPENAI_CHAT, 128},
+                 {PEG_VENDOR_OPENAI_RESPONSES, 128},
+                 {PEG_VENDOR_ANTHROPIC, 512},
+                 {PEG_VENDOR_GEMINI, 512}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const peg_definitions_options options = {.provider = cases[i].provider};
@@ -426,24 +426,24 @@ TEST(a_provider_is_found_by_its_name)
     peg_error error;
 
     for (int i = 0; i < PEG_N_PROVIDERS; i++) {
-        peg_provider provider = PEG_N_PROVIDERS;
+        peg_vendor provider = PEG_N_PROVIDERS;
 
         CHECK_STATUS(
-            peg_provider_from_name(peg__str(peg_provider_name((peg_provider)i)), &provider, &error),
+            peg_vendor_from_name(peg__str(peg_vendor_name((peg_vendor)i)), &provider, &error),
             PEG_OK, error);
         CHECK_INT(provider, i);
     }
-    CHECK_STR(peg__str(peg_provider_name(PEG_N_PROVIDERS)), "unknown");
+    CHECK_STR(peg__str(peg_vendor_name(PEG_N_PROVIDERS)), "unknown");
 }
 
 TEST(an_unknown_provider_is_told_which_there_are)
 {
     const peg_definitions_options nobody = {.provider = PEG_N_PROVIDERS};
-    peg_provider provider;
+    peg_vendor provider;
     peg_error error;
     struct world w;
 
-    CHECK_INT(peg_provider_from_name(peg__str("openai"), &provider, &error), PEG_ENOTFOUND);
+    CHECK_INT(peg_vendor_from_name(peg__str("openai"), &provider, &error), PEG_ENOTFOUND);
     CHECK_STR(peg__str(error.code), "E_PROVIDER");
     CHECK(strstr(error.message, "openai-responses"));
     CHECK_INT(render(&w, "[]", &nobody), PEG_EINVAL);
@@ -475,7 +475,7 @@ TEST(schemas_that_are_nested_deeply_end_somewhere)
     peg__buf_puts(&text, "}]");
     for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
         const peg_definitions_options options = {
-            .provider = (peg_provider)(i / 2), .strict = i % 2, .json_schema = i % 2};
+            .provider = (peg_vendor)(i / 2), .strict = i % 2, .json_schema = i % 2};
         struct world w = {0};
         peg_json_doc *back = NULL;
 
@@ -500,7 +500,7 @@ TEST(names_and_values_of_any_length_are_written_as_they_are)
     for (int i = 0; i < 2 * PEG_N_PROVIDERS * 40 * 6; i++) {
         const int form = i / 240;
         const peg_definitions_options options = {
-            .provider = (peg_provider)(form / 2), .strict = form % 2, .json_schema = form % 2};
+            .provider = (peg_vendor)(form / 2), .strict = form % 2, .json_schema = form % 2};
         char text[64];
         char schema[320];
         char expected[192];
@@ -536,9 +536,9 @@ TEST(a_report_has_an_end_and_says_so)
     peg__buf_puts(&text, "}}");
 
     CHECK_STATUS(render_schema(&w, text.ptr, &chat), PEG_OK, w.error);
-    CHECK_INT(peg_losses_len(w.losses), PEG_LIMIT_LOSSES);
-    CHECK(strstr(peg_losses_at(w.losses, PEG_LIMIT_LOSSES - 1)->note.ptr, "more"));
-    CHECK(!peg_losses_at(w.losses, PEG_LIMIT_LOSSES));
+    CHECK_INT(peg_definition_losses_len(w.losses), PEG_LIMIT_LOSSES);
+    CHECK(strstr(peg_definition_losses_at(w.losses, PEG_LIMIT_LOSSES - 1)->note.ptr, "more"));
+    CHECK(!peg_definition_losses_at(w.losses, PEG_LIMIT_LOSSES));
     world_free(&w);
     peg__buf_free(&text);
 }
@@ -560,7 +560,7 @@ TORTURE(rendering_survives_any_allocation_failure)
 
     for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
         const peg_definitions_options options = {
-            .provider = (peg_provider)(i / 2), .strict = i % 2, .json_schema = i % 2};
+            .provider = (peg_vendor)(i / 2), .strict = i % 2, .json_schema = i % 2};
         struct world w;
         const peg_status status = render(&w, text, &options);
 

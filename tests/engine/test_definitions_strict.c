@@ -4,9 +4,8 @@
 
 #include "definitions_world.h"
 
-static const peg_definitions_options strict = {.provider = PEG_PROVIDER_OPENAI_CHAT,
-                                               .strict = true};
-static const peg_definitions_options responses = {.provider = PEG_PROVIDER_OPENAI_RESPONSES,
+static const peg_definitions_options strict = {.provider = PEG_VENDOR_OPENAI_CHAT, .strict = true};
+static const peg_definitions_options responses = {.provider = PEG_VENDOR_OPENAI_RESPONSES,
                                                   .strict = true};
 
 /* An object with one required member "a" of this schema, in Chat's shape. */
@@ -50,7 +49,7 @@ static void check_gives_up(const char *schema, const char *where, const char *ke
     if (!strstr(w.text, ",\"strict\":false}}]"))
         T_FAIL("%s became %s", schema, w.text);
     CHECK_LOSS(&w, where, keyword, "rewritten");
-    CHECK(strstr(peg_losses_at(w.losses, 0)->note.ptr, "sent without strict"));
+    CHECK(strstr(peg_definition_losses_at(w.losses, 0)->note.ptr, "sent without strict"));
     world_free(&w);
 }
 

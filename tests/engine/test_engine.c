@@ -3,7 +3,7 @@
 #include "pegboard/engine.h"
 
 #include "../turn/fixture.h"
-#include "engine/http.h"
+#include "engine/transport/http.h"
 
 /* ---- fixture: a transport that plays answers, and a stage that asks through it ----------- */
 
@@ -107,7 +107,7 @@ static peg_status ask_and_look(peg_dispatch *dispatch, void *user, peg_error *re
     return status;
 }
 
-static void prepare(struct play *p, peg_provider provider)
+static void prepare(struct play *p, peg_vendor provider)
 {
     memset(p, 0, sizeof(*p));
     p->config = (peg_engine_config){
@@ -163,7 +163,7 @@ static const struct scripted_answer says_hi = {
 
 static struct play *prepared(struct play *p)
 {
-    prepare(p, PEG_PROVIDER_OPENAI_CHAT);
+    prepare(p, PEG_VENDOR_OPENAI_CHAT);
     return p;
 }
 
@@ -234,7 +234,7 @@ TEST(what_path_and_base_url_ask_is_joined)
 {
     struct play p;
 
-    prepare(&p, PEG_PROVIDER_GEMINI);
+    prepare(&p, PEG_VENDOR_GEMINI);
     p.config.base_url = "http://host/v1beta?x=1";
     add_answer(&p, (struct scripted_answer){.status = 400, .pieces = {"{}"}});
     played(&p);
@@ -548,7 +548,7 @@ TEST(an_overloaded_model_that_says_so_in_its_stream_is_asked_again)
     struct play p;
     const struct stage *s;
 
-    prepare(&p, PEG_PROVIDER_ANTHROPIC);
+    prepare(&p, PEG_VENDOR_ANTHROPIC);
     add_answer(&p, (struct scripted_answer){.status = 200, .pieces = {overloaded}});
     s = played(&p);
 
@@ -679,7 +679,7 @@ TEST(a_config_that_cannot_work_is_refused_with_its_field)
         c.assignment;                                                                              \
         check_config(&c, where);                                                                   \
     } while (0)
-    WITH(provider = PEG_PROVIDER_NEUTRAL, "/provider");
+    WITH(provider = PEG_VENDOR_NEUTRAL, "/provider");
     WITH(model.model = NULL, "/model/model");
     WITH(model.model = "", "/model/model");
     WITH(model.model = "a\nb", "/model/model");
@@ -797,7 +797,7 @@ TORTURE(making_an_engine_survives_any_allocation_failure)
     static const double number = 1;
     const struct peg__transport transport = {.send = play_answer};
     const peg_engine_config config = {
-        .provider = PEG_PROVIDER_GEMINI,
+        .provider = PEG_VENDOR_GEMINI,
         .api_key = "k",
         .model = {.model = "m", .stop = stop, .temperature = &number, .extra = "{}"},
     };

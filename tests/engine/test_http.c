@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/http.h"
+#include "engine/transport/http.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "server.h"
 
 /* ---- fixture: a server, a transport, and what came back --------------------------------- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/names.h"
+#include "engine/dialects/names.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture ------------------------------------------------------------------------------ */
 
@@ -35,10 +35,10 @@ static void done(struct world *w)
     peg_json_doc_free(w->doc);
 }
 
-static const peg_definitions_options chat = {.provider = PEG_PROVIDER_OPENAI_CHAT};
-static const peg_definitions_options anthropic = {.provider = PEG_PROVIDER_ANTHROPIC};
-static const peg_definitions_options gemini = {.provider = PEG_PROVIDER_GEMINI};
-static const peg_definitions_options neutral = {.provider = PEG_PROVIDER_NEUTRAL};
+static const peg_definitions_options chat = {.provider = PEG_VENDOR_OPENAI_CHAT};
+static const peg_definitions_options anthropic = {.provider = PEG_VENDOR_ANTHROPIC};
+static const peg_definitions_options gemini = {.provider = PEG_VENDOR_GEMINI};
+static const peg_definitions_options neutral = {.provider = PEG_VENDOR_NEUTRAL};
 
 #define OUT(w, name) peg__names_out((w)->names, peg__str(name))
 #define IN(w, name) peg__names_in((w)->names, peg__str(name))
@@ -277,7 +277,7 @@ TEST(a_name_beyond_every_limit_is_refused)
 /* G126 */
 TEST(a_suffix_that_finds_no_room_is_refused)
 {
-    const peg_definitions_options narrow = {.provider = PEG_PROVIDER_OPENAI_CHAT,
+    const peg_definitions_options narrow = {.provider = PEG_VENDOR_OPENAI_CHAT,
                                             .max_name_bytes = 8};
     struct world w = {0};
 
@@ -290,7 +290,7 @@ TEST(a_suffix_that_finds_no_room_is_refused)
 /* G126 */
 TEST(more_tools_than_a_provider_takes_are_refused_before_anything_is_sent)
 {
-    const peg_definitions_options two = {.provider = PEG_PROVIDER_GEMINI, .max_tools = 2};
+    const peg_definitions_options two = {.provider = PEG_VENDOR_GEMINI, .max_tools = 2};
     struct world w = {0};
 
     CHECK_INT(make(&w, "[{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":\"c\"}]", &two), PEG_ELIMIT);

@@ -15,7 +15,7 @@ struct world {
 
 static peg_status open_world(struct world *w)
 {
-    const struct peg__reply_def def = {.provider = PEG_PROVIDER_OPENAI_CHAT, .model = "asked"};
+    const struct peg__reply_def def = {.provider = PEG_VENDOR_OPENAI_CHAT, .model = "asked"};
     struct peg__reply_def full = def;
     peg_status status;
 
@@ -146,7 +146,7 @@ TEST(parts_that_are_empty_are_left_out)
     say(&w.reply, 1, "");
     think(&w.reply, 2, "");
     peg__reply_part(&w.reply, 3, PEG__PART_CALL);
-    CHECK(!peg__reply_has_said(&w.reply));
+    CHECK(!peg__reply_has_content(&w.reply));
     CHECK(!peg__reply_has_calls(&w.reply));
     CHECK_STATUS(finish(&w), PEG_OK, w.error);
 
@@ -166,7 +166,7 @@ TEST(a_thought_with_nothing_but_a_payload_is_kept)
     say_payload(&w.reply, part, "signature", "\"old\"");
     say_payload(&w.reply, part, "summary", "[1]");
     say_payload(&w.reply, part, "signature", "\"sealed\"");
-    CHECK(peg__reply_has_said(&w.reply));
+    CHECK(peg__reply_has_content(&w.reply));
     CHECK_STATUS(finish(&w), PEG_OK, w.error);
 
     payload = peg_block_payload(peg_turn_at(w.turn, 1));
@@ -361,7 +361,7 @@ TEST(counts_that_are_none_are_passed_over)
 static peg_status again(struct world *w, const char *text)
 {
     const struct peg__reply_def def = {
-        .turn = w->turn, .provider = PEG_PROVIDER_ANTHROPIC, .model = "second"};
+        .turn = w->turn, .provider = PEG_VENDOR_ANTHROPIC, .model = "second"};
     peg_status status;
 
     peg__reply_free(&w->reply);
@@ -632,7 +632,7 @@ typedef void (*tell_fn)(struct peg__reply *reply);
 static peg_status answer(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     const struct peg__reply_def def = {
-        .turn = peg_dispatch_turn(dispatch), .dispatch = dispatch, .provider = PEG_PROVIDER_GEMINI};
+        .turn = peg_dispatch_turn(dispatch), .dispatch = dispatch, .provider = PEG_VENDOR_GEMINI};
     struct peg__reply reply;
     peg_status status;
 

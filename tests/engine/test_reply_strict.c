@@ -3,7 +3,7 @@
 /* What becomes of the nulls of strict mode, and of a model that declines. */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "engine/reply.h"
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
@@ -18,7 +18,7 @@ PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 static peg_status hear(peg_turn *turn, const peg_json *strict, const char *tool, const char *args)
 {
     const struct peg__reply_def def = {
-        .turn = turn, .provider = PEG_PROVIDER_OPENAI_CHAT, .model = "m", .strict = strict};
+        .turn = turn, .provider = PEG_VENDOR_OPENAI_CHAT, .model = "m", .strict = strict};
     struct peg__reply reply;
     struct peg__part *part;
     peg_status status;
@@ -71,7 +71,7 @@ static const char *word(const peg_turn *turn, const char *name)
 TEST(a_model_that_declines_has_refused_whatever_its_stop_reason_says)
 {
     PEG_CLEANUP(peg_turn_freep) peg_turn *turn = NULL;
-    struct peg__reply_def def = {.provider = PEG_PROVIDER_OPENAI_CHAT, .model = "m"};
+    struct peg__reply_def def = {.provider = PEG_VENDOR_OPENAI_CHAT, .model = "m"};
     struct peg__reply reply;
 
     CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/retry.h"
+#include "engine/transport/retry.h"
 
 #include "../t.h"
 

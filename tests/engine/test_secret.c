@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/secret.h"
+#include "engine/transport/secret.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static void check_hidden(const char *secret, const char *text, const char *expected)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/sse.h"
+#include "engine/transport/sse.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: events written down as "name=data|" --------------------------------- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/strict_args.h"
+#include "engine/dialects/strict_args.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static void check(const char *schema, const char *args, const char *expected)
 {

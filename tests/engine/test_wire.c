@@ -38,7 +38,7 @@ static void configure(struct t_turn *t, peg_tool_config config)
 }
 
 /* Freed with peg_free(). */
-static char *render(struct t_turn *t, peg_provider provider, const char *extra)
+static char *render(struct t_turn *t, peg_vendor provider, const char *extra)
 {
     const peg_model_options options = {.model = "m", .extra = extra};
     char *text = NULL;
@@ -46,15 +46,15 @@ static char *render(struct t_turn *t, peg_provider provider, const char *extra)
 
     CHECK_STATUS(t->status, PEG_OK, t->error);
     CHECK_STATUS(
-        peg_request_render(provider, &options, t->turn, NULL, false, &text, &len, &t->error),
-        PEG_OK, t->error);
+        peg_engine_render(provider, &options, t->turn, NULL, false, &text, &len, &t->error), PEG_OK,
+        t->error);
     CHECK_INT(strlen(text), len);
     return text;
 }
 
 #define CHECK_CHAT(t, extra, expected)                                                             \
     do {                                                                                           \
-        char *t_text = render(t, PEG_PROVIDER_OPENAI_CHAT, extra);                                 \
+        char *t_text = render(t, PEG_VENDOR_OPENAI_CHAT, extra);                                   \
         CHECK_STR(peg_cstr(t_text), expected);                                                     \
         peg_free(t_text);                                                                          \
     } while (0)
@@ -67,7 +67,7 @@ TEST(wire_of_a_provider_speaks_to_it)
 {
     for (size_t i = 0; i < N_WIRES; i++)
         CHECK(peg__wire_of(wires[i]->provider) == wires[i]);
-    CHECK(!peg__wire_of(PEG_PROVIDER_NEUTRAL));
+    CHECK(!peg__wire_of(PEG_VENDOR_NEUTRAL));
     CHECK(!peg__wire_of(PEG_N_PROVIDERS));
 }
 
@@ -128,8 +128,8 @@ TEST(request_takes_other_definitions_than_the_turn_has)
 
     offer(&t);
     CHECK_INT(peg_json_parse(peg_cstr("[]"), NULL, &none, NULL), PEG_OK);
-    CHECK_INT(peg_request_render(PEG_PROVIDER_OPENAI_CHAT, &options, t.turn, peg_json_root(none),
-                                 false, &text, NULL, NULL),
+    CHECK_INT(peg_engine_render(PEG_VENDOR_OPENAI_CHAT, &options, t.turn, peg_json_root(none),
+                                false, &text, NULL, NULL),
               PEG_OK);
 
     CHECK_STR(peg_cstr(text), HELLO "}");
@@ -146,18 +146,18 @@ TEST(request_refuses_what_it_cannot_be_made_of)
     peg_error error;
     char *text = NULL;
 
-    CHECK_INT(peg_request_render(PEG_PROVIDER_NEUTRAL, &options, t.turn, NULL, false, &text, NULL,
-                                 &error),
-              PEG_EINVAL);
+    CHECK_INT(
+        peg_engine_render(PEG_VENDOR_NEUTRAL, &options, t.turn, NULL, false, &text, NULL, &error),
+        PEG_EINVAL);
     CHECK_STR(peg_cstr(error.code), "E_ENGINE_CONFIG");
-    CHECK_INT(peg_request_render(PEG_PROVIDER_OPENAI_CHAT, NULL, t.turn, NULL, false, &text, NULL,
-                                 &error),
-              PEG_EINVAL);
-    CHECK_INT(peg_request_render(PEG_PROVIDER_OPENAI_CHAT, &options, NULL, NULL, false, &text, NULL,
-                                 &error),
-              PEG_EINVAL);
-    CHECK_INT(peg_request_render(PEG_PROVIDER_OPENAI_CHAT, &no_model, t.turn, NULL, false, &text,
-                                 NULL, &error),
+    CHECK_INT(
+        peg_engine_render(PEG_VENDOR_OPENAI_CHAT, NULL, t.turn, NULL, false, &text, NULL, &error),
+        PEG_EINVAL);
+    CHECK_INT(
+        peg_engine_render(PEG_VENDOR_OPENAI_CHAT, &options, NULL, NULL, false, &text, NULL, &error),
+        PEG_EINVAL);
+    CHECK_INT(peg_engine_render(PEG_VENDOR_OPENAI_CHAT, &no_model, t.turn, NULL, false, &text, NULL,
+                                &error),
               PEG_EINVAL);
     CHECK(!text);
     t_turn_free(&t);
@@ -174,8 +174,8 @@ TEST(request_of_every_provider_refuses_a_call_that_nobody_answered_if_asked_to)
     for (size_t i = 0; i < N_WIRES; i++) {
         peg_error error = {.code = ""};
 
-        CHECK_INT(peg_request_render(wires[i]->provider, &options, t.turn, NULL, false, &text, NULL,
-                                     &error),
+        CHECK_INT(peg_engine_render(wires[i]->provider, &options, t.turn, NULL, false, &text, NULL,
+                                    &error),
                   PEG_ESTATE);
         CHECK_STR(peg_cstr(error.code), "E_ENGINE_UNANSWERED");
     }
@@ -279,8 +279,8 @@ TEST(extra_members_win_inside_objects)
     struct t_turn t = t_turn_new();
     char *text = NULL;
 
-    CHECK_INT(peg_request_render(PEG_PROVIDER_OPENAI_RESPONSES, &options, t.turn, NULL, true, &text,
-                                 NULL, NULL),
+    CHECK_INT(peg_engine_render(PEG_VENDOR_OPENAI_RESPONSES, &options, t.turn, NULL, true, &text,
+                                NULL, NULL),
               PEG_OK);
 
     CHECK_STR(peg_cstr(text), "{\"model\":\"m\",\"input\":[],\"temperature\":0.5,\"reasoning\":{"
@@ -297,12 +297,12 @@ TEST(extra_tools_of_the_provider_stand_beside_ours)
     struct t_turn t = hello();
     char *text;
 
-    text = render(&t, PEG_PROVIDER_OPENAI_RESPONSES, "{\"tools\":[{\"type\":\"web_search\"}]}");
+    text = render(&t, PEG_VENDOR_OPENAI_RESPONSES, "{\"tools\":[{\"type\":\"web_search\"}]}");
     CHECK(strstr(text, "\"tools\":[{\"type\":\"web_search\"}]"));
     peg_free(text);
 
     offer(&t);
-    text = render(&t, PEG_PROVIDER_OPENAI_RESPONSES, "{\"tools\":[{\"type\":\"web_search\"}]}");
+    text = render(&t, PEG_VENDOR_OPENAI_RESPONSES, "{\"tools\":[{\"type\":\"web_search\"}]}");
     CHECK(strstr(text, "\"tools\":[{\"type\":\"function\",\"name\":\"fs_read\","));
     CHECK(strstr(text, "},{\"type\":\"web_search\"}]"));
     peg_free(text);
@@ -319,8 +319,8 @@ TEST(extra_that_is_no_object_is_refused)
         peg_error error = {.code = ""};
         char *text = NULL;
 
-        CHECK_INT(peg_request_render(PEG_PROVIDER_OPENAI_CHAT, &options, t.turn, NULL, false, &text,
-                                     NULL, &error),
+        CHECK_INT(peg_engine_render(PEG_VENDOR_OPENAI_CHAT, &options, t.turn, NULL, false, &text,
+                                    NULL, &error),
                   PEG_EINVAL);
         CHECK_STR(peg_cstr(error.code), "E_ENGINE_CONFIG");
         CHECK(strstr(error.message, "extra"));
@@ -337,7 +337,7 @@ TEST(extra_objects_that_nest_deeply_are_replaced)
     memset(extra + 5, '[', 100);
     memset(extra + 105, ']', 100);
     strcpy(extra + 205, "}");
-    char *text = render(&t, PEG_PROVIDER_OPENAI_CHAT, extra);
+    char *text = render(&t, PEG_VENDOR_OPENAI_CHAT, extra);
 
     CHECK(strstr(text, "\"a\":[[["));
     peg_free(text);
@@ -450,8 +450,8 @@ TORTURE(request_survives_any_allocation_failure)
     offer(&t);
     status = t.status;
     if (!status)
-        status = peg_request_render(PEG_PROVIDER_OPENAI_RESPONSES, &options, t.turn, NULL, true,
-                                    &text, NULL, NULL);
+        status = peg_engine_render(PEG_VENDOR_OPENAI_RESPONSES, &options, t.turn, NULL, true, &text,
+                                   NULL, NULL);
     peg_free(text);
     t_turn_free(&t);
     return status;

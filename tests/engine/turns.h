@@ -14,8 +14,8 @@
  *   t_turn_free(&t);
  */
 
-#include "base/str.h"
-#include "core/media.h"
+#include "base/text/str.h"
+#include "core/result/media.h"
 #include "pegboard/turn.h"
 
 struct t_turn {

@@ -21,8 +21,8 @@
 #include "turns.h"
 
 #include "base/buf.h"
-#include "engine/sse.h"
-#include "engine/wire.h"
+#include "engine/transport/sse.h"
+#include "engine/transport/wire.h"
 
 /* ---- requests ---------------------------------------------------------------------------- */
 

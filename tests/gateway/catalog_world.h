@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "bus/local.h"
-#include "gateway/catalog.h"
+#include "gateway/catalog/catalog.h"
 
 #include "requests.h"
 

@@ -10,7 +10,7 @@
  */
 
 #include "base/clock.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "bus/bus.h"
 
 enum { FAKE_KEYS = 64, FAKE_WAITS = 64 };

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "grpc/blocking.h"
+#include "grpc/client/blocking.h"
 #include "pegboard/gateway.h"
 #include "pegboard/v1/registry.grpc.h"
 #include "wire/error.h"

@@ -4,8 +4,8 @@
 
 /* Registrations for tests, without an allocation. Include it behind t.h. */
 
-#include "base/str.h"
-#include "gateway/toolset.h"
+#include "base/text/str.h"
+#include "gateway/catalog/toolset.h"
 #include "pegboard/v1/registry.pb-c.h"
 
 enum { REQ_TOOLS = 16, REQ_TAGS = 70 };

@@ -8,9 +8,9 @@
 
 #include <stdatomic.h>
 
-#include "gateway/holder.h"
+#include "gateway/calls/provider_side.h"
 #include "gateway/node.h"
-#include "gateway/on_loop.h"
+#include "gateway/rpc/on_loop.h"
 
 #include "gateway_world.h"
 
@@ -217,7 +217,7 @@ static void detach(struct leg *leg)
  */
 
 struct whereabouts {
-    struct gw_desk *desk;
+    struct gw_calls *desk;
     const char *incarnation;
     bool is_here;
 };

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/str.h"
-#include "gateway/tokens.h"
-#include "grpc/blocking.h"
+#include "base/text/str.h"
+#include "gateway/access/tokens.h"
+#include "grpc/client/blocking.h"
 #include "net/address.h"
 #include "pegboard/gateway.h"
 #include "pegboard/provider.h"

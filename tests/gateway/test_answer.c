@@ -4,10 +4,10 @@
 
 #include "t.h"
 
-#include "base/str.h"
-#include "gateway/answer.h"
-#include "grpc/blocking.h"
-#include "grpc/server.h"
+#include "base/text/str.h"
+#include "gateway/rpc/answer.h"
+#include "grpc/client/blocking.h"
+#include "grpc/server/server.h"
 #include "net/address.h"
 #include "wire/error.h"
 

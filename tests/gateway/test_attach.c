@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "gateway/tokens.h"
+#include "gateway/access/tokens.h"
 #include "gateway_world.h"
 
 /* ---- who asks ---------------------------------------------------------------------------------

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 
 #include "../net/certs.h"
-#include "gateway/auth.h"
-#include "gateway/tokens.h"
+#include "gateway/access/auth.h"
+#include "gateway/access/tokens.h"
 #include "grpc/world.h"
 #include "wire/error.h"
 

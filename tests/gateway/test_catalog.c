@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/catalog.h"
+#include "gateway/catalog/catalog.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "t.h"
 
 #include "catalog_world.h"
-#include "gateway/catalog_internal.h"
+#include "gateway/catalog/internal.h"
 
 static struct world w;
 

@@ -9,12 +9,12 @@
 #include <time.h>
 
 #include "base/limits.h"
-#include "base/str.h"
-#include "gateway/attached.h"
+#include "base/text/str.h"
+#include "gateway/attach/attached.h"
 
-#include "desk_world.h"
+#include "calls_world.h"
 
-static const struct gw_desk_options DEFAULTS;
+static const struct gw_calls_options DEFAULTS;
 static const char WORDS[] = "malformed_result: result validation failed: "
                             "must be an integer, but is a string: \"xxxx";
 static const char OTHERS[] = "what somebody else was told last";

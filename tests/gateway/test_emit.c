@@ -4,11 +4,11 @@
 
 #include "../t.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
-#include "desk_world.h"
+#include "calls_world.h"
 
-static const struct gw_desk_options DEFAULTS;
+static const struct gw_calls_options DEFAULTS;
 
 struct emitter {
     struct gw_emit emit; /* the first member */
@@ -41,7 +41,7 @@ static void emit(struct world *world, struct emitter *emitter, const struct hand
 
     emitter->n_answers = 0;
     emitter->emit.fn = on_answer;
-    gw_desk_emit(world->desk, &emitted, &emitter->emit);
+    gw_calls_emit(world->desk, &emitted, &emitter->emit);
 }
 
 static void open_with_call(struct world *world, struct player *player, struct caller *caller)

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "gateway/metrics.h"
+#include "base/text/str.h"
+#include "gateway/telemetry/metrics.h"
 
 static struct gw_metrics *made(unsigned n_loops)
 {
@@ -85,8 +85,8 @@ TEST(no_meter_counts_nothing)
     gw_meter_refused(NULL);
     gw_meter_queued(NULL, 1);
     gw_meter_late_result(NULL);
-    CHECK_STR(peg__str(gw_outcome_name(GW_OUTCOME_UNKNOWN)), "outcome_unknown");
-    CHECK_STR(peg__str(gw_outcome_name(GW_N_OUTCOMES)), "unknown");
+    CHECK_STR(peg__str(gw_outcome_kind_name(GW_OUTCOME_UNKNOWN)), "outcome_unknown");
+    CHECK_STR(peg__str(gw_outcome_kind_name(GW_N_OUTCOMES)), "unknown");
 }
 
 TEST(beyond_the_limit_toolsets_share_a_meter)

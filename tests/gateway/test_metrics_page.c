@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "gateway/metrics.h"
-#include "gateway/metrics_page.h"
-#include "gateway/on_loop.h"
+#include "base/text/str.h"
+#include "gateway/rpc/on_loop.h"
+#include "gateway/telemetry/metrics.h"
+#include "gateway/telemetry/metrics_page.h"
 
 enum { N_ASKERS = 4 };
 
@@ -28,7 +28,7 @@ struct asker {
 
 static struct {
     struct gw_node node;
-    struct gw_desk *desks[2];
+    struct gw_calls *desks[2];
     struct asker askers[N_ASKERS];
     sem_t answered;
 } w;

@@ -3,8 +3,8 @@
 #include "t.h"
 
 #include "base/limits.h"
-#include "base/str.h"
-#include "gateway/metrics_text.h"
+#include "base/text/str.h"
+#include "gateway/telemetry/metrics_text.h"
 
 /* ---- a strict reader of the text format, version 0.0.4 ---- */
 
@@ -206,7 +206,7 @@ TEST(metrics_are_told_as_prometheus_reads_them)
         char line[128];
 
         snprintf(line, sizeof(line), "pegboard_calls_total{toolset=\"b/c\",outcome=\"%s\"} 0",
-                 gw_outcome_name((enum gw_outcome)i));
+                 gw_outcome_kind_name((enum gw_outcome_kind)i));
         CHECK(has(&out, line));
     }
     CHECK(has(&out, "pegboard_late_results_total{toolset=\"b/c\"} 0"));

@@ -4,9 +4,9 @@
  * letters are on their way for a while, and who looks for himself must not overtake them. */
 
 #include "../t.h"
-#include "desk_world.h"
+#include "calls_world.h"
 
-static const struct gw_desk_options DEFAULTS;
+static const struct gw_calls_options DEFAULTS;
 
 /* Without letting any letter arrive. */
 static void say(const struct player *player, const char *text)
@@ -85,12 +85,12 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 /* As the holder does before it sends the letter. */
 static void write_terminal(struct world *world, const struct bus_id *id)
 {
-    const struct gw_terminal terminal = {.outcome = GW_RESULT, .was_started = true};
+    const struct gw_outcome terminal = {.outcome = GW_RESULT, .was_started = true};
     const struct bus_key key = {.id = *id, .what = 't', .is_node_local = gw_id_is_node_local(id)};
-    struct peg__blob *blob = gw_terminal_write(&terminal);
+    struct peg__blob *blob = gw_outcome_write(&terminal);
     struct bus_wait written = {.fn = on_written};
 
-    bus_once(world->bus, &key, blob, INT64_MAX, &written);
+    bus_put_if_absent(world->bus, &key, blob, INT64_MAX, &written);
     peg__blob_unref(blob);
 }
 
@@ -137,7 +137,7 @@ TEST(a_letter_that_only_tells_to_look_is_waited_for_no_longer)
     struct world world;
     struct player player;
     struct caller caller;
-    struct bus_letter letter = {.kind = BUS_DONE, .attempt = 1};
+    struct bus_message letter = {.kind = BUS_DONE, .attempt = 1};
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
@@ -145,7 +145,7 @@ TEST(a_letter_that_only_tells_to_look_is_waited_for_no_longer)
     write_terminal(&world, &player.handed[0].id);
     letter.id = player.handed[0].id;
     letter.from = world.bus->self;
-    gw_desk_on_letter(world.desk, &letter);
+    gw_calls_on_message(world.desk, &letter);
     CHECK(caller.n_ends == 1 && caller.outcome == GW_RESULT);
     world_close(&world);
 }

@@ -4,11 +4,11 @@
 
 #include "../t.h"
 
-#include "desk_world.h"
+#include "calls_world.h"
 
 /* ---- who calls ------------------------------------------------------------------------------- */
 
-static const struct gw_desk_options ASKED = {.has_principals = true};
+static const struct gw_calls_options ASKED = {.has_principals = true};
 
 /* What is asked for, by whom and as what. */
 static struct gw_ask ask_of(const char *principal, const char *key)
@@ -29,7 +29,7 @@ static void call_by(struct world *world, struct caller *caller, const char *prin
     const struct gw_ask ask = ask_of(principal, key);
 
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_desk_call(world->desk, &ask, &caller->caller);
+    gw_calls_start(world->desk, &ask, &caller->caller);
     settle(world);
 }
 
@@ -66,7 +66,7 @@ static void invent(struct world *world, struct gw_running *running, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         running[i] = (struct gw_running){.attempt = 1, .tool = {"add", 3}};
-        CHECK(gw_desk_random_id(world->desk, false, &running[i].id));
+        CHECK(gw_calls_random_id(world->desk, false, &running[i].id));
     }
 }
 
@@ -85,7 +85,7 @@ TEST(who_lists_all_the_calls_it_may_leaves_room_for_those_of_others)
         invent(&world, running, EACH);
     while (!come_as(&world, toolset, &player, running, EACH, &error));
     CHECK_INT(gw_wire_error(&error), WIRE_OVERLOADED); /* it is to try again */
-    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_HELD"));
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_ASSIGNMENTS"));
     invent(&world, running, EACH);
     CHECK_INT(come_as(&world, world.toolset, &player, running, EACH, &error), PEG_OK);
     gw_toolset_unref(toolset);
@@ -126,7 +126,7 @@ static void fail_to_set(struct bus *bus, enum bus_map map, peg_str key, struct p
 /* The bus has not heard yet that one went when the next one comes. */
 VOLUME_TEST(who_comes_as_another_goes_from_a_full_loop_is_to_try_again)
 {
-    static const struct gw_desk_options defaults;
+    static const struct gw_calls_options defaults;
     const struct bus_ops *ops;
     struct bus_ops broken;
     struct world world;
@@ -171,9 +171,9 @@ static void take_registers(struct world *world, const char *principal, uint8_t i
     for (unsigned i = 0; !written.status; i++) {
         struct bus_key key = {.id = {.len = id_len}, .what = 'c', .admits = true};
 
-        key.account = gw_desk_account(world->desk, peg_cstr(principal));
+        key.account = gw_calls_quota_key(world->desk, peg_cstr(principal));
         memcpy(key.id.bytes, &i, sizeof(i));
-        bus_once(world->bus, &key, value, INT64_MAX, &written.wait);
+        bus_put_if_absent(world->bus, &key, value, INT64_MAX, &written.wait);
     }
     CHECK(written.status == PEG_ELIMIT);
     peg__blob_unref(value);
@@ -244,7 +244,7 @@ static unsigned n_taken(struct world *world, call_fn *call, struct caller *calle
 
 TEST(calls_of_one_principal_leave_some_to_others)
 {
-    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[CALLS + 1];
@@ -266,7 +266,7 @@ TEST(calls_of_one_principal_leave_some_to_others)
 
 TEST(where_nobody_is_asked_all_of_it_may_be_taken)
 {
-    const struct gw_desk_options options = {.max_calls = CALLS};
+    const struct gw_calls_options options = {.max_calls = CALLS};
     struct world world;
     struct player player;
     struct caller callers[CALLS + 1];
@@ -293,10 +293,10 @@ static void check_standing(struct world *world, const struct caller *begun, stru
     ask_again(world, &again);
     CHECK(again.is_admitted && again.is_joined && !again.n_ends);
     CHECK_INT(peg__quota_used(&world->desk->quotas.large_bytes), n_bytes);
-    gw_desk_await(world->desk, &begun->caller.id, anna, NET_NEVER, &waits.caller);
+    gw_calls_await(world->desk, &begun->caller.id, anna, NET_NEVER, &waits.caller);
     settle(world);
     CHECK(waits.is_joined && !waits.n_ends);
-    gw_desk_stop(world->desk, &begun->caller.id, anna, &stops.caller);
+    gw_calls_cancel(world->desk, &begun->caller.id, anna, &stops.caller);
     settle(world);
     CHECK_INT(stops.n_ends, 1);
     CHECK(stops.outcome == GW_CANCELED);
@@ -313,7 +313,7 @@ static void ask_first_again(struct world *world, struct caller *caller)
 
 TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
 {
-    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[CALLS * 3 / 4];
@@ -340,7 +340,7 @@ TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
 static void join_beyond_share(struct world *world, struct player *player,
                               struct caller anna[CALLS * 3 / 4], struct caller *again)
 {
-    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
     char key[16];
 
     world_open(world, &options);
@@ -365,9 +365,9 @@ TEST(who_may_not_begin_a_call_does_not_take_it_over)
 
     join_beyond_share(&world, &player, anna, &again);
     call = again.caller.call;
-    gw_look_now(call);
+    gw_recheck_now(call);
     settle(&world);
-    call->looking = GW_LOOK_LEASE;
+    call->looking = GW_RECHECK_LEASE;
     call->look.fn(&call->look, &no_lease);
     settle(&world);
     CHECK_INT(again.n_ends, 0);
@@ -387,7 +387,7 @@ TEST(who_joined_and_may_not_begin_is_told_so_when_there_is_nothing_any_more)
     struct caller again;
 
     join_beyond_share(&world, &player, anna, &again);
-    gw_join_again(again.caller.call, NULL);
+    gw_follow_again(again.caller.call, NULL);
     settle(&world);
     CHECK(is_refused_its_share(&again, "PEG_LIMIT_GATEWAY_CALLS"));
     world_close(&world);
@@ -395,7 +395,7 @@ TEST(who_joined_and_may_not_begin_is_told_so_when_there_is_nothing_any_more)
 
 TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
 {
-    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[CALLS];
@@ -412,7 +412,7 @@ TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
     CHECK(is_refused_its_share(&anna[n], "PEG_LIMIT_GATEWAY_CALLS"));
     call_by(&world, &ben, "token:ben", "");
     CHECK_INT(ben.n_ends, 0);
-    gw_desk_stop(world.desk, &anna[0].caller.id, peg_cstr("token:anna"), &stops.caller);
+    gw_calls_cancel(world.desk, &anna[0].caller.id, peg_cstr("token:anna"), &stops.caller);
     settle(&world);
     CHECK(stops.n_ends == 1 && stops.outcome == GW_CANCELED);
     world_close(&world);
@@ -420,7 +420,7 @@ TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
 
 TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
 {
-    const struct gw_desk_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct gw_ask ask = ask_of("token:anna", "key-0");
     struct world world;
     struct player player;
@@ -432,7 +432,7 @@ TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
     call_by(&world, &anna[0], "token:anna", "key-0");
     (void)n_taken(&world, call_by, &anna[1], CALLS - 1, "token:anna");
     ask.payload = peg_cstr("{\"n\":2}");
-    gw_desk_call(world.desk, &ask, &other.caller);
+    gw_calls_start(world.desk, &ask, &other.caller);
     settle(&world);
     CHECK_INT(other.n_ends, 1);
     CHECK(other.error == WIRE_VALIDATION);
@@ -454,12 +454,12 @@ static void call_large(struct world *world, struct caller *caller, const char *p
                                        LARGE - (int)strlen("{\"n\":1,\"more\":\"\"}"), 7);
     CHECK_INT(ask.payload.len, LARGE);
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_desk_call(world->desk, &ask, &caller->caller);
+    gw_calls_start(world->desk, &ask, &caller->caller);
 }
 
 TEST(large_payloads_of_one_principal_leave_room_to_others)
 {
-    const struct gw_desk_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
+    const struct gw_calls_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[LARGE_CALLS];
@@ -481,7 +481,7 @@ TEST(large_payloads_of_one_principal_leave_room_to_others)
 
 TEST(where_nobody_is_asked_all_of_the_bytes_may_be_taken)
 {
-    const struct gw_desk_options options = {.max_large_bytes = LARGE_ROOM};
+    const struct gw_calls_options options = {.max_large_bytes = LARGE_ROOM};
     struct world world;
     struct player player;
     struct caller callers[LARGE_CALLS + 1];
@@ -513,7 +513,7 @@ static void await_handed(struct world *world, const struct player *player, unsig
 
 TEST(who_has_its_share_of_bytes_joins_awaits_and_ends_calls_it_has)
 {
-    const struct gw_desk_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
+    const struct gw_calls_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[LARGE_CALLS];

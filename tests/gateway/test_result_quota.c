@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/result_quota.h"
+#include "gateway/calls/result_quota.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
 
 #include "gateway/search/search.h"
 
-#include "gateway/info.h"
+#include "gateway/rpc/info.h"
 #include "gateway/search/internal.h"
 #include "t.h"
 
+#include "random_words.h"
 #include "requests.h"
-#include "words.h"
 
 /* ---- fixture: a catalog by hand ----------------------------------------------------------------
  */

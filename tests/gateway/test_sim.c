@@ -56,7 +56,7 @@ static void tell_counts(double seconds)
            (unsigned long long)a_count.lost, (unsigned long long)r_count.starts);
     for (unsigned i = 0; i < GW_N_OUTCOMES; i++)
         printf("# %12llu %s\n", (unsigned long long)a_count.outcomes[i],
-               gw_outcome_name((enum gw_outcome)i));
+               gw_outcome_kind_name((enum gw_outcome_kind)i));
 }
 
 /* False: a promise was broken, and which one has been told. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/table.h"
+#include "gateway/calls/table.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 
 #include "base/digest.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "gateway/tokens.h"
+#include "base/text/str.h"
+#include "gateway/access/tokens.h"
 #include "pegboard/log.h"
 
 /* SHA-256 of "test" and of "other". */
@@ -91,7 +91,7 @@ TEST(a_token_that_is_marked_admin_is_told_from_one_that_is_not)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
-    struct gw_token_holder holder;
+    struct gw_token_owner holder;
     struct gw_token_memo memo = {0};
 
     place_make(&p);
@@ -196,7 +196,7 @@ TEST(a_token_file_is_read_and_read_again)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
-    struct gw_token_holder holder;
+    struct gw_token_owner holder;
 
     place_make(&p);
     put(&p, "ci " HASH_TEST "\n", 0600);
@@ -219,7 +219,7 @@ TEST(a_file_that_cannot_be_read_again_leaves_the_tokens_as_they_were)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
-    struct gw_token_holder holder;
+    struct gw_token_owner holder;
 
     place_make(&p);
     put(&p, "ci " HASH_TEST "\n", 0600);
@@ -365,7 +365,7 @@ static void *ask(void *user)
     struct gw_token_memo memo = {0};
 
     while (!atomic_load(&a->is_over)) {
-        const struct gw_token_holder *holder =
+        const struct gw_token_owner *holder =
             gw_tokens_find_again(a->tokens, &memo, peg__str("test"));
 
         if (!holder || (strcmp(holder->name, "one") != 0 && strcmp(holder->name, "two") != 0))
@@ -415,7 +415,7 @@ TEST(a_new_token_is_known_at_once_and_only_its_hash_is_kept)
     struct gw_tokens *tokens = NULL;
     char first[GW_TOKEN_TEXT];
     char second[GW_TOKEN_TEXT];
-    struct gw_token_holder holder;
+    struct gw_token_owner holder;
     char text[1024] = "";
     struct stat st;
     FILE *file;
@@ -581,7 +581,7 @@ TEST(revoking_by_hash_leaves_the_other_tokens_of_the_name)
 {
     struct place p;
     struct gw_tokens *tokens = NULL;
-    struct gw_token_holder holder;
+    struct gw_token_owner holder;
     size_t n = 0;
 
     place_make(&p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/toolset.h"
+#include "gateway/catalog/toolset.h"
 
 #include "base/limits.h"
 #include "t.h"

@@ -4,9 +4,9 @@
 
 #include "t.h"
 
-#include "desk_world.h"
+#include "calls_world.h"
 
-static const struct gw_desk_options DEFAULTS;
+static const struct gw_calls_options DEFAULTS;
 
 #define INTEGER "{\"type\":\"integer\"}"
 #define N "\"n\":{\"type\":\"integer\"}"

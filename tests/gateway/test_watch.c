@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/limits.h"
-#include "gateway/tokens.h"
+#include "gateway/access/tokens.h"
 #include "net/address.h"
 #include "t.h"
 

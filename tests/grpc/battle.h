@@ -41,11 +41,11 @@
 
 #include "../instrumented.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/health.h"
-#include "grpc/reflection.h"
-#include "grpc/rpc.h"
-#include "grpc/server.h"
+#include "base/text/str.h"
+#include "grpc/server/health.h"
+#include "grpc/server/reflection.h"
+#include "grpc/server/rpc.h"
+#include "grpc/server/server.h"
 
 enum {
     BATTLE_THREADS = 4,

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/str.h"
-#include "grpc/blocking.h"
+#include "base/text/str.h"
+#include "grpc/client/blocking.h"
 #include "pegboard/test/echo.grpc.h"
 
 enum { TIMEOUT_MS = 5000 };

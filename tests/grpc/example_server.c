@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/str.h"
-#include "grpc/health.h"
-#include "grpc/reflection.h"
+#include "base/text/str.h"
+#include "grpc/server/health.h"
+#include "grpc/server/reflection.h"
 #include "pegboard/test/echo.grpc.h"
 
 enum { DRAIN_MS = 10000 };

@@ -38,9 +38,9 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/h2_frame.h"
-#include "grpc/session.h"
+#include "base/text/str.h"
+#include "grpc/http2/frame.h"
+#include "grpc/http2/session.h"
 #include "net/listener.h"
 
 enum fake_manner {

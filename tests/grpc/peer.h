@@ -19,9 +19,9 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
+#include "grpc/http2/session.h"
 #include "grpc/message.h"
-#include "grpc/session.h"
 #include "net/address.h"
 
 enum { PEER_WAIT_MS = 20000, PEER_BYTES = 64 << 10 };

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 enum raw_type {
     RAW_DATA,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/backoff.h"
+#include "grpc/client/backoff.h"
 
 #include "../t.h"
 #include "base/limits.h"

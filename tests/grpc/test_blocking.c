@@ -3,7 +3,7 @@
 /* Calls that wait, from threads that have no loop, to a server of ours with typed messages; and
  * calls that a server makes while it answers one. */
 
-#include "grpc/blocking.h"
+#include "grpc/client/blocking.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "pegboard/test/echo.grpc.h"
 #include "t.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 struct world {
     struct net_loops *loops;

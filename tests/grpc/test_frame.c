@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "grpc/frame.h"
 #include "grpc/gzip.h"
 #include "t.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/str.h"
-#include "grpc/head.h"
+#include "base/text/str.h"
+#include "grpc/http2/head.h"
 #include "t.h"
 
 enum { MAX_BYTES = 8 << 10 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/health.h"
+#include "grpc/server/health.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

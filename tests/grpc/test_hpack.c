@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/hpack.h"
-#include "grpc/session.h"
+#include "base/text/str.h"
+#include "grpc/http2/hpack.h"
+#include "grpc/http2/session.h"
 
 /* ---- fixture: blocks as lines of text ----------------------------------------------------------
  */

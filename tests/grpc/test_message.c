@@ -8,7 +8,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- a type that contains itself, as protoc-c would write it --------------------------------
  *

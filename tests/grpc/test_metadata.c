@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/base64.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
 #include "grpc/metadata.h"
 #include "t.h"
 

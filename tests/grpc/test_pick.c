@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/pick.h"
+#include "grpc/client/pick.h"
 
 #include "../t.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/reflection.h"
+#include "grpc/server/reflection.h"
 
 #include "../t.h"
 #include "base/limits.h"

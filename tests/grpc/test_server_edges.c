@@ -11,9 +11,9 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "grpc/h2_frame.h"
+#include "grpc/http2/frame.h"
 #include "grpc/peer.h"
-#include "grpc/server_internal.h"
+#include "grpc/server/internal.h"
 #include "pegboard/test/echo.pb-c.h"
 #include "json/json.h"
 
@@ -648,8 +648,8 @@ static void hang_on_kept(void)
 {
     static struct grpc_end_hook hook = {.fn = on_hook};
 
-    grpc_call_hang(edge.kept, &hook);
-    grpc_call_unhang(&hook);
+    grpc_call_add_hook(edge.kept, &hook);
+    grpc_call_remove_hook(&hook);
     edge.kept = grpc_call_unref(edge.kept);
 }
 

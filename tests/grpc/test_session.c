@@ -556,19 +556,19 @@ TEST(a_session_tells_once_that_it_has_said_more)
     call = wire_open(&w);
     CHECK_INT(grpc_stream_end(&call->stream, NULL, NULL), PEG_OK);
     wire_pump(&w);
-    CHECK(!grpc_session_has_said_more(w.server));
+    CHECK(!grpc_session_has_new_output(w.server));
     grpc_session_ping(w.client);
     wire_pump(&w);
-    CHECK(!grpc_session_has_said_more(w.server)); /* the answer to a ping does not count */
+    CHECK(!grpc_session_has_new_output(w.server)); /* the answer to a ping does not count */
 
     CHECK_INT(grpc_stream_respond(&w.at_server[0].stream, &wire_answer, false, NULL), PEG_OK);
-    CHECK(grpc_session_has_said_more(w.server));
+    CHECK(grpc_session_has_new_output(w.server));
     wire_pump(&w);
     CHECK_INT(grpc_stream_send(&w.at_server[0].stream, peg__str("world"), NULL), PEG_OK);
-    CHECK(!grpc_session_has_said_more(w.server)); /* it has not gone out */
+    CHECK(!grpc_session_has_new_output(w.server)); /* it has not gone out */
     wire_pump(&w);
-    CHECK(grpc_session_has_said_more(w.server));
-    CHECK(!grpc_session_has_said_more(w.server));
+    CHECK(grpc_session_has_new_output(w.server));
+    CHECK(!grpc_session_has_new_output(w.server));
     wire_stop(&w);
 }
 

@@ -4,9 +4,9 @@
  * that are not allowed, and peers that do not read. Without sockets. */
 
 #include "base/limits.h"
-#include "grpc/h2_frame.h"
+#include "grpc/http2/frame.h"
+#include "grpc/http2/session_internal.h"
 #include "grpc/raw.h"
-#include "grpc/session_internal.h"
 #include "grpc/wire.h"
 #include "t.h"
 

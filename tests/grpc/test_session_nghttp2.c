@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/session.h"
+#include "base/text/str.h"
+#include "grpc/http2/session.h"
 
 /* ---- chance -------------------------------------------------------------------------------------
  */

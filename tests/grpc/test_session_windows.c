@@ -4,9 +4,9 @@
  * once, or of the connection. A server whose client is put together by hand; without sockets. */
 
 #include "base/limits.h"
-#include "grpc/h2_frame.h"
+#include "grpc/http2/frame.h"
+#include "grpc/http2/session_internal.h"
 #include "grpc/raw.h"
-#include "grpc/session_internal.h"
 #include "grpc/wire.h"
 #include "t.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "grpc/status.h"
 #include "t.h"
 #include "json/json.h"

@@ -24,9 +24,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/str.h"
-#include "grpc/rpc.h"
-#include "grpc/server.h"
+#include "base/text/str.h"
+#include "grpc/server/rpc.h"
+#include "grpc/server/server.h"
 #include "net/certs.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include "../t.h"
 #include "base/buf.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/test/echo.grpc.h"
 #include "pegboard/test/odd.grpc.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/symbols.h"
+#include "grpc/server/symbols.h"
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "google/protobuf/any.grpc.h"
 #include "google/rpc/status.grpc.h"
 #include "grpc/health/v1/health.grpc.h"

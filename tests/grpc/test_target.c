@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/target.h"
+#include "grpc/client/target.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static void check_numbers(const char *text, const char *authority, const char *host,
                           const char *first)

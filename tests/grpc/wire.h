@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/session.h"
+#include "base/text/str.h"
+#include "grpc/http2/session.h"
 
 enum { WIRE_STREAMS = 64, WIRE_LOG = 4096 };
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/rpc.h"
-#include "grpc/server.h"
+#include "base/text/str.h"
+#include "grpc/server/rpc.h"
+#include "grpc/server/server.h"
 
 enum { WORLD_CALLS = 64, WORLD_TEXT = 2048 };
 

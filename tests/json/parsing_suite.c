@@ -6,7 +6,7 @@
  * docs/decisions/0002-json-parsing-choices.md.
  */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 #include "suite.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 
 /* ---- fixture ----------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/buf.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/locate.h"
+#include "json/parse/locate.h"
 
 #include "../t.h"
 #include "base/error.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/yaml.h"
 
 /* The place is told by the text that stands there. */

@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "base/limits.h"
-#include "base/str.h"
-#include "json/double.h"
-#include "json/number.h"
+#include "base/text/str.h"
+#include "json/number/double.h"
+#include "json/number/number.h"
 
 /* ---- fixture ------------------------------------------------------------------ */
 

@@ -6,8 +6,8 @@
  */
 
 #include "../t.h"
-#include "base/str.h"
-#include "json/parse_state.h"
+#include "base/text/str.h"
+#include "json/parse/state.h"
 
 static peg__parse_values_fn parse_portable;
 
@@ -17,7 +17,7 @@ static peg__parse_values_fn parse_portable;
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#include "json/parse_values.h"
+#include "json/parse/values.h"
 
 enum { MAX_TEXT = 40000, MAX_WAYS = PEG__PARSE_WAYS + 1 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 /* The document of RFC 6901, section 5, with an array of containers added. */

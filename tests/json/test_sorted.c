@@ -5,7 +5,7 @@
 #include "../t.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static peg_status sort(const char *text, char **ret_text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 /* The bytes alone, and behind runs of ASCII of every length that the word loops tell apart. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/yaml.h"
 
 static peg_json_doc *parsed(const char *text)

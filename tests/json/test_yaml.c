@@ -5,7 +5,7 @@
 #include "../t.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 /* ---- fixture: YAML as compact JSON ------------------------------------------------- */

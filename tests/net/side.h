@@ -9,7 +9,7 @@
  */
 
 #include "base/buf.h"
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 enum side_act { SIDE_NOTHING, SIDE_DROP, SIDE_CLOSE, SIDE_PAUSE, SIDE_ECHO };
 
@@ -93,7 +93,7 @@ static const struct net_stream_events side_events = {
 };
 
 #ifndef SIDE_TURNS
-#define SIDE_TURNS NET_NO_TURNS
+#define SIDE_TURNS NET_NO_FAIR_QUEUE
 #endif
 
 static inline peg_status side_take(struct side *side, struct net_loop *loop, int fd,
@@ -103,7 +103,7 @@ static inline peg_status side_take(struct side *side, struct net_loop *loop, int
         net_stream_take(loop, fd, options, &side_events, side, &side->stream, reterr);
 
     if (!status)
-        net_stream_set_turns(side->stream, SIDE_TURNS);
+        net_stream_set_fair_queue(side->stream, SIDE_TURNS);
     return status;
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "t.h"
 
 static struct net_address address_of(const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/http1.h"
+#include "net/http1/http1.h"
 
 #include "http1_server.h"
 

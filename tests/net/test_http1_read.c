@@ -2,8 +2,8 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "net/http1.h"
+#include "base/text/str.h"
+#include "net/http1/http1.h"
 
 static struct net_http1_request request;
 

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "net/listener_internal.h"
 #include "pegboard/log.h"
 #include "t.h"

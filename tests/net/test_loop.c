@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 
 #include "../t.h"
-#include "base/str.h"
-#include "net/loop.h"
+#include "base/text/str.h"
+#include "net/loop/loop.h"
 
 static struct net_loop *new_loop(void)
 {

@@ -9,7 +9,7 @@
 
 #include "../t.h"
 #include "base/clock.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 enum { N_POOL = 2 };
 

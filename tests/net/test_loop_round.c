@@ -8,7 +8,7 @@
 
 #include "../t.h"
 #include "base/clock.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 /* One of each, and the order in which their functions were called, a letter for each. */
 struct world {

@@ -5,8 +5,8 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "net/loop.h"
+#include "base/text/str.h"
+#include "net/loop/loop.h"
 
 static struct net_loops *new_loops(unsigned n)
 {

@@ -7,7 +7,7 @@
 #include <semaphore.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "net/address.h"
 #include "t.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "side.h"
 #include "t.h"
 

@@ -3,13 +3,13 @@
 /* Streams with TLS: both ends are ours on one loop, or the other end is a plain socket that says
  * whatever it likes. */
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "base/limits.h"
-#include "net/loop_internal.h"
+#include "net/loop/internal.h"
 #include "side.h"
 #include "tls_pair.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 #include "tls_pair.h"
 

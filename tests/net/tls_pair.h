@@ -6,9 +6,9 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "certs.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 static struct certs certs;
 

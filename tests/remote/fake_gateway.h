@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/server.h"
+#include "base/text/str.h"
+#include "grpc/server/server.h"
 #include "pegboard/v1/registry.grpc.h"
 
 enum { FAKE_STREAMS = 64, FAKE_FRAMES = 32768, FAKE_WAIT_S = 60 };

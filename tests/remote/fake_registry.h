@@ -26,7 +26,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/clock.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"

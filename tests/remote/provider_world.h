@@ -15,7 +15,7 @@
 #include "pegboard/provider.h"
 #include "pegboard/trace.h"
 #include "remote/fake_gateway.h"
-#include "remote/provider.h"
+#include "remote/provider/provider.h"
 
 static sem_t entered;  /* a handler of `hold` has begun */
 static sem_t released; /* it may go on */
@@ -131,7 +131,7 @@ static inline void run_look(peg_call *call, const peg_json *args, void *user)
 /* Another call of the same registry, made by the handler itself. */
 static inline void run_nest(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_request request = {
+    const peg_call_request request = {
         .call_id = peg_cstr("inner"), .tool = peg_cstr("mutter"), .args = peg_cstr("{}")};
     peg_record *record = NULL;
 
@@ -179,7 +179,7 @@ static inline void add_twice(peg_registry *registry)
 struct world {
     struct fake *gateway;
     peg_registry *registry;
-    peg_tool_provider *provider;
+    peg_provider *provider;
     atomic_uint n_lost;
     atomic_uint n_ended;
     atomic_uint n_drains;

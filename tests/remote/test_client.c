@@ -260,7 +260,7 @@ VOLUME_TEST(a_gateway_whose_pages_never_end_is_given_up)
 
     CHECK_INT(peg_client_list(w.client, NULL, NULL, NULL, &list, &w.error), PEG_ELIMIT);
 
-    CHECK(strstr(w.error.message, "PEG_LIMIT_REMOTE_LISTED"));
+    CHECK(strstr(w.error.message, "PEG_LIMIT_REMOTE_REPORTED"));
     world_close(&w);
 }
 

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "fake_registry.h"
 #include "pegboard/client.h"
-#include "remote/remote.h"
+#include "remote/client/remote.h"
 
 enum { TTL_MS = 100000 };
 
@@ -493,7 +493,7 @@ TEST(what_was_asked_for_before_a_change_does_not_come_back)
         CHECK_STATUS(peg_client_get(w.client, NULL, NULL, "weather", &old, &w.error), PEG_OK,
                      w.error);
         peg_client_forget(w.client);
-        heard = remote__cache_heard(registry, name);
+        heard = remote__cache_note(registry, name);
 
         between[i](&w);
         remote__cache_put(registry, name, (struct remote__toolset *)old, heard);

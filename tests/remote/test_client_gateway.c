@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/client.h"
 #include "pegboard/gateway.h"
 #include "pegboard/pegboard.h"
@@ -17,7 +17,7 @@
 struct world {
     peg_gateway *gateway;
     peg_registry *tools;
-    peg_tool_provider *provider;
+    peg_provider *provider;
     peg_client *client;
     peg_remote_result *result;
     peg_error error;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "remote/remote.h"
+#include "base/text/str.h"
+#include "remote/client/remote.h"
 
 static bool fits(const char *glob, const char *name)
 {

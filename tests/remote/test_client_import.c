@@ -342,7 +342,7 @@ static peg_ctx *named_context(struct world *w)
 
 TEST(the_identity_of_a_call_is_its_run_and_the_key_of_its_record)
 {
-    const peg_request request = {
+    const peg_call_request request = {
         .call_id = peg__str("c1"), .tool = peg__str("echo"), .key = peg__str("key-1")};
     struct world w;
     peg_ctx *ctx;
@@ -388,7 +388,7 @@ TEST(a_call_whose_connection_broke_attaches_to_what_was_started)
 
 TEST(a_second_attempt_looks_at_the_first_and_is_then_a_call_of_its_own)
 {
-    const peg_request request = {.tool = peg__str("fail_once"), .key = peg__str("key-1")};
+    const peg_call_request request = {.tool = peg__str("fail_once"), .key = peg__str("key-1")};
     const peg_run_options options = {.max_retries = 2, .retry_delay_ms = 1};
     struct world w;
     peg_ctx *ctx;
@@ -410,7 +410,7 @@ TEST(a_second_attempt_looks_at_the_first_and_is_then_a_call_of_its_own)
 /* Else it would run twice at a time. */
 TEST(a_further_attempt_stays_with_a_first_one_that_goes_on)
 {
-    const peg_request request = {.tool = peg__str("outlast"), .key = peg__str("key-1")};
+    const peg_call_request request = {.tool = peg__str("outlast"), .key = peg__str("key-1")};
     const peg_run_options options = {.max_retries = 2, .retry_delay_ms = 1};
     struct world w;
     peg_ctx *ctx;
@@ -432,7 +432,7 @@ TEST(the_trace_of_the_context_travels_with_the_call)
 {
     static const char parent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const peg_trace trace = {.traceparent = parent};
-    const peg_request request = {.tool = peg__str("echo")};
+    const peg_call_request request = {.tool = peg__str("echo")};
     struct world w;
     peg_ctx *ctx;
 
@@ -463,7 +463,7 @@ static void *stop_when_it_waits(void *user)
 
 TEST(canceling_a_call_reaches_the_gateway)
 {
-    const peg_request request = {.tool = peg__str("wait")};
+    const peg_call_request request = {.tool = peg__str("wait")};
     struct world w;
     struct stopper s = {.w = &w};
     pthread_t thread;
@@ -497,7 +497,7 @@ static void hear_output(const peg_event *event, void *user)
 
 TEST(what_a_tool_says_meanwhile_becomes_events)
 {
-    const peg_request request = {.tool = peg__str("talk")};
+    const peg_call_request request = {.tool = peg__str("talk")};
     struct world w;
     char log[256] = "";
     peg_ctx *ctx;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/client.h"
 #include "pegboard/gateway.h"
 #include "pegboard/pegboard.h"
@@ -19,7 +19,7 @@
 struct node {
     peg_gateway *gateway;
     peg_registry *tools;
-    peg_tool_provider *provider;
+    peg_provider *provider;
     atomic_uint n_attached;
     atomic_uint n_starts;
     atomic_uint n_stopped;

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "call_world.h"
 #include "pegboard/pegboard.h"
-#include "remote/remote.h"
+#include "remote/client/remote.h"
 
 /* As many as any of these takes, and some more. */
 enum { N_ALLOCATIONS = 120 };

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "fake_registry.h"
 #include "pegboard/client.h"
-#include "remote/remote.h"
+#include "remote/client/remote.h"
 
 struct world {
     struct fake fake;

@@ -101,7 +101,7 @@ TEST(provider_tries_again_while_the_gateway_is_not_available)
     fake_await(w.gateway, FAKE_HELLO, NULL, 2);
     w.gateway->refuses = GRPC_OK;
 
-    while (!peg_provider_look(w.provider).is_attached)
+    while (!peg_provider_info(w.provider).is_attached)
         fake_await(w.gateway, FAKE_HELLO, NULL, fake_count(w.gateway, FAKE_HELLO, NULL) - 1);
     CHECK(atomic_load(&w.n_lost) >= 3);
     world_stop(&w);
@@ -212,7 +212,7 @@ TEST(provider_refuses_options_that_cannot_work)
         {{.toolset = "a", .cert_file = "x"}, "/key_file"},
     };
     peg_registry *registry = make_registry();
-    peg_tool_provider *provider = NULL;
+    peg_provider *provider = NULL;
     peg_error error;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -248,7 +248,7 @@ TORTURE(making_a_provider_survives_any_allocation_failure)
     const peg_provider_options options = {
         .toolset = "tools", .tags = tags, .token = "t", .description = "d"};
     peg_registry *registry = NULL;
-    peg_tool_provider *provider = NULL;
+    peg_provider *provider = NULL;
     peg_status status = peg_registry_new(NULL, 0, &registry, NULL);
 
     if (!status)

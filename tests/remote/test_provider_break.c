@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/client.h"
 #include "pegboard/gateway.h"
 #include "pegboard/pegboard.h"
@@ -20,7 +20,7 @@ struct world {
     peg_gateway *gateway;
     struct relay relay; /* between the provider and its gateway */
     peg_registry *tools;
-    peg_tool_provider *provider;
+    peg_provider *provider;
     atomic_uint n_attached;
     atomic_uint n_lost;
     atomic_uint n_starts;

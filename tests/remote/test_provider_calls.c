@@ -77,7 +77,7 @@ static void check_gives_back(peg_provider_options options)
     fake_await_stream(w.gateway, 1);
     CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_HELLO, NULL, 1)->text), "");
     CHECK_INT(fake_count(w.gateway, FAKE_RESULT, NULL), 0);
-    CHECK_INT(peg_provider_look(w.provider).n_unacknowledged, 0);
+    CHECK_INT(peg_provider_info(w.provider).n_unacknowledged, 0);
     CHECK_INT(atomic_load(&n_starts), 0);
     world_stop(&w);
 }
@@ -247,8 +247,8 @@ TEST(provider_answers_pings_while_all_workers_and_the_queue_are_full)
 
     fake_await(w.gateway, FAKE_PONG, "p1", 0);
     CHECK_INT(fake_count(w.gateway, FAKE_RESULT, NULL), 0);
-    CHECK_INT(peg_provider_look(w.provider).n_running, 1);
-    CHECK_INT(peg_provider_look(w.provider).n_queued, 1);
+    CHECK_INT(peg_provider_info(w.provider).n_running, 1);
+    CHECK_INT(peg_provider_info(w.provider).n_queued, 1);
     sem_post(&released);
     sem_post(&released);
     CHECK_RESULT(&w, "c2", "\"held\"");
@@ -271,7 +271,7 @@ TEST(provider_runs_as_many_handlers_at_once_as_it_has_workers)
         }
         for (unsigned i = 0; i < WORKERS; i++)
             sem_wait(&entered); /* all of them, before the first one ends */
-        CHECK_INT(peg_provider_look(w.provider).n_running, WORKERS);
+        CHECK_INT(peg_provider_info(w.provider).n_running, WORKERS);
         for (unsigned i = 0; i < WORKERS; i++)
             sem_post(&released);
         for (unsigned i = 0; i < WORKERS; i++) {
@@ -320,7 +320,7 @@ static void let_results_wait(struct world *w, unsigned n, int n_bytes)
         snprintf(id, sizeof(id), "c%u", i);
         fake_call(w->gateway, 0, id, "large", args);
     }
-    while (peg_provider_look(w->provider).n_unacknowledged < n)
+    while (peg_provider_info(w->provider).n_unacknowledged < n)
         poll(NULL, 0, 1);
 }
 
@@ -333,11 +333,11 @@ TEST(provider_takes_calls_while_the_gateway_does_not_let_large_results_through)
     world_start(&w, (peg_provider_options){.concurrency = N + 1});
     let_results_wait(&w, N, RESULT_BYTES);
     fake_call(w.gateway, 0, "more", "echo", "{}");
-    while (peg_provider_look(w.provider).n_unacknowledged < N + 1 &&
-           !peg_provider_look(w.provider).n_refused)
+    while (peg_provider_info(w.provider).n_unacknowledged < N + 1 &&
+           !peg_provider_info(w.provider).n_refused)
         poll(NULL, 0, 1);
 
-    CHECK_INT(peg_provider_look(w.provider).n_refused, 0);
+    CHECK_INT(peg_provider_info(w.provider).n_refused, 0);
     CHECK_INT(fake_count(w.gateway, FAKE_RESULT, "c1"), 0);
     fake_resume(w.gateway, 0);
     CHECK_RESULT(&w, "more", "{}");

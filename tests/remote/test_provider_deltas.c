@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/pegboard.h"
 #include "pegboard/provider.h"
 #include "remote/fake_gateway.h"
@@ -24,7 +24,7 @@ enum {
 struct world {
     struct fake *gateway;
     peg_registry *registry;
-    peg_tool_provider *provider;
+    peg_provider *provider;
     atomic_uint n_taken; /* deltas of `talk` */
     atomic_uint n_over;  /* handlers of it */
     atomic_bool is_silent;
@@ -49,9 +49,9 @@ static bool await(atomic_uint *counter, unsigned at_least)
 /* Results that are there and were not heard. */
 static bool await_done(struct world *w, unsigned n)
 {
-    for (unsigned i = 0; i < 60000 && peg_provider_look(w->provider).n_unacknowledged != n; i++)
+    for (unsigned i = 0; i < 60000 && peg_provider_info(w->provider).n_unacknowledged != n; i++)
         pause_a_moment();
-    return peg_provider_look(w->provider).n_unacknowledged == n;
+    return peg_provider_info(w->provider).n_unacknowledged == n;
 }
 
 /* ---- tools -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ TEST(provider_comes_back_and_lists_what_runs_and_what_was_not_acknowledged)
 
 static void await_unacknowledged(const struct world *w, unsigned n)
 {
-    while (peg_provider_look(w->provider).n_unacknowledged != n)
+    while (peg_provider_info(w->provider).n_unacknowledged != n)
         poll(NULL, 0, 1);
 }
 
@@ -233,7 +233,7 @@ TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
     world_prepare(&w);
     snprintf(w.target, sizeof(w.target), "ipv4:%s,%s", w.gateway->address, other->address);
     world_provide(&w, (peg_provider_options){.concurrency = 2});
-    while (!peg_provider_look(w.provider).is_attached)
+    while (!peg_provider_info(w.provider).is_attached)
         poll(NULL, 0, 1);
     pthread_mutex_lock(&other->lock);
     first = other->n_streams ? other : w.gateway;

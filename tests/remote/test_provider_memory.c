@@ -5,7 +5,7 @@
 #include "t.h"
 
 #include "base/mem.h"
-#include "remote/provider.h"
+#include "remote/provider/provider.h"
 #include "remote/provider_world.h"
 
 /* As many as a call takes, and some more. */

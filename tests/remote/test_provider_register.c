@@ -22,7 +22,7 @@ static void world_attach(struct world *w)
     add(w->registry, "echo", run_echo, NULL);
     world_provide(w, (peg_provider_options){.concurrency = 1});
     fake_await_stream(w->gateway, 0);
-    while (!peg_provider_look(w->provider).is_attached)
+    while (!peg_provider_info(w->provider).is_attached)
         poll(NULL, 0, 1);
 }
 

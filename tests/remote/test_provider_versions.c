@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/client.h"
 #include "pegboard/gateway.h"
 #include "pegboard/pegboard.h"
@@ -25,7 +25,7 @@ enum { N_CALLS = 40, N_OLD = 10 };
 
 struct side {
     peg_registry *tools;
-    peg_tool_provider *provider;
+    peg_provider *provider;
     atomic_uint n_attached;
 };
 

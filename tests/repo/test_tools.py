@@ -69,7 +69,7 @@ def test_layers_refuse_what_is_below():
 
 
 def test_layers_refuse_the_forbidden_pairs():
-    expect_refused("src/gateway/a.c", '"remote/remote.h"', "gateway/ may not include remote/")
+    expect_refused("src/gateway/a.c", '"remote/client/remote.h"', "gateway/ may not include remote/")
     expect_refused("src/tools/a.c", '"engine/engine.h"', "tools/ may not include engine/")
 
 

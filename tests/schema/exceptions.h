@@ -12,7 +12,7 @@
  * needed there.
  */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "suite.h"
 
 enum { MAX_EXCEPTIONS = 64 };

@@ -10,7 +10,7 @@
 
 #include "../t.h"
 #include "base/buf.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/schema.h"
 #include "json/json.h"
 

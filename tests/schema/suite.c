@@ -12,7 +12,7 @@
 
 #include "suite.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/schema.h"
 #include "schema/exceptions.h"
 

@@ -2,8 +2,8 @@
 
 #include "t.h"
 #include "base/buf.h"
-#include "base/str.h"
-#include "schema/format.h"
+#include "base/text/str.h"
+#include "schema/format/format.h"
 
 /* ---- fixture: examples of a format ----------------------------------------- */
 

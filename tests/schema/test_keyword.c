@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "fixture.h"
-#include "schema/keyword.h"
+#include "schema/compile/keyword.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */
 

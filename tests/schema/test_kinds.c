@@ -4,7 +4,7 @@
  * nobody can tell from verdicts, reports and steps. */
 
 #include "fixture.h"
-#include "schema/program.h"
+#include "schema/compile/program.h"
 
 #define POINT                                                                                      \
     "{'type':'object','properties':{'x':{'type':'number'},'y':{'type':'number'},"                  \

@@ -3,7 +3,7 @@
 #include "schema/meta.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/json.h"
 
 static const char *const expected[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "schema/names.h"
+#include "base/text/str.h"
+#include "schema/compile/names.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */
 

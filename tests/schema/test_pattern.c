@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "schema/pattern.h"
+#include "schema/pattern/pattern.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "schema/pattern_internal.h"
+#include "base/text/str.h"
+#include "schema/pattern/internal.h"
 
 /* ---- fixture ------------------------------------------------------------------ */
 

@@ -4,8 +4,8 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "schema/pattern.h"
+#include "base/text/str.h"
+#include "schema/pattern/pattern.h"
 
 enum { I = PEG__PATTERN_CASELESS, M = PEG__PATTERN_MULTILINE, S = PEG__PATTERN_DOTALL };
 

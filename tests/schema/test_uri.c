@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
-#include "schema/uri.h"
+#include "base/text/str.h"
+#include "schema/compile/uri.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */
 

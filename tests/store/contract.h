@@ -18,7 +18,7 @@
 #include "../t.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/store.h"
 
 /* ---- fixture: a folder, and the store in it ------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 #include "pegboard/store.h"
 #include "store/store_sqlite.h"
 

@@ -13,7 +13,7 @@
 
 #include "../core/fixture.h"
 #include "base/digest.h"
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 #include "pegboard/sqlite.h"
 #include "json/json.h"
 
@@ -117,9 +117,9 @@ static inline peg_record *query_in(peg_ctx *ctx, const char *tool, const char *s
     peg__buf_puts(&args, "}");
     CHECK_INT(args.status, PEG_OK);
     CHECK_INT(peg_call_run(ctx,
-                           &(peg_request){.call_id = peg_cstr("c1"),
-                                          .tool = peg_cstr(tool),
-                                          .args = peg__buf_view(&args)},
+                           &(peg_call_request){.call_id = peg_cstr("c1"),
+                                               .tool = peg_cstr(tool),
+                                               .args = peg__buf_view(&args)},
                            NULL, &record, NULL),
               PEG_OK);
     peg__buf_free(&args);

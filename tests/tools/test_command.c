@@ -356,7 +356,7 @@ TEST(a_command_on_a_pool_is_over_after_its_deadline_and_gives_its_thread_back)
     record = call_stubborn(&w, false, &options);
 
     CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_TIMEOUT");
-    while (peg_pool_look(options.pool).n_abandoned)
+    while (peg_pool_info(options.pool).n_abandoned)
         sched_yield();
     CHECK(has_no_children());
     peg_record_unref(record);
@@ -413,7 +413,7 @@ TEST(a_command_that_cannot_work_is_refused_with_the_field)
 
 TEST(a_command_line_has_a_limit)
 {
-    static const char *many_words[PEG_LIMIT_COMMAND_WORDS + 2];
+    static const char *many_words[PEG_LIMIT_COMMAND_ARGS + 2];
     char *word = malloc((1 << 20) + 1);
     const char *long_words[] = {"true", word, NULL};
     peg_command_def def = {.tool = run_tool, .argv = many_words};
@@ -421,10 +421,10 @@ TEST(a_command_line_has_a_limit)
     peg_error error;
 
     CHECK(word);
-    for (size_t i = 0; i <= PEG_LIMIT_COMMAND_WORDS; i++)
+    for (size_t i = 0; i <= PEG_LIMIT_COMMAND_ARGS; i++)
         many_words[i] = "x";
     CHECK_INT(peg_command_tool_new(&def, &tool, &error), PEG_EINVAL);
-    CHECK(strstr(error.message, "PEG_LIMIT_COMMAND_WORDS"));
+    CHECK(strstr(error.message, "PEG_LIMIT_COMMAND_ARGS"));
 
     memset(word, 'x', 1 << 20);
     word[1 << 20] = '\0';

@@ -38,17 +38,17 @@ static peg_status hear(peg_call *call, const char *stream, peg_str text)
 static const struct peg__listener listener = {.say = hear};
 
 /* Pieces as they come, each a string; NULL ends them. */
-static void talk_of(enum peg__talk_output output, enum peg__process_stream stream,
+static void talk_of(enum peg__conversation_output output, enum peg__process_stream stream,
                     const char *const *pieces)
 {
-    struct peg__talk talk = {.listener = &listener,
-                             .output = output,
-                             .out = {.name = "stdout"},
-                             .err = {.name = "stderr"}};
+    struct peg__conversation talk = {.listener = &listener,
+                                     .output = output,
+                                     .out = {.name = "stdout"},
+                                     .err = {.name = "stderr"}};
 
     for (; *pieces; pieces++)
-        peg__talk_hear(stream, peg_cstr(*pieces), &talk);
-    peg__talk_end(&talk);
+        peg__conversation_handle(stream, peg_cstr(*pieces), &talk);
+    peg__conversation_end(&talk);
 }
 
 #define PIECES(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -164,14 +164,14 @@ TEST(what_a_slow_listener_does_not_take_is_left_out_and_counted)
 TEST(piece_is_never_larger_than_a_frame)
 {
     /* All of what is read at once, none of it text. */
-    struct peg__talk talk = {.listener = &listener,
-                             .output = PEG__TALK_TEXT,
-                             .err = {.name = "stderr", .n_left_out = 1}};
+    struct peg__conversation talk = {.listener = &listener,
+                                     .output = PEG__TALK_TEXT,
+                                     .err = {.name = "stderr", .n_left_out = 1}};
     static char noise[16 << 10];
 
     heard = (struct heard){.refuse = 1};
     memset(noise, 0xFF, sizeof(noise));
-    peg__talk_hear(PEG__PROCESS_STDERR, peg__strn(noise, sizeof(noise)), &talk);
+    peg__conversation_handle(PEG__PROCESS_STDERR, peg__strn(noise, sizeof(noise)), &talk);
 
     CHECK_INT(heard.refuse, 0); /* it fitted, so it was offered */
 }

@@ -9,7 +9,7 @@
 
 #include "../t.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "child.h"
 #include "tools/process.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "child.h"
 #include "pegboard/record.h"
 #include "pegboard/run.h"

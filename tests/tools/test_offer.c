@@ -79,12 +79,13 @@ struct choosy {
     bool is_on;
 };
 
-static peg_status offer_if(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status offer_if(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                           peg_error *reterr)
 {
     const struct choosy *choosy = user;
 
     return choosy->is_on ? peg_offer_middleware(dispatch, next, choosy->tool, reterr)
-                         : peg_next_run(next, reterr);
+                         : peg_middleware_run_next(next, reterr);
 }
 
 /* G56 */

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "child.h"
 
 /* ---- fixture: one run of a script ------------------------------------------------------ */

@@ -3,7 +3,7 @@
 #include "tools/sql.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* Tokens with a bar between them. */
 static void check_tokens(const char *text, const char *expected)

@@ -10,7 +10,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "sqlite_world.h"
 #include "tools/sql.h"
 

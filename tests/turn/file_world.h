@@ -5,7 +5,7 @@
 /* Turns and their files, in one line each. */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/turn_file.h"
 
 static inline peg_turn *must_read_as(const char *text, const peg_turn_read_options *options)

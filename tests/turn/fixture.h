@@ -16,7 +16,7 @@
 #include <stdarg.h>
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/artifact.h"
 #include "pegboard/runner.h"
 
@@ -77,7 +77,7 @@ static inline void stage_hear(const peg_event *event, void *user)
     put_event(stage, "%s", peg_event_name(event->kind));
     switch (event->kind) {
     case PEG_EVENT_DISPATCH_END:
-        put_event(stage, "(%s,%u)", peg_end_name(event->u.span.end), event->u.span.iterations);
+        put_event(stage, "(%s,%u)", peg_turn_end_name(event->u.span.end), event->u.span.iterations);
         break;
     case PEG_EVENT_ERROR:
     case PEG_EVENT_LIMIT:

@@ -5,7 +5,7 @@
 /* Blocks made and added in one step, for the tests of storages. */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/ctx.h"
 #include "pegboard/storage.h"
 

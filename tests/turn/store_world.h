@@ -14,7 +14,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/turn_store.h"
 #include "turn/turn.h"
 

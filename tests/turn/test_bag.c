@@ -6,9 +6,9 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/turn.h"
-#include "turn/key.h"
+#include "turn/file/key.h"
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 PEG_DEFINE_CLEANUP(peg_bag, peg_bag_unref)

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/clock.h"
 #include "pegboard/turn.h"
 

@@ -3,7 +3,7 @@
 /* The list of blocks: its index finds what walking the list would find, whatever happened to it. */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "turn/turn.h"
 
 enum { N_NAMES = 6, N_TURNS = 3, N_STEPS = 20000 };

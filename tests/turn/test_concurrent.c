@@ -45,7 +45,8 @@ static peg_status infer(peg_dispatch *dispatch, void *user, peg_error *reterr)
 
 /* Registers a tool of its own under a name that every turn uses, and takes another away: if turns
  * shared a registry, this would clash. */
-static peg_status edit_tools(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status edit_tools(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                             peg_error *reterr)
 {
     const peg_tool_def def = tool_def("mine", echo, NULL);
     peg_registry *registry = peg_turn_scope_registry(scope);
@@ -60,7 +61,7 @@ static peg_status edit_tools(peg_turn_scope *scope, peg_next *next, void *user, 
     if (!status)
         status = peg_registry_unregister(registry, peg_cstr("doomed"), reterr);
     peg_tool_unref(tool);
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 struct worker {

@@ -6,27 +6,31 @@
 
 /* ---- middlewares ---------------------------------------------------------------- */
 
-static peg_status in(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status in(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                     peg_error *reterr)
 {
     note(user, "in%u ", peg_dispatch_iteration(dispatch));
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
-static peg_status out(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status out(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                      peg_error *reterr)
 {
     note(user, "out%u ", peg_dispatch_iteration(dispatch));
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
-static peg_status ack_at_once(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status ack_at_once(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     const peg_status status = peg_dispatch_ack(dispatch, reterr);
 
     (void)user;
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
-static peg_status forget_next(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status forget_next(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     (void)dispatch;
     (void)next;
@@ -35,7 +39,7 @@ static peg_status forget_next(peg_dispatch *dispatch, peg_next *next, void *user
     return PEG_OK;
 }
 
-static peg_status fail_quietly(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status fail_quietly(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                peg_error *reterr)
 {
     (void)dispatch;
@@ -150,7 +154,7 @@ TEST(calls_that_an_executor_adds_keep_the_dispatch_from_acking)
     stage_close(&s);
 }
 
-static peg_status add_one_call(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status add_one_call(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                peg_error *reterr)
 {
     peg_status status = PEG_OK;
@@ -159,7 +163,7 @@ static peg_status add_one_call(peg_dispatch *dispatch, peg_next *next, void *use
     if (peg_dispatch_iteration(dispatch) == 0)
         status = peg_turn_add_call(peg_dispatch_turn(dispatch), peg_cstr("mine"), peg_cstr("echo"),
                                    peg_cstr("{}"), reterr);
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 TEST(a_call_that_a_middleware_adds_is_run_before_the_model_is_asked)
@@ -181,7 +185,7 @@ TEST(a_call_that_a_middleware_adds_is_run_before_the_model_is_asked)
 
 /* Takes the oldest call and its result out of the turn, as somebody would who keeps prompts short.
  */
-static peg_status forget_oldest(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status forget_oldest(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                 peg_error *reterr)
 {
     peg_turn *turn = peg_dispatch_turn(dispatch);
@@ -194,7 +198,7 @@ static peg_status forget_oldest(peg_dispatch *dispatch, peg_next *next, void *us
         if (old)
             status = peg_turn_remove(turn, peg_block_id(old), reterr);
     }
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 static void check_forgetting(bool in_output, const char *second, unsigned n_infer)
@@ -319,7 +323,8 @@ TEST(an_ack_in_the_input_pipeline_keeps_the_model_from_being_asked)
     stage_close(&s);
 }
 
-static peg_status ack_alone(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status ack_alone(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                            peg_error *reterr)
 {
     (void)next;
     (void)user;
@@ -361,7 +366,7 @@ TEST(a_failing_executor_is_one_error_that_contains_its_words)
     opened(&s)->act = fail_infer;
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_INT(count_of(s.log, "error(E_LLM_EXECUTION_EXECUTOR_ERROR)"), 1);
+    CHECK_INT(count_of(s.log, "error(E_EXECUTOR)"), 1);
     CHECK_INT(count_of(s.log, "turn_end"), 1);
     CHECK_INT(count_of(s.log, "dispatch_end(nack,1)"), 1);
     CHECK_CONTAINS(peg__str(s.outcome.error.message), "the provider said 503");
@@ -373,7 +378,7 @@ TEST(a_middleware_that_fails_or_forgets_the_rest_ends_the_dispatch)
 {
     static const struct {
         bool is_output;
-        peg_status (*run)(peg_dispatch *, peg_next *, void *, peg_error *);
+        peg_status (*run)(peg_dispatch *, peg_middleware_next *, void *, peg_error *);
         const char *code;
         const char *name;
     } cases[] = {
@@ -449,13 +454,13 @@ TEST(max_iterations_can_be_set_and_lifted)
 
 /* ---- the mirror ----------------------------------------------------------------- */
 
-static peg_status look_at_turn(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status look_at_turn(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                peg_error *reterr)
 {
     struct stage *s = user;
 
     note(s, "%zu/%zu ", peg_turn_len(peg_dispatch_turn(dispatch)), peg_turn_len(s->turn));
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 /* T95 */
@@ -483,13 +488,13 @@ static peg_status note_store(void *user, peg_ctx *ctx, peg_block *block, peg_err
     return PEG_OK;
 }
 
-static peg_status nack_the_second(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status nack_the_second(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                   peg_error *reterr)
 {
     (void)user;
     if (peg_dispatch_iteration(dispatch) == 1)
         return peg_dispatch_nack(dispatch, NULL, reterr);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 /* T96 */
@@ -506,7 +511,7 @@ TEST(a_nack_drops_what_its_iteration_stored_though_the_storage_has_it)
 
     CHECK_STR(peg__str(s.seen), "call result assistant call result ");
     CHECK_INT(peg_turn_len(s.turn), 3); /* the question, and the iteration before */
-    CHECK_STR(peg__str(s.outcome.error.code), "E_LLM_EXECUTION_NACK");
+    CHECK_STR(peg__str(s.outcome.error.code), "E_NACK");
     CHECK_INT(s.outcome.iterations, 2);
     stage_close(&s);
 }
@@ -529,7 +534,7 @@ TEST(a_storage_that_fails_fails_the_executor_and_changes_no_turn)
     s.config.loop.storage = &storage;
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_STR(peg__str(s.outcome.error.code), "E_LLM_EXECUTION_EXECUTOR_ERROR");
+    CHECK_STR(peg__str(s.outcome.error.code), "E_EXECUTOR");
     CHECK_INT(peg_turn_len(s.turn), 1);
     stage_close(&s);
 }
@@ -658,10 +663,10 @@ TEST(a_mutated_block_keeps_its_place_in_the_dispatch_and_in_the_turn)
 
 /* ---- aborting ------------------------------------------------------------------- */
 
-static peg_status abort_after_first(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status abort_after_first(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                     peg_error *reterr)
 {
-    const peg_status status = peg_next_run(next, reterr);
+    const peg_status status = peg_middleware_run_next(next, reterr);
 
     (void)user;
     peg_dispatch_abort(dispatch, "enough");
@@ -688,7 +693,7 @@ static void hear_why(const peg_event *event, void *user)
     if (event->kind == PEG_EVENT_ERROR)
         note(user, "error ");
     if (event->kind == PEG_EVENT_DISPATCH_END || event->kind == PEG_EVENT_TURN_END)
-        note(user, "%s(%s) ", peg_end_name(event->u.span.end),
+        note(user, "%s(%s) ", peg_turn_end_name(event->u.span.end),
              event->error ? event->error->message : "");
 }
 

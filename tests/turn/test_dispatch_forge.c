@@ -7,7 +7,7 @@
 
 /* ---- artifacts ------------------------------------------------------------------ */
 
-static peg_status note_queries(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status note_queries(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                peg_error *reterr)
 {
     peg_registry *registry = peg_dispatch_registry(dispatch);
@@ -21,7 +21,7 @@ static peg_status note_queries(peg_dispatch *dispatch, peg_next *next, void *use
     note(user, "%u:%zu/%zu ", peg_dispatch_iteration(dispatch), peg_registry_len(registry),
          ids ? peg_json_len(ids) : 0);
     peg_tool_unref(head);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static void say_text(peg_call *call, const peg_json *args, void *user)
@@ -120,14 +120,15 @@ static peg_status read_handle(struct stage *stage, peg_dispatch *dispatch, peg_e
     return PEG_OK;
 }
 
-static peg_status hide_head(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status hide_head(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                            peg_error *reterr)
 {
     const char *const name = "artifact_head";
     const peg_status status =
         *(const bool *)user ? peg_registry_hide(peg_dispatch_registry(dispatch), &name, 1, reterr)
                             : PEG_OK;
 
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 /* Decision 11. A host's tool may be ephemeral, as queries are, or hidden from the model. */
@@ -201,7 +202,8 @@ TEST(something_retrieved_is_queried_by_the_id_of_its_block)
 }
 
 /* After the queries were forged, before the model is asked. */
-static peg_status forget_at_1(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status forget_at_1(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     peg_turn *turn = peg_dispatch_turn(dispatch);
     peg_status status = PEG_OK;
@@ -210,7 +212,7 @@ static peg_status forget_at_1(peg_dispatch *dispatch, peg_next *next, void *user
     while (peg_dispatch_iteration(dispatch) == 1 && !status &&
            peg_turn_count(turn, PEG_BLOCKS_CALLS) > 0)
         status = peg_turn_remove(turn, peg_block_id(peg_turn_last(turn, PEG_BLOCKS_CALLS)), reterr);
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 TEST(an_artifact_that_is_taken_away_can_be_queried_in_that_iteration_and_not_in_the_next)

@@ -46,16 +46,16 @@ static void pay(peg_call *call, const peg_json *args, void *user)
     peg_call_reply(call, peg_cstr("paid"));
 }
 
-static peg_status find_dispatch(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status find_dispatch(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                 peg_error *reterr)
 {
     struct cutting *c = user;
 
     c->dispatch = dispatch;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
-static peg_status check_output(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status check_output(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                peg_error *reterr)
 {
     const struct cutting *c = user;
@@ -64,7 +64,7 @@ static peg_status check_output(peg_dispatch *dispatch, peg_next *next, void *use
         return PEG_EIO;
     if (cuts(c, CUT_NACK))
         return peg_dispatch_nack(dispatch, NULL, reterr);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static peg_status store(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr)

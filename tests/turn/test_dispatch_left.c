@@ -244,10 +244,11 @@ struct ending {
     bool is_abort;
 };
 
-static peg_status remember(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status remember(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                           peg_error *reterr)
 {
     ((struct ending *)user)->dispatch = dispatch;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static peg_status end_at(peg_ctx *ctx, const peg_turn *turn, peg_phase phase, void *user,

@@ -209,13 +209,13 @@ TEST(bytes_are_media_or_something_retrieved)
     stage_close(&s);
 }
 
-static peg_status nack_first_run(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status nack_first_run(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                  peg_error *reterr)
 {
     struct stage *s = user;
 
     return s->n_handled == 1 ? peg_dispatch_nack(dispatch, NULL, reterr)
-                             : peg_next_run(next, reterr);
+                             : peg_middleware_run_next(next, reterr);
 }
 
 /* A nack leaves the result of its iteration in the storage; the next run, which does not know it,

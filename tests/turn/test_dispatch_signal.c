@@ -14,7 +14,7 @@ static peg_status signal_twice(struct stage *stage, peg_dispatch *dispatch, peg_
     CHECK(!peg_dispatch_is_signalled(dispatch));
     CHECK_INT(peg_dispatch_ack(dispatch, reterr), PEG_OK);
     CHECK_INT(peg_dispatch_nack(dispatch, NULL, &second), PEG_ESTATE);
-    CHECK_STR(peg__str(second.code), "E_LLM_EXECUTION_ALREADY_SIGNALLED");
+    CHECK_STR(peg__str(second.code), "E_DISPATCH_SIGNALLED");
     CHECK_INT(peg_dispatch_ack(dispatch, &second), PEG_ESTATE);
     CHECK(peg_dispatch_is_acked(dispatch));
     CHECK(!peg_dispatch_nack_error(dispatch));
@@ -74,7 +74,7 @@ TEST(a_nack_with_half_an_error_is_a_whole_one)
 
     CHECK_INT(s.outcome.end, PEG_END_NACK);
     CHECK_INT(s.outcome.error.status, PEG_EHOST);
-    CHECK_STR(peg__str(s.outcome.error.code), "E_LLM_EXECUTION_NACK");
+    CHECK_STR(peg__str(s.outcome.error.code), "E_NACK");
     CHECK_STR(peg__str(s.outcome.error.cause), "");
     CHECK_CONTAINS(peg__str(s.outcome.error.message), "without a word");
     stage_close(&s);
@@ -207,7 +207,7 @@ static peg_status bind_another(struct stage *stage, peg_dispatch *dispatch, peg_
     CHECK_INT(peg_registry_new(NULL, 0, &bound, NULL), PEG_OK);
     CHECK_INT(add_ephemeral(bound, "brief"), PEG_OK);
     CHECK_INT(peg_registry_copy(bound, &unbound, NULL), PEG_OK);
-    CHECK_INT(peg_registry_merge(&bound, 1, PEG_COLLISION_THROW, &merged, NULL), PEG_OK);
+    CHECK_INT(peg_registry_merge(&bound, 1, PEG_COLLISION_FAIL, &merged, NULL), PEG_OK);
     CHECK_INT(peg_registry_bind(bound, dispatch, NULL, NULL), PEG_OK);
     CHECK_INT(peg_registry_bind(bound, dispatch, NULL, NULL), PEG_OK); /* twice is once */
     CHECK_INT(peg_registry_bind(unbound, dispatch, &subscription, NULL), PEG_OK);
@@ -234,12 +234,12 @@ TEST(a_registry_that_is_not_bound_any_more_or_was_merged_from_one_is_not_pruned)
     stage_close(&s);
 }
 
-static peg_status ephemeral_at_turn(peg_turn_scope *scope, peg_next *next, void *user,
+static peg_status ephemeral_at_turn(peg_turn_scope *scope, peg_middleware_next *next, void *user,
                                     peg_error *reterr)
 {
     (void)user;
     CHECK_INT(add_ephemeral(peg_turn_scope_registry(scope), "brief"), PEG_OK);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static peg_status tell_brief(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)

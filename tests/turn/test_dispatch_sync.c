@@ -53,11 +53,12 @@ TEST(settings_of_a_turn_are_bounded_and_the_turn_says_what_holds)
     stage_close(&s);
 }
 
-static peg_status switch_off(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status switch_off(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                             peg_error *reterr)
 {
     (void)user;
     put(peg_dispatch_turn(dispatch), &peg_key_tool_config, "{\"enabled\":false}");
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 TEST(a_call_that_was_left_is_not_run_if_a_middleware_switches_tools_off)
@@ -161,10 +162,11 @@ struct ending {
     bool is_nack;
 };
 
-static peg_status remember(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status remember(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                           peg_error *reterr)
 {
     ((struct ending *)user)->dispatch = dispatch;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static void end_it(peg_call *call, const peg_json *args, void *user)
@@ -245,18 +247,18 @@ static void abort_after_tools(const peg_event *event, void *user)
         event->kind == PEG_EVENT_PAUSE && strcmp(event->u.pause.phase, "after_tools") == 0;
 
     if (event->kind == PEG_EVENT_PAUSE)
-        CHECK_INT(peg_steps_continue(user, event->u.pause.pause_id,
-                                     is_after ? PEG_STEP_ABORT : PEG_STEP_CONTINUE, NULL, NULL),
+        CHECK_INT(peg_stepper_continue(user, event->u.pause.pause_id,
+                                       is_after ? PEG_STEP_ABORT : PEG_STEP_CONTINUE, NULL, NULL),
                   PEG_OK);
 }
 
 TEST(who_watches_can_abort_after_the_tools)
 {
     struct stage s;
-    peg_steps *steps = NULL;
+    peg_stepper *steps = NULL;
 
-    CHECK_INT(peg_steps_new(0, &steps, NULL), PEG_OK);
-    CHECK_INT(peg_steps_enable(steps, peg_cstr("s1"), NULL), PEG_OK);
+    CHECK_INT(peg_stepper_new(0, &steps, NULL), PEG_OK);
+    CHECK_INT(peg_stepper_enable(steps, peg_cstr("s1"), NULL), PEG_OK);
     opened(&s)->script[0] = "call c1 echo {}";
     CHECK_INT(peg_turn_set_string(s.turn, &peg_key_session_id, peg_cstr("s1"), NULL), PEG_OK);
     s.config.loop.steps = steps;
@@ -268,5 +270,5 @@ TEST(who_watches_can_abort_after_the_tools)
     CHECK_INT(s.n_infer, 1);
     CHECK_INT(s.outcome.end, PEG_END_ABORTED);
     stage_close(&s);
-    peg_steps_unref(steps);
+    peg_stepper_unref(steps);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/host.h"
+#include "turn/loop/host.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 TEST(host_error_that_is_whole_goes_on_as_it_is)
 {

@@ -163,7 +163,8 @@ TEST(definitions_follow_every_change_of_the_registry)
     peg_tool_unref(tools[1]);
 }
 
-static peg_status offer_more(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status offer_more(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                             peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
@@ -177,7 +178,7 @@ static peg_status offer_more(peg_dispatch *dispatch, peg_next *next, void *user,
         status =
             peg_registry_unregister(peg_dispatch_registry(dispatch), peg_cstr("extra"), reterr);
     }
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 /* G60, G61 */
@@ -240,7 +241,7 @@ TEST(ephemeral_definitions_leave_the_turn_with_the_dispatch)
     }
 }
 
-static peg_status offer_for_this_run(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status offer_for_this_run(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                      peg_error *reterr)
 {
     peg_tool_def def = tool_def("brief", echo, NULL);
@@ -255,7 +256,7 @@ static peg_status offer_for_this_run(peg_dispatch *dispatch, peg_next *next, voi
         status = peg_registry_register(peg_dispatch_registry(dispatch), tool, false, reterr);
         peg_tool_unref(tool);
     }
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 TEST(an_ephemeral_tool_of_a_middleware_leaves_the_saved_turn_with_the_ack)
@@ -448,12 +449,12 @@ static peg_status note_snapshot(peg_ctx *ctx, const peg_turn *turn, peg_phase ph
     return PEG_OK;
 }
 
-static peg_status note_middleware(peg_dispatch *dispatch, peg_next *next, void *user,
+static peg_status note_middleware(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                   peg_error *reterr)
 {
     note(user, "output:");
     note_names(user, stored_definitions(peg_dispatch_turn(dispatch)));
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 /* The issue: a test removes the registry, and middleware, snapshots and events still show the
@@ -933,7 +934,7 @@ TEST(arguments_that_a_host_masks_are_not_shown_while_they_come_in)
 /* ---- steps ---------------------------------------------------------------------------------- */
 
 struct stepping {
-    peg_steps *steps;
+    peg_stepper *steps;
     peg_step_decision decision;
     char seen[256];
 };
@@ -947,8 +948,8 @@ static void decide(const peg_event *event, void *user)
         return;
     snprintf(stepping->seen + len, sizeof(stepping->seen) - len, "%s/%zu ", event->u.pause.phase,
              event->u.pause.n_pending);
-    CHECK_INT(peg_steps_continue(stepping->steps, event->u.pause.pause_id, stepping->decision, NULL,
-                                 NULL),
+    CHECK_INT(peg_stepper_continue(stepping->steps, event->u.pause.pause_id, stepping->decision,
+                                   NULL, NULL),
               PEG_OK);
 }
 
@@ -956,15 +957,15 @@ static void run_stepping(struct stage *s, struct stepping *stepping, peg_step_de
 {
     memset(stepping, 0, sizeof(*stepping));
     stepping->decision = decision;
-    CHECK_INT(peg_steps_new(0, &stepping->steps, NULL), PEG_OK);
-    CHECK_INT(peg_steps_enable(stepping->steps, peg_cstr("s1"), NULL), PEG_OK);
+    CHECK_INT(peg_stepper_new(0, &stepping->steps, NULL), PEG_OK);
+    CHECK_INT(peg_stepper_enable(stepping->steps, peg_cstr("s1"), NULL), PEG_OK);
     opened(s)->script[0] = "call c1 echo {}; call c2 echo {}";
     CHECK_INT(peg_turn_set_string(s->turn, &peg_key_session_id, peg_cstr("s1"), NULL), PEG_OK);
     s->config.loop.steps = stepping->steps;
     s->config.on_event = decide;
     s->config.on_event_user = stepping;
     CHECK_INT(stage_run(s), PEG_OK);
-    peg_steps_unref(stepping->steps);
+    peg_stepper_unref(stepping->steps);
 }
 
 /* G109 */

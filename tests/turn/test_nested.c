@@ -69,16 +69,17 @@ TEST(a_standalone_dispatch_takes_the_registry_of_its_context_or_has_none)
     stage_close(&s);
 }
 
-static peg_status sub_dispatch(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status sub_dispatch(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                               peg_error *reterr)
 {
     struct stage *s = user;
-    const peg_loop loop = {.engine = stage_infer, .user = s};
+    const peg_dispatch_options loop = {.engine = stage_infer, .user = s};
     const peg_dispatch_input input = {.source = scope};
     peg_outcome outcome;
 
     CHECK_INT(peg_dispatch_run(NULL, &loop, &input, &outcome, reterr), PEG_OK);
-    note(s, "%s %zu ", peg_end_name(outcome.end), peg_turn_len(peg_turn_scope_turn(scope)));
-    return peg_next_run(next, reterr);
+    note(s, "%s %zu ", peg_turn_end_name(outcome.end), peg_turn_len(peg_turn_scope_turn(scope)));
+    return peg_middleware_run_next(next, reterr);
 }
 
 TEST(a_dispatch_of_a_running_turn_uses_its_blocks_and_tools)
@@ -93,11 +94,11 @@ TEST(a_dispatch_of_a_running_turn_uses_its_blocks_and_tools)
     stage_close(&s);
 }
 
-static peg_status sub_with_less(peg_turn_scope *scope, peg_next *next, void *user,
+static peg_status sub_with_less(peg_turn_scope *scope, peg_middleware_next *next, void *user,
                                 peg_error *reterr)
 {
     struct stage *s = user;
-    const peg_loop loop = {.engine = stage_infer, .user = s};
+    const peg_dispatch_options loop = {.engine = stage_infer, .user = s};
     peg_dispatch_input input = {.source = scope};
     peg_registry *none = NULL;
     peg_ctx *hurried = NULL;
@@ -110,10 +111,10 @@ static peg_status sub_with_less(peg_turn_scope *scope, peg_next *next, void *use
     CHECK_INT(peg_dispatch_run(NULL, &loop, &input, &outcome, reterr), PEG_OK);
     note(s, "%s ", peg_record_code(result_at(peg_turn_scope_turn(scope), 0)));
     CHECK_INT(peg_dispatch_run(hurried, &loop, &input, &outcome, reterr), PEG_OK);
-    note(s, "%s %s ", peg_end_name(outcome.end), outcome.error.code);
+    note(s, "%s %s ", peg_turn_end_name(outcome.end), outcome.error.code);
     peg_ctx_unref(hurried);
     peg_registry_unref(none);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 TEST(a_dispatch_of_a_running_turn_may_have_fewer_tools_and_less_time)
@@ -281,7 +282,7 @@ static peg_status say_there(peg_dispatch *dispatch, void *user, peg_error *reter
 /* A dispatch of its own on the registry that the call's context carries. */
 static void ask_below(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_loop loop = {.engine = say_there};
+    const peg_dispatch_options loop = {.engine = say_there};
     peg_registry *registry = peg_ctx_registry(peg_call_ctx(call));
     peg_dispatch_input input = {.turn = NULL};
     peg_outcome outcome;
@@ -324,14 +325,15 @@ static peg_status note_store(void *user, peg_ctx *ctx, peg_block *block, peg_err
 }
 
 /* Has another runner, which keeps nothing, go on with the blocks of this dispatch. */
-static peg_status let_another(peg_dispatch *dispatch, peg_next *next, void *user, peg_error *reterr)
+static peg_status let_another(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     struct stage *s = user;
 
     CHECK_INT(peg_runner_run(s->user, peg_dispatch_ctx(dispatch), peg_dispatch_turn(dispatch), NULL,
                              reterr),
               PEG_OK);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 TEST(a_turn_that_another_runner_went_on_with_is_still_stored_afterwards)
@@ -354,10 +356,11 @@ TEST(a_turn_that_another_runner_went_on_with_is_still_stored_afterwards)
     peg_runner_unref(runner);
 }
 
-static peg_status keep_scope(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status keep_scope(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                             peg_error *reterr)
 {
     ((struct stage *)user)->user = scope;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 /* What either of them added would be gone with the flush of the dispatch that runs this. */

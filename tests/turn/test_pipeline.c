@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/pipeline.h"
+#include "turn/loop/pipeline.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: middlewares that are told what to do, and a trace of what they did ---- */
 
 enum act {
     WRAP,           /* before, the rest, after */
-    SKIP_REST,      /* no peg_next_run() */
+    SKIP_REST,      /* no peg_middleware_run_next() */
     TWICE,          /* the rest, and again; returns what the second run says */
     FAIL_BEFORE,    /* fails with words of its own, without the rest */
     FAIL_AFTER,     /* runs the rest, then fails */
@@ -31,8 +31,8 @@ struct onion {
     bool is_stopped;
     char trace[512];
     size_t len;
-    struct peg_next nexts[PEG_LIMIT_MIDDLEWARES];
-    peg_next *kept; /* by KEEP */
+    struct peg_middleware_next nexts[PEG_LIMIT_MIDDLEWARES];
+    peg_middleware_next *kept; /* by KEEP */
 };
 
 static void note(struct onion *onion, const char *what, size_t i)
@@ -55,20 +55,22 @@ static peg_status after(struct onion *onion, size_t i, peg_status status)
     return status;
 }
 
-static peg_status twice(struct onion *onion, size_t i, peg_next *next, peg_error *reterr)
+static peg_status twice(struct onion *onion, size_t i, peg_middleware_next *next, peg_error *reterr)
 {
-    if (peg_next_run(next, reterr) != PEG_OK)
+    if (peg_middleware_run_next(next, reterr) != PEG_OK)
         return PEG_EHOST;
-    return after(onion, i, peg_next_run(next, reterr));
+    return after(onion, i, peg_middleware_run_next(next, reterr));
 }
 
-static peg_status act_and_fail(enum act act, struct onion *onion, peg_next *next, peg_error *reterr)
+static peg_status act_and_fail(enum act act, struct onion *onion, peg_middleware_next *next,
+                               peg_error *reterr)
 {
     switch (act) {
     case FAIL_BEFORE:
         return say(reterr, PEG_EIO, "E_MINE", "the disk is gone");
     case FAIL_AFTER:
-        return peg_next_run(next, NULL) ? PEG_EHOST : say(reterr, PEG_EIO, "E_LATE", "too late");
+        return peg_middleware_run_next(next, NULL) ? PEG_EHOST
+                                                   : say(reterr, PEG_EIO, "E_LATE", "too late");
     case FAIL_HALF:
         return say(reterr, PEG_EIO, NULL, "only words");
     case STOP_CANCELED:
@@ -81,25 +83,25 @@ static peg_status act_and_fail(enum act act, struct onion *onion, peg_next *next
     }
 }
 
-static peg_status run_act(void *owner, size_t i, peg_next *next, peg_error *reterr)
+static peg_status run_act(void *owner, size_t i, peg_middleware_next *next, peg_error *reterr)
 {
     struct onion *onion = owner;
 
     note(onion, "+", i);
     switch (onion->acts[i]) {
     case WRAP:
-        return after(onion, i, peg_next_run(next, reterr));
+        return after(onion, i, peg_middleware_run_next(next, reterr));
     case SKIP_REST:
         return PEG_OK;
     case TWICE:
         return twice(onion, i, next, reterr);
     case SWALLOW:
-        return peg_next_run(next, NULL) ? PEG_OK : PEG_EHOST;
+        return peg_middleware_run_next(next, NULL) ? PEG_OK : PEG_EHOST;
     case PASS_STATUS:
-        return peg_next_run(next, NULL);
+        return peg_middleware_run_next(next, NULL);
     case STOP:
         onion->is_stopped = true;
-        return after(onion, i, peg_next_run(next, reterr));
+        return after(onion, i, peg_middleware_run_next(next, reterr));
     case STOP_SKIP:
         onion->is_stopped = true;
         return PEG_OK;
@@ -107,7 +109,8 @@ static peg_status run_act(void *owner, size_t i, peg_next *next, peg_error *rete
         onion->kept = next;
         return PEG_OK;
     case RUN_KEPT:
-        return peg_next_run(next, reterr) ? PEG_EHOST : peg_next_run(onion->kept, reterr);
+        return peg_middleware_run_next(next, reterr) ? PEG_EHOST
+                                                     : peg_middleware_run_next(onion->kept, reterr);
     default:
         return act_and_fail(onion->acts[i], onion, next, reterr);
     }
@@ -225,7 +228,7 @@ TEST(pipeline_refuses_to_run_the_rest_of_a_middleware_that_has_returned)
     CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_LATE");
     CHECK_STR(trace(&onion), "+A +B ");
 
-    CHECK_INT(peg_next_run(onion.kept, &error), PEG_ESTATE);
+    CHECK_INT(peg_middleware_run_next(onion.kept, &error), PEG_ESTATE);
     CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_LATE");
     CHECK_STR(trace(&onion), "+A +B ");
 }

@@ -6,36 +6,40 @@
 
 /* ---- middlewares ---------------------------------------------------------------- */
 
-static peg_status pass(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status pass(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                       peg_error *reterr)
 {
     (void)scope;
     (void)user;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
-static peg_status a_around(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status a_around(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                           peg_error *reterr)
 {
     peg_status status;
 
     (void)scope;
     note(user, "A-pre ");
-    status = peg_next_run(next, reterr);
+    status = peg_middleware_run_next(next, reterr);
     note(user, "A-post ");
     return status;
 }
 
-static peg_status b_around(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status b_around(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                           peg_error *reterr)
 {
     peg_status status;
 
     (void)scope;
     note(user, "B-pre ");
-    status = peg_next_run(next, reterr);
+    status = peg_middleware_run_next(next, reterr);
     note(user, "B-post ");
     return status;
 }
 
-static peg_status forget_next(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status forget_next(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     (void)scope;
     (void)next;
@@ -44,7 +48,8 @@ static peg_status forget_next(peg_turn_scope *scope, peg_next *next, void *user,
     return PEG_OK;
 }
 
-static peg_status fail_loudly(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status fail_loudly(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     (void)scope;
     (void)next;
@@ -54,12 +59,13 @@ static peg_status fail_loudly(peg_turn_scope *scope, peg_next *next, void *user,
     return PEG_EHOST;
 }
 
-static peg_status abort_it(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status abort_it(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                           peg_error *reterr)
 {
     peg_status status;
 
     peg_turn_scope_abort(scope, "not now");
-    status = peg_next_run(next, reterr);
+    status = peg_middleware_run_next(next, reterr);
     note(user, "abort-post ");
     return status;
 }
@@ -140,12 +146,12 @@ static peg_status take_time(struct stage *stage, peg_dispatch *dispatch, peg_err
     return PEG_OK;
 }
 
-static peg_status take_more_time(peg_turn_scope *scope, peg_next *next, void *user,
+static peg_status take_more_time(peg_turn_scope *scope, peg_middleware_next *next, void *user,
                                  peg_error *reterr)
 {
     (void)scope;
     peg_clock_manual_advance(user, 100);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 TEST(the_ends_of_turn_dispatch_and_iteration_tell_when_and_how_long)
@@ -420,7 +426,7 @@ static void hear_errors(const peg_event *event, void *user)
     if (event->kind == PEG_EVENT_ERROR)
         note(s, "%s ", event->error == dispatch_error ? "the same" : "another");
     if (event->kind == PEG_EVENT_TURN_END)
-        note(s, "%s %s", peg_end_name(event->u.span.end), event->error->code);
+        note(s, "%s %s", peg_turn_end_name(event->u.span.end), event->error->code);
 }
 
 /* T80 */
@@ -436,10 +442,11 @@ TEST(the_error_of_a_nack_is_in_all_events_that_tell_of_it)
     stage_close(&s);
 }
 
-static peg_status keep_scope(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status keep_scope(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                             peg_error *reterr)
 {
     ((struct stage *)user)->user = scope;
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 static peg_status abort_turn(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
@@ -541,7 +548,8 @@ TEST(a_dispatch_that_is_aborted_alone_does_not_abort_its_turn)
 
 /* ---- the registry of a turn ----------------------------------------------------- */
 
-static peg_status swap_tools(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status swap_tools(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                             peg_error *reterr)
 {
     struct stage *s = user;
     peg_registry *registry = peg_turn_scope_registry(scope);
@@ -557,7 +565,7 @@ static peg_status swap_tools(peg_turn_scope *scope, peg_next *next, void *user, 
     if (!status)
         status = peg_registry_unregister(registry, peg_cstr("echo"), reterr);
     peg_tool_unref(extra);
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 static peg_status tell_tools(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
@@ -638,13 +646,14 @@ TEST(the_callers_hooks_middlewares_and_stores_need_not_outlive_the_call_that_mak
     stage_close(&s);
 }
 
-static peg_status hide_echo(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status hide_echo(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                            peg_error *reterr)
 {
     const char *name = "echo";
     const peg_status status = peg_registry_hide(peg_turn_scope_registry(scope), &name, 1, reterr);
 
     (void)user;
-    return status ? status : peg_next_run(next, reterr);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }
 
 /* T68 */
@@ -676,14 +685,14 @@ static peg_status register_in_dispatch(struct stage *stage, peg_dispatch *dispat
     return status;
 }
 
-static peg_status tell_turn_tools(peg_turn_scope *scope, peg_next *next, void *user,
+static peg_status tell_turn_tools(peg_turn_scope *scope, peg_middleware_next *next, void *user,
                                   peg_error *reterr)
 {
     char names[256];
 
     names_of(peg_turn_scope_registry(scope), false, names, sizeof(names));
     note(user, "[%s]", names);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 /* T67 */
@@ -785,7 +794,8 @@ TEST(nothing_is_fetched_unless_somebody_asks)
     stage_close(&s);
 }
 
-static peg_status use_storage(peg_turn_scope *scope, peg_next *next, void *user, peg_error *reterr)
+static peg_status use_storage(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+                              peg_error *reterr)
 {
     peg_turn *fetched = NULL;
     peg_reader *reader = NULL;
@@ -799,7 +809,7 @@ static peg_status use_storage(peg_turn_scope *scope, peg_next *next, void *user,
     CHECK_INT(peg_turn_len(peg_turn_scope_turn(scope)), 1);
     peg_turn_free(fetched);
     peg_reader_unref(reader);
-    return peg_next_run(next, reterr);
+    return peg_middleware_run_next(next, reterr);
 }
 
 /* T69, T102 */

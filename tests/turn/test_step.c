@@ -6,8 +6,8 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
-#include "core/ctx.h"
+#include "base/text/str.h"
+#include "core/context/ctx.h"
 #include "pegboard/step.h"
 
 /* ---- fixture: a controller, a context whose clock stands still, what was heard ------------ */
@@ -16,7 +16,7 @@ struct world {
     peg_clock *clock;
     peg_ctx *ctx;
     peg_cancel *cancel;
-    peg_steps *steps;
+    peg_stepper *steps;
     atomic_int n_heard;
     pthread_mutex_t lock;
     peg_pause_info heard; /* under lock: the last one */
@@ -41,7 +41,7 @@ static void hear(const peg_event *event, void *user)
     snprintf(w->session, sizeof(w->session), "%s", pause->session_id);
     pthread_mutex_unlock(&w->lock);
     if (w->continues)
-        CHECK_INT(peg_steps_continue(w->steps, pause->pause_id, w->decision, NULL, NULL), PEG_OK);
+        CHECK_INT(peg_stepper_continue(w->steps, pause->pause_id, w->decision, NULL, NULL), PEG_OK);
     atomic_fetch_add(&w->n_heard, 1);
 }
 
@@ -58,12 +58,12 @@ static void world_init(struct world *w, int64_t max_wait_ms)
     peg_ctx_unref(c[0]);
     peg_ctx_unref(c[1]);
     w->ctx = c[2];
-    CHECK(peg_steps_new(max_wait_ms, &w->steps, NULL) == PEG_OK);
+    CHECK(peg_stepper_new(max_wait_ms, &w->steps, NULL) == PEG_OK);
 }
 
 static void world_free(struct world *w)
 {
-    peg_steps_unref(w->steps);
+    peg_stepper_unref(w->steps);
     peg_ctx_unref(w->ctx);
     peg_cancel_unref(w->cancel);
     peg_clock_manual_free(w->clock);
@@ -74,7 +74,7 @@ static void enable(struct world *w, const char *session)
 {
     peg_error error;
 
-    CHECK_STATUS(peg_steps_enable(w->steps, peg_cstr(session), &error), PEG_OK, error);
+    CHECK_STATUS(peg_stepper_enable(w->steps, peg_cstr(session), &error), PEG_OK, error);
 }
 
 /* ---- a run on its own thread, which pauses --------------------------------------------------- */
@@ -95,8 +95,8 @@ static void *pause_once(void *user)
     struct run *r = user;
 
     r->decision = (peg_step_decision)-1;
-    r->status = peg_steps_pause(r->world->steps, r->ctx, peg_cstr(r->session), "after_inference", 2,
-                                &r->decision, &r->error);
+    r->status = peg_stepper_pause(r->world->steps, r->ctx, peg_cstr(r->session), "after_inference",
+                                  2, &r->decision, &r->error);
     return NULL;
 }
 
@@ -143,7 +143,7 @@ TEST(a_session_that_is_not_enabled_goes_on_at_once_and_nobody_hears_of_it)
     CHECK_INT(r.status, PEG_OK);
     CHECK_INT(r.decision, PEG_STEP_CONTINUE);
     CHECK_INT(w.n_heard, 0);
-    CHECK_INT(peg_steps_n_waiting(w.steps), 0);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 0);
     world_free(&w);
 }
 
@@ -158,14 +158,14 @@ TEST(a_session_that_is_enabled_waits_and_the_event_says_what_for)
 
     start(&r, &w, "mine");
 
-    CHECK_INT(peg_steps_n_waiting(w.steps), 1);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
     CHECK_INT(w.n_heard, 1);
     CHECK_STR(peg_cstr(w.heard.phase), "after_inference");
     CHECK_STR(peg_cstr(w.summary), "Review next action");
     CHECK_STR(peg_cstr(w.session), "mine");
     CHECK_INT(w.heard.n_pending, 2);
     CHECK_INT(w.heard.deadline_ms, 5000 + 30000);
-    peg_steps_disable(w.steps, peg_cstr("mine"));
+    peg_stepper_disable(w.steps, peg_cstr("mine"));
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
 }
@@ -179,8 +179,9 @@ TEST(a_pause_after_tools_asks_to_review_their_results)
     enable(&w, "mine");
     w.continues = true;
 
-    CHECK_INT(peg_steps_pause(w.steps, w.ctx, peg_cstr("mine"), "after_tools", 0, &decision, NULL),
-              PEG_OK);
+    CHECK_INT(
+        peg_stepper_pause(w.steps, w.ctx, peg_cstr("mine"), "after_tools", 0, &decision, NULL),
+        PEG_OK);
 
     CHECK_STR(peg_cstr(w.summary), "Review tool results");
     world_free(&w);
@@ -193,7 +194,7 @@ TEST(a_session_without_an_id_never_pauses)
 
     world_init(&w, 0);
 
-    CHECK_INT(peg_steps_pause(w.steps, w.ctx, (peg_str){0}, "after_tools", 0, &decision, NULL),
+    CHECK_INT(peg_stepper_pause(w.steps, w.ctx, (peg_str){0}, "after_tools", 0, &decision, NULL),
               PEG_OK);
 
     CHECK_INT(decision, PEG_STEP_CONTINUE);
@@ -207,12 +208,12 @@ TEST(enabling_twice_and_disabling_what_is_not_enabled_are_silent)
     world_init(&w, 0);
     enable(&w, "mine");
     enable(&w, "mine");
-    CHECK(peg_steps_is_enabled(w.steps, peg_cstr("mine")));
+    CHECK(peg_stepper_is_enabled(w.steps, peg_cstr("mine")));
 
-    peg_steps_disable(w.steps, peg_cstr("mine"));
-    peg_steps_disable(w.steps, peg_cstr("mine"));
+    peg_stepper_disable(w.steps, peg_cstr("mine"));
+    peg_stepper_disable(w.steps, peg_cstr("mine"));
 
-    CHECK(!peg_steps_is_enabled(w.steps, peg_cstr("mine")));
+    CHECK(!peg_stepper_is_enabled(w.steps, peg_cstr("mine")));
     world_free(&w);
 }
 
@@ -231,7 +232,7 @@ TEST(continue_lets_a_pause_go_and_tells_what_it_was_once)
     enable(&w, "mine");
     start(&r, &w, "mine");
 
-    CHECK_STATUS(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_SKIP_TOOLS, &info, &error),
+    CHECK_STATUS(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_SKIP_TOOLS, &info, &error),
                  PEG_OK, error);
     CHECK_INT(join(&r), PEG_OK);
 
@@ -241,10 +242,10 @@ TEST(continue_lets_a_pause_go_and_tells_what_it_was_once)
     CHECK_STR(peg_cstr(info.phase), "after_inference");
     CHECK_INT(info.n_pending, 2);
     CHECK_INT(info.deadline_ms, 35000);
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, &error),
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, &error),
               PEG_ENOTFOUND);
     CHECK_STR(peg_cstr(error.code), "E_STEP_PAUSE");
-    CHECK_INT(peg_steps_n_waiting(w.steps), 0);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 0);
     world_free(&w);
 }
 
@@ -258,14 +259,14 @@ TEST(a_pause_can_be_looked_up_while_it_waits)
     enable(&w, "mine");
     start(&r, &w, "mine");
 
-    CHECK(peg_steps_lookup(w.steps, r.pause_id, &info));
+    CHECK(peg_stepper_lookup(w.steps, r.pause_id, &info));
     CHECK_INT(info.n_pending, 2);
-    CHECK(!peg_steps_lookup(w.steps, "nope", &info));
+    CHECK(!peg_stepper_lookup(w.steps, "nope", &info));
 
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_ABORT, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_ABORT, NULL, NULL), PEG_OK);
     CHECK_INT(join(&r), PEG_OK);
     CHECK_INT(r.decision, PEG_STEP_ABORT);
-    CHECK(!peg_steps_lookup(w.steps, r.pause_id, &info));
+    CHECK(!peg_stepper_lookup(w.steps, r.pause_id, &info));
     world_free(&w);
 }
 
@@ -279,12 +280,12 @@ TEST(continue_refuses_a_decision_that_there_is_not)
     enable(&w, "mine");
     start(&r, &w, "mine");
 
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, (peg_step_decision)7, NULL, &error),
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, (peg_step_decision)7, NULL, &error),
               PEG_EINVAL);
 
     CHECK_STR(peg_cstr(error.code), "E_STEP_DECISION");
-    CHECK_INT(peg_steps_n_waiting(w.steps), 1);
-    peg_steps_disable(w.steps, peg_cstr("mine"));
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
+    peg_stepper_disable(w.steps, peg_cstr("mine"));
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
 }
@@ -300,7 +301,7 @@ TEST(a_listener_may_let_the_pause_go_on_from_within_the_event)
     w.decision = PEG_STEP_ABORT;
 
     CHECK_INT(
-        peg_steps_pause(w.steps, w.ctx, peg_cstr("mine"), "after_inference", 1, &decision, NULL),
+        peg_stepper_pause(w.steps, w.ctx, peg_cstr("mine"), "after_inference", 1, &decision, NULL),
         PEG_OK);
 
     CHECK_INT(decision, PEG_STEP_ABORT);
@@ -323,8 +324,8 @@ TEST(a_pause_goes_on_by_itself_when_its_time_is_over_and_is_gone_then)
 
     CHECK_INT(join(&r), PEG_OK);
     CHECK_INT(r.decision, PEG_STEP_CONTINUE);
-    CHECK_INT(peg_steps_n_waiting(w.steps), 0);
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL),
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 0);
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL),
               PEG_ENOTFOUND);
     world_free(&w);
 }
@@ -340,9 +341,9 @@ TEST(without_a_time_a_pause_waits_however_long_it_takes)
 
     CHECK(w.heard.deadline_ms == INT64_MAX);
     peg_clock_manual_advance(w.clock, (int64_t)1000 * 86400 * 365);
-    CHECK_INT(peg_steps_n_waiting(w.steps), 1);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
 
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL), PEG_OK);
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
 }
@@ -357,7 +358,7 @@ TEST(a_time_too_far_away_to_count_is_never)
     start(&r, &w, "mine");
 
     CHECK(w.heard.deadline_ms == INT64_MAX);
-    peg_steps_disable(w.steps, peg_cstr("mine"));
+    peg_stepper_disable(w.steps, peg_cstr("mine"));
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
 }
@@ -377,8 +378,8 @@ TEST(cancelling_takes_the_pause_away_and_says_so)
     CHECK_INT(join(&r), PEG_ECANCELED);
     CHECK_STR(peg_cstr(r.error.code), "E_CANCELED");
     CHECK(r.decision == (peg_step_decision)-1);
-    CHECK_INT(peg_steps_n_waiting(w.steps), 0);
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL),
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 0);
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL),
               PEG_ENOTFOUND);
     world_free(&w);
 }
@@ -399,7 +400,7 @@ TEST(a_deadline_of_the_context_ends_a_pause)
 
     CHECK_INT(join(&r), PEG_ETIMEOUT);
     CHECK_STR(peg_cstr(r.error.code), "E_DEADLINE_EXCEEDED");
-    CHECK_INT(peg_steps_n_waiting(w.steps), 0);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 0);
     peg_ctx_unref(ctx);
     world_free(&w);
 }
@@ -416,7 +417,7 @@ TEST(the_time_of_a_call_stands_still_while_a_person_thinks)
     start_in(&r, &w, ctx, "mine");
 
     peg_clock_manual_advance(w.clock, 1000);
-    CHECK_INT(peg_steps_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL), PEG_OK);
+    CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, PEG_STEP_CONTINUE, NULL, NULL), PEG_OK);
 
     CHECK_INT(join(&r), PEG_OK);
     CHECK_INT(peg_ctx_check(ctx, NULL), PEG_OK);
@@ -437,17 +438,17 @@ TEST(disabling_a_session_lets_all_of_its_pauses_go_and_no_other)
     for (int i = 0; i < 3; i++)
         start(&mine[i], &w, "mine");
     start(&other, &w, "mine too");
-    CHECK_INT(peg_steps_n_waiting(w.steps), 4);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 4);
 
-    peg_steps_disable(w.steps, peg_cstr("mine"));
+    peg_stepper_disable(w.steps, peg_cstr("mine"));
 
-    CHECK_INT(peg_steps_n_waiting(w.steps), 1);
+    CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
     for (int i = 0; i < 3; i++) {
         CHECK_INT(join(&mine[i]), PEG_OK);
         CHECK_INT(mine[i].decision, PEG_STEP_CONTINUE);
     }
-    CHECK(peg_steps_lookup(w.steps, other.pause_id, &(peg_pause_info){0}));
-    peg_steps_disable(w.steps, peg_cstr("mine too"));
+    CHECK(peg_stepper_lookup(w.steps, other.pause_id, &(peg_pause_info){0}));
+    peg_stepper_disable(w.steps, peg_cstr("mine too"));
     CHECK_INT(join(&other), PEG_OK);
     world_free(&w);
 }
@@ -458,7 +459,7 @@ TEST(disabling_a_session_lets_all_of_its_pauses_go_and_no_other)
 enum { N_PAUSERS = 4, N_ROUNDS = 500 };
 
 struct stress {
-    peg_steps *steps;
+    peg_stepper *steps;
     peg_ctx *ctx;
     atomic_bool is_over;
     atomic_int n_failed;
@@ -478,8 +479,8 @@ static void *pause_again_and_again(void *user)
     while (!atomic_load(&s->is_over)) {
         peg_step_decision decision = (peg_step_decision)-1;
 
-        if (peg_steps_pause(s->steps, s->ctx, peg_cstr("mine"), "after_tools", 0, &decision,
-                            NULL) != PEG_OK ||
+        if (peg_stepper_pause(s->steps, s->ctx, peg_cstr("mine"), "after_tools", 0, &decision,
+                              NULL) != PEG_OK ||
             decision != PEG_STEP_CONTINUE)
             atomic_fetch_add(&s->n_failed, 1);
     }
@@ -494,7 +495,7 @@ TEST(nobody_waits_once_a_session_is_disabled_whoever_was_about_to)
     struct stress s = {0};
     pthread_t threads[N_PAUSERS];
 
-    CHECK_INT(peg_steps_new(-1, &s.steps, NULL), PEG_OK);
+    CHECK_INT(peg_stepper_new(-1, &s.steps, NULL), PEG_OK);
     CHECK_INT(peg_ctx_with_events(NULL, count_pause, &s, &s.ctx, NULL), PEG_OK);
     for (int i = 0; i < N_PAUSERS; i++)
         CHECK_INT(pthread_create(&threads[i], NULL, pause_again_and_again, &s), 0);
@@ -502,12 +503,12 @@ TEST(nobody_waits_once_a_session_is_disabled_whoever_was_about_to)
     for (int round = 0; round < N_ROUNDS; round++) {
         const int n = atomic_load(&s.n_paused);
 
-        CHECK_INT(peg_steps_enable(s.steps, peg_cstr("mine"), NULL), PEG_OK);
+        CHECK_INT(peg_stepper_enable(s.steps, peg_cstr("mine"), NULL), PEG_OK);
         /* Every other round gives them time to pause, the rest is a race. */
         while (round % 2 == 0 && atomic_load(&s.n_paused) == n)
             sched_yield();
-        peg_steps_disable(s.steps, peg_cstr("mine"));
-        CHECK_INT(peg_steps_n_waiting(s.steps), 0);
+        peg_stepper_disable(s.steps, peg_cstr("mine"));
+        CHECK_INT(peg_stepper_n_waiting(s.steps), 0);
     }
     atomic_store(&s.is_over, true);
 
@@ -515,7 +516,7 @@ TEST(nobody_waits_once_a_session_is_disabled_whoever_was_about_to)
         CHECK_INT(pthread_join(threads[i], NULL), 0);
     CHECK_INT(s.n_failed, 0);
     peg_ctx_unref(s.ctx);
-    peg_steps_unref(s.steps);
+    peg_stepper_unref(s.steps);
 }
 
 /* ---- limits, hostile ids, memory ---------------------------------------------------------------
@@ -525,9 +526,9 @@ static void check_refused(struct world *w, peg_str id)
 {
     peg_error error;
 
-    CHECK_INT(peg_steps_enable(w->steps, id, &error), PEG_EINVAL);
+    CHECK_INT(peg_stepper_enable(w->steps, id, &error), PEG_EINVAL);
     CHECK_STR(peg_cstr(error.code), "E_STEP_SESSION");
-    CHECK(!peg_steps_is_enabled(w->steps, id));
+    CHECK(!peg_stepper_is_enabled(w->steps, id));
 }
 
 TEST(enable_refuses_ids_that_are_none)
@@ -542,7 +543,7 @@ TEST(enable_refuses_ids_that_are_none)
     check_refused(&w, peg__strn(id, sizeof(id)));
     check_refused(&w, peg__strn("a\0b", 3));
     check_refused(&w, peg_cstr("\xff"));
-    CHECK_INT(peg_steps_enable(w.steps, peg__strn(id, sizeof(id) - 1), NULL), PEG_OK);
+    CHECK_INT(peg_stepper_enable(w.steps, peg__strn(id, sizeof(id) - 1), NULL), PEG_OK);
     world_free(&w);
 }
 
@@ -562,10 +563,10 @@ TEST(a_long_session_id_is_cut_at_a_character_in_what_is_looked_up_and_whole_in_t
 
     start(&r, &w, id);
 
-    CHECK(peg_steps_lookup(w.steps, r.pause_id, &info));
+    CHECK(peg_stepper_lookup(w.steps, r.pause_id, &info));
     CHECK_INT(strlen(info.session_id), 126);
     CHECK_STR(peg_cstr(w.session), id);
-    peg_steps_disable(w.steps, peg_cstr(id));
+    peg_stepper_disable(w.steps, peg_cstr(id));
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
 }
@@ -582,27 +583,27 @@ TEST(enable_stops_at_the_limit_of_sessions)
         enable(&w, id);
     }
 
-    CHECK_INT(peg_steps_enable(w.steps, peg_cstr("more"), &error), PEG_ELIMIT);
+    CHECK_INT(peg_stepper_enable(w.steps, peg_cstr("more"), &error), PEG_ELIMIT);
 
     CHECK_STR(peg_cstr(error.code), "E_STEPS_FULL");
     CHECK(strstr(error.message, "PEG_LIMIT_STEP_SESSIONS"));
     enable(&w, "s1");
-    peg_steps_disable(w.steps, peg_cstr("s1"));
+    peg_stepper_disable(w.steps, peg_cstr("s1"));
     enable(&w, "more");
     world_free(&w);
 }
 
 TORTURE(a_controller_survives_any_allocation_failure)
 {
-    peg_steps *steps = NULL;
-    peg_status status = peg_steps_new(0, &steps, NULL);
+    peg_stepper *steps = NULL;
+    peg_status status = peg_stepper_new(0, &steps, NULL);
 
     if (!status)
-        status = peg_steps_enable(steps, peg_cstr("a"), NULL);
+        status = peg_stepper_enable(steps, peg_cstr("a"), NULL);
     if (!status)
-        status = peg_steps_enable(steps, peg_cstr("b"), NULL);
+        status = peg_stepper_enable(steps, peg_cstr("b"), NULL);
     if (status && steps)
-        CHECK(!peg_steps_is_enabled(steps, peg_cstr("b")));
-    peg_steps_unref(steps);
+        CHECK(!peg_stepper_is_enabled(steps, peg_cstr("b")));
+    peg_stepper_unref(steps);
     return status;
 }

@@ -3,7 +3,7 @@
 #include "pegboard/storage.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/ctx.h"
 #include "storage_world.h"
 #include "turn/turn.h"

@@ -4,7 +4,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/ctx.h"
 #include "pegboard/storage.h"
 #include "storage_world.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/stream.h"
+#include "turn/loop/stream.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: a context whose events are written down, on a clock that we move ---- */
 
@@ -42,7 +42,7 @@ static peg_status tell(struct world *w, peg_event_kind kind, const char *id, con
 {
     const struct peg__stream_part part = {peg_cstr(id), peg_cstr(delta), is_complete};
 
-    return peg__streams_tell(&w->streams, w->ctx, kind, &part, reterr);
+    return peg__streams_notify(&w->streams, w->ctx, kind, &part, reterr);
 }
 
 static void hear(const peg_event *event, void *user)
@@ -120,7 +120,7 @@ static peg_record *record_of(const char *key, const char *tool, const char *args
 
 static peg_status tell_call(struct world *w, struct peg__call_part part, peg_error *reterr)
 {
-    return peg__streams_tell_call(&w->streams, w->ctx, &part, reterr);
+    return peg__streams_notify_call(&w->streams, w->ctx, &part, reterr);
 }
 
 #define CALL(...) ((struct peg__call_part){__VA_ARGS__})
@@ -216,7 +216,7 @@ TEST(stream_refuses_more_bytes_than_the_limit_until_some_are_complete)
 
     CHECK(bytes != NULL);
     bytes[0] = 'x';
-    CHECK_INT(peg__streams_tell(&w.streams, w.ctx, PEG_EVENT_MESSAGE, &part, NULL), PEG_OK);
+    CHECK_INT(peg__streams_notify(&w.streams, w.ctx, PEG_EVENT_MESSAGE, &part, NULL), PEG_OK);
 
     CHECK_INT(tell(&w, PEG_EVENT_THOUGHT, "b", "y", false, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_STREAM_TOO_LARGE");
@@ -410,7 +410,7 @@ TORTURE(stream_of_a_message_survives_any_allocation_failure)
         const size_t n_bytes = w.streams.n_bytes;
 
         w.len = 0;
-        status = peg__streams_tell(&w.streams, w.ctx, PEG_EVENT_MESSAGE, &part, NULL);
+        status = peg__streams_notify(&w.streams, w.ctx, PEG_EVENT_MESSAGE, &part, NULL);
         CHECK_INT(w.n_events, status ? i : i + 1);
         CHECK(!status || w.streams.n_bytes == n_bytes);
         CHECK(!status || w.streams.messages.n == (i > 0));

@@ -3,7 +3,7 @@
 #include "pegboard/tool_config.h"
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/yaml.h"
 
 PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)

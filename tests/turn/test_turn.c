@@ -4,7 +4,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- fixture: turns of blocks whose id is their text ---------------------------- */
 

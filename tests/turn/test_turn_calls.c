@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "turn/turn.h"
 
 /* ---- fixture: results by key and handle, artifacts of a host -------------------- */

@@ -5,7 +5,7 @@
 
 #include "../t.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "pegboard/runner.h"
 #include "turn/turn.h"
 
@@ -306,7 +306,7 @@ static peg_status run_again(peg_dispatch *dispatch, void *user, peg_error *reter
 TEST(bags_and_id_of_a_turn_cannot_be_changed_while_a_dispatch_works_on_it)
 {
     TURN turn = turn_new();
-    const peg_loop loop = {.engine = run_again, .user = turn};
+    const peg_dispatch_options loop = {.engine = run_again, .user = turn};
     const peg_dispatch_input input = {.turn = turn};
     peg_outcome outcome;
 

@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "base/sqlite.h"
+#include "base/sqlite/sqlite.h"
 #include "store_world.h"
 
 static const struct store_kind *const in_sqlite = &store_kinds[2];

@@ -7,7 +7,7 @@
 #include "wire/any.h"
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"
 #include "grpc/message.h"

@@ -4,10 +4,10 @@
 
 #include "wire/error.h"
 
-#include "base/base64.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
 #include "goapb/goa.pb-c.h"
 #include "google/rpc/status.pb-c.h"
 #include "grpc/message.h"
@@ -132,7 +132,7 @@ TEST(words_that_are_no_text_become_text)
 /* What the status takes on the wire. */
 static size_t wire_bytes(const struct grpc_status *status)
 {
-    static char text[3 * PEG_LIMIT_GATEWAY_WORDS];
+    static char text[3 * PEG_LIMIT_GATEWAY_MESSAGE_BYTES];
 
     return grpc_percent_encode(status->message, text) + peg__base64_len(status->details.len);
 }
@@ -160,7 +160,7 @@ TEST(words_are_cut_so_that_the_status_fits)
     static const char *const kinds[] = {
         "a", "%", " ", "\n", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x88", "a \xC3\xA4%"};
     static const size_t maxima[] = {PEG_LIMIT_GRPC_STATUS_WIRE_BYTES, 3000, 1001, 500};
-    static char words[PEG_LIMIT_GATEWAY_WORDS];
+    static char words[PEG_LIMIT_GATEWAY_MESSAGE_BYTES];
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const size_t n = strlen(kinds[i]);
@@ -186,7 +186,7 @@ TEST(a_status_that_cannot_fit_has_its_name_and_no_words)
 
 TEST(a_report_is_cut_behind_a_line_and_says_how_many_more_there_are)
 {
-    struct peg__buf report = PEG__BUF(PEG_LIMIT_GATEWAY_WORDS);
+    struct peg__buf report = PEG__BUF(PEG_LIMIT_GATEWAY_MESSAGE_BYTES);
     struct peg__arena arena = {0};
     struct grpc_status status;
     unsigned n_lines = 1;

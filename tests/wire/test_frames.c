@@ -5,7 +5,7 @@
 #include "wire/frames.h"
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 
 static char big[PEG_LIMIT_GATEWAY_CHUNK_BYTES * 2 + 100];
 

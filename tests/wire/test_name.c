@@ -5,7 +5,7 @@
 #include "wire/name.h"
 
 #include "base/limits.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 static char long_text[PEG_LIMIT_NAME_BYTES + 2];

@@ -6,7 +6,7 @@
 
 #include "wire/time.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 static const char *printed(int64_t ms)
 {

@@ -7,7 +7,7 @@
  * Unicode 14.)
  */
 
-#include "base/str.h"
+#include "base/text/str.h"
 #include "gateway/search/text.h"
 #include "json/json.h"
 

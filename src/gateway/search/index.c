@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "gateway/search/internal.h"
 
 enum {

@@ -10,7 +10,7 @@
  */
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "gateway/search/internal.h"
 
 enum { MAX_STAGES = 8 };

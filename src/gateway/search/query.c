@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "gateway/search/internal.h"
 
 enum {

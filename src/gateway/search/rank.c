@@ -16,8 +16,8 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "gateway/info.h"
+#include "base/text/str.h"
+#include "gateway/rpc/info.h"
 #include "gateway/search/internal.h"
 
 enum { WINDOW = 4096 };

@@ -21,7 +21,7 @@
  */
 
 #include "base/arena.h"
-#include "gateway/catalog.h"
+#include "gateway/catalog/catalog.h"
 
 enum { GW_SEARCH_TOOLS = 8 };
 

@@ -16,7 +16,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "gateway/search/internal.h"
 #include "pegboard/json.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "gateway/search/internal.h"
 
 /* More than a catalog can hold. */

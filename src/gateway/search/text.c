@@ -2,7 +2,7 @@
 
 #include "gateway/search/text.h"
 
-#include "base/str.h"
+#include "base/text/str.h"
 
 /* ---- finding -----------------------------------------------------------------------------------
  */

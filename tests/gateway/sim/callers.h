@@ -32,7 +32,7 @@ struct a_caller {
     bool is_over;       /* told, or gone */
     bool has_id;        /* it was admitted */
     unsigned n_told;    /* answers of any kind */
-    enum gw_outcome outcome;
+    enum gw_outcome_kind outcome;
     enum wire_error error;
 };
 
@@ -85,7 +85,7 @@ static void a_on_admitted(struct gw_caller *gw_caller, const struct bus_id *id, 
 
 /* Refused: nobody started it, if it is said so. One who joined only stops waiting, and what another
  * has started is no less started for it. */
-static void a_on_refused(struct a_caller *caller, const struct gw_terminal *terminal)
+static void a_on_refused(struct a_caller *caller, const struct gw_outcome *terminal)
 {
     h_say("caller %u is refused: %s%s", caller->number, wire_error_name(terminal->error),
           terminal->was_started ? ", and may have been started" : "");
@@ -106,7 +106,7 @@ static void a_forget_registers(const struct a_caller *caller)
     bus_forget(caller->node->buses[caller->loop], &key, PEG_LIMIT_GATEWAY_ATTEMPTS);
 }
 
-static void a_on_end(struct gw_caller *gw_caller, const struct gw_terminal *terminal)
+static void a_on_end(struct gw_caller *gw_caller, const struct gw_outcome *terminal)
 {
     struct a_caller *caller = (struct a_caller *)gw_caller;
 
@@ -134,7 +134,7 @@ static const struct gw_caller_events a_events = {.on_admitted = a_on_admitted, .
 
 /* ---- what a caller does -------------------------------------------------------------------- */
 
-static void a_call(struct a_caller *caller, struct gw_desk *desk)
+static void a_call(struct a_caller *caller, struct gw_calls *desk)
 {
     const bool is_well = gw_presence_health(desk->presence, peg__str("tools")).state == GW_HEALTHY;
     char run_id[16];
@@ -155,13 +155,13 @@ static void a_call(struct a_caller *caller, struct gw_desk *desk)
           (unsigned long long)caller->node->id, caller->loop, caller->identity ? run_id : "nobody",
           (long long)caller->timeout_ms);
     if (is_well || h.plant != H_HOLDS_UNHEALTHY)
-        gw_desk_call(desk, &ask, &caller->caller);
+        gw_calls_start(desk, &ask, &caller->caller);
     /* Who has an identity may join a call that runs, and has to look for it first. */
     if (!is_well && !caller->identity && !caller->is_over)
         h_break("health", "caller %u waits, and there is nobody to run its call", caller->number);
 }
 
-static void a_ask_by_id(struct a_caller *caller, struct gw_desk *desk)
+static void a_ask_by_id(struct a_caller *caller, struct gw_calls *desk)
 {
     const int64_t deadline_ns =
         bus_now_ns(caller->node->buses[caller->loop]) + caller->timeout_ms * PEG_NS_PER_MS;
@@ -170,9 +170,9 @@ static void a_ask_by_id(struct a_caller *caller, struct gw_desk *desk)
     h_say("caller %u %s %s at %llx.%u", caller->number, caller->kind == A_STOP ? "stops" : "awaits",
           h_id(&id), (unsigned long long)caller->node->id, caller->loop);
     if (caller->kind == A_STOP)
-        gw_desk_stop(desk, &id, peg__str("local"), &caller->caller);
+        gw_calls_cancel(desk, &id, peg__str("local"), &caller->caller);
     else
-        gw_desk_await(desk, &id, peg__str("local"), deadline_ns, &caller->caller);
+        gw_calls_await(desk, &id, peg__str("local"), deadline_ns, &caller->caller);
 }
 
 static void a_begin_on_timer(struct net_timer *timer);
@@ -222,7 +222,7 @@ static void a_leave(struct net_timer *timer)
 
 static void a_begin_at_node(struct a_caller *caller)
 {
-    struct gw_desk *desk = caller->node->desks[caller->loop];
+    struct gw_calls *desk = caller->node->desks[caller->loop];
 
     caller->has_begun = true;
     caller->was_deferred = false;

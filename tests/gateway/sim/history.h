@@ -29,11 +29,11 @@
 
 #include <stdarg.h>
 
+#include "../../bus/sim/sim.h"
 #include "base/clock.h"
-#include "base/str.h"
-#include "bus/sim.h"
-#include "gateway/call.h"
-#include "gateway/terminal.h"
+#include "base/text/str.h"
+#include "gateway/calls/call.h"
+#include "gateway/calls/outcome.h"
 
 /* What a harness does to see that a check finds it. */
 enum h_plant {
@@ -59,7 +59,7 @@ enum h_plant {
 enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = BUS_LOST + 1 };
 
 struct h_terminal {
-    enum gw_outcome outcome;
+    enum gw_outcome_kind outcome;
     enum wire_error error;
     bool was_started;
     char response[H_TOKEN];
@@ -177,7 +177,7 @@ static struct h_call *h_call(const struct bus_id *id)
     return call;
 }
 
-static void h_read_terminal(const struct gw_terminal *terminal, struct h_terminal *ret_read)
+static void h_read_terminal(const struct gw_outcome *terminal, struct h_terminal *ret_read)
 {
     *ret_read = (struct h_terminal){
         .outcome = terminal->outcome,
@@ -197,7 +197,7 @@ static const char *h_outcome(const struct h_terminal *terminal)
 {
     static char text[64];
 
-    snprintf(text, sizeof(text), "%s%s%s %s", gw_outcome_name(terminal->outcome),
+    snprintf(text, sizeof(text), "%s%s%s %s", gw_outcome_kind_name(terminal->outcome),
              terminal->error ? " " : "", terminal->error ? wire_error_name(terminal->error) : "",
              terminal->response);
     return text;
@@ -222,14 +222,14 @@ static bool h_is_claim(const struct peg__blob *mark)
 {
     struct bus_address address;
 
-    return !gw_mark_is_driver(gw_mark_who(mark, &address));
+    return !gw_claim_token_is_coordinator(gw_claim_token_owner(mark, &address));
 }
 
 static void h_on_written(void *user, const struct bus_key *key, struct peg__blob *value,
                          struct bus_address by)
 {
     struct h_call *call = h_call(&key->id);
-    struct gw_terminal terminal;
+    struct gw_outcome terminal;
 
     (void)user;
     h_say("%s: %c%u written by %llx.%u%s%s", h_id(&key->id), key->what, key->n,
@@ -240,7 +240,7 @@ static void h_on_written(void *user, const struct bus_key *key, struct peg__blob
     call->n_claims += key->what == 'k' && h_is_claim(value);
     if (key->what != 't' || call->n_written == H_WRITTEN)
         return;
-    if (!gw_terminal_read(value, &terminal)) {
+    if (!gw_outcome_read(value, &terminal)) {
         h_break("once", "%s: a terminal that cannot be read", h_id(&key->id));
         return;
     }
@@ -257,7 +257,7 @@ static void h_on_forgotten(void *user, const struct bus_id *id)
     h_say("%s: forgotten", h_id(id));
 }
 
-static void h_on_letter(void *user, struct bus_address to, const struct bus_letter *letter)
+static void h_on_letter(void *user, struct bus_address to, const struct bus_message *letter)
 {
     static const char *const kinds[H_KINDS] = {
         "?",    "CALL",    "CANCEL", "ASK",    "HAVE",    "NAK",  "DELTA", "DONE",  "STOP",
@@ -341,7 +341,7 @@ static void h_check_written(struct h_call *call, const struct h_terminal *told)
 }
 
 /* One who waited is told a terminal; refusals are none. */
-static void h_told(const struct bus_id *id, const struct gw_terminal *terminal)
+static void h_told(const struct bus_id *id, const struct gw_outcome *terminal)
 {
     struct h_call *call = h_call(id);
     struct h_terminal told;

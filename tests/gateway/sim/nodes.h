@@ -8,7 +8,7 @@
 #include "../requests.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "gateway/desk.h"
+#include "gateway/calls/calls.h"
 #include "history.h"
 #include "plants.h"
 
@@ -20,7 +20,7 @@ struct w_node {
     unsigned n_loops;
     struct bus *buses[W_LOOPS];
     struct gw_presence *presences[W_LOOPS];
-    struct gw_desk *desks[W_LOOPS];
+    struct gw_calls *desks[W_LOOPS];
     int64_t paused_ns; /* in all */
 };
 
@@ -28,7 +28,7 @@ static struct {
     struct bus_sim *sim;
     struct gw_toolset *toolset;
     struct gw_snapshot *snapshot;
-    struct gw_desk_options options;
+    struct gw_calls_options options;
     struct w_node nodes[W_NODES];
     unsigned n_nodes;
 } w;
@@ -92,7 +92,7 @@ static void w_free_catalog(void)
 /* ---- nodes --------------------------------------------------------------------------------- */
 
 /* Ids of calls come from the seed, too. */
-static void w_fill_random(struct gw_desk *desk)
+static void w_fill_random(struct gw_calls *desk)
 {
     for (size_t i = 0; i < sizeof(desk->random); i += sizeof(uint64_t)) {
         const uint64_t word = bus_sim_random(w.sim);
@@ -104,8 +104,8 @@ static void w_fill_random(struct gw_desk *desk)
 
 static void w_start_loop(struct w_node *node, unsigned i)
 {
-    static const struct bus_events events = {.on_letter = gw_desk_on_letter,
-                                             .on_reset = gw_desk_on_reset};
+    static const struct bus_events events = {.on_letter = gw_calls_on_message,
+                                             .on_reset = gw_calls_on_reset};
     static const struct gw_presence_options options = {.ping_interval_ms = 10000,
                                                        .missed_pings = 3};
     struct bus *bus = node->buses[i];
@@ -113,11 +113,11 @@ static void w_start_loop(struct w_node *node, unsigned i)
     x_plant(bus);
     CHECK_INT(gw_presence_new(bus, &options, NULL, NULL, &node->presences[i], NULL), PEG_OK);
     CHECK_INT(
-        gw_desk_new(bus, NULL, i, &w.options, node->presences[i], NULL, &node->desks[i], NULL),
+        gw_calls_new(bus, NULL, i, &w.options, node->presences[i], NULL, &node->desks[i], NULL),
         PEG_OK);
     w_fill_random(node->desks[i]);
     bus_listen(bus, &events, node->desks[i]);
-    gw_desk_on_snapshot(node->desks[i], w.snapshot);
+    gw_calls_on_snapshot(node->desks[i], w.snapshot);
 }
 
 static struct w_node *w_start_node(unsigned n_loops)
@@ -141,7 +141,7 @@ static void w_crash_node(struct w_node *node)
     h_say("node %llx CRASHES", (unsigned long long)node->id);
     bus_sim_crash(w.sim, node->id);
     for (unsigned i = 0; i < node->n_loops; i++) {
-        node->desks[i] = gw_desk_free(node->desks[i]);
+        node->desks[i] = gw_calls_free(node->desks[i]);
         node->presences[i] = gw_presence_free(node->presences[i]);
         node->buses[i] = bus_free(node->buses[i]);
     }

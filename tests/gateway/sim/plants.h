@@ -5,7 +5,7 @@
 /* What desks would do if they used their bus wrongly: it is put between the two, so that it need
  * not be in either. */
 
-#include "gateway/call.h"
+#include "gateway/calls/call.h"
 #include "history.h"
 
 static struct {
@@ -18,7 +18,7 @@ static bool x_is_revocation(const struct bus_key *key, const struct peg__blob *v
 {
     struct bus_address address;
 
-    return key->what == 'k' && gw_mark_is_driver(gw_mark_who(value, &address));
+    return key->what == 'k' && gw_claim_token_is_coordinator(gw_claim_token_owner(value, &address));
 }
 
 /* Whoever writes to a register that nobody else knows of always wins. */

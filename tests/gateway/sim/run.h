@@ -321,12 +321,12 @@ static size_t r_n_held(void)
 
     for (unsigned i = 0; i < w.n_nodes; i++)
         for (unsigned k = 0; w.nodes[i].is_alive && k < w.nodes[i].n_loops; k++)
-            n += gw_desk_n_calls(w.nodes[i].desks[k]) + w.nodes[i].desks[k]->n_doubted;
+            n += gw_calls_count(w.nodes[i].desks[k]) + w.nodes[i].desks[k]->n_doubted;
     return n;
 }
 
 /* What a call that is left waits for. */
-static void r_describe_desk(const struct gw_desk *desk)
+static void r_describe_desk(const struct gw_calls *desk)
 {
     for (const struct gw_call *call = desk->first_call; call; call = call->next)
         h_say("%s: left in step %d, attempt %u, ending %d, looking %d, %s%s%s%s%s",
@@ -335,7 +335,7 @@ static void r_describe_desk(const struct gw_desk *desk)
               call->post.pending ? "post " : "", call->again.is_armed ? "again " : "",
               call->deadline.is_armed ? "deadline " : "");
     for (const struct gw_provider *provider = desk->providers; provider; provider = provider->next)
-        for (const struct gw_held *held = provider->running.first; held; held = held->next)
+        for (const struct gw_assignment *held = provider->running.first; held; held = held->next)
             h_say("%s: left at %s in step %d, %s%s%s%s", h_id(&held->entry.id),
                   provider->incarnation, held->step, provider->is_away ? "away " : "",
                   held->wait.pending ? "wait " : "", held->waiters.pending ? "waiters " : "",
@@ -408,7 +408,7 @@ static void r_check_caller_well(const struct a_caller *caller)
 
     if (!is_well && !(call && r_may_be_unknown(call)))
         h_break("well", "caller %u was told %s %s", caller->number,
-                gw_outcome_name(caller->outcome), wire_error_name(caller->error));
+                gw_outcome_kind_name(caller->outcome), wire_error_name(caller->error));
     else if (has_one_start && (!call || call->n_starts != 1))
         h_break("well", "the call of caller %u was started %u times", caller->number,
                 call ? call->n_starts : 0);
@@ -475,7 +475,7 @@ static void r_open(void)
 {
     CHECK_INT(bus_sim_new(&w.sim, NULL), PEG_OK);
     w_make_catalog();
-    w.options = (struct gw_desk_options){0};
+    w.options = (struct gw_calls_options){0};
     h.plant = H_NONE;
 }
 

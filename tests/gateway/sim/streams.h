@@ -6,7 +6,7 @@
  * take their time, arrive in order, and are lost when the stream breaks, which its two ends notice
  * at different times. */
 
-#include "gateway/holder.h"
+#include "gateway/calls/provider_side.h"
 #include "nodes.h"
 #include "wire/pack.h"
 
@@ -257,7 +257,8 @@ static void p_hello(struct p_stream *stream)
 static void p_result_at_desk(const struct p_frame *frame)
 {
     struct p_stream *stream = frame->stream;
-    const struct gw_held *held = gw_holder_held(stream->provider->desk, &frame->id, frame->attempt);
+    const struct gw_assignment *held =
+        gw_assignment_find(stream->provider->desk, &frame->id, frame->attempt);
     const peg_str json = peg__str(h.plant == H_GARBLES_RESULT ? "\"garbled\"" : frame->token);
 
     if (h.plant == H_DROPS_RESULT)

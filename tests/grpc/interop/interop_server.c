@@ -20,9 +20,9 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "grpc/health.h"
-#include "grpc/reflection.h"
+#include "base/text/str.h"
+#include "grpc/server/health.h"
+#include "grpc/server/reflection.h"
 #include "grpc/testing/test.grpc.h"
 
 enum {

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/text/str.h"
 #include "grpc/testing/test.grpc.h"
 
 enum { TALK_MESSAGES = 64, TALK_TEXT = 256, PATIENCE_S = 60 };

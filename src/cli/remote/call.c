@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard call: calls a tool and prints what it answers. */
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "cli/remote/args.h"
+#include "cli/remote/call_args.h"
+#include "cli/remote/call_print.h"
+#include "cli/terminal/suggestion.h"
+
+enum option_id {
+    OPT_ARGS = 1,
+    OPT_STREAM,
+    OPT_JSON,
+    OPT_RAW,
+    OPT_TIMEOUT,
+    OPT_KEY,
+    OPT_META,
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_ARGS, 0, "args", "JSON",
+     "all arguments as one JSON object, or @FILE that holds\nit; - is standard input"},
+    {OPT_STREAM, 0, "stream", NULL,
+     "show what the tool says while it runs, on standard\nerror; with --json as JSON lines"},
+    {OPT_JSON, 0, "json", NULL,
+     "print what became of the call as one JSON object:\noutcome, call_id, result, error, "
+     "server_data"},
+    {OPT_RAW, 'r', "raw", NULL,
+     "print a result that is a string without its quotes,\nas it is on a terminal"},
+    {OPT_TIMEOUT, 0, "timeout", "TIME",
+     "give up after that, such as 90s; 30s by default, or\nwhat the tool says"},
+    {OPT_KEY, 0, "idempotency-key", "KEY",
+     "calls with one key are one call: asking again gets what\nit came to"},
+    {OPT_META, 0, "meta", "KEY=VALUE", "handed to the tool; may be given several times"},
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {0, 0, NULL, NULL, NULL},
+};
+
+enum { MAX_PAIRS = 1000, MAX_META = 64, ASK_MS = 10000 };
+
+struct call_options {
+    struct remote_args remote;
+    struct call_print print;
+    const char *toolset;
+    const char *tool;
+    const char *args;
+    const char *pairs[MAX_PAIRS];
+    size_t n_pairs;
+    bool is_stream;
+    int64_t timeout_ms;
+    const char *key;
+    peg_remote_entry meta[MAX_META]; /* keys are copies */
+    size_t n_meta;
+};
+
+/* ---- options ------------------------------------------------------------------------------------
+ */
+
+static int refuse(struct cli_args *args, const char *why)
+{
+    args->exit = cli_bad_use(args->command, "%s", why);
+    return CLI_STOP;
+}
+
+static int take_operand(struct call_options *o, struct cli_args *args)
+{
+    if (!o->toolset) {
+        o->toolset = args->value;
+    } else if (!o->tool) {
+        o->tool = args->value;
+    } else if (o->n_pairs < MAX_PAIRS) {
+        o->pairs[o->n_pairs++] = args->value;
+    } else {
+        return refuse(args, "there are more than 1000 arguments: use --args");
+    }
+    return 0;
+}
+
+/* Splits "key=value"; the key is a copy, freed with the options. */
+static int take_meta(struct call_options *o, struct cli_args *args)
+{
+    const size_t len = strcspn(args->value, "=");
+    char *key;
+
+    if (!args->value[len] || len == 0 || o->n_meta == MAX_META)
+        return cli_bad_value(args, "meta", "KEY=VALUE, and at most 64 of them");
+    key = peg__alloc(len + 1);
+    if (!key)
+        return cli_bad_value(args, "meta", "given when there is more memory");
+    memcpy(key, args->value, len);
+    key[len] = '\0';
+    o->meta[o->n_meta++] = (peg_remote_entry){key, args->value + len + 1};
+    return 0;
+}
+
+/* Returns 0, or CLI_STOP after a complaint. */
+static int take(struct call_options *o, struct cli_args *args, int id)
+{
+    switch (id) {
+    case CLI_OPERAND:
+        return take_operand(o, args);
+    case OPT_ARGS:
+        o->args = args->value;
+        break;
+    case OPT_STREAM:
+        o->is_stream = true;
+        break;
+    case OPT_JSON:
+        o->print.is_envelope = true;
+        break;
+    case OPT_RAW:
+        o->print.is_raw = true;
+        break;
+    case OPT_TIMEOUT:
+        if (!remote_duration(args->value, 1, &o->timeout_ms))
+            return cli_bad_value(args, "timeout", "a time such as 90s, 1m30s or 250ms");
+        if (o->timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
+            return cli_bad_value(args, "timeout", "at most 24h (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
+        break;
+    case OPT_KEY: /* an empty one would be none, and asking again would start it again */
+        if (!args->value[0])
+            return cli_bad_value(args, "idempotency-key", "a key; an empty one is none");
+        o->key = args->value;
+        break;
+    case OPT_META:
+        return take_meta(o, args);
+    default:
+        return remote_take(&o->remote, args, id);
+    }
+    return 0;
+}
+
+static int read_options(struct cli_args *args, struct call_options *o)
+{
+    int id;
+
+    while ((id = cli_next(args)) != CLI_END) {
+        if (id == CLI_STOP || take(o, args, id) == CLI_STOP)
+            return CLI_STOP;
+    }
+    if (!o->tool)
+        return refuse(args, "the names of a toolset and a tool are needed");
+    if (o->args && o->n_pairs)
+        return refuse(args, "arguments are given with --args or as key=value, not both");
+    o->print.toolset = o->toolset;
+    o->print.tool = o->tool;
+    o->print.is_stream = o->is_stream;
+    o->print.color = o->remote.color;
+    /* What comes before the call is not to take longer than it may. */
+    if (o->timeout_ms && o->timeout_ms < ASK_MS)
+        o->remote.timeout_ms = o->timeout_ms;
+    args->exit = remote_finish(&o->remote, args->command);
+    return args->exit ? CLI_STOP : 0;
+}
+
+/* ---- the call
+ * ------------------------------------------------------------------------------------ */
+
+/* Nothing was called: told as whatever else may have become of the call. */
+static int refuse_call(const struct call_options *o, const peg_error *error)
+{
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    int answer;
+
+    if (!o->print.is_envelope)
+        return remote_complain(&o->remote, error);
+    remote_explain(&o->remote, error, &words);
+    answer = call_print_refusal(&o->print, error, words.ptr ? words.ptr : error->message);
+    peg__buf_free(&words);
+    return answer ? answer : remote_exit_of(error);
+}
+
+/* The same of arguments, which the gateway has not seen. What their schema does not allow is told
+ * as the gateway would have told it: which of us noticed first is nothing to act on. */
+static int refuse_args(const struct call_options *o, const peg_error *error)
+{
+    if (o->print.is_envelope || strcmp(error->code, "E_VALIDATION") == 0)
+        return refuse_call(o, error);
+    return remote_complain_local(o->args ? "--args" : NULL, error);
+}
+
+/* The time that a call of it has, as far as we know: the shorter one. */
+static int64_t time_of(const struct call_options *o, const peg_toolset_tool *tool)
+{
+    if (!o->timeout_ms || (tool->timeout_ms && tool->timeout_ms < o->timeout_ms))
+        return tool->timeout_ms;
+    return o->timeout_ms;
+}
+
+static int read_args(struct call_options *o, const peg_toolset *toolset, char **ret_json)
+{
+    peg_error error;
+    const peg_toolset_tool *tool = cli_find_tool(toolset, o->tool, &error);
+    peg_status status;
+
+    if (!tool)
+        return refuse_call(o, &error);
+    o->print.time_ms = time_of(o, tool);
+    o->print.is_idempotent = tool->is_idempotent;
+    status = o->args ? call_args_read(o->args, ret_json, &error)
+                     : call_args_build(tool->input_schema, o->pairs, o->n_pairs, ret_json, &error);
+    return status ? refuse_args(o, &error) : CLI_OK;
+}
+
+/* The toolset first: it tells what the words mean, and whether there is a gateway at all. */
+static int make_args(struct call_options *o, peg_client *client, char **ret_json)
+{
+    peg_toolset *toolset = NULL;
+    peg_error error;
+    int answer;
+
+    if (peg_client_get(client, NULL, NULL, o->toolset, &toolset, &error)) {
+        cli_suggestion_toolset(client, o->toolset, &error);
+        return refuse_call(o, &error);
+    }
+    answer = read_args(o, toolset, ret_json);
+    peg_toolset_unref(toolset);
+    return answer;
+}
+
+static void hear(peg_str stream, peg_str delta, void *user)
+{
+    const struct call_options *o = user;
+
+    call_print_output(&o->print, stream, delta);
+}
+
+static int call(struct call_options *o, peg_client *client, const char *json)
+{
+    const peg_remote_request request = {
+        .toolset = o->toolset,
+        .tool = o->tool,
+        .args = peg__str(json),
+        .idempotency_key = o->key,
+        .timeout_ms = o->timeout_ms,
+        .metadata = o->meta,
+        .n_metadata = o->n_meta,
+    };
+    const peg_remote_output output = {.fn = hear, .user = o};
+    peg_remote_result *result = NULL;
+    peg_error error;
+    peg_status status =
+        o->is_stream ? peg_client_call_stream(client, NULL, &request, &output, &result, &error)
+                     : peg_client_call(client, NULL, &request, &result, &error);
+    int answer;
+
+    if (status)
+        return refuse_call(o, &error);
+    answer = call_print_result(&o->print, result);
+    peg_remote_result_free(result);
+    return answer;
+}
+
+static int work(struct call_options *o)
+{
+    peg_client *client = NULL;
+    char *json = NULL;
+    peg_error error;
+    int answer = remote_client_new(&o->remote, &client, &error) ? refuse_call(o, &error)
+                                                                : make_args(o, client, &json);
+
+    if (json)
+        answer = call(o, client, json);
+    peg_free(json);
+    peg_client_unref(client);
+    return answer;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct call_options options = {.toolset = NULL};
+    const int answer = read_options(&args, &options) == CLI_STOP ? args.exit : work(&options);
+
+    for (size_t i = 0; i < options.n_meta; i++)
+        peg__free(peg__unconst(options.meta[i].key));
+    return answer;
+}
+
+const struct cli_command cli_call = {
+    .name = "call",
+    .usage = "[options] TOOLSET TOOL [KEY=VALUE...]",
+    .summary = "call a tool through a gateway",
+    .about = "Calls a tool and prints its result on standard output: JSON, or on a terminal what\n"
+             "people read, a text without quotes and JSON in colour. Arguments are words:\n"
+             "  key=VALUE   what the tool's schema wants there: a number, true, a string, ...\n"
+             "  key:=JSON   JSON, whatever the schema says\n"
+             "  key=@FILE   what is in a local file; @- is standard input, @@TEXT is @TEXT\n"
+             "A key that is given several times is an array. Or all of them at once, with --args:\n"
+             "so values that others have written name no file of yours.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  the tool answered\n"
+             "  1  the tool failed; or there is no such tool, or it refuses the "
+             "arguments\n"
+             "  2  a wrong option, arguments that cannot be read, or a file that cannot be used\n"
+             "  3  the gateway could not be reached, or does not know who we are\n"
+             "  4  the call was started, or may have been, and its end is not known; or its time\n"
+             "     was over and it was ended halfway\n"
+             "  5  not now: nobody healthy provides it, it is overloaded, or time was over before\n"
+             "     it was started; asking again is safe\n\n"
+             "examples:\n"
+             "  pegboard call weather forecast city=Rome days=3\n"
+             "  pegboard call weather forecast --args '{\"city\":\"Rome\"}' | jq .high\n"
+             "  pegboard call build run target=all --stream --timeout 10m",
+    .run = run,
+};

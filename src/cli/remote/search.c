@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard search: which toolsets are about this? */
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "cli/remote/args.h"
+#include "cli/remote/toolset.h"
+
+enum { OPT_LIMIT = 1, MOST = 1000 };
+
+static const struct cli_option option_table[] = {
+    {OPT_LIMIT, 0, "limit", "N", "at most so many toolsets; 20 by default, up to 1000"},
+    REMOTE_OPTION_TAG,
+    {REMOTE_OPT_JSON, 0, "json", NULL, "print one JSON object with \"hits\" and \"total\""},
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {0, 0, NULL, NULL, NULL},
+};
+
+static const struct cli_column columns[] = {
+    {"SCORE", true, false},       {"TOOLSET", false, true},
+    {"HEALTH", false, false},     {"TOOLS THAT MATCH", false, true},
+    {"DESCRIPTION", false, true},
+};
+
+static void put_json(struct peg__buf *buf, const peg_search_result *found)
+{
+    struct peg__out out = {.buf = buf};
+
+    peg__out_object(&out);
+    peg__out_key(&out, "hits");
+    peg__out_array(&out);
+    for (size_t i = 0; i < found->len; i++) {
+        const peg_search_hit *hit = &found->items[i];
+
+        peg__out_object(&out);
+        toolset_out(&out, &hit->toolset);
+        peg__out_key(&out, "score");
+        peg__out_double(&out, hit->score);
+        toolset_out_strings(&out, "tools", hit->tools, hit->n_tools);
+        peg__out_end_object(&out);
+    }
+    peg__out_end_array(&out);
+    peg__out_key(&out, "total");
+    peg__out_integer(&out, (int64_t)found->total);
+    peg__out_end_object(&out);
+    peg__buf_putc(buf, '\n');
+}
+
+static peg_str print_score(double score, char text[static 32])
+{
+    return peg__strn(text, (size_t)snprintf(text, 32, "%.1f", score));
+}
+
+static void put_table(struct peg__buf *buf, const struct cli_style *style,
+                      const peg_search_result *found)
+{
+    char score[32];
+    struct cli_table table = {.columns = columns,
+                              .n_columns = sizeof(columns) / sizeof(columns[0])};
+
+    for (size_t i = 0; i < found->len; i++) {
+        const peg_search_hit *hit = &found->items[i];
+
+        cli_table_cell(&table, print_score(hit->score, score), "");
+        cli_table_cell(&table, peg__str(hit->toolset.name), "");
+        toolset_health_cell(&table, &hit->toolset, style);
+        toolset_strings_cell(&table, hit->tools, hit->n_tools);
+        toolset_line_cell(&table, hit->toolset.description);
+    }
+    cli_table_print(&table, cli_width(STDOUT_FILENO), style, buf);
+    cli_table_free(&table);
+    if (found->total > found->len)
+        peg__buf_printf(buf, "and %zu more; --limit shows them\n", found->total - found->len);
+}
+
+static int show(const struct remote_args *remote, const peg_search_result *found)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    int answer;
+
+    if (remote->as_json)
+        put_json(&out, found);
+    else if (found->len)
+        put_table(&out, cli_style_for(remote->color, STDOUT_FILENO), found);
+    else
+        peg__buf_puts(&out, "nothing found\n");
+    toolset_warn(found->failures, found->n_failures);
+    answer = remote_print(&out);
+    return answer ? answer : found->len ? CLI_OK : CLI_NO;
+}
+
+/* ---- the command --------------------------------------------------------------------------------
+ */
+
+/* Operands become one question. */
+static int read_options(struct cli_args *args, struct remote_args *remote, struct peg__buf *query,
+                        uint64_t *limit)
+{
+    int id;
+
+    while ((id = cli_next(args)) != CLI_END) {
+        if (id == CLI_OPERAND) {
+            if (query->len)
+                peg__buf_putc(query, ' ');
+            peg__buf_puts(query, args->value);
+        }
+        if (id == OPT_LIMIT && !cli_number(args->value, 1, MOST, limit))
+            id = cli_bad_value(args, "limit", "a number from 1 to 1000");
+        if (id == CLI_STOP || remote_take(remote, args, id) == CLI_STOP)
+            return CLI_STOP;
+    }
+    args->exit = remote_finish(remote, args->command);
+    if (!args->exit && (!query->len || query->status))
+        args->exit =
+            cli_bad_use(args->command, query->status ? "that is more than 4096 bytes to search for"
+                                                     : "something to search for is needed");
+    return args->exit ? CLI_STOP : 0;
+}
+
+static int ask(const struct remote_args *remote, const char *words, uint64_t limit)
+{
+    const peg_search_query query = {.words = words, .tags = remote->tags, .limit = (size_t)limit};
+    peg_search_result *found = NULL;
+    peg_client *client = NULL;
+    peg_error error;
+    int answer = remote_open(remote, &client);
+
+    if (answer)
+        return answer;
+    if (peg_client_search(client, NULL, &query, &found, &error))
+        answer = remote_complain(remote, &error);
+    else
+        answer = show(remote, found);
+    peg_search_result_free(found);
+    peg_client_unref(client);
+    return answer;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct remote_args remote = {.address = NULL};
+    struct peg__buf query = PEG__BUF(4096);
+    uint64_t limit = 20;
+    int answer;
+
+    if (read_options(&args, &remote, &query, &limit) == CLI_STOP)
+        answer = args.exit;
+    else
+        answer = ask(&remote, query.ptr, limit);
+    peg__buf_free(&query);
+    return answer;
+}
+
+const struct cli_command cli_search = {
+    .name = "search",
+    .usage = "[options] WORD...",
+    .summary = "find toolsets by words",
+    .about = "Prints the toolsets that have to do with some words or a question, best first:\n"
+             "by name, description, tags, and the names, descriptions and arguments of their\n"
+             "tools. Words are compared by their stems, and a word that no toolset has finds\n"
+             "similar ones.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  something was found\n"
+             "  1  nothing was found\n" REMOTE_EXIT_STATUS "\n"
+             "examples:\n"
+             "  pegboard search weather forecast\n"
+             "  pegboard search --tag public --json invoice | jq -r '.hits[].name'",
+    .run = run,
+};

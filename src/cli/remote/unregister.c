@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard unregister: takes a toolset out of the catalog. */
+
+#include <stdio.h>
+
+#include "base/text/str.h"
+#include "cli/remote/args.h"
+#include "cli/terminal/suggestion.h"
+
+enum { OPT_OPERATOR = 1 };
+
+static const struct cli_option option_table[] = {
+    {OPT_OPERATOR, 0, "operator", NULL,
+     "also what another principal has registered; for operators"},
+    REMOTE_OPTIONS,
+    {0, 0, NULL, NULL, NULL},
+};
+
+struct unregistering {
+    struct remote_args remote;
+    const char *name;
+    bool is_operator;
+};
+
+static int read_options(struct cli_args *args, struct unregistering *u)
+{
+    const char *extra = NULL; /* told at the end: --help may come behind it */
+    int id;
+
+    while ((id = cli_next(args)) != CLI_END) {
+        if (id == CLI_OPERAND && u->name)
+            extra = args->value;
+        else if (id == CLI_OPERAND)
+            u->name = args->value;
+        if (id == OPT_OPERATOR)
+            u->is_operator = true;
+        if (id == CLI_STOP || remote_take(&u->remote, args, id) == CLI_STOP)
+            return CLI_STOP;
+    }
+    args->exit = extra      ? cli_bad_use(args->command, "'%s' is one too many", extra)
+                 : !u->name ? cli_bad_use(args->command, "the name of a toolset is needed")
+                            : remote_finish(&u->remote, args->command);
+    return args->exit ? CLI_STOP : 0;
+}
+
+static peg_status unregister(const struct unregistering *u, peg_client *client, peg_error *reterr)
+{
+    return u->is_operator ? peg_client_admin_unregister(client, NULL, NULL, u->name, reterr)
+                          : peg_client_unregister(client, NULL, NULL, u->name, reterr);
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct unregistering u = {.name = NULL};
+    peg_client *client = NULL;
+    peg_error error;
+    int answer;
+
+    if (read_options(&args, &u) == CLI_STOP)
+        return args.exit;
+    answer = remote_open(&u.remote, &client);
+    if (answer)
+        return answer;
+    if (!unregister(&u, client, &error)) {
+        printf("%s: unregistered\n", u.name);
+    } else {
+        cli_suggestion_toolset(client, u.name, &error);
+        answer = remote_complain(&u.remote, &error);
+    }
+    peg_client_unref(client);
+    return answer;
+}
+
+const struct cli_command cli_unregister = {
+    .name = "unregister",
+    .usage = "[options] TOOLSET",
+    .summary = "take a toolset out of the catalog",
+    .about =
+        "The toolset is gone for all who look for it. Its providers finish what they run, are\n"
+        "told, and end; one that is started again registers it again.\n"
+        "Only who registered a toolset may do this, and operators with --operator.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  it is gone\n"
+             "  1  there is no such toolset, or it is another's\n" REMOTE_EXIT_STATUS "\n"
+             "examples:\n"
+             "  pegboard unregister weather\n"
+             "  pegboard unregister --operator --token ops.token weather",
+    .run = run,
+};

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard watch: one line for each change of the catalog, until it is stopped. */
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/text/str.h"
+#include "cli/output.h"
+#include "cli/remote/args.h"
+#include "cli/remote/toolset.h"
+
+enum { OPT_CHANGES = 1 };
+
+static const struct cli_option option_table[] = {
+    {OPT_CHANGES, 0, "changes", NULL, "leave out what is there at the beginning"},
+    REMOTE_OPTION_TAG,
+    {REMOTE_OPT_JSON, 0, "json", NULL, "print one JSON object a line"},
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {0, 0, NULL, NULL, NULL},
+};
+
+struct watching {
+    struct remote_args remote;
+    bool changes_only;
+    const struct cli_style *style;
+    /* Of the watch's thread until it is stopped. */
+    bool has_heard; /* anything but that there is no gateway */
+    int exit;
+};
+
+/* ---- a change -----------------------------------------------------------------------------------
+ */
+
+static void put_json(struct peg__buf *buf, const peg_watch_event *event)
+{
+    struct peg__out out = {.buf = buf};
+
+    peg__out_object(&out);
+    peg__out_cmember(&out, "event", peg_watch_kind_name(event->kind));
+    if (event->toolset) {
+        peg__out_key(&out, "toolset");
+        peg__out_object(&out);
+        toolset_out(&out, event->toolset);
+        peg__out_end_object(&out);
+    }
+    if (event->error)
+        peg__out_cmember(&out, "message", event->error->message);
+    peg__out_end_object(&out);
+    peg__buf_putc(buf, '\n');
+}
+
+static void put_time(struct peg__buf *out)
+{
+    const time_t now = time(NULL);
+    struct tm parts;
+    char text[16];
+
+    if (localtime_r(&now, &parts) && strftime(text, sizeof(text), "%H:%M:%S", &parts))
+        peg__buf_printf(out, "%s  ", text);
+}
+
+/* "14:03:11  health        weather 1.2.0  unhealthy: no provider is attached". */
+static void put_line(struct peg__buf *out, const struct watching *w, const peg_watch_event *event)
+{
+    const peg_toolset_info *info = event->toolset;
+    const bool is_well = info && info->health == PEG_HEALTH_HEALTHY;
+
+    put_time(out);
+    peg__buf_printf(out, "%-12s  ", peg_watch_kind_name(event->kind));
+    if (info) {
+        cli_put_safe(out, peg__str(info->name));
+        if (*info->version) {
+            peg__buf_putc(out, ' ');
+            cli_put_safe(out, peg__str(info->version));
+        }
+    }
+    if (info && event->kind != PEG_WATCH_UNREGISTERED) {
+        peg__buf_printf(out, "  %s%s%s, %u provider%s", is_well ? w->style->good : w->style->bad,
+                        toolset_health(info), w->style->off, info->n_providers,
+                        info->n_providers == 1 ? "" : "s");
+        if (!is_well && *info->health_reason) {
+            peg__buf_puts(out, ": ");
+            cli_put_safe(out, peg__str(info->health_reason));
+        }
+    }
+    if (event->error) {
+        remote_explain(&w->remote, event->error, out);
+        peg__buf_puts(out, "; waiting for it");
+    }
+    peg__buf_putc(out, '\n');
+}
+
+/* Nothing to wait for: who does not know us now will not in a minute. Later it may, since tokens
+ * and the files that have them change. */
+static bool ends_it(const struct watching *w, const peg_watch_event *event)
+{
+    return !w->has_heard && event->error && strcmp(event->error->code, "E_UNAUTHENTICATED") == 0;
+}
+
+/* On a thread of the watch. */
+static void hear(const peg_watch_event *event, void *user)
+{
+    struct watching *w = user;
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    if (ends_it(w, event)) {
+        w->exit = remote_complain(&w->remote, event->error);
+        w->has_heard = true; /* it is said once */
+        kill(getpid(), SIGTERM);
+        return;
+    }
+    w->has_heard |= event->kind != PEG_WATCH_LOST;
+    if (event->kind == PEG_WATCH_READY && !w->remote.as_json)
+        return;
+    if (w->remote.as_json)
+        put_json(&out, event);
+    else
+        put_line(&out, w, event);
+    if (remote_print(&out) || !cli_flush())
+        kill(getpid(), SIGTERM); /* nobody reads any more; watch() waits for it */
+}
+
+/* ---- the command
+ * --------------------------------------------------------------------------------- */
+
+static int read_options(struct cli_args *args, struct watching *w)
+{
+    const char *extra = NULL; /* told at the end: --help may come behind it */
+    int id;
+
+    while ((id = cli_next(args)) != CLI_END) {
+        if (id == CLI_OPERAND)
+            extra = args->value;
+        if (id == OPT_CHANGES)
+            w->changes_only = true;
+        if (id == CLI_STOP || remote_take(&w->remote, args, id) == CLI_STOP)
+            return CLI_STOP;
+    }
+    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
+                       : remote_finish(&w->remote, args->command);
+    return args->exit ? CLI_STOP : 0;
+}
+
+/* Blocked for all threads from here on, so that they come here. */
+static void block_signals(sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    sigaddset(ret_signals, SIGINT);
+    sigaddset(ret_signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, ret_signals, NULL);
+}
+
+static int watch(struct watching *w)
+{
+    const peg_watch_options options = {.tags = w->remote.tags, .changes_only = w->changes_only};
+    peg_client *client = NULL;
+    peg_watch *watching = NULL;
+    peg_error error;
+    sigset_t signals;
+    int number;
+    int answer;
+
+    block_signals(&signals);
+    answer = remote_open(&w->remote, &client);
+    if (answer)
+        return answer;
+    if (peg_client_watch(client, &options, hear, w, &watching, &error))
+        answer = remote_complain(&w->remote, &error);
+    else
+        sigwait(&signals, &number);
+    peg_watch_free(watching);
+    peg_client_unref(client);
+    return answer ? answer : w->exit;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct watching w = {.changes_only = false};
+
+    if (read_options(&args, &w) == CLI_STOP)
+        return args.exit;
+    w.style = cli_style_for(w.remote.color, STDOUT_FILENO);
+    return watch(&w);
+}
+
+const struct cli_command cli_watch = {
+    .name = "watch",
+    .usage = "[options]",
+    .summary = "print each change of toolsets and their health",
+    .about =
+        "Prints the toolsets that are there, then a line for each that is registered, changed\n"
+        "or taken out, and for each change of health, until it is stopped (^C). A gateway\n"
+        "that goes away, or is not there yet, is waited for.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  it was stopped\n"
+             "  2  a wrong option, or a file that cannot be used\n"
+             "  3  the gateway does not know who we are\n\n"
+             "examples:\n"
+             "  pegboard watch --changes\n"
+             "  pegboard watch --json | jq -r 'select(.event == \"health\").toolset.name'",
+    .run = run,
+};

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* pegboard turn convert: JSON to YAML, and back. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "cli/turn/turn.h"
+
+enum option_id {
+    OPT_TO = 1,
+    OPT_PRETTY,
+    OPT_OMIT_DATA,
+    OPT_OUTPUT,
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_TO, 0, "to", "FORMAT",
+     "json or yaml; by default what the name of OUT tells, else\nwhat FILE is not"},
+    {OPT_PRETTY, 0, "pretty", NULL, "JSON with line ends; means --to json"},
+    {OPT_OMIT_DATA, 0, "omit-data", NULL,
+     "leave out the data: tool definitions, settings, and what\nelse was put there"},
+    {OPT_OUTPUT, 'o', "output", "OUT",
+     "write to this file, which is replaced whole or not at all;\nstandard output by default"},
+    TURN_OPTION_BYTES,
+    TURN_OPTION_MAX_BYTES,
+    TURN_OPTION_COLOR,
+    {0, 0, NULL, NULL, NULL},
+};
+
+struct convert_options {
+    struct turn_common common;
+    peg_turn_write_options write;
+    const char *path;
+    const char *out; /* NULL: standard output */
+};
+
+/* ---- options ---------------------------------------------------------------------------- */
+
+/* Returns 0, or CLI_STOP after a complaint. */
+static int take(struct convert_options *o, struct cli_args *args, int id)
+{
+    switch (id) {
+    case OPT_TO:
+        if (strcmp(args->value, "json") == 0)
+            o->write.format = PEG_FORMAT_JSON;
+        else if (strcmp(args->value, "yaml") == 0)
+            o->write.format = PEG_FORMAT_YAML;
+        else
+            return cli_bad_value(args, "to", "json or yaml");
+        break;
+    case OPT_PRETTY:
+        o->write.pretty = true;
+        break;
+    case OPT_OMIT_DATA:
+        o->write.omit_data = true;
+        break;
+    case OPT_OUTPUT:
+        o->out = cli_is_stdin(args->value) ? NULL : args->value;
+        break;
+    default:
+        return turn_take_common(&o->common, args, id);
+    }
+    return 0;
+}
+
+static peg_format choose_format(const struct convert_options *o, peg_format from)
+{
+    peg_format format = o->write.format;
+
+    if (format == PEG_FORMAT_AUTO && o->write.pretty)
+        format = PEG_FORMAT_JSON;
+    if (format == PEG_FORMAT_AUTO && o->out)
+        format = turn_format_of(o->out);
+    if (format == PEG_FORMAT_AUTO)
+        format = from == PEG_FORMAT_JSON ? PEG_FORMAT_YAML : PEG_FORMAT_JSON;
+    return format;
+}
+
+/* ---- a file that is there whole or not at all ------------------------------------------- */
+
+static peg_status fail_out(const char *what, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EIO, "E_FILE_WRITE",
+                     "cannot be %s (%m); check the directory, its permissions and the disk", what);
+}
+
+static bool write_all(int fd, peg_str text)
+{
+    while (text.len) {
+        const ssize_t n = write(fd, text.ptr, text.len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        text = peg__str_from(text, (size_t)n);
+    }
+    return true;
+}
+
+/* Beside the file, under a name that is nobody's. */
+static peg_status write_beside(const char *temporary, const struct stat *old, peg_str text,
+                               peg_error *reterr)
+{
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    peg_status status = PEG_OK;
+
+    if (fd < 0)
+        return fail_out("made", reterr);
+    if ((old && fchmod(fd, old->st_mode & 0777)) || !write_all(fd, text) || fsync(fd))
+        status = fail_out("written", reterr);
+    if (close(fd) && !status)
+        status = fail_out("written", reterr);
+    if (status)
+        unlink(temporary);
+    return status;
+}
+
+/* A pipe or a device cannot be replaced, only written to. */
+static peg_status write_through(const char *path, peg_str text, peg_error *reterr)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    peg_status status = PEG_OK;
+
+    if (fd < 0)
+        return fail_out("opened", reterr);
+    if (!write_all(fd, text))
+        status = fail_out("written", reterr);
+    if (close(fd) && !status)
+        status = fail_out("written", reterr);
+    return status;
+}
+
+static peg_status replace_file(const char *path, peg_str text, peg_error *reterr)
+{
+    PEG_CLEANUP(peg__freep) char *temporary = NULL;
+    char real[PATH_MAX];
+    struct peg__buf name = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    struct stat st;
+    const bool exists = stat(path, &st) == 0;
+    peg_status status;
+
+    if (exists && !S_ISREG(st.st_mode))
+        return write_through(path, text, reterr);
+    /* What a link leads to is replaced, not the link. */
+    if (exists && !realpath(path, real))
+        return fail_out("found", reterr);
+    if (exists)
+        path = real;
+    peg__buf_printf(&name, "%s.new-%ld", path, (long)getpid());
+    status = peg__buf_take(&name, &temporary, NULL, reterr);
+    if (!status)
+        status = write_beside(temporary, exists ? &st : NULL, text, reterr);
+    if (!status && rename(temporary, path)) {
+        status = fail_out("replaced", reterr);
+        unlink(temporary);
+    }
+    return status;
+}
+
+/* ---- work ------------------------------------------------------------------------------- */
+
+static peg_status convert(const struct convert_options *o, const struct turn_file *file,
+                          struct peg__buf *text, peg_error *reterr)
+{
+    peg_turn_write_options write = o->write;
+    PEG_CLEANUP(peg__freep) char *written = NULL;
+    peg_status status;
+    size_t len;
+
+    write.format = choose_format(o, file->format);
+    /* What is in the file stays in the text, however large; references stay references. */
+    write.inline_below = INT64_MAX;
+    status = peg_turn_write(file->turn, &write, &written, &len, reterr);
+    if (status)
+        return status;
+    peg__buf_add(text, written, len);
+    if (len && written[len - 1] != '\n')
+        peg__buf_putc(text, '\n');
+    if (text->status)
+        return text->status == PEG_ENOMEM
+                   ? peg__fail_nomem(reterr)
+                   : peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
+                               "the text would be larger than PEG_LIMIT_TEXT_BYTES = %d",
+                               PEG_LIMIT_TEXT_BYTES);
+    return PEG_OK;
+}
+
+static int convert_file(const struct convert_options *o)
+{
+    struct turn_file file = TURN_FILE;
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    const char *culprit = o->path;
+    peg_error error;
+    peg_status status = turn_load(&o->common, o->path, &file, &error);
+
+    if (!status)
+        status = convert(o, &file, &text, &error);
+    if (!status && o->out) {
+        culprit = o->out;
+        status = replace_file(o->out, peg__buf_view(&text), &error);
+    } else if (!status) {
+        status = turn_flush(&text, &error);
+    }
+    if (status)
+        turn_complain(&o->common, culprit, &error);
+    peg__buf_free(&text);
+    turn_file_free(&file);
+    return status ? CLI_UNUSABLE : CLI_OK;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct convert_options options = {.path = NULL};
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    size_t n = 0;
+    int id;
+
+    while ((id = cli_next(&args)) != CLI_END) {
+        if (id == CLI_STOP || take(&options, &args, id) == CLI_STOP)
+            return args.exit;
+        if (id == CLI_OPERAND) {
+            options.path = args.value;
+            n++;
+        }
+    }
+    if (n != 1)
+        return cli_bad_use(self, "one file is needed");
+    if (options.write.pretty && options.write.format == PEG_FORMAT_YAML)
+        return cli_bad_use(self, "--pretty is for JSON, and YAML always has line ends");
+    return convert_file(&options);
+}
+
+const struct cli_command cli_turn_convert = {
+    .name = "turn convert",
+    .usage = "[options] FILE",
+    .summary = "write a turn as JSON or YAML, the same bytes each time",
+    .about = "Reads a turn and writes it in the other format, or in the same one in its canonical\n"
+             "form. The same turn always gives the same bytes. Members, kinds and keys that\n"
+             "nobody here knows are kept, and so are references to bytes elsewhere; with\n"
+             "--bytes these bytes are written into the text.\n\n"
+             "FILE is JSON or YAML, by its name (.json, .yaml, .yml) or its first character;\n"
+             "`-` is standard input.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  it is written\n"
+             "  2  something could not be used: a file that is no turn, an option, a limit; or\n"
+             "     OUT could not be written, and is as it was\n\n"
+             "examples:\n"
+             "  pegboard turn convert turn.json\n"
+             "  pegboard turn convert --omit-data -o small.yaml turn.yaml\n"
+             "  pegboard turn convert --pretty turn.yaml | less",
+    .run = run,
+};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_CLI_TURN_TURN_H
+#define PEG_CLI_TURN_TURN_H
+
+/*
+ * What the files of `pegboard turn` share:
+ *
+ *   turn.c           which of its commands; files into turns; options and complaints of all three
+ *   turn_show.c      show: options, and the order of things
+ *   turn_print.c     a transcript for people
+ *   turn_objects.c   the same for programs: JSON lines
+ *   turn_text.c      words from outside in lines that fit a terminal
+ *   turn_convert.c   convert
+ *   turn_validate.c  validate: options, verdicts
+ *   turn_check.c     validate: what is wrong with a turn that can be read
+ *   turn_rewrite.c   validate: what re-writing would change
+ */
+
+#include "base/limits.h"
+#include "base/map.h"
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "cli/terminal/term.h"
+#include "pegboard/turn_file.h"
+
+extern const struct cli_command cli_turn_show;
+extern const struct cli_command cli_turn_convert;
+extern const struct cli_command cli_turn_validate;
+
+/* ---- options of all three --------------------------------------------------------------- */
+
+/* Above those of a command's own. */
+enum {
+    TURN_OPT_BYTES = 100,
+    TURN_OPT_MAX_BYTES,
+    TURN_OPT_COLOR,
+};
+
+#define TURN_OPTION_BYTES                                                                          \
+    {                                                                                              \
+        TURN_OPT_BYTES, 0, "bytes", "DIR",                                                         \
+            "where bytes are that a file only refers to: the\nNAME.bytes of a store in files"      \
+    }
+#define TURN_OPTION_MAX_BYTES                                                                      \
+    {                                                                                              \
+        TURN_OPT_MAX_BYTES, 0, "max-bytes", "N",                                                   \
+            "largest file; 64M by default, K, M and G are understood"                              \
+    }
+#define TURN_OPTION_COLOR                                                                          \
+    {                                                                                              \
+        TURN_OPT_COLOR, 0, "color", "WHEN", "auto (default: on a terminal), always or never"       \
+    }
+
+/* What was asked for. Strings are borrowed from argv. */
+struct turn_common {
+    size_t max_bytes;      /* 0: the default */
+    const char *bytes_dir; /* NULL: nowhere */
+    enum cli_color color;
+};
+
+/* Takes an option if it is one of the above. Returns 0, or CLI_STOP after a complaint. */
+int turn_take_common(struct turn_common *common, struct cli_args *args, int id);
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+/* Owned; starts as TURN_FILE and ends with turn_file_free(), also if it could not be loaded. */
+struct turn_file {
+    const char *path;
+    struct peg__buf text;
+    peg_format format;      /* of the text: JSON or YAML */
+    peg_spool_store *bytes; /* NULL: nowhere */
+    peg_turn *turn;
+    struct peg__map begun; /* ids of the calls of pegboard.calls_started@v1 */
+};
+
+#define TURN_FILE                                                                                  \
+    {                                                                                              \
+        .begun = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)                                                   \
+    }
+
+/* By its name, or by its first character where that tells nothing. What was read is in `text`
+ * also where it is no turn. */
+peg_status turn_load(const struct turn_common *common, const char *path, struct turn_file *file,
+                     peg_error *reterr);
+void turn_file_free(struct turn_file *file);
+
+/* .json, .yaml, .yml; PEG_FORMAT_AUTO for any other name. */
+peg_format turn_format_of(const char *path);
+
+/* "file:3:7: unusable: at /blocks/0: what is wrong (E_CODE)" on standard error. */
+void turn_complain(const struct turn_common *common, const char *path, const peg_error *error);
+
+/* The member "file"; a name may be any bytes, in JSON it has to be UTF-8. */
+struct peg__out;
+void turn_out_file(struct peg__out *out, const char *path);
+
+/* Sends a buffer to standard output and empties it; PEG_ENOMEM, PEG_ELIMIT if it lost something. */
+peg_status turn_flush(struct peg__buf *out, peg_error *reterr);
+
+/* Was a call under way when the turn was written, so that nobody knows what came of it? */
+bool turn_has_begun(const struct turn_file *file, peg_str block_id);
+
+/* ---- words ------------------------------------------------------------------------------ */
+
+/* How to write text. Value; the buffer is borrowed. */
+struct turn_text {
+    struct peg__buf *out;
+    unsigned width;    /* of the terminal; 0: lines are as long as they are */
+    const char *first; /* before the first line; NULL: the indentation */
+    unsigned indent;   /* before each further line */
+    const char *on;    /* escape sequences around the words of each line; "" for none */
+    const char *off;
+};
+
+/* Lines of the text, indented and wrapped. What could steer a terminal, and bytes that are no
+ * UTF-8, are written as \x1B. */
+void turn_put_text(const struct turn_text *how, peg_str text);
+/* Columns that a text takes, which cli_put_safe() has made harmless. */
+unsigned turn_text_width(peg_str text);
+/* "12,345". */
+void turn_put_count(struct peg__buf *out, uint64_t number);
+
+/* ---- show ------------------------------------------------------------------------------- */
+
+struct turn_show_options {
+    struct turn_common common;
+    unsigned kinds; /* of blocks; PEG_BLOCKS_ALL */
+    uint64_t last;  /* so many blocks; 0: all */
+    bool is_full;   /* cut nothing */
+    bool as_json;
+};
+
+/* The first block to show. */
+size_t turn_show_from(const struct turn_show_options *options, const peg_turn *turn);
+peg_status turn_print(const struct turn_show_options *options, const struct turn_file *file,
+                      peg_error *reterr);
+peg_status turn_print_objects(const struct turn_show_options *options, const struct turn_file *file,
+                              peg_error *reterr);
+
+/* ---- validate --------------------------------------------------------------------------- */
+
+enum { TURN_FINDINGS = 32 }; /* more are only counted */
+
+struct turn_finding {
+    bool is_error; /* else a warning */
+    peg_error error;
+};
+
+/* What re-writing the file in its own format would change. */
+enum turn_rewrite {
+    TURN_REWRITE_NOTHING,
+    TURN_REWRITE_LAYOUT,  /* the same values, written otherwise */
+    TURN_REWRITE_CONTENT, /* members come, go or get another form, such as ids of blocks */
+};
+
+struct turn_findings {
+    bool is_strict; /* warnings are errors */
+    size_t n_errors;
+    size_t n_warnings;
+    size_t n; /* of the array */
+    struct turn_finding items[TURN_FINDINGS];
+    enum turn_rewrite rewrite;
+    char rewritten[64]; /* CONTENT: the first member that differs */
+};
+
+/* Adds one; *error has no place in the text yet. */
+void turn_found(struct turn_findings *findings, bool is_error, const peg_error *error);
+/* Everything beyond the format. PEG_ENOMEM, PEG_ELIMIT: there is no verdict. */
+peg_status turn_check(const struct turn_file *file, struct turn_findings *findings,
+                      peg_error *reterr);
+
+/* The turn as its file has it. Value; borrows all. */
+struct turn_in_file {
+    const peg_json *root;
+    const char *at; /* where that stands: "" or "/turn" */
+};
+
+/* Sets `rewrite` and `rewritten`; what cannot be written is a finding. PEG_ENOMEM. */
+peg_status turn_check_rewriting(const struct turn_file *file, const struct turn_in_file *in,
+                                struct turn_findings *findings, peg_error *reterr);
+
+#endif

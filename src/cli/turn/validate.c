@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * pegboard turn validate: is this a turn, and is there anything about it that will hurt?
+ *
+ * With --json one object a file:
+ *
+ *   {"file":"turn.yaml","verdict":"valid","valid":true,"blocks":4,"errors":0,"warnings":1,
+ *    "findings":[{"level":"warning","code":"E_CALL_PENDING","where":"/blocks/2","line":9,"column":5,
+ *                 "message":"..."}],"rewrite":"layout"}
+ *
+ * pegboard-turn(1) documents it.
+ */
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "cli/turn/turn.h"
+#include "json/out.h"
+
+enum option_id {
+    OPT_STRICT = 1,
+    OPT_QUIET,
+    OPT_JSON,
+};
+
+static const struct cli_option option_table[] = {
+    {OPT_STRICT, 0, "strict", NULL, "take warnings for errors"},
+    {OPT_QUIET, 'q', "quiet", NULL, "print no verdicts, only set the exit status"},
+    {OPT_JSON, 0, "json", NULL, "print one JSON object a line for each file"},
+    TURN_OPTION_BYTES,
+    TURN_OPTION_MAX_BYTES,
+    TURN_OPTION_COLOR,
+    {0, 0, NULL, NULL, NULL},
+};
+
+struct validate_turns {
+    struct turn_common common;
+    bool is_strict;
+    bool is_quiet;
+    bool as_json;
+    const struct cli_style *style;
+    struct turn_findings *findings; /* used again for each file */
+    bool has_invalid;
+    bool has_unusable;
+};
+
+/* ---- for people ------------------------------------------------------------------------- */
+
+/* "  turn.yaml:9:5: warning: at /blocks/2: what is wrong (E_CODE)" */
+static void put_finding(const struct validate_turns *v, struct peg__buf *out, const char *path,
+                        const struct turn_finding *finding)
+{
+    const peg_error *error = &finding->error;
+
+    peg__buf_puts(out, "  ");
+    cli_put_safe(out, peg__str(cli_file_label(path)));
+    if (error->line)
+        peg__buf_printf(out, ":%u:%u", error->line, error->column);
+    peg__buf_printf(out, ": %s%s%s: ", finding->is_error ? v->style->bad : v->style->bold,
+                    finding->is_error ? "error" : "warning", v->style->off);
+    if (error->where[0]) {
+        peg__buf_puts(out, "at ");
+        cli_put_safe(out, peg__str(error->where));
+        peg__buf_puts(out, ": ");
+    }
+    cli_put_safe(out, peg__str(error->message));
+    peg__buf_printf(out, " %s(%s)%s\n", v->style->dim, error->code, v->style->off);
+}
+
+static void put_number(struct peg__buf *out, size_t n, const char *what)
+{
+    if (n)
+        peg__buf_printf(out, ", %zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+static void put_text(const struct validate_turns *v, struct peg__buf *out,
+                     const struct turn_file *file)
+{
+    const struct turn_findings *f = v->findings;
+    const size_t n_all = f->n_errors + f->n_warnings;
+
+    cli_put_safe(out, peg__str(cli_file_label(file->path)));
+    peg__buf_printf(out, ": %s%s%s", f->n_errors ? v->style->bad : v->style->good,
+                    f->n_errors ? "invalid" : "valid", v->style->off);
+    put_number(out, f->n_errors, "error");
+    put_number(out, f->n_warnings, "warning");
+    peg__buf_putc(out, '\n');
+    for (size_t i = 0; i < f->n; i++)
+        put_finding(v, out, file->path, &f->items[i]);
+    if (n_all > f->n)
+        peg__buf_printf(out, "  and %zu more\n", n_all - f->n);
+    if (file->turn && f->rewrite == TURN_REWRITE_CONTENT && f->rewritten[0]) {
+        peg__buf_printf(out, "  %snote: re-writing changes more than the layout, first at ",
+                        v->style->dim);
+        cli_put_safe(out, peg__str(f->rewritten));
+        peg__buf_printf(out, "%s\n", v->style->off);
+    }
+}
+
+/* ---- for programs ----------------------------------------------------------------------- */
+
+static void put_place(struct peg__out *out, const peg_error *error)
+{
+    peg__out_cmember(out, "code", error->code);
+    peg__out_cmember(out, "where", error->where);
+    peg__out_key(out, "line");
+    peg__out_integer(out, error->line);
+    peg__out_key(out, "column");
+    peg__out_integer(out, error->column);
+    peg__out_cmember(out, "message", error->message);
+}
+
+static void put_verdict(struct peg__out *out, const char *path, const char *verdict)
+{
+    peg__out_object(out);
+    turn_out_file(out, path);
+    peg__out_cmember(out, "verdict", verdict);
+    peg__out_key(out, "valid");
+    peg__out_bool(out, strcmp(verdict, "valid") == 0);
+}
+
+static void put_findings(struct peg__out *out, const struct turn_findings *f)
+{
+    peg__out_key(out, "errors");
+    peg__out_integer(out, (int64_t)f->n_errors);
+    peg__out_key(out, "warnings");
+    peg__out_integer(out, (int64_t)f->n_warnings);
+    peg__out_key(out, "findings");
+    peg__out_array(out);
+    for (size_t i = 0; i < f->n; i++) {
+        peg__out_object(out);
+        peg__out_cmember(out, "level", f->items[i].is_error ? "error" : "warning");
+        put_place(out, &f->items[i].error);
+        peg__out_end_object(out);
+    }
+    peg__out_end_array(out);
+}
+
+static void put_object(const struct validate_turns *v, struct peg__buf *buf,
+                       const struct turn_file *file)
+{
+    static const char *const rewrites[] = {[TURN_REWRITE_NOTHING] = "same",
+                                           [TURN_REWRITE_LAYOUT] = "layout",
+                                           [TURN_REWRITE_CONTENT] = "content"};
+    struct peg__out out = {.buf = buf};
+
+    put_verdict(&out, file->path, v->findings->n_errors ? "invalid" : "valid");
+    peg__out_key(&out, "blocks");
+    if (file->turn)
+        peg__out_integer(&out, (int64_t)peg_turn_len(file->turn));
+    else
+        peg__out_null(&out);
+    put_findings(&out, v->findings);
+    peg__out_key(&out, "rewrite");
+    if (file->turn)
+        peg__out_cstring(&out, rewrites[v->findings->rewrite]);
+    else
+        peg__out_null(&out);
+    peg__out_end_object(&out);
+    peg__buf_putc(buf, '\n');
+}
+
+static void put_unusable_object(struct peg__buf *buf, const char *path, const peg_error *error)
+{
+    static const struct turn_findings none = {.n = 0};
+    struct peg__out out = {.buf = buf};
+
+    put_verdict(&out, path, "unusable");
+    peg__out_key(&out, "blocks");
+    peg__out_null(&out);
+    put_findings(&out, &none);
+    peg__out_key(&out, "rewrite");
+    peg__out_null(&out);
+    peg__out_key(&out, "error");
+    peg__out_object(&out);
+    put_place(&out, error);
+    peg__out_end_object(&out);
+    peg__out_end_object(&out);
+    peg__buf_putc(buf, '\n');
+}
+
+/* ---- verdicts --------------------------------------------------------------------------- */
+
+static void send(struct peg__buf *out)
+{
+    if (turn_flush(out, NULL))
+        fputs("pegboard: out of memory while printing a verdict\n", stderr);
+    peg__buf_free(out);
+}
+
+static void tell(struct validate_turns *v, const struct turn_file *file)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    v->has_invalid = v->has_invalid || v->findings->n_errors;
+    if (v->is_quiet)
+        return;
+    if (v->as_json)
+        put_object(v, &out, file);
+    else
+        put_text(v, &out, file);
+    send(&out);
+}
+
+static void tell_unusable(struct validate_turns *v, const char *path, const peg_error *error)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    v->has_unusable = true;
+    if (!v->as_json || v->is_quiet) {
+        turn_complain(&v->common, path, error);
+        return;
+    }
+    put_unusable_object(&out, path, error);
+    send(&out);
+}
+
+static void validate_file(struct validate_turns *v, const char *path)
+{
+    struct turn_file file = TURN_FILE;
+    peg_error error;
+    peg_status status = turn_load(&v->common, path, &file, &error);
+
+    *v->findings = (struct turn_findings){.is_strict = v->is_strict};
+    /* JSON or YAML that is no turn is a verdict; what is neither says nothing about turns. */
+    if (status && strcmp(error.code, "E_TURN_FORMAT") == 0) {
+        turn_found(v->findings, true, &error);
+        status = PEG_OK;
+    } else if (!status) {
+        status = turn_check(&file, v->findings, &error);
+    }
+    if (status)
+        tell_unusable(v, path, &error);
+    else
+        tell(v, &file);
+    turn_file_free(&file);
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
+static int take(struct validate_turns *v, struct cli_args *args, int id)
+{
+    switch (id) {
+    case OPT_STRICT:
+        v->is_strict = true;
+        break;
+    case OPT_QUIET:
+        v->is_quiet = true;
+        break;
+    case OPT_JSON:
+        v->as_json = true;
+        break;
+    default:
+        return turn_take_common(&v->common, args, id);
+    }
+    return 0;
+}
+
+static int validate_all(struct validate_turns *v, char *const *paths, size_t n)
+{
+    v->style = cli_style_for(v->common.color, STDOUT_FILENO);
+    for (size_t i = 0; i < n; i++)
+        validate_file(v, paths[i]);
+    if (v->has_unusable)
+        return CLI_UNUSABLE;
+    return v->has_invalid ? CLI_NO : CLI_OK;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
+    PEG_CLEANUP(peg__freep) void *findings = peg__alloc(sizeof(struct turn_findings));
+    struct validate_turns v = {.findings = findings};
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    size_t n = 0;
+    size_t n_stdin = 0;
+    int id;
+
+    if (!paths || !findings) {
+        fputs("pegboard: out of memory\n", stderr);
+        return CLI_UNUSABLE;
+    }
+    while ((id = cli_next(&args)) != CLI_END) {
+        if (id == CLI_STOP || take(&v, &args, id) == CLI_STOP)
+            return args.exit;
+        if (id == CLI_OPERAND) {
+            paths[n++] = argv[args.at - 1];
+            n_stdin += cli_is_stdin(args.value);
+        }
+    }
+    if (!n)
+        return cli_bad_use(self, "at least one file is needed");
+    if (n_stdin > 1)
+        return cli_bad_use(self, "standard input can be read only once");
+    return validate_all(&v, paths, n);
+}
+
+const struct cli_command cli_turn_validate = {
+    .name = "turn validate",
+    .usage = "[options] FILE...",
+    .summary = "check that files are turns, and that nothing in them will hurt",
+    .about =
+        "Checks that each FILE can be read as a turn, and what is beyond its format. Errors\n"
+        "make it invalid: a result without a call, definitions whose schemas do not compile,\n"
+        "settings and values of pegboard's keys that are wrong. Warnings do so with --strict:\n"
+        "calls without a result, call ids and results that come twice, keys that are not\n"
+        "namespace.slug@vN, older or of another version, bytes that are elsewhere, members\n"
+        "and kinds of blocks that nobody here knows.\n\n"
+        "A FILE is JSON or YAML, by its name (.json, .yaml, .yml) or its first character;\n"
+        "`-` is standard input.",
+    .options = option_table,
+    .notes = "exit status:\n"
+             "  0  every file is a valid turn\n"
+             "  1  some file is invalid\n"
+             "  2  something could not be used: a file, malformed JSON or YAML, an option, or a\n"
+             "     limit was reached before the verdict (the other files are still checked)\n\n"
+             "examples:\n"
+             "  pegboard turn validate turn.yaml\n"
+             "  pegboard turn validate --strict --bytes turns/t-1.bytes turns/t-1.json\n"
+             "  pegboard turn validate --json turns/*.json | jq 'select(.valid | not).file'",
+    .run = run,
+};

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Checks one value and tells the outcome. Text for people; with --json one object a line:
+ *
+ *   {"file":"call.json","line":null,"verdict":"invalid","valid":false,
+ *    "failures":[{"instance":"/days","schema":"/properties/days/maximum","keyword":"maximum",
+ *                 "expected":"...","got":"...","message":"..."}],"more":0}
+ *
+ * `line` is a number for JSON lines. The verdict may also be "undecided", with the name of the
+ * limit in "limit", or "unusable", with the reason in "error". pegboard-validate(1) documents it.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/str.h"
+#include "cli/output.h"
+#include "cli/validate/validate.h"
+#include "json/json.h"
+
+/* ---- the two outputs ------------------------------------------------------------- */
+
+/* Sends what v->out holds to a stream. */
+static void flush_out(struct validate *v, FILE *to)
+{
+    cli_progress_clear(&v->progress);
+    if (v->out.status)
+        fputs("pegboard: out of memory while printing a report\n", stderr);
+    else
+        cli_write(to, peg__buf_view(&v->out));
+    peg__buf_clear(&v->out);
+}
+
+/* file:line:column, as far as it is known. */
+static void put_place(struct peg__buf *out, const struct validate_place *place, unsigned line,
+                      unsigned column)
+{
+    cli_put_safe(out, peg__str(cli_file_label(place->path)));
+    if (place->line)
+        peg__buf_printf(out, ":%llu", (unsigned long long)place->line);
+    else if (line)
+        peg__buf_printf(out, ":%u", line);
+    if (column)
+        peg__buf_printf(out, ":%u", column);
+}
+
+static void put_member(struct peg__buf *out, const char *name, peg_str value)
+{
+    peg__buf_printf(out, "\"%s\":", name);
+    peg__json_write_string(value, out);
+}
+
+/* A file name may be any bytes; in JSON it has to be UTF-8. */
+static void put_file(struct peg__buf *out, const char *path)
+{
+    const peg_str name = peg__str(path);
+    struct peg__buf clean = PEG__BUF(out->max);
+
+    if (peg__utf8_is_valid(name)) {
+        put_member(out, "file", name);
+        return;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        if ((unsigned char)name.ptr[i] < 0x80)
+            peg__buf_putc(&clean, name.ptr[i]);
+        else
+            peg__buf_puts(&clean, "\xEF\xBF\xBD"); /* U+FFFD */
+    }
+    put_member(out, "file", peg__buf_view(&clean));
+    peg__buf_free(&clean);
+}
+
+/* Opens the object of one instance, up to and without its failures. */
+static void put_head(struct peg__buf *out, const struct validate_place *place, const char *verdict)
+{
+    peg__buf_putc(out, '{');
+    put_file(out, place->path);
+    if (place->line)
+        peg__buf_printf(out, ",\"line\":%llu", (unsigned long long)place->line);
+    else
+        peg__buf_puts(out, ",\"line\":null");
+    peg__buf_printf(out, ",\"verdict\":\"%s\",\"valid\":%s,", verdict,
+                    strcmp(verdict, "valid") == 0 ? "true" : "false");
+}
+
+/* ---- invalid ---------------------------------------------------------------------- */
+
+static void put_failure_object(struct peg__buf *out, const peg_failure *failure)
+{
+    const struct {
+        const char *name;
+        peg_str value;
+    } members[] = {
+        {"instance", failure->instance}, {"schema", failure->schema}, {"keyword", failure->keyword},
+        {"expected", failure->expected}, {"got", failure->got},       {"message", failure->message},
+    };
+
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        peg__buf_putc(out, i ? ',' : '{');
+        put_member(out, members[i].name, members[i].value);
+    }
+    peg__buf_putc(out, '}');
+}
+
+static void put_invalid_object(struct validate *v, const struct validate_place *place)
+{
+    put_head(&v->out, place, "invalid");
+    peg__buf_puts(&v->out, "\"failures\":[");
+    for (size_t i = 0; i < peg_report_len(v->report); i++) {
+        if (i)
+            peg__buf_putc(&v->out, ',');
+        put_failure_object(&v->out, peg_report_at(v->report, i));
+    }
+    peg__buf_printf(&v->out, "],\"more\":%zu}\n", peg_report_more(v->report));
+}
+
+/* A JSON Pointer, or the URI of another document with one. */
+static void put_pointer(struct peg__buf *out, peg_str pointer)
+{
+    if (pointer.len)
+        cli_put_safe(out, pointer);
+    else
+        peg__buf_puts(out, "(root)");
+}
+
+/* Two lines: where and what; then, dimmed, the rule. */
+static void put_failure_text(struct validate *v, const peg_failure *failure)
+{
+    const struct cli_style *style = v->style;
+
+    peg__buf_printf(&v->out, "  %s", style->bold);
+    put_pointer(&v->out, failure->instance);
+    peg__buf_printf(&v->out, "%s: ", style->off);
+    cli_put_safe(&v->out, failure->message);
+    peg__buf_printf(&v->out, "\n      %srule: ", style->dim);
+    put_pointer(&v->out, failure->schema);
+    peg__buf_printf(&v->out, "%s\n", style->off);
+}
+
+static void put_invalid_text(struct validate *v, const struct validate_place *place)
+{
+    put_place(&v->out, place, 0, 0);
+    peg__buf_printf(&v->out, ": %sinvalid%s\n", v->style->bad, v->style->off);
+    for (size_t i = 0; i < peg_report_len(v->report); i++)
+        put_failure_text(v, peg_report_at(v->report, i));
+    if (peg_report_more(v->report))
+        peg__buf_printf(&v->out, "  and %zu more\n", peg_report_more(v->report));
+}
+
+static void tell_invalid(struct validate *v, const struct validate_instance *instance)
+{
+    v->n_invalid++;
+    if (v->options->quiet)
+        return;
+    /* Its verdict is known; should memory end here, the report has what it found so far. */
+    (void)peg_schema_report(v->schema, v->checker, instance->value, v->report);
+    if (v->options->as_json)
+        put_invalid_object(v, &instance->place);
+    else
+        put_invalid_text(v, &instance->place);
+    flush_out(v, stdout);
+}
+
+/* ---- valid ------------------------------------------------------------------------- */
+
+static void tell_valid(struct validate *v, const struct validate_place *place)
+{
+    v->n_valid++;
+    if (v->options->quiet)
+        return;
+    if (v->options->as_json) {
+        put_head(&v->out, place, "valid");
+        peg__buf_puts(&v->out, "\"failures\":[],\"more\":0}\n");
+    } else if (place->line == 0) { /* of lines, only the sum is told */
+        put_place(&v->out, place, 0, 0);
+        peg__buf_printf(&v->out, ": %svalid%s\n", v->style->good, v->style->off);
+    } else {
+        return;
+    }
+    flush_out(v, stdout);
+}
+
+void validate_print_lines(struct validate *v, const char *path, uint64_t n, uint64_t n_valid)
+{
+    const struct validate_place place = {path, 0};
+    const struct cli_style *style = v->style;
+
+    if (v->options->quiet || v->options->as_json || v->options->benchmark)
+        return;
+    put_place(&v->out, &place, 0, 0);
+    peg__buf_printf(&v->out, ": %s%llu of %llu valid%s\n", n == n_valid ? style->good : style->bad,
+                    (unsigned long long)n_valid, (unsigned long long)n, style->off);
+    flush_out(v, stdout);
+}
+
+/* ---- undecided and unusable --------------------------------------------------------- */
+
+static void put_error_object(struct validate *v, const struct validate_place *place,
+                             const char *verdict, const peg_error *error)
+{
+    put_head(&v->out, place, verdict);
+    peg__buf_puts(&v->out, "\"failures\":[],\"more\":0,");
+    if (strcmp(verdict, "undecided") == 0)
+        peg__buf_printf(&v->out, "\"limit\":\"%s\",", peg_checker_reason(v->checker));
+    peg__buf_puts(&v->out, "\"error\":{");
+    put_member(&v->out, "code", peg__str(error->code));
+    peg__buf_printf(&v->out, ",\"line\":%u,\"column\":%u,", error->line, error->column);
+    put_member(&v->out, "where", peg__str(error->where));
+    peg__buf_putc(&v->out, ',');
+    put_member(&v->out, "message", peg__str(error->message));
+    peg__buf_puts(&v->out, "}}\n");
+    flush_out(v, stdout);
+}
+
+static void put_error_text(struct validate *v, const struct validate_place *place,
+                           const char *verdict, const peg_error *error)
+{
+    const struct cli_style *style = v->err_style;
+
+    (void)cli_flush(); /* in a shared terminal or log, the order tells the story */
+    put_place(&v->out, place, error->line, error->column);
+    peg__buf_printf(&v->out, ": %s%s%s: ", style->bad, verdict, style->off);
+    if (error->where[0]) {
+        peg__buf_puts(&v->out, "at ");
+        cli_put_safe(&v->out, peg__str(error->where));
+        peg__buf_puts(&v->out, ": ");
+    }
+    cli_put_safe(&v->out, peg__str(error->message));
+    peg__buf_printf(&v->out, " %s(%s)%s\n", style->dim, error->code, style->off);
+    flush_out(v, stderr);
+}
+
+static void tell_error(struct validate *v, const struct validate_place *place, const char *verdict,
+                       const peg_error *error)
+{
+    v->n_unusable++;
+    if (v->options->as_json && !v->options->quiet)
+        put_error_object(v, place, verdict, error);
+    else
+        put_error_text(v, place, verdict, error);
+}
+
+void validate_unusable_schema(struct validate *v, const struct validate_place *place,
+                              const peg_error *error)
+{
+    tell_error(v, place, "unusable", error);
+    if (v->options->as_json && !v->options->quiet)
+        put_error_text(v, place, "unusable", error);
+}
+
+void validate_unusable(struct validate *v, const struct validate_place *place,
+                       const peg_error *error)
+{
+    tell_error(v, place, "unusable", error);
+}
+
+static void tell_undecided(struct validate *v, const struct validate_place *place)
+{
+    peg_error error;
+
+    peg__fail(&error, PEG_ELIMIT, "E_CHECK_UNDECIDED",
+              "the limit %s was reached before a verdict; make the instance smaller or the schema "
+              "simpler",
+              peg_checker_reason(v->checker));
+    tell_error(v, place, "undecided", &error);
+}
+
+/* ---- one value ------------------------------------------------------------------------ */
+
+void validate_check(struct validate *v, const struct validate_instance *instance, void *user)
+{
+    (void)user;
+    switch (peg_schema_check(v->schema, v->checker, instance->value)) {
+    case PEG_VALID:
+        tell_valid(v, &instance->place);
+        break;
+    case PEG_INVALID:
+        tell_invalid(v, instance);
+        break;
+    case PEG_UNDECIDED:
+        tell_undecided(v, &instance->place);
+        break;
+    }
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A context is a node that has all fields of its parent but the one it was made for, so reading
+ * any of them is one load. It holds a reference to its parent, and with it to the owner of every
+ * field that it copied.
+ */
+
+#include "core/context/ctx.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "core/context/budget.h"
+#include "core/context/cancel.h"
+#include "core/context/wait.h"
+#include "pegboard/registry.h"
+
+struct sink {
+    peg_event_fn fn;
+    void *user;
+    const struct sink *outer; /* hears after this one; an ancestor's */
+};
+
+struct value {
+    const void *key;
+    void *value;
+    void (*free)(void *);
+    const struct value *outer; /* an ancestor's */
+};
+
+/* What a child copies. Pointers lead to what this node or one above it owns. */
+struct fields {
+    const peg_clock *clock;
+    peg_cancel *cancel;
+    struct peg__budget *budget;
+    int64_t deadline_ns;
+    unsigned n_calls; /* around whoever has this context: handlers whose calls made calls */
+    const struct sink *sink;
+    const struct value *value;
+    peg_registry *registry;
+    peg_gate_fn gate;
+    void *gate_user;
+    peg_ids ids;
+};
+
+struct peg_ctx {
+    atomic_uint n_refs;
+    peg_ctx *parent;
+    /* Gives back what the node owns, and its memory. */
+    void (*destroy)(peg_ctx *ctx);
+    struct fields f;
+    union {
+        struct sink sink;
+        struct value value;
+    } own;
+};
+
+/* ---- nodes --------------------------------------------------------------------- */
+
+static void destroy_plain(peg_ctx *ctx)
+{
+    peg__free(ctx);
+}
+
+/* What a context has that has no parent. */
+static struct fields root_fields(void)
+{
+    return (struct fields){
+        .clock = peg_clock_system(), .deadline_ns = INT64_MAX, .ids = {"", "", "", -1}};
+}
+
+/* parent may be NULL. */
+static void node_init(peg_ctx *ctx, peg_ctx *parent, void (*destroy)(peg_ctx *ctx))
+{
+    atomic_init(&ctx->n_refs, 1);
+    ctx->parent = peg_ctx_ref(parent);
+    ctx->destroy = destroy;
+    ctx->f = parent ? parent->f : root_fields();
+}
+
+/* NULL when out of memory. `extra` bytes follow the node. */
+static peg_ctx *node_new(peg_ctx *parent, size_t extra, void (*destroy)(peg_ctx *ctx))
+{
+    peg_ctx *ctx = peg__alloc(sizeof(*ctx) + extra);
+
+    if (ctx)
+        node_init(ctx, parent, destroy);
+    return ctx;
+}
+
+peg_status peg_ctx_new(peg_ctx **ret_ctx, peg_error *reterr)
+{
+    peg_ctx *ctx = node_new(NULL, 0, destroy_plain);
+
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+peg_ctx *peg_ctx_ref(peg_ctx *ctx)
+{
+    if (ctx)
+        atomic_fetch_add_explicit(&ctx->n_refs, 1, memory_order_relaxed);
+    return ctx;
+}
+
+/* A loop, not a recursion: chains may be long. */
+peg_ctx *peg_ctx_unref(peg_ctx *ctx)
+{
+    while (ctx && peg__refs_drop(&ctx->n_refs)) {
+        peg_ctx *parent = ctx->parent;
+
+        ctx->destroy(ctx);
+        ctx = parent;
+    }
+    return NULL;
+}
+
+/* ---- with a token, perhaps with a budget ------------------------------------------ */
+
+/* One allocation for all three. Somebody may hold the token when the context is gone, so it is
+ * the token that owns the memory, and the context holds one reference to it. */
+struct token_node {
+    peg_ctx ctx;
+    peg_cancel token;
+    struct peg__budget budget; /* only in a call's */
+};
+
+static void destroy_token_node(peg_ctx *ctx)
+{
+    peg_cancel_unref(&((struct token_node *)ctx)->token);
+}
+
+/* The budget's memory is left away where there is none. */
+static struct token_node *token_node_new(peg_ctx *parent, bool has_budget)
+{
+    struct token_node *node =
+        peg__alloc(has_budget ? sizeof(*node) : offsetof(struct token_node, budget));
+
+    if (!node)
+        return NULL;
+    node_init(&node->ctx, parent, destroy_token_node);
+    peg__cancel_init(&node->token, node->ctx.f.cancel, peg__free, node);
+    node->ctx.f.cancel = &node->token;
+    return node;
+}
+
+peg_status peg_ctx_with_cancel(peg_ctx *parent, peg_ctx **ret_ctx, peg_cancel **ret_cancel,
+                               peg_error *reterr)
+{
+    struct token_node *node = token_node_new(parent, false);
+
+    if (!node)
+        return peg__fail_nomem(reterr);
+    if (ret_cancel)
+        *ret_cancel = peg_cancel_ref(&node->token);
+    *ret_ctx = &node->ctx;
+    return PEG_OK;
+}
+
+peg_status peg__ctx_for_call_at(peg_ctx *parent, int64_t timeout_ms, int64_t now_ns,
+                                peg_ctx **ret_ctx, peg_error *reterr)
+{
+    struct token_node *node = token_node_new(parent, timeout_ms >= 0);
+
+    if (!node)
+        return peg__fail_nomem(reterr);
+    if (timeout_ms >= 0) {
+        peg__budget_init(&node->budget, node->ctx.f.budget, now_ns, timeout_ms);
+        node->ctx.f.budget = &node->budget;
+    }
+    node->ctx.f.n_calls++;
+    *ret_ctx = &node->ctx;
+    return PEG_OK;
+}
+
+peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_ctx,
+                             peg_error *reterr)
+{
+    return peg__ctx_for_call_at(parent, timeout_ms, peg_clock_mono_ns(parent->f.clock), ret_ctx,
+                                reterr);
+}
+
+unsigned peg__ctx_call_depth(const peg_ctx *ctx)
+{
+    return ctx->f.n_calls;
+}
+
+void peg__ctx_pause_budget(peg_ctx *ctx)
+{
+    peg__budget_pause(ctx->f.budget, ctx->f.clock);
+}
+
+void peg__ctx_resume_budget(peg_ctx *ctx)
+{
+    peg__budget_resume(ctx->f.budget, ctx->f.clock);
+}
+
+struct peg__budget *peg__ctx_budget(const peg_ctx *ctx)
+{
+    return ctx->f.budget;
+}
+
+/* ---- with one thing more ------------------------------------------------------------ */
+
+peg_status peg_ctx_with_deadline(peg_ctx *parent, int64_t ms, peg_ctx **ret_ctx, peg_error *reterr)
+{
+    peg_ctx *ctx = node_new(parent, 0, destroy_plain);
+    int64_t deadline_ns;
+
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    deadline_ns = peg__clock_in_ms(ctx->f.clock, ms);
+    if (deadline_ns < ctx->f.deadline_ns)
+        ctx->f.deadline_ns = deadline_ns;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+peg_status peg_ctx_with_clock(peg_ctx *parent, const peg_clock *clock, peg_ctx **ret_ctx,
+                              peg_error *reterr)
+{
+    peg_ctx *ctx;
+
+    if (!clock)
+        return peg__fail(reterr, PEG_EINVAL, "E_CTX_NO_CLOCK",
+                         "there is no clock: pass peg_clock_system() for the system's");
+    if (parent && (parent->f.deadline_ns != INT64_MAX || parent->f.budget))
+        return peg__fail(reterr, PEG_ESTATE, "E_CTX_DEADLINE_SET",
+                         "the context has a deadline, which is a moment of the clock that it has: "
+                         "set the clock first, then the deadline");
+    ctx = node_new(parent, 0, destroy_plain);
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    ctx->f.clock = clock;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+peg_status peg_ctx_with_events(peg_ctx *parent, peg_event_fn sink, void *user, peg_ctx **ret_ctx,
+                               peg_error *reterr)
+{
+    peg_ctx *ctx;
+
+    if (!sink)
+        return peg__fail(reterr, PEG_EINVAL, "E_CTX_NO_SINK",
+                         "there is no sink: pass the function that shall hear the events");
+    ctx = node_new(parent, 0, destroy_plain);
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    ctx->own.sink = (struct sink){sink, user, ctx->f.sink};
+    ctx->f.sink = &ctx->own.sink;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+static void destroy_registry(peg_ctx *ctx)
+{
+    peg_registry_unref(ctx->f.registry);
+    destroy_plain(ctx);
+}
+
+peg_status peg_ctx_with_registry(peg_ctx *parent, peg_registry *registry, peg_ctx **ret_ctx,
+                                 peg_error *reterr)
+{
+    peg_ctx *ctx = node_new(parent, 0, destroy_registry);
+
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    ctx->f.registry = registry ? peg_registry_ref(registry) : NULL;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+peg_status peg_ctx_with_gates(peg_ctx *parent, peg_gate_fn listener, void *user, peg_ctx **ret_ctx,
+                              peg_error *reterr)
+{
+    peg_ctx *ctx = node_new(parent, 0, destroy_plain);
+
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    ctx->f.gate = listener;
+    ctx->f.gate_user = user;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+static void destroy_value(peg_ctx *ctx)
+{
+    if (ctx->own.value.free)
+        ctx->own.value.free(ctx->own.value.value);
+    peg__free(ctx);
+}
+
+peg_status peg_ctx_with_value(peg_ctx *parent, const void *key, void *value,
+                              void (*value_free)(void *), peg_ctx **ret_ctx, peg_error *reterr)
+{
+    peg_ctx *ctx = node_new(parent, 0, destroy_value);
+
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    ctx->own.value = (struct value){key, value, value_free, ctx->f.value};
+    ctx->f.value = &ctx->own.value;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+/* ---- ids -------------------------------------------------------------------------------- */
+
+enum { N_IDS = 3 };
+
+/* Copies *id behind *end and moves both on; NULL keeps what *kept is. */
+static void keep_id(const char *id, const char **kept, char **end)
+{
+    size_t size;
+
+    if (!id)
+        return;
+    size = strlen(id) + 1;
+    memcpy(*end, id, size);
+    *kept = *end;
+    *end += size;
+}
+
+peg_status peg_ctx_with_ids(peg_ctx *parent, const peg_ids *ids, peg_ctx **ret_ctx,
+                            peg_error *reterr)
+{
+    const char *const given[N_IDS] = {ids->run_id, ids->turn_id, ids->dispatch_id};
+    size_t size = 0;
+    peg_ctx *ctx;
+    char *end;
+
+    for (size_t i = 0; i < N_IDS; i++) {
+        const size_t len = given[i] ? strnlen(given[i], PEG_LIMIT_ID_BYTES + 1) : 0;
+
+        if (len > PEG_LIMIT_ID_BYTES)
+            return peg__fail(reterr, PEG_ELIMIT, "E_CTX_ID_TOO_LONG",
+                             "an id of a context has more than PEG_LIMIT_ID_BYTES (%d) bytes: "
+                             "use a shorter one",
+                             PEG_LIMIT_ID_BYTES);
+        size += len + 1;
+    }
+    ctx = node_new(parent, size, destroy_plain);
+    if (!ctx)
+        return peg__fail_nomem(reterr);
+    if (ids->turn_id)
+        ctx->f.ids.dispatch_id = "";
+    if (ids->turn_id || ids->dispatch_id)
+        ctx->f.ids.iteration = -1;
+    end = (char *)(ctx + 1);
+    keep_id(ids->run_id, &ctx->f.ids.run_id, &end);
+    keep_id(ids->turn_id, &ctx->f.ids.turn_id, &end);
+    keep_id(ids->dispatch_id, &ctx->f.ids.dispatch_id, &end);
+    if (ids->iteration != -1)
+        ctx->f.ids.iteration = ids->iteration;
+    *ret_ctx = ctx;
+    return PEG_OK;
+}
+
+/* ---- what it holds -------------------------------------------------------------------------- */
+
+peg_registry *peg_ctx_registry(const peg_ctx *ctx)
+{
+    return ctx->f.registry;
+}
+
+const peg_clock *peg_ctx_clock(const peg_ctx *ctx)
+{
+    return ctx->f.clock;
+}
+
+peg_cancel *peg_ctx_cancel(const peg_ctx *ctx)
+{
+    return ctx->f.cancel;
+}
+
+const peg_ids *peg_ctx_ids(const peg_ctx *ctx)
+{
+    return &ctx->f.ids;
+}
+
+void *peg_ctx_value(const peg_ctx *ctx, const void *key)
+{
+    for (const struct value *value = ctx->f.value; value; value = value->outer) {
+        if (value->key == key)
+            return value->value;
+    }
+    return NULL;
+}
+
+int64_t peg_ctx_deadline_ns(const peg_ctx *ctx)
+{
+    return ctx->f.deadline_ns;
+}
+
+bool peg__ctx_has_sink(const peg_ctx *ctx)
+{
+    return ctx->f.sink != NULL;
+}
+
+bool peg__ctx_notifies(const peg_ctx *ctx, peg_event_fn sink, void *user)
+{
+    for (const struct sink *s = ctx->f.sink; s; s = s->outer) {
+        if (s->fn == sink && s->user == user)
+            return true;
+    }
+    return false;
+}
+
+peg_gate_fn peg__ctx_gate_listener(const peg_ctx *ctx, void **ret_user)
+{
+    *ret_user = ctx->f.gate_user;
+    return ctx->f.gate;
+}
+
+/* ---- going on, waiting, telling ---------------------------------------------------------------
+ */
+
+int64_t peg__ctx_stop_ns(const peg_ctx *ctx)
+{
+    const int64_t end_ns = peg__budget_end_ns(ctx->f.budget);
+
+    return end_ns < ctx->f.deadline_ns ? end_ns : ctx->f.deadline_ns;
+}
+
+bool peg__ctx_is_over_budget(const peg_ctx *ctx)
+{
+    const int64_t end_ns = ctx->f.budget ? peg__budget_own_end_ns(ctx->f.budget) : INT64_MAX;
+
+    return end_ns != INT64_MAX && end_ns <= peg__ctx_stop_ns(ctx) &&
+           end_ns <= peg_clock_mono_ns(ctx->f.clock);
+}
+
+peg_status peg_ctx_check(const peg_ctx *ctx, peg_error *reterr)
+{
+    int64_t stop_ns;
+
+    if (ctx->f.cancel && peg_cancel_fired(ctx->f.cancel))
+        return peg__fail(reterr, PEG_ECANCELED, "E_CANCELED", "the host asked to stop: %s",
+                         peg_cancel_reason(ctx->f.cancel));
+    stop_ns = peg__ctx_stop_ns(ctx);
+    if (stop_ns == INT64_MAX || peg_clock_mono_ns(ctx->f.clock) < stop_ns)
+        return PEG_OK;
+    if (peg__ctx_is_over_budget(ctx))
+        return peg__fail(reterr, PEG_ETIMEOUT, "E_DEADLINE_EXCEEDED",
+                         "the call has used up its %lld ms: do less in one call or allow it more",
+                         (long long)ctx->f.budget->timeout_ms);
+    return peg__fail(reterr, PEG_ETIMEOUT, "E_DEADLINE_EXCEEDED",
+                     "the deadline has passed: do less or allow more time");
+}
+
+void peg__ctx_why_stopped(const peg_ctx *ctx, peg_error *ret_why)
+{
+    if (peg_ctx_check(ctx, ret_why) == PEG_OK)
+        peg__fail(ret_why, PEG_ETIMEOUT, "E_DEADLINE_EXCEEDED",
+                  "the deadline had passed: do less or allow more time");
+}
+
+static bool never(void *user)
+{
+    (void)user;
+    return false;
+}
+
+peg_status peg_ctx_wait(peg_ctx *ctx, int64_t ms, peg_error *reterr)
+{
+    const int64_t until_ns = peg__clock_in_ms(ctx->f.clock, ms);
+    struct peg__wait wait;
+    enum peg__woke woke;
+
+    peg__wait_init(&wait);
+    pthread_mutex_lock(&wait.lock);
+    woke = peg__wait_for(&wait, ctx, until_ns, never, NULL);
+    pthread_mutex_unlock(&wait.lock);
+    peg__wait_destroy(&wait);
+    return woke == PEG__WOKE_STOP ? peg_ctx_check(ctx, reterr) : PEG_OK;
+}
+
+void peg_ctx_emit(const peg_ctx *ctx, peg_event *event)
+{
+    if (!ctx->f.sink)
+        return;
+    event->ids = ctx->f.ids;
+    event->at_ms = peg_clock_now_ms(ctx->f.clock);
+    for (const struct sink *sink = ctx->f.sink; sink; sink = sink->outer)
+        sink->fn(event, sink->user);
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Most names are acceptable as they are: of those nothing is kept. Only names that have to change
+ * are in the two maps, with what they become.
+ */
+
+#include "engine/dialects/names.h"
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+
+enum {
+    SUFFIX_DIGITS = 8,      /* of the digest, behind a '_' */
+    SUFFIX_DIGITS_MAX = 32, /* tried when somebody chose a name so that eight collide */
+};
+
+struct peg__names {
+    peg_vendor provider;
+    size_t max_bytes;
+    struct peg__arena arena; /* of the names that changed */
+    struct peg__map out;     /* tool -> what the provider calls it, a peg_str */
+    struct peg__map in;      /* and back */
+    struct peg__map refused; /* names that would stand for two tools */
+};
+
+PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
+
+struct peg__names *peg__names_free(struct peg__names *names)
+{
+    if (!names)
+        return NULL;
+    peg__map_free(&names->out);
+    peg__map_free(&names->in);
+    peg__map_free(&names->refused);
+    peg__arena_free(&names->arena);
+    peg__free(names);
+    return NULL;
+}
+
+/* ---- what is acceptable ----------------------------------------------------------------- */
+
+enum { LETTER = 1, OTHER = 2, GEMINI_ONLY = 4 };
+
+static const uint8_t classes[256] = {
+    ['A' ... 'Z'] = LETTER, ['a' ... 'z'] = LETTER, ['_'] = LETTER,     ['0' ... '9'] = OTHER,
+    ['-'] = OTHER,          ['.'] = GEMINI_ONLY,    [':'] = GEMINI_ONLY};
+
+static bool is_letter(char c)
+{
+    return classes[(unsigned char)c] == LETTER;
+}
+
+static unsigned classes_of(peg_vendor provider)
+{
+    return provider == PEG_VENDOR_GEMINI ? LETTER | OTHER | GEMINI_ONLY : LETTER | OTHER;
+}
+
+static bool is_taken_by(peg_vendor provider, char c)
+{
+    return classes[(unsigned char)c] & classes_of(provider);
+}
+
+static bool is_acceptable(const struct peg__names *names, peg_str name)
+{
+    const unsigned taken = classes_of(names->provider);
+
+    if (name.len == 0 || name.len > names->max_bytes)
+        return false;
+    if (names->provider == PEG_VENDOR_NEUTRAL)
+        return true;
+    if (names->provider == PEG_VENDOR_GEMINI && !is_letter(name.ptr[0]))
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        if (!(classes[(unsigned char)name.ptr[i]] & taken))
+            return false;
+    }
+    return true;
+}
+
+/* ---- a set of the names that definitions have ------------------------------------------- */
+
+/* Slots hold names of the definitions, or NULL. A map would copy each of them. */
+struct taken {
+    const peg_json **slots;
+    size_t n_slots; /* a power of two, or 0 */
+    struct peg__hash_key key;
+};
+
+static size_t slot_of(const struct taken *taken, peg_str name)
+{
+    size_t i = (size_t)peg__hash(taken->key, name) & (taken->n_slots - 1);
+
+    while (taken->slots[i] && !peg__str_eq(peg_json_str(taken->slots[i]), name))
+        i = (i + 1) & (taken->n_slots - 1);
+    return i;
+}
+
+static bool is_taken(const struct taken *taken, peg_str name)
+{
+    return taken->n_slots && taken->slots[slot_of(taken, name)];
+}
+
+static peg_status taken_make(size_t n, struct taken *ret_taken)
+{
+    size_t n_slots = 16;
+
+    while (n_slots < 2 * n)
+        n_slots *= 2;
+    *ret_taken = (struct taken){.slots = peg__alloc_zero(n_slots, sizeof(peg_json *)),
+                                .n_slots = n_slots,
+                                .key = peg__hash_key_new()};
+    return ret_taken->slots ? PEG_OK : PEG_ENOMEM;
+}
+
+/* ---- what a name becomes ---------------------------------------------------------------- */
+
+/* Bytes that continue a character add nothing: one '_' stands for each character. */
+static size_t replace(const struct peg__names *names, peg_str name, char *to)
+{
+    size_t len = 0;
+
+    if (names->provider == PEG_VENDOR_GEMINI && name.len && !is_letter(name.ptr[0]) &&
+        is_taken_by(names->provider, name.ptr[0]))
+        to[len++] = '_';
+    for (size_t i = 0; i < name.len && len < names->max_bytes; i++) {
+        const char c = name.ptr[i];
+
+        if (is_taken_by(names->provider, c))
+            to[len++] = c;
+        else if (((unsigned char)c & 0xC0) != 0x80)
+            to[len++] = '_';
+    }
+    to[len] = '\0';
+    return len;
+}
+
+static peg_status basic_form(struct peg__names *names, peg_str name, peg_str *ret_wire)
+{
+    const size_t room = name.len < names->max_bytes ? name.len : names->max_bytes;
+    char *bytes = peg__arena_alloc(&names->arena, room + 2);
+
+    if (!bytes)
+        return PEG_ENOMEM;
+    *ret_wire = peg__strn(bytes, replace(names, name, bytes));
+    return PEG_OK;
+}
+
+static bool is_free(const struct peg__names *names, const struct taken *taken, peg_str wire)
+{
+    return !is_taken(taken, wire) && !peg__map_find(&names->in, wire) &&
+           !peg__map_find(&names->refused, wire);
+}
+
+/* The basic form, cut to make room, and digits of the name's own digest. */
+static peg_status with_suffix(struct peg__names *names, const struct taken *taken, peg_str name,
+                              peg_str *wire)
+{
+    unsigned char digest[PEG_SHA256_BYTES];
+    char hex[PEG_SHA256_HEX];
+
+    if (!peg__sha256(name, digest))
+        return PEG_ENOMEM;
+    peg__hex(digest, sizeof(digest), hex);
+    for (size_t n = SUFFIX_DIGITS; n <= SUFFIX_DIGITS_MAX; n *= 2) {
+        size_t keep;
+        char *bytes;
+
+        if (n + 2 > names->max_bytes)
+            break;
+        keep = wire->len < names->max_bytes - n - 1 ? wire->len : names->max_bytes - n - 1;
+        bytes = peg__arena_alloc(&names->arena, names->max_bytes + 1);
+        if (!bytes)
+            return PEG_ENOMEM;
+        memcpy(bytes, wire->ptr, keep);
+        bytes[keep] = '_';
+        memcpy(bytes + keep + 1, hex, n);
+        bytes[keep + 1 + n] = '\0';
+        if (is_free(names, taken, peg__strn(bytes, keep + 1 + n))) {
+            *wire = peg__strn(bytes, keep + 1 + n);
+            return PEG_OK;
+        }
+    }
+    return PEG_ELIMIT;
+}
+
+static peg_status remember(struct peg__names *names, peg_str name, peg_str wire)
+{
+    peg_str *pair = peg__arena_alloc(&names->arena, 2 * sizeof(*pair));
+    const char *original = peg__arena_copy(&names->arena, name);
+    peg_status status;
+
+    if (!pair || !original)
+        return PEG_ENOMEM;
+    pair[0] = wire;
+    pair[1] = peg__strn(original, name.len);
+    status = peg__map_add(&names->out, name, &pair[0]);
+    return status ? status : peg__map_add(&names->in, wire, &pair[1]);
+}
+
+static peg_status change(struct peg__names *names, const struct taken *taken, peg_str name,
+                         peg_error *reterr)
+{
+    peg_str wire;
+    peg_status status = basic_form(names, name, &wire);
+
+    if (!status && !is_free(names, taken, wire))
+        status = with_suffix(names, taken, name, &wire);
+    if (!status)
+        status = remember(names, name, wire);
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOOL_NAME_TOO_LONG",
+                         "the tool '%.*s' finds no name of at most %zu bytes that is its own: give "
+                         "it a shorter one",
+                         (int)(name.len < 64 ? name.len : 64), name.ptr, names->max_bytes);
+    return PEG_OK;
+}
+
+/* ---- definitions ------------------------------------------------------------------------ */
+
+static peg_status fail_at(peg_error *reterr, size_t i, const char *member, peg_status status)
+{
+    char where[64];
+
+    snprintf(where, sizeof(where), "/%zu%s", i, member);
+    if (reterr)
+        peg__error_where(reterr, peg__str(where));
+    return status;
+}
+
+static peg_status check_name(const struct peg__names *names, const peg_json *name, size_t i,
+                             peg_error *reterr)
+{
+    const size_t max =
+        names->provider == PEG_VENDOR_NEUTRAL ? names->max_bytes : PEG_LIMIT_NAME_BYTES;
+
+    if (!name || name->kind != PEG_JSON_STRING || name->len == 0)
+        return fail_at(reterr, i, "/name",
+                       peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                                 "the definition at %zu has no name: give it a \"name\" that is a "
+                                 "string and not empty",
+                                 i));
+    if (name->len > max)
+        return fail_at(reterr, i, "/name",
+                       peg__fail(reterr, PEG_ELIMIT, "E_TOOL_NAME_TOO_LONG",
+                                 "the name '%.32s...' has %u bytes, and at most %zu are taken: "
+                                 "shorten it",
+                                 name->u.ptr, name->len, max));
+    return PEG_OK;
+}
+
+/* Counts those that have to change. */
+static peg_status take_names(const struct peg__names *names, const peg_json *definitions,
+                             struct taken *taken, size_t *ret_n_changing, peg_error *reterr)
+{
+    size_t n_changing = 0;
+    size_t i = 0;
+
+    PEG_JSON_EACH_ITEM (definitions, definition) {
+        const peg_json *name = peg_json_get(definition, "name");
+        peg_status status = check_name(names, name, i, reterr);
+        size_t slot;
+
+        if (status)
+            return status;
+        slot = slot_of(taken, peg_json_str(name));
+        if (taken->slots[slot])
+            return fail_at(reterr, i, "/name",
+                           peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                                     "two definitions have the name '%.64s': rename one of them",
+                                     name->u.ptr));
+        taken->slots[slot] = name;
+        n_changing += !is_acceptable(names, peg_json_str(name));
+        i++;
+    }
+    *ret_n_changing = n_changing;
+    return PEG_OK;
+}
+
+/* Basic forms that two names share are nobody's, so that the order of definitions does not matter.
+ * A value says how many want it. */
+static peg_status refuse_shared(struct peg__names *names, const peg_json *definitions)
+{
+    static char shared;
+    struct peg__map wanted = PEG__MAP(PEG_LIMIT_REGISTRY_TOOLS);
+    peg_status status = PEG_OK;
+
+    PEG_JSON_EACH_ITEM (definitions, definition) {
+        const peg_str name = peg_json_str(peg_json_get(definition, "name"));
+        peg_str wire;
+
+        if (is_acceptable(names, name))
+            continue;
+        status = basic_form(names, name, &wire);
+        if (!status)
+            status = peg__map_add(&wanted, wire, NULL);
+        if (status == PEG_EEXISTS)
+            status = peg__map_put(&names->refused, wire, &shared, NULL);
+        if (status)
+            break;
+    }
+    peg__map_free(&wanted);
+    return status;
+}
+
+static peg_status change_definitions(struct peg__names *names, const peg_json *definitions,
+                                     const struct taken *taken, peg_error *reterr)
+{
+    if (refuse_shared(names, definitions))
+        return peg__fail_nomem(reterr);
+    PEG_JSON_EACH_ITEM (definitions, definition) {
+        const peg_str name = peg_json_str(peg_json_get(definition, "name"));
+        peg_status status;
+
+        if (is_acceptable(names, name))
+            continue;
+        status = change(names, taken, name, reterr);
+        if (status)
+            return status;
+    }
+    return PEG_OK;
+}
+
+static size_t max_tools(const peg_definitions_options *options)
+{
+    if (options->max_tools)
+        return options->max_tools;
+    switch (options->provider) {
+    case PEG_VENDOR_OPENAI_CHAT:
+    case PEG_VENDOR_OPENAI_RESPONSES:
+        return PEG_LIMIT_OPENAI_TOOLS;
+    case PEG_VENDOR_ANTHROPIC:
+    case PEG_VENDOR_GEMINI:
+        return PEG_LIMIT_OTHER_TOOLS;
+    default:
+        return PEG_LIMIT_REGISTRY_TOOLS;
+    }
+}
+
+static peg_status check_definitions(const peg_json *definitions,
+                                    const peg_definitions_options *options, peg_error *reterr)
+{
+    if (definitions->kind != PEG_JSON_ARRAY)
+        return peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                         "definitions are an array of objects, and this is no array but %s",
+                         peg_json_kind_name(peg_json_kind_of(definitions)));
+    if (definitions->len > max_tools(options))
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOO_MANY_TOOLS",
+                         "there are %u tools, and %s takes at most %zu (max_tools): offer fewer, "
+                         "or raise max_tools if the model takes more",
+                         definitions->len, peg_vendor_name(options->provider), max_tools(options));
+    return PEG_OK;
+}
+
+static peg_status add_definitions(struct peg__names *names, const peg_json *definitions,
+                                  struct taken *taken, peg_error *reterr)
+{
+    peg_status status = taken_make(definitions->len, taken);
+    size_t n_changing = 0;
+
+    if (status)
+        return peg__fail_nomem(reterr);
+    status = take_names(names, definitions, taken, &n_changing, reterr);
+    if (status || n_changing == 0)
+        return status;
+    return change_definitions(names, definitions, taken, reterr);
+}
+
+/* Tools that are gone: an acceptable name stays, also where a definition has become that, for in
+ * the history it does no harm. */
+static peg_status add_calls(struct peg__names *names, const peg_turn *turn,
+                            const struct taken *taken, peg_error *reterr)
+{
+    const size_t n = peg_turn_len(turn);
+
+    for (size_t i = peg_turn_next(turn, PEG_BLOCKS_CALLS, 0); i < n;
+         i = peg_turn_next(turn, PEG_BLOCKS_CALLS, i + 1)) {
+        const peg_str name = peg_block_tool(peg_turn_at(turn, i));
+        peg_status status;
+
+        if (name.len == 0 || is_acceptable(names, name) || peg__map_find(&names->out, name))
+            continue;
+        status = change(names, taken, name, reterr);
+        if (status)
+            return status;
+    }
+    return PEG_OK;
+}
+
+static size_t max_name_bytes(const peg_definitions_options *options)
+{
+    if (options->max_name_bytes)
+        return options->max_name_bytes < PEG_LIMIT_NAME_BYTES ? options->max_name_bytes
+                                                              : PEG_LIMIT_NAME_BYTES;
+    return options->provider == PEG_VENDOR_NEUTRAL ? PEG_LIMIT_NAME_BYTES
+                                                   : PEG_LIMIT_PROVIDER_NAME_BYTES;
+}
+
+peg_status peg__names_new(const peg_json *definitions, const peg_turn *turn,
+                          const peg_definitions_options *options, struct peg__names **ret_names,
+                          peg_error *reterr)
+{
+    PEG_CLEANUP(peg__names_freep) struct peg__names *names = peg__alloc_zero(1, sizeof(*names));
+    struct taken taken = {0};
+    peg_status status = PEG_OK;
+
+    if (!names)
+        return peg__fail_nomem(reterr);
+    names->provider = options->provider;
+    names->max_bytes = max_name_bytes(options);
+    names->out.max = names->in.max = names->refused.max =
+        PEG_LIMIT_REGISTRY_TOOLS + PEG_LIMIT_TURN_BLOCKS;
+
+    if (definitions)
+        status = check_definitions(definitions, options, reterr);
+    if (!status && definitions && definitions->len)
+        status = add_definitions(names, definitions, &taken, reterr);
+    if (!status && turn)
+        status = add_calls(names, turn, &taken, reterr);
+    peg__free(taken.slots);
+    if (status)
+        return status;
+    *ret_names = names;
+    names = NULL;
+    return PEG_OK;
+}
+
+/* ---- asking ----------------------------------------------------------------------------- */
+
+peg_str peg__names_out(const struct peg__names *names, peg_str tool)
+{
+    const peg_str *wire;
+
+    if (is_acceptable(names, tool))
+        return tool;
+    wire = peg__map_get(&names->out, tool);
+    return wire ? *wire : peg__str("unknown_tool");
+}
+
+peg_str peg__names_in(const struct peg__names *names, peg_str wire)
+{
+    const peg_str *tool = peg__map_get(&names->in, wire);
+
+    return tool ? *tool : wire;
+}

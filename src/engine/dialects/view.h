@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_ENGINE_DIALECTS_VIEW_H
+#define PEG_ENGINE_DIALECTS_VIEW_H
+
+/*
+ * What the files that write schemas for a provider share:
+ *
+ *   schema_plain.c    as they are, but for the root (OpenAI, Anthropic)
+ *   schema_strict.c   OpenAI's strict subset
+ *   schema_gemini.c   Gemini's OpenAPI subset
+ *   schema_json.c     the part of JSON Schema that Gemini takes
+ *
+ * A view is a schema laid out by keyword, with those that apply at the same place ($ref, allOf)
+ * beside it. Everything lives on the stack of whoever writes, and points into the definitions.
+ */
+
+#include "base/limits.h"
+#include "base/map.h"
+#include "engine/dialects/definitions.h"
+#include "engine/dialects/losses.h"
+#include "engine/dialects/put.h"
+
+/* ---- where a schema stands -------------------------------------------------------------- */
+
+/* One step into the parameters: /keyword, /keyword/name or /keyword/index. */
+struct peg__place {
+    const struct peg__place *up; /* NULL: the parameters */
+    peg_str pointer;             /* if not NULL, it is where a $ref led, and all the rest is not */
+    const peg_json *name;        /* NULL: none */
+    uint32_t index;              /* UINT32_MAX: none */
+    enum peg__kw keyword;
+};
+
+static inline struct peg__place peg__place_of(const struct peg__place *up, enum peg__kw keyword)
+{
+    return (struct peg__place){.up = up, .keyword = keyword, .index = UINT32_MAX};
+}
+
+static inline struct peg__place peg__place_name(const struct peg__place *up, enum peg__kw keyword,
+                                                const peg_json *key)
+{
+    return (struct peg__place){.up = up, .keyword = keyword, .name = key, .index = UINT32_MAX};
+}
+
+static inline struct peg__place peg__place_index(const struct peg__place *up, enum peg__kw keyword,
+                                                 uint32_t index)
+{
+    return (struct peg__place){.up = up, .keyword = keyword, .index = index};
+}
+
+/* ---- one tool --------------------------------------------------------------------------- */
+
+/* What strict mode counts, and whether it is given up. */
+struct peg__strict {
+    peg_definition_losses *losses; /* the render's own, while it is told nothing more */
+    size_t n_losses;               /* before this tool's parameters */
+    size_t n_properties;
+    size_t n_enum;
+    size_t n_bytes;
+    unsigned n_objects; /* inside each other */
+    bool failed;
+};
+
+/* The state of writing one tool. */
+struct peg__render {
+    struct peg__out *out;
+    const peg_definitions_options *options;
+    peg_definition_losses *losses; /* NULL: nobody wants to know */
+    peg_str tool;
+    const peg_json *root;    /* its parameters */
+    size_t start;            /* where they start in the text */
+    struct peg__buf scratch; /* of one pointer or description */
+    struct peg__buf renamed; /* one reference */
+    struct peg__buf notes;   /* what is moved into the description of one schema */
+    unsigned depth;          /* of schemas */
+    size_t n_refs;           /* written out in place */
+    const peg_json *refs[PEG_LIMIT_INLINED_DEPTH]; /* which are being written out */
+    size_t n_inside;
+    struct peg__strict strict;
+};
+
+void peg__render_free(struct peg__render *r);
+
+/* Out of memory: sticks to the text that is written. */
+void peg__render_nomem(struct peg__render *r);
+
+/* Tells a loss at a keyword of the schema at `place` (NULL: the parameters). `note` is static.
+ * Requires somebody who wants to know. */
+void peg__notify(struct peg__render *r, const struct peg__place *place, peg_str keyword,
+                 const char *what, const char *note);
+/* The same about the place itself, where a keyword is missing. */
+void peg__notify_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
+                      const char *what, const char *note);
+
+static inline void peg__lose_kw(struct peg__render *r, const struct peg__place *place,
+                                enum peg__kw keyword, const char *what, const char *note)
+{
+    if (r->losses)
+        peg__notify(r, place, peg__kw_name(keyword), what, note);
+}
+
+static inline void peg__lose_here(struct peg__render *r, const struct peg__place *place,
+                                  enum peg__kw keyword, const char *what, const char *note)
+{
+    if (r->losses)
+        peg__notify_here(r, place, keyword, what, note);
+}
+
+/* ---- views ------------------------------------------------------------------------------ */
+
+struct peg__source {
+    const peg_json *schema; /* an object */
+    const struct peg__place *place;
+    bool is_optional; /* one of several that may apply: only its members count */
+};
+
+struct peg__view {
+    uint64_t has;                     /* PEG__KW_BIT() of what is there */
+    const peg_json *value[PEG__KW_N]; /* of what is there only */
+    uint8_t from[PEG__KW_N];          /* index of its source */
+    size_t n_sources;
+    struct peg__source sources[PEG_LIMIT_INLINED_TOGETHER];
+    struct peg__place places[PEG_LIMIT_INLINED_TOGETHER]; /* of sources that were added */
+    uint64_t of_base; /* of what is there: it stands beside the branch, and was told there */
+    bool is_false;    /* nothing is valid here */
+    bool is_nullable; /* null is valid, too, whatever `type` says */
+    bool is_cut;      /* a reference that leads nowhere, into itself, or too far */
+};
+
+enum {
+    PEG__VIEW_MERGE = 1, /* take in what $ref and allOf lead to */
+    PEG__VIEW_ROOT = 2,  /* the branches of anyOf and oneOf too: their members become optional */
+    PEG__VIEW_QUIET = 4, /* unknown keywords are no loss */
+    PEG__VIEW_BASE = 8,  /* what stands beside branches: only its rules, without a word of loss */
+    PEG__VIEW_MERGE_ALL_OF = 16, /* as MERGE, but only a schema with allOf */
+};
+
+/* Lays a schema out; what is said about unknown keywords, and what does not fit together, is told
+ * as a loss. The place (NULL: the parameters) is borrowed. Whoever makes a view with MERGE sets
+ * r->n_inside back to what it was when the schema is written. */
+void peg__view_make(struct peg__render *r, const peg_json *schema, const struct peg__place *place,
+                    unsigned flags, struct peg__view *ret_view);
+/* Adds a schema that applies at the same place; what is there already wins. */
+void peg__view_add(struct peg__render *r, struct peg__view *view, const peg_json *schema,
+                   const struct peg__place *place, unsigned flags);
+
+static inline const peg_json *peg__view_get(const struct peg__view *view, enum peg__kw keyword)
+{
+    return view->has >> keyword & 1 ? view->value[keyword] : NULL;
+}
+
+static inline const struct peg__place *peg__view_place(const struct peg__view *view,
+                                                       enum peg__kw keyword)
+{
+    return view->sources[view->from[keyword]].place;
+}
+
+/* What a local $ref leads to ("#", "#/$defs/x"), or NULL. *ret_pointer is borrowed from the ref. */
+const peg_json *peg__ref_target(const struct peg__render *r, peg_str ref, peg_str *ret_pointer);
+
+/* ---- members ---------------------------------------------------------------------------- */
+
+/* Calls fn for each member that `properties` of the view describe, each name once. */
+typedef void peg__member_fn(struct peg__render *r, const peg_json *key,
+                            const struct peg__place *place, void *user);
+void peg__view_members(struct peg__render *r, const struct peg__view *view, peg__member_fn *fn,
+                       void *user);
+
+/* The names that `required` of the view asks for. Few of them are compared one by one. */
+struct peg__required {
+    const peg_json *few; /* an array; NULL: none, or they are in the map */
+    size_t n;
+    bool is_mapped;
+    struct peg__map map; /* only if it is mapped */
+};
+
+void peg__required_make(struct peg__render *r, const struct peg__view *view,
+                        struct peg__required *ret_required);
+bool peg__required_finds(const struct peg__required *required, const peg_json *key);
+static inline bool peg__required_has(const struct peg__required *required, const peg_json *key)
+{
+    return required->n && peg__required_finds(required, key);
+}
+
+static inline void peg__required_free(struct peg__required *required)
+{
+    if (required->is_mapped)
+        peg__map_free(&required->map);
+}
+
+/* ---- small things ----------------------------------------------------------------------- */
+
+/* Types that a `type` allows. */
+enum {
+    PEG__TYPE_NULL = 1,
+    PEG__TYPE_BOOLEAN = 2,
+    PEG__TYPE_INTEGER = 4,
+    PEG__TYPE_NUMBER = 8,
+    PEG__TYPE_STRING = 16,
+    PEG__TYPE_ARRAY = 32,
+    PEG__TYPE_OBJECT = 64,
+};
+
+const char *peg__type_name(unsigned bit);
+/* Of a `type` that is a name or an array of names; 0 if it is none. */
+unsigned peg__types_of(const peg_json *type);
+/* Of the values of an enum, or of one const. */
+unsigned peg__types_of_values(const peg_json *array);
+unsigned peg__type_of_value(const peg_json *value);
+
+/* Adds `keyword: value` to what is moved into the description, and tells it; what is too long is
+ * dropped. */
+void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
+                   const char *note);
+/* Writes "description", with what was moved into it, if there is any. */
+void peg__put_description(struct peg__render *r, const struct peg__view *view);
+static inline void peg__write_description(struct peg__render *r, const struct peg__view *view)
+{
+    if (r->notes.len || view->has & PEG__KW_BIT(DESCRIPTION))
+        peg__put_description(r, view);
+}
+
+/* Writes the members of a schema that is a reference: "$ref" alone, or within anyOf where it has a
+ * description or may be null. */
+void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str ref,
+                    bool is_nullable);
+
+/* ---- the ways to write parameters ------------------------------------------------------- */
+
+/* Requires r->root to be an object or NULL (no arguments). */
+void peg__schema_write_plain(struct peg__render *r);
+/* False: it cannot be said; what was written is to be taken back. Told as a loss. */
+bool peg__schema_write_strict(struct peg__render *r);
+void peg__schema_write_gemini(struct peg__render *r);
+void peg__schema_write_json(struct peg__render *r);
+
+#endif

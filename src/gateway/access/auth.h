@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_ACCESS_AUTH_H
+#define PEG_GATEWAY_ACCESS_AUTH_H
+
+/*
+ * Who may call: the interceptor behind principal.h.
+ *
+ *   tokens are configured   `authorization: Bearer peg_...` must name one; a wrong one is refused
+ *                           even where a certificate would do, and so are two
+ *   certificates are        the name in the client's certificate, unless a token was shown
+ *   neither                 everybody on this machine is `local`; others are refused, or `anyone`
+ *                           with --insecure
+ *
+ * Open to all are grpc.health.v1 and reflection, which tell nothing about toolsets, and /healthz
+ * and /readyz. /metrics names toolsets, and asks like every RPC.
+ */
+
+#include "gateway/access/principal.h"
+#include "net/http1/http1.h"
+
+struct gw_auth;
+struct gw_event_log;
+
+struct gw_auth_options {
+    const char *token_file;  /* NULL: no tokens */
+    bool has_certificates;   /* clients' certificates are verified */
+    bool is_insecure;        /* everybody may call, from anywhere */
+    const char *admin_names; /* of operators' certificates, between commas; NULL: none */
+    struct gw_event_log
+        *journal; /* hears of who was refused, never of what was shown; NULL: none */
+};
+
+/* As gw_tokens_new(). `loops` outlives it, the options are copied. */
+peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *options,
+                       struct gw_auth **ret_auth, peg_error *reterr);
+/* After the server. */
+struct gw_auth *gw_auth_free(struct gw_auth *auth);
+/* Any thread that may block: as gw_tokens_reload(). Calls that run keep their principal; streams
+ * that would go on for ever are asked about with gw_auth_knows(). */
+peg_status gw_auth_reload(struct gw_auth *auth, peg_error *reterr);
+/* Any thread. Would somebody of that name still be let in? Only tokens can be taken away. NULL for
+ * auth knows everybody. */
+bool gw_auth_knows(const struct gw_auth *auth, peg_str principal);
+#define GW_TOKEN_GONE                                                                              \
+    "the token of this stream was taken out: ask whoever runs the gateway for another one"
+/* Is anybody asked who they are? */
+bool gw_auth_asks(const struct gw_auth *auth);
+
+/* For grpc_server_options; lives as long as the auth. */
+struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
+
+/* Any thread. May this request, which came in on the port of the RPCs, see what RPCs would show?
+ * As for them a token does, or a certificate, and a wrong token is refused also with a certificate.
+ */
+bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request);
+
+/* Any thread. Such a request was refused: it is counted, and told. */
+void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request);
+/* Any thread. How many calls and requests were refused because nobody known sent them. */
+uint64_t gw_auth_n_refused(const struct gw_auth *auth);
+
+/* Those who run the gateway:
+ *
+ *   - whoever shows a token that is marked `admin`, or a certificate among --admin-names
+ *   - on a unix socket the gateway's own user and root, who could as well end it, without a token
+ *     also where tokens are asked for
+ *   - where nobody is asked who they are, everybody on this machine
+ *
+ * An ordinary token is nobody's, wherever it comes from. */
+bool gw_auth_is_operator(const struct grpc_call *call);
+
+/* May a gateway listen there? PEG_EINVAL (E_LISTEN_INSECURE): other machines can reach it, and
+ * nobody is asked who they are. PEG_EPARSE (E_ADDRESS). */
+peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr);
+/* And may it answer operators there, of whom it asks nothing? Fails as above. */
+peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr);
+
+#endif

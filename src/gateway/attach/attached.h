@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_GATEWAY_ATTACH_ATTACHED_H
+#define PEG_GATEWAY_ATTACH_ATTACHED_H
+
+/* One Attach stream, in the arena of its RPC. */
+
+#include "gateway/node.h"
+#include "gateway/rpc/services.h"
+#include "wire/frames.h"
+
+enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DETACHED };
+
+struct gw_attached;
+
+/* A result that comes in several frames. */
+struct gw_assembly {
+    struct gw_entry entry; /* of the call and its attempt; the first member */
+    struct gw_attached *attached;
+    struct wire_chunks chunks;
+    size_t counted; /* bytes that it has taken of the share */
+    struct gw_assembly *next;
+    struct gw_assembly *prev;
+};
+
+/* A result that is settled, which its provider has not been told yet. */
+struct gw_unsaid_ack {
+    struct bus_id id;
+    uint32_t attempt;
+};
+enum { GW_UNSAID_ACKS = 32 };
+
+struct gw_attached {
+    struct grpc_call *call;
+    struct gw_node *node;
+    struct gw_calls *desk;
+    enum gw_attached_step step;
+    struct gw_provider *provider; /* ATTACHED_NOW */
+    struct gw_attach hello;       /* copied; the arena's */
+    peg_str toolset_name;
+    peg_str incarnation;      /* as it said; its name at the desk is in the hello */
+    uint64_t revision_before; /* of the toolset, when it said Hello; 0: it was not registered */
+    bool was_told_to_leave;
+    uint64_t n_pings;
+    uint64_t first_ping; /* answers to earlier ones do not count */
+    struct net_timer ping;
+    struct net_timer acks_due;
+    struct gw_unsaid_ack acks[GW_UNSAID_ACKS];
+    size_t n_acks;
+    struct gw_change_wait change; /* its registration */
+    struct gw_table assembling;   /* as many as its provider has calls: perhaps thousands */
+    struct gw_assembly *assemblies;
+    size_t assembled;           /* bytes of all of them */
+    uint16_t account;           /* its principal's */
+    struct gw_result_wait room; /* its stream is paused until workers have caught up */
+    struct peg__buf response;
+};
+
+/* ---- attach_hello.c: until it is attached ---- */
+
+void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello);
+/* While it is: other tools. */
+void gw_offer(struct gw_attached *attached, const Pegboard__V1__Offer *offer);
+
+/* ---- service_attach.c ---- */
+
+/* The toolset is registered and the provider's to serve: attaches and says Welcome. */
+void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset);
+void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message);
+/* What became of an Offer: the revision that stands, or 0 and why it was refused. */
+void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
+                              enum wire_error error, const char *message);
+
+/* ---- attach_ack.c: what providers may forget ---- */
+
+/* Nobody waits for an Ack, so it waits for others of its kind, some milliseconds at most. */
+void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt);
+void gw_attached_send_acks(struct gw_attached *attached);
+void gw_attached_acks_due(struct net_timer *timer);
+
+/* ---- attach_assembly.c: results that are not whole ---- */
+
+/* NULL: none was begun. */
+struct gw_assembly *gw_assembly_find(const struct gw_attached *attached, const struct bus_id *id,
+                                     uint32_t attempt);
+/* The next chunk of a result, or the first one. When it fails nothing of the result is left. */
+peg_status gw_assembly_add(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                           peg_str chunk, struct gw_assembly **ret_assembly, peg_error *reterr);
+/* What it takes of the room is what of its chunks is kept, or nothing any more. */
+void gw_assembly_count(struct gw_assembly *assembly, size_t n_bytes);
+/* If there is one. */
+void gw_attached_drop_assembly(void *user, const struct bus_id *id, uint32_t attempt);
+void gw_attached_free_assemblies(struct gw_attached *attached);
+
+/* ---- attach_result.c: what providers answer ---- */
+
+void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result);
+void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta);
+/* The answer of EmitToolResult is made the same way: packs result, error and server-data into
+ * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_SERVER_DATA): the server-data are none;
+ * large ones are read later, with the result. PEG_ENOMEM: nobody knows. */
+struct gw_answer_parts {
+    peg_str result; /* JSON; "" means null */
+    const Pegboard__V1__ToolError *error;
+    Pegboard__V1__ServerData *const *server_data;
+    size_t n_server_data;
+};
+peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *parts,
+                          struct peg__buf *out, peg_str *ret_result, peg_error *reterr);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Results and outputs of providers: read, and packed as the answer that callers get. */
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "gateway/attach/attached.h"
+#include "gateway/calls/call.h"
+#include "gateway/calls/provider_side.h"
+#include "wire/pack.h"
+
+enum { MAX_STREAM_NAME = 128 };
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void add_field(struct peg__buf *out, unsigned field, peg_str bytes)
+{
+    char *at = bytes.len ? peg__buf_reserve(out, wire_bytes_size(bytes)) : NULL;
+
+    if (at)
+        out->len += (size_t)(wire_put_bytes(at, field, bytes) - at);
+}
+
+static void add_head(struct peg__buf *out, unsigned field, size_t len)
+{
+    char head[1 + WIRE_MAX_VARINT];
+    char *at = head;
+
+    *at++ = (char)(field << 3 | 2);
+    at = wire_put_varint(at, len);
+    peg__buf_add(out, head, (size_t)(at - head));
+}
+
+static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error)
+{
+    const peg_str code = peg__str(error->code[0] ? error->code : "execution_failed");
+    const peg_str message = peg__str(error->message);
+
+    add_head(out, 3, wire_bytes_size(code) + wire_bytes_size(message));
+    add_field(out, 1, code);
+    add_field(out, 2, message);
+}
+
+/* Those that are large are read with the result, by a worker: see complete.c. */
+static bool are_read_later(const struct gw_calls *desk, const struct gw_answer_parts *parts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < parts->n_server_data; i++)
+        n += parts->server_data[i]->data.len;
+    return desk->loop && n > PEG_LIMIT_GATEWAY_INLINE_BYTES;
+}
+
+static peg_status add_server_data(struct gw_calls *desk, struct peg__buf *out,
+                                  const Pegboard__V1__ServerData *data, bool is_read_later,
+                                  peg_error *reterr)
+{
+    const peg_str kind = peg__str(data->kind);
+    const peg_str audience = peg__str(data->audience);
+    const peg_str json = {(const char *)data->data.data, data->data.len};
+    peg_status status;
+
+    if (!kind.len)
+        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "server-data have no kind");
+    status = is_read_later ? PEG_OK : gw_check_now(desk, NULL, json, "server-data");
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status)
+        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "%.*s",
+                         PEG_ARG(peg__buf_view(&desk->text)));
+    add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
+    add_field(out, 1, kind);
+    add_field(out, 2, audience);
+    add_field(out, 3, json);
+    return PEG_OK;
+}
+
+/* The last of an answer. */
+static peg_status add_all_server_data(struct gw_calls *desk, const struct gw_answer_parts *parts,
+                                      struct peg__buf *out, peg_error *reterr)
+{
+    const bool is_read_later = are_read_later(desk, parts);
+    peg_status status = PEG_OK;
+
+    for (size_t i = 0; i < parts->n_server_data && !status; i++)
+        status = add_server_data(desk, out, parts->server_data[i], is_read_later, reterr);
+    if (!status && out->status)
+        status = out->status == PEG_ELIMIT
+                     ? peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                                 "the result with its server-data is larger than "
+                                 "PEG_LIMIT_GATEWAY_RESULT_BYTES = 8 MiB")
+                     : peg__fail_nomem(reterr);
+    return status;
+}
+
+peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *parts,
+                          struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
+{
+    const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
+    size_t end = 0;
+    peg_status status;
+
+    peg__buf_clear(out);
+    if (parts->error) {
+        add_error(out, parts->error);
+    } else {
+        add_field(out, 2, result);
+        end = out->len;
+    }
+    status = add_all_server_data(desk, parts, out, reterr);
+    if (status)
+        return status;
+    *ret_result = end ? (peg_str){out->ptr + end - result.len, result.len} : (peg_str){"", 0};
+    return PEG_OK;
+}
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+static void refuse(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                   const char *why)
+{
+    gw_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
+}
+
+/* Without memory nobody knows what it is. */
+static void refuse_because(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                           const peg_error *error)
+{
+    if (error->status == PEG_ENOMEM)
+        gw_provider_unread_result(attached->provider, id, attempt);
+    else
+        refuse(attached, id, attempt, error->message);
+}
+
+/* A call that this provider does not have (any more): it need not keep the result. Of one whose
+ * terminal is just being written it hears when that is done. */
+static void ack_unknown(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt)
+{
+    if (!gw_assignment_find_by(attached->provider, id, attempt))
+        attached->provider->events->ack(attached, id, attempt);
+}
+
+static void take_whole(struct gw_attached *attached, const struct bus_id *id,
+                       const Pegboard__V1__Result *result, peg_str json)
+{
+    const struct gw_answer_parts parts = {
+        .result = json,
+        .error = result->error,
+        .server_data = result->server_data,
+        .n_server_data = result->n_server_data,
+    };
+    peg_str packed_result;
+    peg_error error;
+
+    if (gw_pack_answer(attached->desk, &parts, &attached->response, &packed_result, &error))
+        refuse_because(attached, id, result->attempt, &error);
+    else
+        gw_provider_result(attached->provider, id, result->attempt,
+                           peg__buf_view(&attached->response), packed_result,
+                           result->error != NULL);
+    if (attached->response.capacity > PEG_LIMIT_GATEWAY_INLINE_BYTES)
+        peg__buf_free(&attached->response);
+}
+
+/* A large one is not copied: what it was put together in becomes the terminal. */
+static void take_large(struct gw_attached *attached, const struct bus_id *id,
+                       const Pegboard__V1__Result *result, struct gw_assembly *assembly)
+{
+    const struct gw_answer_parts parts = {
+        .server_data = result->server_data,
+        .n_server_data = result->n_server_data,
+    };
+    const size_t len = wire_chunks_view(&assembly->chunks).len;
+    peg_error error;
+
+    assembly->chunks.bytes.max =
+        GW_OUTCOME_CAPACITY + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
+    if (add_all_server_data(attached->desk, &parts, &assembly->chunks.bytes, &error)) {
+        refuse_because(attached, id, result->attempt, &error);
+        return;
+    }
+    gw_assembly_count(assembly, 0); /* by whoever reads it from now on */
+    gw_provider_large_result(attached->provider, id, result->attempt,
+                             gw_outcome_of_result(&assembly->chunks.bytes, len), len);
+}
+
+static void take_assembled(struct gw_attached *attached, const struct bus_id *id,
+                           const Pegboard__V1__Result *result, struct gw_assembly *assembly)
+{
+    const peg_str json = wire_chunks_view(&assembly->chunks);
+
+    if (attached->desk->loop && !result->error && json.len > PEG_LIMIT_GATEWAY_INLINE_BYTES)
+        take_large(attached, id, result, assembly);
+    else
+        take_whole(attached, id, result, json);
+}
+
+/* Whoever refuses or takes a result may lead to the end of its call, and of its assembly. */
+static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
+                       const Pegboard__V1__Result *result, peg_str chunk)
+{
+    struct gw_assembly *assembly;
+    peg_error error;
+
+    if (gw_assembly_add(attached, id, result->attempt, chunk, &assembly, &error)) {
+        refuse_because(attached, id, result->attempt, &error);
+    } else if (!result->more) {
+        take_assembled(attached, id, result, assembly);
+        gw_attached_drop_assembly(attached, id, result->attempt);
+    }
+}
+
+static void take_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
+{
+    const peg_str chunk = {(const char *)result->chunk.data, result->chunk.len};
+    struct bus_id id;
+
+    if (!bus_id_parse(peg__str(result->call_id), &id))
+        return;
+    if (!gw_provider_has(attached->provider, &id, result->attempt)) {
+        if (!result->more)
+            ack_unknown(attached, &id, result->attempt);
+    } else if (chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES) {
+        refuse(attached, &id, result->attempt,
+               "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
+               "it in several");
+    } else if (result->more || gw_assembly_find(attached, &id, result->attempt)) {
+        take_chunk(attached, &id, result, chunk);
+    } else {
+        take_whole(attached, &id, result, chunk);
+    }
+}
+
+static void go_on(struct gw_result_wait *wait)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)((char *)wait - offsetof(struct gw_attached, room));
+
+    grpc_call_resume(attached->call);
+}
+
+/* Who sends faster than workers read waits, so that nothing is refused that a tool has done. */
+void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
+{
+    take_result(attached, result);
+    if (attached->step != GW_ATTACHED_NOW)
+        return;
+    attached->room.go_on = go_on;
+    if (gw_result_quota_must_wait(attached->desk->results, attached->account, &attached->room))
+        grpc_call_pause(attached->call);
+}
+
+void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta)
+{
+    const peg_str stream = peg__str(delta->stream);
+    const peg_str text = peg__str(delta->delta);
+    struct peg__buf *out = &attached->desk->frame;
+    struct bus_id id;
+
+    /* What does not keep to the bounds is left out: an output is a hint, the result is what counts.
+     */
+    if (!bus_id_parse(peg__str(delta->call_id), &id) || !stream.len || !text.len ||
+        stream.len > MAX_STREAM_NAME || text.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES)
+        return;
+    peg__buf_clear(out);
+    add_field(out, 1, stream);
+    add_field(out, 2, text);
+    if (!out->status)
+        gw_provider_output(attached->provider, &id, delta->attempt, peg__buf_view(out));
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/calls/table.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { FIRST_SLOTS = 64 };
+
+void gw_table_init(struct gw_table *table)
+{
+    *table = (struct gw_table){.key = peg__hash_key_new()};
+}
+
+void gw_table_free(struct gw_table *table)
+{
+    peg__free(table->slots);
+    *table = (struct gw_table){.key = table->key};
+}
+
+/* Attempts of one id, which anybody may list by the thousand, are spread: side by side they would
+ * be in the way of others. */
+static uint64_t hash_of(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
+{
+    const uint64_t hash = (bus_id_hash(id, table->key) ^ attempt) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return hash ^ hash >> 32;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+static size_t slot_after(const struct gw_table *table, size_t at)
+{
+    return (at + 1) & (table->n_slots - 1);
+}
+
+static bool is_same(const struct gw_slot *slot, uint64_t hash, const struct bus_id *id,
+                    uint32_t attempt)
+{
+    return slot->hash == hash && slot->first->attempt == attempt &&
+           bus_id_equal(&slot->first->id, id);
+}
+
+/* That of the key, or the free one where it belongs. One is always free. */
+static size_t place_of(const struct gw_table *table, uint64_t hash, const struct bus_id *id,
+                       uint32_t attempt)
+{
+    size_t at = hash & (table->n_slots - 1);
+
+    while (table->slots[at].first && !is_same(&table->slots[at], hash, id, attempt))
+        at = slot_after(table, at);
+    return at;
+}
+
+static peg_status grow(struct gw_table *table)
+{
+    const size_t n = table->n_slots ? table->n_slots * 2 : FIRST_SLOTS;
+    struct gw_slot *slots = (struct gw_slot *)peg__alloc_zero(n, sizeof(*slots));
+
+    if (!slots)
+        return PEG_ENOMEM;
+    for (size_t i = 0; i < table->n_slots; i++) {
+        size_t at = table->slots[i].hash & (n - 1);
+
+        if (!table->slots[i].first)
+            continue;
+        while (slots[at].first)
+            at = (at + 1) & (n - 1);
+        slots[at] = table->slots[i];
+    }
+    peg__free(table->slots);
+    table->slots = slots;
+    table->n_slots = n;
+    return PEG_OK;
+}
+
+/* Those behind a slot that becomes free move up, so that they are found from where they belong. */
+static void free_slot(struct gw_table *table, size_t at)
+{
+    const size_t mask = table->n_slots - 1;
+
+    for (size_t i = slot_after(table, at); table->slots[i].first; i = slot_after(table, i)) {
+        const size_t distance = (i - table->slots[i].hash) & mask;
+
+        if (distance >= ((i - at) & mask)) {
+            table->slots[at] = table->slots[i];
+            at = i;
+        }
+    }
+    table->slots[at].first = NULL;
+    table->n_keys--;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* Anybody may ask for one call many thousand times, and go: none of them is looked for among the
+ * others. The first one, which mostly drives the call, stays first: it is the one that letters are
+ * for. */
+static void link_entry(struct gw_slot *slot, struct gw_entry *entry)
+{
+    struct gw_entry *first = slot->first;
+
+    entry->prev = first;
+    entry->next = first ? first->next : NULL;
+    if (entry->next)
+        entry->next->prev = entry;
+    if (first)
+        first->next = entry;
+    else
+        slot->first = entry;
+}
+
+/* Half of the slots are free, unless there is no memory for that. */
+peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry)
+{
+    struct gw_slot *slot;
+
+    if (table->n_keys >= table->n_slots / 2 && grow(table) && table->n_keys + 1 >= table->n_slots)
+        return PEG_ENOMEM;
+    entry->hash = hash_of(table, &entry->id, entry->attempt);
+    slot = &table->slots[place_of(table, entry->hash, &entry->id, entry->attempt)];
+    table->n_keys += !slot->first;
+    table->n++;
+    link_entry(slot, entry);
+    slot->hash = entry->hash;
+    return PEG_OK;
+}
+
+static void remove_first(struct gw_table *table, const struct gw_entry *entry)
+{
+    const size_t place = place_of(table, entry->hash, &entry->id, entry->attempt);
+
+    table->slots[place].first = entry->next;
+    if (!entry->next)
+        free_slot(table, place);
+}
+
+void gw_table_remove(struct gw_table *table, struct gw_entry *entry)
+{
+    if (entry->prev)
+        entry->prev->next = entry->next;
+    else
+        remove_first(table, entry);
+    if (entry->next)
+        entry->next->prev = entry->prev;
+    entry->next = NULL;
+    entry->prev = NULL;
+    table->n--;
+}
+
+struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id *id,
+                               uint32_t attempt)
+{
+    if (!table->n_slots)
+        return NULL;
+    return table->slots[place_of(table, hash_of(table, id, attempt), id, attempt)].first;
+}
+
+void gw_table_expect(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
+{
+    if (table->n_slots)
+        __builtin_prefetch(&table->slots[hash_of(table, id, attempt) & (table->n_slots - 1)]);
+}
+
+struct gw_entry *gw_table_again(const struct gw_entry *entry)
+{
+    return entry->next;
+}
+
+struct gw_entry *gw_table_any(const struct gw_table *table)
+{
+    for (size_t i = 0; table->n && i < table->n_slots; i++)
+        if (table->slots[i].first)
+            return table->slots[i].first;
+    return NULL;
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One change at a time: it is decided, written into the store by a worker, then into the map. The
+ * map's watch makes it visible; the next snapshot takes it to the loops, and then the asker hears
+ * of it. If the map does not take it the store gets back what was there before.
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "gateway/catalog/internal.h"
+
+#define CONTAINER(pointer, type, member)                                                           \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+enum { MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
+
+/* ---- changes -----------------------------------------------------------------------------------
+ */
+
+struct gw_change *change_new(struct gw_catalog *catalog, enum gw_change_kind kind, peg_str name,
+                             peg_str principal)
+{
+    struct gw_change *change = peg__alloc_zero(1, sizeof(*change) + name.len + principal.len + 2);
+
+    if (!change)
+        return NULL;
+    change->catalog = catalog_ref(catalog);
+    change->kind = kind;
+    change->name = peg__strn(change->text, name.len);
+    change->principal = peg__strn(change->text + name.len + 1, principal.len);
+    if (name.len)
+        memcpy(change->text, name.ptr, name.len);
+    if (principal.len)
+        memcpy(change->text + name.len + 1, principal.ptr, principal.len);
+    return change;
+}
+
+void change_free(struct gw_change *change)
+{
+    peg__blob_unref(change->request);
+    peg__blob_unref(change->value);
+    gw_toolset_unref(change->toolset);
+    catalog_unref(change->catalog);
+    peg__free(change);
+}
+
+static void deliver(struct net_message *message)
+{
+    struct gw_change *change = (struct gw_change *)message;
+    struct gw_change_wait *wait = change->wait;
+
+    if (wait) {
+        wait->pending = NULL;
+        wait->fn(wait, change->status, change->status ? NULL : change->toolset, &change->error);
+    }
+    change_free(change);
+}
+
+void change_answer(struct gw_change *change)
+{
+    if (!change->loop) {
+        change_free(change);
+        return;
+    }
+    change->message.fn = deliver;
+    net_loop_post(change->loop, &change->message);
+}
+
+static peg_status fail_canceled(struct gw_change *change)
+{
+    return peg__fail(&change->error, PEG_ECANCELED, "E_CATALOG_ENDED",
+                     "the gateway is stopping: ask another one");
+}
+
+/* ---- the end of one ----------------------------------------------------------------------------
+ */
+
+static bool is_unused(const struct gw_record *record)
+{
+    return !record->toolset && !record->revision && !record->stored && !record->map_revision &&
+           !record->is_unreadable && !record->is_queued;
+}
+
+static void finish(struct gw_catalog *catalog, struct gw_change *change, peg_status status)
+{
+    struct gw_record *record = record_find(catalog, change->name);
+
+    if (record && (change->kind == GW_CHANGE_SEED || change->kind == GW_CHANGE_MIRROR))
+        record->is_queued = false;
+    if (record && status && is_unused(record))
+        record_remove(catalog, record); /* refusals leave nothing behind */
+    catalog->current = NULL;
+    change->status = status;
+    change->next = NULL;
+    if (change->loop) {
+        *catalog->written_end = change;
+        catalog->written_end = &change->next;
+        catalog_publish(catalog);
+    } else {
+        change_free(change);
+    }
+}
+
+static void finish_canceled(struct gw_catalog *catalog, struct gw_change *change)
+{
+    finish(catalog, change, fail_canceled(change));
+}
+
+static void finish_nomem(struct gw_catalog *catalog, struct gw_change *change)
+{
+    finish(catalog, change, peg__fail_nomem(&change->error));
+}
+
+/* ---- the map -----------------------------------------------------------------------------------
+ */
+
+static void decide(struct gw_catalog *catalog, struct gw_change *change);
+static void write_store(struct gw_catalog *catalog, struct gw_change *change);
+
+static void fail_map(struct gw_change *change, const struct bus_answer *answer)
+{
+    if (answer->status == PEG_ELIMIT)
+        change->status = peg__fail(&change->error, PEG_ELIMIT, "E_BUS_FULL",
+                                   "the map of toolsets is full (PEG_LIMIT_BUS_MAP_BYTES, "
+                                   "PEG_LIMIT_BUS_MAP_KEYS): unregister toolsets");
+    else if (answer->status == PEG_ENOMEM)
+        change->status = peg__fail_nomem(&change->error);
+    else
+        change->status = peg__fail(&change->error, PEG_EIO, "E_BUS",
+                                   "the change of toolset \"%s\" could not be told to all loops: "
+                                   "try again",
+                                   change->text);
+}
+
+static void on_mapped(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct gw_catalog *catalog = CONTAINER(wait, struct gw_catalog, wait);
+    struct gw_change *change = catalog->current;
+    const bool was_asked = change->loop != NULL;
+
+    if (catalog->is_stopping) {
+        finish_canceled(catalog, change);
+    } else if (!answer->status && answer->won) {
+        finish(catalog, change, PEG_OK);
+    } else if (!answer->status && change->n_tries++ < GW_CATALOG_TRIES) {
+        decide(catalog, change); /* another node was quicker: what it wrote is known by now */
+    } else if (was_asked) {
+        fail_map(change, answer);
+        change->is_undoing = true;
+        write_store(catalog, change);
+    } else {
+        catalog_try_again(catalog, false);
+        finish(catalog, change, PEG_EIO);
+    }
+    change_run_queue(catalog);
+}
+
+static void write_map(struct gw_catalog *catalog, struct gw_change *change)
+{
+    const struct gw_record *record = record_find(catalog, change->name);
+
+    bus_map_set(catalog->bus, BUS_MAP_TOOLSETS, change->name, change->value,
+                record ? record->map_revision : 0, &catalog->wait);
+}
+
+/* ---- the store ---------------------------------------------------------------------------------
+ */
+
+static peg_status put_record(const peg_store *store, struct gw_change *change)
+{
+    struct peg__buf body = PEG__BUF(MAX_JSON);
+    peg_store_record record = {.name = change->name,
+                               .revision = change->revision,
+                               .at_ms = change->at_ms,
+                               .is_removed = !change->toolset};
+    peg_error *error = change->is_undoing ? NULL : &change->error;
+    peg_status status = PEG_OK;
+
+    if (change->toolset)
+        status = gw_toolset_write(change->toolset, &body, error);
+    record.body = peg__buf_view(&body);
+    if (!status)
+        status = store->put(store->self, &record, error);
+    peg__buf_free(&body);
+    return status;
+}
+
+static peg_status fail_share(struct gw_change *change, const char *limit, int max)
+{
+    return peg__fail(&change->error, PEG_ELIMIT, "E_TOOLSETS",
+                     "%.*s holds its share (PEG_LIMIT_QUOTA_SHARE) of what there is room for (%s, "
+                     "%d): unregister toolsets, or wait until names that ended are forgotten",
+                     (int)(change->principal.len < 128 ? change->principal.len : 128),
+                     change->principal.ptr, limit, max);
+}
+
+/* Of the map: what a toolset grows by. On a worker. */
+static peg_status check_bytes(struct gw_catalog *catalog, struct gw_change *change)
+{
+    const size_t n = change->value->len;
+    const uint16_t holder = record_holder(catalog, change->principal);
+
+    change->toolset->stored_bytes = n;
+    if (n <= change->old_bytes ||
+        peg__quota_has(&catalog->n_bytes, holder, n - change->old_bytes, PEG__QUOTA_BEGIN))
+        return PEG_OK;
+    return fail_share(change, "PEG_LIMIT_BUS_MAP_BYTES", PEG_LIMIT_BUS_MAP_BYTES);
+}
+
+/* On a worker; `current` is left alone meanwhile. */
+static void work(struct net_work *net_work)
+{
+    struct gw_catalog *catalog = CONTAINER(net_work, struct gw_catalog, work);
+    struct gw_change *change = catalog->current;
+    peg_status status;
+
+    if (change->kind == GW_CHANGE_FORGET) {
+        (void)catalog->store.forget(catalog->store.self, change->at_ms, NULL);
+        return;
+    }
+    if (!change->is_undoing) {
+        peg__blob_unref(change->value);
+        change->value = record_value(change->toolset, change->revision, change->at_ms);
+        if (!change->value) {
+            change->status = peg__fail_nomem(&change->error);
+            return;
+        }
+        if (change->kind == GW_CHANGE_REGISTER && (change->status = check_bytes(catalog, change)))
+            return;
+    }
+    status = put_record(&catalog->store, change);
+    if (!change->is_undoing)
+        change->status = status;
+}
+
+/* Both who asks and who runs the gateway: the one cannot see to its disk, the other was not asked.
+ */
+static void tell_store(struct gw_change *change)
+{
+    const peg_error why = change->error;
+
+    if (change->status == PEG_ENOMEM || strcmp(why.code, "E_TOOLSETS") == 0)
+        return;
+    peg__log(PEG_LOG_ERROR, "store_failed", "toolset \"%s\" is not in the store: %s", change->text,
+             why.message);
+    change->status = peg__fail_because(&change->error, PEG_EIO, "E_STORE", &why,
+                                       "toolset \"%s\" could not be written to the store, and is "
+                                       "as it was",
+                                       change->text);
+}
+
+static void go_on(struct gw_catalog *catalog, struct gw_change *change, bool was_canceled)
+{
+    struct gw_record *record = record_find(catalog, change->name);
+
+    if (was_canceled) {
+        finish_canceled(catalog, change);
+    } else if (change->is_undoing || change->kind == GW_CHANGE_FORGET) {
+        finish(catalog, change, change->status);
+    } else if (change->status) {
+        tell_store(change);
+        finish(catalog, change, change->status);
+    } else {
+        if (record && record->stored < change->revision)
+            record->stored = change->revision;
+        if (change->kind == GW_CHANGE_MIRROR || catalog->is_stopping)
+            finish(catalog, change, PEG_OK);
+        else
+            write_map(catalog, change);
+    }
+}
+
+static void on_stored(struct net_work *net_work, bool was_canceled)
+{
+    struct gw_catalog *catalog = CONTAINER(net_work, struct gw_catalog, work);
+
+    catalog->is_working = false;
+    go_on(catalog, catalog->current, was_canceled);
+    change_run_queue(catalog);
+}
+
+/* What was there before, with a revision that counts more than what it takes back. */
+static void prepare_undo(struct gw_catalog *catalog, struct gw_change *change)
+{
+    struct gw_record *record = record_find(catalog, change->name);
+
+    gw_toolset_unref(change->toolset);
+    change->toolset = record ? gw_toolset_ref(record->toolset) : NULL;
+    change->revision++;
+    if (record)
+        record->stored = change->revision;
+}
+
+static void write_store(struct gw_catalog *catalog, struct gw_change *change)
+{
+    if (change->is_undoing)
+        prepare_undo(catalog, change);
+    catalog->is_working = true;
+    if (net_loop_work(catalog->home, &catalog->work) == PEG_OK)
+        return;
+    catalog->is_working = false;
+    finish_nomem(catalog, change);
+}
+
+/* ---- deciding ----------------------------------------------------------------------------------
+ */
+
+/* Greater than all that is known of the name; time makes it greater than what was forgotten. */
+static void date(struct gw_catalog *catalog, const struct gw_record *record,
+                 struct gw_change *change)
+{
+    uint64_t revision = (uint64_t)(change->at_ms = bus_now_ms(catalog->bus));
+
+    if (revision <= record->revision)
+        revision = record->revision + 1;
+    if (revision <= record->stored)
+        revision = record->stored + 1;
+    change->revision = revision;
+}
+
+static peg_status check_owner(const struct gw_record *record, const struct gw_change *change,
+                              peg_error *reterr)
+{
+    const bool is_operator =
+        change->kind == GW_CHANGE_UNREGISTER && change->principal.len == GW_ANY_OWNER.len;
+
+    if (is_operator || peg__str_eq(record->toolset->owner, change->principal))
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EEXISTS, "E_NOT_OWNER",
+                     "toolset \"%s\" was registered by another principal: only that one may "
+                     "change it; use another name",
+                     change->text);
+}
+
+static peg_status check_kind(const struct gw_record *record, const struct gw_change *change,
+                             peg_error *reterr)
+{
+    if (record->toolset->kind == change->toolset->kind || !change->has_live)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_ESTATE, "E_TOOLSET_KIND",
+                     "toolset \"%s\" has live providers that are %s: stop them before it becomes "
+                     "%s",
+                     change->text, record->toolset->kind == GW_DIRECT ? "direct" : "attached",
+                     change->toolset->kind == GW_DIRECT ? "direct" : "attached");
+}
+
+/* One more toolset, and perhaps one more name. What stands may always be changed. */
+static peg_status check_share(struct gw_catalog *catalog, struct gw_change *change,
+                              const struct gw_record *known)
+{
+    const uint16_t holder = record_holder(catalog, change->principal);
+
+    change->old_bytes = known ? known->n_bytes : 0;
+    if (known && known->toolset)
+        return PEG_OK;
+    if (!peg__quota_has(&catalog->n_toolsets, holder, 1, PEG__QUOTA_BEGIN))
+        return fail_share(change, "PEG_LIMIT_GATEWAY_TOOLSETS", PEG_LIMIT_GATEWAY_TOOLSETS);
+    if ((!known || known->holder != holder) &&
+        !peg__quota_has(&catalog->n_records, holder, 1, PEG__QUOTA_BEGIN))
+        return fail_share(change, "PEG_LIMIT_GATEWAY_RECORDS", PEG_LIMIT_GATEWAY_RECORDS);
+    return PEG_OK;
+}
+
+static peg_status check_room(struct gw_catalog *catalog, struct gw_change *change,
+                             struct gw_record **ret_record)
+{
+    const struct gw_record *known = record_find(catalog, change->name);
+    peg_status status = check_share(catalog, change, known);
+
+    if (status)
+        return status;
+    status = PEG_ELIMIT;
+    if ((known && known->toolset) || catalog->n < PEG_LIMIT_GATEWAY_TOOLSETS)
+        status = record_get(catalog, change->name, ret_record);
+    if (!status)
+        status = record_reserve(catalog);
+    if (status == PEG_ELIMIT)
+        return peg__fail(&change->error, PEG_ELIMIT, "E_TOOLSETS",
+                         "there are as many toolsets as PEG_LIMIT_GATEWAY_TOOLSETS (%d) and "
+                         "PEG_LIMIT_GATEWAY_RECORDS (%d) allow: unregister some",
+                         PEG_LIMIT_GATEWAY_TOOLSETS, PEG_LIMIT_GATEWAY_RECORDS);
+    return status ? peg__fail_nomem(&change->error) : PEG_OK;
+}
+
+static void decide_register(struct gw_catalog *catalog, struct gw_change *change)
+{
+    struct gw_record *record = NULL;
+    peg_status status = check_room(catalog, change, &record);
+    struct gw_toolset *standing = record ? record->toolset : NULL;
+
+    if (standing)
+        status = check_owner(record, change, &change->error);
+    if (standing && !status)
+        status = check_kind(record, change, &change->error);
+    if (status || !record) {
+        finish(catalog, change, status);
+        return;
+    }
+    if (standing &&
+        memcmp(standing->digest, change->toolset->digest, sizeof(standing->digest)) == 0) {
+        gw_toolset_unref(change->toolset);
+        change->toolset = gw_toolset_ref(standing);
+        finish(catalog, change, PEG_OK);
+        return;
+    }
+    date(catalog, record, change);
+    change->toolset->revision = change->revision;
+    change->toolset->registered_at_ms = change->at_ms;
+    write_store(catalog, change);
+}
+
+static void decide_unregister(struct gw_catalog *catalog, struct gw_change *change)
+{
+    const struct gw_record *record = record_find(catalog, change->name);
+    peg_status status;
+
+    if (!record || !record->toolset) {
+        finish(catalog, change,
+               peg__fail(&change->error, PEG_ENOTFOUND, "E_TOOLSET", "toolset \"%s\" not found",
+                         change->text));
+        return;
+    }
+    status = check_owner(record, change, &change->error);
+    if (status) {
+        finish(catalog, change, status);
+        return;
+    }
+    date(catalog, record, change);
+    write_store(catalog, change);
+}
+
+/* What the record says, for the map or for the store. */
+static void decide_repair(struct gw_catalog *catalog, struct gw_change *change)
+{
+    const struct gw_record *record = record_find(catalog, change->name);
+
+    if (!record || record->revision == 0) {
+        finish(catalog, change, PEG_OK);
+        return;
+    }
+    gw_toolset_unref(change->toolset);
+    change->toolset = gw_toolset_ref(record->toolset);
+    change->revision = record->revision;
+    change->at_ms = record->at_ms;
+    if (change->kind == GW_CHANGE_MIRROR) {
+        write_store(catalog, change);
+        return;
+    }
+    peg__blob_unref(change->value);
+    change->value = record_value(change->toolset, change->revision, change->at_ms);
+    if (change->value) {
+        write_map(catalog, change);
+    } else {
+        catalog_try_again(catalog, false);
+        finish_nomem(catalog, change);
+    }
+}
+
+static void decide(struct gw_catalog *catalog, struct gw_change *change)
+{
+    switch (change->kind) {
+    case GW_CHANGE_REGISTER:
+        decide_register(catalog, change);
+        return;
+    case GW_CHANGE_UNREGISTER:
+        decide_unregister(catalog, change);
+        return;
+    case GW_CHANGE_SEED:
+    case GW_CHANGE_MIRROR:
+        decide_repair(catalog, change);
+        return;
+    case GW_CHANGE_FORGET:
+        write_store(catalog, change);
+        return;
+    }
+}
+
+/* ---- the queue ---------------------------------------------------------------------------------
+ */
+
+void change_queue(struct gw_catalog *catalog, struct gw_change *change)
+{
+    change->next = NULL;
+    *catalog->queue_end = change;
+    catalog->queue_end = &change->next;
+}
+
+static struct gw_change *take_first(struct gw_catalog *catalog)
+{
+    struct gw_change *change = catalog->queue;
+
+    catalog->queue = change->next;
+    if (!catalog->queue)
+        catalog->queue_end = &catalog->queue;
+    change->next = NULL;
+    return change;
+}
+
+/* Answers may come at once: then the loop below goes on, and nothing calls itself. */
+void change_run_queue(struct gw_catalog *catalog)
+{
+    if (catalog->is_running)
+        return;
+    catalog->is_running = true;
+    while (catalog->is_told && !catalog->current && catalog->queue && !catalog->is_stopping) {
+        catalog->current = take_first(catalog);
+        decide(catalog, catalog->current);
+    }
+    catalog->is_running = false;
+    if (!catalog->current)
+        catalog_publish(catalog);
+    catalog_check_stopped(catalog);
+}
+
+void change_cancel_all(struct gw_catalog *catalog)
+{
+    while (catalog->queue) {
+        struct gw_change *change = take_first(catalog);
+
+        change->status = fail_canceled(change);
+        change_answer(change);
+    }
+}
+
+void change_init(struct gw_catalog *catalog)
+{
+    catalog->queue_end = &catalog->queue;
+    catalog->written_end = &catalog->written;
+    catalog->work.work = work;
+    catalog->work.done = on_stored;
+    catalog->wait.fn = on_mapped;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * From a registration to a toolset: everything is looked at before anything is made. The toolset,
+ * its arrays and its strings are one block of memory, in that order; the texts of schemas are those
+ * of toolset_schema.c.
+ */
+
+#include "gateway/catalog/toolset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "base/text/str.h"
+#include "pegboard/v1/registry.pb-c.h"
+#include "wire/name.h"
+#include "json/json.h"
+#include "json/out.h"
+
+typedef Pegboard__V1__RegisterRequest request_msg;
+typedef Pegboard__V1__Tool tool_msg;
+
+/* Escapes make at most six bytes of one. */
+enum { MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
+
+/* ---- looking at it --------------------------------------------------------------------------- */
+
+static peg_status missing(const char *field, const char *what, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EINVAL, "E_MISSING_FIELD", "\"%s\" is missing from message: %s",
+                     field, what);
+}
+
+static peg_status check_name(const char *name, const char *what, peg_error *reterr)
+{
+    const peg_str s = peg__str(name);
+
+    if (s.len == 0)
+        return missing("name", "give each toolset and each tool a name", reterr);
+    if (s.len > PEG_LIMIT_NAME_BYTES)
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH",
+                         "%s has %zu bytes: PEG_LIMIT_NAME_BYTES allows %d", what, s.len,
+                         PEG_LIMIT_NAME_BYTES);
+    return wire_check_name(s, what, reterr);
+}
+
+static peg_status check_description(const char *text, peg_error *reterr)
+{
+    const size_t n = peg__utf8_length(peg__str(text));
+
+    if (n <= PEG_LIMIT_GATEWAY_DESCRIPTION)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH",
+                     "the description has %zu characters: PEG_LIMIT_GATEWAY_DESCRIPTION allows %d",
+                     n, PEG_LIMIT_GATEWAY_DESCRIPTION);
+}
+
+static peg_status check_tags(char *const *tags, size_t n, peg_error *reterr)
+{
+    if (n > PEG_LIMIT_GATEWAY_TAGS)
+        return wire_check_tags(NULL, n, reterr);
+    for (size_t i = 0; i < n; i++) {
+        const peg_str tag = peg__str(tags[i]);
+        const peg_status status = wire_check_tags(&tag, 1, reterr);
+
+        if (status)
+            return status;
+    }
+    return PEG_OK;
+}
+
+peg_status gw_check_timeout(int64_t timeout_ms, peg_error *reterr)
+{
+    if (timeout_ms >= 0 && timeout_ms <= PEG_LIMIT_GATEWAY_MAX_CALL_MS)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
+                     "timeout_ms is %lld: use 0 (the gateway's) to %d "
+                     "(PEG_LIMIT_GATEWAY_MAX_CALL_MS)",
+                     (long long)timeout_ms, PEG_LIMIT_GATEWAY_MAX_CALL_MS);
+}
+
+static peg_status check_tool(const tool_msg *tool, peg_error *reterr)
+{
+    peg_status status = check_name(tool->name, "the tool's name", reterr);
+
+    if (!status)
+        status = check_description(tool->description, reterr);
+    if (!status)
+        status = check_tags(tool->tags, tool->n_tags, reterr);
+    if (!status)
+        status = gw_check_timeout(tool->timeout_ms, reterr);
+    return status;
+}
+
+static void tell_where(size_t i, peg_error *reterr)
+{
+    char where[64];
+
+    snprintf(where, sizeof(where), "/tools/%zu", i);
+    peg__error_where(reterr, peg__str(where));
+}
+
+static peg_status check_tools(const request_msg *request, peg_error *reterr)
+{
+    if (request->n_tools == 0)
+        return missing("tools", "a toolset has at least one tool", reterr);
+    if (request->n_tools > PEG_LIMIT_GATEWAY_TOOLS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLS",
+                         "%zu tools in one toolset are more than PEG_LIMIT_GATEWAY_TOOLS (%d): "
+                         "register several toolsets",
+                         request->n_tools, PEG_LIMIT_GATEWAY_TOOLS);
+    for (size_t i = 0; i < request->n_tools; i++) {
+        const peg_status status = check_tool(request->tools[i], reterr);
+
+        if (status) {
+            tell_where(i, reterr);
+            return status;
+        }
+    }
+    return PEG_OK;
+}
+
+static peg_status check_kind(const request_msg *request, peg_error *reterr)
+{
+    if (request->kind >= PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_UNSPECIFIED &&
+        request->kind <= PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
+                     "%d is no kind of toolset: use TOOLSET_KIND_ATTACHED or TOOLSET_KIND_DIRECT",
+                     (int)request->kind);
+}
+
+static peg_status check_request(const request_msg *request, peg_error *reterr)
+{
+    peg_status status = check_name(request->name, "the toolset's name", reterr);
+
+    if (!status)
+        status = check_description(request->description, reterr);
+    if (!status)
+        status = wire_check_version(peg__str(request->version), reterr);
+    if (!status)
+        status = check_tags(request->tags, request->n_tags, reterr);
+    if (!status)
+        status = check_kind(request, reterr);
+    if (!status)
+        status = check_tools(request, reterr);
+    return status;
+}
+
+/* ---- its size -------------------------------------------------------------------------------- */
+
+struct size {
+    size_t n_tags;
+    size_t n_chars;  /* of strings, each with a NUL */
+    size_t n_schema; /* bytes of schemas */
+};
+
+static void add_tags(struct size *size, char *const *tags, size_t n)
+{
+    size->n_tags += n;
+    for (size_t i = 0; i < n; i++)
+        size->n_chars += strlen(tags[i]) + 1;
+}
+
+static struct size measure(const request_msg *request, peg_str owner)
+{
+    struct size size = {.n_chars = owner.len + 1};
+
+    size.n_chars += strlen(request->name) + 1;
+    size.n_chars += strlen(request->description) + 1;
+    size.n_chars += strlen(request->version) + 1;
+    add_tags(&size, request->tags, request->n_tags);
+    for (size_t i = 0; i < request->n_tools; i++) {
+        const tool_msg *tool = request->tools[i];
+
+        size.n_chars += strlen(tool->name) + strlen(tool->description) + 2;
+        add_tags(&size, tool->tags, tool->n_tags);
+        size.n_schema += tool->input_schema.len + tool->output_schema.len;
+    }
+    return size;
+}
+
+static peg_status check_size(const struct size *size, peg_error *reterr)
+{
+    if (size->n_chars + size->n_schema <= PEG_LIMIT_GATEWAY_TOOLSET_BYTES)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSET_TOO_LARGE",
+                     "the toolset has %zu bytes of text and schemas: "
+                     "PEG_LIMIT_GATEWAY_TOOLSET_BYTES allows %d, so register several toolsets",
+                     size->n_chars + size->n_schema, PEG_LIMIT_GATEWAY_TOOLSET_BYTES);
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+/* What is still free of the block. */
+struct room {
+    struct gw_tool *tools;
+    peg_str *tags;
+    uint32_t *places;
+    char *chars;
+};
+
+static struct gw_toolset *make_block(const request_msg *request, const struct size *size,
+                                     struct room *ret_room)
+{
+    const size_t tools_at = sizeof(struct gw_toolset);
+    const size_t tags_at = tools_at + request->n_tools * sizeof(struct gw_tool);
+    const size_t places_at = tags_at + size->n_tags * sizeof(peg_str);
+    const size_t chars_at = places_at + request->n_tools * sizeof(uint32_t);
+    char *block = peg__alloc_zero(1, chars_at + size->n_chars);
+
+    if (!block)
+        return NULL;
+    *ret_room = (struct room){
+        .tools = (struct gw_tool *)(void *)(block + tools_at),
+        .tags = (peg_str *)(void *)(block + tags_at),
+        .places = (uint32_t *)(void *)(block + places_at),
+        .chars = block + chars_at,
+    };
+    return (struct gw_toolset *)(void *)block;
+}
+
+static peg_str put_str(struct room *room, peg_str s)
+{
+    const peg_str copy = {room->chars, s.len};
+
+    if (s.len)
+        memcpy(room->chars, s.ptr, s.len);
+    room->chars += s.len + 1; /* the block was zeroed */
+    return copy;
+}
+
+static const peg_str *put_tags(struct room *room, char *const *tags, size_t n)
+{
+    peg_str *copies = room->tags;
+
+    room->tags += n;
+    for (size_t i = 0; i < n; i++)
+        copies[i] = put_str(room, peg__str(tags[i]));
+    return copies;
+}
+
+static peg_status get_schema(const tool_msg *tool, const char *what, ProtobufCBinaryData text,
+                             struct gw_schema **ret_schema, peg_error *reterr)
+{
+    const peg_str s = peg__strn((const char *)text.data, text.len);
+    peg_error why = {.message = "it is empty; {} takes any arguments"};
+    const peg_status status = s.len ? gw_schema_get(s, ret_schema, &why) : PEG_ESCHEMA;
+
+    if (status == PEG_OK || status == PEG_ENOMEM)
+        return status ? peg__fail_nomem(reterr) : PEG_OK;
+    (void)peg__fail(reterr, status == PEG_ELIMIT ? PEG_ELIMIT : PEG_ESCHEMA, "E_TOOL_SCHEMA",
+                    "invalid tool schema: tool \"%s\": %s schema: %s%s%s", tool->name, what,
+                    why.where, *why.where ? ": " : "", why.message);
+    return status == PEG_ELIMIT ? PEG_ELIMIT : PEG_ESCHEMA;
+}
+
+static peg_status fill_tool(const tool_msg *msg, struct room *room, struct gw_tool *tool,
+                            peg_error *reterr)
+{
+    peg_status status;
+
+    tool->name = put_str(room, peg__str(msg->name));
+    tool->description = put_str(room, peg__str(msg->description));
+    tool->n_tags = msg->n_tags;
+    tool->tags = put_tags(room, msg->tags, msg->n_tags);
+    tool->is_idempotent = msg->idempotent;
+    tool->timeout_ms = msg->timeout_ms;
+    tool->output_schema = peg__str("");
+    status = get_schema(msg, "input", msg->input_schema, &tool->input, reterr);
+    if (status)
+        return status;
+    tool->input_schema = gw_schema_text(tool->input);
+    if (msg->output_schema.len == 0)
+        return PEG_OK;
+    status = get_schema(msg, "output", msg->output_schema, &tool->output, reterr);
+    if (!status)
+        tool->output_schema = gw_schema_text(tool->output);
+    return status;
+}
+
+static int compare_str(peg_str a, peg_str b)
+{
+    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_places(const void *a, const void *b, void *tools)
+{
+    const struct gw_tool *of = tools;
+
+    return compare_str(of[*(const uint32_t *)a].name, of[*(const uint32_t *)b].name);
+}
+
+static peg_status sort_names(struct gw_toolset *toolset, uint32_t *places, peg_error *reterr)
+{
+    for (size_t i = 0; i < toolset->n_tools; i++)
+        places[i] = (uint32_t)i;
+    qsort_r(places, toolset->n_tools, sizeof(*places), compare_places,
+            peg__unconst(toolset->tools));
+    toolset->by_name = places;
+    for (size_t i = 1; i < toolset->n_tools; i++) {
+        const struct gw_tool *tool = &toolset->tools[places[i]];
+
+        if (peg__str_eq(tool->name, toolset->tools[places[i - 1]].name))
+            return peg__fail(reterr, PEG_EINVAL, "E_TOOL_TWICE",
+                             "two tools are named \"%s\": rename one of them", tool->name.ptr);
+    }
+    return PEG_OK;
+}
+
+static peg_status fill_tools(struct gw_toolset *toolset, const request_msg *request,
+                             struct room *room, peg_error *reterr)
+{
+    for (size_t i = 0; i < request->n_tools; i++) {
+        const peg_status status = fill_tool(request->tools[i], room, &room->tools[i], reterr);
+
+        toolset->n_tools = i + 1; /* those that hold schemas */
+        if (status) {
+            tell_where(i, reterr);
+            return status;
+        }
+    }
+    return sort_names(toolset, room->places, reterr);
+}
+
+static peg_status make_digest(struct gw_toolset *toolset, peg_error *reterr)
+{
+    struct peg__buf buf = PEG__BUF(MAX_JSON);
+    struct peg__out out = {.buf = &buf};
+    bool is_made;
+
+    peg__out_object(&out);
+    gw_toolset_write_content(toolset, &out);
+    peg__out_end_object(&out);
+    is_made = !buf.status && peg__sha256(peg__buf_view(&buf), toolset->digest);
+    peg__buf_free(&buf);
+    return is_made ? PEG_OK : peg__fail_nomem(reterr);
+}
+
+static void fill_head(struct gw_toolset *toolset, const request_msg *request,
+                      const struct gw_toolset_dates *dates, struct room *room)
+{
+    atomic_init(&toolset->n_refs, 1);
+    toolset->name = put_str(room, peg__str(request->name));
+    toolset->description = put_str(room, peg__str(request->description));
+    toolset->version = put_str(room, peg__str(request->version));
+    toolset->owner = put_str(room, dates->owner);
+    toolset->n_tags = request->n_tags;
+    toolset->tags = put_tags(room, request->tags, request->n_tags);
+    toolset->tools = room->tools;
+    toolset->kind =
+        request->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT ? GW_DIRECT : GW_ATTACHED;
+    toolset->registered_at_ms = dates->registered_at_ms;
+    toolset->revision = dates->revision;
+}
+
+peg_status gw_toolset_make(const request_msg *request, const struct gw_toolset_dates *dates,
+                           struct gw_toolset **ret_toolset, peg_error *reterr)
+{
+    struct gw_toolset *toolset;
+    struct size size;
+    struct room room;
+    peg_status status = check_request(request, reterr);
+
+    if (status)
+        return status;
+    size = measure(request, dates->owner);
+    status = check_size(&size, reterr);
+    if (status)
+        return status;
+    toolset = make_block(request, &size, &room);
+    if (!toolset)
+        return peg__fail_nomem(reterr);
+
+    fill_head(toolset, request, dates, &room);
+    status = fill_tools(toolset, request, &room, reterr);
+    if (!status)
+        status = make_digest(toolset, reterr);
+    if (status)
+        gw_toolset_unref(toolset);
+    else
+        *ret_toolset = toolset;
+    return status;
+}
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+struct gw_toolset *gw_toolset_ref(struct gw_toolset *toolset)
+{
+    if (toolset)
+        peg__refs_take(&toolset->n_refs);
+    return toolset;
+}
+
+struct gw_toolset *gw_toolset_unref(struct gw_toolset *toolset)
+{
+    if (!toolset || !peg__refs_drop(&toolset->n_refs))
+        return NULL;
+    for (size_t i = 0; i < toolset->n_tools; i++) {
+        gw_schema_unref(toolset->tools[i].input);
+        gw_schema_unref(toolset->tools[i].output);
+    }
+    peg__free(toolset);
+    return NULL;
+}
+
+const struct gw_tool *gw_toolset_tool(const struct gw_toolset *toolset, peg_str name)
+{
+    size_t low = 0;
+    size_t high = toolset->n_tools;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const struct gw_tool *tool = &toolset->tools[toolset->by_name[middle]];
+        const int order = compare_str(name, tool->name);
+
+        if (order == 0)
+            return tool;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+bool gw_toolset_has_schemas_of(const struct gw_toolset *toolset, const struct gw_toolset *other)
+{
+    if (toolset->n_tools != other->n_tools)
+        return false;
+    for (size_t i = 0; i < toolset->n_tools; i++) {
+        const struct gw_tool *tool = &toolset->tools[i];
+        const struct gw_tool *same = gw_toolset_tool(other, tool->name);
+
+        if (!same || !peg__str_eq(tool->input_schema, same->input_schema) ||
+            !peg__str_eq(tool->output_schema, same->output_schema))
+            return false;
+    }
+    return true;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+enum wire_error gw_wire_error(const peg_error *error)
+{
+    static const struct {
+        const char *code;
+        enum wire_error error;
+    } words[] = {
+        {"E_MISSING_FIELD", WIRE_MISSING_FIELD},
+        {"E_INVALID_LENGTH", WIRE_INVALID_LENGTH},
+        {"E_INVALID_PATTERN", WIRE_INVALID_PATTERN},
+        {"E_VERSION", WIRE_INVALID_PATTERN},
+        {"E_INVALID_RANGE", WIRE_INVALID_RANGE},
+        {"E_NOT_OWNER", WIRE_PERMISSION_DENIED},
+        {"E_TOOLSET_KIND", WIRE_CONFLICT},
+        {"E_NO_REDIS", WIRE_SERVICE_UNAVAILABLE},
+        {"E_STORE", WIRE_SERVICE_UNAVAILABLE},
+        {"E_DRAINING", WIRE_SERVICE_UNAVAILABLE},
+        {"E_NODE_FULL", WIRE_OVERLOADED},
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(error->code, words[i].code) == 0)
+            return words[i].error;
+    }
+    return wire_error_of_status(error->status);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "gateway/rpc/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "gateway/access/auth.h"
+#include "gateway/access/principal.h"
+#include "gateway/rpc/answer.h"
+#include "gateway/rpc/info.h"
+#include "gateway/rpc/on_loop.h"
+#include "gateway/rpc/services.h"
+#include "gateway/telemetry/event_log.h"
+#include "gateway/telemetry/metrics_text.h"
+#include "grpc/message.h"
+#include "pegboard/v1/admin.grpc.h"
+
+enum { NODE_ID_TEXT = 17 };
+
+/* Owned. */
+struct gw_admin {
+    struct gw_node *node;
+    struct pegboard_v1_admin_handlers handlers;
+    struct net_timer tick; /* on the first loop */
+};
+
+/* ---- what is told --------------------------------------------------------------------------- */
+
+static Pegboard__V1__NodeInfo *make_node_info(const struct gw_node *node, struct peg__arena *arena)
+{
+    const char *address = atomic_load(&node->address);
+    Pegboard__V1__NodeInfo *info = peg__arena_alloc(arena, sizeof(*info));
+    char *id = peg__arena_alloc(arena, NODE_ID_TEXT);
+
+    if (!info || !id)
+        return NULL;
+    snprintf(id, NODE_ID_TEXT, "%016" PRIx64, node->id);
+    pegboard__v1__node_info__init(info);
+    info->id = id;
+    info->registry = peg__unconst(node->name);
+    info->version = peg__unconst(peg_version());
+    info->started_unix_ms = node->started_ms;
+    info->draining = atomic_load(&node->is_draining);
+    info->bus = peg__unconst(node->bus_kind ? node->bus_kind : "");
+    info->store = peg__unconst(node->store_kind ? node->store_kind : "");
+    info->threads = net_loops_len(node->loops);
+    info->address = peg__unconst(address ? address : "");
+    return info;
+}
+
+static Pegboard__V1__Outcomes *make_outcomes(const struct gw_totals *totals,
+                                             struct peg__arena *arena)
+{
+    Pegboard__V1__Outcomes *outcomes = peg__arena_alloc(arena, sizeof(*outcomes));
+
+    if (!outcomes)
+        return NULL;
+    pegboard__v1__outcomes__init(outcomes);
+    outcomes->result = totals->outcomes[GW_RESULT];
+    outcomes->error = totals->outcomes[GW_ERROR];
+    outcomes->timeout = totals->outcomes[GW_TIMEOUT];
+    outcomes->canceled = totals->outcomes[GW_CANCELED];
+    outcomes->outcome_unknown = totals->outcomes[GW_OUTCOME_UNKNOWN];
+    outcomes->refused = totals->outcomes[GW_REFUSED];
+    return outcomes;
+}
+
+static uint32_t at_least_0(int64_t n)
+{
+    return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw_calls *desk,
+                                                 const struct gw_toolset *toolset,
+                                                 struct peg__arena *arena)
+{
+    Pegboard__V1__ToolsetStatus *status = peg__arena_alloc(arena, sizeof(*status));
+    struct gw_totals totals;
+    struct gw_latencies latencies;
+
+    if (!status)
+        return NULL;
+    gw_metrics_of(node->metrics, toolset->name, &totals);
+    gw_metrics_latencies(node->metrics, toolset->name, &latencies);
+    pegboard__v1__toolset_status__init(status);
+    status->toolset = gw_info_toolset(toolset, desk->presence, arena);
+    status->outcomes = make_outcomes(&totals, arena);
+    status->in_flight = at_least_0(totals.in_flight);
+    status->queued = at_least_0(totals.queued);
+    status->calls_per_s = totals.calls_per_s;
+    status->p50_ms = gw_latency_quantile_ms(&latencies, 0.5);
+    status->p99_ms = gw_latency_quantile_ms(&latencies, 0.99);
+    return status->toolset && status->outcomes ? status : NULL;
+}
+
+/* As many as one answer has room for; `toolsets` says how many there are. */
+static bool add_toolsets(struct gw_node *node, struct gw_calls *desk,
+                         Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
+{
+    const struct gw_snapshot *snapshot = desk->snapshot;
+    size_t bytes = 0;
+
+    response->per_toolset = peg__arena_alloc(arena, (snapshot->n + 1) * sizeof(void *));
+    if (!response->per_toolset)
+        return false;
+    for (size_t i = 0; i < snapshot->n; i++) {
+        Pegboard__V1__ToolsetStatus *status =
+            make_toolset(node, desk, snapshot->toolsets[i], arena);
+
+        if (!status)
+            return false;
+        bytes += grpc_message_packed_size(&status->base) + 8;
+        if (bytes > PEG_LIMIT_GATEWAY_PAGE_BYTES)
+            return true;
+        response->per_toolset[response->n_per_toolset++] = status;
+    }
+    return true;
+}
+
+static void count_health(struct gw_calls *desk, Pegboard__V1__StatusResponse *response)
+{
+    for (size_t i = 0; i < desk->snapshot->n; i++) {
+        const struct gw_health health =
+            gw_presence_health(desk->presence, desk->snapshot->toolsets[i]->name);
+
+        response->healthy += health.state == GW_HEALTHY;
+        response->providers += health.n_providers;
+    }
+    response->toolsets = at_least_0((int64_t)desk->snapshot->n);
+}
+
+static bool fill_status(struct gw_node *node, struct gw_calls *desk,
+                        Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
+{
+    struct grpc_server_counts counts;
+    struct gw_totals totals;
+
+    grpc_server_counts(node->server, &counts);
+    gw_metrics_total(node->metrics, &totals);
+    response->node = make_node_info(node, arena);
+    response->outcomes = make_outcomes(&totals, arena);
+    response->in_flight = at_least_0(totals.in_flight);
+    response->queued = at_least_0(totals.queued);
+    response->calls_per_s = totals.calls_per_s;
+    response->late_results = totals.late_results;
+    response->connections = counts.n_connections;
+    response->memory_bytes = gw_rss_bytes();
+    if (desk->snapshot)
+        count_health(desk, response);
+    return response->node && response->outcomes;
+}
+
+/* ---- methods -------------------------------------------------------------------------------- */
+
+static bool refuse_strangers(struct gw_node *node, struct grpc_call *call)
+{
+    if (gw_auth_is_operator(call))
+        return false;
+    gw_report_refused(node->journal, call, WIRE_PERMISSION_DENIED, peg__str(""));
+    gw_fail(call, WIRE_PERMISSION_DENIED,
+            peg__str("only operators may administer the gateway: use a token of `pegboard token "
+                     "new --admin`, a certificate of --admin-names, or its unix socket"));
+    return true;
+}
+
+static void serve_status(struct grpc_call *call, const Pegboard__V1__StatusRequest *request,
+                         void *user)
+{
+    struct gw_admin *admin = user;
+    struct gw_node *node = admin->node;
+    struct peg__arena *arena = grpc_call_arena(call);
+    Pegboard__V1__StatusResponse response = PEGBOARD__V1__STATUS_RESPONSE__INIT;
+    struct gw_calls *desk;
+
+    if (refuse_strangers(node, call))
+        return;
+    desk = gw_node_calls(node, grpc_call_loop(call));
+    if (!fill_status(node, desk, &response, arena) ||
+        (request->with_toolsets && desk->snapshot && !add_toolsets(node, desk, &response, arena)))
+        gw_fail_memory(call);
+    else
+        pegboard_v1_admin_status_reply(call, &response);
+}
+
+static void serve_nodes(struct grpc_call *call, const Pegboard__V1__NodesRequest *request,
+                        void *user)
+{
+    struct gw_admin *admin = user;
+    Pegboard__V1__NodesResponse response = PEGBOARD__V1__NODES_RESPONSE__INIT;
+    Pegboard__V1__NodeInfo *info;
+
+    (void)request;
+    if (refuse_strangers(admin->node, call))
+        return;
+    info = make_node_info(admin->node, grpc_call_arena(call));
+    if (!info) {
+        gw_fail_memory(call);
+        return;
+    }
+    response.nodes = &info;
+    response.n_nodes = 1;
+    pegboard_v1_admin_nodes_reply(call, &response);
+}
+
+static void serve_drain(struct grpc_call *call, const Pegboard__V1__DrainNodeRequest *request,
+                        void *user)
+{
+    struct gw_admin *admin = user;
+    struct gw_node *node = admin->node;
+    Pegboard__V1__DrainNodeResponse response = PEGBOARD__V1__DRAIN_NODE_RESPONSE__INIT;
+    char id[NODE_ID_TEXT];
+
+    if (refuse_strangers(node, call))
+        return;
+    snprintf(id, sizeof(id), "%016" PRIx64, node->id);
+    if (request->node_id[0] && strcmp(request->node_id, id) != 0) {
+        gw_fail(call, WIRE_NOT_FOUND,
+                peg__str("there is no such node here: Nodes lists those that there are"));
+        return;
+    }
+    if (request->drain_ms < 0 || request->drain_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS) {
+        gw_fail(call, WIRE_INVALID_RANGE,
+                peg__str("drain_ms is less than 0 or more than a day: say how long what runs may "
+                         "take"));
+        return;
+    }
+    if (!node->stop) {
+        gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
+                peg__str("whoever runs this node ends it themselves"));
+        return;
+    }
+    gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
+                       GW_FIELDS(gw_field_text("via", "admin"),
+                                 gw_field_str("principal", gw_call_principal(call)->name),
+                                 gw_field_text("peer", grpc_call_peer(call))));
+    pegboard_v1_admin_drain_node_reply(call, &response);
+    if (request->drain_ms)
+        node->drain_ms = request->drain_ms;
+    node->stop(node->stop_user);
+}
+
+static void serve_unregister(struct grpc_call *call,
+                             const Pegboard__V1__AdminUnregisterRequest *request, void *user)
+{
+    struct gw_admin *admin = user;
+
+    if (!refuse_strangers(admin->node, call))
+        gw_unregister_any(call, request->toolset, admin->node);
+}
+
+/* ---- its life ------------------------------------------------------------------------------- */
+
+static void on_tick(struct net_timer *timer)
+{
+    struct gw_admin *admin =
+        (struct gw_admin *)(void *)((char *)timer - offsetof(struct gw_admin, tick));
+    struct net_loop *loop = net_loops_at(admin->node->loops, 0);
+
+    gw_metrics_tick(admin->node->metrics, net_loop_now_ns(loop));
+    net_loop_arm(loop, &admin->tick, net_loop_now_ns(loop) + PEG_NS_PER_S);
+}
+
+static void start_ticking(void *user)
+{
+    struct gw_admin *admin = user;
+
+    on_tick(&admin->tick);
+}
+
+static void stop_ticking(void *user)
+{
+    struct gw_admin *admin = user;
+
+    net_loop_disarm(net_loops_at(admin->node->loops, 0), &admin->tick);
+}
+
+peg_status gw_admin_new(struct gw_node *node, struct gw_admin **ret_admin, peg_error *reterr)
+{
+    struct gw_admin *admin = peg__alloc_zero(1, sizeof(*admin));
+    peg_status status;
+
+    if (!admin)
+        return peg__fail_nomem(reterr);
+    admin->node = node;
+    admin->handlers = (struct pegboard_v1_admin_handlers){
+        .user = admin,
+        .status = serve_status,
+        .nodes = serve_nodes,
+        .drain_node = serve_drain,
+        .unregister = serve_unregister,
+        .unregister_on_end = gw_serve_change_on_end,
+    };
+    status = pegboard_v1_admin_add(node->server, &admin->handlers, reterr);
+    if (status) {
+        peg__free(admin);
+        return status;
+    }
+    admin->tick.fn = on_tick;
+    gw_on_loop(net_loops_at(node->loops, 0), start_ticking, admin);
+    *ret_admin = admin;
+    return PEG_OK;
+}
+
+struct gw_admin *gw_admin_free(struct gw_admin *admin)
+{
+    if (!admin)
+        return NULL;
+    gw_on_loop(net_loops_at(admin->node->loops, 0), stop_ticking, admin);
+    peg__free(admin);
+    return NULL;
+}

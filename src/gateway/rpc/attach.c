@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Attach: the stream between a provider and the desk that holds its calls. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "gateway/access/auth.h"
+#include "gateway/access/principal.h"
+#include "gateway/attach/attached.h"
+#include "gateway/calls/provider_side.h"
+#include "gateway/rpc/answer.h"
+#include "gateway/telemetry/event_log.h"
+#include "wire/pack.h"
+#include "wire/time.h"
+
+static struct gw_attached *of_call(struct grpc_call *call)
+{
+    return (struct gw_attached *)grpc_call_state(call);
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+/* Comings and goings, not calls: a line for each is bearable. */
+static void tell(struct gw_attached *attached, enum gw_event event)
+{
+    gw_event_log_write(attached->node->journal, PEG_LOG_INFO, event,
+                       GW_FIELDS(gw_field_str("toolset", attached->toolset_name),
+                                 gw_field_str("incarnation", attached->incarnation),
+                                 gw_field_text("peer", grpc_call_peer(attached->call))));
+}
+
+static void leave(struct gw_attached *attached)
+{
+    struct gw_provider *provider = attached->provider;
+
+    if (provider)
+        tell(attached, GW_EVENT_DETACH);
+
+    attached->provider = NULL;
+    attached->step = GW_DETACHED;
+    bus_disarm(attached->desk->bus, &attached->ping);
+    bus_disarm(attached->desk->bus, &attached->acks_due);
+    attached->n_acks = 0;
+    gw_change_forget(&attached->change);
+    gw_attached_free_assemblies(attached);
+    if (provider)
+        gw_provider_leave(provider);
+}
+
+/* One that a gateway does not take because it is full, or goes, tries again by itself. */
+static void tell_refused(struct gw_attached *attached, enum wire_error error)
+{
+    if (error == WIRE_SERVICE_UNAVAILABLE || error == WIRE_OVERLOADED)
+        return;
+    gw_report_refused(attached->node->journal, attached->call, error, attached->toolset_name);
+}
+
+void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)
+{
+    if (attached->step == GW_HELLO_AWAITED || attached->step == GW_REGISTERING)
+        tell_refused(attached, error);
+    gw_attached_send_acks(attached);
+    leave(attached);
+    gw_fail(attached->call, error, message);
+}
+
+/* ---- frames to the provider ------------------------------------------------------------------ */
+
+static void say(struct gw_attached *attached, const Pegboard__V1__AttachResponse *frame)
+{
+    /* One that does not fit is a hint that is lost: pings come again, and what is not acknowledged
+     * is listed when the provider comes back. */
+    (void)grpc_call_send_message(attached->call, &frame->base, NULL);
+}
+
+/* A provider waits for it before it offers anything else. */
+void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
+                              enum wire_error error, const char *message)
+{
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Offered offered = PEGBOARD__V1__OFFERED__INIT;
+
+    offered.revision = revision;
+    if (error)
+        offered.error = (char *)peg__unconst(wire_error_name(error));
+    offered.message = (char *)peg__unconst(message);
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_OFFERED;
+    frame.offered = &offered;
+    if (grpc_call_send_message(attached->call, &frame.base, NULL))
+        gw_attached_fail(attached, WIRE_OVERLOADED,
+                         peg__str("an Offer could not be answered: attach again"));
+}
+
+/* The call was packed by its driver; what only its holder knows goes behind it. */
+static void hand(void *user, const struct gw_handed *handed)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+    struct peg__buf *frame = &attached->desk->frame;
+    char tail[BUS_ADDRESS_TEXT + 4 * WIRE_MAX_VARINT];
+    char head[1 + WIRE_MAX_VARINT];
+    char route[BUS_ADDRESS_TEXT];
+    char *at;
+    size_t tail_len;
+
+    bus_address_print(handed->route, route);
+    at = wire_put_number(tail, 2, handed->attempt);
+    at = wire_put_number(at, 5, (uint64_t)handed->timeout_ms);
+    at = wire_put_bytes(at, 13, peg__str(route));
+    tail_len = (size_t)(at - tail);
+    head[0] = 2 << 3 | 2;
+    at = wire_put_varint(head + 1, handed->call.len + tail_len);
+    peg__buf_clear(frame);
+    peg__buf_add(frame, head, (size_t)(at - head));
+    peg__buf_str(frame, handed->call);
+    peg__buf_add(frame, tail, tail_len);
+    if (frame->status || grpc_call_send(attached->call, peg__buf_view(frame), NULL))
+        gw_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
+}
+
+static const char *reason_name(enum bus_reason reason)
+{
+    switch (reason) {
+    case BUS_DEADLINE:
+        return "deadline";
+    case BUS_SETTLED:
+        return "settled";
+    default:
+        return "canceled";
+    }
+}
+
+static void cancel(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason)
+{
+    char text[BUS_ID_TEXT];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Cancel canceled = PEGBOARD__V1__CANCEL__INIT;
+
+    bus_id_print(id, text);
+    canceled.call_id = text;
+    canceled.attempt = attempt;
+    canceled.reason = (char *)peg__unconst(reason_name(reason));
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CANCEL;
+    frame.cancel = &canceled;
+    say((struct gw_attached *)user, &frame);
+}
+
+static bool is_ready(void *user)
+{
+    const struct gw_attached *attached = (const struct gw_attached *)user;
+
+    return attached->step == GW_ATTACHED_NOW && grpc_call_is_writable(attached->call);
+}
+
+static void replaced(void *user)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+
+    attached->provider = NULL;
+    gw_attached_fail(attached, WIRE_CONFLICT,
+                     peg__str("another stream with this incarnation took the place of this one"));
+}
+
+static void dismissed(void *user, enum wire_error why)
+{
+    const char *words = why == WIRE_NOT_FOUND
+                            ? "the toolset was unregistered: attach with a registration if it is "
+                              "to be there again"
+                        : why == WIRE_UNAUTHENTICATED
+                            ? GW_TOKEN_GONE
+                            : "the toolset was unregistered, and belongs to another principal now: "
+                              "use another name";
+
+    gw_attached_fail((struct gw_attached *)user, why, peg__str(words));
+}
+
+static void say_ping(struct net_timer *timer);
+
+static void ping(void *user)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+
+    attached->first_ping = attached->n_pings + 1;
+    say_ping(&attached->ping);
+}
+
+static const struct gw_provider_events EVENTS = {
+    .hand = hand,
+    .cancel = cancel,
+    .ack = gw_attached_ack,
+    .dropped = gw_attached_drop_assembly,
+    .is_ready = is_ready,
+    .replaced = replaced,
+    .dismissed = dismissed,
+    .ping = ping,
+};
+
+static void say_ping(struct net_timer *timer)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)((char *)timer - offsetof(struct gw_attached, ping));
+    struct bus *bus = attached->desk->bus;
+    char id[100];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
+
+    if (attached->provider->dismissal)
+        return; /* what it still runs it may finish; nobody asks whether it is well */
+    snprintf(id, sizeof(id), "%s/%llu", attached->provider->incarnation,
+             (unsigned long long)++attached->n_pings);
+    ping.ping_id = id;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_PING;
+    frame.ping = &ping;
+    say(attached, &frame);
+    bus_arm(bus, &attached->ping, bus_now_ns(bus) + attached->node->ping_interval_ms * 1000000);
+}
+
+static void say_welcome(struct gw_attached *attached, const struct gw_toolset *toolset)
+{
+    char registered_at[WIRE_TIME_TEXT];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Welcome welcome = PEGBOARD__V1__WELCOME__INIT;
+
+    wire_time_print(toolset->registered_at_ms, registered_at);
+    welcome.registered_at = registered_at;
+    welcome.ping_interval_ms = attached->node->ping_interval_ms;
+    welcome.lease_ms = attached->desk->options.lease_ms;
+    welcome.revision = toolset->revision;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
+    frame.welcome = &welcome;
+    say(attached, &frame);
+}
+
+/* It refuses what it is handed from now on, so it is not asked. */
+static void say_drain(struct gw_attached *attached)
+{
+    const struct gw_calls *desk = attached->desk;
+    const int64_t left_ms = (desk->drain_ends_ns - bus_now_ns(desk->bus)) / 1000000;
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
+
+    attached->was_told_to_leave = true;
+    gw_provider_drain(attached->provider);
+    drain.drain_ms = left_ms > 0 ? left_ms : 0;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
+    frame.drain = &drain;
+    say(attached, &frame);
+}
+
+/* Welcome goes before any call, and only if it is true: until then nothing is handed over. */
+void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
+{
+    peg_error error;
+
+    attached->hello.toolset = toolset;
+    if (gw_provider_attach(attached->desk, &attached->hello, &EVENTS, attached, &attached->provider,
+                           &error)) {
+        attached->provider = NULL;
+        gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
+        return;
+    }
+    attached->hello.toolset = NULL;
+    attached->account = attached->provider->account;
+    say_welcome(attached, toolset);
+    attached->step = GW_ATTACHED_NOW;
+    tell(attached, GW_EVENT_ATTACH);
+    say_ping(&attached->ping);
+    if (attached->provider->is_draining)
+        say_drain(attached);
+    gw_provider_ready(attached->provider);
+    grpc_call_resume(attached->call); /* last: what has waited may end the stream */
+}
+
+/* ---- frames from the provider ---------------------------------------------------------------- */
+
+/* Whatever it is, the call was not started: so one of a later version is as good as any. */
+static enum bus_reason reason_of(const Pegboard__V1__Nak *nak)
+{
+    switch (nak->reason) {
+    case PEGBOARD__V1__NAK__REASON__REASON_DRAINING:
+        return BUS_DRAINING;
+    case PEGBOARD__V1__NAK__REASON__REASON_OUTDATED:
+        return BUS_OUTDATED;
+    default:
+        return BUS_OVERLOADED;
+    }
+}
+
+static void on_nak(struct gw_attached *attached, const Pegboard__V1__Nak *nak)
+{
+    struct bus_id id;
+
+    if (bus_id_parse(peg__str(nak->call_id), &id))
+        gw_provider_nak(attached->provider, &id, nak->attempt, reason_of(nak));
+}
+
+/* A pong whose number cannot be read is one all the same. */
+static void on_pong(struct gw_attached *attached, const Pegboard__V1__ProviderPong *pong)
+{
+    const char *slash = strrchr(pong->ping_id, '/');
+    const unsigned long long number = slash ? strtoull(slash + 1, NULL, 10) : 0;
+
+    if (!number || number >= attached->first_ping)
+        gw_provider_pong(attached->provider);
+}
+
+/* What it was sent before this it may not have seen yet; behind this it is sent nothing. */
+static void on_drain(struct gw_attached *attached)
+{
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Drained drained = PEGBOARD__V1__DRAINED__INIT;
+
+    gw_provider_drain(attached->provider);
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED;
+    frame.drained = &drained;
+    say(attached, &frame);
+}
+
+static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachRequest *frame)
+{
+    switch (frame->frame_case) {
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_RESULT:
+        gw_attached_result(attached, frame->result);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DELTA:
+        gw_attached_delta(attached, frame->delta);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_NAK:
+        on_nak(attached, frame->nak);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_PONG:
+        on_pong(attached, frame->pong);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN:
+        on_drain(attached);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER:
+        gw_offer(attached, frame->offer);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO:
+        gw_attached_fail(attached, WIRE_VALIDATION, peg__str("Hello comes first, and only once"));
+        break;
+    default: /* a frame of a later version: those who need an answer to it will see none */
+        break;
+    }
+}
+
+static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
+{
+    struct gw_attached *attached =
+        (struct gw_attached *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*attached));
+
+    if (!attached) {
+        gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
+        return NULL;
+    }
+    attached->call = call;
+    attached->node = node;
+    attached->desk = gw_node_calls(node, grpc_call_loop(call));
+    attached->ping.fn = say_ping;
+    attached->acks_due.fn = gw_attached_acks_due;
+    gw_table_init(&attached->assembling);
+    attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
+    grpc_call_set_state(call, attached);
+    return attached;
+}
+
+void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__AttachRequest *frame,
+                                void *node)
+{
+    struct gw_attached *attached = of_call(call);
+
+    if (!attached)
+        attached = begin(call, (struct gw_node *)node);
+    if (!attached)
+        return;
+    if (attached->step == GW_ATTACHED_NOW)
+        on_frame(attached, frame);
+    else if (attached->step == GW_HELLO_AWAITED &&
+             frame->frame_case == PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO)
+        gw_hello(attached, frame->hello);
+    else if (attached->step != GW_DETACHED)
+        gw_attached_fail(attached, WIRE_VALIDATION,
+                         peg__str("the first frame is Hello, and the next ones follow Welcome"));
+}
+
+/* It says nothing more: what it still has it may come back with. */
+void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
+{
+    struct gw_attached *attached = of_call(call);
+    const struct grpc_status ok = {.code = GRPC_OK};
+
+    (void)node;
+    if (attached && attached->step != GW_DETACHED) {
+        gw_attached_send_acks(attached);
+        leave(attached);
+    }
+    grpc_call_finish(call, &ok);
+}
+
+void gw_serve_attach_on_writable(struct grpc_call *call, void *node)
+{
+    struct gw_attached *attached = of_call(call);
+
+    (void)node;
+    if (attached && attached->step == GW_ATTACHED_NOW)
+        gw_provider_ready(attached->provider);
+}
+
+void gw_serve_attach_on_end(struct grpc_call *call, void *node)
+{
+    struct gw_attached *attached = of_call(call);
+
+    (void)node;
+    if (!attached)
+        return;
+    if (attached->step != GW_DETACHED)
+        leave(attached);
+    peg__buf_free(&attached->response);
+}
+
+/* ---- the node goes --------------------------------------------------------------------------- */
+
+static bool may_leave(const struct gw_provider *provider, bool is_urgent)
+{
+    const struct gw_assignment *held = provider->queue.first;
+
+    while (held && is_urgent && held->driver.node != provider->desk->bus->self.node)
+        held = held->next;
+    if (held)
+        return false;
+    for (held = provider->running.first; held; held = held->next)
+        if (held->step == GW_CLAIMING)
+            return false; /* it is about to be handed over */
+    return true;
+}
+
+void gw_serve_attach_drain(struct gw_calls *desk, bool is_urgent)
+{
+    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next) {
+        struct gw_attached *attached = (struct gw_attached *)provider->user;
+
+        /* One that was dismissed is not to come back, here or elsewhere. */
+        if (!provider->is_away && !provider->dismissal && provider->events == &EVENTS &&
+            !attached->was_told_to_leave && may_leave(provider, is_urgent))
+            say_drain(attached);
+    }
+}
+
+void gw_serve_attach_close(struct gw_calls *desk)
+{
+    struct gw_provider *next;
+
+    for (struct gw_provider *provider = desk->providers; provider; provider = next) {
+        next = provider->next;
+        if (provider->is_away || provider->events != &EVENTS)
+            continue;
+        if (provider->dismissal)
+            dismissed(provider->user, provider->dismissal);
+        else
+            gw_attached_fail((struct gw_attached *)provider->user, WIRE_SERVICE_UNAVAILABLE,
+                             peg__str("this node is shutting down: attach to another one"));
+    }
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A meter is written by its loop alone, so counting is a load and a store: no locked instruction,
+ * and no cache line that another loop writes. Readers come from anywhere and see each counter as
+ * it was a moment ago.
+ *
+ * The table of a loop's meters is read without a lock by its loop, who alone adds to it, and with
+ * the lock by all others.
+ */
+
+#include "gateway/telemetry/metrics.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+
+/* Ten seconds, one more to have both ends, and one that is being written. */
+enum { CACHE_LINE = 64, TICKS = 12 };
+
+typedef _Atomic uint64_t counter;
+
+/* 816 bytes, of each toolset that was called on a loop. */
+struct gw_toolset_meter {
+    counter outcomes[GW_N_OUTCOMES];
+    counter admitted;
+    counter ended;
+    _Atomic int64_t queued;
+    counter late_results;
+    struct gw_latency_meter latency;
+    /* The ticker's: calls asked for at the last ticks. */
+    counter at_ticks[TICKS];
+    char apart[CACHE_LINE];
+};
+
+struct loop_meters {
+    pthread_mutex_t lock;
+    struct peg__map meters;        /* struct gw_toolset_meter by toolset */
+    struct gw_toolset_meter other; /* of all that the table has no room for */
+    char apart[CACHE_LINE];
+};
+
+/* Owned. */
+struct gw_metrics {
+    unsigned n_loops;
+    _Atomic uint64_t n_ticks;
+    _Atomic int64_t ticks_ns[TICKS];
+    struct loop_meters loops[];
+};
+
+const char *gw_outcome_kind_name(enum gw_outcome_kind outcome)
+{
+    static const char *const names[GW_N_OUTCOMES] = {
+        "result", "error", "timeout", "canceled", "outcome_unknown", "refused",
+    };
+
+    return (unsigned)outcome < GW_N_OUTCOMES ? names[outcome] : "unknown";
+}
+
+/* ---- its life ------------------------------------------------------------------------------- */
+
+peg_status gw_metrics_new(unsigned n_loops, struct gw_metrics **ret_metrics, peg_error *reterr)
+{
+    struct gw_metrics *metrics =
+        peg__alloc_zero(1, sizeof(*metrics) + n_loops * sizeof(metrics->loops[0]));
+
+    if (!metrics)
+        return peg__fail_nomem(reterr);
+    metrics->n_loops = n_loops;
+    for (unsigned i = 0; i < n_loops; i++) {
+        pthread_mutex_init(&metrics->loops[i].lock, NULL);
+        metrics->loops[i].meters.max = PEG_LIMIT_GATEWAY_METERS;
+    }
+    *ret_metrics = metrics;
+    return PEG_OK;
+}
+
+struct gw_metrics *gw_metrics_free(struct gw_metrics *metrics)
+{
+    if (!metrics)
+        return NULL;
+    for (unsigned i = 0; i < metrics->n_loops; i++) {
+        struct loop_meters *loop = &metrics->loops[i];
+
+        PEG__MAP_EACH(&loop->meters, entry)
+        peg__free(entry->value);
+        peg__map_free(&loop->meters);
+        pthread_mutex_destroy(&loop->lock);
+    }
+    peg__free(metrics);
+    return NULL;
+}
+
+/* ---- counting ------------------------------------------------------------------------------- */
+
+struct gw_toolset_meter *gw_metrics_meter(struct gw_metrics *metrics, unsigned loop,
+                                          peg_str toolset)
+{
+    struct loop_meters *here;
+    struct gw_toolset_meter *meter;
+    peg_status status;
+
+    if (!metrics || loop >= metrics->n_loops)
+        return NULL;
+    here = &metrics->loops[loop];
+    meter = peg__map_get(&here->meters, toolset);
+    if (meter)
+        return meter;
+    if (here->meters.n >= PEG_LIMIT_GATEWAY_METERS)
+        return &here->other;
+    meter = peg__alloc_zero(1, sizeof(*meter));
+    if (!meter)
+        return NULL;
+    pthread_mutex_lock(&here->lock);
+    status = peg__map_add(&here->meters, toolset, meter);
+    pthread_mutex_unlock(&here->lock);
+    if (!status)
+        return meter;
+    peg__free(meter);
+    return NULL;
+}
+
+static void add(counter *to, uint64_t n)
+{
+    atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static uint64_t get(const counter *from)
+{
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+void gw_meter_admitted(struct gw_toolset_meter *meter)
+{
+    if (meter)
+        add(&meter->admitted, 1);
+}
+
+void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome_kind outcome,
+                    int64_t latency_ns)
+{
+    if (!meter || (unsigned)outcome >= GW_N_OUTCOMES)
+        return;
+    add(&meter->ended, 1);
+    add(&meter->outcomes[outcome], 1);
+    gw_latency_count(&meter->latency, latency_ns);
+}
+
+void gw_meter_refused(struct gw_toolset_meter *meter)
+{
+    if (meter)
+        add(&meter->outcomes[GW_REFUSED], 1);
+}
+
+void gw_meter_queued(struct gw_toolset_meter *meter, int by)
+{
+    if (!meter)
+        return;
+    atomic_store_explicit(&meter->queued,
+                          atomic_load_explicit(&meter->queued, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
+void gw_meter_late_result(struct gw_toolset_meter *meter)
+{
+    if (meter)
+        add(&meter->late_results, 1);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* What callers asked for, whether it was taken or not. */
+static uint64_t asked(const struct gw_toolset_meter *meter)
+{
+    return get(&meter->admitted) + get(&meter->outcomes[GW_REFUSED]);
+}
+
+static double rate_of(const struct gw_metrics *metrics, const struct gw_toolset_meter *meter)
+{
+    const uint64_t n = atomic_load_explicit(&metrics->n_ticks, memory_order_acquire);
+    unsigned newest;
+    unsigned oldest;
+    int64_t span_ns;
+
+    if (n < 2)
+        return 0;
+    newest = (unsigned)((n - 1) % TICKS);
+    oldest = n < TICKS ? 0 : (unsigned)((n + 1) % TICKS);
+    span_ns = atomic_load_explicit(&metrics->ticks_ns[newest], memory_order_relaxed) -
+              atomic_load_explicit(&metrics->ticks_ns[oldest], memory_order_relaxed);
+    if (span_ns <= 0 || get(&meter->at_ticks[newest]) < get(&meter->at_ticks[oldest]))
+        return 0;
+    return (double)(get(&meter->at_ticks[newest]) - get(&meter->at_ticks[oldest])) /
+           ((double)span_ns / (double)PEG_NS_PER_S);
+}
+
+static void add_meter(const struct gw_metrics *metrics, const struct gw_toolset_meter *meter,
+                      struct gw_totals *totals)
+{
+    /* What has ended is read first, so that no call counts as ended and not as begun. */
+    const uint64_t ended = get(&meter->ended);
+    const uint64_t admitted = get(&meter->admitted);
+
+    for (int i = 0; i < GW_N_OUTCOMES; i++)
+        totals->outcomes[i] += get(&meter->outcomes[i]);
+    for (int i = 0; i < GW_BUCKETS; i++)
+        totals->buckets[i] += get(&meter->latency.buckets[i]);
+    totals->admitted += admitted;
+    totals->in_flight += admitted > ended ? (int64_t)(admitted - ended) : 0;
+    totals->queued += atomic_load_explicit(&meter->queued, memory_order_relaxed);
+    totals->late_results += get(&meter->late_results);
+    totals->latency_ns += get(&meter->latency.sum_ns);
+    totals->calls_per_s += rate_of(metrics, meter);
+}
+
+/* NULL if nobody called the toolset on that loop. */
+static const struct gw_toolset_meter *find(struct loop_meters *loop, peg_str toolset)
+{
+    const struct gw_toolset_meter *meter;
+
+    if (!toolset.len)
+        return &loop->other;
+    pthread_mutex_lock(&loop->lock);
+    meter = peg__map_get(&loop->meters, toolset);
+    pthread_mutex_unlock(&loop->lock);
+    return meter;
+}
+
+void gw_metrics_add(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *totals)
+{
+    for (unsigned i = 0; i < metrics->n_loops; i++) {
+        const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
+
+        if (meter)
+            add_meter(metrics, meter, totals);
+    }
+}
+
+void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals)
+{
+    *ret_totals = (struct gw_totals){0};
+    gw_metrics_add(metrics, toolset, ret_totals);
+}
+
+void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,
+                          struct gw_latencies *ret_latencies)
+{
+    *ret_latencies = (struct gw_latencies){0};
+    for (unsigned i = 0; i < metrics->n_loops; i++) {
+        const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
+
+        if (meter)
+            gw_latency_collect(&meter->latency, ret_latencies);
+    }
+}
+
+void gw_metrics_total(struct gw_metrics *metrics, struct gw_totals *ret_totals)
+{
+    *ret_totals = (struct gw_totals){0};
+    for (unsigned i = 0; i < metrics->n_loops; i++) {
+        struct loop_meters *loop = &metrics->loops[i];
+
+        pthread_mutex_lock(&loop->lock);
+        PEG__MAP_EACH(&loop->meters, entry)
+        add_meter(metrics, entry->value, ret_totals);
+        pthread_mutex_unlock(&loop->lock);
+        add_meter(metrics, &loop->other, ret_totals);
+    }
+}
+
+/* ---- rates ---------------------------------------------------------------------------------- */
+
+void gw_metrics_tick(struct gw_metrics *metrics, int64_t mono_ns)
+{
+    const uint64_t n = atomic_load_explicit(&metrics->n_ticks, memory_order_relaxed);
+    const unsigned at = (unsigned)(n % TICKS);
+
+    for (unsigned i = 0; i < metrics->n_loops; i++) {
+        struct loop_meters *loop = &metrics->loops[i];
+
+        pthread_mutex_lock(&loop->lock);
+        PEG__MAP_EACH(&loop->meters, entry)
+        {
+            struct gw_toolset_meter *meter = entry->value;
+
+            atomic_store_explicit(&meter->at_ticks[at], asked(meter), memory_order_relaxed);
+        }
+        pthread_mutex_unlock(&loop->lock);
+        atomic_store_explicit(&loop->other.at_ticks[at], asked(&loop->other), memory_order_relaxed);
+    }
+    atomic_store_explicit(&metrics->ticks_ns[at], mono_ns, memory_order_relaxed);
+    atomic_store_explicit(&metrics->n_ticks, n + 1, memory_order_release);
+}

@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-
-#define PARSE_VALUES peg__parse_values
-#include "json/parse_values.h"

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Watching: a thread for each registry reads its stream, and makes it again when it breaks. After a
+ * break the gateway tells everything that is there, so nothing is missed, only told late.
+ */
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/text/str.h"
+#include "grpc/client/backoff.h"
+#include "grpc/message.h"
+#include "remote/client/remote.h"
+
+enum { FIRST_PAUSE_MS = 250, MAX_PAUSE_MS = 5000 };
+
+/* One registry's; its thread's own while that runs. */
+struct watcher {
+    struct peg_watch *watch;
+    struct remote__registry *registry;
+    pthread_t thread;
+    struct grpc_backoff backoff;
+    bool changes_only;
+    uint64_t began;   /* for the cache: when everything that there is began to be told */
+    const char *told; /* the code that was told last as LOST; NULL: it is not lost */
+};
+
+/* Owned. */
+struct peg_watch {
+    peg_client *client; /* a reference */
+    peg_watch_fn fn;
+    void *user;
+    peg_ctx *ctx;
+    peg_cancel *cancel;
+    struct peg__arena arena; /* of the tags, and the watchers */
+    const char **tags;
+    size_t n_tags;
+    struct watcher *watchers;
+    size_t n_watchers; /* whose threads run */
+};
+
+/* ---- telling -----------------------------------------------------------------------------------
+ */
+
+static void tell(const struct watcher *w, peg_watch_kind kind, const peg_toolset_info *toolset,
+                 const peg_error *error)
+{
+    const peg_watch_event event = {
+        .kind = kind, .registry = w->registry->name, .toolset = toolset, .error = error};
+
+    w->watch->fn(&event, w->watch->user);
+}
+
+/* Once for each reason, however often it is tried in vain. */
+static void tell_lost(struct watcher *w, const peg_error *error)
+{
+    if (w->told && strcmp(w->told, error->code) == 0)
+        return;
+    w->told = error->code;
+    tell(w, PEG_WATCH_LOST, NULL, error);
+}
+
+static bool kind_of(Pegboard__V1__WatchResponse__Kind kind, peg_watch_kind *ret_kind)
+{
+    switch (kind) {
+    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT:
+        *ret_kind = PEG_WATCH_PRESENT;
+        return true;
+    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_REGISTERED:
+        *ret_kind = PEG_WATCH_REGISTERED;
+        return true;
+    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED:
+        *ret_kind = PEG_WATCH_CHANGED;
+        return true;
+    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_UNREGISTERED:
+        *ret_kind = PEG_WATCH_UNREGISTERED;
+        return true;
+    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_HEALTH:
+        *ret_kind = PEG_WATCH_HEALTH;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void tell_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *response)
+{
+    peg_watch_kind kind;
+    peg_toolset_info info;
+
+    if (!response->toolset || !kind_of(response->kind, &kind) ||
+        !remote__registry_admits(w->registry, peg__str(response->toolset->name)))
+        return;
+    remote__info(w->registry, response->toolset, &info);
+    if (kind == PEG_WATCH_CHANGED || kind == PEG_WATCH_UNREGISTERED)
+        remote__cache_drop(w->registry, peg__str(info.name));
+    if (kind != PEG_WATCH_UNREGISTERED)
+        remote__cache_check(w->registry, peg__str(info.name), info.revision);
+    tell(w, kind, &info, NULL);
+}
+
+/* What was unregistered while nobody heard of it is not told: all others were. */
+static void tell_ready(struct watcher *w)
+{
+    if (!w->changes_only && !w->watch->n_tags)
+        remote__cache_end_all(w->registry, w->began);
+    tell(w, PEG_WATCH_READY, NULL, NULL);
+}
+
+/* False: the gateway has nothing more to say on this stream. */
+static bool take(struct watcher *w, peg_str bytes, struct peg__arena *arena, peg_error *ret_why)
+{
+    const ProtobufCMessage *message;
+    const Pegboard__V1__WatchResponse *response;
+
+    if (grpc_message_unpack(&pegboard__v1__watch_response__descriptor, arena, bytes, &message,
+                            ret_why))
+        return false;
+    response = (const Pegboard__V1__WatchResponse *)message;
+    if (response->kind == PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_LOST) {
+        peg__fail(ret_why, PEG_ELIMIT, "E_WATCH_TOO_SLOW",
+                  "the gateway had more to tell than was read: everything is told again");
+        return false;
+    }
+    w->told = NULL;
+    grpc_backoff_reset(&w->backoff);
+    if (response->kind == PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_READY)
+        tell_ready(w);
+    else
+        tell_toolset(w, response);
+    return true;
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+/* Until the stream ends, or nobody watches any more: then false. */
+static bool read_stream(struct watcher *w, struct remote__ask *ask, peg_error *ret_why)
+{
+    struct peg__arena arena = {0};
+    enum remote__came came;
+    peg_str bytes;
+    bool goes_on = true;
+
+    while (goes_on &&
+           (came = remote__ask_next(ask, w->watch->ctx, INT64_MAX, &bytes)) == REMOTE_MESSAGE) {
+        goes_on = take(w, bytes, &arena, ret_why);
+        peg__arena_reset(&arena);
+    }
+    peg__arena_free(&arena);
+    remote__ask_stop(ask);
+    if (goes_on && came == REMOTE_OVER && !remote__ask_error(ask, ret_why))
+        peg__fail(ret_why, PEG_EIO, "E_SERVICE_UNAVAILABLE", "the gateway at %s ended the watch",
+                  w->registry->address);
+    return !goes_on || came == REMOTE_OVER;
+}
+
+/* False: nobody watches any more. */
+static bool watch_once(struct watcher *w, peg_error *ret_why)
+{
+    Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
+    struct remote__ask ask = {
+        .registry = w->registry,
+        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_WATCH],
+        .request = &request.base,
+    };
+    bool goes_on = true;
+
+    request.tags = peg__unconst(w->watch->tags);
+    request.n_tags = w->watch->n_tags;
+    request.changes_only = w->changes_only;
+    w->began = remote__cache_begin_all(w->registry);
+    if (!remote__ask_start(&ask, ret_why))
+        goes_on = read_stream(w, &ask, ret_why);
+    if (ask.status.code == GRPC_UNAUTHENTICATED)
+        remote__registry_renew(w->registry, ask.authorization);
+    /* From the first one that was heard on, a break may hide changes. */
+    w->changes_only &= !ask.was_sent || ask.status.code == GRPC_UNAUTHENTICATED;
+    remote__ask_free(&ask);
+    return goes_on;
+}
+
+static void *run(void *user)
+{
+    struct watcher *w = user;
+    peg_error why;
+
+    while (watch_once(w, &why)) {
+        tell_lost(w, &why);
+        if (peg_ctx_wait(w->watch->ctx, grpc_backoff_take_ms(&w->backoff), NULL))
+            break;
+    }
+    return NULL;
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+peg_watch *peg_watch_free(peg_watch *watch)
+{
+    if (!watch)
+        return NULL;
+    if (watch->cancel)
+        peg_cancel_fire(watch->cancel, "the watch is over");
+    for (size_t i = 0; i < watch->n_watchers; i++)
+        pthread_join(watch->watchers[i].thread, NULL);
+    peg_ctx_unref(watch->ctx);
+    peg_cancel_unref(watch->cancel);
+    peg_client_unref(watch->client);
+    peg__arena_free(&watch->arena);
+    peg__free(watch);
+    return NULL;
+}
+
+static peg_status copy_tags(peg_watch *watch, const char *const *tags, peg_error *reterr)
+{
+    const peg_status status = remote__tags(tags, &watch->n_tags, reterr);
+
+    if (status)
+        return status;
+    watch->tags = peg__arena_alloc(&watch->arena, (watch->n_tags + 1) * sizeof(*watch->tags));
+    if (!watch->tags)
+        return peg__fail_nomem(reterr);
+    for (size_t i = 0; i < watch->n_tags; i++) {
+        watch->tags[i] = peg__arena_copy(&watch->arena, peg__str(tags[i]));
+        if (!watch->tags[i])
+            return peg__fail_nomem(reterr);
+    }
+    return PEG_OK;
+}
+
+/* Signals are for the host's threads. */
+static peg_status start_thread(struct watcher *w, peg_error *reterr)
+{
+    sigset_t all;
+    sigset_t before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&w->thread, NULL, run, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return peg__fail(reterr, PEG_EIO, "E_CLIENT",
+                         "the system has no thread for a watch (error %d): end some", failed);
+    w->watch->n_watchers++;
+    return PEG_OK;
+}
+
+static peg_status start_watchers(peg_watch *watch, size_t first, size_t end, bool changes_only,
+                                 peg_error *reterr)
+{
+    const size_t n = end - first;
+    uint64_t seed = 0;
+    peg_status status = PEG_OK;
+
+    watch->watchers = peg__arena_alloc_zero(&watch->arena, n * sizeof(*watch->watchers));
+    if (!watch->watchers)
+        return peg__fail_nomem(reterr);
+    if (!peg__random(&seed, sizeof(seed)))
+        return peg__fail_no_randomness(reterr);
+    for (size_t i = 0; i < n && !status; i++) {
+        struct watcher *w = &watch->watchers[i];
+
+        w->watch = watch;
+        w->registry = &watch->client->registries[first + i];
+        w->changes_only = changes_only;
+        grpc_backoff_init(&w->backoff, FIRST_PAUSE_MS, MAX_PAUSE_MS, seed + i);
+        status = start_thread(w, reterr);
+    }
+    return status;
+}
+
+peg_status peg_client_watch(peg_client *client, const peg_watch_options *options, peg_watch_fn fn,
+                            void *user, peg_watch **ret_watch, peg_error *reterr)
+{
+    static const peg_watch_options by_default;
+    const peg_watch_options *o = options ? options : &by_default;
+    size_t first;
+    size_t end;
+    peg_watch *watch;
+    peg_status status;
+
+    if (!fn)
+        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "fn is required: it hears of changes");
+    status = remote__registries(client, o->registry, &first, &end, reterr);
+    if (status)
+        return status;
+    watch = peg__alloc_zero(1, sizeof(*watch));
+    if (!watch)
+        return peg__fail_nomem(reterr);
+    watch->client = peg_client_ref(client);
+    watch->fn = fn;
+    watch->user = user;
+    if ((status = peg_ctx_with_cancel(NULL, &watch->ctx, &watch->cancel, reterr)) ||
+        (status = copy_tags(watch, o->tags, reterr)) ||
+        (status = start_watchers(watch, first, end, o->changes_only, reterr)))
+        peg_watch_free(watch);
+    else
+        *ret_watch = watch;
+    return status;
+}
+
+const char *peg_watch_kind_name(peg_watch_kind kind)
+{
+    static const char *const names[] = {
+        [PEG_WATCH_PRESENT] = "present",
+        [PEG_WATCH_READY] = "ready",
+        [PEG_WATCH_REGISTERED] = "registered",
+        [PEG_WATCH_CHANGED] = "changed",
+        [PEG_WATCH_UNREGISTERED] = "unregistered",
+        [PEG_WATCH_HEALTH] = "health",
+        [PEG_WATCH_LOST] = "lost",
+    };
+
+    return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_REMOTE_PROVIDER_PROVIDER_H
+#define PEG_REMOTE_PROVIDER_PROVIDER_H
+
+/*
+ * The files of the provider, left to right:
+ *
+ *   provider.c           new, start, stop, wait, free; the end
+ *   provider_options.c   what it is told, checked and copied
+ *   provider_register.c  a registry as a RegisterRequest, and again when it has changed
+ *   provider_attach.c    the stream: Hello, frames that come, breaks, another gateway
+ *   provider_token.c     who it says it is
+ *   provider_call.c      a call: made of a frame, counted, what a handler sees of it
+ *   provider_delta.c     what a handler says while it works
+ *   provider_table.c     calls that it was handed and has no Ack for; what is sent of them
+ *   provider_work.c      threads that run handlers, and their queue
+ *   provider_result.c    a record as a result of the wire
+ *   provider_event.c     what happens, told to the host
+ *   provider_signals.c   SIGTERM and SIGINT
+ *
+ * The loop's thread owns the streams and the table of calls. A call goes to a worker through the
+ * queue, under the lock, and comes back as a message. A handler's deltas are messages too.
+ *
+ *   queued -> with a worker -> done -> forgotten, with its Ack
+ *      \-> Nak, forgotten
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "core/context/notify.h"
+#include "core/registry/registry.h"
+#include "grpc/client/backoff.h"
+#include "net/tls/tls.h"
+#include "pegboard/provider.h"
+#include "pegboard/v1/registry.grpc.h"
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+struct remote__prov_delta;
+
+/* What became of it. Its memory is the call's; the error's words may be static. */
+struct remote__prov_outcome {
+    char *json; /* owned, NULL of a failure */
+    size_t json_len;
+    const char *code; /* "" is success */
+    const char *message;
+    bool is_outdated; /* it was not started: the gateway knows another version of the toolset */
+    Pegboard__V1__ServerData **server_data; /* in the arena */
+    size_t n_server_data;
+    int64_t duration_ms;
+};
+
+/* How a handler finds the loop, as long as there is one: a handler that was abandoned on a pool may
+ * outlive the provider. Counted. */
+struct remote__prov_link {
+    atomic_uint n_refs;
+    pthread_mutex_t lock;
+    struct net_loop *loop;       /* NULL: gone */
+    atomic_size_t n_delta_bytes; /* that were taken, and not sent yet */
+};
+struct remote__prov_link *remote__prov_link_new(struct net_loop *loop);
+struct remote__prov_link *remote__prov_link_unref(struct remote__prov_link *link);
+void remote__prov_link_cut(struct remote__prov_link *link);
+
+/* Counted: the table's, the worker's, and the context's that a handler has. */
+struct remote__prov_call {
+    atomic_uint n_refs;
+    peg_provider *prov; /* of the loop's and the workers' threads */
+    struct remote__prov_link *link;
+    struct peg__arena arena;
+    peg_str key; /* call id and attempt */
+    peg_str call_id;
+    peg_str tool;
+    peg_str payload;
+    peg_str route;
+    peg_provider_call face;
+    peg_ctx *ctx; /* NULL once it is done: the context holds the call */
+    peg_cancel *cancel;
+    struct remote__prov_outcome outcome; /* the worker's until it is done */
+    struct net_message done;
+    atomic_size_t n_delta_bytes; /* as the link's, of this call */
+    /* the loop's */
+    bool is_done;                    /* its outcome waits to be sent, or for its Ack */
+    size_t n_kept_bytes;             /* of memory, since it was first sent; 0: it was not */
+    unsigned n_reviews;              /* at which it was sent, and there was no Ack */
+    unsigned n_deltas;               /* that wait at its stream: its result comes behind them */
+    struct remote__prov_stream *via; /* where its result goes; NULL: to the next one */
+    size_t n_sent;                   /* bytes of its result on that stream */
+    bool is_sent;                    /* all of it */
+    bool is_waiting;                 /* in the list of those to be sent */
+    struct remote__prov_call *next_to_send;
+    /* of the queue, under the lock */
+    bool is_queued;
+    struct remote__prov_call *next;
+    struct remote__prov_call *prev;
+};
+
+/* Copies a frame. PEG_ELIMIT: an id or so that is longer than it may be. PEG_ENOMEM. */
+peg_status remote__prov_call_new(peg_provider *prov, const Pegboard__V1__Call *frame,
+                                 struct remote__prov_call **ret_call);
+struct remote__prov_call *remote__prov_call_ref(struct remote__prov_call *call);
+struct remote__prov_call *remote__prov_call_unref(struct remote__prov_call *call);
+/* That a handler has, or NULL. */
+struct remote__prov_call *remote__prov_call_of(const peg_call *call);
+/* Breaks the circle of call and context. */
+void remote__prov_call_drop_ctx(struct remote__prov_call *call);
+
+/* ---- one stream ------------------------------------------------------------------------------ */
+
+/* On the loop; freed when its RPC has ended. */
+struct remote__prov_stream {
+    peg_provider *prov;
+    struct grpc_rpc *rpc;
+    bool is_welcome;
+    bool is_leaving;           /* GatewayDrain came: nothing new is taken from it */
+    bool is_last_call_seen;    /* Drained or GatewayDrain came: no call comes behind them */
+    bool is_closed;            /* we have said everything */
+    bool is_broken;            /* something could not be sent: it is canceled */
+    bool is_offering;          /* its Offer has no Offered yet */
+    bool has_old_tools;        /* others came after its Hello or Offer: to be told next */
+    struct net_timer patience; /* for Welcome, or for its end */
+    struct remote__prov_call *first_to_send;
+    struct remote__prov_call *last_to_send;
+    struct remote__prov_delta *first_delta;
+    struct remote__prov_delta *last_delta;
+    bool is_deltas_turn;              /* the last thing that was sent is a piece of a result */
+    struct remote__prov_stream *next; /* an older one that still finishes */
+};
+
+/* ---- the provider ---------------------------------------------------------------------------- */
+
+/* What is told of the toolset beside its name and tools. Owned; arena: all strings. */
+struct remote__prov_about {
+    struct peg__arena arena;
+    const char *description;
+    const char *version;
+    const char **tags;
+    size_t n_tags;
+};
+
+/* NULL: none of it. PEG_EINVAL (E_PROVIDER_OPTIONS), PEG_ENOMEM. */
+peg_status remote__prov_about_new(const char *description, const char *version,
+                                  const char *const *tags, struct remote__prov_about **ret_about,
+                                  peg_error *reterr);
+struct remote__prov_about *remote__prov_about_free(struct remote__prov_about *about);
+
+/* Arena: all strings. */
+struct remote__prov_config {
+    struct peg__arena arena;
+    const char *toolset;
+    const char *address;
+    const char *token;      /* NULL: none */
+    const char *token_file; /* NULL: none */
+    const char *tls_host;   /* NULL: the address's */
+    struct net_tls_config *tls;
+    unsigned concurrency;
+    unsigned max_queued;
+    bool runs_inline;
+    bool handles_signals;
+    int64_t drain_ms;
+    int64_t backoff_ms;
+    int64_t max_backoff_ms;
+    peg_run_options run;
+    peg_run_hooks hooks;
+    peg_ctx *ctx; /* with the registry */
+    void (*on_event)(const peg_provider_event *event, void *user);
+    void *user;
+};
+
+peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_registry *registry,
+                                    const peg_provider_options *options, peg_error *reterr);
+void remote__prov_config_free(struct remote__prov_config *config);
+
+enum remote__prov_phase {
+    REMOTE__PROV_SERVING,
+    REMOTE__PROV_DRAINING, /* what it has is finished */
+    REMOTE__PROV_STOPPING, /* what it has is canceled */
+    REMOTE__PROV_ENDED,
+};
+
+/* What a worker waits for. */
+struct remote__prov_queue {
+    struct remote__prov_call *first;
+    struct remote__prov_call *last;
+    unsigned n;
+    unsigned n_asleep; /* workers that wait for `changed` */
+    bool is_waking;    /* one of them has been woken, and hasn't come to the queue yet */
+    bool is_closed;
+    pthread_cond_t changed;
+};
+
+/* What the host is told. */
+struct remote__prov_untold;
+struct remote__prov_events {
+    pthread_mutex_t lock; /* of all below; not held while the host is told */
+    pthread_cond_t is_free;
+    bool is_telling;                   /* somebody tells: one at a time */
+    struct remote__prov_untold *first; /* the loop's, that came meanwhile */
+    struct remote__prov_untold *last;
+    unsigned n_untold;
+};
+
+struct peg_provider {
+    struct remote__prov_config config;
+    peg_registry *registry;
+    char incarnation[40];
+    uint32_t n_hellos;
+    bool is_started;
+    struct net_loop *loop;
+    struct remote__prov_link *link;
+    pthread_t *workers;
+    unsigned n_workers;
+    atomic_uint n_stops;
+    struct net_message stops[2];
+    struct net_message begin;
+    struct net_message end;
+    struct net_message refresh;
+    atomic_bool is_refreshing; /* the message is on its way */
+    struct peg__registry_observer observer;
+    struct remote__prov_events events;
+
+    /* the loop's */
+    struct remote__prov_about *about;
+    struct grpc_channel *channel;
+    struct remote__prov_stream *streams; /* the newest first; NULL: none */
+    struct grpc_backoff backoff;
+    int64_t lease_ms; /* of the last Welcome; 0: nobody has said */
+    struct net_timer retry;
+    struct net_timer drained; /* the end of draining, and of stopping */
+    struct net_timer quiet;   /* nothing is left: a call may still be under way to us */
+    struct peg__map calls;    /* key -> call: handed over, and no Ack yet */
+    struct peg__map recent;   /* keys of those that were acknowledged last */
+    unsigned n_done;          /* of the calls */
+    unsigned n_kept;          /* of those: sent, and kept until their Acks */
+    size_t n_kept_bytes;      /* that these take */
+    struct net_timer review;  /* of those, while there are any */
+    int64_t keep_ms;          /* how long at most; before it is started a test may change it */
+    enum remote__prov_phase phase;
+    bool was_welcome; /* ever */
+    bool is_ending;   /* `end` is on its way */
+    char peer[NET_ADDRESS_TEXT];
+
+    /* under the lock */
+    pthread_mutex_t lock;
+    struct remote__prov_about *next_about; /* NULL: the one that the loop has */
+    pthread_cond_t ended;
+    struct remote__prov_queue queue;
+    bool has_ended;
+    peg_status status; /* of the end */
+    peg_error error;
+    peg_provider_state state;
+};
+
+/* The loop: goes on towards the end if it is time. */
+void remote__prov_check_end(peg_provider *prov);
+/* The loop: the end, and why. Only the first one counts. */
+void remote__prov_end(peg_provider *prov, peg_status status, const peg_error *error);
+
+/* ---- provider_attach.c: on the loop ---------------------------------------------------------- */
+
+void remote__prov_attach(peg_provider *prov);
+/* The stream that new things go to, or NULL. */
+struct remote__prov_stream *remote__prov_current(const peg_provider *prov);
+/* Sends a frame. A failure breaks the stream: what it carried is sent on the next one. */
+void remote__prov_send(struct remote__prov_stream *stream,
+                       const Pegboard__V1__AttachRequest *frame);
+void remote__prov_send_drain(peg_provider *prov);
+/* Says everything on the current stream; its end is awaited. */
+void remote__prov_close_streams(peg_provider *prov);
+void remote__prov_drop_streams(peg_provider *prov);
+
+/* ---- provider_register.c --------------------------------------------------------------------- */
+
+/* The registry's visible tools; all of it lies in the arena. */
+peg_status remote__prov_registration(peg_provider *prov, struct peg__arena *arena,
+                                     Pegboard__V1__RegisterRequest **ret_request,
+                                     peg_error *reterr);
+
+/* The loop: offers what the registry has now. */
+void remote__prov_offer(peg_provider *prov);
+void remote__prov_offered(struct remote__prov_stream *stream, const Pegboard__V1__Offered *frame);
+
+/* ---- provider_token.c ------------------------------------------------------------------------ */
+
+/* Of its file, with E_PROVIDER_TOKEN: the errors of remote__token_read(). */
+peg_status remote__prov_check_token(const peg_provider *prov, peg_error *reterr);
+peg_status remote__prov_put_token(const peg_provider *prov, struct peg__arena *arena,
+                                  struct grpc_metadata *metadata, peg_error *reterr);
+
+/* ---- provider_delta.c: on the loop ----------------------------------------------------------- */
+
+/* Sends the first that waits; there is one. */
+void remote__prov_send_delta(struct remote__prov_stream *stream);
+void remote__prov_drop_deltas(struct remote__prov_stream *stream);
+/* Passes on what commands say, and no more of a call than the call itself. */
+extern const struct peg__listener remote__prov_listener;
+
+/* ---- provider_table.c: on the loop ----------------------------------------------------------- */
+
+void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame);
+void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1__Cancel *frame);
+void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame);
+/* A call has its outcome. */
+void remote__prov_finish_call(struct remote__prov_call *call);
+/* A timer: what was sent long ago is not kept any longer. */
+void remote__prov_review_kept(struct net_timer *timer);
+/* For Hello, in the arena. */
+peg_status remote__prov_list_running(peg_provider *prov, struct peg__arena *arena,
+                                     Pegboard__V1__Hello *hello);
+/* Welcome came: what has no stream goes to this one. */
+void remote__prov_adopt_calls(struct remote__prov_stream *stream);
+/* The stream has ended: what went to it goes to the next. */
+void remote__prov_orphan_calls(struct remote__prov_stream *stream);
+/* No delta of the call waits any more. */
+void remote__prov_follow_deltas(struct remote__prov_call *call);
+/* Sends deltas and results for as long as the stream takes them. */
+void remote__prov_pump(struct remote__prov_stream *stream);
+void remote__prov_cancel_all(peg_provider *prov, const char *reason);
+void remote__prov_drop_calls(peg_provider *prov);
+
+/* ---- provider_work.c ------------------------------------------------------------------------- */
+
+peg_status remote__prov_start_workers(peg_provider *prov, peg_error *reterr);
+/* They finish what they run, and nothing else. */
+void remote__prov_close_queue(peg_provider *prov);
+void remote__prov_join_workers(peg_provider *prov);
+/* The loop: hands a call to a worker; false: there is no room. Inline: runs it. */
+bool remote__prov_submit(struct remote__prov_call *call);
+/* The loop: takes a call back that no worker has taken. */
+bool remote__prov_take_back(struct remote__prov_call *call);
+
+/* Runs the handler, and fills in the outcome. */
+void remote__prov_run(struct remote__prov_call *call);
+/* The outcome of a record; cannot fail, because being out of memory is an outcome too. */
+void remote__prov_outcome_of(struct remote__prov_call *call, const peg_record *record);
+void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error *error);
+
+/* ---- provider_event.c ------------------------------------------------------------------------ */
+
+void remote__prov_events_init(struct remote__prov_events *events);
+void remote__prov_events_destroy(struct remote__prov_events *events);
+/* The host hears of everything, one at a time. Both fill in the toolset, and "" for what is NULL.
+ * The loop: waits for nobody. */
+void remote__prov_notify(peg_provider *prov, const peg_provider_event *event);
+/* A worker, or a loop without workers: waits while another one tells. */
+void remote__prov_notify_in_order(peg_provider *prov, const peg_provider_event *event);
+
+/* ---- provider_signals.c ---------------------------------------------------------------------- */
+
+/* PEG_ESTATE (E_PROVIDER_SIGNALS): another provider has them. */
+peg_status remote__prov_catch_signals(peg_provider *prov, peg_error *reterr);
+void remote__prov_release_signals(peg_provider *prov);
+
+#endif

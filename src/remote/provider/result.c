@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A record as the wire has it: JSON text, or an error. Text becomes a JSON string, JSON stays as it
+ * is, media are described with their bytes in base 64, as are bytes that are no text.
+ */
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
+#include "core/tool/tool.h"
+#include "pegboard/artifact.h"
+#include "pegboard/media.h"
+#include "remote/provider/provider.h"
+#include "json/json.h"
+
+/* ---- failing: needs no memory ------------------------------------------------------------------
+ */
+
+static void fail(struct remote__prov_call *call, const char *code, const char *message)
+{
+    struct remote__prov_outcome *outcome = &call->outcome;
+
+    peg__free(outcome->json);
+    *outcome = (struct remote__prov_outcome){.code = code, .message = message};
+}
+
+static void fail_nomem(struct remote__prov_call *call)
+{
+    fail(call, "E_OUT_OF_MEMORY", "the provider is out of memory: try again later");
+}
+
+/* Words of others travel as strings of protobuf: UTF-8 without NUL. */
+static const char *copy_words(struct remote__prov_call *call, peg_str words)
+{
+    if (!peg__utf8_is_valid(words) || (words.len && memchr(words.ptr, '\0', words.len)))
+        return "the tool failed, and its words are no text";
+    return peg__arena_copy(&call->arena, words);
+}
+
+void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error *error)
+{
+    const char *message = copy_words(call, peg__str(error->message));
+
+    if (error->status == PEG_ENOMEM || !message)
+        fail_nomem(call);
+    else
+        fail(call, error->code, message); /* codes are static */
+}
+
+/* Defaults that do not fit together with what was sent are the schema's fault: every provider would
+ * say the same. */
+static bool is_refused_as_sent(const struct remote__prov_call *call)
+{
+    const peg_str text = call->payload.len ? call->payload : peg__str("{}");
+    peg_tool *tool = peg_registry_get(call->prov->registry, call->tool);
+    peg_json_doc *doc = NULL;
+    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, NULL);
+    /* A tool that is gone by now was of another version, too. */
+    const bool is_refused = status ? status != PEG_ENOMEM
+                                   : !tool || peg__tool_refuses_as_sent(tool, peg_json_root(doc));
+
+    peg_json_doc_free(doc);
+    peg_tool_unref(tool);
+    return is_refused;
+}
+
+/* The gateway has checked name and arguments, as they were sent, so it has another version of them.
+ * These codes are of calls that no handler has seen; a handler's own would be a cause. */
+static bool is_outdated(const struct remote__prov_call *call, const peg_record *record)
+{
+    const char *code = peg_record_code(record);
+
+    return !strcmp(code, "E_TOOL_NOT_FOUND") ||
+           (!strcmp(code, "E_INVALID_TOOL_ARGS") && is_refused_as_sent(call));
+}
+
+static void fail_as(struct remote__prov_call *call, const peg_record *record)
+{
+    const char *cause = peg_record_cause(record);
+    /* A handler's own code says more than that it failed. */
+    const bool is_handlers =
+        cause[0] && !strcmp(peg_record_code(record), "E_TOOL_DOWNSTREAM_ERROR");
+    const char *code = copy_words(call, peg__str(is_handlers ? cause : peg_record_code(record)));
+    const char *message = copy_words(call, peg_record_text(record));
+    const bool is_old = is_outdated(call, record);
+
+    if (!code || !message) {
+        fail_nomem(call);
+    } else {
+        fail(call, is_old ? "E_PROVIDER_OUTDATED" : code, message);
+        call->outcome.is_outdated = is_old;
+    }
+}
+
+/* ---- what it answered --------------------------------------------------------------------------
+ */
+
+/* What is no JSON is text; what is JSON with a member twice is neither. */
+static peg_status look_for_json(peg_str text, bool *ret_is_json, peg_error *reterr)
+{
+    peg_json_doc *doc = NULL;
+    peg_error why;
+    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, &why);
+
+    peg_json_doc_free(doc);
+    if (status == PEG_EPARSE && peg__json_is_duplicate(&why))
+        return peg__fail(reterr, PEG_EPARSE, why.code, "the result: %.280s", why.message);
+    *ret_is_json = !status;
+    return PEG_OK;
+}
+
+static void put_base64(struct peg__buf *out, peg_str bytes)
+{
+    const size_t len = peg__base64_len(bytes.len);
+    char *at;
+
+    peg__buf_puts(out, "\"base64\":\"");
+    at = peg__buf_reserve(out, len);
+    if (at) {
+        peg__base64_encode(bytes, at);
+        out->len += len;
+        at[len] = '\0';
+    }
+    peg__buf_putc(out, '"');
+}
+
+static void put_bytes(struct peg__buf *out, peg_str bytes)
+{
+    if (peg__utf8_is_valid(bytes)) {
+        peg__json_write_string(bytes, out);
+        return;
+    }
+    peg__buf_putc(out, '{');
+    put_base64(out, bytes);
+    peg__buf_putc(out, '}');
+}
+
+static bool checks_output(const struct remote__prov_call *call)
+{
+    peg_tool *tool = peg_registry_get(call->prov->registry, call->tool);
+    const bool checks = tool && peg_tool_output_schema(tool);
+
+    peg_tool_unref(tool);
+    return checks;
+}
+
+static peg_status put_artifact(const struct remote__prov_call *call, const peg_record *record,
+                               struct peg__buf *out, peg_error *reterr)
+{
+    const peg_artifact_kind *kind = peg_artifact_kind_of(peg_record_artifact(record));
+    bool is_json = false;
+    peg_str bytes;
+    peg_status status = peg_record_answer(record, &bytes, reterr);
+
+    if (!status && (peg_artifact_kind_is(kind, &peg_artifact_json) || checks_output(call)))
+        status = look_for_json(bytes, &is_json, reterr);
+    if (status)
+        return status;
+    if (is_json)
+        peg__buf_str(out, bytes);
+    else
+        put_bytes(out, bytes);
+    return PEG_OK;
+}
+
+static peg_status put_one_media(const peg_media *media, struct peg__buf *out, peg_error *reterr)
+{
+    PEG_CLEANUP(peg__freep) char *base64 = NULL;
+    peg_json_doc *doc = NULL;
+    peg_status status = peg_media_describe(media, &doc, reterr);
+
+    if (!status && peg_media_has_bytes(media))
+        status = peg_media_base64(media, PEG_LIMIT_REMOTE_RESULT_BYTES, &base64, NULL, reterr);
+    if (status) {
+        peg_json_doc_free(doc);
+        return status;
+    }
+    peg__json_write(peg_json_root(doc), PEG_JSON_COMPACT, out);
+    if (base64 && !out->status) {
+        out->len--; /* the bracket that closes the object */
+        peg__buf_puts(out, ",\"base64\":\"");
+        peg__buf_puts(out, base64);
+        peg__buf_puts(out, "\"}");
+    }
+    peg_json_doc_free(doc);
+    return PEG_OK;
+}
+
+static peg_status put_media(const peg_record *record, struct peg__buf *out, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    peg__buf_puts(out, "{\"media\":[");
+    for (size_t i = 0; !status && i < peg_record_n_media(record); i++) {
+        if (i)
+            peg__buf_putc(out, ',');
+        status = put_one_media(peg_record_media(record, i), out, reterr);
+    }
+    peg__buf_puts(out, "]}");
+    return status;
+}
+
+static peg_status put_answer(const struct remote__prov_call *call, const peg_record *record,
+                             struct peg__buf *out, peg_error *reterr)
+{
+    switch (peg_record_result_kind(record)) {
+    case PEG_RESULT_ARTIFACT:
+        return put_artifact(call, record, out, reterr);
+    case PEG_RESULT_MEDIA:
+        return put_media(record, out, reterr);
+    case PEG_RESULT_TEXT:
+        break;
+    }
+    put_bytes(out, peg_record_text(record));
+    return PEG_OK;
+}
+
+/* ---- server-data -------------------------------------------------------------------------------
+ */
+
+static char *copy_member(struct remote__prov_call *call, const peg_json *item, const char *name)
+{
+    const peg_json *value = peg_json_get(item, name);
+
+    return peg__arena_copy(&call->arena, peg_json_str(value));
+}
+
+static bool copy_data(struct remote__prov_call *call, const peg_json *item,
+                      Pegboard__V1__ServerData *data)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_SERVER_DATA_BYTES);
+
+    pegboard__v1__server_data__init(data);
+    peg__json_write(peg_json_get(item, "data"), PEG_JSON_COMPACT, &out);
+    data->kind = copy_member(call, item, "kind");
+    data->audience = copy_member(call, item, "audience");
+    data->data.len = out.len;
+    data->data.data =
+        out.status ? NULL : (uint8_t *)peg__arena_copy(&call->arena, peg__buf_view(&out));
+    peg__buf_free(&out);
+    return data->kind && data->audience && data->data.data;
+}
+
+static bool copy_server_data(struct remote__prov_call *call, const peg_record *record)
+{
+    const peg_json *array = peg_record_server_data(record);
+    const size_t n = array ? peg_json_len(array) : 0;
+    Pegboard__V1__ServerData *data;
+    Pegboard__V1__ServerData **list;
+    size_t i = 0;
+
+    if (!n)
+        return true;
+    data = peg__arena_alloc(&call->arena, n * sizeof(*data));
+    list = peg__arena_alloc(&call->arena, n * sizeof(*list));
+    if (!data || !list)
+        return false;
+    PEG_JSON_EACH_ITEM (array, item) {
+        if (!copy_data(call, item, &data[i]))
+            return false;
+        list[i] = &data[i];
+        i++;
+    }
+    call->outcome.server_data = list;
+    call->outcome.n_server_data = n;
+    return true;
+}
+
+void remote__prov_outcome_of(struct remote__prov_call *call, const peg_record *record)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_REMOTE_RESULT_BYTES);
+    peg_error error;
+    peg_status status;
+
+    if (peg_record_is_error(record)) {
+        fail_as(call, record);
+    } else {
+        status = put_answer(call, record, &out, &error);
+        if (status)
+            remote__prov_outcome_error(call, &error);
+        else if (out.status == PEG_ELIMIT)
+            fail(call, "E_RESULT_TOO_LARGE",
+                 "the result as JSON has more than 8 MiB (PEG_LIMIT_REMOTE_RESULT_BYTES): ask for "
+                 "less");
+        else if (out.status ||
+                 peg__buf_take(&out, &call->outcome.json, &call->outcome.json_len, NULL))
+            fail_nomem(call);
+    }
+    peg__buf_free(&out);
+    if (!copy_server_data(call, record))
+        fail_nomem(call);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One block from JSON. Read it from the bottom up. A block that we cannot make what it says to be
+ * (a kind that nobody here knows, a message without content) is foreign: a block of kind OTHER that
+ * keeps its payload whole and is written as it was.
+ */
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/text/str.h"
+#include "turn/bag.h"
+#include "turn/block.h"
+#include "turn/file/result.h"
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+static const char *const block_names[] = {"id",       "kind",       "role", "payload",
+                                          "metadata", "created_ms", NULL};
+
+static const char *const text_names[] = {"text", NULL};
+static const char *const message_names[] = {"text", "media", "images", NULL};
+static const char *const call_names[] = {"id", "name", "args", "args_base64", NULL};
+static const char *const other_names[] = {"type", "text", "media", "artifact", "trust_tier", NULL};
+static const char *const result_names[] = {
+    "id",    "call",         "name",        "args",        "args_base64", "result",
+    "error", "text_base64",  "code",        "cause",       "handle",      "artifact",
+    "media", "trusted",      "inline",      "attempts",    "created_ms",  "artifact_tool",
+    "nonce", "completed_ms", "duration_ns", "server_data", "replay",      "replay_compatibility",
+    NULL};
+
+static const char *const *const payload_names[] = {
+    [PEG_BLOCK_SYSTEM] = text_names,       [PEG_BLOCK_USER] = message_names,
+    [PEG_BLOCK_ASSISTANT] = message_names, [PEG_BLOCK_REASONING] = text_names,
+    [PEG_BLOCK_CALL] = call_names,         [PEG_BLOCK_RESULT] = result_names,
+    [PEG_BLOCK_OTHER] = other_names,
+};
+
+/* ---- a block while it is read ---------------------------------------------------------- */
+
+/* Owned; borrows from the file. */
+struct reading {
+    const struct peg__block_read *how;
+    struct peg__in in;      /* the block */
+    struct peg__in payload; /* its payload */
+    peg_block_kind kind;
+    bool is_foreign;
+    peg_str kind_text; /* foreign: what stands there */
+    peg_str kept_role; /* another than we would write; ptr NULL: none */
+    peg_block_def def;
+    struct peg__media_in media;
+    peg_artifact *artifact;
+    peg_record *record;
+    peg_bag *metadata;
+    char *args;
+    peg_json_doc *others;  /* members of the payload that nobody here knows */
+    peg_json_doc *members; /* what the block's origin is */
+};
+
+static void reading_free(struct reading *r)
+{
+    peg__media_in_free(&r->media);
+    peg_artifact_unref(r->artifact);
+    peg_record_unref(r->record);
+    peg_bag_unref(r->metadata);
+    peg__free(r->args);
+    peg_json_doc_free(r->others);
+    peg_json_doc_free(r->members);
+}
+
+/* Both objects stop at what is wrong with one of them. */
+static peg_status settle(struct reading *r)
+{
+    if (r->payload.status)
+        r->in.status = r->payload.status;
+    return r->in.status;
+}
+
+static bool has_images(const struct reading *r)
+{
+    return r->kind == PEG_BLOCK_USER || r->kind == PEG_BLOCK_ASSISTANT;
+}
+
+/* ---- payloads by kind ------------------------------------------------------------------- */
+
+/* It cannot be what it says. Strict readers refuse it with these words. */
+static peg_status make_foreign(struct reading *r, peg_str kind_text, const char *name,
+                               const char *why)
+{
+    if (r->in.is_strict)
+        return peg__in_fail(&r->in, name, "%s", why);
+    r->is_foreign = true;
+    r->kind_text = kind_text;
+    return PEG_OK;
+}
+
+static peg_status read_words(struct reading *r)
+{
+    const bool is_message = has_images(r);
+    bool is_empty;
+
+    r->def.text = peg__in_string(&r->payload, "text");
+    if (is_message && !r->payload.status &&
+        peg__media_file_read(&r->payload, r->def.id, true, r->how->options, &r->media))
+        return settle(r);
+    if (settle(r))
+        return r->in.status;
+    is_empty = !r->def.text.len && !r->media.n;
+    if (r->kind == PEG_BLOCK_REASONING && peg__in_has_others(r->payload.object, text_names))
+        is_empty = false;
+    if (is_empty)
+        return make_foreign(r, peg__str(peg__block_file_kind(r->kind)), "payload",
+                            "has nothing in it: a block of this kind needs text or media");
+    return PEG_OK;
+}
+
+/* A call without an id is called as its block is. */
+static peg_status read_call(struct reading *r)
+{
+    const peg_str call_id = peg__in_string(&r->payload, "id");
+
+    r->def.call_id = call_id.len ? call_id : r->def.id;
+    r->def.tool = peg__in_string(&r->payload, "name");
+    if (!r->payload.status)
+        r->payload.status = peg__args_read(&r->payload, &r->def.args, &r->args);
+    return settle(r);
+}
+
+static peg_status read_result(struct reading *r)
+{
+    if (!peg__result_read(r->how, &r->payload, r->def.id, &r->record))
+        r->def.record = r->record;
+    return settle(r);
+}
+
+static bool is_kind_or_missing(const peg_json *object, const char *name, peg_json_kind kind)
+{
+    const peg_json *value = peg_json_get(object, name);
+
+    return !value || value->kind == kind || value->kind == PEG_JSON_NULL;
+}
+
+/* The reference's payload of `other` is free: only what has our form is ours. */
+static bool is_our_other(const peg_json *payload)
+{
+    const peg_json *media = peg_json_get(payload, "media");
+
+    if (!is_kind_or_missing(payload, "type", PEG_JSON_STRING) ||
+        !is_kind_or_missing(payload, "text", PEG_JSON_STRING) ||
+        !is_kind_or_missing(payload, "trust_tier", PEG_JSON_STRING) ||
+        !is_kind_or_missing(payload, "artifact", PEG_JSON_OBJECT) ||
+        !is_kind_or_missing(payload, "media", PEG_JSON_ARRAY))
+        return false;
+    if (!media || media->kind != PEG_JSON_ARRAY)
+        return true;
+    PEG_JSON_EACH_ITEM (media, item) {
+        if (item->kind != PEG_JSON_OBJECT)
+            return false;
+    }
+    return true;
+}
+
+static peg_status read_artifact(struct reading *r)
+{
+    const peg_json *artifact = peg__in_object(&r->payload, "artifact");
+    struct peg__in in = {artifact, "/payload/artifact", r->in.is_strict, PEG_OK, r->in.reterr};
+
+    if (!artifact || r->payload.status)
+        return r->payload.status;
+    r->payload.status =
+        peg__artifact_file_read(&in, (peg_str){NULL, 0}, r->how->options, &r->artifact);
+    r->def.artifact = r->artifact;
+    return r->payload.status;
+}
+
+static peg_status read_other(struct reading *r)
+{
+    const peg_str type = peg__in_string(&r->payload, "type");
+    const peg_str tier = peg__in_string(&r->payload, "trust_tier");
+
+    if (!is_our_other(r->payload.object)) {
+        r->payload.status = PEG_OK;
+        return make_foreign(r, peg__str("other"), "payload", "is of a form that nobody here knows");
+    }
+    r->def.type = type.len ? type : peg__str("other");
+    r->def.text = peg__in_string(&r->payload, "text");
+    r->def.tier = peg__trust_tier_named(tier);
+    if (tier.len && !r->def.tier && r->in.is_strict)
+        peg__in_fail(&r->payload, "trust_tier", "is a tier that nobody here knows");
+    if (settle(r) || read_artifact(r) ||
+        peg__media_file_read(&r->payload, r->def.id, false, r->how->options, &r->media))
+        return settle(r);
+    if (r->def.tier && r->how->options->untrusted)
+        r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
+    if (!r->def.tier && (r->def.text.len || r->media.n || r->artifact || tier.len))
+        r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
+    return PEG_OK;
+}
+
+static peg_status read_payload(struct reading *r)
+{
+    switch (r->kind) {
+    case PEG_BLOCK_CALL:
+        return read_call(r);
+    case PEG_BLOCK_RESULT:
+        return read_result(r);
+    case PEG_BLOCK_OTHER:
+        return read_other(r);
+    case PEG_BLOCK_SYSTEM:
+    case PEG_BLOCK_USER:
+    case PEG_BLOCK_ASSISTANT:
+    case PEG_BLOCK_REASONING:
+        break;
+    }
+    return read_words(r);
+}
+
+/* Nobody vouches for the words of a block that nobody knows. */
+static void define_foreign(struct reading *r)
+{
+    const peg_json *text = peg_json_get(r->payload.object, "text");
+
+    r->def = (peg_block_def){.kind = PEG_BLOCK_OTHER,
+                             .id = r->def.id,
+                             .type = r->kind_text,
+                             .tier = PEG_TIER_THIRD_PARTY_PUBLIC,
+                             .created_ms = r->def.created_ms,
+                             .payload = r->payload.object};
+    if (text && text->kind == PEG_JSON_STRING)
+        r->def.text = peg_json_str(text);
+}
+
+/* ---- what is kept ------------------------------------------------------------------------ */
+
+static bool is_tier_kept(const struct reading *r)
+{
+    const peg_json *tier =
+        r->kind == PEG_BLOCK_OTHER ? peg_json_get(r->payload.object, "trust_tier") : NULL;
+
+    return tier && tier->kind == PEG_JSON_STRING && tier->len &&
+           !peg__trust_tier_named(peg_json_str(tier));
+}
+
+static const peg_json *artifact_of(const struct reading *r)
+{
+    return r->artifact ? peg_json_get(r->payload.object, "artifact") : NULL;
+}
+
+static bool has_rest(const struct reading *r)
+{
+    if (r->is_foreign)
+        return false;
+    if (r->kind == PEG_BLOCK_RESULT)
+        return peg__result_has_rest(r->payload.object, r->how->options);
+    return is_tier_kept(r) || peg__artifact_has_rest(artifact_of(r), r->how->options) ||
+           (r->media.n && peg__media_has_rest(r->payload.object, has_images(r)));
+}
+
+static void copy_rest(const struct reading *r, peg_json_builder *b)
+{
+    if (r->kind == PEG_BLOCK_RESULT) {
+        peg__result_copy_rest(r->payload.object, r->how->options, b);
+        return;
+    }
+    if (is_tier_kept(r)) {
+        peg_json_add_key(b, peg__str("trust_tier"));
+        peg_json_add_copy(b, peg_json_get(r->payload.object, "trust_tier"));
+    }
+    if (peg__artifact_has_rest(artifact_of(r), r->how->options)) {
+        peg_json_add_key(b, peg__str("artifact"));
+        peg__artifact_copy_rest(artifact_of(r), r->how->options, b);
+    }
+    if (r->media.n && peg__media_has_rest(r->payload.object, has_images(r))) {
+        peg_json_add_key(b, peg__str("media"));
+        peg__media_copy_rest(r->payload.object, has_images(r), b);
+    }
+}
+
+static void copy_text(const char *name, peg_str text, peg_json_builder *b)
+{
+    if (!text.ptr)
+        return;
+    peg_json_add_key(b, peg__str(name));
+    peg_json_add_string(b, text);
+}
+
+static peg_status keep_members(struct reading *r)
+{
+    const bool has_others = peg__in_has_others(r->in.object, block_names);
+    const bool keeps_rest = has_rest(r);
+    peg_json_builder *b;
+
+    if (!r->is_foreign && !r->kept_role.ptr && !has_others && !keeps_rest)
+        return PEG_OK;
+    b = peg_json_builder_new();
+    peg_json_add_object(b);
+    if (r->is_foreign)
+        copy_text("kind", r->kind_text, b);
+    copy_text("role", r->kept_role, b);
+    if (keeps_rest) {
+        peg_json_add_key(b, peg__str("payload"));
+        peg_json_add_object(b);
+        copy_rest(r, b);
+        peg_json_add_end(b);
+    }
+    peg__in_copy_others(r->in.object, block_names, b);
+    peg_json_add_end(b);
+    return r->in.status = peg_json_builder_finish(b, &r->members, r->in.reterr);
+}
+
+static peg_status keep_payload(struct reading *r)
+{
+    const char *const *names = payload_names[r->kind];
+    peg_json_builder *b;
+
+    if (r->is_foreign || !peg__in_has_others(r->payload.object, names))
+        return PEG_OK;
+    b = peg_json_builder_new();
+    peg_json_add_object(b);
+    peg__in_copy_others(r->payload.object, names, b);
+    peg_json_add_end(b);
+    r->in.status = peg_json_builder_finish(b, &r->others, r->in.reterr);
+    if (!r->in.status)
+        r->def.payload = peg_json_root(r->others);
+    return r->in.status;
+}
+
+/* ---- the block ---------------------------------------------------------------------------- */
+
+static bool is_blank(peg_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] != ' ' && (text.ptr[i] < '\t' || text.ptr[i] > '\r'))
+            return false;
+    return true;
+}
+
+static peg_status read_head(struct reading *r)
+{
+    static const peg_json empty = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
+    const peg_str kind = peg__in_string(&r->in, "kind");
+    const peg_json *payload = peg__in_object(&r->in, "payload");
+
+    peg__in_only(&r->in, block_names);
+    r->kind = PEG_BLOCK_OTHER;
+    if (!is_blank(kind) && !peg__block_file_kind_named(kind, &r->kind))
+        make_foreign(r, kind, "kind", "is none that anybody here knows");
+    r->payload = (struct peg__in){payload ? payload : &empty, "/payload", r->in.is_strict,
+                                  r->in.status, r->in.reterr};
+    r->def.kind = r->kind;
+    r->def.created_ms = peg__in_integer(&r->in, "created_ms", INT64_MAX);
+    return settle(r);
+}
+
+/* A role that is not what the kind tells. */
+static peg_status read_role(struct reading *r)
+{
+    const peg_str role = peg__in_string(&r->in, "role");
+    const char *ours = r->is_foreign ? "" : peg__block_file_role(r->kind);
+
+    if (r->in.status || is_blank(role) || peg__str_is(role, ours))
+        return r->in.status;
+    if (r->in.is_strict)
+        return peg__in_fail(&r->in, "role", "is not that of a block of this kind");
+    r->kept_role = role;
+    return PEG_OK;
+}
+
+static peg_status read_metadata(struct reading *r)
+{
+    const peg_json *object = peg__in_object(&r->in, "metadata");
+
+    if (!object || r->in.status)
+        return r->in.status;
+    r->in.status = peg__bag_from_json(object, r->in.is_strict, &r->metadata, r->in.reterr);
+    if (r->in.status)
+        peg__in_below(r->in.reterr, "/metadata");
+    r->def.metadata = r->metadata;
+    return r->in.status;
+}
+
+/* Where the file has what a definition calls otherwise. */
+static const char *place_of(const char *field, bool is_foreign)
+{
+    static const struct {
+        const char *field;
+        const char *member;
+    } places[] = {{"/id", "/id"},
+                  {"/text", "/payload/text"},
+                  {"/media", "/payload/media"},
+                  {"/call_id", "/payload/id"},
+                  {"/tool", "/payload/name"},
+                  {"/args", "/payload/args"},
+                  {"/created_ms", "/created_ms"}};
+
+    if (strcmp(field, "/type") == 0)
+        return is_foreign ? "/kind" : "/payload/type";
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (strcmp(field, places[i].field) == 0)
+            return places[i].member;
+    return "/payload";
+}
+
+static peg_status make(struct reading *r, peg_block **ret_block)
+{
+    const struct peg__block_origin origin = {
+        .members = r->members ? peg_json_root(r->members) : NULL, .has_no_time = true};
+    peg_error error = {.where = ""};
+    peg_status status;
+
+    r->def.media = r->media.items;
+    r->def.n_media = r->media.n;
+    r->def.metadata = r->metadata;
+    status = peg__block_read_new(&r->def, &origin, ret_block, &error);
+    if (!status)
+        return PEG_OK;
+    if (r->in.reterr)
+        *r->in.reterr = error;
+    return peg__in_refused(status, place_of(error.where, r->is_foreign), r->in.reterr);
+}
+
+static peg_status read_block(struct reading *r, peg_block **ret_block)
+{
+    peg_status status = read_head(r);
+
+    if (!status && !r->is_foreign)
+        status = read_payload(r);
+    if (!status && r->is_foreign) {
+        peg__media_in_free(&r->media);
+        define_foreign(r);
+    }
+    if (status || (status = read_role(r)) || (status = read_metadata(r)) ||
+        (status = keep_payload(r)) || (status = keep_members(r)))
+        return status;
+    return make(r, ret_block);
+}
+
+peg_status peg__block_read(const struct peg__block_read *how, const peg_json *value, peg_str id,
+                           peg_block **ret_block, peg_error *reterr)
+{
+    struct reading r = {
+        .how = how, .in = {value, "", how->options->strict, PEG_OK, reterr}, .def = {.id = id}};
+    peg_status status;
+
+    if (value->kind != PEG_JSON_OBJECT)
+        return peg__in_fail(&r.in, NULL, "must be an object with kind and payload, not %s",
+                            peg_json_kind_name(peg_json_kind_of(value)));
+    status = read_block(&r, ret_block);
+    reading_free(&r);
+    return status;
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Media from files, ours (`media`) and the reference's (`images`). A file may leave out what we
+ * always write: then it is what is least trusted. Names of tiers, kinds and hazards that nobody
+ * here knows count as left out, and are kept.
+ */
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text/str.h"
+#include "core/result/media.h"
+#include "core/result/reader.h"
+#include "turn/file/data_url.h"
+#include "turn/file/media.h"
+
+static const char *const media_names[] = {"base64",     "detail", "file_id",    "filename",
+                                          "id",         "kind",   "media_type", "modality_hazard",
+                                          "notes",      "ref",    "source",     "text",
+                                          "trust_tier", "uri",    NULL};
+static const char *const image_names[] = {"media_type", "url",    "content", "file_id",
+                                          "file_uri",   "detail", NULL};
+static const char *const note_names[] = {"name", "text", "trust_tier", "derived", NULL};
+
+/* ---- names of enums ---------------------------------------------------------------- */
+
+peg_trust_tier peg__trust_tier_named(peg_str name)
+{
+    for (int tier = PEG_TIER_FIRST_PARTY; tier <= PEG_TIER_THIRD_PARTY_PUBLIC; tier++)
+        if (peg__str_is(name, peg_trust_tier_name((peg_trust_tier)tier)))
+            return (peg_trust_tier)tier;
+    return PEG_TIER_UNSET;
+}
+
+static peg_media_kind kind_named(peg_str name)
+{
+    for (int kind = PEG_MEDIA_IMAGE; kind <= PEG_MEDIA_DOCUMENT; kind++)
+        if (peg__str_is(name, peg_media_kind_name((peg_media_kind)kind)))
+            return (peg_media_kind)kind;
+    return PEG_MEDIA_UNSET;
+}
+
+static peg_media_hazard hazard_named(peg_str name)
+{
+    for (int hazard = PEG_HAZARD_INERT; hazard <= PEG_HAZARD_OPAQUE; hazard++)
+        if (peg__str_is(name, peg_media_hazard_name((peg_media_hazard)hazard)))
+            return (peg_media_hazard)hazard;
+    return PEG_HAZARD_UNSET;
+}
+
+/* An enum that nobody here knows is refused by strict readers. */
+static void check_known(struct peg__in *in, const char *name, peg_str text, int found)
+{
+    if (text.len && !found && in->is_strict)
+        peg__in_fail(in, name, "is '%.*s', which nobody here knows",
+                     (int)(text.len < 64 ? text.len : 64), text.ptr);
+}
+
+static peg_trust_tier read_tier(struct peg__in *in, peg_trust_tier otherwise)
+{
+    const peg_str text = peg__in_string(in, "trust_tier");
+    const peg_trust_tier tier = peg__trust_tier_named(text);
+
+    check_known(in, "trust_tier", text, (int)tier);
+    return tier ? tier : otherwise;
+}
+
+static peg_media_kind kind_of_type(const char *mime_type)
+{
+    const peg_str type = peg_cstr(mime_type);
+
+    if (peg__str_starts(type, peg__str("image/")))
+        return PEG_MEDIA_IMAGE;
+    if (peg__str_starts(type, peg__str("audio/")))
+        return PEG_MEDIA_AUDIO;
+    return peg__str_starts(type, peg__str("video/")) ? PEG_MEDIA_VIDEO : PEG_MEDIA_DOCUMENT;
+}
+
+static const char *type_of_kind(peg_media_kind kind)
+{
+    switch (kind) {
+    case PEG_MEDIA_IMAGE:
+        return "image/*";
+    case PEG_MEDIA_AUDIO:
+        return "audio/*";
+    case PEG_MEDIA_VIDEO:
+        return "video/*";
+    case PEG_MEDIA_UNSET:
+    case PEG_MEDIA_DOCUMENT:
+        break;
+    }
+    return "application/octet-stream";
+}
+
+static peg_media_hazard hazard_of_kind(peg_media_kind kind)
+{
+    return kind == PEG_MEDIA_DOCUMENT ? PEG_HAZARD_EXTRACTABLE : PEG_HAZARD_OPAQUE;
+}
+
+/* ---- what is left out --------------------------------------------------------------- */
+
+/* An optional string; an empty one counts as missing. */
+static const char *read_optional(struct peg__in *in, const char *name)
+{
+    const char *text = peg__in_cstring(in, name);
+
+    return text && *text ? text : NULL;
+}
+
+static void fill_in(peg_media_def *def)
+{
+    if (!def->kind)
+        def->kind = kind_of_type(def->mime_type);
+    if (!def->mime_type)
+        def->mime_type = type_of_kind(def->kind);
+    if (!def->filename)
+        def->filename = peg_media_kind_name(def->kind);
+    if (!def->hazard)
+        def->hazard = hazard_of_kind(def->kind);
+}
+
+/* ---- our media ------------------------------------------------------------------------- */
+
+static peg_status read_note(const struct peg__in *media, size_t i, const peg_json *value,
+                            peg_media_note *ret_note)
+{
+    char at[PEG__IN_AT];
+    struct peg__in in = {value, at, media->is_strict, PEG_OK, media->reterr};
+
+    snprintf(at, sizeof(at), "%s/notes/%zu", media->at, i);
+    if (value->kind != PEG_JSON_OBJECT)
+        return peg__in_fail(&in, NULL, "must be an object with name and text");
+    peg__in_only(&in, note_names);
+    *ret_note = (peg_media_note){.name = peg__in_cstring(&in, "name"),
+                                 .text = peg__in_cstring(&in, "text"),
+                                 .tier = read_tier(&in, PEG_TIER_THIRD_PARTY_PUBLIC),
+                                 .is_derived = peg__in_bool(&in, "derived")};
+    if (!ret_note->text)
+        ret_note->text = "";
+    return in.status;
+}
+
+/* *ret_notes is freed with peg__free(). */
+static peg_status read_notes(struct peg__in *in, peg_media_note **ret_notes, size_t *ret_n)
+{
+    const peg_json *array = peg__in_array(in, "notes");
+    const size_t n = array ? peg_json_len(array) : 0;
+    peg_media_note *notes;
+    size_t i = 0;
+
+    if (in->status || !n)
+        return in->status;
+    if (n > PEG_LIMIT_MEDIA_NOTES)
+        return peg__in_fail(in, "notes", "has more than %d items (PEG_LIMIT_MEDIA_NOTES)",
+                            PEG_LIMIT_MEDIA_NOTES);
+    notes = peg__alloc_zero(n, sizeof(*notes));
+    if (!notes)
+        return in->status = peg__fail_nomem(in->reterr);
+    PEG_JSON_EACH_ITEM (array, item) {
+        in->status = read_note(in, i, item, &notes[i]);
+        if (in->status)
+            break;
+        i++;
+    }
+    *ret_notes = notes;
+    *ret_n = n;
+    return in->status;
+}
+
+static peg_status make(struct peg__in *in, peg_media_def *def, const char *id,
+                       peg_media **ret_media)
+{
+    peg_status status;
+
+    if (in->status)
+        return in->status;
+    if (!def->id)
+        def->id = id;
+    fill_in(def);
+    if (!def->reader && !def->uri && !def->file_id)
+        return peg__in_fail(in, NULL, "has no bytes: give text, base64, ref, uri or file_id");
+    status = peg_media_new(def, ret_media, in->reterr);
+    return status ? in->status = peg__in_refused(status, in->at, in->reterr) : PEG_OK;
+}
+
+/* What an untrusted file says about itself counts as left out. */
+static void drop_claims(peg_media_def *def, peg_media_note *notes)
+{
+    def->tier = PEG_TIER_THIRD_PARTY_PUBLIC;
+    def->hazard = PEG_HAZARD_UNSET;
+    for (size_t i = 0; i < def->n_notes; i++)
+        notes[i].tier = PEG_TIER_THIRD_PARTY_PUBLIC;
+}
+
+static peg_status read_media(struct peg__in *in, const char *id,
+                             const peg_turn_read_options *options, peg_media **ret_media)
+{
+    PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
+    PEG_CLEANUP(peg__freep) peg_media_note *notes = NULL;
+    const peg_str kind = peg__in_string(in, "kind");
+    const peg_str hazard = peg__in_string(in, "modality_hazard");
+    peg_media_def def = {.id = read_optional(in, "id"),
+                         .kind = kind_named(kind),
+                         .mime_type = read_optional(in, "media_type"),
+                         .filename = read_optional(in, "filename"),
+                         .uri = read_optional(in, "uri"),
+                         .file_id = read_optional(in, "file_id"),
+                         .detail = read_optional(in, "detail"),
+                         .tier = read_tier(in, PEG_TIER_THIRD_PARTY_PUBLIC),
+                         .hazard = hazard_named(hazard),
+                         .source = read_optional(in, "source")};
+
+    peg__in_only(in, media_names);
+    check_known(in, "kind", kind, (int)def.kind);
+    check_known(in, "modality_hazard", hazard, (int)def.hazard);
+    if (in->status || read_notes(in, &notes, &def.n_notes) || peg__bytes_read(in, options, &reader))
+        return in->status;
+    if (options->untrusted)
+        drop_claims(&def, notes);
+    def.notes = notes;
+    def.reader = reader;
+    return make(in, &def, id, ret_media);
+}
+
+/* ---- the reference's images -------------------------------------------------------------- */
+
+/* What these bytes say themselves, or NULL. */
+static const char *type_of_bytes(const peg_reader *reader)
+{
+    static const struct {
+        peg_str start;
+        const char *type;
+    } types[] = {{PEG_LIT("\x89PNG"), "image/png"},
+                 {PEG_LIT("\xFF\xD8\xFF"), "image/jpeg"},
+                 {PEG_LIT("GIF8"), "image/gif"},
+                 {PEG_LIT("RIFF"), "image/webp"}};
+    peg_str bytes;
+
+    if (!reader || !peg__reader_view(reader, &bytes))
+        return NULL;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (peg__str_starts(bytes, types[i].start))
+            return types[i].type;
+    return NULL;
+}
+
+/* A data: URL becomes bytes; another one stays what it is. */
+static peg_status read_url(struct peg__in *in, const char *name, const char *url,
+                           peg_media_def *def, struct peg__data_url *ret_data)
+{
+    peg_status status;
+
+    if (!url || def->reader || strncmp(url, "data:", 5) != 0) {
+        def->uri = url ? url : def->uri;
+        return in->status;
+    }
+    status = peg__data_url_read(url, ret_data, in->reterr);
+    if (status == PEG_EPARSE)
+        return peg__in_fail(in, name, "is a data: URL that cannot be read");
+    if (status)
+        return in->status = status;
+    def->reader = ret_data->reader;
+    if (!def->mime_type && ret_data->type[0])
+        def->mime_type = ret_data->type;
+    return PEG_OK;
+}
+
+/* Some writers keep bytes as a list of numbers. */
+static peg_status read_numbers(struct peg__in *in, const peg_json *array, peg_reader **ret_reader)
+{
+    const size_t n = peg_json_len(array);
+    PEG_CLEANUP(peg__freep) char *bytes = peg__alloc(n + 1);
+    size_t i = 0;
+    peg_status status;
+
+    if (!bytes)
+        return in->status = peg__fail_nomem(in->reterr);
+    PEG_JSON_EACH_ITEM (array, item) {
+        int64_t number = -1;
+
+        if (!peg_json_int64(item, &number) || number < 0 || number > UCHAR_MAX)
+            return peg__in_fail(in, "content", "must be base 64, or numbers from 0 to 255");
+        bytes[i++] = (char)(unsigned char)number;
+    }
+    status = peg_reader_from_bytes(peg__strn(bytes, n), ret_reader, in->reterr);
+    return in->status = status;
+}
+
+static peg_status read_content(struct peg__in *in, peg_media_def *def, struct peg__data_url *data,
+                               peg_reader **ret_reader)
+{
+    const peg_json *content = peg__in_any(in, "content");
+    const char *text;
+
+    if (!content)
+        return in->status;
+    if (content->kind == PEG_JSON_ARRAY)
+        return read_numbers(in, content, ret_reader);
+    text = peg__in_cstring(in, "content");
+    if (!text || !*text)
+        return in->status;
+    if (strncmp(text, "data:", 5) == 0)
+        return read_url(in, "content", text, def, data);
+    return peg__bytes_decode(in, "content", peg__str(text), ret_reader);
+}
+
+static peg_status read_image(struct peg__in *in, const char *id,
+                             const peg_turn_read_options *options, peg_media **ret_media)
+{
+    PEG_CLEANUP(peg__data_url_free) struct peg__data_url data = {NULL, ""};
+    PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
+    const char *uri = read_optional(in, "file_uri");
+    const char *url = read_optional(in, "url");
+    peg_media_def def = {.kind = PEG_MEDIA_IMAGE,
+                         .mime_type = read_optional(in, "media_type"),
+                         .uri = uri,
+                         .file_id = read_optional(in, "file_id"),
+                         .detail = read_optional(in, "detail"),
+                         .tier = options->untrusted ? PEG_TIER_THIRD_PARTY_PUBLIC
+                                                    : PEG_TIER_THIRD_PARTY_PRIVATE};
+
+    peg__in_only(in, image_names);
+    if (in->status || read_content(in, &def, &data, &reader))
+        return in->status;
+    if (reader)
+        def.reader = reader;
+    if (read_url(in, "url", url, &def, &data))
+        return in->status;
+    if (!def.mime_type)
+        def.mime_type = type_of_bytes(def.reader);
+    return make(in, &def, id, ret_media);
+}
+
+/* ---- lists ------------------------------------------------------------------------------- */
+
+typedef peg_status (*read_fn)(struct peg__in *in, const char *id,
+                              const peg_turn_read_options *options, peg_media **ret_media);
+
+struct list {
+    const char *name;
+    read_fn read;
+    peg_str block_id;
+    const peg_turn_read_options *options;
+};
+
+static peg_status read_item(struct peg__in *payload, const struct list *list, size_t i,
+                            const peg_json *value, struct peg__media_in *media)
+{
+    char at[PEG__IN_AT];
+    char id[PEG_LIMIT_BLOCK_ID_BYTES + 32];
+    struct peg__in in = {value, at, payload->is_strict, PEG_OK, payload->reterr};
+
+    snprintf(at, sizeof(at), "%s/%s/%zu", payload->at, list->name, i);
+    snprintf(id, sizeof(id), "%.*s-m%zu", PEG_ARG(list->block_id), media->n + 1);
+    if (value->kind != PEG_JSON_OBJECT)
+        peg__in_fail(&in, NULL, "must be an object that describes media");
+    if (!in.status && !list->read(&in, id, list->options, &media->items[media->n]))
+        media->n++;
+    return payload->status = in.status;
+}
+
+static peg_status read_list(struct peg__in *payload, const struct list *list, const peg_json *array,
+                            struct peg__media_in *media)
+{
+    size_t i = 0;
+
+    if (payload->status || !array)
+        return payload->status;
+    PEG_JSON_EACH_ITEM (array, item) {
+        if (read_item(payload, list, i++, item, media))
+            break;
+    }
+    return payload->status;
+}
+
+peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool has_images,
+                                const peg_turn_read_options *options,
+                                struct peg__media_in *ret_media)
+{
+    const struct list ours = {"media", read_media, block_id, options};
+    const struct list theirs = {"images", read_image, block_id, options};
+    const peg_json *media = peg__in_array(payload, "media");
+    const peg_json *images = has_images ? peg__in_array(payload, "images") : NULL;
+    const size_t n = (media ? peg_json_len(media) : 0) + (images ? peg_json_len(images) : 0);
+    struct peg__media_in read = {NULL, 0};
+
+    if (payload->status || !n)
+        return payload->status;
+    if (n > PEG_LIMIT_BLOCK_MEDIA)
+        return peg__in_fail(payload, "media", "has more than %d items (PEG_LIMIT_BLOCK_MEDIA)",
+                            PEG_LIMIT_BLOCK_MEDIA);
+    read.items = peg__alloc_zero(n, sizeof(peg_media *));
+    if (!read.items)
+        return payload->status = peg__fail_nomem(payload->reterr);
+    if (read_list(payload, &ours, media, &read) || read_list(payload, &theirs, images, &read))
+        peg__media_in_free(&read);
+    else
+        *ret_media = read;
+    return payload->status;
+}
+
+void peg__media_in_free(struct peg__media_in *media)
+{
+    for (size_t i = 0; i < media->n; i++)
+        peg_media_unref(media->items[i]);
+    peg__free(media->items);
+    *media = (struct peg__media_in){NULL, 0};
+}
+
+/* ---- what is kept of them ---------------------------------------------------------------------
+ */
+
+/* Has an object this string, and does nobody know it? */
+static bool is_unknown(const peg_json *object, const char *name, int (*known)(peg_str name))
+{
+    const peg_json *value = peg_json_get(object, name);
+
+    return value && value->kind == PEG_JSON_STRING && value->len && !known(peg_json_str(value));
+}
+
+static int is_tier(peg_str name)
+{
+    return (int)peg__trust_tier_named(name);
+}
+
+static int is_kind(peg_str name)
+{
+    return (int)kind_named(name);
+}
+
+static int is_hazard(peg_str name)
+{
+    return (int)hazard_named(name);
+}
+
+static const struct {
+    const char *name;
+    int (*known)(peg_str name);
+} enums[] = {{"trust_tier", is_tier}, {"kind", is_kind}, {"modality_hazard", is_hazard}};
+
+enum { N_ENUMS = sizeof(enums) / sizeof(enums[0]) };
+
+/* A second place of an image: only one of the two fits. */
+static bool has_second_uri(const peg_json *image)
+{
+    const peg_json *url = peg_json_get(image, "url");
+    const peg_json *uri = peg_json_get(image, "file_uri");
+
+    return url && uri && url->kind == PEG_JSON_STRING && uri->kind == PEG_JSON_STRING && url->len &&
+           uri->len && !peg__str_starts(peg_json_str(url), peg__str("data:"));
+}
+
+static bool item_has_rest(const peg_json *item, bool is_image)
+{
+    if (item->kind != PEG_JSON_OBJECT)
+        return false;
+    if (is_image)
+        return peg__in_has_others(item, image_names) || has_second_uri(item);
+    for (size_t i = 0; i < N_ENUMS; i++)
+        if (is_unknown(item, enums[i].name, enums[i].known))
+            return true;
+    return peg__in_has_others(item, media_names);
+}
+
+static void copy_member(const peg_json *object, const char *name, peg_json_builder *b)
+{
+    peg_json_add_key(b, peg__str(name));
+    peg_json_add_copy(b, peg_json_get(object, name));
+}
+
+static void copy_media_rest(const peg_json *item, peg_json_builder *b)
+{
+    peg__in_copy_others(item, media_names, b);
+    for (size_t i = 0; i < N_ENUMS; i++)
+        if (is_unknown(item, enums[i].name, enums[i].known))
+            copy_member(item, enums[i].name, b);
+}
+
+/* Apart, because an image is written as media, whose own members they must not hide. */
+static void copy_image_rest(const peg_json *item, peg_json_builder *b)
+{
+    peg_json_add_key(b, peg__str("image"));
+    peg_json_add_object(b);
+    peg__in_copy_others(item, image_names, b);
+    if (has_second_uri(item))
+        copy_member(item, "file_uri", b);
+    peg_json_add_end(b);
+}
+
+static void copy_item_rest(const peg_json *item, bool is_image, peg_json_builder *b)
+{
+    peg_json_add_object(b);
+    if (is_image)
+        copy_image_rest(item, b);
+    else
+        copy_media_rest(item, b);
+    peg_json_add_end(b);
+}
+
+static const peg_json *list_of(const peg_json *payload, const char *name)
+{
+    const peg_json *array = payload ? peg_json_get(payload, name) : NULL;
+
+    return array && array->kind == PEG_JSON_ARRAY ? array : NULL;
+}
+
+static bool list_has_rest(const peg_json *array, bool is_image)
+{
+    if (!array)
+        return false;
+    PEG_JSON_EACH_ITEM (array, item) {
+        if (item_has_rest(item, is_image))
+            return true;
+    }
+    return false;
+}
+
+bool peg__media_has_rest(const peg_json *payload, bool has_images)
+{
+    return list_has_rest(list_of(payload, "media"), false) ||
+           (has_images && list_has_rest(list_of(payload, "images"), true));
+}
+
+static void copy_list_rest(const peg_json *array, bool is_image, peg_json_builder *b)
+{
+    if (!array)
+        return;
+    PEG_JSON_EACH_ITEM (array, item) {
+        if (item_has_rest(item, is_image))
+            copy_item_rest(item, is_image, b);
+        else
+            peg_json_add_null(b);
+    }
+}
+
+void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_builder *b)
+{
+    peg_json_add_array(b);
+    copy_list_rest(list_of(payload, "media"), false, b);
+    if (has_images)
+        copy_list_rest(list_of(payload, "images"), true, b);
+    peg_json_add_end(b);
+}

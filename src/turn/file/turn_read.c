@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A turn from text. All blocks get their ids first: those of the file where they are unique, else
+ * ones that follow from them, so that the same file is the same turn always.
+ */
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text/str.h"
+#include "pegboard/yaml.h"
+#include "turn/file/block.h"
+#include "turn/file/input.h"
+#include "turn/loop/call_match.h"
+#include "turn/turn.h"
+#include "json/parse/locate.h"
+
+PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
+
+static const char *const turn_names[] = {"id", "blocks", "metadata", "data", NULL};
+
+/* ---- ids ---------------------------------------------------------------------------------- */
+
+/* Room for an id that was made unique, with a NUL. */
+enum { ID_SIZE = PEG_LIMIT_BLOCK_ID_BYTES + 1 };
+
+/* Names of blocks, and for each what became of it: whether a block has it, and how many others were
+ * named after it. A number in place of a pointer. */
+struct ids {
+    struct peg__map names;
+};
+
+enum { IS_TAKEN = 1, ONE_MORE = 2 };
+
+static void *as_value(uintptr_t number)
+{
+    return (void *)number; // NOLINT(performance-no-int-to-ptr): the map never follows it
+}
+
+static bool is_taken(const struct peg__map_entry *entry)
+{
+    return (uintptr_t)entry->value & IS_TAKEN;
+}
+
+static void take(struct peg__map_entry *entry)
+{
+    entry->value = as_value((uintptr_t)entry->value | IS_TAKEN);
+}
+
+/* What the file calls a block; YAML reads an id of digits as a number. Empty if it has no id. */
+static peg_str id_in_file(const peg_json *block, char room[ID_SIZE])
+{
+    const peg_json *id = block->kind == PEG_JSON_OBJECT ? peg_json_get(block, "id") : NULL;
+    int len;
+
+    if (id && id->kind == PEG_JSON_STRING)
+        return peg_json_str(id);
+    if (!id || id->kind != PEG_JSON_INTEGER)
+        return (peg_str){NULL, 0};
+    len = snprintf(room, ID_SIZE, "%lld", (long long)id->u.number);
+    return peg__strn(room, (size_t)len);
+}
+
+static peg_status gather_ids(struct ids *ids, const peg_json *blocks, peg_error *reterr)
+{
+    PEG_JSON_EACH_ITEM (blocks, block) {
+        char room[ID_SIZE];
+        const peg_str id = id_in_file(block, room);
+        peg_status status;
+
+        if (!id.len)
+            continue;
+        status = peg__map_add(&ids->names, id, NULL);
+        if (status && status != PEG_EEXISTS)
+            return peg__fail_nomem(reterr);
+    }
+    return PEG_OK;
+}
+
+/* The first of "base~2", "base~3", ... that nobody has. */
+static peg_status make_unique(struct ids *ids, struct peg__map_entry *base, char ret_id[ID_SIZE],
+                              peg_error *reterr)
+{
+    size_t len = base->name.len;
+
+    if (len > PEG_LIMIT_BLOCK_ID_BYTES - 12)
+        len = peg__utf8_cut(base->name.ptr, PEG_LIMIT_BLOCK_ID_BYTES - 12);
+    do {
+        base->value = as_value((uintptr_t)base->value + ONE_MORE);
+        snprintf(ret_id, ID_SIZE, "%.*s~%zu", (int)len, base->name.ptr,
+                 (size_t)((uintptr_t)base->value / ONE_MORE + 1));
+    } while (peg__map_find(&ids->names, peg__str(ret_id)));
+    return peg__map_add(&ids->names, peg__str(ret_id), as_value(IS_TAKEN)) ? peg__fail_nomem(reterr)
+                                                                           : PEG_OK;
+}
+
+/* A block of a call is called as the call is, any other by its place. */
+static peg_str default_id(const peg_json *block, size_t i, char room[ID_SIZE])
+{
+    const peg_json *kind = peg_json_get(block, "kind");
+    const peg_json *payload = peg_json_get(block, "payload");
+    const peg_json *call_id = payload ? peg_json_get(payload, "id") : NULL;
+    peg_block_kind known = PEG_BLOCK_OTHER;
+    int len;
+
+    if (kind && kind->kind == PEG_JSON_STRING &&
+        peg__block_file_kind_named(peg_json_str(kind), &known) && known == PEG_BLOCK_CALL &&
+        call_id && call_id->kind == PEG_JSON_STRING && call_id->len &&
+        call_id->len <= PEG_LIMIT_BLOCK_ID_BYTES)
+        return peg_json_str(call_id);
+    len = snprintf(room, ID_SIZE, "b%zu", i + 1);
+    return peg__strn(room, (size_t)len);
+}
+
+/* *ret_id is borrowed from the file or from `room`. */
+static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, char room[ID_SIZE],
+                            peg_str *ret_id, peg_error *reterr)
+{
+    char other[ID_SIZE];
+    peg_str id = id_in_file(block, room);
+    const bool has_own = id.len > 0;
+    struct peg__map_entry *entry;
+
+    if (!has_own)
+        id = default_id(block, i, room);
+    entry = peg__map_find(&ids->names, id);
+    if (!entry) {
+        *ret_id = id;
+        return peg__map_add(&ids->names, id, as_value(IS_TAKEN)) ? peg__fail_nomem(reterr) : PEG_OK;
+    }
+    if (has_own && !is_taken(entry)) {
+        take(entry);
+        *ret_id = id;
+        return PEG_OK;
+    }
+    if (make_unique(ids, entry, other, reterr))
+        return PEG_ENOMEM;
+    memcpy(room, other, sizeof(other));
+    *ret_id = peg__str(room);
+    return PEG_OK;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------- */
+
+/* Owned. */
+struct reading {
+    const peg_turn_read_options *options;
+    const char *at; /* where the turn stands in its file */
+    peg_error *reterr;
+    peg_turn *turn;
+    struct ids ids;
+    struct peg__call_match calls;
+};
+
+static peg_status check_id(struct reading *r, const peg_json *block, const char *at, peg_str id)
+{
+    struct peg__in in = {block, at, r->options->strict, PEG_OK, r->reterr};
+    char room[ID_SIZE];
+    const peg_json *own = block->kind == PEG_JSON_OBJECT ? peg_json_get(block, "id") : NULL;
+    const peg_str text = id_in_file(block, room);
+
+    if (own && own->kind != PEG_JSON_STRING && own->kind != PEG_JSON_NULL &&
+        (in.is_strict || own->kind != PEG_JSON_INTEGER))
+        return peg__in_fail(&in, "id", "must be of type string");
+    if (text.len > PEG_LIMIT_BLOCK_ID_BYTES)
+        return peg__in_fail(&in, "id", "has more than %d bytes (PEG_LIMIT_BLOCK_ID_BYTES)",
+                            PEG_LIMIT_BLOCK_ID_BYTES);
+    if (in.is_strict && text.len && !peg__str_eq(text, id))
+        return peg__in_fail(&in, "id", "is that of another block too");
+    return PEG_OK;
+}
+
+static peg_status keep_block(struct reading *r, peg_block *block, const char *at)
+{
+    peg_status status = peg_turn_add(r->turn, block, r->reterr);
+
+    if (status)
+        return peg__in_refused(status, at, r->reterr);
+    if (peg_block_kind_of(block) == PEG_BLOCK_CALL && peg__call_match_add(&r->calls, block))
+        status = peg__fail_nomem(r->reterr);
+    return status;
+}
+
+static peg_status read_block(struct reading *r, const peg_json *value, size_t i)
+{
+    PEG_CLEANUP(peg_block_unrefp) peg_block *block = NULL;
+    const struct peg__block_read how = {.options = r->options, .calls = &r->calls};
+    char at[PEG__IN_AT];
+    char room[ID_SIZE];
+    peg_str id;
+    peg_status status = choose_id(&r->ids, value, i, room, &id, r->reterr);
+
+    if (status)
+        return status;
+    snprintf(at, sizeof(at), "%s/blocks/%zu", r->at, i);
+    if ((status = check_id(r, value, at, id)))
+        return status;
+    status = peg__block_read(&how, value, id, &block, r->reterr);
+    if (status) {
+        peg__in_below(r->reterr, at);
+        return status;
+    }
+    return keep_block(r, block, at);
+}
+
+static peg_status read_blocks(struct reading *r, const peg_json *blocks)
+{
+    size_t i = 0;
+    peg_status status;
+
+    if (peg_json_len(blocks) > PEG_LIMIT_TURN_BLOCKS) {
+        peg__fail(r->reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
+                  "the turn has more than %d blocks (PEG_LIMIT_TURN_BLOCKS)",
+                  PEG_LIMIT_TURN_BLOCKS);
+        peg__error_where(r->reterr, peg__str("/blocks"));
+        return PEG_ELIMIT;
+    }
+    status = gather_ids(&r->ids, blocks, r->reterr);
+    if (status)
+        return status;
+    PEG_JSON_EACH_ITEM (blocks, block) {
+        status = read_block(r, block, i++);
+        if (status)
+            break;
+    }
+    return status;
+}
+
+/* ---- turns -------------------------------------------------------------------------------- */
+
+static peg_status read_bag(struct peg__in *in, const char *name, peg_bag **ret_bag)
+{
+    const peg_json *object = peg__in_object(in, name);
+    char at[PEG__IN_AT];
+
+    if (!object || in->status)
+        return in->status;
+    in->status = peg__bag_from_json(object, in->is_strict, ret_bag, in->reterr);
+    snprintf(at, sizeof(at), "%s/%s", in->at, name);
+    if (in->status)
+        peg__in_below(in->reterr, at);
+    return in->status;
+}
+
+static peg_status read_members(struct peg__in *in, struct peg__shared **ret_members)
+{
+    peg_json_builder *b;
+    peg_json_doc *doc = NULL;
+
+    if (in->status || !peg__in_has_others(in->object, turn_names))
+        return in->status;
+    b = peg_json_builder_new();
+    peg_json_add_object(b);
+    peg__in_copy_others(in->object, turn_names, b);
+    peg_json_add_end(b);
+    in->status = peg_json_builder_finish(b, &doc, in->reterr);
+    if (in->status)
+        return in->status;
+    *ret_members = peg__shared_new(doc);
+    if (!*ret_members)
+        in->status = peg__fail_nomem(in->reterr);
+    return in->status;
+}
+
+static peg_status read_id(struct peg__in *in, char room[ID_SIZE], peg_str *ret_id)
+{
+    const peg_json *id = peg_json_get(in->object, "id");
+
+    *ret_id = id_in_file(in->object, room);
+    if (id && id->kind != PEG_JSON_STRING && id->kind != PEG_JSON_NULL &&
+        (in->is_strict || id->kind != PEG_JSON_INTEGER))
+        return peg__in_fail(in, "id", "must be of type string");
+    if (ret_id->len > PEG_LIMIT_ID_BYTES)
+        return peg__in_fail(in, "id", "has more than %d bytes (PEG_LIMIT_ID_BYTES)",
+                            PEG_LIMIT_ID_BYTES);
+    return PEG_OK;
+}
+
+/* An object without blocks is a turn only if it has nothing else that a turn does not have. */
+static peg_status check_shape(struct peg__in *in, const peg_json *blocks)
+{
+    peg__in_only(in, turn_names);
+    if (!in->status && !blocks && peg__in_has_others(in->object, turn_names))
+        peg__in_fail(in, NULL, "is no turn: there is no member 'blocks'");
+    return in->status;
+}
+
+static peg_status begin_turn(struct peg__in *in, peg_turn **ret_turn)
+{
+    char room[ID_SIZE];
+    struct peg__turn_parts parts = {{NULL, 0}, NULL, NULL, NULL};
+
+    if (!read_id(in, room, &parts.id) && !read_bag(in, "metadata", &parts.metadata) &&
+        !read_bag(in, "data", &parts.data) && !read_members(in, &parts.members))
+        in->status = peg__turn_from_parts(&parts, ret_turn, in->reterr);
+    if (in->status) {
+        peg_bag_unref(parts.data);
+        peg_bag_unref(parts.metadata);
+        peg__shared_unref(parts.members);
+    }
+    return in->status;
+}
+
+static peg_status read_turn(struct peg__in *in, const peg_turn_read_options *options,
+                            peg_turn **ret_turn)
+{
+    struct reading r = {.options = options,
+                        .at = in->at,
+                        .reterr = in->reterr,
+                        .ids = {.names = PEG__MAP((size_t)2 * PEG_LIMIT_TURN_BLOCKS)},
+                        .calls = PEG__CALL_MATCH};
+    const peg_json *blocks = peg__in_array(in, "blocks");
+    peg_status status = check_shape(in, blocks);
+
+    if (!status)
+        status = begin_turn(in, &r.turn);
+    if (!status && blocks)
+        status = read_blocks(&r, blocks);
+    peg__map_free(&r.ids.names);
+    peg__call_match_free(&r.calls);
+    if (status)
+        peg_turn_free(r.turn);
+    else
+        *ret_turn = r.turn;
+    return status;
+}
+
+/* The reference's fixtures wrap a turn: {version, turn, followups}. */
+static const peg_json *unwrap(const peg_json *value, bool is_strict)
+{
+    const peg_json *inner = is_strict ? NULL : peg_json_get(value, "turn");
+
+    return inner && inner->kind == PEG_JSON_OBJECT && !peg_json_get(value, "blocks") ? inner : NULL;
+}
+
+peg_status peg_turn_from_json(const peg_json *value, const peg_turn_read_options *options,
+                              peg_turn **ret_turn, peg_error *reterr)
+{
+    static const peg_turn_read_options defaults = {.format = PEG_FORMAT_AUTO};
+    struct peg__in in = {value, "", options && options->strict, PEG_OK, reterr};
+    const peg_json *inner;
+
+    if (value->kind != PEG_JSON_OBJECT)
+        return peg__in_fail(&in, NULL, "must be an object with blocks, not %s",
+                            peg_json_kind_name(peg_json_kind_of(value)));
+    inner = unwrap(value, in.is_strict);
+    if (inner) {
+        in.object = inner;
+        in.at = "/turn";
+    }
+    return read_turn(&in, options ? options : &defaults, ret_turn);
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static bool is_json(peg_str text, peg_format format)
+{
+    size_t i = 0;
+
+    if (format != PEG_FORMAT_AUTO)
+        return format == PEG_FORMAT_JSON;
+    while (i < text.len && (text.ptr[i] == ' ' || (text.ptr[i] >= '\t' && text.ptr[i] <= '\r')))
+        i++;
+    return i < text.len && text.ptr[i] == '{';
+}
+
+/* Errors of the text itself know their place already. */
+static void locate(peg_error *reterr, peg_str text, bool json, const peg_json_options *options)
+{
+    const peg_str where = peg__str(reterr->where);
+
+    peg__error_at(reterr, text,
+                  json ? peg__json_locate(text, where) : peg__yaml_locate(text, options, where));
+}
+
+peg_status peg_turn_read(peg_str text, const peg_turn_read_options *options, peg_turn **ret_turn,
+                         peg_error *reterr)
+{
+    const peg_json_options limits = {.max_bytes = options ? options->max_bytes : 0,
+                                     .duplicates = PEG_JSON_REFUSE};
+    const bool json = is_json(text, options ? options->format : PEG_FORMAT_AUTO);
+    peg_json_doc *doc = NULL;
+    peg_status status = json ? peg_json_parse(text, &limits, &doc, reterr)
+                             : peg_yaml_parse(text, &limits, &doc, reterr);
+
+    if (status)
+        return status;
+    status = peg_turn_from_json(peg_json_root(doc), options, ret_turn, reterr);
+    if (reterr && (status == PEG_EPARSE || status == PEG_ELIMIT))
+        locate(reterr, text, json, &limits);
+    peg_json_doc_free(doc);
+    return status;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The calls a model asked for: begun in its order, as many at once as max_parallel says, and ended
+ * in its order, so that results and records stand as if they had run one after the other.
+ *
+ *   peg_dispatch_run_calls -> run_batch -> begin_next ... end_oldest -> keep
+ *
+ * Where somebody keeps the turn (snapshot.c), a call is marked as begun before its handler runs,
+ * and the mark goes when its result is there: whoever resumes the turn knows which calls may have
+ * run.
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "core/run/run.h"
+#include "turn/loop/dispatch.h"
+#include "turn/turn.h"
+
+/* The calls of one response, on the stack of peg_dispatch_run_calls(). */
+struct batch {
+    peg_dispatch *dispatch;
+    peg_run_options options;
+    peg_block **blocks; /* owned array of references, in the order of the turn */
+    size_t n_blocks;
+    size_t max_calls;
+    size_t n_begun;
+    size_t n_ended;
+    size_t n_answered; /* all before it have a result on the turn; n_ended unless one was lost */
+    struct peg__run *runs; /* a ring of `width`: run i is at i % width */
+    size_t width;
+    struct peg__run_tap tap;
+    struct peg__map handles; /* given out and perhaps not in the turn yet */
+    bool is_kept;            /* somebody takes snapshots */
+    bool is_given_up;        /* a call failed, and errors end the loop */
+};
+
+/* ---- for those who resume ------------------------------------------------------- */
+
+static bool is_answered(const struct batch *batch, size_t i)
+{
+    return peg_turn_result_of(batch->dispatch->turn, peg_block_id(batch->blocks[i])) != NULL;
+}
+
+/* Those before `end` that have no result have begun; also one that came to its end, but whose
+ * result could not be put on the turn. */
+static peg_status mark_begun(struct batch *batch, size_t end, peg_error *reterr)
+{
+    peg_turn *turn = batch->dispatch->turn;
+    peg_json_builder *b;
+
+    while (batch->n_answered < end && is_answered(batch, batch->n_answered))
+        batch->n_answered++;
+    if (batch->n_answered == end)
+        return peg_turn_unset(turn, &peg_key_calls_started, reterr);
+    b = peg_json_builder_new();
+    peg_json_add_array(b);
+    for (size_t i = batch->n_answered; i < end; i++) {
+        if (!is_answered(batch, i))
+            peg_json_add_string(b, peg_block_id(batch->blocks[i]));
+    }
+    peg_json_add_end(b);
+    return peg_turn_set_built(turn, &peg_key_calls_started, b, reterr);
+}
+
+static peg_status snapshot(struct batch *batch, size_t end, peg_phase phase, peg_error *reterr)
+{
+    const peg_dispatch *dispatch = batch->dispatch;
+    peg_status status;
+
+    if (!batch->is_kept)
+        return PEG_OK;
+    status = mark_begun(batch, end, reterr);
+    if (!status)
+        status = peg__snapshot(dispatch->ctx, dispatch->loop, dispatch->turn, phase, reterr);
+    return status;
+}
+
+/* ---- results -------------------------------------------------------------------- */
+
+static peg_status keep(struct batch *batch, peg_record *record, bool has_begun, peg_error *reterr)
+{
+    peg_dispatch *dispatch = batch->dispatch;
+    const peg_block_def def = {
+        .kind = PEG_BLOCK_RESULT, .record = record, .created_ms = peg_record_completed_ms(record)};
+    peg_block *block;
+    peg_status status = peg_block_new(&def, &block, reterr);
+
+    if (status)
+        return status;
+    if (has_begun) /* also if the storage refuses the result: the call had its effect */
+        peg__kept_end(dispatch, block);
+    status = peg_turn_add(dispatch->turn, block, reterr);
+    peg_block_unref(block);
+    if (status)
+        return status;
+    dispatch->has_results = true;
+    return peg__streams_complete_call(&dispatch->streams, dispatch->ctx, record, reterr);
+}
+
+static void announce(const peg_record *record, const peg_json *args, void *user)
+{
+    struct batch *batch = user;
+
+    peg__streams_announce_call(&batch->dispatch->streams, batch->dispatch->ctx, record, args);
+}
+
+static void start(void *user)
+{
+    struct batch *batch = user;
+
+    peg__kept_begin(batch->dispatch, batch->blocks[batch->n_begun]);
+}
+
+/* ---- one call ------------------------------------------------------------------- */
+
+static peg_status make_handle(struct batch *batch, peg_str call_id, peg_str *ret_handle,
+                              peg_error *reterr)
+{
+    struct peg__map_entry *entry;
+    char *handle;
+    size_t len;
+    peg_status status =
+        peg__turn_handle(batch->dispatch->turn, call_id, &batch->handles, &handle, &len);
+
+    if (!status) {
+        status = peg__map_add(&batch->handles, peg__strn(handle, len), NULL);
+        entry = status ? NULL : peg__map_find(&batch->handles, peg__strn(handle, len));
+        peg__free(handle);
+        if (entry)
+            *ret_handle = entry->name;
+    }
+    return status ? peg__fail_nomem(reterr) : PEG_OK;
+}
+
+/* After a nack nobody will see what a handler answers; an ack lets the iteration finish. */
+static bool is_ended_early(const struct batch *batch)
+{
+    return peg_dispatch_nack_error(batch->dispatch) || peg__dispatch_is_stopped(batch->dispatch);
+}
+
+static peg_status begin_next(struct batch *batch, peg_error *reterr)
+{
+    const peg_block *block = batch->blocks[batch->n_begun];
+    peg_call_request request = {.call_id = peg_block_call_id(block),
+                                .tool = peg_block_tool(block),
+                                .args = peg_block_args(block),
+                                .key = peg_block_id(block)};
+    peg_status status = make_handle(batch, request.call_id, &request.handle, reterr);
+
+    if (!status)
+        status = peg__kept_prepare(batch->dispatch, block, reterr);
+    if (!status)
+        status = snapshot(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
+    if (status || is_ended_early(batch)) /* perhaps by whoever keeps the turn */
+        return status;
+    status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
+                            &request, &batch->options, &batch->tap, reterr);
+    if (!status)
+        batch->n_begun++;
+    return status;
+}
+
+/* The first failure counts. */
+static void give_up(struct batch *batch, const peg_record *record)
+{
+    peg_dispatch *dispatch = batch->dispatch;
+    const peg_str tool = peg_record_tool(record);
+
+    if (dispatch->config.errors != PEG_ERRORS_ABORT || !peg_record_is_error(record) ||
+        batch->is_given_up)
+        return;
+    batch->is_given_up = true;
+    dispatch->stops_after_iteration = true;
+    peg__fail(&dispatch->stop_error, PEG_EHOST, "E_TOOL_ABORTED",
+              "tool execution was aborted because '%.*s' failed (%s); tool_error_handling is abort",
+              PEG_ARG(tool), peg_record_code(record));
+}
+
+static peg_status end_oldest(struct batch *batch, peg_error *reterr)
+{
+    struct peg__run *run = &batch->runs[batch->n_ended++ % batch->width];
+    const bool has_begun = run->has_started;
+    peg_record *record;
+    peg_status status = peg__run_end(run, &record, reterr);
+
+    if (status)
+        return status;
+    status = keep(batch, record, has_begun, reterr);
+    if (!status)
+        status = snapshot(batch, batch->n_begun, PEG_PHASE_POST_CALL, reterr);
+    give_up(batch, record);
+    peg_record_unref(record);
+    return status;
+}
+
+/* ---- answered without being run --------------------------------------------------- */
+
+static peg_status refuse_one(struct batch *batch, const peg_block *block, const peg_error *why,
+                             peg_error *reterr)
+{
+    peg_record_def def = {.key = peg_block_id(block),
+                          .call_id = peg_block_call_id(block),
+                          .tool = peg_block_tool(block),
+                          .is_error = true,
+                          .code = why->code,
+                          .text = peg__str(why->message),
+                          .created_ms = peg_block_created_ms(block),
+                          .completed_ms = peg_block_created_ms(block)};
+    peg_record *record;
+    peg_status status = make_handle(batch, def.call_id, &def.handle, reterr);
+
+    if (status)
+        return status;
+    if (!def.tool.len)
+        def.tool = peg__str(PEG__UNNAMED_TOOL);
+    if (def.tool.len > PEG_LIMIT_NAME_BYTES)
+        def.tool.len = peg__utf8_cut(def.tool.ptr, PEG_LIMIT_NAME_BYTES);
+    status = peg_record_new(&def, &record, reterr);
+    if (status)
+        return status;
+    announce(record, NULL, batch);
+    status = keep(batch, record, false, reterr);
+    peg_record_unref(record);
+    return status;
+}
+
+static peg_status refuse_from(struct batch *batch, size_t first, const peg_error *why,
+                              peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    for (size_t i = first; i < batch->n_blocks && !status; i++)
+        status = refuse_one(batch, batch->blocks[i], why, reterr);
+    return status;
+}
+
+static peg_status refuse_too_many(struct batch *batch, peg_error *reterr)
+{
+    peg_error why;
+
+    peg__fail(&why, PEG_ELIMIT, "E_LIMIT_CALLS",
+              "not run: the response asks for %zu calls, more than max_calls (%zu); ask for fewer "
+              "at a time",
+              batch->n_blocks, batch->max_calls);
+    peg__dispatch_report_limit(batch->dispatch, &why);
+    return refuse_from(batch, batch->max_calls, &why, reterr);
+}
+
+static peg_status refuse_after_failure(struct batch *batch, peg_error *reterr)
+{
+    peg_error why;
+
+    peg__fail(&why, PEG_EHOST, "E_TOOL_ABORTED", "not executed: an earlier call failed");
+    return refuse_from(batch, batch->n_begun, &why, reterr);
+}
+
+/* ---- all of them ---------------------------------------------------------------- */
+
+static bool may_begin(const struct batch *batch, size_t n_calls)
+{
+    return batch->n_begun < n_calls && batch->n_begun - batch->n_ended < batch->width &&
+           !batch->is_given_up && !is_ended_early(batch);
+}
+
+/* Whatever was begun is ended, also after a failure: its handler may still hold a thread. */
+static peg_status run_batch(struct batch *batch, peg_error *reterr)
+{
+    const size_t n_calls = batch->n_blocks < batch->max_calls ? batch->n_blocks : batch->max_calls;
+    peg_status status = PEG_OK;
+
+    while (!status) {
+        while (!status && may_begin(batch, n_calls))
+            status = begin_next(batch, reterr);
+        if (status || batch->n_ended == batch->n_begun)
+            break;
+        status = end_oldest(batch, reterr);
+    }
+    while (batch->n_ended < batch->n_begun)
+        end_oldest(batch, NULL);
+    if (!status && batch->is_given_up)
+        return refuse_after_failure(batch, reterr);
+    if (!status && batch->n_ended == n_calls && n_calls < batch->n_blocks)
+        status = refuse_too_many(batch, reterr);
+    return status;
+}
+
+static peg_status collect(struct batch *batch, peg_error *reterr)
+{
+    const peg_turn *turn = batch->dispatch->turn;
+    const size_t len = peg_turn_len(turn);
+    size_t capacity = 0;
+
+    for (size_t i = peg_turn_next_pending(turn, 0); i < len;
+         i = peg_turn_next_pending(turn, i + 1)) {
+        if (batch->n_blocks == capacity) {
+            peg_block **grown =
+                peg__grow(batch->blocks, sizeof(*grown), batch->n_blocks + 1, &capacity);
+
+            if (!grown)
+                return peg__fail_nomem(reterr);
+            batch->blocks = grown;
+        }
+        batch->blocks[batch->n_blocks++] = peg_block_ref(peg_turn_at(turn, i));
+    }
+    return PEG_OK;
+}
+
+static void set_retries(peg_run_options *options, const peg_tool_config *config)
+{
+    if (config->errors != PEG_ERRORS_RETRY)
+        return;
+    options->max_retries = (unsigned)config->max_retries;
+    options->retry_delay_ms = config->backoff_ns / 1000000;
+    options->retry_factor = config->backoff_factor;
+}
+
+static peg_status set_options(struct batch *batch, peg_error *reterr)
+{
+    const peg_dispatch_options *loop = batch->dispatch->loop;
+    const peg_tool_config *config = &batch->dispatch->config;
+    const int max_calls = loop->max_calls;
+
+    batch->options = loop->call;
+    if (!batch->options.timeout_ms)
+        batch->options.timeout_ms =
+            config->timeout_ns / 1000000 + (config->timeout_ns % 1000000 > 0);
+    set_retries(&batch->options, config);
+    batch->is_kept = peg__snapshot_is_wanted(batch->dispatch->ctx, loop);
+    batch->max_calls = max_calls < 0 ? SIZE_MAX : max_calls ? (size_t)max_calls : PEG_LIMIT_CALLS;
+    batch->width = loop->call.pool && config->max_parallel > 1 ? (size_t)config->max_parallel : 1;
+    if (batch->width > batch->n_blocks)
+        batch->width = batch->n_blocks;
+    batch->runs = peg__alloc_zero(batch->width, sizeof(*batch->runs));
+    return batch->runs ? PEG_OK : peg__fail_nomem(reterr);
+}
+
+static void release(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->n_blocks; i++)
+        peg_block_unref(batch->blocks[i]);
+    peg__free(batch->blocks);
+    peg__free(batch->runs);
+    peg__map_free(&batch->handles);
+}
+
+/* ---- without running them --------------------------------------------------------- */
+
+peg_status peg__dispatch_refuse_those(peg_dispatch *dispatch, const peg_error *why,
+                                      peg__must_fn must, void *user, peg_error *reterr)
+{
+    struct batch batch = {.dispatch = dispatch, .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
+    peg_status status = collect(&batch, reterr);
+
+    for (size_t i = 0; i < batch.n_blocks && !status; i++) {
+        if (!must || must(dispatch, batch.blocks[i], user))
+            status = refuse_one(&batch, batch.blocks[i], why, reterr);
+    }
+    release(&batch);
+    return status;
+}
+
+peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error *why,
+                                        peg_error *reterr)
+{
+    return peg__dispatch_refuse_those(dispatch, why, NULL, NULL, reterr);
+}
+
+/* ---- running them ----------------------------------------------------------------- */
+
+static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
+{
+    struct batch batch = {.dispatch = dispatch,
+                          .tap = {.announce = announce, .start = start, .user = &batch},
+                          .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
+    peg_status status = peg__dispatch_close_begun(dispatch, reterr);
+
+    if (!status)
+        status = collect(&batch, reterr);
+    if (!status && batch.n_blocks)
+        status = set_options(&batch, reterr);
+    if (!status && batch.n_blocks) {
+        dispatch->has_run_calls = true;
+        status = run_batch(&batch, reterr);
+    }
+    if (!status && ret_n)
+        *ret_n = batch.n_ended;
+    release(&batch);
+    return status;
+}
+
+/* A handler that came back here would find its own call without a result, and run itself. */
+peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
+{
+    peg_status status;
+
+    if (dispatch->is_running_calls)
+        return peg__fail(
+            reterr, PEG_ESTATE, "E_CALLS_RUNNING",
+            "the calls of this dispatch are being run: let that come to its end first");
+    dispatch->is_running_calls = true;
+    status = run_calls(dispatch, ret_n, reterr);
+    dispatch->is_running_calls = false;
+    return status;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What has to be true of a turn before its model is asked: the definitions on it are the tools that
+ * can be called now, and the settings on it are those that hold. The last step before the engine,
+ * so that whatever the pipelines did to the registry is seen by the model in the same iteration.
+ */
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text/str.h"
+#include "core/registry/registry.h"
+#include "turn/definitions.h"
+#include "turn/loop/dispatch.h"
+#include "turn/turn.h"
+
+#define NS_PER_MS 1000000LL
+
+/* ---- settings ------------------------------------------------------------------- */
+
+/* A turn may come from a file: it gets no more than this. */
+static void bound(peg_tool_config *config)
+{
+    if (config->max_iterations > PEG_LIMIT_TURN_ITERATIONS)
+        config->max_iterations = PEG_LIMIT_TURN_ITERATIONS;
+    if (config->timeout_ns > PEG_LIMIT_TURN_TIMEOUT_MS * NS_PER_MS)
+        config->timeout_ns = PEG_LIMIT_TURN_TIMEOUT_MS * NS_PER_MS;
+    if (config->max_parallel > PEG_LIMIT_POOL_THREADS_MAX)
+        config->max_parallel = PEG_LIMIT_POOL_THREADS_MAX;
+    if (config->max_retries > PEG_LIMIT_ATTEMPTS)
+        config->max_retries = PEG_LIMIT_ATTEMPTS;
+    if (config->max_retries < 0)
+        config->max_retries = 0;
+}
+
+/* What the host set counts more than what a turn says. */
+static void put_hosts(peg_tool_config *config, const peg_dispatch_options *loop)
+{
+    if (loop->max_iterations)
+        config->max_iterations = loop->max_iterations > 0 ? loop->max_iterations : INT32_MAX;
+    if (config->max_iterations <= 0)
+        config->max_iterations = PEG_LIMIT_ITERATIONS;
+    if (loop->call.timeout_ms > 0)
+        config->timeout_ns = loop->call.timeout_ms < INT64_MAX / NS_PER_MS
+                                 ? loop->call.timeout_ms * NS_PER_MS
+                                 : INT64_MAX;
+    if (config->timeout_ns <= 0)
+        config->timeout_ns = PEG_LIMIT_TOOL_MS * NS_PER_MS;
+    if (loop->max_parallel)
+        config->max_parallel = (int)loop->max_parallel;
+    if (config->max_parallel < 0)
+        config->max_parallel = 0;
+}
+
+static bool is_same(const peg_tool_config *a, const peg_tool_config *b)
+{
+    return a->is_enabled == b->is_enabled && a->choice == b->choice &&
+           a->max_iterations == b->max_iterations && a->timeout_ns == b->timeout_ns &&
+           a->max_parallel == b->max_parallel && a->errors == b->errors &&
+           a->max_retries == b->max_retries && a->backoff_ns == b->backoff_ns &&
+           a->backoff_factor == b->backoff_factor;
+}
+
+peg_status peg__dispatch_read_config(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_dispatch_options *loop = dispatch->loop;
+    peg_tool_config config;
+
+    if (loop->tools) {
+        config = *loop->tools;
+    } else {
+        const peg_status status = peg_turn_tool_config(dispatch->turn, &config, NULL, reterr);
+
+        if (status)
+            return status;
+        bound(&config);
+    }
+    put_hosts(&config, loop);
+    dispatch->config = config;
+    return PEG_OK;
+}
+
+static peg_status sync_config(peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_tool_config stored;
+    bool is_there = false;
+    peg_status status = peg__dispatch_read_config(dispatch, reterr);
+
+    if (status)
+        return status;
+    /* A damaged one gives way to the host's. */
+    if (peg_turn_tool_config(dispatch->turn, &stored, &is_there, NULL))
+        is_there = false;
+    if (!is_there || !is_same(&stored, &dispatch->config))
+        status = peg_turn_set_tool_config(dispatch->turn, &dispatch->config, reterr);
+    /* Else the loop could only end at its limit. */
+    if (dispatch->config.choice == PEG_CHOICE_REQUIRED && dispatch->has_results)
+        dispatch->config.choice = PEG_CHOICE_AUTO;
+    return status;
+}
+
+/* ---- definitions ---------------------------------------------------------------- */
+
+static bool is_empty(const peg_json *list)
+{
+    return !list || !peg_json_len(list);
+}
+
+static void warn_about_absence(peg_dispatch *dispatch, size_t n)
+{
+    peg_error error;
+    peg_event event = {.kind = PEG_EVENT_WARNING, .error = &error};
+
+    if (dispatch->has_warned_of_absence)
+        return;
+    dispatch->has_warned_of_absence = true;
+    peg__fail(&error, PEG_ENOTFOUND, "E_TOOL_NO_REGISTRY",
+              "the turn offers %zu tools, but there is no registry to run them: give the run the "
+              "tools that the turn was made with",
+              n);
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+/* No registry, and a turn that knows its tools: they are offered, with what was forged on top. */
+static peg_status keep_stored(peg_dispatch *dispatch, const peg_json *stored,
+                              struct peg__shared **live, peg_error *reterr)
+{
+    struct peg__shared *both;
+    peg_status status;
+
+    warn_about_absence(dispatch, peg_json_len(stored));
+    status = peg__definitions_overlay(stored, peg__shared_root(*live), &both, reterr);
+    if (status)
+        return status;
+    peg__shared_unref(*live);
+    *live = both;
+    return peg_json_equal(stored, peg__shared_root(both))
+               ? PEG_OK
+               : peg__turn_put_definitions(dispatch->turn, both, reterr);
+}
+
+static peg_status sync_absent(peg_dispatch *dispatch, const peg_json *stored,
+                              struct peg__shared **live, peg_error *reterr)
+{
+    const peg_dispatch_options *loop = dispatch->loop;
+
+    if (loop->forget_definitions)
+        return is_empty(peg__shared_root(*live))
+                   ? peg_turn_unset(dispatch->turn, &peg_key_tool_definitions, reterr)
+                   : peg__turn_put_definitions(dispatch->turn, *live, reterr);
+    if (loop->advertise == PEG_ADVERTISE_REGISTRY)
+        return PEG_OK; /* the turn keeps what it has, but nobody reads it */
+    if (is_empty(stored))
+        return is_empty(peg__shared_root(*live))
+                   ? PEG_OK
+                   : peg__turn_put_definitions(dispatch->turn, *live, reterr);
+    return keep_stored(dispatch, stored, live, reterr);
+}
+
+static peg_status sync_present(peg_dispatch *dispatch, const peg_json *stored,
+                               struct peg__shared *live, peg_error *reterr)
+{
+    if (!is_empty(peg__shared_root(live)))
+        return peg__turn_put_definitions(dispatch->turn, live, reterr);
+    return stored ? peg_turn_unset(dispatch->turn, &peg_key_tool_definitions, reterr) : PEG_OK;
+}
+
+/* Nothing has changed since the last time: no need to look at each of them. */
+static bool has_synced(const peg_dispatch *dispatch, const struct peg__shared *live)
+{
+    return dispatch->offered == live &&
+           peg__bag_shared(peg_turn_data(dispatch->turn), &peg_key_tool_definitions) == live;
+}
+
+static peg_status sync_definitions(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const bool is_strict = dispatch->loop->advertise == PEG_ADVERTISE_STRICT;
+    const peg_json *stored;
+    struct peg__shared *live = NULL;
+    peg_status status = peg__registry_definitions(dispatch->registry, &live, reterr);
+
+    if (status)
+        return status;
+    if (has_synced(dispatch, live)) {
+        peg__shared_unref(live);
+        return PEG_OK;
+    }
+    status = peg_turn_definitions(dispatch->turn, &stored, reterr);
+    if (status) {
+        peg__shared_unref(live);
+        return status;
+    }
+    if (is_strict && stored)
+        status = peg__definitions_compare(stored, peg__shared_root(live), reterr);
+    if (!status)
+        status = peg__registry_is_absent(dispatch->registry)
+                     ? sync_absent(dispatch, stored, &live, reterr)
+                     : sync_present(dispatch, stored, live, reterr);
+    if (status) {
+        peg__shared_unref(live);
+        return status;
+    }
+    peg__shared_unref(dispatch->offered);
+    dispatch->offered = live;
+    return PEG_OK;
+}
+
+/* ---- both ----------------------------------------------------------------------- */
+
+/* Which events tell of the turn as it is now. */
+static peg_status sync_id(peg_dispatch *dispatch, peg_error *reterr)
+{
+    if (dispatch->iteration > 0)
+        return PEG_OK;
+    return peg_turn_set_string(dispatch->turn, &peg_key_inference_id, peg__str(dispatch->id),
+                               reterr);
+}
+
+peg_status peg_dispatch_sync(peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_status status = sync_config(dispatch, reterr);
+
+    if (!status)
+        status = sync_id(dispatch, reterr);
+    if (!status)
+        status = sync_definitions(dispatch, reterr);
+    return status;
+}
+
+bool peg__dispatch_uses_tools(const peg_dispatch *dispatch)
+{
+    return dispatch->config.is_enabled && dispatch->config.choice != PEG_CHOICE_NONE;
+}
+
+const peg_json *peg_dispatch_definitions(const peg_dispatch *dispatch)
+{
+    const peg_json *offered = peg__shared_root(dispatch->offered);
+
+    return peg__dispatch_uses_tools(dispatch) && !is_empty(offered) ? offered : NULL;
+}
+
+const peg_tool_config *peg_dispatch_tool_config(const peg_dispatch *dispatch)
+{
+    return &dispatch->config;
+}

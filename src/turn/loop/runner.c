@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The runner. Read it from the bottom up:
+ *
+ *   peg_runner_run -> run_turn -> input pipeline, dispatch, output pipeline
+ *
+ * A run has its own context, registry and token; of the runner it shares only what never changes.
+ */
+
+#include "pegboard/runner.h"
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "core/context/ctx.h"
+#include "core/registry/registry.h"
+#include "turn/config.h"
+#include "turn/loop/dispatch.h"
+#include "turn/loop/pipeline.h"
+#include "turn/store/storage.h"
+#include "turn/turn.h"
+
+/* Shared immutable. */
+struct peg_runner {
+    atomic_uint n_refs;
+    struct peg__arena arena; /* the arrays of the configuration */
+    peg_runner_config config;
+    peg_storage storage;    /* what config.loop.storage points to, if anything */
+    peg_run_hooks hooks;    /* what config.loop.call.hooks points to, if anything */
+    peg_tool_config tools;  /* what config.loop.tools points to, if anything */
+    peg_registry *baseline; /* never changed; each run starts with a copy */
+};
+
+/* Lives on the stack of peg_runner_run(). */
+struct peg_turn_scope {
+    peg_runner *runner;
+    peg_ctx *ctx;
+    peg_cancel *cancel;
+    peg_registry *registry;
+    peg_turn *turn; /* the caller's */
+    /* What the turn was attached to: it may be the turn of a dispatch that goes on. */
+    const peg_storage *outer_storage;
+    peg_ctx *outer_ctx;
+    char id[PEG_UUID_TEXT];
+    struct peg_middleware_next nexts[PEG_LIMIT_MIDDLEWARES];
+};
+
+/* ---- making a runner ------------------------------------------------------------ */
+
+static peg_status copy_array(peg_runner *runner, const void *items, size_t size, const void **ret)
+{
+    void *copy;
+
+    *ret = NULL;
+    if (!size)
+        return PEG_OK;
+    copy = peg__arena_alloc(&runner->arena, size);
+    if (!copy)
+        return PEG_ENOMEM;
+    memcpy(copy, items, size);
+    *ret = copy;
+    return PEG_OK;
+}
+
+static peg_status copy_config(peg_runner *runner, const peg_runner_config *config)
+{
+    peg_runner_config *own = &runner->config;
+    const void *arrays[4];
+
+    *own = *config;
+    own->tools = NULL; /* the baseline has them */
+    own->n_tools = 0;
+    own->registry = NULL;
+    if (copy_array(runner, config->input, config->n_input * sizeof(*config->input), &arrays[0]) ||
+        copy_array(runner, config->output, config->n_output * sizeof(*config->output),
+                   &arrays[1]) ||
+        copy_array(runner, config->loop.input, config->loop.n_input * sizeof(*config->loop.input),
+                   &arrays[2]) ||
+        copy_array(runner, config->loop.output,
+                   config->loop.n_output * sizeof(*config->loop.output), &arrays[3]))
+        return PEG_ENOMEM;
+    own->input = arrays[0];
+    own->output = arrays[1];
+    own->loop.input = arrays[2];
+    own->loop.output = arrays[3];
+    if (config->loop.storage) {
+        runner->storage = *config->loop.storage;
+        own->loop.storage = &runner->storage;
+    }
+    if (config->loop.call.hooks) {
+        runner->hooks = *config->loop.call.hooks;
+        own->loop.call.hooks = &runner->hooks;
+    }
+    if (config->loop.tools) {
+        runner->tools = *config->loop.tools;
+        own->loop.tools = &runner->tools;
+    }
+    return PEG_OK;
+}
+
+static void hold_shared(const peg_dispatch_options *loop)
+{
+    if (loop->call.pool)
+        peg_pool_ref(loop->call.pool);
+    if (loop->call.spool)
+        peg_spool_store_ref(loop->call.spool);
+    if (loop->steps)
+        peg_stepper_ref(loop->steps);
+}
+
+static peg_status fill_in(peg_runner *runner, const peg_runner_config *config, peg_error *reterr)
+{
+    if (copy_config(runner, config))
+        return peg__fail_nomem(reterr);
+    if (config->registry)
+        return peg_registry_copy(config->registry, &runner->baseline, reterr);
+    if (!config->n_tools)
+        return peg__registry_placeholder(&runner->baseline, reterr);
+    return peg_registry_new(config->tools, config->n_tools, &runner->baseline, reterr);
+}
+
+peg_status peg_runner_new(const peg_runner_config *config, peg_runner **ret_runner,
+                          peg_error *reterr)
+{
+    peg_runner *runner;
+    peg_status status = peg__runner_check(config, reterr);
+
+    if (status)
+        return status;
+    runner = peg__alloc_zero(1, sizeof(*runner));
+    if (!runner)
+        return peg__fail_nomem(reterr);
+    atomic_init(&runner->n_refs, 1);
+    status = fill_in(runner, config, reterr);
+    if (status) {
+        peg__arena_free(&runner->arena);
+        peg__free(runner);
+        return status;
+    }
+    hold_shared(&runner->config.loop);
+    *ret_runner = runner;
+    return PEG_OK;
+}
+
+peg_runner *peg_runner_ref(peg_runner *runner)
+{
+    atomic_fetch_add_explicit(&runner->n_refs, 1, memory_order_relaxed);
+    return runner;
+}
+
+peg_runner *peg_runner_unref(peg_runner *runner)
+{
+    if (!runner || atomic_fetch_sub_explicit(&runner->n_refs, 1, memory_order_acq_rel) != 1)
+        return NULL;
+    peg_registry_unref(runner->baseline);
+    peg_pool_unref(runner->config.loop.call.pool);
+    peg_spool_store_unref(runner->config.loop.call.spool);
+    peg_stepper_unref(runner->config.loop.steps);
+    peg__arena_free(&runner->arena);
+    peg__free(runner);
+    return NULL;
+}
+
+/* ---- the pipelines -------------------------------------------------------------- */
+
+struct turn_pipeline {
+    peg_turn_scope *scope;
+    const peg_turn_middleware *steps;
+};
+
+static peg_status run_step(void *owner, size_t i, peg_middleware_next *next, peg_error *reterr)
+{
+    struct turn_pipeline *pipeline = owner;
+    const peg_turn_middleware *step = &pipeline->steps[i];
+
+    return step->run(pipeline->scope, next, step->user, reterr);
+}
+
+static bool is_aborted(const peg_turn_scope *scope)
+{
+    return peg_ctx_check(scope->ctx, NULL) != PEG_OK;
+}
+
+static bool is_pipeline_stopped(void *owner)
+{
+    return is_aborted(((struct turn_pipeline *)owner)->scope);
+}
+
+struct pipeline_def {
+    const char *name;
+    const char *code; /* of a failure */
+    const peg_turn_middleware *steps;
+    size_t n_steps;
+};
+
+static peg_status run_pipeline(peg_turn_scope *scope, const struct pipeline_def *def,
+                               peg_error *reterr)
+{
+    struct turn_pipeline owner = {scope, def->steps};
+    const struct peg__pipeline pipeline = {.n_steps = def->n_steps,
+                                           .nexts = scope->nexts,
+                                           .run_step = run_step,
+                                           .is_stopped = is_pipeline_stopped,
+                                           .owner = &owner};
+    peg_error why;
+
+    switch (peg__pipeline_run(&pipeline, &why)) {
+    case PEG__PIPELINE_FAILED:
+        return peg__fail_because(reterr, PEG_EHOST, def->code, &why,
+                                 "a middleware of the %s pipeline failed", def->name);
+    case PEG__PIPELINE_SHORT:
+        return peg__pipeline_fail_short(reterr, def->name);
+    default:
+        return PEG_OK;
+    }
+}
+
+static peg_status run_input(peg_turn_scope *scope, peg_error *reterr)
+{
+    const peg_runner_config *config = &scope->runner->config;
+    const struct pipeline_def def = {"turn-input", "E_INPUT_PIPELINE_ERROR", config->input,
+                                     config->n_input};
+
+    return run_pipeline(scope, &def, reterr);
+}
+
+static peg_status run_output(peg_turn_scope *scope, peg_error *reterr)
+{
+    const peg_runner_config *config = &scope->runner->config;
+    const struct pipeline_def def = {"turn-output", "E_OUTPUT_PIPELINE_ERROR", config->output,
+                                     config->n_output};
+
+    return run_pipeline(scope, &def, reterr);
+}
+
+/* ---- a run ---------------------------------------------------------------------- */
+
+static void fail_outcome(peg_turn_scope *scope, peg_outcome *outcome, const peg_error *error)
+{
+    peg_event event = {.kind = PEG_EVENT_ERROR};
+
+    outcome->end = PEG_END_NACK;
+    outcome->error = *error;
+    event.error = &outcome->error;
+    peg_ctx_emit(scope->ctx, &event);
+}
+
+/* The dispatch emits its own error; one that could not even start is ours to tell. */
+static bool dispatch(peg_turn_scope *scope, peg_outcome *outcome)
+{
+    peg_error error;
+    const peg_status status = peg__dispatch_run(scope->ctx, &scope->runner->config.loop,
+                                                scope->turn, scope->registry, outcome, &error);
+
+    if (status)
+        fail_outcome(scope, outcome, &error);
+    return outcome->end != PEG_END_NACK;
+}
+
+/* True if it was; the outcome then says why. */
+static bool stops_here(const peg_turn_scope *scope, peg_outcome *outcome)
+{
+    if (!is_aborted(scope))
+        return false;
+    outcome->end = PEG_END_ABORTED;
+    peg__ctx_why_stopped(scope->ctx, &outcome->error);
+    return true;
+}
+
+static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
+{
+    peg_error error;
+
+    if (run_input(scope, &error)) {
+        fail_outcome(scope, outcome, &error);
+        return;
+    }
+    if (stops_here(scope, outcome) || !dispatch(scope, outcome))
+        return;
+    /* A dispatch that was aborted by itself does not abort its turn. In a turn that is aborted the
+     * output pipeline is passed over; without one nothing is left out, and what was acked stays so.
+     */
+    if (run_output(scope, &error))
+        fail_outcome(scope, outcome, &error);
+    else if (scope->runner->config.n_output)
+        stops_here(scope, outcome);
+}
+
+/* It ended well: whoever keeps the turn gets all of it. */
+static void keep_final(peg_turn_scope *scope, peg_outcome *outcome)
+{
+    peg_error error;
+
+    if (outcome->end == PEG_END_ACK && peg__snapshot(scope->ctx, &scope->runner->config.loop,
+                                                     scope->turn, PEG_PHASE_FINAL, &error))
+        fail_outcome(scope, outcome, &error);
+}
+
+static peg_outcome run_turn(peg_turn_scope *scope)
+{
+    const peg_clock *clock = peg_ctx_clock(scope->ctx);
+    const int64_t started_ns = peg_clock_mono_ns(clock);
+    peg_outcome outcome = {.error = {.code = "", .cause = ""}};
+    peg_event event = {.kind = PEG_EVENT_TURN_START};
+
+    event.u.span.started_ms = peg_clock_now_ms(clock);
+    peg_ctx_emit(scope->ctx, &event);
+
+    run_parts(scope, &outcome);
+    keep_final(scope, &outcome);
+
+    event.kind = PEG_EVENT_TURN_END;
+    event.error = outcome.end == PEG_END_ACK ? NULL : &outcome.error;
+    event.u.span.end = outcome.end;
+    event.u.span.iterations = outcome.iterations;
+    event.u.span.ended_ms = peg_clock_now_ms(clock);
+    event.u.span.duration_ns = peg_clock_mono_ns(clock) - started_ns;
+    peg_ctx_emit(scope->ctx, &event);
+    return outcome;
+}
+
+/* ---- setting up ----------------------------------------------------------------- */
+
+/* *ctx is ours: it gives way to what was made from it. */
+static peg_status step_to(peg_ctx **ctx, peg_status status, peg_ctx *next)
+{
+    if (!status) {
+        peg_ctx_unref(*ctx);
+        *ctx = next;
+    }
+    return status;
+}
+
+static peg_status add_listeners(const peg_runner_config *config, peg_ctx **ctx, peg_error *reterr)
+{
+    peg_ctx *next = NULL;
+    peg_status status = PEG_OK;
+
+    /* A run in a run of the same runner: it hears already. */
+    if (config->on_event && !peg__ctx_notifies(*ctx, config->on_event, config->on_event_user)) {
+        status = peg_ctx_with_events(*ctx, config->on_event, config->on_event_user, &next, reterr);
+        status = step_to(ctx, status, next);
+    }
+    if (!status && config->on_gate) {
+        status = peg_ctx_with_gates(*ctx, config->on_gate, config->on_gate_user, &next, reterr);
+        status = step_to(ctx, status, next);
+    }
+    return status;
+}
+
+static peg_status make_context(peg_turn_scope *scope, peg_ctx *parent, peg_error *reterr)
+{
+    const peg_ids ids = {.turn_id = scope->id, .iteration = -1};
+    peg_ctx *next = NULL;
+    peg_status status;
+
+    if (parent)
+        scope->ctx = peg_ctx_ref(parent);
+    else if ((status = peg_ctx_new(&scope->ctx, reterr)))
+        return status;
+    if ((status = add_listeners(&scope->runner->config, &scope->ctx, reterr)))
+        return status;
+    status = peg_ctx_with_cancel(scope->ctx, &next, &scope->cancel, reterr);
+    if (step_to(&scope->ctx, status, next))
+        return status;
+    status = peg_ctx_with_ids(scope->ctx, &ids, &next, reterr);
+    if (step_to(&scope->ctx, status, next))
+        return status;
+    status = peg_ctx_with_registry(scope->ctx, scope->registry, &next, reterr);
+    return step_to(&scope->ctx, status, next);
+}
+
+static peg_status set_up(peg_turn_scope *scope, peg_ctx *parent, peg_error *reterr)
+{
+    peg_status status;
+
+    if (!peg__uuid7(peg_clock_system(), scope->id))
+        return peg__fail_no_randomness(reterr);
+    status = peg_registry_copy(scope->runner->baseline, &scope->registry, reterr);
+    if (!status)
+        status = make_context(scope, parent, reterr);
+    if (!status)
+        peg__turn_attach(scope->turn, scope->runner->config.loop.storage, scope->ctx);
+    return status;
+}
+
+static void tear_down(peg_turn_scope *scope)
+{
+    peg__turn_attach(scope->turn, scope->outer_storage, scope->outer_ctx);
+    peg_ctx_unref(scope->ctx);
+    peg_cancel_unref(scope->cancel);
+    peg_registry_unref(scope->registry);
+}
+
+peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
+                          peg_outcome *ret_outcome, peg_error *reterr)
+{
+    peg_turn_scope scope = {.runner = runner, .turn = turn};
+    peg_status status;
+
+    if (!turn || !peg_turn_len(turn))
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_CONTEXT",
+                         "a turn needs at least one block; add a system or user block first");
+    status = peg__turn_check_lent(turn, reterr);
+    if (status)
+        return status;
+    scope.outer_storage = turn->storage;
+    scope.outer_ctx = turn->ctx;
+    status = set_up(&scope, ctx, reterr);
+    if (!status) {
+        const peg_outcome outcome = run_turn(&scope);
+
+        if (ret_outcome)
+            *ret_outcome = outcome;
+    }
+    tear_down(&scope);
+    return status;
+}
+
+/* ---- standalone dispatch -------------------------------------------------------- */
+
+/* A dispatch on its own also has a last state to keep. */
+static peg_status run_standalone(peg_ctx *ctx, const peg_dispatch_options *loop, peg_turn *turn,
+                                 peg_registry *registry, peg_outcome *ret_outcome,
+                                 peg_error *reterr)
+{
+    peg_outcome outcome;
+    const peg_status status = peg__dispatch_run(ctx, loop, turn, registry, &outcome, reterr);
+
+    if (status)
+        return status;
+    if (outcome.end == PEG_END_ACK &&
+        peg__snapshot(ctx, loop, turn, PEG_PHASE_FINAL, &outcome.error))
+        outcome.end = PEG_END_NACK;
+    if (ret_outcome)
+        *ret_outcome = outcome;
+    return PEG_OK;
+}
+
+peg_status peg_dispatch_run(peg_ctx *ctx, const peg_dispatch_options *loop,
+                            const peg_dispatch_input *input, peg_outcome *ret_outcome,
+                            peg_error *reterr)
+{
+    peg_ctx *fresh = NULL;
+    peg_status status;
+
+    if (!input || (input->source != NULL) == (input->turn != NULL))
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",
+                         "give exactly one of source (a running turn) and turn (blocks)");
+    status = peg__loop_check(loop, reterr);
+    if (status)
+        return status;
+    if (input->source)
+        return peg__dispatch_run(ctx ? ctx : input->source->ctx, loop, input->source->turn,
+                                 input->registry ? input->registry : input->source->registry,
+                                 ret_outcome, reterr);
+    if (!ctx && (status = peg_ctx_new(&fresh, reterr)))
+        return status;
+    ctx = ctx ? ctx : fresh;
+    status = run_standalone(ctx, loop, input->turn,
+                            input->registry ? input->registry : peg_ctx_registry(ctx), ret_outcome,
+                            reterr);
+    peg_ctx_unref(fresh);
+    return status;
+}
+
+/* ---- what a middleware sees ----------------------------------------------------- */
+
+peg_ctx *peg_turn_scope_ctx(const peg_turn_scope *scope)
+{
+    return scope->ctx;
+}
+
+const char *peg_turn_scope_id(const peg_turn_scope *scope)
+{
+    return scope->id;
+}
+
+peg_turn *peg_turn_scope_turn(const peg_turn_scope *scope)
+{
+    return scope->turn;
+}
+
+peg_registry *peg_turn_scope_registry(const peg_turn_scope *scope)
+{
+    return scope->registry;
+}
+
+void peg_turn_scope_abort(peg_turn_scope *scope, const char *reason)
+{
+    peg_cancel_fire(scope->cancel, reason);
+}
+
+peg_status peg_turn_scope_fetch(peg_turn_scope *scope, unsigned kinds, peg_turn **ret_turn,
+                                peg_error *reterr)
+{
+    return peg__storage_fetch(scope->turn, kinds, ret_turn, reterr);
+}
+
+peg_status peg_turn_scope_store_bytes(peg_turn_scope *scope, const char *what, peg_str id,
+                                      peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
+{
+    return peg__storage_store_bytes(scope->turn, what, id, bytes, ret_reader, reterr);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The face of turn stores: checks what comes in, sorts what is listed, puts errors into words. */
+
+#include "turn/store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/refs.h"
+#include "base/text/str.h"
+#include "pegboard/clock.h"
+
+struct peg_turn_store {
+    atomic_uint n_refs;
+    const struct peg__turn_store_ops *ops;
+    void *self;
+    const peg_artifact_kind *const *kinds; /* borrowed from the host */
+    size_t n_kinds;
+};
+
+/* ---- life -------------------------------------------------------------------------- */
+
+peg_status peg__turn_store_new(const struct peg__turn_store_ops *ops, void *self,
+                               peg_turn_store **ret_store, peg_error *reterr)
+{
+    peg_turn_store *store = peg__alloc_zero(1, sizeof(*store));
+
+    if (!store) {
+        ops->free(self);
+        return peg__fail_nomem(reterr);
+    }
+    atomic_init(&store->n_refs, 1);
+    store->ops = ops;
+    store->self = self;
+    *ret_store = store;
+    return PEG_OK;
+}
+
+peg_turn_store *peg_turn_store_ref(peg_turn_store *store)
+{
+    if (store)
+        peg__refs_take(&store->n_refs);
+    return store;
+}
+
+peg_turn_store *peg_turn_store_unref(peg_turn_store *store)
+{
+    if (!store || !peg__refs_drop(&store->n_refs))
+        return NULL;
+    store->ops->free(store->self);
+    peg__free(store);
+    return NULL;
+}
+
+void peg_turn_store_set_kinds(peg_turn_store *store, const peg_artifact_kind *const *kinds,
+                              size_t n_kinds)
+{
+    store->kinds = kinds;
+    store->n_kinds = n_kinds;
+}
+
+/* ---- errors ------------------------------------------------------------------------- */
+
+/* What a store of that kind says, as all stores say it. */
+static peg_status explain(peg_status status, const char *what, const peg_error *why,
+                          peg_error *reterr)
+{
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status == PEG_ELIMIT || strcmp(why->code, "E_TURN_STORE") == 0) {
+        if (reterr)
+            *reterr = *why;
+        return status;
+    }
+    return peg__fail_because(reterr, PEG_EIO, "E_TURN_STORE", why, "a turn cannot be %s", what);
+}
+
+/* ---- saving ---------------------------------------------------------------------------- */
+
+static peg_status save_at(peg_turn_store *store, const peg_turn *turn, peg_phase phase,
+                          const peg_clock *clock, peg_error *reterr)
+{
+    peg_turn_info info = {.id = peg_turn_id(turn), .phase = phase};
+    peg_status status;
+    peg_error why;
+
+    if (info.id.len == 0)
+        return peg__fail(reterr, PEG_EINVAL, "E_TURN_ID",
+                         "a turn without an id cannot be saved: give it one with "
+                         "peg_turn_set_id()");
+    if ((unsigned)phase >= PEG_N_PHASES)
+        return peg__fail(reterr, PEG_EINVAL, "E_TURN_PHASE", "%d is no phase: see peg_phase",
+                         (int)phase);
+    /* A session id that is no string is none: the turn is kept all the same. */
+    if (peg_turn_get_string(turn, &peg_key_session_id, &info.session_id, NULL) ||
+        !info.session_id.ptr)
+        info.session_id = peg__str("");
+    info.saved_ms = peg_clock_now_ms(clock);
+    info.n_blocks = peg_turn_len(turn);
+    status = store->ops->save(store->self, turn, &info, &why);
+    return status ? explain(status, "saved", &why, reterr) : PEG_OK;
+}
+
+peg_status peg_turn_store_save(peg_turn_store *store, const peg_turn *turn, peg_phase phase,
+                               peg_error *reterr)
+{
+    return save_at(store, turn, phase, peg_clock_system(), reterr);
+}
+
+peg_status peg_turn_store_snapshot(peg_ctx *ctx, const peg_turn *turn, peg_phase phase, void *store,
+                                   peg_error *reterr)
+{
+    return save_at(store, turn, phase, ctx ? peg_ctx_clock(ctx) : peg_clock_system(), reterr);
+}
+
+/* ---- loading and removing -------------------------------------------------------------- */
+
+/* An id that no turn can have is one that nothing is kept under. */
+static bool can_be_kept(peg_str id)
+{
+    return id.len > 0 && id.len <= PEG_LIMIT_ID_BYTES;
+}
+
+peg_status peg_turn_store_load(peg_turn_store *store, peg_str id, peg_turn **ret_turn,
+                               peg_phase *ret_phase, peg_error *reterr)
+{
+    const peg_turn_read_options how = {.kinds = store->kinds, .n_kinds = store->n_kinds};
+    peg_phase phase = PEG_PHASE_PRE_INFERENCE;
+    peg_turn *turn = NULL;
+    peg_status status = PEG_OK;
+    peg_error why;
+
+    if (can_be_kept(id))
+        status = store->ops->load(store->self, id, &how, &turn, &phase, &why);
+    if (status)
+        return explain(status, "loaded", &why, reterr);
+    *ret_turn = turn;
+    if (turn && ret_phase)
+        *ret_phase = phase;
+    return PEG_OK;
+}
+
+bool peg_turn_is_over(const peg_turn *turn, peg_phase phase)
+{
+    return phase == PEG_PHASE_FINAL || (phase == PEG_PHASE_POST_INFERENCE &&
+                                        peg_turn_next_pending(turn, 0) == peg_turn_len(turn));
+}
+
+peg_status peg_turn_store_remove(peg_turn_store *store, peg_str id, peg_error *reterr)
+{
+    peg_status status;
+    peg_error why;
+
+    if (!can_be_kept(id))
+        return PEG_OK;
+    status = store->ops->remove(store->self, id, &why);
+    return status ? explain(status, "removed", &why, reterr) : PEG_OK;
+}
+
+/* ---- listing ----------------------------------------------------------------------------- */
+
+peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *info, int64_t order,
+                              peg_error *reterr)
+{
+    struct peg__turn_listed *item;
+    const char *id;
+    const char *session;
+
+    if (list->n >= PEG_LIMIT_STORE_TURNS)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TURN_STORE_FULL",
+                         "the store has more than %d turns (PEG_LIMIT_STORE_TURNS): list those of "
+                         "one session, or remove some",
+                         PEG_LIMIT_STORE_TURNS);
+    if (list->n == list->capacity) {
+        item = peg__grow(list->items, sizeof(*item), list->n + 1, &list->capacity);
+        if (!item)
+            return peg__fail_nomem(reterr);
+        list->items = item;
+    }
+    id = peg__arena_copy(&list->arena, info->id);
+    session = peg__arena_copy(&list->arena, info->session_id);
+    if (!id || !session)
+        return peg__fail_nomem(reterr);
+    item = &list->items[list->n++];
+    *item = (struct peg__turn_listed){.info = *info, .order = order};
+    item->info.id.ptr = id;
+    item->info.session_id.ptr = session;
+    return PEG_OK;
+}
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_ids(peg_str a, peg_str b)
+{
+    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+
+    return order ? order : compare((int64_t)a.len, (int64_t)b.len);
+}
+
+/* Those saved last first. */
+static int compare_listed(const void *a_item, const void *b_item)
+{
+    const struct peg__turn_listed *a = a_item;
+    const struct peg__turn_listed *b = b_item;
+    const int order = compare(b->order, a->order);
+
+    return order ? order : compare_ids(a->info.id, b->info.id);
+}
+
+peg_status peg_turn_store_list(peg_turn_store *store, peg_str session_id,
+                               bool (*fn)(const peg_turn_info *info, void *user), void *user,
+                               peg_error *reterr)
+{
+    struct peg__turn_list list = {0};
+    peg_error why;
+    peg_status status = store->ops->list(store->self, session_id, &list, &why);
+
+    if (status) {
+        status = explain(status, "listed", &why, reterr);
+    } else if (list.n > 0) {
+        qsort(list.items, list.n, sizeof(*list.items), compare_listed);
+        for (size_t i = 0; i < list.n && fn(&list.items[i].info, user); i++)
+            continue;
+    }
+    peg__free(list.items);
+    peg__arena_free(&list.arena);
+    return status;
+}
+
+bool peg__phase_from_name(peg_str name, peg_phase *ret_phase)
+{
+    for (peg_phase phase = 0; phase < PEG_N_PHASES; phase++) {
+        if (peg__str_is(name, peg_phase_name(phase))) {
+            *ret_phase = phase;
+            return true;
+        }
+    }
+    return false;
+}

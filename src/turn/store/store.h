@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TURN_STORE_STORE_H
+#define PEG_TURN_STORE_STORE_H
+
+/*
+ * What is behind the face of a turn store: functions of one of its kinds, and what they share.
+ *
+ *   store.c         the face: what is checked, sorted and put into words for all of them
+ *   store_memory.c  copies
+ *   store_files.c   a file each
+ *   store_sqlite.c  a database
+ */
+
+#include "base/arena.h"
+#include "pegboard/turn_store.h"
+
+struct peg__turn_list;
+
+/* Functions of a kind. Any thread; what is handed in was checked: a turn with an id, an id of 1 to
+ * 256 bytes. They tell what goes wrong in any words: the face makes PEG_EIO (E_TURN_STORE) of all
+ * that is neither PEG_ELIMIT nor PEG_ENOMEM. */
+struct peg__turn_store_ops {
+    /* info->id is the turn's own. */
+    peg_status (*save)(void *self, const peg_turn *turn, const peg_turn_info *info,
+                       peg_error *reterr);
+    /* *ret_turn is NULL if there is none; *ret_phase is written with it. */
+    peg_status (*load)(void *self, peg_str id, const peg_turn_read_options *how,
+                       peg_turn **ret_turn, peg_phase *ret_phase, peg_error *reterr);
+    peg_status (*remove)(void *self, peg_str id, peg_error *reterr);
+    /* Adds each turn to the list, in any order. */
+    peg_status (*list)(void *self, peg_str session_id, struct peg__turn_list *list,
+                       peg_error *reterr);
+    void (*free)(void *self);
+};
+
+/* Takes self over; on failure it is freed. */
+peg_status peg__turn_store_new(const struct peg__turn_store_ops *ops, void *self,
+                               peg_turn_store **ret_store, peg_error *reterr);
+
+/* ---- lists --------------------------------------------------------------------------- */
+
+/* A turn in a list; the one that was saved last has the greatest order. */
+struct peg__turn_listed {
+    peg_turn_info info;
+    int64_t order;
+};
+
+struct peg__turn_list {
+    struct peg__arena arena; /* of the strings */
+    struct peg__turn_listed *items;
+    size_t n;
+    size_t capacity;
+};
+
+/* Copies the strings. PEG_ELIMIT (E_TURN_STORE_FULL) beyond PEG_LIMIT_STORE_TURNS. */
+peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *info, int64_t order,
+                              peg_error *reterr);
+
+/* ---- phases --------------------------------------------------------------------------- */
+
+/* False if no phase has this name. */
+bool peg__phase_from_name(peg_str name, peg_phase *ret_phase);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What happens when an event arrives: the server does what is asked and answers, a loop hears an
+ * answer, a letter, of changes or of a reset.
+ */
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text/str.h"
+#include "internal.h"
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+void sim_event_give(struct sim_event *event)
+{
+    struct bus_wait *wait = event->wait;
+    struct bus_answer *answer = &event->answer;
+
+    if (!wait || event->loop->is_dead) {
+        event->wait = NULL;
+        sim_event_free(event);
+        return;
+    }
+    event->wait = NULL;
+    wait->pending = NULL;
+    answer->standing = event->standing;
+    answer->addresses = event->addresses;
+    wait->fn(wait, answer);
+    sim_event_free(event);
+}
+
+void sim_event_fail(struct sim_event *event)
+{
+    struct bus_sim *sim = event->loop->sim;
+
+    event->is_answer = true;
+    event->standing = peg__blob_unref(event->standing);
+    event->answer.status = PEG_EIO;
+    event->answer.won = false;
+    event->answer.n_addresses = 0;
+    sim_event_arm(event,
+                  sim->now_ns + 1 + (int64_t)bus_sim_pick(sim, (uint64_t)sim->faults.error_ns));
+}
+
+static void send_answer(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+    int64_t due_ns = loop->sim->now_ns + sim_delay(loop->sim);
+
+    event->answer.epoch = loop->sim->server.epoch;
+    if (event->loses_answer) {
+        sim_event_fail(event);
+        return;
+    }
+    if (due_ns <= loop->last_answer_ns)
+        due_ns = loop->last_answer_ns + 1;
+    loop->last_answer_ns = due_ns;
+    event->is_answer = true;
+    sim_event_arm(event, due_ns);
+}
+
+/* ---- registers ----------------------------------------------------------------------------- */
+
+/* The server's, or the node's own. */
+static uint64_t scope_of(const struct sim_event *event)
+{
+    return event->key.is_node_local ? event->loop->node->id : 0;
+}
+
+static void do_once(struct sim_event *event)
+{
+    struct bus_sim *sim = event->loop->sim;
+    struct sim_register *found = sim_find(sim, &event->key, scope_of(event));
+
+    if (!found) {
+        found = sim_add(sim, &event->key, scope_of(event), event->keep_until_ms);
+        if (!found) {
+            event->answer.status = PEG_ENOMEM;
+            return;
+        }
+        found->value = peg__blob_ref(event->value);
+        if (sim->hooks.on_written)
+            sim->hooks.on_written(sim->hooks.user, &event->key, event->value,
+                                  event->loop->bus.self);
+    }
+    event->answer.won = peg__str_eq(peg__blob_str(found->value), peg__blob_str(event->value));
+    event->standing = peg__blob_ref(found->value);
+}
+
+static void do_read(struct sim_event *event)
+{
+    const struct sim_register *found = sim_find(event->loop->sim, &event->key, scope_of(event));
+
+    event->standing = found ? peg__blob_ref(found->value) : NULL;
+}
+
+static void do_forget(struct sim_event *event)
+{
+    struct bus_sim *sim = event->loop->sim;
+
+    if (sim->hooks.on_forgotten)
+        sim->hooks.on_forgotten(sim->hooks.user, &event->key.id);
+    sim_forget(sim, &event->key.id, scope_of(event));
+}
+
+static void do_waiters(struct sim_event *event)
+{
+    event->answer.n_addresses =
+        sim_waiters(event->loop->sim, &event->key, scope_of(event), event->addresses);
+}
+
+static void do_wait_add(struct sim_event *event)
+{
+    const struct bus_address waiter = event->loop->bus.self;
+    struct sim_register *added;
+
+    do_waiters(event);
+    for (size_t i = 0; i < event->answer.n_addresses; i++) {
+        if (bus_address_equal(event->addresses[i], waiter))
+            event->answer.won = true;
+    }
+    event->answer.n_addresses = 0;
+    if (event->answer.won)
+        return;
+    event->key.what = 'w';
+    added = sim_add(event->loop->sim, &event->key, scope_of(event), event->keep_until_ms);
+    event->answer.won = added != NULL;
+    event->answer.status = added ? PEG_OK : PEG_ENOMEM;
+    if (added)
+        added->waiter = waiter;
+}
+
+/* ---- leases and maps ----------------------------------------------------------------------- */
+
+static void do_lease(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+    const int64_t until_ns = loop->sim->now_ns + event->keep_until_ms * PEG_NS_PER_MS;
+
+    event->answer.won = sim_lease(loop->sim, event->text, loop->bus.self, until_ns);
+    event->answer.status = event->answer.won ? PEG_OK : PEG_ENOMEM;
+}
+
+static void do_leases(struct sim_event *event)
+{
+    const char *name = event->text;
+
+    for (size_t i = 0; i < event->n_names; i++) {
+        event->addresses[i] = sim_holder(event->loop->sim, name);
+        name += strlen(name) + 1;
+    }
+    event->answer.n_addresses = event->n_names;
+}
+
+static void do_map_set(struct sim_event *event)
+{
+    const struct bus_map_write write = {
+        .key = {event->text, event->text_len - 1},
+        .value = event->value,
+        .expected = event->expected,
+    };
+
+    event->answer.status = bus_map_table_set(&event->loop->sim->server.maps[event->map], &write,
+                                             &event->answer.won, &event->answer.revision);
+}
+
+static void tell(struct sim_loop *loop, enum bus_map map)
+{
+    while (!loop->is_dead && bus_map_table_notify(&loop->sim->server.maps[map], loop))
+        ;
+}
+
+void sim_wake(void *owner)
+{
+    struct sim_loop *loop = (struct sim_loop *)owner;
+    struct sim_event *event;
+
+    if (loop->has_tell || loop->is_dead)
+        return;
+    event = sim_event_new(loop->sim, SIM_TELL, loop);
+    if (!event)
+        return; /* the next change tells this one, too */
+    loop->has_tell = true;
+    sim_event_arm(event, loop->sim->now_ns + sim_delay(loop->sim));
+}
+
+static void run_tell(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+
+    sim_event_free(event);
+    loop->has_tell = false;
+    for (unsigned map = 0; map < BUS_N_MAPS; map++)
+        tell(loop, (enum bus_map)map);
+}
+
+/* ---- letters ------------------------------------------------------------------------------- */
+
+bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_message *letter)
+{
+    struct sim_loop *loop = sim_loop_at(sim, to);
+    struct sim_event *event;
+
+    if (!loop || sim_happens(sim, sim->faults.drop_letter))
+        return loop != NULL;
+    event = sim_event_new(sim, SIM_MESSAGE, loop);
+    if (!event)
+        return true; /* lost like others */
+    event->letter = *letter;
+    peg__blob_ref(letter->body);
+    sim_event_arm(event, sim->now_ns + sim_delay(sim));
+    return true;
+}
+
+static void run_letter(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+    struct bus_sim *sim = loop->sim;
+
+    if (!loop->is_dead && sim->now_ns >= loop->deaf_until_ns && loop->bus.events.on_letter) {
+        if (sim->hooks.on_letter)
+            sim->hooks.on_letter(sim->hooks.user, loop->bus.self, &event->letter);
+        loop->bus.events.on_letter(loop->bus.user, &event->letter);
+    }
+    sim_event_free(event);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+void sim_event_serve(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+
+    switch (event->what) {
+    case SIM_PUT_IF_ABSENT:
+        do_once(event);
+        break;
+    case SIM_READ:
+        do_read(event);
+        break;
+    case SIM_FORGET:
+        do_forget(event);
+        break;
+    case SIM_WAIT_ADD:
+        do_wait_add(event);
+        break;
+    case SIM_WAITERS:
+        do_waiters(event);
+        break;
+    case SIM_LEASE:
+        do_lease(event);
+        break;
+    case SIM_RELEASE:
+        sim_release(loop->sim, event->text, loop->bus.self);
+        break;
+    case SIM_LEASES:
+        do_leases(event);
+        break;
+    case SIM_MAP_SET:
+        do_map_set(event);
+        break;
+    default: /* SIM_SEND */
+        event->answer.won = sim_send_on(loop->sim, event->to, &event->letter);
+        break;
+    }
+}
+
+/* The loop learns from some answers, whoever waits for them. */
+static void run_answer(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+
+    if (event->what == SIM_LEASE && event->answer.status == PEG_OK &&
+        strcmp(event->text, loop->name) == 0) {
+        loop->renewed_ns = event->answer.asked_ns;
+        loop->lease_ns = event->keep_until_ms * PEG_NS_PER_MS;
+    }
+    if (event->what == SIM_MAP_SET)
+        tell(loop, event->map);
+    sim_event_give(event);
+}
+
+static void run_reset(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+
+    sim_event_free(event);
+    if (loop->is_dead)
+        return;
+    loop->epoch = loop->sim->server.epoch;
+    if (loop->bus.events.on_reset)
+        loop->bus.events.on_reset(loop->bus.user);
+}
+
+void sim_event_run(struct sim_event *event)
+{
+    if (event->is_answer) {
+        run_answer(event);
+    } else if (event->what == SIM_MESSAGE) {
+        run_letter(event);
+    } else if (event->what == SIM_TELL) {
+        run_tell(event);
+    } else if (event->what == SIM_RESET) {
+        run_reset(event);
+    } else {
+        sim_event_serve(event);
+        send_answer(event);
+    }
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is left of calls without an identity that did not run: nothing, as soon as no letter with
+ * them can arrive any more; until then the proof that there is nothing to start. */
+
+#include "../t.h"
+
+#include "calls_world.h"
+
+enum { A_DAY_MS = PEG_LIMIT_GATEWAY_MAX_CALL_MS };
+
+static const struct gw_calls_options DEFAULTS;
+
+TEST(a_call_that_its_providers_give_back_leaves_nothing)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", A_DAY_MS);
+    CHECK_INT(bus_local_n_registers(world.hub), 1);
+    for (unsigned i = 0; i < player.n_handed; i++) {
+        gw_provider_nak(player.provider, &player.handed[i].id, i + 1, BUS_OVERLOADED);
+        settle(&world);
+    }
+
+    CHECK(caller.n_ends == 1 && caller.error == WIRE_OVERLOADED && !caller.was_started);
+    CHECK_INT(player.n_handed, PEG_LIMIT_GATEWAY_ATTEMPTS);
+    CHECK_INT(bus_local_n_registers(world.hub), 0);
+    world_close(&world);
+}
+
+/* One runs, and the other waits. */
+static void open_with_queue(struct world *world, struct player *player, struct caller callers[2])
+{
+    world_open(world, &DEFAULTS);
+    attach(world, player, "incarnation-1", 1);
+    call_as(world, &callers[0], "add", "", A_DAY_MS);
+    call_as(world, &callers[1], "add", "", A_DAY_MS);
+    CHECK_INT(bus_local_n_registers(world->hub), 1);
+}
+
+TEST(a_call_that_is_canceled_in_the_queue_leaves_nothing)
+{
+    struct world world;
+    struct player player;
+    struct caller callers[2];
+
+    open_with_queue(&world, &player, callers);
+    gw_caller_drop(&callers[1].caller);
+    settle(&world);
+    CHECK_INT(bus_local_n_registers(world.hub), 1);
+    CHECK_INT(world.desk->astray.n, 0);
+    answer(&world, &player, &player.handed[0], "1");
+
+    CHECK(callers[0].outcome == GW_RESULT && player.n_handed == 1);
+    CHECK_INT(bus_local_n_registers(world.hub), 0);
+    world_close(&world);
+}
+
+/* Its holder, which did not hear that it was canceled, asks for the right to start it. */
+TEST(one_that_is_not_told_and_loses_the_claim_leaves_nothing)
+{
+    struct world world;
+    struct player player;
+    struct caller callers[2];
+    struct gw_assignment *held;
+
+    open_with_queue(&world, &player, callers);
+    held = gw_assignment_find(world.desk, &callers[1].caller.id, 1);
+    held->canceled = BUS_CANCELED;
+    gw_caller_drop(&callers[1].caller);
+    settle(&world);
+    CHECK_INT(bus_local_n_registers(world.hub), 2);
+    answer(&world, &player, &player.handed[0], "1");
+
+    CHECK(player.n_handed == 1);
+    CHECK_INT(bus_local_n_registers(world.hub), 0);
+    CHECK_INT(world.desk->astray.n, 0);
+    world_close(&world);
+}
+
+TEST(while_a_letter_may_arrive_the_proof_stays)
+{
+    struct world world;
+    struct player player;
+    struct caller callers[2];
+    struct bus_message nak = {.kind = BUS_NAK, .reason = BUS_CANCELED, .attempt = 1};
+
+    open_with_queue(&world, &player, callers);
+    nak.id = callers[1].caller.id;
+    gw_send_again(gw_calls_coordinated(world.desk, &nak.id)); /* on its way */
+    gw_caller_drop(&callers[1].caller);
+    gw_calls_on_message(world.desk, &nak); /* of the first letter */
+    CHECK_INT(bus_local_n_registers(world.hub), 2);
+    CHECK_INT(world.desk->astray.n, 1);
+    nak.reason = BUS_UNKNOWN; /* which is about no letter */
+    gw_calls_on_message(world.desk, &nak);
+    CHECK_INT(bus_local_n_registers(world.hub), 2);
+
+    settle(&world);
+    CHECK_INT(bus_local_n_registers(world.hub), 1);
+    CHECK_INT(world.desk->astray.n, 0);
+    CHECK_INT(player.n_handed, 1);
+    world_close(&world);
+}
+
+/* It ends with a letter that nobody answers. */
+TEST(what_is_remembered_goes_with_the_desk)
+{
+    struct world world;
+    struct player player;
+    struct caller callers[2];
+
+    open_with_queue(&world, &player, callers);
+    gw_caller_drop(&callers[1].caller);
+    CHECK_INT(world.desk->astray.n, 1);
+    world_close(&world);
+}
+
+/* ---- what is about no letter ------------------------------------------------------------------
+ */
+
+/* It was given back once, and waits for a place at the same provider, as its second attempt. */
+static void open_with_second(struct world *world, struct player *player, struct caller *caller)
+{
+    world_open(world, &DEFAULTS);
+    attach(world, player, "incarnation-1", 4);
+    call_as(world, caller, "add", "", A_DAY_MS);
+    player->is_deaf = true;
+    gw_provider_nak(player->provider, &player->handed[0].id, 1, BUS_OVERLOADED);
+    settle(world);
+    CHECK_INT(player->n_handed, 1);
+    CHECK(gw_assignment_find(world->desk, &caller->caller.id, 2) != NULL);
+}
+
+static unsigned n_astray(const struct world *world, const struct caller *caller)
+{
+    return gw_calls_coordinated(world->desk, &caller->caller.id)->n_astray;
+}
+
+/* Its caller goes, and its holder does not hear of it: until that asks for the right to start it,
+ * somebody has to stand in the way. */
+static void check_that_proof_stays(struct world *world, struct player *player,
+                                   struct caller *caller)
+{
+    const struct bus_id id = caller->caller.id;
+
+    CHECK_INT(n_astray(world, caller), 1);
+    gw_assignment_find(world->desk, &id, 2)->canceled = BUS_CANCELED;
+    gw_caller_drop(&caller->caller);
+    settle(world);
+    CHECK(stands(world, &id, 'k', 2));
+    CHECK_INT(world->desk->astray.n, 1);
+
+    player->is_deaf = false;
+    gw_provider_ready(player->provider);
+    settle(world);
+    CHECK_INT(player->n_handed, 1);
+    CHECK_INT(bus_local_n_registers(world->hub), 0);
+    CHECK_INT(world->desk->astray.n, 0);
+}
+
+static void lie_about(uint32_t attempt)
+{
+    struct world world;
+    struct player player;
+    struct player liar = {.is_deaf = true};
+    struct caller caller;
+    struct handed listed;
+
+    open_with_second(&world, &player, &caller);
+    listed = player.handed[0];
+    listed.attempt = attempt;
+    attach_listing(&world, &liar, "incarnation-2", 4, &listed);
+    gw_provider_nak(liar.provider, &listed.id, attempt, BUS_OVERLOADED);
+    settle(&world);
+    CHECK(!gw_assignment_find(world.desk, &listed.id, attempt));
+    CHECK_INT(liar.n_acks, 0);
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+TEST(who_only_says_that_he_has_a_call_answers_no_letter)
+{
+    lie_about(1); /* which another one has answered */
+    lie_about(3); /* which there was none of */
+}
+
+/* Nor does one who came back with it, and then without it. */
+TEST(who_does_not_list_again_what_he_only_said_answers_no_letter)
+{
+    struct world world;
+    struct player player;
+    struct player liar = {.is_deaf = true};
+    struct caller caller;
+    struct handed listed;
+
+    open_with_second(&world, &player, &caller);
+    listed = player.handed[0];
+    listed.attempt = 3;
+    attach_listing(&world, &liar, "incarnation-2", 4, &listed);
+    liar.n_breaks++;
+    attach_listing(&world, &liar, "incarnation-2", 4, NULL);
+    CHECK(!gw_assignment_find(world.desk, &listed.id, 3));
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+TEST(who_gives_a_call_back_twice_answers_one_letter)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    open_with_second(&world, &player, &caller);
+    player.n_breaks++;
+    attach_listing(&world, &player, "incarnation-1", 4, &player.handed[0]);
+    gw_provider_nak(player.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
+    settle(&world);
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+TEST(another_node_answers_no_letter_of_a_call_of_this_one)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct bus_message nak = {
+        .kind = BUS_NAK, .reason = BUS_GONE, .attempt = 2, .from.node = 99, .was_claimed = true};
+
+    open_with_second(&world, &player, &caller);
+    nak.id = caller.caller.id;
+    snprintf(nak.incarnation, sizeof(nak.incarnation), "incarnation-2");
+    gw_calls_on_message(world.desk, &nak);
+    check_that_proof_stays(&world, &player, &caller);
+    world_close(&world);
+}
+
+/* It was its own: he who was handed it and comes back may give it back at once. */
+TEST(what_a_provider_comes_back_with_it_may_give_back)
+{
+    struct world world;
+    struct player player;
+    struct player moved = {.is_deaf = true};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 4);
+    call_as(&world, &caller, "add", "", A_DAY_MS);
+    gw_assignment_drop(
+        gw_assignment_find(world.desk, &caller.caller.id, 1)); /* as another desk would */
+    moved.n_breaks = 1;
+    attach_listing(&world, &moved, "incarnation-1", 4, &player.handed[0]);
+    gw_provider_nak(moved.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
+    settle(&world);
+    CHECK(gw_assignment_find(world.desk, &caller.caller.id, 2) != NULL);
+    CHECK_INT(n_astray(&world, &caller), 1);
+    world_close(&world);
+}

@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What becomes of providers at their desk when the catalog changes, when they are away, and when
+ * the desk itself is about to go. */
+
+#include "../t.h"
+
+#include "base/limits.h"
+
+#include "calls_world.h"
+
+static const struct gw_calls_options DEFAULTS;
+
+/* ---- away ------------------------------------------------------------------------------------ */
+
+static struct bus_ops counting;
+static void (*lease_of)(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
+static unsigned n_leases;
+
+static void count_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+{
+    n_leases += lease_ms == PEG_LIMIT_GATEWAY_LEASE_MS;
+    lease_of(bus, name, lease_ms, wait);
+}
+
+/* Has one that goes with a call asked for its lease? `other` has it by then, if there is one. */
+static unsigned leases_at_leave(struct world *world, struct player *player, struct bus *other)
+{
+    struct glance glance = {.wait.fn = glance_seen};
+
+    if (other)
+        bus_lease(other, peg_cstr("incarnation-1"), 60000, &glance.wait);
+    counting = *world->bus->ops;
+    lease_of = counting.lease;
+    counting.lease = count_lease;
+    world->bus->ops = &counting;
+    n_leases = 0;
+    gw_provider_leave(player->provider);
+    settle(world);
+    return n_leases;
+}
+
+/* Leases are renewed each third of their time: what is left of one may be too little. */
+TEST(a_provider_that_breaks_off_with_a_call_has_all_of_its_lease_to_come_back)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    struct bus *other;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(leases_at_leave(&world, &player, NULL), 1);
+    world_close(&world);
+
+    world_open(&world, &DEFAULTS);
+    CHECK(bus_local_new(world.hub, world.loop, 1, &other, NULL) == PEG_OK);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(leases_at_leave(&world, &player, other), 0); /* it is there already */
+    bus_free(other);
+    world_close(&world);
+}
+
+/* ---- the toolset is not theirs any more ------------------------------------------------------ */
+
+TEST(a_provider_of_a_toolset_that_was_unregistered_is_dismissed)
+{
+    struct world world;
+    struct player player;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 1);
+    publish(&world, NULL);
+    CHECK_INT(player.n_dismissed, 1);
+    CHECK_INT(player.dismissal, WIRE_NOT_FOUND);
+    CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 0);
+    CHECK(!world.desk->providers);
+    world_close(&world);
+}
+
+TEST(a_provider_does_not_serve_the_next_owner_of_the_name)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    publish(&world, make_toolset_of("ben", ""));
+    CHECK_INT(player.n_dismissed, 1);
+    CHECK_INT(player.dismissal, WIRE_PERMISSION_DENIED);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(player.n_handed, 0);
+    world_close(&world);
+}
+
+TEST(what_runs_is_finished_before_its_provider_is_dismissed)
+{
+    struct world world;
+    struct player player;
+    struct caller running;
+    struct caller waiting;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &running, "add", "", 0);
+    call_as(&world, &waiting, "add", "", 0);
+    publish(&world, NULL);
+    CHECK_INT(player.n_dismissed, 0);
+    CHECK_INT(waiting.n_ends, 1);
+    CHECK_INT(waiting.error, WIRE_SERVICE_UNAVAILABLE);
+    /* Draining now must not make it known again. */
+    gw_provider_drain(player.provider);
+    settle(&world);
+    CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 0);
+    publish(&world, make_toolset_of("ben", ""));
+    CHECK_INT(player.n_dismissed, 0);
+    answer(&world, &player, &player.handed[0], "5");
+    CHECK_STR(peg_cstr(running.result), "5");
+    CHECK_INT(player.n_acks, 1);
+    CHECK_INT(player.n_handed, 1);
+    CHECK_INT(player.n_dismissed, 1);
+    CHECK_INT(player.dismissal, WIRE_PERMISSION_DENIED);
+    world_close(&world);
+}
+
+static void await_dismissal(struct world *world, const struct player *player)
+{
+    for (unsigned i = 0; i < 20000 && !player->n_dismissed; i++) {
+        settle(world);
+        sleep_ms(1);
+    }
+    CHECK_INT(player->n_dismissed, 1);
+}
+
+static bool stayed_until_nobody_waited(int64_t timeout_ms)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+    bool was_in_time;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", timeout_ms);
+    publish(&world, NULL);
+    was_in_time = player.n_handed == 1 && player.n_dismissed == 0;
+    await_end(&world, &caller);
+    await_dismissal(&world, &player);
+    world_close(&world);
+    return was_in_time;
+}
+
+TEST(a_provider_that_is_dismissed_does_not_stay_longer_than_anybody_waits)
+{
+    t_try_with_more_time(stayed_until_nobody_waited, 50);
+}
+
+/* Of two calls the one that is waited for longer is finished first: the other one hangs. */
+static bool stayed_only_for_what_was_left(int64_t timeout_ms)
+{
+    struct world world;
+    struct player player;
+    struct caller hung;
+    struct caller finished;
+    bool was_in_time;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 2);
+    call_as(&world, &hung, "add", "", timeout_ms);
+    call_as(&world, &finished, "add", "", 24 * 3600 * 1000);
+    publish(&world, NULL);
+    was_in_time = player.n_handed == 2 && hung.n_ends == 0;
+    if (was_in_time) {
+        answer(&world, &player, &player.handed[1], "5");
+        was_in_time = finished.n_ends == 1 && hung.n_ends == 0 && player.n_dismissed == 0;
+    }
+    if (was_in_time) {
+        await_end(&world, &hung);
+        await_dismissal(&world, &player);
+    }
+    gw_caller_drop(&hung.caller);
+    gw_caller_drop(&finished.caller);
+    world_close(&world);
+    return was_in_time;
+}
+
+TEST(a_provider_that_is_dismissed_stays_only_for_what_is_left)
+{
+    t_try_with_more_time(stayed_only_for_what_was_left, 50);
+}
+
+/* What hangs longer than anybody waits is no work. */
+static bool went_with_the_last_that_was_waited_for(int64_t timeout_ms)
+{
+    struct world world;
+    struct player player;
+    struct caller hung;
+    struct caller finished;
+    bool was_in_time;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 2);
+    call_as(&world, &hung, "add", "", timeout_ms);
+    call_as(&world, &finished, "add", "", 24 * 3600 * 1000);
+    publish(&world, NULL);
+    was_in_time = player.n_handed == 2;
+    await_end(&world, &hung);
+    CHECK_INT(player.n_dismissed, 0);
+    if (was_in_time) {
+        answer(&world, &player, &player.handed[1], "5");
+        CHECK_INT(finished.n_ends, 1);
+        await_dismissal(&world, &player);
+    }
+    gw_caller_drop(&finished.caller);
+    world_close(&world);
+    return was_in_time;
+}
+
+TEST(a_provider_that_is_dismissed_goes_with_the_last_call_that_is_waited_for)
+{
+    t_try_with_more_time(went_with_the_last_that_was_waited_for, 50);
+}
+
+TEST(an_incarnation_is_not_taken_over_by_another_principal)
+{
+    struct world world;
+    struct player player;
+    struct player other = {0};
+    struct caller caller;
+    struct gw_attach attach_as = {.incarnation = {"incarnation-1", 13}, .credits = 1, .number = 1};
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    publish(&world, make_toolset_of("ben", ""));
+    attach_as.toolset = world.toolset;
+    CHECK_INT(
+        gw_provider_attach(world.desk, &attach_as, &PLAYER_EVENTS, &other, &other.provider, &error),
+        PEG_EEXISTS);
+    CHECK_STR(peg_cstr(error.code), "E_INCARNATION");
+    gw_caller_drop(&caller.caller);
+    world_close(&world);
+}
+
+TEST(a_provider_that_is_away_comes_back_to_a_desk_that_is_full)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct player other = {0};
+    struct caller caller;
+    struct gw_attach attach_other = {
+        .incarnation = {"incarnation-2", 13}, .credits = 1, .number = 1};
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    peg__quota_add(&world.desk->quotas.providers, 0,
+                   PEG_LIMIT_GATEWAY_PROVIDERS - 1); /* as if the others were here */
+    attach_other.toolset = world.toolset;
+    CHECK_INT(gw_provider_attach(world.desk, &attach_other, &PLAYER_EVENTS, &other, &other.provider,
+                                 &error),
+              PEG_ELIMIT);
+    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_PROVIDERS"));
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    answer(&world, &again, &player.handed[0], "6");
+    CHECK_STR(peg_cstr(caller.result), "6");
+    peg__quota_give_back(&world.desk->quotas.providers, 0, PEG_LIMIT_GATEWAY_PROVIDERS - 1);
+    world_close(&world);
+}
+
+/* ---- what happened while they were away ------------------------------------------------------ */
+
+TEST(a_provider_that_comes_back_hears_what_was_canceled_meanwhile)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    gw_caller_drop(&caller.caller);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 0);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 1);
+    CHECK_INT(again.cancel_reason, BUS_CANCELED);
+    answer(&world, &again, &player.handed[0], "1");
+    CHECK_INT(again.n_acks, 1);
+    CHECK_INT(gw_calls_count(world.desk), 0);
+    world_close(&world);
+}
+
+/* As if it had come back to another desk than the one that heard of it. */
+static void forget_cancel(struct world *world, const struct handed *handed)
+{
+    gw_assignment_find(world->desk, &handed->id, handed->attempt)->canceled = BUS_NO_REASON;
+}
+
+TEST(a_provider_that_comes_back_elsewhere_hears_what_was_canceled_meanwhile)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    gw_caller_drop(&caller.caller);
+    settle(&world);
+    forget_cancel(&world, &player.handed[0]);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 1);
+    CHECK_INT(again.cancel_reason, BUS_CANCELED);
+    world_close(&world);
+}
+
+/* Letters are lost now and then; the lease tells where it is. */
+TEST(a_cancellation_finds_a_provider_that_has_come_back_elsewhere)
+{
+    static const enum bus_reason reasons[] = {BUS_CANCELED, BUS_DEADLINE};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct world world;
+        struct player player;
+        struct caller caller;
+
+        world_open(&world, &DEFAULTS);
+        attach(&world, &player, "incarnation-1", 1);
+        call_as(&world, &caller, "add", "", 0);
+        caller.caller.call->holder = (struct bus_address){.node = 99};
+        gw_settle(caller.caller.call, reasons[i]);
+        settle(&world);
+        CHECK_INT(player.n_canceled, 1);
+        CHECK_INT(player.cancel_reason, reasons[i]);
+        world_close(&world);
+    }
+}
+
+/* The stream that it left ends a little later; what comes meanwhile is not for it. */
+TEST(a_provider_that_has_moved_is_handed_nothing_where_it_was)
+{
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    gw_providers_on_moved(world.desk, "incarnation-1");
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 0);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK(!caller.was_started);
+    world_close(&world);
+}
+
+/* False if the time was over before the provider had forgotten what it was told. */
+static bool was_told_once_more(int64_t grace_ms)
+{
+    const struct gw_calls_options hasty = {.grace_ms = grace_ms};
+    struct world world;
+    struct player player;
+    struct caller caller;
+
+    world_open(&world, &hasty);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_settle(caller.caller.call, BUS_CANCELED);
+    settle(&world);
+    CHECK_INT(player.n_canceled, 1);
+    forget_cancel(&world, &player.handed[0]);
+    await_end(&world, &caller);
+    CHECK_INT(caller.outcome, GW_OUTCOME_UNKNOWN);
+    world_close(&world);
+    return player.n_canceled == 2;
+}
+
+TEST(a_provider_is_told_once_more_when_a_canceled_call_does_not_end)
+{
+    t_try_with_more_time(was_told_once_more, 20);
+}
+
+/* Nothing is said before Welcome: until then the stream is not ready. */
+TEST(what_was_canceled_is_told_when_the_stream_is_ready)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1, .is_deaf = true};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    gw_provider_leave(player.provider);
+    gw_caller_drop(&caller.caller);
+    settle(&world);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 0);
+    again.is_deaf = false;
+    gw_provider_ready(again.provider);
+    CHECK_INT(again.n_canceled, 1);
+    gw_provider_ready(again.provider);
+    CHECK_INT(again.n_canceled, 1);
+    world_close(&world);
+}
+
+/* A named call leaves its terminal behind, another one nothing. */
+static void come_back_with_an_ended_call(const char *key)
+{
+    struct world world;
+    struct player player;
+    struct player again = {.n_breaks = 1};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", key, 0);
+    answer(&world, &player, &player.handed[0], "9");
+    CHECK_INT(caller.n_ends, 1);
+    gw_provider_leave(player.provider);
+    settle(&world);
+    attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
+    CHECK_INT(again.n_canceled, 1);
+    CHECK_INT(again.cancel_reason, BUS_SETTLED);
+    answer(&world, &again, &player.handed[0], "9");
+    CHECK_INT(again.n_acks, 1);
+    CHECK(gw_provider_is_idle(again.provider));
+    world_close(&world);
+}
+
+TEST(a_provider_that_comes_back_with_a_call_that_has_ended_may_stop_it)
+{
+    come_back_with_an_ended_call("");
+    come_back_with_an_ended_call("a key");
+}
+
+/* ---- what they list -------------------------------------------------------------------------- */
+
+/* Of another node, which may have heard its answer meanwhile. */
+static const struct handed UNHEARD_OF = {
+    .id = {.len = 16, .bytes = {[0] = 7, [15] = 1}},
+    .attempt = 1,
+    .route = {.node = 99},
+};
+
+static void review(struct world *world, struct player *player)
+{
+    player->provider->review.fn(&player->provider->review);
+    settle(world);
+}
+
+TEST(a_call_that_was_listed_and_nobody_knows_takes_no_place)
+{
+    struct world world;
+    struct player player = {0};
+    struct caller caller;
+
+    world_open(&world, &DEFAULTS);
+    attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
+    CHECK_INT(gw_calls_count(world.desk), 0);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 1);
+    answer(&world, &player, &player.handed[0], "1");
+    CHECK_INT(caller.n_ends, 1);
+    world_close(&world);
+}
+
+TEST(a_call_that_was_listed_and_nobody_knows_is_dropped_after_a_while)
+{
+    struct world world;
+    struct player player = {0};
+    struct gw_assignment *held;
+
+    world_open(&world, &DEFAULTS);
+    attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
+    held = gw_assignment_find(world.desk, &UNHEARD_OF.id, 1);
+    review(&world, &player);
+    CHECK(gw_provider_has(player.provider, &UNHEARD_OF.id, 1));
+    held->doubted_ns -= PEG_LIMIT_GATEWAY_REPORTED_MS * INT64_C(1000000);
+    review(&world, &player);
+    CHECK(gw_provider_is_idle(player.provider));
+    CHECK_INT(world.desk->n_doubted, 0);
+    CHECK_INT(gw_calls_count(world.desk), 0);
+    world_close(&world);
+}
+
+TEST(a_call_that_was_listed_and_that_its_driver_asks_for_takes_its_place)
+{
+    struct world world;
+    struct player player = {0};
+    struct caller caller;
+    const struct bus_message letter = {
+        .kind = BUS_ASK, .id = UNHEARD_OF.id, .attempt = 1, .incarnation = "incarnation-1"};
+
+    world_open(&world, &DEFAULTS);
+    attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
+    gw_calls_on_message(world.desk, &letter);
+    CHECK_INT(gw_calls_count(world.desk), 1);
+    review(&world, &player);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(player.n_handed, 0);
+    review(&world, &player); /* it has not been asked for since the last one */
+    CHECK_INT(player.n_handed, 1);
+    world_close(&world);
+}
+
+/* Its own desk knows nothing of it, the registers do. */
+static void list_at_new_desk(struct world *world, struct player *player, struct player *again,
+                             struct caller *caller)
+{
+    attach(world, player, "incarnation-1", 1);
+    call_as(world, caller, "add", "key-1", 0);
+    gw_provider_free(player->provider);
+    *again = (struct player){.n_breaks = 1};
+    attach_listing(world, again, "incarnation-1", 1, &player->handed[0]);
+}
+
+TEST(a_call_that_was_listed_and_is_its_providers_takes_its_place)
+{
+    struct world world;
+    struct player player;
+    struct player again;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    list_at_new_desk(&world, &player, &again, &first);
+    call_as(&world, &second, "add", "", 0);
+    CHECK_INT(again.n_handed, 0);
+    review(&world, &again);
+    CHECK_INT(again.n_handed, 0);
+    answer(&world, &again, &player.handed[0], "1");
+    CHECK_STR(peg_cstr(first.result), "1");
+    CHECK_INT(again.n_handed, 1);
+    world_close(&world);
+}
+
+TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
+{
+    struct world world;
+    struct player player;
+    struct player again;
+    struct caller first;
+    struct caller second;
+
+    world_open(&world, &DEFAULTS);
+    list_at_new_desk(&world, &player, &again, &first);
+    gw_settle(first.caller.call, BUS_DEADLINE);
+    settle(&world);
+    CHECK_INT(first.outcome, GW_OUTCOME_UNKNOWN);
+    call_as(&world, &second, "add", "", 0);
+    CHECK_INT(again.n_handed, 0);
+    if (gw_assignment_find(world.desk, &player.handed[0].id, 1)->was_asked)
+        review(&world, &again); /* its driver asks when a second is over: only the next one looks */
+    review(&world, &again);
+    CHECK_INT(again.n_handed, 1);
+    CHECK_INT(gw_calls_count(world.desk), 2); /* driven, and held */
+    world_close(&world);
+}
+
+/* ---- the desk is about to go ----------------------------------------------------------------- */
+
+static peg_status try_to_attach(struct world *world, struct player *player,
+                                const struct handed *handed, peg_error *reterr)
+{
+    const struct gw_running running = {
+        .id = handed ? handed->id : (struct bus_id){0},
+        .attempt = 1,
+        .route = handed ? handed->route : (struct bus_address){0},
+        .tool = {"add", 3},
+    };
+    const struct gw_attach attach_as = {
+        .toolset = world->toolset,
+        .incarnation = {"incarnation-1", 13},
+        .credits = 2,
+        .running = &running,
+        .n_running = handed != NULL,
+        .number = 2,
+    };
+
+    return gw_provider_attach(world->desk, &attach_as, &PLAYER_EVENTS, player, &player->provider,
+                              reterr);
+}
+
+TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishes)
+{
+    struct world world;
+    struct player player;
+    struct player again = {0};
+    struct caller caller;
+    size_t n;
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    world.desk->is_draining = true;
+    /* While it has its stream it has nothing to do on another one. */
+    CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_ESTATE);
+    CHECK_STR(peg_cstr(error.code), "E_DRAINING");
+    CHECK_INT(gw_wire_error(&error), WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(player.n_replaced, 0);
+    gw_provider_leave(player.provider);
+    settle(&world);
+    CHECK_INT(try_to_attach(&world, &again, NULL, &error), PEG_ESTATE);
+    CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_OK);
+    settle(&world);
+    CHECK(gw_presence_providers(world.presence, peg_cstr("sums"), &n)->is_draining);
+    answer(&world, &again, &player.handed[0], "9");
+    CHECK_STR(peg_cstr(caller.result), "9");
+    CHECK_INT(gw_calls_count(world.desk), 0);
+    world_close(&world);
+}
+
+/* Its result was told, and its stream ended before it was acknowledged: it lists the call, and
+ * would keep the node from going. */
+TEST(a_provider_that_comes_back_when_the_desk_has_drained_is_sent_away)
+{
+    struct world world;
+    struct player player;
+    struct player again = {0};
+    struct caller caller;
+    peg_error error;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    call_as(&world, &caller, "add", "", 0);
+    world.desk->is_draining = true;
+    answer(&world, &player, &player.handed[0], "9");
+    CHECK_STR(peg_cstr(caller.result), "9");
+    gw_provider_leave(player.provider);
+    settle(&world);
+    world.desk->is_closed = true;
+    CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_ESTATE);
+    CHECK_STR(peg_cstr(error.code), "E_DRAINING");
+    world_close(&world);
+}
+
+/* ---- the toolset changes --------------------------------------------------------------------- */
+
+static enum gw_health_state health_of(const struct world *world)
+{
+    return gw_presence_health(world->presence, peg_cstr("sums")).state;
+}
+
+TEST(a_toolset_with_the_same_schemas_keeps_its_health)
+{
+    struct world world;
+    struct player player;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    publish(&world, make_toolset_of("local", "in other words"));
+    CHECK_INT(health_of(&world), GW_HEALTHY);
+    CHECK_INT(player.n_pings, 0);
+    CHECK_STR(player.provider->toolset->description, "in other words");
+    world_close(&world);
+}
+
+TEST(a_toolset_with_other_schemas_starts_its_health_anew)
+{
+    struct world world;
+    struct player player;
+    struct player newer;
+    struct caller caller;
+    struct caller later;
+
+    world_open(&world, &DEFAULTS);
+    attach(&world, &player, "incarnation-1", 1);
+    publish(&world, make_toolset_with("local", "", ""));
+    CHECK_INT(health_of(&world), GW_UNHEALTHY);
+    CHECK_INT(player.n_pings, 1);
+    call_as(&world, &caller, "add", "", 0);
+    CHECK_INT(caller.n_ends, 1);
+    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK(strstr(caller.message, "since its schemas changed; try again"));
+    gw_provider_pong(player.provider);
+    settle(&world);
+    CHECK_INT(health_of(&world), GW_HEALTHY);
+    call_as(&world, &later, "add", "", 0);
+    CHECK_INT(player.n_handed, 1);
+    answer(&world, &player, &player.handed[0], "\"one\"");
+    CHECK_STR(peg_cstr(later.result), "\"one\"");
+    /* One that says hello knows the schemas that it comes with. */
+    publish(&world, make_toolset_with("local", "", "{\"type\":\"integer\"}"));
+    attach(&world, &newer, "incarnation-2", 1);
+    CHECK_INT(health_of(&world), GW_HEALTHY);
+    call_as(&world, &later, "add", "", 0);
+    CHECK_INT(newer.n_handed, 1);
+    gw_caller_drop(&later.caller);
+    world_close(&world);
+}
