@@ -488,7 +488,7 @@ static void init(void)
 
 static void begin(void)
 {
-    static const struct bus_events events = {.on_letter = gw_calls_on_message,
+    static const struct bus_events events = {.on_message = gw_calls_on_message,
                                              .on_reset = gw_calls_on_reset};
     static const struct gw_presence_options health = {.ping_interval_ms = 10000, .missed_pings = 3};
     static const struct gw_calls_options options = {.keep_ms = KEEP_MS};

@@ -182,18 +182,18 @@ bool bus_is_fenced(struct bus *bus)
     return bus->ops->is_fenced(bus);
 }
 
-void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *letter,
+void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *message,
               struct bus_wait *wait)
 {
     make_free(bus, wait);
-    bus->ops->send(bus, to, letter, wait);
+    bus->ops->send(bus, to, message, wait);
 }
 
 void bus_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
                        int64_t keep_until_ms, struct bus_wait *wait)
 {
     make_free(bus, wait);
-    bus->ops->once(bus, key, value, keep_until_ms, wait);
+    bus->ops->put_if_absent(bus, key, value, keep_until_ms, wait);
 }
 
 void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)

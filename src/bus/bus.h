@@ -3,16 +3,16 @@
 #define PEG_BUS_BUS_H
 
 /*
- * How the loops of a registry talk, on one node or many. Truth is in registers that are written
- * once; letters between loops are hints and arrive at most once, in any order. Leases say who is
- * alive; maps are replicated to every loop that watches them.
+ * Coordination between the loops of a registry, on one node or many. The truth is in registers
+ * that are written once; messages between loops are hints that arrive at most once, in any order.
+ * Leases track which names are alive; maps are replicated to every loop that watches them.
  *
- * One bus per loop, on which everything happens, and only there. Three kinds of it: local (one
- * process), redis (many), sim (a test).
+ * Each loop has one bus and uses it only on that loop. There are three kinds: local (one process),
+ * redis (many) and sim (tests).
  *
- * An answer comes exactly once, perhaps before the function that asked returns, unless the asker
- * says bus_forget_wait() first, or asks something else with the same wait. A wait lies in the
- * asker's memory.
+ * Every request is answered exactly once, perhaps before the function returns, unless the caller
+ * calls bus_forget_wait() or reuses the wait for another request. A wait lies in the caller's
+ * memory.
  */
 
 #include "base/blob.h"
@@ -22,9 +22,9 @@
 
 struct bus;
 
-/* A loop: a node, which is new at each start, and its number there. */
+/* A loop: a node id, new at each start, and the loop's number there. */
 struct bus_address {
-    uint64_t node; /* 0: nobody */
+    uint64_t node; /* 0: none */
     uint32_t loop;
 };
 enum { BUS_ADDRESS_TEXT = 32 };
@@ -33,8 +33,8 @@ void bus_address_print(struct bus_address address, char ret_text[BUS_ADDRESS_TEX
 bool bus_address_parse(peg_str text, struct bus_address *ret_address);
 bool bus_address_equal(struct bus_address a, struct bus_address b);
 
-/* A call. 32 bytes: the caller's own identity for it; 16: random. Knowing it is the right to answer
- * it, so it is compared in constant time nowhere and printed only to those who own the call. */
+/* A call. 32 bytes: the caller's own identity for it; 16: random. Knowing an id is the right to
+ * answer the call, so it is printed only to those who own the call. */
 struct bus_id {
     uint8_t len;
     uint8_t bytes[32];
@@ -43,33 +43,32 @@ enum { BUS_ID_TEXT = 65 };
 void bus_id_print(const struct bus_id *id, char ret_text[BUS_ID_TEXT]);
 bool bus_id_parse(peg_str text, struct bus_id *ret_id);
 bool bus_id_equal(const struct bus_id *a, const struct bus_id *b);
-/* Ids of calls that providers list come from outside: without the key nobody can choose them so
- * that they collide. */
+/* Providers send ids from outside: the key keeps them from choosing ids that collide. */
 uint64_t bus_id_hash(const struct bus_id *id, struct peg__hash_key key);
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
 enum bus_message_kind {
-    BUS_CALL = 1, /* driver to holder: run it. Body: a packed pegboard.v1.Call */
-    BUS_CANCEL,   /* driver to holder: `reason` */
-    BUS_ASK,      /* driver to holder: do you have it? Answered by BUS_HAVE or BUS_NAK unknown */
-    BUS_HAVE,     /* holder to driver: claimed, or still running; also not asked */
-    BUS_NAK,      /* holder to driver: not started: `reason` */
-    BUS_DELTA,    /* holder to driver to listeners. Body: a packed pegboard.v1.Output */
-    BUS_DONE,     /* to driver and waiters. Body: the terminal, or none: read the register */
-    BUS_STOP,     /* attacher to driver: somebody asked to cancel the call */
-    BUS_EMIT,     /* any loop to holder: a result by EmitToolResult, whose number there `epoch` is.
+    BUS_CALL = 1, /* coordinator to provider side: run it. Body: a packed pegboard.v1.Call */
+    BUS_CANCEL,   /* coordinator to provider side: `reason` */
+    BUS_ASK,      /* coordinator to provider side: do you have it? Answer: BUS_HAVE or BUS_NAK */
+    BUS_HAVE,     /* provider side to coordinator: claimed, or still running; also unasked */
+    BUS_NAK,      /* provider side to coordinator: not started: `reason` */
+    BUS_DELTA,    /* provider side to coordinator to listeners. Body: a pegboard.v1.Output */
+    BUS_DONE,     /* to coordinator and waiters. Body: the outcome, or none: read the register */
+    BUS_STOP,     /* follower to coordinator: cancel the call */
+    BUS_EMIT,     /* any loop to provider side: a result by EmitToolResult, numbered by `epoch`.
                      Body: see gateway/calls/emit.c */
     BUS_EMITTED,  /* its answer, with its number */
-    BUS_PONG,     /* any loop to holder: a pong by Pong. Body: the ping id */
-    BUS_LISTEN,   /* attacher to driver: BUS_DELTA is for me, too */
-    BUS_WAITING,  /* driver to attacher: does anybody wait? `epoch` is the number of the question */
-    BUS_LEFT,     /* attacher to driver: nobody does; 0: not asked */
-    BUS_KEEP,     /* attacher to driver: it goes on, even if nobody waits */
-    /* Holder to driver: BUS_CALL was one too many, it is here, or not for him to start any more:
-     * nothing came of that letter. */
+    BUS_PONG,     /* any loop to provider side: a pong by Pong. Body: the ping id */
+    BUS_LISTEN,   /* follower to coordinator: send me BUS_DELTA, too */
+    BUS_WAITING,  /* coordinator to follower: is anybody waiting? `epoch` numbers the question */
+    BUS_LEFT,     /* follower to coordinator: nobody is; 0: unasked */
+    BUS_KEEP,     /* follower to coordinator: go on, even if nobody waits */
+    /* Provider side to coordinator: a duplicate BUS_CALL, or one that it may not start any more:
+     * that message had no effect. */
     BUS_DUPLICATE,
-    BUS_LOST, /* holder to driver: its provider had it, and did not come back in time */
+    BUS_LOST, /* provider side to coordinator: the provider had it and did not return in time */
 };
 
 enum bus_reason {
@@ -79,79 +78,85 @@ enum bus_reason {
     BUS_GONE,    /* the provider is not here (any more), and did not get it */
     BUS_EPOCH,   /* the registers are others than when it was sent */
     BUS_LATE,    /* its claim took too long to be trusted */
-    BUS_UNKNOWN, /* answer to BUS_ASK: nobody here has it */
+    BUS_UNKNOWN, /* answer to BUS_ASK: it is not here */
     BUS_DEADLINE,
     BUS_CANCELED,
     BUS_SETTLED,
-    BUS_FULL,     /* there is no room, or no memory, for its registers, or to hold it */
+    BUS_FULL,     /* no quota or no memory for its registers or its assignment */
     BUS_OUTDATED, /* the provider has another version of the toolset */
 };
 
-/* Copied when it is sent; of the body a reference is taken. */
+/* Copied when it is sent; the body is shared by reference. */
 struct bus_message {
     enum bus_message_kind kind;
     enum bus_reason reason;
     struct bus_id id;
     uint32_t attempt;
-    uint16_t account; /* BUS_CALL: whose its registers are */
-    uint64_t owner;   /* BUS_CALL: a hash of whose toolset it is for */
-    bool was_claimed; /* BUS_NAK: the attempt is the sender's, and it will never start it */
+    uint16_t account; /* BUS_CALL: the quota key of its registers */
+    uint64_t owner;   /* BUS_CALL: a hash of the owner of its toolset */
+    bool was_claimed; /* BUS_NAK: the attempt is the sender's, which will never start it */
     uint64_t epoch;
     int64_t deadline_ms; /* cluster time */
     struct bus_address from;
-    char incarnation[65]; /* whom it is for, or from */
+    char incarnation[65]; /* of the provider that it is for, or from */
     struct peg__blob *body;
 };
 
 /* ---- answers ---- */
 
 struct bus_answer {
-    /* PEG_OK; PEG_EIO: it is not known whether it happened; PEG_ELIMIT: the bus is full and
-     * nothing happened; PEG_ENOMEM: nothing happened. */
+    /* PEG_OK; PEG_EIO: it may or may not have happened; PEG_ELIMIT: the bus is full and nothing
+     * happened; PEG_ENOMEM: nothing happened. */
     peg_status status;
-    bool won;                   /* once, map_set: it was written; send: somebody got it */
-    struct peg__blob *standing; /* once, read: what stands there; NULL: nothing. Borrowed */
-    uint64_t epoch;             /* when it was answered */
-    int64_t asked_ns;           /* when it was asked, of bus_now_ns() */
-    uint64_t revision;          /* map_set: that of the key now */
+    bool written;              /* put_if_absent, map_set: it was; send: a loop received it */
+    struct peg__blob *current; /* put_if_absent, read: the value now; NULL: none. Borrowed */
+    uint64_t epoch;            /* at the time of the answer */
+    int64_t asked_ns;          /* when it was asked, of bus_now_ns() */
+    uint64_t revision;         /* map_set: the key's now */
     const struct bus_address *addresses; /* leases: one for each name, node 0 for none; waiters */
     size_t n_addresses;
 };
 
 struct bus_wait {
     void (*fn)(struct bus_wait *wait, const struct bus_answer *answer);
-    void *pending; /* the bus's; NULL: nothing is asked */
+    void *pending; /* the bus's; NULL: no request is pending */
 };
 
 /* ---- registers: one for each (id, what, n) ----
  *
- * There is room for so many, and no call of one kind takes that of another. Every bus that keeps
- * registers counts
+ * Their number is bounded, and one kind of call cannot starve another. Every bus that keeps
+ * registers has separate quotas for
  *
- *   - ids of 32 bytes, which are named by callers and kept after the end, apart from random ones,
- *     which are mostly forgotten at the end: each may take all of the following;
+ *   - ids of 32 bytes, which callers choose and which outlive their calls, and random ids, which
+ *     are mostly forgotten with their calls: each may use all of the following;
  *   - PEG_LIMIT_BUS_REGISTERS registers and waiters, and PEG_LIMIT_BUS_REGISTER_BYTES for them and
  *     for values up to PEG_LIMIT_BUS_SMALL_BYTES;
  *   - PEG_LIMIT_BUS_LARGE_BYTES for larger values.
  *
- * What admits a call is written only while PEG_LIMIT_BUS_NAME_PERCENT of the second are not
- * taken. So a call that was admitted can be claimed, taken back, ended and waited for when no new
- * one can begin. A register without room is PEG_ELIMIT, and what stands is read all the same.
+ * A register that admits a call is written only while less than PEG_LIMIT_BUS_NAME_PERCENT of the
+ * second quota is used, so that an admitted call can still be claimed, taken back, ended and
+ * awaited when no new one can begin. Beyond a quota a write is PEG_ELIMIT; reads go on.
  *
- * Of each of these an account holds at most PEG_LIMIT_QUOTA_SHARE times what is free: what would be
- * more is PEG_ELIMIT, if it admits a call or is longer than PEG_LIMIT_BUS_REASON_BYTES. So one
- * alone gets three quarters, and whoever comes then finds something to begin with. The local bus
- * counts accounts; a server of its own that many nodes share may do otherwise. */
+ * Of each quota one account holds at most PEG_LIMIT_QUOTA_SHARE times what is free: more is
+ * PEG_ELIMIT if it admits a call or is longer than PEG_LIMIT_BUS_REASON_BYTES. So a single account
+ * gets three quarters, and the next one still finds something. The local bus counts accounts; a
+ * server that many nodes share may do otherwise. */
+
+enum bus_register {
+    BUS_IDENTITY = 'c', /* the call, as it was admitted */
+    BUS_CLAIM = 'k',    /* attempt n: which provider side may start it */
+    BUS_RESULT = 't',   /* its outcome */
+    BUS_WAITERS = 'w',  /* loops that wait for the outcome */
+};
 
 struct bus_key {
     struct bus_id id;
-    char what;  /* 'c', 'k' or 't' */
-    uint32_t n; /* attempt, of 'k' */
-    /* Only loops of this node ask for it: it needs no trip to a server. All keys of an id agree. */
-    bool is_node_local;
-    bool admits; /* once: a call begins with it */
-    /* once: the key of its quotas (base/quota.h). 0: as other registers of the id, if there
-     * are any; else nobody's, which has no share to keep to. */
+    char what;          /* an enum bus_register, but for the waiters */
+    uint32_t n;         /* BUS_CLAIM: the attempt */
+    bool is_node_local; /* only loops of this node ask for it. All keys of an id agree */
+    bool admits;        /* put_if_absent: it admits a call */
+    /* put_if_absent: the key of its quotas (base/quota.h). 0: as other registers of the id, if
+     * there are any; else none, which has no share to keep to. */
     uint16_t account;
 };
 
@@ -161,7 +166,7 @@ enum bus_map { BUS_MAP_TOOLSETS, BUS_MAP_PROVIDERS, BUS_N_MAPS };
 
 struct bus_change {
     peg_str key;
-    struct peg__blob *value; /* NULL: it is gone. Borrowed */
+    struct peg__blob *value; /* NULL: it was removed. Borrowed */
     uint64_t revision;       /* of the key */
     bool is_snapshot;        /* was there when the watch began, or after a reset */
 };
@@ -172,14 +177,14 @@ struct bus_place {
     struct bus_place *prev;
 };
 
-/* Lies in the watcher's memory. Changes of one key that come faster than they can be told may be
- * told as one: the last. Both functions may end any watch; neither is called before
- * bus_map_watch() returns. */
+/* Lies in the watcher's memory. Quick changes of one key may be reported as one: the last. Both
+ * functions may end any watch; neither is called before bus_map_watch() returns. */
 struct bus_watch {
     void (*on_change)(struct bus_watch *watch, const struct bus_change *change);
-    /* All that was there has been told; again after a reset, when what was not told is gone. */
+    /* Everything that was there has been reported; again after a reset, when keys that were not
+     * reported are gone. */
     void (*on_ready)(struct bus_watch *watch);
-    struct bus_place place; /* behind all that was told; the rest is the bus's */
+    struct bus_place place; /* behind the last reported change; the rest is the bus's */
     struct bus_watch *next;
     void *owner;       /* NULL: it does not watch */
     uint64_t begun_at; /* the newest revision when it began */
@@ -188,14 +193,14 @@ struct bus_watch {
 
 #define BUS_ANY_REVISION UINT64_MAX
 
-/* ---- what the owner of a loop hears ---- */
+/* ---- events ---- */
 
-/* Both are needed; a bus that nobody listens to loses its letters. */
+/* Both are needed; a bus without events drops its messages. */
 struct bus_events {
     /* Borrowed until it returns. */
-    void (*on_letter)(void *user, const struct bus_message *letter);
-    /* Letters and answers may have been lost, the epoch may be another: read again the terminal of
-     * every call in flight. */
+    void (*on_message)(void *user, const struct bus_message *message);
+    /* Messages and answers may have been lost, and the epoch may have changed: read again the
+     * result of every call in flight. */
     void (*on_reset)(void *user);
 };
 
@@ -206,10 +211,10 @@ struct bus_ops {
     void (*disarm)(struct bus *bus, struct net_timer *timer);
     uint64_t (*epoch)(struct bus *bus);
     bool (*is_fenced)(struct bus *bus);
-    void (*send)(struct bus *bus, struct bus_address to, const struct bus_message *letter,
+    void (*send)(struct bus *bus, struct bus_address to, const struct bus_message *message,
                  struct bus_wait *wait);
-    void (*once)(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
-                 int64_t keep_until_ms, struct bus_wait *wait);
+    void (*put_if_absent)(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                          int64_t keep_until_ms, struct bus_wait *wait);
     void (*read)(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
     void (*forget)(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);
     void (*wait_add)(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
@@ -230,64 +235,81 @@ struct bus_ops {
 struct bus {
     const struct bus_ops *ops;
     struct bus_address self;
-    /* Which registers it has: the same number wherever they are shared, another one when they began
-     * empty. Those of one process are as new as its node. With bus_epoch() it says whether what was
-     * written once may still be there. */
+    /* Identifies the registers: the same number wherever they are shared, another one when they
+     * began empty. Those of one process are as new as its node. With bus_epoch() it says whether a
+     * register that was written may still be there. */
     uint64_t origin;
     struct bus_events events;
     void *user;
 };
 
-/* The owner of the loop, which is made after its bus, listens from here on. */
+/* Sets the events of the loop's owner, which is made after its bus. */
 void bus_listen(struct bus *bus, const struct bus_events *events, void *user);
 
-/* Monotonic; the same for all of a round. */
+/* Monotonic; the same throughout a round. */
 int64_t bus_now_ns(struct bus *bus);
 /* Unix time, the same on all nodes within a few milliseconds. */
 int64_t bus_now_ms(struct bus *bus);
 void bus_arm(struct bus *bus, struct net_timer *timer, int64_t due_ns);
 void bus_disarm(struct bus *bus, struct net_timer *timer);
 
-/* Counts how often the registers were lost. A register that is not there proves something only
- * under the epoch of the send. */
+/* Counts how often the registers were lost. A missing register proves something only under the
+ * epoch of the send. */
 uint64_t bus_epoch(struct bus *bus);
-/* This node's lease may have run out: what it thinks it knows of its calls may be old. It is then
- * to read before it tells. */
+/* This node's lease may have run out, and its knowledge of its calls may be old: read before you
+ * report. */
 bool bus_is_fenced(struct bus *bus);
 
-/* `wait` may be NULL: whoever does not want to know. */
-void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *letter,
+/* `wait` may be NULL here and below: the answer is not wanted. */
+void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *message,
               struct bus_wait *wait);
-/* Writes the register if nothing stands there. `won` also if the same value stands there, so that
- * asking again after PEG_EIO is right. A reference of `value` is taken. It is kept until then at
- * least. */
+/* Writes the register if it is empty. `written` also if it has the same value, so that repeating
+ * after PEG_EIO is right. Takes a reference of `value`, and keeps it at least until then. */
 void bus_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
                        int64_t keep_until_ms, struct bus_wait *wait);
 void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
-/* All registers of key->id, with attempts 1..n_attempts, and its waiters. */
+/* Removes all registers of key->id, with attempts 1..n_attempts, and its waiters. */
 void bus_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);
-/* This loop wants to hear of the terminal of key->id, too. */
+/* Adds this loop to those that wait for the outcome of key->id. */
 void bus_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
                   struct bus_wait *wait);
 void bus_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
 
-/* The name is alive and here for so long; asking again renews. The last loop that asks has it. */
+/* Leases the name to this loop for so long; again renews it. The last loop that asks has it. */
 void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
 /* Gives it back, if it is still this loop's. */
 void bus_release(struct bus *bus, peg_str name);
 void bus_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait);
 
-/* Writes a key if its revision is `expected` (0: it is not there; BUS_ANY_REVISION: whatever it
- * is); value NULL removes it, and is `won` if it is not there. Revisions of a key grow, also over
- * its removal; a key that is not there has 0. Watchers of this loop hear of it before the answer
- * comes. */
+/* Writes a key if its revision is `expected` (0: it is absent; BUS_ANY_REVISION: any); value NULL
+ * removes it, and is `written` if it is absent. Revisions of a key grow, also across its removal;
+ * an absent key has 0. Watches of this loop are notified before the answer comes. */
 void bus_map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
                  uint64_t expected, struct bus_wait *wait);
 void bus_map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch);
 void bus_map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *watch);
 
-/* The answer is not wanted any more. One that asks nothing is left alone. */
+/* The answer is not wanted any more. Does nothing without a pending request. */
 void bus_forget_wait(struct bus *bus, struct bus_wait *wait);
 struct bus *bus_free(struct bus *bus);
+
+/* ---- the local bus ----
+ *
+ * The bus of one process: its loops share tables of registers, leases and maps, and exchange
+ * messages by mailbox. Its epoch is always 1, and it is never fenced. */
+
+struct net_loop;
+
+/* What the loops share. Any thread; it outlives its buses. */
+struct bus_local_hub;
+peg_status bus_local_hub_new(uint64_t node, struct bus_local_hub **ret_hub, peg_error *reterr);
+struct bus_local_hub *bus_local_hub_free(struct bus_local_hub *hub);
+/* Registers and waiters now. */
+size_t bus_local_n_registers(const struct bus_local_hub *hub);
+
+/* The bus of one loop. On that loop, or while it does not run; so is bus_free(), which comes before
+ * net_loop_free(). PEG_EINVAL, PEG_EEXISTS (E_BUS_NUMBER). */
+peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint32_t number,
+                         struct bus **ret_bus, peg_error *reterr);
 
 #endif

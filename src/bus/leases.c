@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Leases that ran out are removed by whoever takes the next one, a few each time: a table that
- * nobody writes to does not grow either. */
+/* Each new lease removes a few that have ended: a table without new ones does not grow either. */
 
-#include "bus/leases.h"
+#include "bus/internal.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -12,7 +11,7 @@ enum { REMOVED_AT_ONCE = 4 };
 
 struct lease {
     struct net_timer end; /* first: an end that is due is its lease */
-    struct bus_address holder;
+    struct bus_address loop;
     peg_str name; /* borrowed from the map */
 };
 
@@ -58,7 +57,7 @@ static peg_status add_lease(struct bus_lease_table *table, peg_str name, struct 
     return PEG_OK;
 }
 
-peg_status bus_lease_take(struct bus_lease_table *table, peg_str name, struct bus_address holder,
+peg_status bus_lease_take(struct bus_lease_table *table, peg_str name, struct bus_address loop,
                           int64_t now_ns, int64_t until_ns)
 {
     peg_status status = PEG_OK;
@@ -70,20 +69,20 @@ peg_status bus_lease_take(struct bus_lease_table *table, peg_str name, struct bu
     if (!lease)
         status = add_lease(table, name, &lease);
     if (!status) {
-        lease->holder = holder;
+        lease->loop = loop;
         net_timers_arm(&table->ends, &lease->end, until_ns);
     }
     pthread_mutex_unlock(&table->lock);
     return status;
 }
 
-void bus_lease_release(struct bus_lease_table *table, peg_str name, struct bus_address holder)
+void bus_lease_release(struct bus_lease_table *table, peg_str name, struct bus_address loop)
 {
     struct lease *lease;
 
     pthread_mutex_lock(&table->lock);
     lease = (struct lease *)peg__map_get(&table->names, name);
-    if (lease && bus_address_equal(lease->holder, holder))
+    if (lease && bus_address_equal(lease->loop, loop))
         remove_lease(table, lease);
     pthread_mutex_unlock(&table->lock);
 }
@@ -94,14 +93,13 @@ static bool has_ended(const struct lease *lease, int64_t now_ns)
 }
 
 void bus_lease_find(struct bus_lease_table *table, const peg_str *names, size_t n, int64_t now_ns,
-                    struct bus_address *ret_holders)
+                    struct bus_address *ret_loops)
 {
     pthread_mutex_lock(&table->lock);
     for (size_t i = 0; i < n; i++) {
         const struct lease *lease = (const struct lease *)peg__map_get(&table->names, names[i]);
 
-        ret_holders[i] =
-            lease && !has_ended(lease, now_ns) ? lease->holder : (struct bus_address){0};
+        ret_loops[i] = lease && !has_ended(lease, now_ns) ? lease->loop : (struct bus_address){0};
     }
     pthread_mutex_unlock(&table->lock);
 }

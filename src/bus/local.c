@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Everything is answered at once but letters and changes of maps, which are for other loops, too.
+ * Answers everything at once; only messages and changes of maps travel to other loops.
  *
- *   send      own loop: queue --end of the round--> on_letter
- *             another:  slot's lock, post to its loop --> on_letter
- *   map_set   table --wake: post to each loop that watches--> tell;  own loop: at once
+ *   send      own loop: queue --end of the round--> on_message
+ *             another:  slot's lock, post to its loop --> on_message
+ *   map_set   table --wake: post to each loop that watches--> report;  own loop: at once
  *
- * What is posted to a loop refers to a port, which outlives the bus of that loop as long as
- * anything is on its way. A port is closed under its slot's lock, and nobody posts to one that is
- * closed: so nothing is posted to a loop that has ended.
+ * A posted message refers to a port, which outlives the bus of its loop as long as anything is on
+ * its way. A port is closed under its slot's lock, so that nothing is posted to an ended loop.
  */
-
-#include "bus/local.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,23 +21,22 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
-#include "bus/leases.h"
-#include "bus/maps.h"
-#include "bus/registers.h"
+#include "bus/internal.h"
+#include "net/loop/loop.h"
 
 enum { SWEEP_MS = 1000 };
 
-/* A letter on its way. */
+/* A message on its way. */
 struct envelope {
-    struct net_message message; /* first */
-    struct envelope *next;      /* in a queue */
-    struct port *port;          /* to another loop: a reference */
-    struct bus_message letter;
+    struct net_message post; /* first */
+    struct envelope *next;   /* in a queue */
+    struct port *port;       /* to another loop: a reference */
+    struct bus_message message;
 };
 
 /* The way to a loop. */
 struct port {
-    struct net_message changes; /* first: changes of maps are to be heard */
+    struct net_message changes; /* first: maps have changed */
     atomic_bool is_woken;       /* it is posted; that is a reference */
     atomic_uint n_refs;
     struct net_loop *loop;
@@ -49,7 +45,7 @@ struct port {
 
 struct slot {
     pthread_mutex_t lock;
-    struct port *port; /* NULL: nobody is there */
+    struct port *port; /* NULL: no bus */
 };
 
 struct bus_local_hub {
@@ -68,7 +64,7 @@ struct bus_local {
     struct port *port;
     struct net_timer sweep; /* armed while there may be registers that this loop wrote */
     struct net_later deliver;
-    struct envelope *queue; /* letters to itself, in order */
+    struct envelope *queue; /* messages to itself, in order */
     struct envelope **queue_end;
     struct envelope *spares;
     size_t n_spares;
@@ -102,7 +98,7 @@ static struct bus_answer new_answer(struct bus *bus, peg_status status)
     };
 }
 
-static void give(struct bus_wait *wait, const struct bus_answer *answer)
+static void answer_wait(struct bus_wait *wait, const struct bus_answer *answer)
 {
     if (wait)
         wait->fn(wait, answer);
@@ -110,41 +106,41 @@ static void give(struct bus_wait *wait, const struct bus_answer *answer)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static int64_t now_ns(struct bus *bus)
+static int64_t local_now_ns(struct bus *bus)
 {
     return net_loop_now_ns(local_of(bus)->loop);
 }
 
-static int64_t now_ms(struct bus *bus)
+static int64_t local_now_ms(struct bus *bus)
 {
-    return (now_ns(bus) + local_of(bus)->hub->offset_ns) / PEG_NS_PER_MS;
+    return (local_now_ns(bus) + local_of(bus)->hub->offset_ns) / PEG_NS_PER_MS;
 }
 
-static void arm(struct bus *bus, struct net_timer *timer, int64_t due_ns)
+static void arm_timer(struct bus *bus, struct net_timer *timer, int64_t due_ns)
 {
     net_loop_arm(local_of(bus)->loop, timer, due_ns);
 }
 
-static void disarm(struct bus *bus, struct net_timer *timer)
+static void disarm_timer(struct bus *bus, struct net_timer *timer)
 {
     net_loop_disarm(local_of(bus)->loop, timer);
 }
 
-static uint64_t epoch(struct bus *bus)
+static uint64_t local_epoch(struct bus *bus)
 {
     (void)bus;
     return 1;
 }
 
-static bool is_fenced(struct bus *bus)
+static bool local_is_fenced(struct bus *bus)
 {
     (void)bus;
     return false;
 }
 
-/* ---- letters ------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------- */
 
-static struct envelope *new_envelope(struct bus_local *local, const struct bus_message *letter)
+static struct envelope *new_envelope(struct bus_local *local, const struct bus_message *message)
 {
     struct envelope *envelope = local->spares;
 
@@ -158,15 +154,15 @@ static struct envelope *new_envelope(struct bus_local *local, const struct bus_m
         return NULL;
     envelope->next = NULL;
     envelope->port = NULL;
-    envelope->letter = *letter;
-    peg__blob_ref(letter->body);
+    envelope->message = *message;
+    peg__blob_ref(message->body);
     return envelope;
 }
 
-/* `local` NULL: nobody is there to keep its memory. */
+/* `local` NULL: its bus is gone, and so are its spares. */
 static void free_envelope(struct bus_local *local, struct envelope *envelope)
 {
-    peg__blob_unref(envelope->letter.body);
+    peg__blob_unref(envelope->message.body);
     unref_port(envelope->port);
     if (!local || local->n_spares == PEG_LIMIT_BUS_SPARE_MESSAGES) {
         peg__free(envelope);
@@ -177,7 +173,7 @@ static void free_envelope(struct bus_local *local, struct envelope *envelope)
     local->n_spares++;
 }
 
-static struct envelope *take_first(struct bus_local *local)
+static struct envelope *take_queued(struct bus_local *local)
 {
     struct envelope *first = local->queue;
 
@@ -187,13 +183,13 @@ static struct envelope *take_first(struct bus_local *local)
     return first;
 }
 
-static void hear(struct bus_local *local, const struct bus_message *letter)
+static void deliver_message(struct bus_local *local, const struct bus_message *message)
 {
-    if (local->bus.events.on_letter)
-        local->bus.events.on_letter(local->bus.user, letter);
+    if (local->bus.events.on_message)
+        local->bus.events.on_message(local->bus.user, message);
 }
 
-/* Also those that are sent meanwhile, but not for ever. Whoever hears may free the bus. */
+/* Also messages that are sent meanwhile, but not for ever. A handler may free the bus. */
 static void deliver_queue(struct net_later *later)
 {
     struct bus_local *local =
@@ -207,34 +203,34 @@ static void deliver_queue(struct net_later *later)
             net_loop_later(local->loop, &local->deliver);
             break;
         }
-        envelope = take_first(local);
-        hear(local, &envelope->letter);
+        envelope = take_queued(local);
+        deliver_message(local, &envelope->message);
         free_envelope(port->bus, envelope);
     }
     unref_port(port);
 }
 
-static void on_posted_letter(struct net_message *message)
+static void on_posted(struct net_message *message)
 {
     struct envelope *envelope = (struct envelope *)message;
     struct port *port = ref_port(envelope->port);
 
     if (port->bus)
-        hear(port->bus, &envelope->letter);
+        deliver_message(port->bus, &envelope->message);
     free_envelope(port->bus, envelope);
     unref_port(port);
 }
 
-static bool post_letter(struct bus_local *local, struct slot *slot, struct envelope *envelope)
+static bool post_message(struct bus_local *local, struct slot *slot, struct envelope *envelope)
 {
     struct port *port;
 
     pthread_mutex_lock(&slot->lock);
     port = slot->port;
     if (port) {
-        envelope->message.fn = on_posted_letter;
+        envelope->post.fn = on_posted;
         envelope->port = ref_port(port);
-        net_loop_post(port->loop, &envelope->message);
+        net_loop_post(port->loop, &envelope->post);
     }
     pthread_mutex_unlock(&slot->lock);
     if (!port)
@@ -242,64 +238,66 @@ static bool post_letter(struct bus_local *local, struct slot *slot, struct envel
     return port != NULL;
 }
 
-static bool is_known(const struct bus_local *local, struct bus_address to)
+static bool is_of_this_node(const struct bus_local *local, struct bus_address to)
 {
     return to.node == local->hub->node && to.loop < PEG_LIMIT_NET_LOOPS;
 }
 
-static void queue_letter(struct bus_local *local, struct envelope *envelope)
+static void queue_message(struct bus_local *local, struct envelope *envelope)
 {
     *local->queue_end = envelope;
     local->queue_end = &envelope->next;
     net_loop_later(local->loop, &local->deliver);
 }
 
-static void send_letter(struct bus *bus, struct bus_address to, const struct bus_message *letter,
-                        struct bus_wait *wait)
+static void send_message(struct bus *bus, struct bus_address to, const struct bus_message *message,
+                         struct bus_wait *wait)
 {
     struct bus_local *local = local_of(bus);
     struct bus_answer answer = new_answer(bus, PEG_OK);
     struct envelope *envelope;
 
-    if (!is_known(local, to)) {
-        give(wait, &answer);
+    if (!is_of_this_node(local, to)) {
+        answer_wait(wait, &answer);
         return;
     }
-    envelope = new_envelope(local, letter);
+    envelope = new_envelope(local, message);
     if (!envelope) {
         answer.status = PEG_ENOMEM;
     } else if (to.loop == bus->self.loop) {
-        queue_letter(local, envelope);
-        answer.won = true;
+        queue_message(local, envelope);
+        answer.written = true;
     } else {
-        answer.won = post_letter(local, &local->hub->slots[to.loop], envelope);
+        answer.written = post_message(local, &local->hub->slots[to.loop], envelope);
     }
-    give(wait, &answer);
+    answer_wait(wait, &answer);
 }
 
 /* ---- registers ----------------------------------------------------------------------------- */
 
-/* Whoever wrote one looks each second until there are none. */
-static void sweep(struct net_timer *timer)
+/* A loop that wrote a register sweeps each second until none is left. */
+static void sweep_registers(struct net_timer *timer)
 {
     struct bus_local *local =
         (struct bus_local *)((char *)timer - offsetof(struct bus_local, sweep));
     struct bus_registers *registers = local->hub->registers;
-    const bool has_more = bus_registers_sweep(registers, now_ms(&local->bus), PEG_LIMIT_BUS_SWEEP);
+    const bool has_more =
+        bus_registers_sweep(registers, local_now_ms(&local->bus), PEG_LIMIT_BUS_SWEEP);
 
     if (bus_registers_len(registers) > 0)
         net_loop_arm(local->loop, timer,
-                     now_ns(&local->bus) + (has_more ? 0 : SWEEP_MS * PEG_NS_PER_MS));
+                     local_now_ns(&local->bus) + (has_more ? 0 : SWEEP_MS * PEG_NS_PER_MS));
 }
 
 static void sweep_soon(struct bus_local *local)
 {
     if (!local->sweep.is_armed)
-        net_loop_arm(local->loop, &local->sweep, now_ns(&local->bus) + SWEEP_MS * PEG_NS_PER_MS);
+        net_loop_arm(local->loop, &local->sweep,
+                     local_now_ns(&local->bus) + SWEEP_MS * PEG_NS_PER_MS);
 }
 
-static void once(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
-                 int64_t keep_until_ms, struct bus_wait *wait)
+static void put_register(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                         int64_t keep_until_ms, struct bus_wait *wait)
 {
     struct bus_local *local = local_of(bus);
     struct peg__blob *other = NULL;
@@ -307,11 +305,11 @@ static void once(struct bus *bus, const struct bus_key *key, struct peg__blob *v
         bus, bus_registers_put_if_absent(local->hub->registers, key, value, keep_until_ms, &other));
 
     if (answer.status == PEG_OK) {
-        answer.won = !other;
-        answer.standing = other ? other : value;
+        answer.written = !other;
+        answer.current = other ? other : value;
         sweep_soon(local);
     }
-    give(wait, &answer);
+    answer_wait(wait, &answer);
     peg__blob_unref(other);
 }
 
@@ -320,58 +318,59 @@ static void read_register(struct bus *bus, const struct bus_key *key, struct bus
     struct peg__blob *value = bus_registers_read(local_of(bus)->hub->registers, key);
     struct bus_answer answer = new_answer(bus, PEG_OK);
 
-    answer.standing = value;
-    give(wait, &answer);
+    answer.current = value;
+    answer_wait(wait, &answer);
     peg__blob_unref(value);
 }
 
-static void forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts)
+static void forget_registers(struct bus *bus, const struct bus_key *key, uint32_t n_attempts)
 {
     (void)n_attempts;
     bus_registers_forget(local_of(bus)->hub->registers, &key->id);
 }
 
-static void wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
-                     struct bus_wait *wait)
+static void add_waiter(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
+                       struct bus_wait *wait)
 {
     struct bus_local *local = local_of(bus);
     struct bus_answer answer = new_answer(
         bus, bus_registers_wait_add(local->hub->registers, &key->id, bus->self, keep_until_ms));
 
-    answer.won = answer.status == PEG_OK;
-    if (answer.won)
+    answer.written = answer.status == PEG_OK;
+    if (answer.written)
         sweep_soon(local);
-    give(wait, &answer);
+    answer_wait(wait, &answer);
 }
 
-static void waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
+static void list_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
 {
     struct bus_answer answer = new_answer(bus, PEG_OK);
     struct bus_address addresses[BUS_MAX_WAITERS];
 
     answer.n_addresses = bus_registers_waiters(local_of(bus)->hub->registers, &key->id, addresses);
     answer.addresses = addresses;
-    give(wait, &answer);
+    answer_wait(wait, &answer);
 }
 
 /* ---- leases -------------------------------------------------------------------------------- */
 
-static void lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+static void take_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
 {
-    const int64_t until_ns = peg__clock_after_ms(now_ns(bus), lease_ms);
-    struct bus_answer answer = new_answer(
-        bus, bus_lease_take(&local_of(bus)->hub->leases, name, bus->self, now_ns(bus), until_ns));
+    const int64_t until_ns = peg__clock_after_ms(local_now_ns(bus), lease_ms);
+    struct bus_answer answer =
+        new_answer(bus, bus_lease_take(&local_of(bus)->hub->leases, name, bus->self,
+                                       local_now_ns(bus), until_ns));
 
-    answer.won = answer.status == PEG_OK;
-    give(wait, &answer);
+    answer.written = answer.status == PEG_OK;
+    answer_wait(wait, &answer);
 }
 
-static void release(struct bus *bus, peg_str name)
+static void release_lease(struct bus *bus, peg_str name)
 {
     bus_lease_release(&local_of(bus)->hub->leases, name, bus->self);
 }
 
-static void leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait)
+static void find_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait)
 {
     PEG_CLEANUP(peg__freep)
     struct bus_address *addresses =
@@ -379,17 +378,17 @@ static void leases(struct bus *bus, const peg_str *names, size_t n, struct bus_w
     struct bus_answer answer = new_answer(bus, addresses ? PEG_OK : PEG_ENOMEM);
 
     if (addresses) {
-        bus_lease_find(&local_of(bus)->hub->leases, names, n, now_ns(bus), addresses);
+        bus_lease_find(&local_of(bus)->hub->leases, names, n, local_now_ns(bus), addresses);
         answer.addresses = addresses;
         answer.n_addresses = n;
     }
-    give(wait, &answer);
+    answer_wait(wait, &answer);
 }
 
 /* ---- maps ---------------------------------------------------------------------------------- */
 
-/* Whoever hears may free the bus. */
-static void tell_map(struct bus_local_hub *hub, struct port *port, enum bus_map map)
+/* A watch may free the bus. */
+static void report_map(struct bus_local_hub *hub, struct port *port, enum bus_map map)
 {
     while (port->bus && bus_map_table_notify(&hub->maps[map], port))
         ;
@@ -399,15 +398,15 @@ static void on_changes(struct net_message *message)
 {
     struct port *port = (struct port *)message;
 
-    /* Before looking: what is changed from here on wakes again. */
+    /* First: later changes wake again. */
     atomic_store(&port->is_woken, false);
     for (unsigned map = 0; map < BUS_N_MAPS && port->bus; map++)
-        tell_map(port->bus->hub, port, (enum bus_map)map);
+        report_map(port->bus->hub, port, (enum bus_map)map);
     unref_port(port);
 }
 
-/* Under the lock of a map that the port watches: its loop has not ended. */
-static void wake(void *owner)
+/* Called under the lock of a map that the port watches, so its loop has not ended. */
+static void wake_port(void *owner)
 {
     struct port *port = (struct port *)owner;
 
@@ -415,8 +414,8 @@ static void wake(void *owner)
         net_loop_post(port->loop, &ref_port(port)->changes);
 }
 
-static void map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
-                    uint64_t expected, struct bus_wait *wait)
+static void set_map_key(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
+                        uint64_t expected, struct bus_wait *wait)
 {
     struct bus_local *local = local_of(bus);
     struct port *port = ref_port(local->port);
@@ -424,21 +423,21 @@ static void map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__
     struct bus_answer answer = new_answer(bus, PEG_OK);
 
     answer.status =
-        bus_map_table_set(&local->hub->maps[map], &write, &answer.won, &answer.revision);
-    if (answer.won)
-        tell_map(local->hub, port, map);
+        bus_map_table_set(&local->hub->maps[map], &write, &answer.written, &answer.revision);
+    if (answer.written)
+        report_map(local->hub, port, map);
     unref_port(port);
-    give(wait, &answer);
+    answer_wait(wait, &answer);
 }
 
-static void map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
+static void watch_map(struct bus *bus, enum bus_map map, struct bus_watch *watch)
 {
     struct bus_local *local = local_of(bus);
 
     bus_map_table_watch(&local->hub->maps[map], watch, local->port);
 }
 
-static void map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
+static void unwatch_map(struct bus *bus, enum bus_map map, struct bus_watch *watch)
 {
     if (watch->owner)
         bus_map_table_unwatch(&local_of(bus)->hub->maps[map], watch);
@@ -446,7 +445,7 @@ static void map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *wat
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* Every question but letters is answered before it returns: there is nothing to forget. */
+/* Every request is answered before it returns: there is nothing to forget. */
 static void forget_wait(struct bus *bus, struct bus_wait *wait)
 {
     (void)bus;
@@ -476,7 +475,7 @@ static void free_bus(struct bus *bus)
     net_loop_disarm(local->loop, &local->sweep);
     net_loop_not_later(local->loop, &local->deliver);
     while (local->queue)
-        free_envelope(local, take_first(local));
+        free_envelope(local, take_queued(local));
     free_envelopes(local->spares);
     local->port->bus = NULL;
     unref_port(local->port);
@@ -484,24 +483,24 @@ static void free_bus(struct bus *bus)
 }
 
 static const struct bus_ops local_ops = {
-    .now_ns = now_ns,
-    .now_ms = now_ms,
-    .arm = arm,
-    .disarm = disarm,
-    .epoch = epoch,
-    .is_fenced = is_fenced,
-    .send = send_letter,
-    .once = once,
+    .now_ns = local_now_ns,
+    .now_ms = local_now_ms,
+    .arm = arm_timer,
+    .disarm = disarm_timer,
+    .epoch = local_epoch,
+    .is_fenced = local_is_fenced,
+    .send = send_message,
+    .put_if_absent = put_register,
     .read = read_register,
-    .forget = forget,
-    .wait_add = wait_add,
-    .waiters = waiters,
-    .lease = lease,
-    .release = release,
-    .leases = leases,
-    .map_set = map_set,
-    .map_watch = map_watch,
-    .map_unwatch = map_unwatch,
+    .forget = forget_registers,
+    .wait_add = add_waiter,
+    .waiters = list_waiters,
+    .lease = take_lease,
+    .release = release_lease,
+    .leases = find_leases,
+    .map_set = set_map_key,
+    .map_watch = watch_map,
+    .map_unwatch = unwatch_map,
     .forget_wait = forget_wait,
     .free = free_bus,
 };
@@ -519,7 +518,7 @@ static peg_status take_slot(struct bus_local_hub *hub, uint32_t number, struct p
     pthread_mutex_unlock(&slot->lock);
     if (is_taken)
         return peg__fail(reterr, PEG_EEXISTS, "E_BUS_NUMBER",
-                         "loop %u has a bus already: give each loop a number of its own",
+                         "loop %u already has a bus: give each loop its own number",
                          (unsigned)number);
     return PEG_OK;
 }
@@ -533,8 +532,8 @@ peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint3
 
     if (number >= PEG_LIMIT_NET_LOOPS)
         return peg__fail(reterr, PEG_EINVAL, "E_BUS_NUMBER",
-                         "loop %u is beyond PEG_LIMIT_NET_LOOPS = %d: number loops from 0",
-                         (unsigned)number, PEG_LIMIT_NET_LOOPS);
+                         "there are at most %d loops, and %u is beyond: number them from 0",
+                         PEG_LIMIT_NET_LOOPS, (unsigned)number);
     local = (struct bus_local *)peg__alloc_zero(1, sizeof(*local));
     port = (struct port *)peg__alloc_zero(1, sizeof(*port));
     if (!local || !port)
@@ -546,7 +545,7 @@ peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint3
         .hub = hub,
         .loop = loop,
         .port = port,
-        .sweep = {.fn = sweep},
+        .sweep = {.fn = sweep_registers},
         .deliver = {.fn = deliver_queue},
     };
     local->queue_end = &local->queue;
@@ -582,7 +581,7 @@ peg_status bus_local_hub_new(uint64_t node, struct bus_local_hub **ret_hub, peg_
     hub->offset_ns = measure_offset_ns();
     bus_lease_table_init(&hub->leases);
     for (unsigned map = 0; map < BUS_N_MAPS; map++)
-        bus_map_table_init(&hub->maps[map], wake);
+        bus_map_table_init(&hub->maps[map], wake_port);
     for (unsigned i = 0; i < PEG_LIMIT_NET_LOOPS; i++)
         pthread_mutex_init(&hub->slots[i].lock, NULL);
     *ret_hub = hub;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An item is never changed: a new value is a new item at the end of the order, and the old one is
- * dropped. One that is removed stays there, without a value, until the watches that were there have
- * passed it. A watch that begins passes those without a word.
+ * Items are immutable: a new value is a new item at the end of the order, and the old one is
+ * dropped. A removed key leaves an item without a value there until the watches of that time have
+ * passed it; later watches skip it.
  */
 
-#include "bus/maps.h"
+#include "bus/internal.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 /* ---- the order ----------------------------------------------------------------------------- */
 
-static void put_behind(struct bus_place *before, struct bus_place *place)
+static void insert_behind(struct bus_place *before, struct bus_place *place)
 {
     place->prev = before;
     place->next = before->next;
@@ -25,13 +25,13 @@ static void put_behind(struct bus_place *before, struct bus_place *place)
     before->next = place;
 }
 
-static void take_out(struct bus_place *place)
+static void unlink_place(struct bus_place *place)
 {
     place->prev->next = place->next;
     place->next->prev = place->prev;
 }
 
-/* Places of watches are few; so they are told from items by looking for them. */
+/* There are few watches, so a place is compared with each of them. */
 static bool is_watch(const struct bus_map_table *table, const struct bus_place *place)
 {
     for (const struct bus_watch *watch = table->watches; watch; watch = watch->next) {
@@ -77,7 +77,7 @@ static void unref_item(struct bus_item *item)
     peg__free(item);
 }
 
-static size_t bytes_of(const struct bus_item *item)
+static size_t item_bytes(const struct bus_item *item)
 {
     return item->key_len + (item->value ? item->value->len : 0);
 }
@@ -85,9 +85,9 @@ static size_t bytes_of(const struct bus_item *item)
 /* It has left the order; the table's reference goes. */
 static void drop_item(struct bus_map_table *table, struct bus_item *item)
 {
-    take_out(&item->place);
+    unlink_place(&item->place);
     table->n_items--;
-    table->bytes -= bytes_of(item);
+    table->bytes -= item_bytes(item);
     unref_item(item);
 }
 
@@ -97,16 +97,16 @@ static peg_status check_limits(const struct bus_map_table *table, const struct b
                                const struct bus_item *old)
 {
     const size_t n = table->n_items + (old ? 0 : 1);
-    const size_t bytes = table->bytes + bytes_of(item) - (old ? bytes_of(old) : 0);
+    const size_t bytes = table->bytes + item_bytes(item) - (old ? item_bytes(old) : 0);
 
-    if (!item->value) /* removing makes room, sooner or later */
+    if (!item->value) /* removing frees memory, sooner or later */
         return PEG_OK;
     return n > PEG_LIMIT_BUS_MAP_KEYS || bytes > PEG_LIMIT_BUS_MAP_BYTES ? PEG_ELIMIT : PEG_OK;
 }
 
 /* Only a key that is new can fail. */
-static peg_status write_key(struct bus_map_table *table, struct bus_item *item,
-                            const struct bus_item *old)
+static peg_status write_map_key(struct bus_map_table *table, struct bus_item *item,
+                                const struct bus_item *old)
 {
     const peg_str key = {item->key, item->key_len};
 
@@ -124,44 +124,45 @@ static void wake_all(const struct bus_map_table *table)
 }
 
 /* Takes the reference of `item` if it succeeds. */
-static peg_status replace(struct bus_map_table *table, struct bus_item *old, struct bus_item *item)
+static peg_status replace_item(struct bus_map_table *table, struct bus_item *old,
+                               struct bus_item *item)
 {
     peg_status status = check_limits(table, item, old);
 
     if (!status)
-        status = write_key(table, item, old);
+        status = write_map_key(table, item, old);
     if (status)
         return status;
     if (old)
         drop_item(table, old);
     item->revision = ++table->revision;
-    item->n_to_tell = table->n_watches;
+    item->n_unreported = table->n_watches;
     table->n_items++;
-    table->bytes += bytes_of(item);
-    put_behind(table->order.prev, &item->place);
-    if (!item->value && item->n_to_tell == 0)
+    table->bytes += item_bytes(item);
+    insert_behind(table->order.prev, &item->place);
+    if (!item->value && item->n_unreported == 0)
         drop_item(table, item);
     wake_all(table);
     return PEG_OK;
 }
 
 peg_status bus_map_table_set(struct bus_map_table *table, const struct bus_map_write *write,
-                             bool *ret_won, uint64_t *ret_revision)
+                             bool *ret_written, uint64_t *ret_revision)
 {
     struct bus_item *item = new_item(write->key, write->value);
     peg_status status = PEG_OK;
     struct bus_item *old;
     uint64_t revision;
-    bool won;
+    bool written;
 
     if (!item)
         return PEG_ENOMEM;
     pthread_mutex_lock(&table->lock);
     old = (struct bus_item *)peg__map_get(&table->keys, write->key);
     revision = old ? old->revision : 0;
-    won = write->expected == BUS_ANY_REVISION || write->expected == revision;
-    if (won && (old || write->value)) {
-        status = replace(table, old, item);
+    written = write->expected == BUS_ANY_REVISION || write->expected == revision;
+    if (written && (old || write->value)) {
+        status = replace_item(table, old, item);
         if (!status) {
             revision = write->value ? table->revision : 0;
             item = NULL;
@@ -171,7 +172,7 @@ peg_status bus_map_table_set(struct bus_map_table *table, const struct bus_map_w
     unref_item(item);
     if (status)
         return status;
-    *ret_won = won;
+    *ret_written = written;
     *ret_revision = revision;
     return PEG_OK;
 }
@@ -187,30 +188,31 @@ void bus_map_table_watch(struct bus_map_table *table, struct bus_watch *watch, v
     watch->next = table->watches;
     table->watches = watch;
     table->n_watches++;
-    put_behind(&table->order, &watch->place);
+    insert_behind(&table->order, &watch->place);
     table->wake(owner);
     pthread_mutex_unlock(&table->lock);
 }
 
-/* The watch has heard of it, or does not want to. */
-static void pass(struct bus_map_table *table, const struct bus_watch *watch, struct bus_item *item)
+/* The watch has reported the item, or skips it. */
+static void count_pass(struct bus_map_table *table, const struct bus_watch *watch,
+                       struct bus_item *item)
 {
-    if (!item->value && item->revision > watch->begun_at && --item->n_to_tell == 0)
+    if (!item->value && item->revision > watch->begun_at && --item->n_unreported == 0)
         drop_item(table, item);
 }
 
-/* A watch that ends has not to hear of anything any more. */
+/* An ending watch skips everything that it has not reported. */
 static void end_watch(struct bus_map_table *table, struct bus_watch **at)
 {
     struct bus_watch *watch = *at;
     struct bus_item *item;
 
     while ((item = item_behind(table, &watch->place))) {
-        take_out(&watch->place);
-        put_behind(&item->place, &watch->place);
-        pass(table, watch, item);
+        unlink_place(&watch->place);
+        insert_behind(&item->place, &watch->place);
+        count_pass(table, watch, item);
     }
-    take_out(&watch->place);
+    unlink_place(&watch->place);
     *at = watch->next;
     table->n_watches--;
     watch->next = NULL;
@@ -243,38 +245,38 @@ void bus_map_table_leave(struct bus_map_table *table, void *owner)
     pthread_mutex_unlock(&table->lock);
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- reporting ---- */
 
-/* Moves on by one item. A reference on it, or NULL if the watch is not to hear of it. */
-static struct bus_item *step(struct bus_map_table *table, struct bus_watch *watch,
-                             struct bus_item *item)
+/* Moves on by one item. Returns a reference on it, or NULL if the watch skips it. */
+static struct bus_item *pass_item(struct bus_map_table *table, struct bus_watch *watch,
+                                  struct bus_item *item)
 {
-    const bool is_told = item->value || item->revision > watch->begun_at;
+    const bool is_reported = item->value || item->revision > watch->begun_at;
 
-    take_out(&watch->place);
-    put_behind(&item->place, &watch->place);
-    if (is_told)
+    unlink_place(&watch->place);
+    insert_behind(&item->place, &watch->place);
+    if (is_reported)
         peg__refs_take(&item->n_refs);
-    pass(table, watch, item);
-    return is_told ? item : NULL;
+    count_pass(table, watch, item);
+    return is_reported ? item : NULL;
 }
 
-/* What one watch hears next: a reference on an item; else NULL, and perhaps that it is ready. */
-static struct bus_item *look(struct bus_map_table *table, struct bus_watch *watch,
-                             bool *ret_is_ready)
+/* The next item that a watch reports, as a reference; else NULL, and perhaps that it is ready. */
+static struct bus_item *take_next_item(struct bus_map_table *table, struct bus_watch *watch,
+                                       bool *ret_is_ready)
 {
     struct bus_item *item;
-    struct bus_item *told = NULL;
+    struct bus_item *next = NULL;
 
-    while (!told && (item = item_behind(table, &watch->place)))
-        told = step(table, watch, item);
-    *ret_is_ready = !told && !watch->is_ready;
+    while (!next && (item = item_behind(table, &watch->place)))
+        next = pass_item(table, watch, item);
+    *ret_is_ready = !next && !watch->is_ready;
     if (*ret_is_ready)
         watch->is_ready = true;
-    return told;
+    return next;
 }
 
-static void tell(struct bus_watch *watch, struct bus_item *item)
+static void report_item(struct bus_watch *watch, struct bus_item *item)
 {
     const struct bus_change change = {
         .key = {item->key, item->key_len},
@@ -296,13 +298,13 @@ bool bus_map_table_notify(struct bus_map_table *table, void *owner)
     pthread_mutex_lock(&table->lock);
     for (watch = table->watches; watch; watch = watch->next) {
         if (watch->owner == owner)
-            item = look(table, watch, &is_ready);
+            item = take_next_item(table, watch, &is_ready);
         if (item || is_ready)
             break;
     }
     pthread_mutex_unlock(&table->lock);
     if (item)
-        tell(watch, item);
+        report_item(watch, item);
     else if (is_ready && watch->on_ready)
         watch->on_ready(watch);
     return item || is_ready;

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The table is cut into shards, each with a lock, by the hash of the id; in a shard all that an id
- * has hangs in one chain, so that forgetting a call is one walk. A register that is removed leaves
- * its memory to the next one: a call in the steady state allocates nothing here.
+ * The hash of an id chooses a shard, which has its own lock; in a shard all registers of an id hang
+ * in one chain, so that forgetting a call is one walk. A removed register leaves its memory to the
+ * next one: in the steady state a call allocates nothing here. Values of removed registers are
+ * gathered under the lock and freed behind it.
  *
- * Whoever removes gathers values under the lock, and lets go of them behind it.
- *
- * What there is room for stands in bus.h. A register is its account's that is named when it is
- * written, or, by one who does not know that, of another register of the same id.
+ * bus.h describes the quotas. A write names the account of its register, or takes the account of
+ * another register of the same id.
  */
-
-#include "bus/registers.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,8 +19,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/quota.h"
 #include "base/text/str.h"
-#include "bus/register_quota.h"
+#include "bus/internal.h"
 
 enum {
     N_SHARDS = 32, /* a power of two */
@@ -35,6 +33,35 @@ enum {
 };
 
 _Static_assert((int)BUS_MAX_WAITERS >= (int)PEG_LIMIT_NET_LOOPS, "each loop can wait");
+
+/* Calls with an identity and calls without have quotas of their own. */
+enum pool { POOL_RANDOM, POOL_NAMED, N_POOLS };
+
+/* Of one register or several. */
+struct cost {
+    size_t n;
+    size_t bytes; /* of registers and small values */
+    size_t large_bytes;
+};
+
+struct quota {
+    struct peg__quota n;
+    struct peg__quota bytes;
+    struct peg__quota large_bytes;
+};
+
+struct quotas {
+    struct quota pools[N_POOLS];
+};
+
+/* A register to be written. */
+struct want {
+    enum pool pool;
+    uint16_t account;
+    bool admits;      /* it admits a call */
+    bool is_measured; /* its bytes count against the account's share */
+    struct cost cost;
+};
 
 struct node {
     struct net_timer expiry; /* first: a timer that is due is its node */
@@ -61,27 +88,108 @@ struct shard {
 
 struct bus_registers {
     struct peg__hash_key key;
-    struct bus_register_quotas quotas;
+    struct quotas quotas;
     atomic_size_t next_swept;
     struct shard shards[N_SHARDS];
 };
 
-/* ---- what they take ------------------------------------------------------------------------ */
+/* ---- quotas: the bounds that bus.h names ---- */
 
-static struct bus_cost cost_of(const struct peg__blob *value)
+static enum pool pool_of(const struct bus_id *id)
+{
+    return id->len == sizeof(id->bytes) ? POOL_NAMED : POOL_RANDOM;
+}
+
+/* Registers that admit calls leave the reserve to those of admitted ones. */
+static peg_status init_small(struct peg__quota *quota, size_t max)
+{
+    const struct peg__quota_limits limits = {
+        .max = max,
+        .reserve = max - max / 100 * PEG_LIMIT_BUS_NAME_PERCENT,
+        .has_shares = true,
+    };
+
+    return peg__quota_init(quota, &limits);
+}
+
+static peg_status init_quotas(struct quotas *quotas)
+{
+    const struct peg__quota_limits large = {.max = PEG_LIMIT_BUS_LARGE_BYTES, .has_shares = true};
+    peg_status status = PEG_OK;
+
+    *quotas = (struct quotas){0};
+    for (unsigned i = 0; i < N_POOLS && !status; i++) {
+        struct quota *quota = &quotas->pools[i];
+
+        status = init_small(&quota->n, PEG_LIMIT_BUS_REGISTERS);
+        if (!status)
+            status = init_small(&quota->bytes, PEG_LIMIT_BUS_REGISTER_BYTES);
+        if (!status)
+            status = peg__quota_init(&quota->large_bytes, &large);
+    }
+    return status;
+}
+
+static void destroy_quotas(struct quotas *quotas)
+{
+    for (unsigned i = 0; i < N_POOLS; i++) {
+        peg__quota_destroy(&quotas->pools[i].n);
+        peg__quota_destroy(&quotas->pools[i].bytes);
+        peg__quota_destroy(&quotas->pools[i].large_bytes);
+    }
+}
+
+static void return_quotas(struct quotas *quotas, enum pool pool, uint16_t account, struct cost cost)
+{
+    struct quota *quota = &quotas->pools[pool];
+
+    peg__quota_give_back(&quota->n, account, cost.n);
+    peg__quota_give_back(&quota->bytes, account, cost.bytes);
+    if (cost.large_bytes)
+        peg__quota_give_back(&quota->large_bytes, account, cost.large_bytes);
+}
+
+static enum peg__quota_rule rule_of_bytes(const struct want *want)
+{
+    if (want->admits)
+        return PEG__QUOTA_BEGIN;
+    return want->is_measured ? PEG__QUOTA_SHARED : PEG__QUOTA_ADMITTED;
+}
+
+static peg_status take_quotas(struct quotas *quotas, const struct want *want)
+{
+    struct quota *quota = &quotas->pools[want->pool];
+    const enum peg__quota_rule rule = want->admits ? PEG__QUOTA_BEGIN : PEG__QUOTA_ADMITTED;
+    const struct cost cost = want->cost;
+    struct cost taken = {0};
+
+    if (peg__quota_take(&quota->n, want->account, cost.n, rule))
+        return PEG_ELIMIT;
+    taken.n = cost.n;
+    if (!peg__quota_take(&quota->bytes, want->account, cost.bytes, rule_of_bytes(want))) {
+        taken.bytes = cost.bytes;
+        if (!cost.large_bytes || !peg__quota_take(&quota->large_bytes, want->account,
+                                                  cost.large_bytes, PEG__QUOTA_SHARED))
+            return PEG_OK;
+    }
+    return_quotas(quotas, want->pool, want->account, taken);
+    return PEG_ELIMIT;
+}
+
+static struct cost cost_of(const struct peg__blob *value)
 {
     const size_t bytes = value ? sizeof(*value) + value->len : 0;
 
     if (value && value->len > PEG_LIMIT_BUS_SMALL_BYTES)
-        return (struct bus_cost){.n = 1, .bytes = sizeof(struct node), .large_bytes = bytes};
-    return (struct bus_cost){.n = 1, .bytes = sizeof(struct node) + bytes};
+        return (struct cost){.n = 1, .bytes = sizeof(struct node), .large_bytes = bytes};
+    return (struct cost){.n = 1, .bytes = sizeof(struct node) + bytes};
 }
 
 size_t bus_registers_len(const struct bus_registers *registers)
 {
     size_t n = 0;
 
-    for (unsigned i = 0; i < BUS_N_POOLS; i++)
+    for (unsigned i = 0; i < N_POOLS; i++)
         n += peg__quota_used(&registers->quotas.pools[i].n);
     return n;
 }
@@ -90,8 +198,8 @@ size_t bus_registers_bytes(const struct bus_registers *registers)
 {
     size_t bytes = 0;
 
-    for (unsigned i = 0; i < BUS_N_POOLS; i++) {
-        const struct bus_register_quota *quota = &registers->quotas.pools[i];
+    for (unsigned i = 0; i < N_POOLS; i++) {
+        const struct quota *quota = &registers->quotas.pools[i];
 
         bytes += peg__quota_used(&quota->bytes) + peg__quota_used(&quota->large_bytes);
     }
@@ -124,26 +232,27 @@ static struct node **chain_of(const struct shard *shard, uint64_t hash)
     return &shard->chains[hash & (shard->n_chains - 1)];
 }
 
-static bool is_of(const struct node *node, uint64_t hash, const struct bus_id *id)
+static bool belongs_to(const struct node *node, uint64_t hash, const struct bus_id *id)
 {
     return node->hash == hash && bus_id_equal(&node->id, id);
 }
 
-static struct node *find(const struct shard *shard, uint64_t hash, const struct bus_key *key)
+static struct node *find_node(const struct shard *shard, uint64_t hash, const struct bus_key *key)
 {
     struct node *node = *chain_of(shard, hash);
 
-    while (node && !(node->what == key->what && node->n == key->n && is_of(node, hash, &key->id)))
+    while (node &&
+           !(node->what == key->what && node->n == key->n && belongs_to(node, hash, &key->id)))
         node = node->next;
     return node;
 }
 
-/* That of the id, if one of its registers has it; 0: none does. */
+/* The account of a register of the id; 0: none has one. */
 static uint16_t account_of(const struct shard *shard, uint64_t hash, const struct bus_id *id)
 {
     const struct node *node = *chain_of(shard, hash);
 
-    while (node && !(node->account && is_of(node, hash, id)))
+    while (node && !(node->account && belongs_to(node, hash, id)))
         node = node->next;
     return node ? node->account : 0;
 }
@@ -155,7 +264,7 @@ static void free_chains(struct shard *shard)
 }
 
 /* Without memory for more the chains become longer: slower, not wrong. */
-static void grow(struct shard *shard)
+static void grow_chains(struct shard *shard)
 {
     const size_t n_chains = shard->n_chains > 1 ? 2 * shard->n_chains : MIN_CHAINS;
     struct node **chains = (struct node **)peg__alloc_zero(n_chains, sizeof(struct node *));
@@ -198,14 +307,14 @@ static int64_t ns_of_ms(int64_t ms)
 }
 
 /* NULL: no memory. */
-static struct node *add(struct shard *shard, uint64_t hash, const struct bus_id *id,
-                        int64_t keep_until_ms)
+static struct node *add_node(struct shard *shard, uint64_t hash, const struct bus_id *id,
+                             int64_t keep_until_ms)
 {
     struct node **chain;
     struct node *node;
 
     if (shard->n >= shard->n_chains)
-        grow(shard);
+        grow_chains(shard);
     node = take_memory(shard);
     if (!node)
         return NULL;
@@ -220,33 +329,32 @@ static struct node *add(struct shard *shard, uint64_t hash, const struct bus_id 
 
 /* ---- removing ------------------------------------------------------------------------------ */
 
-/* What was removed under the lock, to be let go behind it. */
+/* Removed under the lock, to be freed behind it. */
 struct removed {
     struct peg__blob *values[REMOVED_AT_ONCE];
     size_t n;
-    /* What the last of them took, as far as they are alike. */
-    enum bus_pool pool;
+    /* The cost of the last ones that have pool and account in common. */
+    enum pool pool;
     uint16_t account;
-    struct bus_cost cost;
+    struct cost cost;
 };
 
-static void give_back(struct bus_registers *registers, struct removed *removed)
+static void return_cost(struct bus_registers *registers, struct removed *removed)
 {
     if (removed->cost.n > 0)
-        bus_register_quotas_give_back(&registers->quotas, removed->pool, removed->account,
-                                      removed->cost);
-    removed->cost = (struct bus_cost){0};
+        return_quotas(&registers->quotas, removed->pool, removed->account, removed->cost);
+    removed->cost = (struct cost){0};
 }
 
-/* Those of one call are given back together: what all loops count in is dear to touch. */
+/* Registers of one call are returned together: all loops share these counters. */
 static void add_cost(struct bus_registers *registers, struct removed *removed,
                      const struct node *node)
 {
-    const enum bus_pool pool = bus_pool_of(&node->id);
-    const struct bus_cost cost = cost_of(node->value);
+    const enum pool pool = pool_of(&node->id);
+    const struct cost cost = cost_of(node->value);
 
     if (removed->pool != pool || removed->account != node->account)
-        give_back(registers, removed);
+        return_cost(registers, removed);
     removed->pool = pool;
     removed->account = node->account;
     removed->cost.n += cost.n;
@@ -257,13 +365,13 @@ static void add_cost(struct bus_registers *registers, struct removed *removed,
 static void forget_removed(struct removed *removed)
 {
     removed->n = 0;
-    removed->pool = BUS_UNNAMED;
+    removed->pool = POOL_RANDOM;
     removed->account = 0;
-    removed->cost = (struct bus_cost){0};
+    removed->cost = (struct cost){0};
 }
 
-/* As many stay as there are registers, and a few: else each shard would keep what its busiest
- * moment took. Two go for one that comes, so that they are soon as few as they should be. */
+/* Keeps as many spares as there are registers, and a few: else each shard would keep the memory of
+ * its busiest moment. Frees two for each new one, so that their number falls soon. */
 static void free_spares(struct shard *shard)
 {
     const size_t n_wanted = shard->n + MIN_SPARES;
@@ -278,9 +386,9 @@ static void free_spares(struct shard *shard)
     }
 }
 
-/* It is in no chain any more. */
-static void retire(struct bus_registers *registers, struct shard *shard, struct node *node,
-                   struct removed *removed)
+/* After it has left its chain. */
+static void retire_node(struct bus_registers *registers, struct shard *shard, struct node *node,
+                        struct removed *removed)
 {
     add_cost(registers, removed, node);
     removed->values[removed->n++] = node->value;
@@ -293,9 +401,9 @@ static void retire(struct bus_registers *registers, struct shard *shard, struct 
     free_spares(shard);
 }
 
-static void let_go(struct bus_registers *registers, struct removed *removed)
+static void free_removed(struct bus_registers *registers, struct removed *removed)
 {
-    give_back(registers, removed);
+    return_cost(registers, removed);
     for (size_t i = 0; i < removed->n; i++)
         peg__blob_unref(removed->values[i]);
 }
@@ -309,12 +417,12 @@ static void remove_some(struct bus_registers *registers, struct shard *shard, ui
     while (*at && ret_removed->n < REMOVED_AT_ONCE) {
         struct node *node = *at;
 
-        if (!is_of(node, hash, id)) {
+        if (!belongs_to(node, hash, id)) {
             at = &node->next;
             continue;
         }
         *at = node->next;
-        retire(registers, shard, node, ret_removed);
+        retire_node(registers, shard, node, ret_removed);
     }
 }
 
@@ -329,11 +437,11 @@ void bus_registers_forget(struct bus_registers *registers, const struct bus_id *
         forget_removed(&removed);
         remove_some(registers, shard, hash, id, &removed);
         unlock_shard(shard);
-        let_go(registers, &removed);
+        free_removed(registers, &removed);
     } while (removed.n == REMOVED_AT_ONCE);
 }
 
-static void unchain(struct shard *shard, struct node *node)
+static void unchain_node(struct shard *shard, struct node *node)
 {
     struct node **at = chain_of(shard, node->hash);
 
@@ -354,11 +462,11 @@ static size_t sweep_shard(struct bus_registers *registers, struct shard *shard, 
 
         if (!node)
             break;
-        unchain(shard, node);
-        retire(registers, shard, node, &removed);
+        unchain_node(shard, node);
+        retire_node(registers, shard, node, &removed);
     }
     unlock_shard(shard);
-    let_go(registers, &removed);
+    free_removed(registers, &removed);
     return removed.n;
 }
 
@@ -382,24 +490,24 @@ bool bus_registers_sweep(struct bus_registers *registers, int64_t now_ms, size_t
 
 /* ---- registers ----------------------------------------------------------------------------- */
 
-static bool is_same(const struct peg__blob *a, const struct peg__blob *b)
+static bool is_same_value(const struct peg__blob *a, const struct peg__blob *b)
 {
     return a == b || peg__str_eq(peg__blob_str(a), peg__blob_str(b));
 }
 
-/* Marks, and ends in a few words, are what a call that was admitted needs to come to its end. */
+/* An admitted call needs claims and short results to come to its end, so these always fit. */
 static bool is_measured(const struct peg__blob *value)
 {
     return value->len > PEG_LIMIT_BUS_REASON_BYTES;
 }
 
 /* Under the lock. */
-static peg_status write_new(struct bus_registers *registers, struct shard *shard, uint64_t hash,
-                            const struct bus_key *key, struct peg__blob *value,
-                            int64_t keep_until_ms)
+static peg_status write_register(struct bus_registers *registers, struct shard *shard,
+                                 uint64_t hash, const struct bus_key *key, struct peg__blob *value,
+                                 int64_t keep_until_ms)
 {
-    const struct bus_want want = {
-        .pool = bus_pool_of(&key->id),
+    const struct want want = {
+        .pool = pool_of(&key->id),
         .account = key->account ? key->account : account_of(shard, hash, &key->id),
         .admits = key->admits,
         .is_measured = is_measured(value),
@@ -407,11 +515,11 @@ static peg_status write_new(struct bus_registers *registers, struct shard *shard
     };
     struct node *node;
 
-    if (bus_register_quotas_take(&registers->quotas, &want))
+    if (take_quotas(&registers->quotas, &want))
         return PEG_ELIMIT;
-    node = add(shard, hash, &key->id, keep_until_ms);
+    node = add_node(shard, hash, &key->id, keep_until_ms);
     if (!node) {
-        bus_register_quotas_give_back(&registers->quotas, want.pool, want.account, want.cost);
+        return_quotas(&registers->quotas, want.pool, want.account, want.cost);
         return PEG_ENOMEM;
     }
     node->what = key->what;
@@ -427,14 +535,14 @@ peg_status bus_registers_put_if_absent(struct bus_registers *registers, const st
 {
     const uint64_t hash = hash_id(registers, &key->id);
     struct shard *shard = lock_shard(registers, hash);
-    const struct node *standing = find(shard, hash, key);
+    const struct node *current = find_node(shard, hash, key);
     struct peg__blob *other = NULL;
     peg_status status = PEG_OK;
 
-    if (standing)
-        other = is_same(standing->value, value) ? NULL : peg__blob_ref(standing->value);
+    if (current)
+        other = is_same_value(current->value, value) ? NULL : peg__blob_ref(current->value);
     else
-        status = write_new(registers, shard, hash, key, value, keep_until_ms);
+        status = write_register(registers, shard, hash, key, value, keep_until_ms);
     unlock_shard(shard);
     if (!status)
         *ret_other = other;
@@ -445,8 +553,8 @@ struct peg__blob *bus_registers_read(struct bus_registers *registers, const stru
 {
     const uint64_t hash = hash_id(registers, &key->id);
     struct shard *shard = lock_shard(registers, hash);
-    const struct node *standing = find(shard, hash, key);
-    struct peg__blob *value = standing ? peg__blob_ref(standing->value) : NULL;
+    const struct node *current = find_node(shard, hash, key);
+    struct peg__blob *value = current ? peg__blob_ref(current->value) : NULL;
 
     unlock_shard(shard);
     return value;
@@ -461,7 +569,7 @@ static size_t list_waiters(const struct shard *shard, uint64_t hash, const struc
 
     for (const struct node *node = *chain_of(shard, hash); node && n < BUS_MAX_WAITERS;
          node = node->next) {
-        if (node->what == 'w' && is_of(node, hash, id))
+        if (node->what == BUS_WAITERS && belongs_to(node, hash, id))
             ret_waiters[n++] = node->waiter;
     }
     return n;
@@ -471,22 +579,22 @@ static peg_status add_waiter(struct bus_registers *registers, struct shard *shar
                              const struct bus_id *id, struct bus_address waiter,
                              int64_t keep_until_ms)
 {
-    const struct bus_want want = {
-        .pool = bus_pool_of(id),
+    const struct want want = {
+        .pool = pool_of(id),
         .account = account_of(shard, hash, id),
         .cost = cost_of(NULL),
     };
     struct node *node;
 
-    if (bus_register_quotas_take(&registers->quotas, &want))
+    if (take_quotas(&registers->quotas, &want))
         return PEG_ELIMIT;
-    node = add(shard, hash, id, keep_until_ms);
+    node = add_node(shard, hash, id, keep_until_ms);
     if (!node) {
-        bus_register_quotas_give_back(&registers->quotas, want.pool, want.account, want.cost);
+        return_quotas(&registers->quotas, want.pool, want.account, want.cost);
         return PEG_ENOMEM;
     }
     node->account = want.account;
-    node->what = 'w';
+    node->what = BUS_WAITERS;
     node->waiter = waiter;
     return PEG_OK;
 }
@@ -531,8 +639,8 @@ peg_status bus_registers_new(struct bus_registers **ret_registers, peg_error *re
 
     if (!registers)
         return peg__fail_nomem(reterr);
-    if (bus_register_quotas_init(&registers->quotas)) {
-        bus_register_quotas_destroy(&registers->quotas);
+    if (init_quotas(&registers->quotas)) {
+        destroy_quotas(&registers->quotas);
         peg__free(registers);
         return peg__fail_nomem(reterr);
     }
@@ -572,7 +680,7 @@ struct bus_registers *bus_registers_free(struct bus_registers *registers)
         free_chains(shard);
         pthread_mutex_destroy(&shard->lock);
     }
-    bus_register_quotas_destroy(&registers->quotas);
+    destroy_quotas(&registers->quotas);
     peg__free(registers);
     return NULL;
 }

@@ -18,7 +18,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "bus/local.h"
+#include "bus/bus.h"
 #include "gateway/access/auth.h"
 #include "gateway/access/listen_check.h"
 #include "gateway/calls/provider_side.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "bus/local.h"
+#include "bus/bus.h"
 #include "gateway/node_internal.h"
 #include "gateway/rpc/on_loop.h"
 #include "gateway/rpc/watch.h"
@@ -57,7 +57,7 @@ static void on_snapshot(void *user, struct gw_snapshot *snapshot)
 const struct gw_catalog_events gw_loop_state_events = {.on_snapshot = on_snapshot};
 
 static const struct bus_events DESK_EVENTS = {
-    .on_letter = gw_calls_on_message,
+    .on_message = gw_calls_on_message,
     .on_reset = gw_calls_on_reset,
 };
 

@@ -36,7 +36,7 @@ struct c_asked {
     enum { C_ONCE, C_READ, C_SEND, C_WAIT, C_WAITERS, C_LEASE, C_LEASES, C_SET } what;
     struct bus_key key;
     struct bus_address to;
-    struct bus_message letter;
+    struct bus_message message;
     struct peg__blob *value;
     peg_str names[C_MAX_ADDRESSES];
     size_t n_names;
@@ -47,7 +47,7 @@ struct c_asked {
     unsigned n_answers;
     struct bus_answer answer;
     bool has_standing;
-    char standing[64];
+    char current[64];
     struct bus_address addresses[C_MAX_ADDRESSES];
     unsigned n_heard_before; /* changes that this test's watches heard before the answer */
 };
@@ -61,9 +61,9 @@ static void c_on_answer(struct bus_wait *wait, const struct bus_answer *answer)
     pthread_mutex_lock(&c_lock);
     asked->n_answers++;
     asked->answer = *answer;
-    asked->has_standing = answer->standing != NULL;
-    snprintf(asked->standing, sizeof(asked->standing), "%s",
-             answer->standing ? answer->standing->bytes : "");
+    asked->has_standing = answer->current != NULL;
+    snprintf(asked->current, sizeof(asked->current), "%s",
+             answer->current ? answer->current->bytes : "");
     for (size_t i = 0; i < answer->n_addresses && i < C_MAX_ADDRESSES; i++)
         asked->addresses[i] = answer->addresses[i];
     asked->n_heard_before = c_n_changes;
@@ -84,7 +84,7 @@ static void c_ask_here(void *user)
         bus_read(asked->bus, &asked->key, &asked->wait);
         break;
     case C_SEND:
-        bus_send(asked->bus, asked->to, &asked->letter, &asked->wait);
+        bus_send(asked->bus, asked->to, &asked->message, &asked->wait);
         break;
     case C_WAIT:
         bus_wait_add(asked->bus, &asked->key, keep_until_ms, &asked->wait);
@@ -159,13 +159,13 @@ static struct c_asked c_read(unsigned i, struct bus_key key)
     return asked;
 }
 
-static bool c_send(unsigned i, struct bus_address to, const struct bus_message *letter)
+static bool c_send(unsigned i, struct bus_address to, const struct bus_message *message)
 {
-    struct c_asked asked = {.what = C_SEND, .to = to, .letter = *letter};
+    struct c_asked asked = {.what = C_SEND, .to = to, .message = *message};
 
     c_ask(i, &asked);
     CHECK_INT(asked.answer.status, PEG_OK);
-    return asked.answer.won;
+    return asked.answer.written;
 }
 
 static void c_wait_add(unsigned i, struct bus_key key)
@@ -220,27 +220,27 @@ static struct c_asked c_set(unsigned i, const char *key, const char *value, uint
 
 /* ---- what is heard ------------------------------------------------------------------------- */
 
-/* Letters that came to one bus; the first ones are kept. */
-struct c_letters {
+/* Messages that came to one bus; the first ones are kept. */
+struct c_messages {
     unsigned n;
     struct bus_message first[C_MAX_HEARD];
     char bodies[C_MAX_HEARD][16];
 };
 
-static struct c_letters c_letters[C_N];
+static struct c_messages c_messages[C_N];
 
-static void c_on_letter(void *user, const struct bus_message *letter)
+static void c_on_message(void *user, const struct bus_message *message)
 {
-    struct c_letters *letters = (struct c_letters *)user;
+    struct c_messages *messages = (struct c_messages *)user;
 
     pthread_mutex_lock(&c_lock);
-    if (letters->n < C_MAX_HEARD) {
-        letters->first[letters->n] = *letter;
-        letters->first[letters->n].body = NULL;
-        snprintf(letters->bodies[letters->n], sizeof(letters->bodies[0]), "%s",
-                 letter->body ? letter->body->bytes : "(none)");
+    if (messages->n < C_MAX_HEARD) {
+        messages->first[messages->n] = *message;
+        messages->first[messages->n].body = NULL;
+        snprintf(messages->bodies[messages->n], sizeof(messages->bodies[0]), "%s",
+                 message->body ? message->body->bytes : "(none)");
     }
-    letters->n++;
+    messages->n++;
     pthread_mutex_unlock(&c_lock);
 }
 
@@ -252,27 +252,27 @@ static void c_on_reset(void *user)
 /* For c_open(). */
 static void c_listen(unsigned i)
 {
-    static const struct bus_events events = {.on_letter = c_on_letter, .on_reset = c_on_reset};
+    static const struct bus_events events = {.on_message = c_on_message, .on_reset = c_on_reset};
 
-    c_letters[i] = (struct c_letters){0};
-    bus_listen(c_bus(i), &events, &c_letters[i]);
+    c_messages[i] = (struct c_messages){0};
+    bus_listen(c_bus(i), &events, &c_messages[i]);
 }
 
-static unsigned c_n_letters(unsigned i)
+static unsigned c_n_messages(unsigned i)
 {
     unsigned n;
 
     pthread_mutex_lock(&c_lock);
-    n = c_letters[i].n;
+    n = c_messages[i].n;
     pthread_mutex_unlock(&c_lock);
     return n;
 }
 
-static void c_await_letters(unsigned i, unsigned n)
+static void c_await_messages(unsigned i, unsigned n)
 {
-    while (c_n_letters(i) < n)
+    while (c_n_messages(i) < n)
         c_pass();
-    CHECK_INT(c_n_letters(i), n);
+    CHECK_INT(c_n_messages(i), n);
 }
 
 /* A watch that writes down what it hears: "a=1;" in a snapshot, "b=2!" later, "b-" for a key that

@@ -14,62 +14,62 @@ TEST(a_register_is_written_once)
     struct c_asked second;
 
     c_open();
-    first = c_once(0, c_key(1, 't', 0), "mine");
-    second = c_once(1, c_key(1, 't', 0), "yours");
+    first = c_once(0, c_key(1, BUS_RESULT, 0), "mine");
+    second = c_once(1, c_key(1, BUS_RESULT, 0), "yours");
 
-    CHECK(first.answer.won);
-    CHECK_STR(peg__str(first.standing), "mine");
-    CHECK(!second.answer.won);
-    CHECK_STR(peg__str(second.standing), "mine");
+    CHECK(first.answer.written);
+    CHECK_STR(peg__str(first.current), "mine");
+    CHECK(!second.answer.written);
+    CHECK_STR(peg__str(second.current), "mine");
     c_close();
 }
 
 TEST(the_same_value_again_has_won)
 {
     c_open();
-    c_once(0, c_key(1, 't', 0), "mine");
+    c_once(0, c_key(1, BUS_RESULT, 0), "mine");
 
-    CHECK(c_once(2, c_key(1, 't', 0), "mine").answer.won);
+    CHECK(c_once(2, c_key(1, BUS_RESULT, 0), "mine").answer.written);
     c_close();
 }
 
 TEST(all_loops_read_what_stands)
 {
     c_open();
-    c_once(0, c_key(1, 'c', 0), "here");
+    c_once(0, c_key(1, BUS_IDENTITY, 0), "here");
 
     for (unsigned i = 0; i < C_N; i++)
-        CHECK_STR(peg__str(c_read(i, c_key(1, 'c', 0)).standing), "here");
+        CHECK_STR(peg__str(c_read(i, c_key(1, BUS_IDENTITY, 0)).current), "here");
     c_close();
 }
 
 TEST(an_empty_value_is_not_nothing)
 {
     c_open();
-    c_once(0, c_key(1, 'c', 0), "");
+    c_once(0, c_key(1, BUS_IDENTITY, 0), "");
 
-    CHECK(c_read(1, c_key(1, 'c', 0)).has_standing);
+    CHECK(c_read(1, c_key(1, BUS_IDENTITY, 0)).has_standing);
     c_close();
 }
 
 TEST(what_was_never_written_reads_as_nothing)
 {
     c_open();
-    c_once(0, c_key(1, 'k', 1), "a");
+    c_once(0, c_key(1, BUS_CLAIM, 1), "a");
 
-    CHECK(!c_read(1, c_key(1, 'k', 2)).has_standing);
-    CHECK(!c_read(1, c_key(1, 't', 1)).has_standing);
-    CHECK(!c_read(1, c_key(2, 'k', 1)).has_standing);
+    CHECK(!c_read(1, c_key(1, BUS_CLAIM, 2)).has_standing);
+    CHECK(!c_read(1, c_key(1, BUS_RESULT, 1)).has_standing);
+    CHECK(!c_read(1, c_key(2, BUS_CLAIM, 1)).has_standing);
     c_close();
 }
 
 TEST(each_attempt_is_a_register_of_its_own)
 {
     c_open();
-    c_once(0, c_key(1, 'k', 1), "a");
+    c_once(0, c_key(1, BUS_CLAIM, 1), "a");
 
-    CHECK(c_once(1, c_key(1, 'k', 2), "b").answer.won);
-    CHECK_STR(peg__str(c_read(2, c_key(1, 'k', 1)).standing), "a");
+    CHECK(c_once(1, c_key(1, BUS_CLAIM, 2), "b").answer.written);
+    CHECK_STR(peg__str(c_read(2, c_key(1, BUS_CLAIM, 1)).current), "a");
     c_close();
 }
 
@@ -87,7 +87,7 @@ static void c_forget_here(void *user)
 
 static void c_forget(unsigned i, unsigned number)
 {
-    struct c_forgetting forgetting = {c_bus(i), c_key(number, 't', 0)};
+    struct c_forgetting forgetting = {c_bus(i), c_key(number, BUS_RESULT, 0)};
 
     c_do(i, c_forget_here, &forgetting);
 }
@@ -95,33 +95,33 @@ static void c_forget(unsigned i, unsigned number)
 TEST(forgetting_removes_all_of_one_id)
 {
     c_open();
-    c_once(0, c_key(1, 'c', 0), "c");
-    c_once(0, c_key(1, 'k', 1), "k1");
-    c_once(0, c_key(1, 'k', 2), "k2");
-    c_once(0, c_key(1, 't', 0), "t");
-    c_wait_add(0, c_key(1, 't', 0));
-    c_once(0, c_key(2, 't', 0), "another's");
+    c_once(0, c_key(1, BUS_IDENTITY, 0), "c");
+    c_once(0, c_key(1, BUS_CLAIM, 1), "k1");
+    c_once(0, c_key(1, BUS_CLAIM, 2), "k2");
+    c_once(0, c_key(1, BUS_RESULT, 0), "t");
+    c_wait_add(0, c_key(1, BUS_RESULT, 0));
+    c_once(0, c_key(2, BUS_RESULT, 0), "another's");
     c_forget(0, 1);
-    while (c_read(0, c_key(1, 't', 0)).has_standing)
+    while (c_read(0, c_key(1, BUS_RESULT, 0)).has_standing)
         c_pass();
 
-    CHECK(!c_read(0, c_key(1, 'c', 0)).has_standing);
-    CHECK(!c_read(0, c_key(1, 'k', 1)).has_standing);
-    CHECK(!c_read(0, c_key(1, 'k', 2)).has_standing);
-    CHECK_INT(c_waiters(0, c_key(1, 't', 0)).answer.n_addresses, 0);
-    CHECK_STR(peg__str(c_read(0, c_key(2, 't', 0)).standing), "another's");
+    CHECK(!c_read(0, c_key(1, BUS_IDENTITY, 0)).has_standing);
+    CHECK(!c_read(0, c_key(1, BUS_CLAIM, 1)).has_standing);
+    CHECK(!c_read(0, c_key(1, BUS_CLAIM, 2)).has_standing);
+    CHECK_INT(c_waiters(0, c_key(1, BUS_RESULT, 0)).answer.n_addresses, 0);
+    CHECK_STR(peg__str(c_read(0, c_key(2, BUS_RESULT, 0)).current), "another's");
     c_close();
 }
 
 TEST(what_was_forgotten_can_be_written_again)
 {
     c_open();
-    c_once(0, c_key(1, 't', 0), "old");
+    c_once(0, c_key(1, BUS_RESULT, 0), "old");
     c_forget(0, 1);
-    while (c_read(1, c_key(1, 't', 0)).has_standing)
+    while (c_read(1, c_key(1, BUS_RESULT, 0)).has_standing)
         c_pass();
 
-    CHECK(c_once(1, c_key(1, 't', 0), "new").answer.won);
+    CHECK(c_once(1, c_key(1, BUS_RESULT, 0), "new").answer.written);
     c_close();
 }
 
@@ -130,16 +130,16 @@ TEST(each_waiting_loop_is_listed_once)
     struct c_asked waiters;
 
     c_open();
-    c_wait_add(1, c_key(1, 't', 0));
-    c_wait_add(2, c_key(1, 't', 0));
-    c_wait_add(1, c_key(1, 't', 0));
-    waiters = c_waiters(0, c_key(1, 't', 0));
+    c_wait_add(1, c_key(1, BUS_RESULT, 0));
+    c_wait_add(2, c_key(1, BUS_RESULT, 0));
+    c_wait_add(1, c_key(1, BUS_RESULT, 0));
+    waiters = c_waiters(0, c_key(1, BUS_RESULT, 0));
 
     CHECK_INT(waiters.answer.n_addresses, 2);
     for (unsigned i = 1; i < C_N; i++)
         CHECK(bus_address_equal(waiters.addresses[0], c_bus(i)->self) ||
               bus_address_equal(waiters.addresses[1], c_bus(i)->self));
-    CHECK_INT(c_waiters(0, c_key(2, 't', 0)).answer.n_addresses, 0);
+    CHECK_INT(c_waiters(0, c_key(2, BUS_RESULT, 0)).answer.n_addresses, 0);
     c_close();
 }
 
@@ -148,7 +148,7 @@ TEST(an_answer_tells_its_epoch_and_when_it_was_asked)
     struct c_asked asked;
 
     c_open();
-    asked = c_read(0, c_key(1, 't', 0));
+    asked = c_read(0, c_key(1, BUS_RESULT, 0));
 
     CHECK(asked.answer.epoch == bus_epoch(c_bus(0)));
     CHECK(asked.answer.asked_ns > 0);
@@ -167,14 +167,14 @@ static void c_ask_and_forget(void *user)
 
 TEST(nobody_hears_an_answer_that_was_forgotten)
 {
-    struct c_asked asked = {.what = C_READ, .key = c_key(1, 't', 0)};
+    struct c_asked asked = {.what = C_READ, .key = c_key(1, BUS_RESULT, 0)};
     unsigned n;
 
     c_open();
     asked.bus = c_bus(0);
     c_do(0, c_ask_and_forget, &asked);
     n = c_n_answers(&asked);
-    c_read(0, c_key(1, 't', 0));
+    c_read(0, c_key(1, BUS_RESULT, 0));
 
     CHECK_INT(c_n_answers(&asked), n);
     CHECK(!asked.wait.pending);
@@ -186,34 +186,34 @@ static void c_ask_twice(void *user)
     struct c_asked *asked = (struct c_asked *)user;
 
     c_ask_here(asked);
-    asked->key = c_key(2, 't', 0);
+    asked->key = c_key(2, BUS_RESULT, 0);
     asked->n_answers = 0;
     c_ask_here(asked);
 }
 
 TEST(one_wait_hears_the_answer_to_the_last_question)
 {
-    struct c_asked asked = {.what = C_READ, .key = c_key(1, 't', 0)};
+    struct c_asked asked = {.what = C_READ, .key = c_key(1, BUS_RESULT, 0)};
 
     c_open();
-    c_once(0, c_key(1, 't', 0), "first");
-    c_once(0, c_key(2, 't', 0), "second");
+    c_once(0, c_key(1, BUS_RESULT, 0), "first");
+    c_once(0, c_key(2, BUS_RESULT, 0), "second");
     asked.bus = c_bus(0);
     c_do(0, c_ask_twice, &asked);
     while (c_n_answers(&asked) == 0)
         c_pass();
-    c_read(0, c_key(1, 't', 0));
+    c_read(0, c_key(1, BUS_RESULT, 0));
 
     CHECK_INT(c_n_answers(&asked), 1);
-    CHECK_STR(peg__str(asked.standing), "second");
+    CHECK_STR(peg__str(asked.current), "second");
     c_close();
 }
 
-/* ---- letters ------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------- */
 
-static void c_check_letter_arrives(unsigned from, unsigned to)
+static void c_check_message_arrives(unsigned from, unsigned to)
 {
-    struct bus_message letter = {
+    struct bus_message message = {
         .kind = BUS_NAK,
         .reason = BUS_OVERLOADED,
         .id = c_id(77),
@@ -224,46 +224,46 @@ static void c_check_letter_arrives(unsigned from, unsigned to)
         .incarnation = "incarnation-1",
         .body = peg__blob_copy(peg__str("body")),
     };
-    const struct bus_message *heard = &c_letters[to].first[0];
+    const struct bus_message *heard = &c_messages[to].first[0];
 
-    CHECK(c_send(from, c_bus(to)->self, &letter));
-    peg__blob_unref(letter.body);
-    c_await_letters(to, 1);
+    CHECK(c_send(from, c_bus(to)->self, &message));
+    peg__blob_unref(message.body);
+    c_await_messages(to, 1);
 
     CHECK_INT(heard->kind, BUS_NAK);
     CHECK_INT(heard->reason, BUS_OVERLOADED);
-    CHECK(bus_id_equal(&heard->id, &letter.id));
+    CHECK(bus_id_equal(&heard->id, &message.id));
     CHECK_INT(heard->attempt, 3);
     CHECK_INT(heard->epoch, 9);
     CHECK_INT(heard->deadline_ms, 123456789);
-    CHECK(bus_address_equal(heard->from, letter.from));
+    CHECK(bus_address_equal(heard->from, message.from));
     CHECK_STR(peg__str(heard->incarnation), "incarnation-1");
-    CHECK_STR(peg__str(c_letters[to].bodies[0]), "body");
+    CHECK_STR(peg__str(c_messages[to].bodies[0]), "body");
 }
 
-TEST(a_letter_arrives_at_another_loop_as_it_was_sent)
+TEST(a_message_arrives_at_another_loop_as_it_was_sent)
 {
     c_open();
-    c_check_letter_arrives(0, 1);
+    c_check_message_arrives(0, 1);
     c_close();
 }
 
-TEST(a_letter_arrives_at_the_own_loop_as_it_was_sent)
+TEST(a_message_arrives_at_the_own_loop_as_it_was_sent)
 {
     c_open();
-    c_check_letter_arrives(2, 2);
+    c_check_message_arrives(2, 2);
     c_close();
 }
 
-TEST(a_letter_without_a_body_arrives_without)
+TEST(a_message_without_a_body_arrives_without)
 {
-    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1)};
 
     c_open();
-    CHECK(c_send(0, c_bus(1)->self, &letter));
-    c_await_letters(1, 1);
+    CHECK(c_send(0, c_bus(1)->self, &message));
+    c_await_messages(1, 1);
 
-    CHECK_STR(peg__str(c_letters[1].bodies[0]), "(none)");
+    CHECK_STR(peg__str(c_messages[1].bodies[0]), "(none)");
     c_close();
 }
 
@@ -273,28 +273,28 @@ struct c_sending {
 
 static void c_send_to_self(void *user)
 {
-    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1)};
     struct c_sending *sending = (struct c_sending *)user;
 
-    bus_send(c_bus(0), c_bus(0)->self, &letter, NULL);
-    sending->n_before_return = c_n_letters(0);
+    bus_send(c_bus(0), c_bus(0)->self, &message, NULL);
+    sending->n_before_return = c_n_messages(0);
 }
 
-TEST(a_letter_to_the_own_loop_does_not_arrive_while_it_is_sent)
+TEST(a_message_to_the_own_loop_does_not_arrive_while_it_is_sent)
 {
     struct c_sending sending;
 
     c_open();
     c_do(0, c_send_to_self, &sending);
-    c_await_letters(0, 1);
+    c_await_messages(0, 1);
 
     CHECK_INT(sending.n_before_return, 0);
     c_close();
 }
 
-TEST(nobody_gets_a_letter_to_nobody)
+TEST(nobody_gets_a_message_to_nobody)
 {
-    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1)};
     struct bus_address other_node;
     struct bus_address other_loop;
 
@@ -302,10 +302,10 @@ TEST(nobody_gets_a_letter_to_nobody)
     other_node = (struct bus_address){c_bus(0)->self.node + 1000, 0};
     other_loop = (struct bus_address){c_bus(0)->self.node, 50};
 
-    CHECK(!c_send(0, other_node, &letter));
-    CHECK(!c_send(0, other_loop, &letter));
-    CHECK(!c_send(0, (struct bus_address){c_bus(0)->self.node, UINT32_MAX}, &letter));
-    CHECK(!c_send(0, (struct bus_address){0}, &letter));
+    CHECK(!c_send(0, other_node, &message));
+    CHECK(!c_send(0, other_loop, &message));
+    CHECK(!c_send(0, (struct bus_address){c_bus(0)->self.node, UINT32_MAX}, &message));
+    CHECK(!c_send(0, (struct bus_address){0}, &message));
     c_close();
 }
 
@@ -318,13 +318,13 @@ static void c_send_many(void *user)
     const struct c_flood *flood = (const struct c_flood *)user;
 
     for (unsigned k = 0; k < 2000; k++) {
-        const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(k)};
+        const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(k)};
 
-        bus_send(c_bus(flood->from), c_bus(k % C_N)->self, &letter, NULL);
+        bus_send(c_bus(flood->from), c_bus(k % C_N)->self, &message, NULL);
     }
 }
 
-TEST(many_letters_arrive_once_each)
+TEST(many_messages_arrive_once_each)
 {
     const unsigned n_each[C_N] = {667, 667, 666};
 
@@ -336,7 +336,7 @@ TEST(many_letters_arrive_once_each)
     }
 
     for (unsigned i = 0; i < C_N; i++)
-        c_await_letters(i, C_N * n_each[i]);
+        c_await_messages(i, C_N * n_each[i]);
     c_close();
 }
 
@@ -431,18 +431,18 @@ TEST(a_key_is_written_if_its_revision_is_the_expected_one)
     second = c_set(1, "a", "2", first.answer.revision);
     late = c_set(2, "a", "3", first.answer.revision);
 
-    CHECK(first.answer.won && first.answer.revision > 0);
-    CHECK(!again.answer.won && again.answer.revision == first.answer.revision);
-    CHECK(second.answer.won && second.answer.revision > first.answer.revision);
-    CHECK(!late.answer.won && late.answer.revision == second.answer.revision);
+    CHECK(first.answer.written && first.answer.revision > 0);
+    CHECK(!again.answer.written && again.answer.revision == first.answer.revision);
+    CHECK(second.answer.written && second.answer.revision > first.answer.revision);
+    CHECK(!late.answer.written && late.answer.revision == second.answer.revision);
     c_close();
 }
 
 TEST(a_key_is_written_whatever_its_revision_is)
 {
     c_open();
-    CHECK(c_set(0, "a", "1", BUS_ANY_REVISION).answer.won);
-    CHECK(c_set(1, "a", "2", BUS_ANY_REVISION).answer.won);
+    CHECK(c_set(0, "a", "1", BUS_ANY_REVISION).answer.written);
+    CHECK(c_set(1, "a", "2", BUS_ANY_REVISION).answer.written);
     c_close();
 }
 
@@ -457,17 +457,17 @@ TEST(a_key_that_was_removed_comes_back_with_a_later_revision)
     removed = c_set(0, "a", NULL, first.answer.revision);
     back = c_set(1, "a", "2", 0);
 
-    CHECK(removed.answer.won && removed.answer.revision == 0);
-    CHECK(back.answer.won && back.answer.revision > first.answer.revision);
+    CHECK(removed.answer.written && removed.answer.revision == 0);
+    CHECK(back.answer.written && back.answer.revision > first.answer.revision);
     c_close();
 }
 
 TEST(removing_what_is_not_there_is_no_failure)
 {
     c_open();
-    CHECK(c_set(0, "a", NULL, BUS_ANY_REVISION).answer.won);
-    CHECK(c_set(0, "a", NULL, 0).answer.won);
-    CHECK(!c_set(0, "a", NULL, 7).answer.won);
+    CHECK(c_set(0, "a", NULL, BUS_ANY_REVISION).answer.written);
+    CHECK(c_set(0, "a", NULL, 0).answer.written);
+    CHECK(!c_set(0, "a", NULL, 7).answer.written);
     c_close();
 }
 

@@ -3,7 +3,7 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "bus/leases.h"
+#include "bus/internal.h"
 
 static const struct bus_address holder = {1, 2};
 

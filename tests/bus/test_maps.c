@@ -3,7 +3,7 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "bus/maps.h"
+#include "bus/internal.h"
 
 static unsigned n_woken;
 static char told[1024];
@@ -36,12 +36,12 @@ static peg_status set(const char *key, const char *text)
     struct bus_map_write write = {.key = peg__str(key), .expected = BUS_ANY_REVISION};
     uint64_t revision;
     peg_status status;
-    bool won;
+    bool written;
 
     write.value = text ? peg__blob_copy(peg__str(text)) : NULL;
     if (text && !write.value)
         return PEG_ENOMEM;
-    status = bus_map_table_set(&table, &write, &won, &revision);
+    status = bus_map_table_set(&table, &write, &written, &revision);
     peg__blob_unref(write.value);
     return status;
 }
@@ -210,15 +210,15 @@ TEST(no_more_bytes_than_the_limit_are_held)
     struct bus_map_write write = {.key = peg__str("a"), .expected = BUS_ANY_REVISION};
     struct peg__blob *half = peg__blob_new(PEG_LIMIT_BUS_MAP_BYTES / 2);
     uint64_t revision = 7;
-    bool won = false;
+    bool written = false;
 
     open_table();
     write.value = half;
-    CHECK_INT(bus_map_table_set(&table, &write, &won, &revision), PEG_OK);
-    CHECK_INT(bus_map_table_set(&table, &write, &won, &revision), PEG_OK);
+    CHECK_INT(bus_map_table_set(&table, &write, &written, &revision), PEG_OK);
+    CHECK_INT(bus_map_table_set(&table, &write, &written, &revision), PEG_OK);
     write.key = peg__str("b");
 
-    CHECK_INT(bus_map_table_set(&table, &write, &won, &revision), PEG_ELIMIT);
+    CHECK_INT(bus_map_table_set(&table, &write, &written, &revision), PEG_ELIMIT);
     bus_map_table_free(&table);
     peg__blob_unref(half);
 }

@@ -3,7 +3,7 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "bus/registers.h"
+#include "bus/internal.h"
 
 static struct bus_registers *new_registers(void)
 {
@@ -16,7 +16,8 @@ static struct bus_registers *new_registers(void)
 
 static struct bus_key key_of(unsigned number, char what)
 {
-    struct bus_key key = {.id = {.len = 16}, .what = what, .n = what == 'k', .admits = what == 'c'};
+    struct bus_key key = {
+        .id = {.len = 16}, .what = what, .n = what == BUS_CLAIM, .admits = what == BUS_IDENTITY};
 
     memcpy(key.id.bytes, &number, sizeof(number));
     return key;
@@ -37,13 +38,13 @@ static bool write_until(struct bus_registers *registers, struct bus_key key, con
 {
     struct peg__blob *value = peg__blob_copy(peg__str(text));
     struct peg__blob *other;
-    bool won;
+    bool written;
 
     CHECK_INT(bus_registers_put_if_absent(registers, &key, value, keep_until_ms, &other), PEG_OK);
-    won = !other;
+    written = !other;
     peg__blob_unref(other);
     peg__blob_unref(value);
-    return won;
+    return written;
 }
 
 static bool stands(struct bus_registers *registers, struct bus_key key)
@@ -56,14 +57,14 @@ static bool stands(struct bus_registers *registers, struct bus_key key)
 
 static void forget(struct bus_registers *registers, unsigned number)
 {
-    const struct bus_id id = key_of(number, 't').id;
+    const struct bus_id id = key_of(number, BUS_RESULT).id;
 
     bus_registers_forget(registers, &id);
 }
 
 static void forget_named(struct bus_registers *registers, unsigned number)
 {
-    const struct bus_id id = named_key_of(number, 't').id;
+    const struct bus_id id = named_key_of(number, BUS_RESULT).id;
 
     bus_registers_forget(registers, &id);
 }
@@ -71,7 +72,7 @@ static void forget_named(struct bus_registers *registers, unsigned number)
 TEST(a_register_is_there_until_its_time_is_over)
 {
     struct bus_registers *registers = new_registers();
-    const struct bus_key key = key_of(1, 't');
+    const struct bus_key key = key_of(1, BUS_RESULT);
 
     write_until(registers, key, "x", 1000);
     CHECK(!bus_registers_sweep(registers, 999, 100));
@@ -88,12 +89,12 @@ TEST(registers_of_one_call_go_each_at_its_time)
 {
     struct bus_registers *registers = new_registers();
 
-    write_until(registers, key_of(1, 'k'), "x", 1000);
-    write_until(registers, key_of(1, 't'), "x", 2000);
+    write_until(registers, key_of(1, BUS_CLAIM), "x", 1000);
+    write_until(registers, key_of(1, BUS_RESULT), "x", 2000);
     bus_registers_sweep(registers, 1500, 100);
 
-    CHECK(!stands(registers, key_of(1, 'k')));
-    CHECK(stands(registers, key_of(1, 't')));
+    CHECK(!stands(registers, key_of(1, BUS_CLAIM)));
+    CHECK(stands(registers, key_of(1, BUS_RESULT)));
     bus_registers_free(registers);
 }
 
@@ -101,10 +102,10 @@ TEST(one_that_is_kept_for_ever_stays)
 {
     struct bus_registers *registers = new_registers();
 
-    write_until(registers, key_of(1, 't'), "x", INT64_MAX);
+    write_until(registers, key_of(1, BUS_RESULT), "x", INT64_MAX);
     CHECK(!bus_registers_sweep(registers, INT64_MAX / 2, 100));
 
-    CHECK(stands(registers, key_of(1, 't')));
+    CHECK(stands(registers, key_of(1, BUS_RESULT)));
     bus_registers_free(registers);
 }
 
@@ -112,10 +113,10 @@ TEST(a_time_before_all_times_is_over_at_once)
 {
     struct bus_registers *registers = new_registers();
 
-    write_until(registers, key_of(1, 't'), "x", INT64_MIN);
+    write_until(registers, key_of(1, BUS_RESULT), "x", INT64_MIN);
     bus_registers_sweep(registers, 0, 100);
 
-    CHECK(!stands(registers, key_of(1, 't')));
+    CHECK(!stands(registers, key_of(1, BUS_RESULT)));
     bus_registers_free(registers);
 }
 
@@ -125,7 +126,7 @@ TEST(a_sweep_does_so_much_and_says_that_there_is_more)
     unsigned n_sweeps = 1;
 
     for (unsigned i = 0; i < 1000; i++)
-        write_until(registers, key_of(i, 't'), "x", 1000);
+        write_until(registers, key_of(i, BUS_RESULT), "x", 1000);
     while (bus_registers_sweep(registers, 1000, 150)) {
         CHECK_INT(bus_registers_len(registers), 1000 - 150 * n_sweeps);
         n_sweeps++;
@@ -141,9 +142,9 @@ TEST(what_is_held_is_counted_with_its_values)
     struct bus_registers *registers = new_registers();
     size_t empty;
 
-    write_until(registers, key_of(1, 'k'), "", 1000);
+    write_until(registers, key_of(1, BUS_CLAIM), "", 1000);
     empty = bus_registers_bytes(registers);
-    write_until(registers, key_of(1, 't'), "0123456789", 1000);
+    write_until(registers, key_of(1, BUS_RESULT), "0123456789", 1000);
 
     CHECK(empty >= sizeof(struct peg__blob));
     CHECK_INT(bus_registers_bytes(registers), 2 * empty + 10);
@@ -158,10 +159,10 @@ TEST(one_that_lost_is_not_counted)
     struct bus_registers *registers = new_registers();
     size_t bytes;
 
-    CHECK(write_until(registers, key_of(1, 't'), "a", 1000));
+    CHECK(write_until(registers, key_of(1, BUS_RESULT), "a", 1000));
     bytes = bus_registers_bytes(registers);
-    CHECK(!write_until(registers, key_of(1, 't'), "another", 1000));
-    CHECK(write_until(registers, key_of(1, 't'), "a", 1000));
+    CHECK(!write_until(registers, key_of(1, BUS_RESULT), "another", 1000));
+    CHECK(write_until(registers, key_of(1, BUS_RESULT), "a", 1000));
 
     CHECK_INT(bus_registers_bytes(registers), bytes);
     bus_registers_free(registers);
@@ -195,10 +196,10 @@ VOLUME_TEST(no_more_registers_than_the_limit_are_written)
     struct bus_registers *registers = new_registers();
     struct peg__blob *value = peg__blob_copy(peg__str("x"));
 
-    CHECK_INT(fill(registers, key_of, 't', value), PEG_LIMIT_BUS_REGISTERS);
+    CHECK_INT(fill(registers, key_of, BUS_RESULT, value), PEG_LIMIT_BUS_REGISTERS);
     forget(registers, 17);
 
-    CHECK(write_until(registers, key_of(PEG_LIMIT_BUS_REGISTERS, 't'), "x", 1000));
+    CHECK(write_until(registers, key_of(PEG_LIMIT_BUS_REGISTERS, BUS_RESULT), "x", 1000));
     bus_registers_free(registers);
     peg__blob_unref(value);
 }
@@ -208,19 +209,19 @@ VOLUME_TEST(names_leave_room_for_the_rest_of_calls_that_were_admitted)
     const unsigned n_names = PEG_LIMIT_BUS_REGISTERS / 100 * PEG_LIMIT_BUS_NAME_PERCENT;
     struct bus_registers *registers = new_registers();
     struct peg__blob *value = peg__blob_copy(peg__str("x"));
-    const struct bus_id waited_for = named_key_of(2, 'w').id;
+    const struct bus_id waited_for = named_key_of(2, BUS_WAITERS).id;
     const struct bus_address waiter = {1, 1};
 
-    CHECK_INT(fill(registers, named_key_of, 'c', value), n_names);
-    CHECK_INT(write_value(registers, named_key_of(1, 'k'), value), PEG_OK);
-    CHECK_INT(write_value(registers, named_key_of(1, 't'), value), PEG_OK);
+    CHECK_INT(fill(registers, named_key_of, BUS_IDENTITY, value), n_names);
+    CHECK_INT(write_value(registers, named_key_of(1, BUS_CLAIM), value), PEG_OK);
+    CHECK_INT(write_value(registers, named_key_of(1, BUS_RESULT), value), PEG_OK);
     CHECK_INT(bus_registers_wait_add(registers, &waited_for, waiter, 1000), PEG_OK);
-    CHECK(!write_until(registers, named_key_of(1, 'c'), "asked again", 1000));
+    CHECK(!write_until(registers, named_key_of(1, BUS_IDENTITY), "asked again", 1000));
     bus_registers_forget(registers, &waited_for);
 
     CHECK_INT(fill(registers, named_key_of, 'd', value), PEG_LIMIT_BUS_REGISTERS - n_names - 1);
     CHECK_INT(bus_registers_wait_add(registers, &waited_for, waiter, 1000), PEG_ELIMIT);
-    CHECK_INT(write_value(registers, key_of(1, 'k'), value), PEG_OK);
+    CHECK_INT(write_value(registers, key_of(1, BUS_CLAIM), value), PEG_OK);
     bus_registers_free(registers);
     peg__blob_unref(value);
 }
@@ -233,13 +234,13 @@ VOLUME_TEST(names_leave_bytes_for_the_rest_of_calls_that_were_admitted)
     unsigned n_names;
     size_t cost;
 
-    CHECK_INT(write_value(registers, named_key_of(0, 'c'), value), PEG_OK);
+    CHECK_INT(write_value(registers, named_key_of(0, BUS_IDENTITY), value), PEG_OK);
     cost = bus_registers_bytes(registers);
-    n_names = fill(registers, named_key_of, 'c', value);
+    n_names = fill(registers, named_key_of, BUS_IDENTITY, value);
 
     CHECK_INT(n_names, max / 100 * PEG_LIMIT_BUS_NAME_PERCENT / cost);
-    CHECK_INT(fill(registers, named_key_of, 't', value), max / cost - n_names);
-    CHECK_INT(fill(registers, key_of, 't', value), max / cost);
+    CHECK_INT(fill(registers, named_key_of, BUS_RESULT, value), max / cost - n_names);
+    CHECK_INT(fill(registers, key_of, BUS_RESULT, value), max / cost);
     bus_registers_free(registers);
     peg__blob_unref(value);
 }
@@ -251,18 +252,18 @@ TEST(large_values_take_room_of_their_own_to_the_brim)
         peg__blob_new(PEG_LIMIT_BUS_LARGE_BYTES / 2 - sizeof(struct peg__blob));
     struct peg__blob *large = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES + 1);
     struct peg__blob *small = peg__blob_new(PEG_LIMIT_BUS_SMALL_BYTES);
-    const struct bus_id first = named_key_of(1, 't').id;
+    const struct bus_id first = named_key_of(1, BUS_RESULT).id;
 
-    CHECK_INT(fill(registers, named_key_of, 't', half), 2);
-    CHECK_INT(write_value(registers, named_key_of(3, 't'), large), PEG_ELIMIT);
-    CHECK(!stands(registers, named_key_of(3, 't')));
-    CHECK_INT(write_value(registers, named_key_of(3, 't'), small), PEG_OK);
-    CHECK_INT(write_value(registers, named_key_of(4, 'c'), small), PEG_OK);
-    CHECK_INT(fill(registers, key_of, 't', half), 2);
-    CHECK_INT(write_value(registers, key_of(3, 'k'), small), PEG_OK);
+    CHECK_INT(fill(registers, named_key_of, BUS_RESULT, half), 2);
+    CHECK_INT(write_value(registers, named_key_of(3, BUS_RESULT), large), PEG_ELIMIT);
+    CHECK(!stands(registers, named_key_of(3, BUS_RESULT)));
+    CHECK_INT(write_value(registers, named_key_of(3, BUS_RESULT), small), PEG_OK);
+    CHECK_INT(write_value(registers, named_key_of(4, BUS_IDENTITY), small), PEG_OK);
+    CHECK_INT(fill(registers, key_of, BUS_RESULT, half), 2);
+    CHECK_INT(write_value(registers, key_of(3, BUS_CLAIM), small), PEG_OK);
 
     bus_registers_forget(registers, &first);
-    CHECK_INT(write_value(registers, named_key_of(5, 't'), half), PEG_OK);
+    CHECK_INT(write_value(registers, named_key_of(5, BUS_RESULT), half), PEG_OK);
     CHECK(!bus_registers_sweep(registers, 1000, 100));
     CHECK_INT(bus_registers_len(registers), 0);
     CHECK_INT(bus_registers_bytes(registers), 0);
@@ -297,17 +298,17 @@ VOLUME_TEST(names_of_one_account_leave_some_to_others_and_it_gets_them_again)
     struct bus_registers *registers = new_registers();
     struct peg__blob *value = peg__blob_copy(peg__str("x"));
 
-    CHECK_INT(fill(registers, annas, 'c', value), n_names / 4 * 3);
-    CHECK(!stands(registers, annas(n_names / 4 * 3, 'c')));
-    CHECK_INT(write_value(registers, annas(1, 'k'), value), PEG_OK);
-    CHECK_INT(write_value(registers, annas(1, 't'), value), PEG_OK);
-    CHECK_INT(fill(registers, bens, 'c', value), (3 * (n_names / 4 - 2) + 3) / 4);
-    CHECK_INT(write_value(registers, annas(n_names, 'c'), value), PEG_ELIMIT);
+    CHECK_INT(fill(registers, annas, BUS_IDENTITY, value), n_names / 4 * 3);
+    CHECK(!stands(registers, annas(n_names / 4 * 3, BUS_IDENTITY)));
+    CHECK_INT(write_value(registers, annas(1, BUS_CLAIM), value), PEG_OK);
+    CHECK_INT(write_value(registers, annas(1, BUS_RESULT), value), PEG_OK);
+    CHECK_INT(fill(registers, bens, BUS_IDENTITY, value), (3 * (n_names / 4 - 2) + 3) / 4);
+    CHECK_INT(write_value(registers, annas(n_names, BUS_IDENTITY), value), PEG_ELIMIT);
 
     while (bus_registers_sweep(registers, 1000, 1000))
         ;
     CHECK_INT(bus_registers_len(registers), 0);
-    CHECK_INT(fill(registers, annas, 'c', value), n_names / 4 * 3);
+    CHECK_INT(fill(registers, annas, BUS_IDENTITY, value), n_names / 4 * 3);
     bus_registers_free(registers);
     peg__blob_unref(value);
 }
@@ -323,13 +324,13 @@ TEST(small_ends_of_one_account_leave_bytes_to_others)
 
     memset(value->bytes, 'x', value->len);
     memset(words->bytes, 'x', words->len);
-    n = fill(registers, annas, 't', value);
+    n = fill(registers, annas, BUS_RESULT, value);
     CHECK(bus_registers_bytes(registers) <= max / 4 * 3 + value->len);
-    CHECK_INT(write_value(registers, annas(n, 't'), words), PEG_OK);
-    CHECK_INT(write_value(registers, annas(n, 'k'), words), PEG_OK);
-    CHECK_INT(write_value(registers, annas(n + 1, 'c'), words), PEG_ELIMIT);
-    CHECK_INT(write_value(registers, bens(1, 'c'), words), PEG_OK);
-    CHECK_INT(write_value(registers, bens(1, 't'), value), PEG_OK);
+    CHECK_INT(write_value(registers, annas(n, BUS_RESULT), words), PEG_OK);
+    CHECK_INT(write_value(registers, annas(n, BUS_CLAIM), words), PEG_OK);
+    CHECK_INT(write_value(registers, annas(n + 1, BUS_IDENTITY), words), PEG_ELIMIT);
+    CHECK_INT(write_value(registers, bens(1, BUS_IDENTITY), words), PEG_OK);
+    CHECK_INT(write_value(registers, bens(1, BUS_RESULT), value), PEG_OK);
     bus_registers_free(registers);
     peg__blob_unref(value);
     peg__blob_unref(words);
@@ -345,15 +346,15 @@ TEST(large_ends_of_one_account_leave_room_to_others)
 
     memset(sixteenth->bytes, 'x', sixteenth->len);
     for (unsigned i = 0; i < 16; i++)
-        CHECK_INT(write_value(registers, annas(i, 'c'), name), PEG_OK);
-    CHECK_INT(fill(registers, named_key_of, 't', sixteenth), 12);
-    CHECK_INT(write_value(registers, annas(12, 't'), name), PEG_OK);
-    CHECK_INT(write_value(registers, bens(1, 't'), sixteenth), PEG_OK);
-    CHECK_INT(write_value(registers, bens(2, 't'), sixteenth), PEG_OK);
+        CHECK_INT(write_value(registers, annas(i, BUS_IDENTITY), name), PEG_OK);
+    CHECK_INT(fill(registers, named_key_of, BUS_RESULT, sixteenth), 12);
+    CHECK_INT(write_value(registers, annas(12, BUS_RESULT), name), PEG_OK);
+    CHECK_INT(write_value(registers, bens(1, BUS_RESULT), sixteenth), PEG_OK);
+    CHECK_INT(write_value(registers, bens(2, BUS_RESULT), sixteenth), PEG_OK);
     forget_named(registers, 1);
-    CHECK_INT(write_value(registers, annas(13, 't'), sixteenth), PEG_ELIMIT);
+    CHECK_INT(write_value(registers, annas(13, BUS_RESULT), sixteenth), PEG_ELIMIT);
     forget_named(registers, 2);
-    CHECK_INT(write_value(registers, annas(13, 't'), sixteenth), PEG_OK);
+    CHECK_INT(write_value(registers, annas(13, BUS_RESULT), sixteenth), PEG_OK);
     bus_registers_free(registers);
     peg__blob_unref(name);
     peg__blob_unref(sixteenth);
@@ -364,7 +365,7 @@ TEST(large_ends_of_one_account_leave_room_to_others)
 TEST(a_value_lives_as_long_as_whoever_read_it_wants)
 {
     struct bus_registers *registers = new_registers();
-    const struct bus_key key = key_of(1, 't');
+    const struct bus_key key = key_of(1, BUS_RESULT);
     struct peg__blob *value;
 
     write_until(registers, key, "value", 1000);
@@ -382,7 +383,7 @@ TEST(a_call_of_many_attempts_is_forgotten_whole)
     struct bus_registers *registers = new_registers();
 
     for (unsigned n = 1; n <= 500; n++) {
-        struct bus_key key = key_of(1, 'k');
+        struct bus_key key = key_of(1, BUS_CLAIM);
 
         key.n = n;
         write_until(registers, key, "x", 1000);
@@ -396,7 +397,7 @@ TEST(a_call_of_many_attempts_is_forgotten_whole)
 TEST(more_waiters_than_a_process_has_loops_are_refused)
 {
     struct bus_registers *registers = new_registers();
-    const struct bus_id id = key_of(1, 't').id;
+    const struct bus_id id = key_of(1, BUS_RESULT).id;
     struct bus_address waiters[BUS_MAX_WAITERS];
 
     for (unsigned i = 0; i < BUS_MAX_WAITERS; i++)
@@ -418,8 +419,8 @@ TEST(a_call_in_the_steady_state_allocates_nothing)
     struct peg__blob *other = NULL;
 
     for (unsigned i = 0; i < 2000; i++) {
-        const struct bus_key claim = key_of(i, 'k');
-        const struct bus_key terminal = key_of(i, 't');
+        const struct bus_key claim = key_of(i, BUS_CLAIM);
+        const struct bus_key terminal = key_of(i, BUS_RESULT);
 
         if (i == 1000)
             peg__mem_fail_at(1);
@@ -440,7 +441,7 @@ TORTURE(registers_survive_any_allocation_failure)
     peg_status status = value ? bus_registers_new(&registers, NULL) : PEG_ENOMEM;
 
     for (unsigned i = 0; !status && i < 40; i++) {
-        const struct bus_key key = key_of(i, 't');
+        const struct bus_key key = key_of(i, BUS_RESULT);
         struct peg__blob *other = NULL;
 
         status = bus_registers_put_if_absent(registers, &key, value, 1000, &other);
@@ -462,7 +463,7 @@ TEST(memory_of_a_busy_time_goes_with_it)
     const size_t live = peg__mem_live();
 
     for (unsigned i = 0; i < N; i++)
-        CHECK(write_until(registers, key_of(i, 't'), "x", 1000));
+        CHECK(write_until(registers, key_of(i, BUS_RESULT), "x", 1000));
     CHECK(peg__mem_live() - live > N);
     for (unsigned i = 0; i < N; i++)
         forget(registers, i);

@@ -65,18 +65,18 @@ static void c_close(void)
 
 TEST(a_node_that_is_paused_hears_later)
 {
-    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1)};
     int64_t paused_ns;
 
     c_open();
     bus_sim_pause(sim, nodes[1], 5 * PEG_NS_PER_S);
     paused_ns = bus_sim_now_ns(sim);
-    CHECK(c_send(0, buses[2]->self, &letter));
+    CHECK(c_send(0, buses[2]->self, &message));
     bus_sim_run_until(sim, paused_ns + 4 * PEG_NS_PER_S);
-    CHECK_INT(c_n_letters(2), 0);
+    CHECK_INT(c_n_messages(2), 0);
     bus_sim_run_until(sim, paused_ns + 5 * PEG_NS_PER_S + PEG_NS_PER_MS);
 
-    CHECK_INT(c_n_letters(2), 1);
+    CHECK_INT(c_n_messages(2), 1);
     c_close();
 }
 
@@ -87,14 +87,14 @@ TEST(what_comes_while_a_node_is_paused_comes_in_order_afterwards)
     open_world(5, NULL, NULL);
     bus_sim_pause(sim, nodes[1], 5 * PEG_NS_PER_S);
     for (unsigned i = 0; i < 50; i++) {
-        const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
+        const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
 
-        CHECK(c_send(0, buses[2]->self, &letter));
+        CHECK(c_send(0, buses[2]->self, &message));
         bus_sim_run_until(sim, bus_sim_now_ns(sim) + 10 * PEG_NS_PER_MS);
     }
-    c_await_letters(2, 50);
+    c_await_messages(2, 50);
     for (unsigned i = 0; i < 50; i++)
-        is_in_order &= c_letters[2].first[i].attempt == i;
+        is_in_order &= c_messages[2].first[i].attempt == i;
 
     CHECK(is_in_order);
     c_close();
@@ -119,31 +119,31 @@ TEST(timers_of_a_paused_node_ring_when_it_goes_on)
 TEST(what_a_crashed_node_wrote_stays)
 {
     c_open();
-    c_once(2, c_key(1, 'k', 1), "mine");
+    c_once(2, c_key(1, BUS_CLAIM, 1), "mine");
     c_lease(2, "provider", 60000);
     bus_sim_crash(sim, nodes[1]);
 
-    CHECK_STR(peg__str(c_read(0, c_key(1, 'k', 1)).standing), "mine");
+    CHECK_STR(peg__str(c_read(0, c_key(1, BUS_CLAIM, 1)).current), "mine");
     CHECK_INT(c_holder(0, "provider").node, nodes[1]);
     c_close();
 }
 
-TEST(nobody_gets_a_letter_to_a_node_that_crashed)
+TEST(nobody_gets_a_message_to_a_node_that_crashed)
 {
-    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1)};
     struct bus_address to;
 
     c_open();
     to = buses[2]->self;
     bus_sim_crash(sim, nodes[1]);
 
-    CHECK(!c_send(0, to, &letter));
+    CHECK(!c_send(0, to, &message));
     c_close();
 }
 
 TEST(a_node_that_crashed_asks_and_hears_nothing)
 {
-    struct c_asked before = {.what = C_READ, .key = c_key(1, 't', 0)};
+    struct c_asked before = {.what = C_READ, .key = c_key(1, BUS_RESULT, 0)};
     struct c_asked after = before;
 
     c_open();
@@ -160,7 +160,7 @@ TEST(a_node_that_crashed_asks_and_hears_nothing)
 
 TEST(what_a_crashed_node_kept_to_itself_is_gone)
 {
-    struct bus_key key = c_key(1, 't', 0);
+    struct bus_key key = c_key(1, BUS_RESULT, 0);
 
     c_open();
     key.is_node_local = true;
@@ -174,7 +174,7 @@ TEST(what_a_crashed_node_kept_to_itself_is_gone)
 
 TEST(registers_that_a_node_keeps_to_itself_are_answered_at_once)
 {
-    struct c_asked asked = {.what = C_READ, .key = c_key(1, 't', 0)};
+    struct c_asked asked = {.what = C_READ, .key = c_key(1, BUS_RESULT, 0)};
 
     c_open();
     asked.key.is_node_local = true;
@@ -182,7 +182,7 @@ TEST(registers_that_a_node_keeps_to_itself_are_answered_at_once)
     c_once(1, asked.key, "x");
     c_ask_here(&asked);
     CHECK_INT(asked.n_answers, 1);
-    CHECK_STR(peg__str(asked.standing), "x");
+    CHECK_STR(peg__str(asked.current), "x");
     asked.bus = buses[2];
     c_ask_here(&asked);
 
@@ -202,11 +202,11 @@ static void count_reset(void *user)
 
 static void count_resets(void)
 {
-    static const struct bus_events events = {.on_letter = c_on_letter, .on_reset = count_reset};
+    static const struct bus_events events = {.on_message = c_on_message, .on_reset = count_reset};
 
     n_resets = 0;
     for (unsigned i = 0; i < C_N; i++)
-        bus_listen(buses[i], &events, &c_letters[i]);
+        bus_listen(buses[i], &events, &c_messages[i]);
 }
 
 TEST(a_new_epoch_loses_everything_and_every_loop_hears_of_it)
@@ -215,7 +215,7 @@ TEST(a_new_epoch_loses_everything_and_every_loop_hears_of_it)
 
     c_open();
     count_resets();
-    c_once(0, c_key(1, 't', 0), "x");
+    c_once(0, c_key(1, BUS_RESULT, 0), "x");
     c_lease(0, "provider", 60000);
     c_set(0, "a", "1", 0);
     c_watch(1, &watch);
@@ -225,7 +225,7 @@ TEST(a_new_epoch_loses_everything_and_every_loop_hears_of_it)
         c_pass();
 
     CHECK_INT(bus_epoch(buses[2]), 2);
-    CHECK(!c_read(0, c_key(1, 't', 0)).has_standing);
+    CHECK(!c_read(0, c_key(1, BUS_RESULT, 0)).has_standing);
     CHECK_INT(c_holder(0, "provider").node, 0);
     c_await_told(&watch, "a=1;ready;ready;");
     c_set(0, "b", "2", 0);
@@ -239,13 +239,13 @@ TEST(a_loop_does_not_know_of_a_new_epoch_at_once_but_answers_tell_it)
     bus_sim_new_epoch(sim);
 
     CHECK_INT(bus_epoch(buses[0]), 1);
-    CHECK_INT(c_read(0, c_key(1, 't', 0)).answer.epoch, 2);
+    CHECK_INT(c_read(0, c_key(1, BUS_RESULT, 0)).answer.epoch, 2);
     c_close();
 }
 
 TEST(a_cut_connection_answers_what_was_asked_with_an_error)
 {
-    struct c_asked asked = {.what = C_READ, .key = c_key(1, 't', 0)};
+    struct c_asked asked = {.what = C_READ, .key = c_key(1, BUS_RESULT, 0)};
 
     c_open();
     count_resets();
@@ -291,12 +291,12 @@ TEST(a_lease_may_lapse)
 TEST(a_register_whose_time_is_over_is_gone)
 {
     c_open();
-    c_once(0, c_key(1, 't', 0), "x");
+    c_once(0, c_key(1, BUS_RESULT, 0), "x");
     CHECK_INT(bus_sim_n_registers(sim, 16), 1);
     CHECK_INT(bus_sim_n_registers(sim, 32), 0);
     bus_sim_run_until(sim, bus_sim_now_ns(sim) + 61 * PEG_NS_PER_S);
 
-    CHECK(!c_read(0, c_key(1, 't', 0)).has_standing);
+    CHECK(!c_read(0, c_key(1, BUS_RESULT, 0)).has_standing);
     CHECK_INT(bus_sim_n_registers(sim, 0), 0);
     c_close();
 }
@@ -306,7 +306,7 @@ TEST(a_register_whose_time_is_over_is_gone)
 TEST(an_answer_that_got_lost_tells_nothing_but_it_happened)
 {
     const struct bus_sim_faults faults = {.lose_answer = 65536};
-    struct c_asked asked = {.what = C_ONCE, .key = c_key(1, 't', 0)};
+    struct c_asked asked = {.what = C_ONCE, .key = c_key(1, BUS_RESULT, 0)};
 
     open_world(1, &faults, NULL);
     asked.value = peg__blob_copy(peg__str("x"));
@@ -314,7 +314,7 @@ TEST(an_answer_that_got_lost_tells_nothing_but_it_happened)
     peg__blob_unref(asked.value);
 
     CHECK_INT(asked.answer.status, PEG_EIO);
-    CHECK(!asked.answer.won && !asked.has_standing);
+    CHECK(!asked.answer.written && !asked.has_standing);
     CHECK(bus_sim_recheck(sim, &asked.key));
     c_close();
 }
@@ -322,7 +322,7 @@ TEST(an_answer_that_got_lost_tells_nothing_but_it_happened)
 TEST(a_question_that_got_lost_did_not_happen)
 {
     const struct bus_sim_faults faults = {.lose_question = 65536};
-    struct c_asked asked = {.what = C_ONCE, .key = c_key(1, 't', 0)};
+    struct c_asked asked = {.what = C_ONCE, .key = c_key(1, BUS_RESULT, 0)};
 
     open_world(1, &faults, NULL);
     asked.value = peg__blob_copy(peg__str("x"));
@@ -334,35 +334,35 @@ TEST(a_question_that_got_lost_did_not_happen)
     c_close();
 }
 
-TEST(letters_get_lost_and_who_sent_them_does_not_know)
+TEST(messages_get_lost_and_who_sent_them_does_not_know)
 {
-    const struct bus_sim_faults faults = {.drop_letter = 32768};
-    const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1)};
+    const struct bus_sim_faults faults = {.drop_message = 32768};
+    const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1)};
 
     open_world(1, &faults, NULL);
     for (unsigned i = 0; i < 200; i++)
-        CHECK(c_send(0, buses[2]->self, &letter));
+        CHECK(c_send(0, buses[2]->self, &message));
     bus_sim_run_until(sim, bus_sim_now_ns(sim) + PEG_NS_PER_S);
 
-    CHECK(c_n_letters(2) > 60 && c_n_letters(2) < 140);
+    CHECK(c_n_messages(2) > 60 && c_n_messages(2) < 140);
     bus_sim_calm(sim);
     c_close();
 }
 
-TEST(letters_overtake_each_other)
+TEST(messages_overtake_each_other)
 {
     const struct bus_sim_faults faults = {.delay_ns = 50 * PEG_NS_PER_MS};
     bool is_in_order = true;
 
     open_world(3, &faults, NULL);
     for (unsigned i = 0; i < 50; i++) {
-        const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
+        const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(1), .attempt = i};
 
-        bus_send(buses[0], buses[2]->self, &letter, NULL);
+        bus_send(buses[0], buses[2]->self, &message, NULL);
     }
-    c_await_letters(2, 50);
+    c_await_messages(2, 50);
     for (unsigned i = 0; i < 50; i++)
-        is_in_order &= c_letters[2].first[i].attempt == i;
+        is_in_order &= c_messages[2].first[i].attempt == i;
 
     CHECK(!is_in_order);
     c_close();
@@ -390,7 +390,7 @@ static void on_written(void *user, const struct bus_key *key, struct peg__blob *
                        struct bus_address by)
 {
     (void)user;
-    n_written += key->what == 't' && value && by.node;
+    n_written += key->what == BUS_RESULT && value && by.node;
 }
 
 static void on_forgotten(void *user, const struct bus_id *id)
@@ -405,8 +405,8 @@ TEST(an_observer_hears_what_is_written_once_and_what_is_forgotten)
 
     n_written = n_forgotten = 0;
     open_world(1, NULL, &hooks);
-    c_once(0, c_key(1, 't', 0), "x");
-    c_once(1, c_key(1, 't', 0), "y");
+    c_once(0, c_key(1, BUS_RESULT, 0), "x");
+    c_once(1, c_key(1, BUS_RESULT, 0), "y");
     c_forget(0, 1);
     while (n_forgotten == 0)
         c_pass();
@@ -418,7 +418,7 @@ TEST(an_observer_hears_what_is_written_once_and_what_is_forgotten)
 /* Something of everything, as a number. */
 static uint64_t run_world(uint64_t seed)
 {
-    static const struct bus_sim_faults faults = {.drop_letter = 10000,
+    static const struct bus_sim_faults faults = {.drop_message = 10000,
                                                  .lose_question = 3000,
                                                  .lose_answer = 3000,
                                                  .slow = 1000,
@@ -431,14 +431,14 @@ static uint64_t run_world(uint64_t seed)
     for (unsigned i = 0; i < C_N; i++) {
         c_listen(i);
         for (unsigned k = 0; k < 100; k++) {
-            const struct bus_message letter = {.kind = BUS_HAVE, .id = c_id(k)};
+            const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(k)};
 
-            bus_send(buses[i], buses[k % C_N]->self, &letter, NULL);
+            bus_send(buses[i], buses[k % C_N]->self, &message, NULL);
         }
     }
     bus_sim_run_until(sim, bus_sim_now_ns(sim) + 10 * PEG_NS_PER_S);
     for (unsigned i = 0; i < C_N; i++)
-        sum = sum * 1000 + c_n_letters(i);
+        sum = sum * 1000 + c_n_messages(i);
     return sum * 1000 + bus_sim_n_events(sim);
 }
 
@@ -464,7 +464,7 @@ static peg_status ask_much(void)
 
     for (unsigned i = 0; !status && i < 8; i++) {
         asked[i].bus = buses[0];
-        asked[i].key = c_key(1, 't', 0);
+        asked[i].key = c_key(1, BUS_RESULT, 0);
         asked[i].to = buses[2]->self;
         asked[i].value = value;
         asked[i].names[0] = peg__str("name");

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "bus/local.h"
+#include "bus/bus.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/calls.h"
 #include "gateway/calls/provider_side.h"
@@ -268,7 +268,7 @@ static inline void world_open(struct world *world, const struct gw_calls_options
 {
     static const struct gw_presence_options health = {.ping_interval_ms = 10000, .missed_pings = 3};
     static const struct bus_events events = {
-        .on_letter = gw_calls_on_message,
+        .on_message = gw_calls_on_message,
         .on_reset = gw_calls_on_reset,
     };
 
@@ -420,7 +420,7 @@ struct glance {
 
 static inline void glance_seen(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    ((struct glance *)wait)->stands = answer->standing != NULL;
+    ((struct glance *)wait)->stands = answer->current != NULL;
 }
 
 /* Is anything written there? */

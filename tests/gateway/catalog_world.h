@@ -11,7 +11,7 @@
 #include <semaphore.h>
 
 #include "base/error.h"
-#include "bus/local.h"
+#include "bus/bus.h"
 #include "gateway/catalog/catalog.h"
 
 #include "requests.h"

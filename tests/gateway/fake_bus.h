@@ -158,7 +158,7 @@ static void fake_map_set(struct bus *bus, enum bus_map map, peg_str key, struct 
     if (!hub->fails && (expected == BUS_ANY_REVISION || expected == revision)) {
         memcpy(name, key.ptr, key.len);
         fake_set(hub, map, name, value);
-        answer.won = true;
+        answer.written = true;
         answer.revision = hub->revision;
     }
     fake_reply(hub, wait, &answer);

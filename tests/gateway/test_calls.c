@@ -190,11 +190,11 @@ TEST(nothing_is_kept_of_a_call_that_waited_in_a_queue)
     settle(&world);
     answer(&world, &player, &player.handed[0], "1");
     CHECK_INT(player.n_handed, 2);
-    CHECK(stands(&world, &player.handed[1].id, 'k', 1));
+    CHECK(stands(&world, &player.handed[1].id, BUS_CLAIM, 1));
     answer(&world, &player, &player.handed[1], "2");
     CHECK_STR(peg_cstr(second.result), "2");
-    CHECK(!stands(&world, &player.handed[1].id, 'k', 1));
-    CHECK(!stands(&world, &player.handed[1].id, 't', 0));
+    CHECK(!stands(&world, &player.handed[1].id, BUS_CLAIM, 1));
+    CHECK(!stands(&world, &player.handed[1].id, BUS_RESULT, 0));
     world_close(&world);
 }
 

@@ -79,14 +79,15 @@ TEST(so_does_who_has_joined_the_call)
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     (void)wait;
-    CHECK(answer->won);
+    CHECK(answer->written);
 }
 
 /* As the holder does before it sends the letter. */
 static void write_terminal(struct world *world, const struct bus_id *id)
 {
     const struct gw_outcome terminal = {.outcome = GW_RESULT, .was_started = true};
-    const struct bus_key key = {.id = *id, .what = 't', .is_node_local = gw_id_is_node_local(id)};
+    const struct bus_key key = {
+        .id = *id, .what = BUS_RESULT, .is_node_local = gw_id_is_node_local(id)};
     struct peg__blob *blob = gw_outcome_write(&terminal);
     struct bus_wait written = {.fn = on_written};
 

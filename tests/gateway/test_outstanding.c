@@ -152,7 +152,7 @@ static void check_that_proof_stays(struct world *world, struct player *player,
     gw_assignment_find(world->desk, &id, 2)->canceled = BUS_CANCELED;
     gw_caller_drop(&caller->caller);
     settle(world);
-    CHECK(stands(world, &id, 'k', 2));
+    CHECK(stands(world, &id, BUS_CLAIM, 2));
     CHECK_INT(world->desk->astray.n, 1);
 
     player->is_deaf = false;

@@ -169,7 +169,7 @@ static void take_registers(struct world *world, const char *principal, uint8_t i
 
     memset(value->bytes, 'x', value->len);
     for (unsigned i = 0; !written.status; i++) {
-        struct bus_key key = {.id = {.len = id_len}, .what = 'c', .admits = true};
+        struct bus_key key = {.id = {.len = id_len}, .what = BUS_IDENTITY, .admits = true};
 
         key.account = gw_calls_quota_key(world->desk, peg_cstr(principal));
         memcpy(key.id.bytes, &i, sizeof(i));
@@ -331,7 +331,7 @@ TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
     (void)n_taken(&world, call_by, ben, 2, "token:ben"); /* by which her share has shrunk */
     call_by(&world, &more, "token:anna", "key-more");
     CHECK(is_refused_its_share(&more, "PEG_LIMIT_GATEWAY_CALLS"));
-    CHECK(!stands(&world, &more.caller.id, 'c', 0));
+    CHECK(!stands(&world, &more.caller.id, BUS_IDENTITY, 0));
     check_standing(&world, &anna[0], &player, ask_first_again);
     world_close(&world);
 }
@@ -371,7 +371,7 @@ TEST(who_may_not_begin_a_call_does_not_take_it_over)
     call->look.fn(&call->look, &no_lease);
     settle(&world);
     CHECK_INT(again.n_ends, 0);
-    CHECK(!stands(&world, &again.caller.id, 'k', 1));
+    CHECK(!stands(&world, &again.caller.id, BUS_CLAIM, 1));
     answer(&world, &player, &player.handed[0], "1");
     CHECK_INT(player.n_handed, 2);
     answer(&world, &player, &player.handed[1], "2");
@@ -530,7 +530,7 @@ TEST(who_has_its_share_of_bytes_joins_awaits_and_ends_calls_it_has)
     call_large(&world, &more, "token:anna", "key-more");
     settle(&world);
     CHECK(is_refused_its_share(&more, "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES"));
-    CHECK(!stands(&world, &more.caller.id, 'c', 0));
+    CHECK(!stands(&world, &more.caller.id, BUS_IDENTITY, 0));
     check_standing(&world, &anna[0], &player, ask_first_large_again);
     world_close(&world);
 }

@@ -29,7 +29,8 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 
 static struct bus_key key_of_other(const struct others *others, unsigned number, char what)
 {
-    struct bus_key key = {.id = {.len = others->id_len}, .what = what, .admits = what == 'c'};
+    struct bus_key key = {
+        .id = {.len = others->id_len}, .what = what, .admits = what == BUS_IDENTITY};
 
     memcpy(key.id.bytes, &number, sizeof(number));
     return key;
@@ -62,14 +63,14 @@ static void keep_small(struct others *others, char what)
 
 static void keep_large(struct others *others)
 {
-    keep_values(others, 't', PEG_LIMIT_GATEWAY_RESULT_BYTES);
-    keep_values(others, 't', PEG_LIMIT_BUS_SMALL_BYTES + 1);
+    keep_values(others, BUS_RESULT, PEG_LIMIT_GATEWAY_RESULT_BYTES);
+    keep_values(others, BUS_RESULT, PEG_LIMIT_BUS_SMALL_BYTES + 1);
 }
 
 static void forget_all(struct others *others)
 {
     while (others->n > 0) {
-        const struct bus_key key = key_of_other(others, --others->n, 't');
+        const struct bus_key key = key_of_other(others, --others->n, BUS_RESULT);
 
         bus_forget(others->world->bus, &key, 0);
     }
@@ -78,7 +79,7 @@ static void forget_all(struct others *others)
 /* Fills everything but room for one small value: it has what is forgotten with the key. */
 static struct bus_key keep_all_but_one(struct others *others)
 {
-    const struct bus_key key = key_of_other(others, UINT_MAX, 't');
+    const struct bus_key key = key_of_other(others, UINT_MAX, BUS_RESULT);
     struct peg__blob *value = peg__blob_new(1024);
     struct written written = {.wait.fn = on_written};
 
@@ -86,7 +87,7 @@ static struct bus_key keep_all_but_one(struct others *others)
     bus_put_if_absent(others->world->bus, &key, value, INT64_MAX, &written.wait);
     CHECK(!written.status);
     peg__blob_unref(value);
-    keep_small(others, 't');
+    keep_small(others, BUS_RESULT);
     return key;
 }
 
@@ -214,7 +215,7 @@ static void write_stand_in(struct world *world, const struct bus_id *id)
         .was_started = true,
         .is_stand_in = true,
     };
-    const struct bus_key key = {.id = *id, .what = 't'};
+    const struct bus_key key = {.id = *id, .what = BUS_RESULT};
     struct peg__blob *blob = gw_outcome_write(&terminal);
     struct written written = {.wait.fn = on_written};
 
@@ -296,7 +297,7 @@ TEST(a_call_that_ended_is_joined_without_room)
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &first, "add", "key-1", 0);
     answer(&world, &player, &player.handed[0], "1");
-    keep_small(&others, 't');
+    keep_small(&others, BUS_RESULT);
 
     call_as(&world, &late, "add", "key-1", 0);
     CHECK(late.n_ends == 1 && late.is_joined);
@@ -316,7 +317,7 @@ TEST(a_call_that_runs_is_joined_as_soon_as_there_is_room)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &first, "add", "key-1", 0);
-    keep_small(&others, 't');
+    keep_small(&others, BUS_RESULT);
     call_as(&world, &second, "add", "key-1", 0);
     CHECK(second.n_ends == 0);
     forget_all(&others);
@@ -365,7 +366,7 @@ TEST(a_new_identity_without_room_is_refused_in_words_and_others_go_on)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &unnamed, "add", "", 0);
     call_as(&world, &running, "add", "key-1", 0); /* it waits */
-    keep_small(&others, 'c');
+    keep_small(&others, BUS_IDENTITY);
     call_as(&world, &refused, "add", "key-2", 0);
     CHECK(refused.error == WIRE_OVERLOADED && !refused.was_started);
     CHECK(strstr(refused.message, "PEG_LIMIT_BUS_REGISTERS"));
@@ -391,7 +392,7 @@ TEST(what_is_kept_of_named_calls_refuses_no_other)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     keep_large(&others);
-    keep_small(&others, 't');
+    keep_small(&others, BUS_RESULT);
     call_as(&world, &caller, "add", "", 0);
     CHECK(player.n_handed == 1);
     answer(&world, &player, &player.handed[0], "1");
@@ -408,7 +409,7 @@ TEST(a_claim_without_room_is_no_full_queue)
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
-    keep_small(&others, 't');
+    keep_small(&others, BUS_RESULT);
     call_as(&world, &caller, "add", "", 0);
     CHECK(caller.error == WIRE_OVERLOADED && !caller.was_started);
     CHECK(strstr(caller.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
@@ -429,7 +430,7 @@ TEST(a_named_call_that_cannot_be_claimed_is_taken_back_when_there_is_room)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &named, "add", "key-1", 0);
-    keep_small(&others, 't');
+    keep_small(&others, BUS_RESULT);
     answer(&world, &player, &player.handed[0], "1");
     CHECK(first.outcome == GW_RESULT);
     CHECK(named.n_ends == 0 && player.n_handed == 1);

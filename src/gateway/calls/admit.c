@@ -341,8 +341,8 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
         retry(call, try_name_again);
     } else if (answer->status) {
         refuse_name(call, answer->status);
-    } else if (!answer->won) {
-        gw_follow(call, answer->standing);
+    } else if (!answer->written) {
+        gw_follow(call, answer->current);
     } else {
         go_on_named(call);
         if (call->ending)
@@ -384,8 +384,8 @@ static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
 
-    if (!answer->status && answer->standing)
-        gw_follow(call, answer->standing);
+    if (!answer->status && answer->current)
+        gw_follow(call, answer->current);
     else if (!answer->status)
         refuse_new(call);
     else if (call->ending)
@@ -397,7 +397,7 @@ static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
 /* Somebody may have asked for it before. */
 static void read_name(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'c', 0);
+    const struct bus_key key = gw_call_key(call, BUS_IDENTITY, 0);
 
     call->wait.fn = on_old_name;
     bus_read(call->desk->bus, &key, &call->wait);
@@ -405,7 +405,7 @@ static void read_name(struct gw_call *call)
 
 static void ask_name(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'c', 0);
+    const struct bus_key key = gw_call_key(call, BUS_IDENTITY, 0);
 
     call->wait.fn = on_named;
     bus_put_if_absent(call->desk->bus, &key, call->named, gw_call_keep_until(call), &call->wait);

@@ -93,7 +93,7 @@ struct bus_key gw_call_key(const struct gw_call *call, char what, uint32_t n)
         .what = what,
         .n = n,
         .is_node_local = gw_id_is_node_local(&call->entry.id),
-        .admits = what == 'c',
+        .admits = what == BUS_IDENTITY,
         .account = call->account,
     };
 }
@@ -183,7 +183,7 @@ static bool may_forget_registers(const struct gw_call *call, const struct gw_out
 static void finish(struct gw_call *call, const struct gw_outcome *terminal, bool may_forget)
 {
     struct bus *bus = call->desk->bus;
-    const struct bus_key key = gw_call_key(call, 't', 0);
+    const struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
     const uint32_t n_attempts = call->attempt + 1; /* with the one that closes it */
     const bool forgets = may_forget && !call->n_astray;
 

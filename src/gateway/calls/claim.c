@@ -174,7 +174,7 @@ static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
     }
     if (answer->status) {
         gw_assignment_nak(held, BUS_FULL, false);
-    } else if (!answer->won) {
+    } else if (!answer->written) {
         /* It was taken back, or somebody else has it: this letter starts nothing. */
         gw_assignment_send(held, BUS_DUPLICATE, NULL);
         gw_assignment_drop(held);
@@ -195,7 +195,7 @@ static void ask_again(struct net_timer *timer)
 
 static void ask(struct gw_assignment *held)
 {
-    struct bus_key key = gw_assignment_key(held, 'k', held->entry.attempt);
+    struct bus_key key = gw_assignment_key(held, BUS_CLAIM, held->entry.attempt);
 
     /* One with an identity was admitted when it was named. */
     key.admits = key.id.len < sizeof(key.id.bytes);

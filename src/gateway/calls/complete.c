@@ -67,7 +67,7 @@ static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
  * them a second. */
 static void tell(struct gw_assignment *held)
 {
-    const struct bus_key key = gw_assignment_key(held, 'w', 0);
+    const struct bus_key key = gw_assignment_key(held, BUS_WAITERS, 0);
 
     gw_assignment_send(held, BUS_DONE, held->terminal);
     if (!is_keyed(held)) {
@@ -133,8 +133,8 @@ static void write_stand_in(struct gw_assignment *held)
 /* Its own: also one that was said to be lost, and came before the one that stands for it. */
 static bool stands_as_end(const struct gw_assignment *held, const struct bus_answer *answer)
 {
-    return answer->won || (held->stand_in && peg__str_eq(peg__blob_str(answer->standing),
-                                                         peg__blob_str(held->terminal)));
+    return answer->written || (held->stand_in && peg__str_eq(peg__blob_str(answer->current),
+                                                             peg__blob_str(held->terminal)));
 }
 
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
@@ -171,8 +171,8 @@ static bool is_proof(const struct gw_assignment *held, const struct bus_answer *
     if (answer->status)
         return false;
     if (gw_assignment_is_of_another_node(held))
-        return !answer->standing;
-    return peg__str_eq(gw_claim_token_owner(answer->standing, &address),
+        return !answer->current;
+    return peg__str_eq(gw_claim_token_owner(answer->current, &address),
                        peg__str(held->provider->incarnation));
 }
 
@@ -218,7 +218,7 @@ static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 static void prove(struct gw_assignment *held)
 {
     const uint32_t attempt = gw_assignment_is_of_another_node(held) ? 1 : held->entry.attempt;
-    const struct bus_key key = gw_assignment_key(held, 'k', attempt);
+    const struct bus_key key = gw_assignment_key(held, BUS_CLAIM, attempt);
 
     held->wait.fn = on_proof;
     bus_read(held->provider->desk->bus, &key, &held->wait);
@@ -235,7 +235,7 @@ static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
         write_later(held);
         return;
     }
-    held->deadline_ms = gw_named_read(answer->standing, &named)
+    held->deadline_ms = gw_named_read(answer->current, &named)
                             ? named.deadline_ms
                             : bus_now_ms(held->provider->desk->bus);
     gw_complete_retry(held);
@@ -245,7 +245,7 @@ static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
  * that was forgotten. */
 static void read_deadline(struct gw_assignment *held)
 {
-    const struct bus_key key = gw_assignment_key(held, 'c', 0);
+    const struct bus_key key = gw_assignment_key(held, BUS_IDENTITY, 0);
 
     held->wait.fn = on_name;
     bus_read(held->provider->desk->bus, &key, &held->wait);
@@ -253,7 +253,7 @@ static void read_deadline(struct gw_assignment *held)
 
 void gw_complete_retry(struct gw_assignment *held)
 {
-    const struct bus_key key = gw_assignment_key(held, 't', 0);
+    const struct bus_key key = gw_assignment_key(held, BUS_RESULT, 0);
 
     bus_forget_wait(held->provider->desk->bus, &held->wait); /* of a look at its registers */
     if (held->is_unproven) {

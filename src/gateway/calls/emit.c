@@ -64,7 +64,7 @@ static void on_owner(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct gw_emit *emit = (struct gw_emit *)((char *)wait - offsetof(struct gw_emit, wait));
     struct bus_address address;
-    const peg_str who = gw_claim_token_owner(got->standing, &address);
+    const peg_str who = gw_claim_token_owner(got->current, &address);
     peg_str name;
 
     if (got->status || !who.len || who.len >= sizeof(emit->incarnation) ||
@@ -84,7 +84,7 @@ static void read_owner(struct gw_emit *emit, uint32_t attempt,
 {
     const struct bus_key key = {
         .id = emit->id,
-        .what = 'k',
+        .what = BUS_CLAIM,
         .n = attempt,
         .is_node_local = gw_id_is_node_local(&emit->id),
     };
@@ -98,7 +98,7 @@ static void on_earlier(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct gw_emit *emit = (struct gw_emit *)((char *)wait - offsetof(struct gw_emit, wait));
 
-    if (!got->status && got->standing && emit->attempt < PEG_LIMIT_GATEWAY_ATTEMPTS) {
+    if (!got->status && got->current && emit->attempt < PEG_LIMIT_GATEWAY_ATTEMPTS) {
         emit->attempt++;
         read_owner(emit, emit->attempt + 1, on_earlier);
     } else {

@@ -24,7 +24,7 @@ static void on_name_of_end(struct bus_wait *wait, const struct bus_answer *answe
 {
     struct gw_call *call = of_wait(wait);
 
-    if (!answer->status && gw_follow_is_same(call, answer->standing)) {
+    if (!answer->status && gw_follow_is_same(call, answer->current)) {
         gw_call_report_admitted(call, true);
         gw_call_end(call, call->terminal);
         return;
@@ -33,19 +33,19 @@ static void on_name_of_end(struct bus_wait *wait, const struct bus_answer *answe
     if (answer->status)
         gw_recheck_soon(call); /* which asks to be listed again */
     else
-        gw_follow_again(call, answer->standing);
+        gw_follow_again(call, answer->current);
 }
 
 static void on_end_unlisted(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
-    const struct bus_key key = gw_call_key(call, 'c', 0);
+    const struct bus_key key = gw_call_key(call, BUS_IDENTITY, 0);
 
-    if (answer->status || !answer->standing || gw_recheck_awaits_message(call, answer->standing)) {
+    if (answer->status || !answer->current || gw_recheck_awaits_message(call, answer->current)) {
         gw_recheck_soon(call);
         return;
     }
-    call->terminal = peg__blob_ref(answer->standing);
+    call->terminal = peg__blob_ref(answer->current);
     call->wait.fn = on_name_of_end;
     bus_read(call->desk->bus, &key, &call->wait);
 }
@@ -53,7 +53,7 @@ static void on_end_unlisted(struct bus_wait *wait, const struct bus_answer *answ
 /* There is no room to be listed: a call that has ended needs none. */
 static void look_unlisted(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 't', 0);
+    const struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
 
     call->wait.fn = on_end_unlisted;
     bus_read(call->desk->bus, &key, &call->wait);
@@ -80,7 +80,7 @@ static void on_waiting(struct bus_wait *wait, const struct bus_answer *answer)
 /* Before it looks: as long as somebody is listed, nobody forgets what he looks at. */
 void gw_follow_add_waiter(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'w', 0);
+    const struct bus_key key = gw_call_key(call, BUS_WAITERS, 0);
 
     call->wait.fn = on_waiting;
     bus_wait_add(call->desk->bus, &key, gw_call_keep_until(call), &call->wait);
@@ -171,7 +171,7 @@ static bool is_of(struct gw_call *call, const struct bus_answer *answer, struct 
 {
     if (answer->status)
         gw_follow_reject_unanswered(call);
-    else if (gw_named_read(answer->standing, ret_named) &&
+    else if (gw_named_read(answer->current, ret_named) &&
              peg__str_eq(ret_named->principal, peg__blob_str(call->request)))
         return true;
     else
@@ -187,7 +187,7 @@ static void on_awaited(struct bus_wait *wait, const struct bus_answer *answer)
     if (!is_of(call, answer, &named))
         return;
     call->request = peg__blob_unref(call->request);
-    gw_follow(call, answer->standing);
+    gw_follow(call, answer->current);
 }
 
 static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)
@@ -245,7 +245,7 @@ static void ask_whose(struct gw_calls *desk, const struct bus_id *id, peg_str pr
     call->may_run_elsewhere = caller->was_asked_elsewhere;
     gw_call_add_caller(call, caller);
     bus_arm(desk->bus, &call->deadline, gw_give_up_ns(bus_now_ns(desk->bus), deadline_ns));
-    key = gw_call_key(call, 'c', 0);
+    key = gw_call_key(call, BUS_IDENTITY, 0);
     call->wait.fn = fn;
     bus_read(desk->bus, &key, &call->wait);
 }
@@ -308,7 +308,7 @@ static void name_again(struct gw_call *call);
 /* There was no name, and perhaps there is one again. */
 static bool is_forgotten(const struct gw_call *call, const struct bus_answer *answer)
 {
-    return !answer->status && (call->named ? answer->won : !answer->standing);
+    return !answer->status && (call->named ? answer->written : !answer->current);
 }
 
 static void on_pause_over(struct net_timer *timer)
@@ -339,7 +339,7 @@ static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
  * Somebody who has named it meanwhile finds the mark in his way, and follows. */
 static void name_again(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'c', 0);
+    const struct bus_key key = gw_call_key(call, BUS_IDENTITY, 0);
 
     call->wait.fn = on_name;
     if (call->named)
@@ -353,7 +353,7 @@ static void on_taken(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = of_wait(wait);
 
-    if (!answer->status && answer->won) {
+    if (!answer->status && answer->written) {
         name_again(call);
     } else {
         gw_recheck_soon(call); /* somebody was faster, or it is not known */
@@ -362,7 +362,7 @@ static void on_taken(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void take(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'k', call->walk);
+    const struct bus_key key = gw_call_key(call, BUS_CLAIM, call->walk);
 
     if (!call->mark)
         call->mark = gw_calls_claim_token(call->desk, GW_REVOKED);
@@ -420,12 +420,12 @@ static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
 
     if (answer->status)
         gw_recheck_soon(call);
-    else if (answer->standing && is_ended(answer->standing))
+    else if (answer->current && is_ended(answer->current))
         end_for_driver(call);
-    else if (answer->standing && is_own_mark(call, answer->standing))
+    else if (answer->current && is_own_mark(call, answer->current))
         name_again(call);
-    else if (answer->standing)
-        ask_owner_lease(call, answer->standing);
+    else if (answer->current)
+        ask_owner_lease(call, answer->current);
     else
         take(call);
 }
@@ -454,7 +454,7 @@ static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answe
 
 static void walk(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'k', call->walk);
+    const struct bus_key key = gw_call_key(call, BUS_CLAIM, call->walk);
 
     call->wait.fn = on_walked;
     bus_read(call->desk->bus, &key, &call->wait);

@@ -62,7 +62,7 @@ static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 /* Somebody else may wait for it. */
 static void ask_waiters(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'w', 0);
+    const struct bus_key key = gw_call_key(call, BUS_WAITERS, 0);
 
     call->question = ++call->desk->n_marks; /* no answer to an earlier call is one to this */
     bus_forget_wait(call->desk->bus, &call->waiters);

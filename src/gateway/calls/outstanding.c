@@ -115,7 +115,7 @@ static struct bus_key key_of(const struct astray *astray, char what)
 
 static void forget(struct astray *astray)
 {
-    const struct bus_key key = key_of(astray, 't');
+    const struct bus_key key = key_of(astray, BUS_RESULT);
 
     bus_forget(astray->desk->bus, &key, astray->n_attempts);
     stop_counting(astray);
@@ -125,8 +125,8 @@ static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct astray *astray = (struct astray *)((char *)wait - offsetof(struct astray, wait));
 
-    if (!answer->status && answer->standing &&
-        peg__str_eq(peg__blob_str(answer->standing), peg__blob_str(astray->named)))
+    if (!answer->status && answer->current &&
+        peg__str_eq(peg__blob_str(answer->current), peg__blob_str(astray->named)))
         forget(astray);
     else
         stop_counting(astray);
@@ -135,7 +135,7 @@ static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
 /* Registers of an identity may have been lost, and be those of one who has asked since. */
 static void read_name(struct astray *astray)
 {
-    const struct bus_key key = key_of(astray, 'c');
+    const struct bus_key key = key_of(astray, BUS_IDENTITY);
 
     astray->wait.fn = on_name;
     bus_read(astray->desk->bus, &key, &astray->wait);

@@ -118,8 +118,8 @@ static void end_with(struct gw_call *call, struct peg__blob *standing)
 
 static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
 {
-    if (answer->standing)
-        end_with(call, answer->standing);
+    if (answer->current)
+        end_with(call, answer->current);
     else if (call->step != GW_FOLLOWING)
         ask(call, GW_RECHECK_OWNER);
     else
@@ -130,11 +130,11 @@ static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
  * that anew. */
 static void on_name(struct gw_call *call, const struct bus_answer *answer)
 {
-    if (gw_follow_is_same(call, answer->standing)) {
+    if (gw_follow_is_same(call, answer->current)) {
         ask(call, GW_RECHECK_LEASE);
     } else {
         call->looking = GW_RECHECK_NONE;
-        gw_follow_again(call, answer->standing);
+        gw_follow_again(call, answer->current);
     }
 }
 
@@ -178,11 +178,11 @@ static void on_owner(struct gw_call *call, const struct bus_answer *answer)
     struct bus_address address;
     peg_str who;
 
-    if (!answer->standing) {
+    if (!answer->current) {
         on_unclaimed(call, answer->epoch);
         return;
     }
-    who = gw_claim_token_owner(answer->standing, &address);
+    who = gw_claim_token_owner(answer->current, &address);
     if (gw_claim_token_is_coordinator(who)) {
         call->step = GW_FOLLOWING;
         call->driver = address;
@@ -229,8 +229,8 @@ static void on_lease(struct gw_call *call, const struct bus_answer *answer)
 static void on_lost(struct gw_call *call, const struct bus_answer *answer)
 {
     call->looking = GW_RECHECK_NONE;
-    if (answer->standing)
-        end_with(call, answer->standing);
+    if (answer->current)
+        end_with(call, answer->current);
     else
         gw_settle_unknown(call, "the provider was lost while the tool was running");
 }
@@ -280,12 +280,12 @@ static void ask_lease(struct gw_call *call)
 static void ask(struct gw_call *call, enum gw_recheck what)
 {
     struct bus *bus = call->desk->bus;
-    struct bus_key key = gw_call_key(call, 't', 0);
+    struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
 
     if (what == GW_RECHECK_OWNER)
-        key = gw_call_key(call, 'k', call->attempt);
+        key = gw_call_key(call, BUS_CLAIM, call->attempt);
     else if (what == GW_RECHECK_IDENTITY)
-        key = gw_call_key(call, 'c', 0);
+        key = gw_call_key(call, BUS_IDENTITY, 0);
     call->looking = what;
     call->look.fn = on_look;
     if (what == GW_RECHECK_LEASE)

@@ -80,8 +80,8 @@ static void on_mark(struct bus_wait *wait, const struct bus_answer *answer)
 
     if (answer->status || held->step != GW_HANDED)
         return; /* it is a hint: the answer of the provider is looked at anyway */
-    is_its = answer->standing && peg__str_eq(gw_claim_token_owner(answer->standing, &address),
-                                             peg__str(held->provider->incarnation));
+    is_its = answer->current && peg__str_eq(gw_claim_token_owner(answer->current, &address),
+                                            peg__str(held->provider->incarnation));
     if (is_its && !held->is_over) {
         held->is_unproven = false;
         gw_reported_verify(held);
@@ -97,11 +97,11 @@ static void on_mark(struct bus_wait *wait, const struct bus_answer *answer)
 static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_assignment *held = of_wait(wait);
-    const struct bus_key key = gw_assignment_key(held, 'k', held->entry.attempt);
+    const struct bus_key key = gw_assignment_key(held, BUS_CLAIM, held->entry.attempt);
 
     if (answer->status || held->step != GW_HANDED)
         return;
-    held->is_over = answer->standing != NULL;
+    held->is_over = answer->current != NULL;
     held->wait.fn = on_mark;
     bus_read(held->provider->desk->bus, &key, &held->wait);
 }
@@ -109,7 +109,7 @@ static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
 /* Whoever settled a call that was listed here did not know where its provider would turn up. */
 static void look(struct gw_assignment *held)
 {
-    const struct bus_key key = gw_assignment_key(held, 't', 0);
+    const struct bus_key key = gw_assignment_key(held, BUS_RESULT, 0);
 
     if (held->wait.pending)
         return;

@@ -149,7 +149,7 @@ static void on_posted(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, post));
     struct bus_message letter;
 
-    if (answer->status || answer->won)
+    if (answer->status || answer->written)
         return;
     letter = (struct bus_message){
         .kind = BUS_NAK,

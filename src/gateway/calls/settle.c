@@ -66,7 +66,7 @@ static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 /* Those who joined hear of an end that no holder wrote from here; what is lost they look for. */
 static void ask_waiters(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'w', 0);
+    const struct bus_key key = gw_call_key(call, BUS_WAITERS, 0);
 
     call->wait.fn = on_waiters;
     bus_waiters(call->desk->bus, &key, &call->wait);
@@ -78,8 +78,8 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM)
         try_again(call, write_again);
-    else if (!answer->status && !answer->won)
-        gw_call_end(call, answer->standing);
+    else if (!answer->status && !answer->written)
+        gw_call_end(call, answer->current);
     else if (!answer->status && gw_call_is_keyed(call))
         ask_waiters(call);
     else
@@ -88,7 +88,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void write_terminal(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 't', 0);
+    const struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
 
     call->wait.fn = on_written;
     bus_put_if_absent(call->desk->bus, &key, call->terminal, gw_call_keep_until(call), &call->wait);
@@ -114,8 +114,8 @@ static void on_closed(struct bus_wait *wait, const struct bus_answer *answer)
         return;
     }
     call->mark = peg__blob_unref(call->mark);
-    if (!answer->status && !answer->won &&
-        !peg__str_is(gw_claim_token_owner(answer->standing, &address), GW_ENDED)) {
+    if (!answer->status && !answer->written &&
+        !peg__str_is(gw_claim_token_owner(answer->current, &address), GW_ENDED)) {
         call->terminal = peg__blob_unref(call->terminal);
         hand_to(call, address);
         return;
@@ -129,7 +129,7 @@ static void on_closed(struct bus_wait *wait, const struct bus_answer *answer)
  * the other one would take. */
 static void close_attempts(struct gw_call *call)
 {
-    const struct bus_key key = gw_call_key(call, 'k', call->attempt + 1);
+    const struct bus_key key = gw_call_key(call, BUS_CLAIM, call->attempt + 1);
 
     if (!call->mark)
         call->mark = gw_calls_claim_token(call->desk, GW_ENDED);
@@ -363,11 +363,11 @@ static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer
                                 "PEG_LIMIT_BUS_REGISTER_BYTES)");
         return;
     }
-    if (answer->won) {
+    if (answer->written) {
         on_revoked(call, answer->epoch);
         return;
     }
-    who = gw_claim_token_owner(answer->standing, &address);
+    who = gw_claim_token_owner(answer->current, &address);
     if (gw_claim_token_is_coordinator(who))
         hand_to(call, address);
     else
@@ -377,7 +377,7 @@ static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer
 void gw_settle_revoke(struct gw_call *call)
 {
     struct bus *bus = call->desk->bus;
-    const struct bus_key key = gw_call_key(call, 'k', call->attempt);
+    const struct bus_key key = gw_call_key(call, BUS_CLAIM, call->attempt);
 
     bus_forget_wait(bus, &call->wait);
     bus_forget_wait(bus, &call->look);

@@ -144,7 +144,7 @@ static void on_mapped(struct bus_wait *wait, const struct bus_answer *answer)
 
     if (catalog->is_stopping) {
         finish_canceled(catalog, change);
-    } else if (!answer->status && answer->won) {
+    } else if (!answer->status && answer->written) {
         finish(catalog, change, PEG_OK);
     } else if (!answer->status && change->n_tries++ < GW_CATALOG_TRIES) {
         decide(catalog, change); /* another node was quicker: what it wrote is known by now */

@@ -87,7 +87,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
         try_later(own);
         return;
     }
-    if (!answer->won) {
+    if (!answer->written) {
         lost(own);
         return;
     }

@@ -4,7 +4,7 @@
  * A question on its way: asked -> arrives at the server, which does it -> its answer arrives. It
  * may get lost on either way, which the asker is told some time later.
  *
- * Registers that a node keeps to itself, and letters within it, need no server: their answers come
+ * Registers that a node keeps to itself, and messages within it, need no server: their answers come
  * at once.
  */
 
@@ -66,11 +66,12 @@ static bool is_fenced(struct bus *bus)
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static void give_at_once(struct bus_wait *wait, struct sim_loop *loop, peg_status status, bool won)
+static void give_at_once(struct bus_wait *wait, struct sim_loop *loop, peg_status status,
+                         bool written)
 {
     const struct bus_answer answer = {
         .status = status,
-        .won = won,
+        .written = written,
         .epoch = loop->epoch,
         .asked_ns = loop_now_ns(loop),
     };
@@ -154,22 +155,22 @@ static void ask_register(struct sim_event *event, const struct bus_key *key)
     }
 }
 
-static void send_letter(struct bus *bus, struct bus_address to, const struct bus_message *letter,
-                        struct bus_wait *wait)
+static void send_message(struct bus *bus, struct bus_address to, const struct bus_message *message,
+                         struct bus_wait *wait)
 {
     struct sim_event *event;
 
     if (to.node == bus->self.node) {
         if (!loop_of(bus)->is_dead)
-            give_at_once(wait, loop_of(bus), PEG_OK, sim_send_on(loop_of(bus)->sim, to, letter));
+            give_at_once(wait, loop_of(bus), PEG_OK, sim_send_on(loop_of(bus)->sim, to, message));
         return;
     }
     event = new_question(bus, SIM_SEND, wait);
     if (!event)
         return;
     event->to = to;
-    event->letter = *letter;
-    peg__blob_ref(letter->body);
+    event->message = *message;
+    peg__blob_ref(message->body);
     ask(event);
 }
 
@@ -310,8 +311,8 @@ static const struct bus_ops sim_ops = {
     .disarm = disarm,
     .epoch = epoch,
     .is_fenced = is_fenced,
-    .send = send_letter,
-    .once = once,
+    .send = send_message,
+    .put_if_absent = once,
     .read = read_register,
     .forget = forget,
     .wait_add = wait_add,

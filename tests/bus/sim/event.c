@@ -2,7 +2,7 @@
 
 /*
  * What happens when an event arrives: the server does what is asked and answers, a loop hears an
- * answer, a letter, of changes or of a reset.
+ * answer, a message, of changes or of a reset.
  */
 
 #include <string.h>
@@ -25,7 +25,7 @@ void sim_event_give(struct sim_event *event)
     }
     event->wait = NULL;
     wait->pending = NULL;
-    answer->standing = event->standing;
+    answer->current = event->current;
     answer->addresses = event->addresses;
     wait->fn(wait, answer);
     sim_event_free(event);
@@ -36,9 +36,9 @@ void sim_event_fail(struct sim_event *event)
     struct bus_sim *sim = event->loop->sim;
 
     event->is_answer = true;
-    event->standing = peg__blob_unref(event->standing);
+    event->current = peg__blob_unref(event->current);
     event->answer.status = PEG_EIO;
-    event->answer.won = false;
+    event->answer.written = false;
     event->answer.n_addresses = 0;
     sim_event_arm(event,
                   sim->now_ns + 1 + (int64_t)bus_sim_pick(sim, (uint64_t)sim->faults.error_ns));
@@ -85,15 +85,15 @@ static void do_once(struct sim_event *event)
             sim->hooks.on_written(sim->hooks.user, &event->key, event->value,
                                   event->loop->bus.self);
     }
-    event->answer.won = peg__str_eq(peg__blob_str(found->value), peg__blob_str(event->value));
-    event->standing = peg__blob_ref(found->value);
+    event->answer.written = peg__str_eq(peg__blob_str(found->value), peg__blob_str(event->value));
+    event->current = peg__blob_ref(found->value);
 }
 
 static void do_read(struct sim_event *event)
 {
     const struct sim_register *found = sim_find(event->loop->sim, &event->key, scope_of(event));
 
-    event->standing = found ? peg__blob_ref(found->value) : NULL;
+    event->current = found ? peg__blob_ref(found->value) : NULL;
 }
 
 static void do_forget(struct sim_event *event)
@@ -119,14 +119,14 @@ static void do_wait_add(struct sim_event *event)
     do_waiters(event);
     for (size_t i = 0; i < event->answer.n_addresses; i++) {
         if (bus_address_equal(event->addresses[i], waiter))
-            event->answer.won = true;
+            event->answer.written = true;
     }
     event->answer.n_addresses = 0;
-    if (event->answer.won)
+    if (event->answer.written)
         return;
-    event->key.what = 'w';
+    event->key.what = BUS_WAITERS;
     added = sim_add(event->loop->sim, &event->key, scope_of(event), event->keep_until_ms);
-    event->answer.won = added != NULL;
+    event->answer.written = added != NULL;
     event->answer.status = added ? PEG_OK : PEG_ENOMEM;
     if (added)
         added->waiter = waiter;
@@ -139,8 +139,8 @@ static void do_lease(struct sim_event *event)
     struct sim_loop *loop = event->loop;
     const int64_t until_ns = loop->sim->now_ns + event->keep_until_ms * PEG_NS_PER_MS;
 
-    event->answer.won = sim_lease(loop->sim, event->text, loop->bus.self, until_ns);
-    event->answer.status = event->answer.won ? PEG_OK : PEG_ENOMEM;
+    event->answer.written = sim_lease(loop->sim, event->text, loop->bus.self, until_ns);
+    event->answer.status = event->answer.written ? PEG_OK : PEG_ENOMEM;
 }
 
 static void do_leases(struct sim_event *event)
@@ -163,7 +163,7 @@ static void do_map_set(struct sim_event *event)
     };
 
     event->answer.status = bus_map_table_set(&event->loop->sim->server.maps[event->map], &write,
-                                             &event->answer.won, &event->answer.revision);
+                                             &event->answer.written, &event->answer.revision);
 }
 
 static void tell(struct sim_loop *loop, enum bus_map map)
@@ -196,33 +196,33 @@ static void run_tell(struct sim_event *event)
         tell(loop, (enum bus_map)map);
 }
 
-/* ---- letters ------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------- */
 
-bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_message *letter)
+bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_message *message)
 {
     struct sim_loop *loop = sim_loop_at(sim, to);
     struct sim_event *event;
 
-    if (!loop || sim_happens(sim, sim->faults.drop_letter))
+    if (!loop || sim_happens(sim, sim->faults.drop_message))
         return loop != NULL;
     event = sim_event_new(sim, SIM_MESSAGE, loop);
     if (!event)
         return true; /* lost like others */
-    event->letter = *letter;
-    peg__blob_ref(letter->body);
+    event->message = *message;
+    peg__blob_ref(message->body);
     sim_event_arm(event, sim->now_ns + sim_delay(sim));
     return true;
 }
 
-static void run_letter(struct sim_event *event)
+static void run_message(struct sim_event *event)
 {
     struct sim_loop *loop = event->loop;
     struct bus_sim *sim = loop->sim;
 
-    if (!loop->is_dead && sim->now_ns >= loop->deaf_until_ns && loop->bus.events.on_letter) {
-        if (sim->hooks.on_letter)
-            sim->hooks.on_letter(sim->hooks.user, loop->bus.self, &event->letter);
-        loop->bus.events.on_letter(loop->bus.user, &event->letter);
+    if (!loop->is_dead && sim->now_ns >= loop->deaf_until_ns && loop->bus.events.on_message) {
+        if (sim->hooks.on_message)
+            sim->hooks.on_message(sim->hooks.user, loop->bus.self, &event->message);
+        loop->bus.events.on_message(loop->bus.user, &event->message);
     }
     sim_event_free(event);
 }
@@ -262,7 +262,7 @@ void sim_event_serve(struct sim_event *event)
         do_map_set(event);
         break;
     default: /* SIM_SEND */
-        event->answer.won = sim_send_on(loop->sim, event->to, &event->letter);
+        event->answer.written = sim_send_on(loop->sim, event->to, &event->message);
         break;
     }
 }
@@ -299,7 +299,7 @@ void sim_event_run(struct sim_event *event)
     if (event->is_answer) {
         run_answer(event);
     } else if (event->what == SIM_MESSAGE) {
-        run_letter(event);
+        run_message(event);
     } else if (event->what == SIM_TELL) {
         run_tell(event);
     } else if (event->what == SIM_RESET) {

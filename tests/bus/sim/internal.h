@@ -4,7 +4,7 @@
 
 /* What sim.c, sim_bus.c, sim_event.c and sim_server.c share. Nobody else includes it. */
 
-#include "bus/maps.h"
+#include "bus/internal.h"
 #include "sim.h"
 
 enum { SIM_CHAINS = 64, SIM_TEXT = 160, SIM_ADDRESSES = 16 };
@@ -84,7 +84,7 @@ struct sim_event {
     struct sim_event *prev;
     struct bus_wait *wait; /* NULL: nobody waits */
     struct bus_answer answer;
-    struct peg__blob *standing; /* a reference */
+    struct peg__blob *current; /* a reference */
 
     struct bus_key key;
     struct peg__blob *value; /* a reference */
@@ -92,7 +92,7 @@ struct sim_event {
     enum bus_map map;
     uint64_t expected;
     struct bus_address to;
-    struct bus_message letter; /* with a reference on its body */
+    struct bus_message message; /* with a reference on its body */
     size_t n_names;
     size_t text_len;
     char text[SIM_TEXT]; /* a key, or names, each with a NUL behind it */
@@ -179,7 +179,7 @@ void sim_event_give(struct sim_event *event);
 /* It is known some time later that nothing is known. */
 void sim_event_fail(struct sim_event *event);
 /* Is there anybody to get it? */
-bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_message *letter);
+bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_message *message);
 /* Something in a map is to be heard. */
 void sim_wake(void *owner);
 

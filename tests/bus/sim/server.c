@@ -109,7 +109,7 @@ size_t sim_waiters(struct bus_sim *sim, const struct bus_key *key, uint64_t scop
 
     for (const struct sim_register *found = *chain_of(sim, &key->id); found && n < SIM_ADDRESSES;
          found = found->next) {
-        if (found->what == 'w' && is_of(found, &key->id, scope) && !is_over(sim, found))
+        if (found->what == BUS_WAITERS && is_of(found, &key->id, scope) && !is_over(sim, found))
             ret_waiters[n++] = found->waiter;
     }
     return n;

@@ -68,9 +68,9 @@ struct sim_event *sim_event_new(struct bus_sim *sim, enum sim_what what, struct 
     event->prev = NULL;
     event->wait = NULL;
     event->answer = (struct bus_answer){0};
-    event->standing = NULL;
+    event->current = NULL;
     event->value = NULL;
-    event->letter.body = NULL;
+    event->message.body = NULL;
     event->n_names = 0;
     event->text_len = 0;
     return event;
@@ -86,9 +86,9 @@ void sim_event_free(struct sim_event *event)
         event->prev->next = event->next;
         event->next->prev = event->prev;
     }
-    peg__blob_unref(event->standing);
+    peg__blob_unref(event->current);
     peg__blob_unref(event->value);
-    peg__blob_unref(event->letter.body);
+    peg__blob_unref(event->message.body);
     event->next = sim->spares;
     sim->spares = event;
 }
@@ -194,7 +194,7 @@ void bus_sim_new_epoch(struct bus_sim *sim)
 
 void bus_sim_calm(struct bus_sim *sim)
 {
-    sim->faults.drop_letter = 0;
+    sim->faults.drop_message = 0;
     sim->faults.lose_question = 0;
     sim->faults.lose_answer = 0;
     sim->faults.slow = 0;

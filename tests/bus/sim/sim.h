@@ -5,15 +5,15 @@
 /*
  * A bus for tests: several nodes, each with its loops, in one thread and on a clock of its own.
  * Between them is a server that holds registers, leases and maps, as Redis does. A question goes
- * there and its answer comes back, a letter goes to its loop, a change of a map to whoever watches:
- * each is an event that takes its time, and may get lost. A seed decides all of that, so a run can
- * be repeated.
+ * there and its answer comes back, a message goes to its loop, a change of a map to whoever
+ * watches: each is an event that takes its time, and may get lost. A seed decides all of that, so a
+ * run can be repeated.
  *
  *   bus_sim_begin(sim, seed, &faults, &hooks);
  *   bus_sim_add_node(sim, 2, buses, &node);
  *   bus_sim_run_until(sim, bus_sim_now_ns(sim) + ...);
  *
- * Questions of one loop arrive in the order in which they were asked, as on a connection; letters
+ * Questions of one loop arrive in the order in which they were asked, as on a connection; messages
  * and answers of different loops in any order. Each node has its own monotonic clock, which shares
  * no zero with the others', and its own opinion of the time, some milliseconds wrong.
  *
@@ -25,7 +25,7 @@
 
 /* Each probability is of 65536. */
 struct bus_sim_faults {
-    unsigned drop_letter;
+    unsigned drop_message;
     unsigned lose_question; /* PEG_EIO, and nothing happened */
     unsigned lose_answer;   /* PEG_EIO, and it happened */
     unsigned slow;          /* a way takes up to slow_ns */
@@ -44,7 +44,7 @@ struct bus_sim_hooks {
                        struct bus_address by);
     void (*on_forgotten)(void *user, const struct bus_id *id);
     /* Just before it is heard. */
-    void (*on_letter)(void *user, struct bus_address to, const struct bus_message *letter);
+    void (*on_message)(void *user, struct bus_address to, const struct bus_message *message);
 };
 
 enum { BUS_SIM_MAX_NODES = 16, BUS_SIM_MAX_LOOPS = 2 };
@@ -75,7 +75,7 @@ int64_t bus_sim_defer(struct bus_sim *sim, uint64_t node, bool *was_deferred);
 /* It is gone: its buses do nothing any more, whoever asks. What it sent is on its way; what it
  * wrote stays. */
 void bus_sim_crash(struct bus_sim *sim, uint64_t node);
-/* Its connections are cut: what it asked is answered with PEG_EIO, letters are lost for a moment,
+/* Its connections are cut: what it asked is answered with PEG_EIO, messages are lost for a moment,
  * and its loops hear of a reset. */
 void bus_sim_cut(struct bus_sim *sim, uint64_t node);
 /* Registers, leases and maps are lost: another epoch. Loops hear of it one by one. */

@@ -101,7 +101,7 @@ static void a_on_refused(struct a_caller *caller, const struct gw_outcome *termi
 /* Whoever asks after that asks for something new. */
 static void a_forget_registers(const struct a_caller *caller)
 {
-    const struct bus_key key = {.id = caller->caller.id, .what = 't'};
+    const struct bus_key key = {.id = caller->caller.id, .what = BUS_RESULT};
 
     bus_forget(caller->node->buses[caller->loop], &key, PEG_LIMIT_GATEWAY_ATTEMPTS);
 }

@@ -233,12 +233,12 @@ static void h_on_written(void *user, const struct bus_key *key, struct peg__blob
 
     (void)user;
     h_say("%s: %c%u written by %llx.%u%s%s", h_id(&key->id), key->what, key->n,
-          (unsigned long long)by.node, by.loop, key->what == 'k' ? ": " : "",
-          key->what == 'k' ? value->bytes : "");
-    if (key->what == 'c')
+          (unsigned long long)by.node, by.loop, key->what == BUS_CLAIM ? ": " : "",
+          key->what == BUS_CLAIM ? value->bytes : "");
+    if (key->what == BUS_IDENTITY)
         h_named(call);
-    call->n_claims += key->what == 'k' && h_is_claim(value);
-    if (key->what != 't' || call->n_written == H_WRITTEN)
+    call->n_claims += key->what == BUS_CLAIM && h_is_claim(value);
+    if (key->what != BUS_RESULT || call->n_written == H_WRITTEN)
         return;
     if (!gw_outcome_read(value, &terminal)) {
         h_break("once", "%s: a terminal that cannot be read", h_id(&key->id));
@@ -272,7 +272,7 @@ static void h_on_letter(void *user, struct bus_address to, const struct bus_mess
 static const struct bus_sim_hooks h_hooks = {
     .on_written = h_on_written,
     .on_forgotten = h_on_forgotten,
-    .on_letter = h_on_letter,
+    .on_message = h_on_letter,
 };
 
 /* A provider acts upon a call that it was handed. */

@@ -104,7 +104,7 @@ static void w_fill_random(struct gw_calls *desk)
 
 static void w_start_loop(struct w_node *node, unsigned i)
 {
-    static const struct bus_events events = {.on_letter = gw_calls_on_message,
+    static const struct bus_events events = {.on_message = gw_calls_on_message,
                                              .on_reset = gw_calls_on_reset};
     static const struct gw_presence_options options = {.ping_interval_ms = 10000,
                                                        .missed_pings = 3};

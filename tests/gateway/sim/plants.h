@@ -18,7 +18,8 @@ static bool x_is_revocation(const struct bus_key *key, const struct peg__blob *v
 {
     struct bus_address address;
 
-    return key->what == 'k' && gw_claim_token_is_coordinator(gw_claim_token_owner(value, &address));
+    return key->what == BUS_CLAIM &&
+           gw_claim_token_is_coordinator(gw_claim_token_owner(value, &address));
 }
 
 /* Whoever writes to a register that nobody else knows of always wins. */
@@ -27,13 +28,13 @@ static void x_once(struct bus *bus, const struct bus_key *key, struct peg__blob 
 {
     struct bus_key own = *key;
 
-    if (h.plant == H_WRITES_ITS_OWN && key->what == 't')
+    if (h.plant == H_WRITES_ITS_OWN && key->what == BUS_RESULT)
         own.n = ++x.n_written;
     if (h.plant == H_REVOKES_STARTED && x_is_revocation(key, value))
         own.n += PEG_LIMIT_GATEWAY_ATTEMPTS + 2;
-    if (h.plant == H_CLAIMS_ANYWAY && key->what == 'k' && !x_is_revocation(key, value))
+    if (h.plant == H_CLAIMS_ANYWAY && key->what == BUS_CLAIM && !x_is_revocation(key, value))
         own.n = PEG_LIMIT_GATEWAY_ATTEMPTS + 2 + ++x.n_written;
-    x.wanted->once(bus, &own, value, keep_until_ms, wait);
+    x.wanted->put_if_absent(bus, &own, value, keep_until_ms, wait);
 }
 
 static void x_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts)
@@ -48,7 +49,7 @@ static void x_plant(struct bus *bus)
         return;
     x.wanted = bus->ops;
     x.ops = *bus->ops;
-    x.ops.once = x_once;
+    x.ops.put_if_absent = x_once;
     x.ops.forget = x_forget;
     bus->ops = &x.ops;
 }
