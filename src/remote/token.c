@@ -13,34 +13,35 @@
 #include "base/text/str.h"
 #include "base/text/token.h"
 
-static bool is_space(char c)
+static bool is_token_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static peg_str trim(peg_str s)
+static peg_str trim_token(peg_str s)
 {
-    while (s.len && is_space(s.ptr[s.len - 1]))
+    while (s.len && is_token_space(s.ptr[s.len - 1]))
         s.len--;
-    while (s.len && is_space(s.ptr[0]))
+    while (s.len && is_token_space(s.ptr[0]))
         s = peg__str_from(s, 1);
     return s;
 }
 
-static peg_status check(peg_str token, const char *where, const char *code, peg_error *reterr)
+static peg_status check_token_text(peg_str token, const char *where, const char *code,
+                                   peg_error *reterr)
 {
     if (token.len == 0)
         return peg__fail(reterr, PEG_EINVAL, code,
-                         "%s holds no token: put one there, see pegboard-token(1)", where);
+                         "%s has no token: add one, see pegboard-token(1)", where);
     if (token.len > PEG_LIMIT_REMOTE_TOKEN_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, code,
-                         "%s holds more than PEG_LIMIT_REMOTE_TOKEN_BYTES (%d) bytes: put one "
-                         "token there, see pegboard-token(1)",
+                         "%s has more than %d bytes: it should have one token, see "
+                         "pegboard-token(1)",
                          where, PEG_LIMIT_REMOTE_TOKEN_BYTES);
     for (size_t i = 0; i < token.len; i++) {
         if (token.ptr[i] <= ' ' || token.ptr[i] > '~')
             return peg__fail(reterr, PEG_EINVAL, code,
-                             "%s holds more than one token, or what is none: one line of printable "
+                             "%s is not a single token: it should be one line of printable "
                              "characters",
                              where);
     }
@@ -51,7 +52,7 @@ peg_status remote__token_make(peg_str token, const char *where, const char *code
                               struct peg__blob **ret_authorization, peg_error *reterr)
 {
     static const peg_str scheme = PEG_LIT("Bearer ");
-    const peg_status status = check(token, where, code, reterr);
+    const peg_status status = check_token_text(token, where, code, reterr);
     struct peg__blob *blob;
 
     if (status)
@@ -65,8 +66,8 @@ peg_status remote__token_make(peg_str token, const char *where, const char *code
     return PEG_OK;
 }
 
-/* 0, or the system's number for what went wrong. */
-static int read_bytes(const char *path, char *bytes, size_t size, size_t *ret_len)
+/* 0, or errno. */
+static int read_token_file(const char *path, char *bytes, size_t size, size_t *ret_len)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
@@ -91,21 +92,18 @@ peg_status remote__token_read(const char *path, const char *code,
     char where[160];
     char reason[128];
     size_t len;
-    const int failed = read_bytes(path, text, sizeof(text), &len);
+    const int failed = read_token_file(path, text, sizeof(text), &len);
 
     if (failed && peg__is_token_for_path(path))
         return peg__fail(reterr, PEG_EIO, code,
-                         "token_file takes a file, and there is none of that name: give a token "
-                         "itself as token");
+                         "token_file is not a file: to give the token itself, use token");
     if (failed)
-        return peg__fail(
-            reterr, PEG_EIO, code,
-            "the token file '%.128s' cannot be read: %s; name a file with a token, see "
-            "pegboard-token(1)",
-            path, strerror_r(failed, reason, sizeof(reason)));
+        return peg__fail(reterr, PEG_EIO, code,
+                         "the token file '%.128s' cannot be read: %s; see pegboard-token(1)", path,
+                         strerror_r(failed, reason, sizeof(reason)));
     snprintf(where, sizeof(where), "the token file '%.128s'", path);
-    /* What was not read may be anything: a whole file counts, with the blanks around its token. */
+    /* Trimmed only if all of it was read. */
     return remote__token_make(len == sizeof(text) ? peg__strn(text, len)
-                                                  : trim(peg__strn(text, len)),
+                                                  : trim_token(peg__strn(text, len)),
                               where, code, ret_authorization, reterr);
 }

@@ -5,8 +5,8 @@
 
 #include "base/limits.h"
 #include "bus/bus.h"
-#include "net/loop/loop.h"
 #include "contract.h"
+#include "net/loop/loop.h"
 
 /* ---- what the contract asks for ------------------------------------------------------------ */
 

@@ -15,8 +15,7 @@ static char *text_of(const char *text)
     return peg__unconst(text ? text : "");
 }
 
-/* ---- register ---------------------------------------------------------------------------------
- */
+/* ---- register ---- */
 
 static ProtobufCBinaryData bytes_of(peg_str s)
 {
@@ -128,8 +127,7 @@ peg_status peg_client_register(peg_client *client, peg_ctx *ctx, const char *reg
     return status;
 }
 
-/* ---- unregister -------------------------------------------------------------------------------
- */
+/* ---- unregister ---- */
 
 static peg_status find_registry(struct remote__fan *fan, peg_client *client, const char *registry,
                                 const char *toolset, peg_error *reterr)
@@ -179,8 +177,7 @@ peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx, const c
     return status ? status : unregister(&fan, ctx, toolset, reterr);
 }
 
-/* ---- status ------------------------------------------------------------------------------------
- */
+/* ---- status ---- */
 
 /* A status and the arena it lies in. */
 struct node {

@@ -148,8 +148,7 @@ static peg_status fail_lost(const struct remote__ask *ask, peg_error *reterr)
     return with_cause(reterr, "E_STREAM");
 }
 
-/* ---- what an exchange ended with ---------------------------------------------------------------
- */
+/* ---- what an exchange ended with ---- */
 
 static peg_status fail_unknown_method(const struct remote__ask *ask, peg_error *reterr)
 {

@@ -124,8 +124,7 @@ void remote__refresh(struct remote__registry *registry, peg_str name)
     net_loop_post(registry->client->loop, &fetch->message);
 }
 
-/* ---- now ---------------------------------------------------------------------------------------
- */
+/* ---- now ---- */
 
 /* Its bytes are read here, into memory of the toolset's own. */
 static peg_status fetch_now(struct remote__registry *registry, peg_ctx *ctx, const char *name,

@@ -23,8 +23,7 @@ struct importing {
     peg_registry *registry; /* what is made */
 };
 
-/* ---- one tool ----------------------------------------------------------------------------------
- */
+/* ---- one tool ---- */
 
 struct remote__imported *remote__imported_free(struct remote__imported *imported)
 {
@@ -158,8 +157,7 @@ static peg_status make_tool(const struct importing *i, const peg_toolset *toolse
     return status;
 }
 
-/* ---- one toolset -------------------------------------------------------------------------------
- */
+/* ---- one toolset ---- */
 
 static peg_status fail_tool(const struct importing *i, const peg_toolset *toolset, const char *tool,
                             const peg_error *why, peg_error *reterr)
@@ -200,8 +198,7 @@ static peg_status import_toolset(const struct importing *i, const char *registry
     return status;
 }
 
-/* ---- many --------------------------------------------------------------------------------------
- */
+/* ---- many ---- */
 
 /* The first registry that has a name has it for all. Within one registry there is each once. */
 static bool is_first_of_name(const peg_toolset_list *list, size_t at)

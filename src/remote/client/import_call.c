@@ -25,8 +25,7 @@
 
 enum { KEY_BYTES = 320 };
 
-/* ---- while it runs -----------------------------------------------------------------------------
- */
+/* ---- while it runs ---- */
 
 static void add_member(peg_json_builder *b, const char *key, peg_str value)
 {
@@ -59,8 +58,7 @@ static void tell_output(peg_str stream, peg_str delta, void *user)
     peg_json_doc_free(payload);
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------
- */
+/* ---- how it ended ---- */
 
 static peg_status pass_server_data(peg_call *call, const peg_remote_result *result)
 {
@@ -133,8 +131,7 @@ static void answer(peg_call *call, const struct remote__imported *imported,
         fail(call, result);
 }
 
-/* ---- calling -----------------------------------------------------------------------------------
- */
+/* ---- calling ---- */
 
 static void set_identity(peg_remote_request *request, const peg_call *call, unsigned attempt,
                          char text[KEY_BYTES])

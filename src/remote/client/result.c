@@ -169,8 +169,7 @@ peg_status remote__result_set_registry(peg_remote_result *result,
                reterr);
 }
 
-/* ---- ends without an answer -------------------------------------------------------------------
- */
+/* ---- ends without an answer ---- */
 
 peg_status remote__result_of(const struct remote__end *end, peg_remote_result **ret_result,
                              peg_error *reterr)
@@ -264,8 +263,7 @@ bool remote__result_is_late_wait(const peg_remote_result *result, const struct r
     return result->outcome == PEG_REMOTE_TIMEOUT && (ask->says_started || ask->call_id.len == 0);
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 peg_status peg_remote_result_check(const peg_remote_result *result, peg_error *reterr)
 {

@@ -42,8 +42,7 @@ struct peg_watch {
     size_t n_watchers; /* whose threads run */
 };
 
-/* ---- telling -----------------------------------------------------------------------------------
- */
+/* ---- telling ---- */
 
 static void tell(const struct watcher *w, peg_watch_kind kind, const peg_toolset_info *toolset,
                  const peg_error *error)
@@ -134,8 +133,7 @@ static bool take(struct watcher *w, peg_str bytes, struct peg__arena *arena, peg
     return true;
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 /* Until the stream ends, or nobody watches any more: then false. */
 static bool read_stream(struct watcher *w, struct remote__ask *ask, peg_error *ret_why)
@@ -196,8 +194,7 @@ static void *run(void *user)
     return NULL;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 peg_watch *peg_watch_free(peg_watch *watch)
 {

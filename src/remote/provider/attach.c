@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The stream to a gateway: Hello, Welcome, then frames both ways. When it breaks, another one is
- * made after a while, which lists what the provider still has. A gateway that drains is left for
- * another one, or for the one that follows it at its address, and what came through it is still
- * answered through it. All of it on the loop.
+ * The stream to a gateway, on the loop: Hello with the tools, Welcome, then frames both ways. After
+ * a break the provider opens another one and lists its running calls. When a gateway drains, the
+ * provider attaches to another one, or to its successor at the same address, and still answers the
+ * old calls through the old stream. Hello has the registry's tools, and Offer their changes.
  */
 
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
+#include "remote/token.h"
 #include "wire/error.h"
 #include "json/json.h"
 
@@ -25,7 +27,234 @@ struct remote__prov_stream *remote__prov_current(const peg_provider *prov)
     return newest && !newest->is_leaving ? newest : NULL;
 }
 
-static void note_attached(peg_provider *prov, bool is_attached)
+/* ---- sending ---- */
+
+static void break_stream(struct remote__prov_stream *stream)
+{
+    stream->is_broken = true;
+    grpc_rpc_cancel(stream->rpc);
+}
+
+/* `frame` is the message that belongs to `kind`. */
+static peg_status send_frame(struct remote__prov_stream *stream,
+                             Pegboard__V1__AttachRequest__FrameCase kind, void *frame,
+                             peg_error *reterr)
+{
+    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
+
+    request.frame_case = kind;
+    request.hello = frame; /* a union of pointers */
+    return pegboard_v1_registry_attach_say(stream->rpc, &request, reterr);
+}
+
+void remote__prov_send(struct remote__prov_stream *stream,
+                       Pegboard__V1__AttachRequest__FrameCase kind, void *frame)
+{
+    if (stream->is_broken || stream->is_closed || !stream->rpc)
+        return;
+    if (send_frame(stream, kind, frame, NULL))
+        break_stream(stream);
+}
+
+/* ---- the registry as the gateway's catalog has it ---- */
+
+static bool put_schema(struct peg__arena *arena, const peg_json *schema, ProtobufCBinaryData *ret)
+{
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_SCHEMA_BYTES);
+
+    if (!schema)
+        return true;
+    peg__json_write(schema, PEG_JSON_COMPACT, &out);
+    ret->len = out.len;
+    ret->data = out.status ? NULL : (uint8_t *)peg__arena_copy(arena, peg__buf_view(&out));
+    peg__buf_free(&out);
+    return ret->data;
+}
+
+static bool put_tags(struct peg__arena *arena, const char *const *tags, Pegboard__V1__Tool *frame)
+{
+    size_t n = 0;
+
+    while (tags[n])
+        n++;
+    frame->tags = peg__arena_alloc(arena, (n + 1) * sizeof(*frame->tags));
+    if (!frame->tags)
+        return false;
+    for (frame->n_tags = 0; frame->n_tags < n; frame->n_tags++) {
+        frame->tags[frame->n_tags] = peg__arena_copy(arena, peg__str(tags[frame->n_tags]));
+        if (!frame->tags[frame->n_tags])
+            return false;
+    }
+    return true;
+}
+
+static bool put_tool(struct peg__arena *arena, const peg_tool *tool, Pegboard__V1__Tool *frame)
+{
+    const int64_t timeout_ms = peg_tool_timeout_ms(tool);
+
+    pegboard__v1__tool__init(frame);
+    frame->name = peg__arena_copy(arena, peg__str(peg_tool_name(tool)));
+    frame->description = peg__arena_copy(arena, peg__str(peg_tool_description(tool)));
+    frame->idempotent = peg_tool_is_idempotent(tool) || peg_tool_is_read_only(tool);
+    frame->timeout_ms = timeout_ms > 0 ? timeout_ms : 0;
+    return frame->name && frame->description && put_tags(arena, peg_tool_tags(tool), frame) &&
+           put_schema(arena, peg_tool_input_schema(tool), &frame->input_schema) &&
+           put_schema(arena, peg_tool_output_schema(tool), &frame->output_schema);
+}
+
+static bool put_tool_frames(struct peg__arena *arena, const peg_tool_list *list,
+                            Pegboard__V1__RegisterRequest *request)
+{
+    Pegboard__V1__Tool *frames = peg__arena_alloc(arena, (list->len + 1) * sizeof(*frames));
+
+    request->tools = peg__arena_alloc(arena, (list->len + 1) * sizeof(*request->tools));
+    if (!frames || !request->tools)
+        return false;
+    for (size_t i = 0; i < list->len; i++) {
+        if (!put_tool(arena, list->items[i], &frames[i]))
+            return false;
+        request->tools[i] = &frames[i];
+    }
+    request->n_tools = list->len;
+    return true;
+}
+
+/* The host's last description of the toolset. */
+static const struct remote__prov_about *take_about(peg_provider *prov)
+{
+    struct remote__prov_about *next;
+
+    pthread_mutex_lock(&prov->lock);
+    next = prov->next_about;
+    prov->next_about = NULL;
+    pthread_mutex_unlock(&prov->lock);
+    if (next) {
+        remote__prov_about_free(prov->about);
+        prov->about = next;
+    }
+    return prov->about;
+}
+
+/* The registry's visible tools; all of it lies in the arena. */
+static peg_status fill_registration(peg_provider *prov, struct peg__arena *arena,
+                                    Pegboard__V1__RegisterRequest **ret_request, peg_error *reterr)
+{
+    const struct remote__prov_about *about = take_about(prov);
+    Pegboard__V1__RegisterRequest *request = peg__arena_alloc(arena, sizeof(*request));
+    peg_tool_list list;
+    peg_status status;
+    bool is_whole;
+
+    if (!request)
+        return peg__fail_nomem(reterr);
+    status = peg_registry_visible(prov->registry, &list, reterr);
+    if (status)
+        return status;
+    pegboard__v1__register_request__init(request);
+    request->name = peg__unconst(prov->config.toolset);
+    request->description = peg__unconst(about->description);
+    request->version = peg__unconst(about->version);
+    request->tags = peg__unconst(about->tags);
+    request->n_tags = about->n_tags;
+    request->kind = PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_ATTACHED;
+    is_whole = put_tool_frames(arena, &list, request);
+    peg_tool_list_free(&list);
+    if (!is_whole)
+        return peg__fail_nomem(reterr);
+    *ret_request = request;
+    return PEG_OK;
+}
+
+/* ---- changed tools ---- */
+
+static void report_refused_offer(peg_provider *prov, const char *code, const char *message)
+{
+    remote__prov_notify(prov, &(peg_provider_event){.kind = PEG_PROVIDER_OFFER_REFUSED,
+                                                    .address = prov->peer,
+                                                    .code = code,
+                                                    .message = message});
+}
+
+static peg_status send_offer(struct remote__prov_stream *stream, peg_error *reterr)
+{
+    struct peg__arena arena = {0};
+    Pegboard__V1__Offer offer = PEGBOARD__V1__OFFER__INIT;
+    peg_status status = fill_registration(stream->prov, &arena, &offer.registration, reterr);
+
+    if (!status)
+        status = send_frame(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER, &offer, reterr);
+    peg__arena_free(&arena);
+    return status;
+}
+
+/* Changes before the Welcome, or before the answer to an Offer, are offered after it. */
+void remote__prov_offer(peg_provider *prov)
+{
+    struct remote__prov_stream *stream = remote__prov_current(prov);
+    peg_error error;
+    peg_status status;
+
+    if (!stream || prov->phase != REMOTE__PROV_SERVING || stream->is_broken)
+        return;
+    stream->has_old_tools = !stream->is_welcome || stream->is_offering;
+    if (stream->has_old_tools)
+        return;
+    status = send_offer(stream, &error);
+    stream->is_offering = !status;
+    if (status == PEG_ENOMEM) /* the next Hello has the tools */
+        break_stream(stream);
+    else if (status)
+        report_refused_offer(prov, error.code, error.message);
+}
+
+static void on_offered(struct remote__prov_stream *stream, const Pegboard__V1__Offered *frame)
+{
+    peg_provider *prov = stream->prov;
+
+    stream->is_offering = false;
+    if (frame->error[0])
+        report_refused_offer(prov, frame->error, frame->message);
+    else
+        remote__prov_notify(
+            prov, &(peg_provider_event){.kind = PEG_PROVIDER_OFFERED, .address = prov->peer});
+    if (stream->has_old_tools && stream == remote__prov_current(prov))
+        remote__prov_offer(prov);
+}
+
+#define TOKEN_CODE "E_PROVIDER_TOKEN"
+
+peg_status remote__prov_check_token(const peg_provider *prov, peg_error *reterr)
+{
+    struct peg__blob *authorization = NULL;
+    const peg_status status =
+        prov->config.token_file
+            ? remote__token_read(prov->config.token_file, TOKEN_CODE, &authorization, reterr)
+            : PEG_OK;
+
+    peg__blob_unref(authorization);
+    return status;
+}
+
+static peg_status put_token(const peg_provider *prov, struct peg__arena *arena,
+                            struct grpc_metadata *metadata, peg_error *reterr)
+{
+    const struct remote__prov_config *config = &prov->config;
+    struct peg__blob *authorization = NULL;
+    peg_status status = PEG_OK;
+
+    if (config->token_file)
+        status = remote__token_read(config->token_file, TOKEN_CODE, &authorization, reterr);
+    else if (config->token)
+        status = remote__token_make(peg__str(config->token), "token", TOKEN_CODE, &authorization,
+                                    reterr);
+    if (!status && authorization)
+        status = grpc_metadata_add(metadata, arena, peg__str("authorization"),
+                                   peg__blob_str(authorization), reterr);
+    peg__blob_unref(authorization);
+    return status;
+}
+
+static void set_attached(peg_provider *prov, bool is_attached)
 {
     pthread_mutex_lock(&prov->lock);
     prov->state.is_attached = is_attached;
@@ -33,30 +262,19 @@ static void note_attached(peg_provider *prov, bool is_attached)
     pthread_mutex_unlock(&prov->lock);
 }
 
-void remote__prov_send(struct remote__prov_stream *stream, const Pegboard__V1__AttachRequest *frame)
-{
-    if (stream->is_broken || stream->is_closed || !stream->rpc)
-        return;
-    if (pegboard_v1_registry_attach_say(stream->rpc, frame, NULL)) {
-        stream->is_broken = true;
-        grpc_rpc_cancel(stream->rpc);
-    }
-}
+/* ---- waiting for another try ---- */
 
-/* ---- waiting for another try -------------------------------------------------------------------
- */
-
-static void on_retry(struct net_timer *timer)
+static void on_retry_due(struct net_timer *timer)
 {
     peg_provider *prov = (peg_provider *)((char *)timer - offsetof(peg_provider, retry));
 
-    /* The pause is over: that the channel would wait longer must not make it two of them. */
+    /* Our pause is over: the channel must not add its own. */
     grpc_channel_connect(prov->channel);
     remote__prov_attach(prov);
 }
 
-/* Who has calls has to be back before its lease is over. With the jitter it stays below a quarter.
- */
+/* With running calls it must return before its lease ends. With the jitter it stays below a
+ * quarter. */
 static int64_t longest_pause_ms(const peg_provider *prov)
 {
     const int64_t usual_ms = prov->config.max_backoff_ms;
@@ -65,7 +283,7 @@ static int64_t longest_pause_ms(const peg_provider *prov)
     return prov->calls.n && leased_ms > 0 && leased_ms < usual_ms ? leased_ms : usual_ms;
 }
 
-static void try_again(peg_provider *prov, const char *why)
+static void retry_later(peg_provider *prov, const char *why)
 {
     const int64_t ms = grpc_backoff_take_below_ms(&prov->backoff, longest_pause_ms(prov));
 
@@ -75,32 +293,25 @@ static void try_again(peg_provider *prov, const char *why)
                                                     .address = prov->peer,
                                                     .message = why,
                                                     .retry_ms = ms});
-    prov->retry.fn = on_retry;
+    prov->retry.fn = on_retry_due;
     net_loop_arm(prov->loop, &prov->retry, net_loop_now_ns(prov->loop) + ms * PEG_NS_PER_MS);
 }
 
-/* ---- frames that come --------------------------------------------------------------------------
- */
+/* ---- incoming frames ---- */
 
 static void answer_ping(struct remote__prov_stream *stream, const Pegboard__V1__Ping *ping)
 {
     Pegboard__V1__ProviderPong pong = PEGBOARD__V1__PROVIDER_PONG__INIT;
-    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
 
     pong.ping_id = ping->ping_id;
-    request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_PONG;
-    request.pong = &pong;
-    remote__prov_send(stream, &request);
+    remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_PONG, &pong);
 }
 
-static void say_drain_on(struct remote__prov_stream *stream)
+static void send_drain_on(struct remote__prov_stream *stream)
 {
     Pegboard__V1__ProviderDrain drain = PEGBOARD__V1__PROVIDER_DRAIN__INIT;
-    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
 
-    request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN;
-    request.drain = &drain;
-    remote__prov_send(stream, &request);
+    remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_DRAIN, &drain);
 }
 
 void remote__prov_send_drain(peg_provider *prov)
@@ -108,7 +319,7 @@ void remote__prov_send_drain(peg_provider *prov)
     struct remote__prov_stream *stream = remote__prov_current(prov);
 
     if (stream && stream->is_welcome)
-        say_drain_on(stream);
+        send_drain_on(stream);
 }
 
 static void on_welcome(struct remote__prov_stream *stream, const Pegboard__V1__Welcome *welcome)
@@ -122,19 +333,20 @@ static void on_welcome(struct remote__prov_stream *stream, const Pegboard__V1__W
     prov->was_welcome = true;
     prov->lease_ms = welcome->lease_ms;
     snprintf(prov->peer, sizeof(prov->peer), "%s", grpc_rpc_peer(stream->rpc));
-    note_attached(prov, true);
+    set_attached(prov, true);
     remote__prov_notify(
         prov, &(peg_provider_event){.kind = PEG_PROVIDER_ATTACHED, .address = prov->peer});
     if (prov->phase != REMOTE__PROV_SERVING)
-        say_drain_on(stream);
+        send_drain_on(stream);
     remote__prov_adopt_calls(stream);
     if (stream->has_old_tools)
         remote__prov_offer(prov);
     remote__prov_check_end(prov);
 }
 
-/* A stream that breaks as soon as it is welcome must not be made again at once for ever. */
-static void note_life(peg_provider *prov)
+/* Not at Welcome: a stream that always breaks right after it must not be retried at once for ever.
+ */
+static void reset_backoff(peg_provider *prov)
 {
     grpc_backoff_reset(&prov->backoff);
 }
@@ -147,7 +359,7 @@ static void on_gateway_drain(struct remote__prov_stream *stream)
         return;
     stream->is_leaving = true;
     stream->is_last_call_seen = true;
-    note_attached(prov, false);
+    set_attached(prov, false);
     remote__prov_notify(
         prov, &(peg_provider_event){.kind = PEG_PROVIDER_GATEWAY_DRAINS, .address = prov->peer});
     if (prov->phase == REMOTE__PROV_SERVING)
@@ -156,7 +368,7 @@ static void on_gateway_drain(struct remote__prov_stream *stream)
         remote__prov_check_end(prov);
 }
 
-static void on_drained(struct remote__prov_stream *stream)
+static void on_drained_frame(struct remote__prov_stream *stream)
 {
     stream->is_last_call_seen = true;
     remote__prov_check_end(stream->prov);
@@ -168,7 +380,7 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
     const Pegboard__V1__AttachResponse *response = message;
 
     (void)rpc;
-    /* Only what a gateway says after its Welcome counts. */
+    /* Frames before Welcome do not count. */
     if (!stream->is_welcome && response->frame_case != PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME)
         return;
     switch (response->frame_case) {
@@ -176,14 +388,14 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
         on_welcome(stream, response->welcome);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CALL:
-        note_life(stream->prov);
+        reset_backoff(stream->prov);
         remote__prov_take(stream, response->call);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CANCEL:
         remote__prov_cancel(stream, response->cancel);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_PING:
-        note_life(stream->prov);
+        reset_backoff(stream->prov);
         answer_ping(stream, response->ping);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_ACK:
@@ -193,24 +405,23 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
         on_gateway_drain(stream);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED:
-        on_drained(stream);
+        on_drained_frame(stream);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_OFFERED:
-        remote__prov_offered(stream, response->offered);
+        on_offered(stream, response->offered);
         return;
     default: /* of a later version */
         return;
     }
 }
 
-static void on_writable(struct grpc_rpc *rpc, void *user)
+static void on_stream_writable(struct grpc_rpc *rpc, void *user)
 {
     (void)rpc;
     remote__prov_pump(user);
 }
 
-/* ---- its end -----------------------------------------------------------------------------------
- */
+/* ---- the end of a stream ---- */
 
 static void unlink_stream(struct remote__prov_stream *stream)
 {
@@ -221,25 +432,25 @@ static void unlink_stream(struct remote__prov_stream *stream)
     *at = stream->next;
 }
 
-enum { WORDS_BYTES = 256 };
+enum { MESSAGE_BYTES = 256 };
 
-/* What a status says, cut at a character. */
-static void copy_words(const struct grpc_status *status, char ret_words[WORDS_BYTES])
+/* The status message, cut at a character. */
+static void copy_status_message(const struct grpc_status *status, char ret_message[MESSAGE_BYTES])
 {
     const peg_str all = status->message;
     size_t n = all.len;
 
-    if (n >= WORDS_BYTES)
-        n = peg__utf8_cut(all.ptr, WORDS_BYTES - 1);
+    if (n >= MESSAGE_BYTES)
+        n = peg__utf8_cut(all.ptr, MESSAGE_BYTES - 1);
     if (n)
-        memcpy(ret_words, all.ptr, n);
-    ret_words[n] = '\0';
+        memcpy(ret_message, all.ptr, n);
+    ret_message[n] = '\0';
     if (!n)
-        snprintf(ret_words, WORDS_BYTES, "%s", grpc_code_name(status->code));
+        snprintf(ret_message, MESSAGE_BYTES, "%s", grpc_code_name(status->code));
 }
 
-/* Will the same question get the same answer? */
-static bool is_refusal(enum wire_error error)
+/* Would a retry get the same answer? */
+static bool is_permanent(enum wire_error error)
 {
     switch (error) {
     case WIRE_VALIDATION:
@@ -258,40 +469,39 @@ static bool is_refusal(enum wire_error error)
     }
 }
 
-/* Once it was welcome, not_found means that somebody has unregistered the toolset, and
- * permission_denied that somebody else has it by now. To register it again at once would be to
- * overrule whoever did that. */
-static bool is_dismissal(const struct remote__prov_stream *stream, enum wire_error error)
+/* After Welcome, not_found means that the toolset was unregistered, and permission_denied that it
+ * has another owner by now. Registering it again at once would overrule that. */
+static bool is_eviction(const struct remote__prov_stream *stream, enum wire_error error)
 {
     return stream->is_welcome && (error == WIRE_NOT_FOUND || error == WIRE_PERMISSION_DENIED);
 }
 
-static void end_refused(peg_provider *prov, enum wire_error error, const char *words)
+static void end_refused(peg_provider *prov, enum wire_error error, const char *message)
 {
     peg_error why;
 
     peg__fail(&why, PEG_EHOST, "E_PROVIDER_REFUSED",
               "the gateway at %s refused the toolset: %s: %s", prov->config.address,
-              wire_error_name(error), words);
+              wire_error_name(error), message);
     remote__prov_end(prov, PEG_EHOST, &why);
 }
 
-static void end_dismissed(peg_provider *prov, enum wire_error error, const char *words)
+static void end_evicted(peg_provider *prov, enum wire_error error, const char *message)
 {
     peg_error why;
 
-    if (prov->phase != REMOTE__PROV_SERVING) { /* it is going anyway, and must not come back */
+    if (prov->phase != REMOTE__PROV_SERVING) { /* it is ending anyway, and must not come back */
         remote__prov_end(prov, PEG_OK, NULL);
         return;
     }
     peg__fail(&why, PEG_EHOST, "E_PROVIDER_UNREGISTERED",
               "toolset '%.64s' was unregistered at the gateway at %s: %s: %s", prov->config.toolset,
-              prov->config.address, wire_error_name(error), words);
+              prov->config.address, wire_error_name(error), message);
     remote__prov_end(prov, PEG_EHOST, &why);
 }
 
-/* Is there none, and none to come? One that drains looks for no other when its gateway drains too,
- * as what it has is answered there: until that one goes. */
+/* No stream, and none to come. A draining provider seeks no other gateway while its own drains, as
+ * its calls are answered there until that one ends. */
 static bool lacks_stream(const peg_provider *prov)
 {
     return !remote__prov_current(prov) && !prov->retry.is_armed;
@@ -305,9 +515,9 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
     const bool was_current = remote__prov_current(prov) == stream;
     struct peg__arena arena = {0};
     peg_str name = {NULL, 0};
-    char words[WORDS_BYTES];
+    char message[MESSAGE_BYTES];
     enum wire_error error;
-    bool was_dismissed;
+    bool was_evicted;
 
     (void)trailers;
     (void)rpc;
@@ -315,22 +525,22 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
     net_loop_disarm(prov->loop, &stream->patience);
     error = wire_error_from_status(status, &arena, &name);
     peg__arena_free(&arena);
-    copy_words(status, words);
-    was_dismissed = is_dismissal(stream, error);
+    copy_status_message(status, message);
+    was_evicted = is_eviction(stream, error);
     unlink_stream(stream);
     remote__prov_orphan_calls(stream);
     peg__free(stream);
     if (was_current)
-        note_attached(prov, false);
+        set_attached(prov, false);
     if (prov->is_ending)
         return;
     if (was_current && !prov->was_welcome &&
-        (is_refusal(error) || status->code == GRPC_UNIMPLEMENTED)) {
-        end_refused(prov, error, words);
-    } else if (lacks_stream(prov) && was_dismissed) {
-        end_dismissed(prov, error, words);
+        (is_permanent(error) || status->code == GRPC_UNIMPLEMENTED)) {
+        end_refused(prov, error, message);
+    } else if (lacks_stream(prov) && was_evicted) {
+        end_evicted(prov, error, message);
     } else if (lacks_stream(prov) && (prov->phase == REMOTE__PROV_SERVING || prov->calls.n)) {
-        try_again(prov, words);
+        retry_later(prov, message);
     } else {
         remote__prov_check_end(prov);
     }
@@ -338,7 +548,7 @@ static void on_stream_end(struct grpc_rpc *rpc, const struct grpc_status *status
 
 static const struct grpc_rpc_events stream_events = {
     .on_message = on_frame,
-    .on_writable = on_writable,
+    .on_writable = on_stream_writable,
     .on_end = on_stream_end,
 };
 
@@ -352,7 +562,7 @@ static void on_impatience(struct net_timer *timer)
         grpc_rpc_cancel(stream->rpc);
 }
 
-static void be_patient(struct remote__prov_stream *stream, int64_t ms)
+static void arm_patience(struct remote__prov_stream *stream, int64_t ms)
 {
     struct net_loop *loop = stream->prov->loop;
 
@@ -367,38 +577,34 @@ void remote__prov_close_streams(peg_provider *prov)
             continue;
         stream->is_closed = true;
         grpc_rpc_half_close(stream->rpc);
-        be_patient(stream, PEG_LIMIT_REMOTE_CLOSE_MS);
+        arm_patience(stream, PEG_LIMIT_REMOTE_CLOSE_MS);
     }
 }
 
 void remote__prov_drop_streams(peg_provider *prov)
 {
     net_loop_disarm(prov->loop, &prov->retry);
-    /* Ends every call of it, and so every stream. */
+    /* Ends its RPCs, and so every stream. */
     prov->channel = grpc_channel_free(prov->channel);
 }
 
-/* ---- its beginning -----------------------------------------------------------------------------
- */
+/* ---- the beginning of a stream ---- */
 
-static peg_status say_hello(struct remote__prov_stream *stream, peg_error *reterr)
+static peg_status send_hello(struct remote__prov_stream *stream, peg_error *reterr)
 {
     peg_provider *prov = stream->prov;
     struct peg__arena arena = {0};
     Pegboard__V1__Hello hello = PEGBOARD__V1__HELLO__INIT;
-    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
-    peg_status status = remote__prov_registration(prov, &arena, &hello.registration, reterr);
+    peg_status status = fill_registration(prov, &arena, &hello.registration, reterr);
 
     hello.toolset = peg__unconst(prov->config.toolset);
     hello.incarnation = prov->incarnation;
     hello.credits = prov->config.concurrency + prov->config.max_queued;
     hello.number = ++prov->n_hellos;
-    request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO;
-    request.hello = &hello;
     if (!status && remote__prov_list_running(prov, &arena, &hello))
         status = peg__fail_nomem(reterr);
     if (!status)
-        status = pegboard_v1_registry_attach_say(stream->rpc, &request, reterr);
+        status = send_frame(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO, &hello, reterr);
     peg__arena_free(&arena);
     return status;
 }
@@ -409,7 +615,7 @@ static peg_status start_stream(struct remote__prov_stream *stream, peg_error *re
     struct peg__arena arena = {0};
     struct grpc_metadata metadata = {0};
     struct grpc_rpc_options options = {.metadata = &metadata};
-    peg_status status = remote__prov_put_token(prov, &arena, &metadata, reterr);
+    peg_status status = put_token(prov, &arena, &metadata, reterr);
 
     if (!status)
         status = pegboard_v1_registry_attach_call(prov->channel, &options, &stream_events, stream,
@@ -428,21 +634,19 @@ void remote__prov_attach(peg_provider *prov)
     net_loop_disarm(prov->loop, &prov->retry);
     stream = peg__alloc_zero(1, sizeof(*stream));
     if (!stream) {
-        try_again(prov, "out of memory");
+        retry_later(prov, "out of memory");
         return;
     }
     stream->prov = prov;
     if (start_stream(stream, &error)) {
         peg__free(stream);
-        try_again(prov, error.message);
+        retry_later(prov, error.message);
         return;
     }
     stream->next = prov->streams;
     prov->streams = stream;
-    be_patient(stream, PEG_LIMIT_REMOTE_WELCOME_MS);
-    /* What cannot be said ends the stream, and that leads to the next try. */
-    if (say_hello(stream, &error)) {
-        stream->is_broken = true;
-        grpc_rpc_cancel(stream->rpc);
-    }
+    arm_patience(stream, PEG_LIMIT_REMOTE_WELCOME_MS);
+    /* A failure ends the stream, and that leads to the next try. */
+    if (send_hello(stream, &error))
+        break_stream(stream);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A call as it came, and what its handler sees of it. */
+/* A call of the gateway, and as its handler sees it. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@
 #include "pegboard/trace.h"
 #include "remote/provider/provider.h"
 
-/* ---- the link ----------------------------------------------------------------------------------
- */
+/* ---- the link ---- */
 
 struct remote__prov_link *remote__prov_link_new(struct net_loop *loop)
 {
@@ -44,8 +43,7 @@ void remote__prov_link_cut(struct remote__prov_link *link)
     pthread_mutex_unlock(&link->lock);
 }
 
-/* ---- the call
- * ------------------------------------------------------------------------------------ */
+/* ---- the call ---- */
 
 struct remote__prov_call *remote__prov_call_ref(struct remote__prov_call *call)
 {
@@ -78,7 +76,7 @@ static void unref_value(void *value)
     remote__prov_call_unref(value);
 }
 
-/* By its address: what a context calls the call that it belongs to. */
+/* Its address is the key of the call in its context. */
 static const char value_key;
 
 static bool is_too_long(const Pegboard__V1__Call *frame)
@@ -88,8 +86,8 @@ static bool is_too_long(const Pegboard__V1__Call *frame)
            frame->n_metadata > PEG_LIMIT_REMOTE_METADATA;
 }
 
-/* Copies a string of the frame; sticks to NULL once memory is out. */
-static const char *copy(struct remote__prov_call *call, const char *text, bool *is_out)
+/* Copies a string of the frame. */
+static const char *copy_string(struct remote__prov_call *call, const char *text, bool *is_out)
 {
     const char *copied = text[0] ? peg__arena_copy(&call->arena, peg__str(text)) : "";
 
@@ -114,11 +112,11 @@ static void copy_meta(struct remote__prov_call *call, const Pegboard__V1__CallMe
 {
     peg_provider_call *face = &call->face;
 
-    face->run_id = meta ? copy(call, meta->run_id, is_out) : "";
-    face->session_id = meta ? copy(call, meta->session_id, is_out) : "";
-    face->turn_id = meta ? copy(call, meta->turn_id, is_out) : "";
-    face->tool_call_id = meta ? copy(call, meta->tool_call_id, is_out) : "";
-    face->parent_tool_call_id = meta ? copy(call, meta->parent_tool_call_id, is_out) : "";
+    face->run_id = meta ? copy_string(call, meta->run_id, is_out) : "";
+    face->session_id = meta ? copy_string(call, meta->session_id, is_out) : "";
+    face->turn_id = meta ? copy_string(call, meta->turn_id, is_out) : "";
+    face->tool_call_id = meta ? copy_string(call, meta->tool_call_id, is_out) : "";
+    face->parent_tool_call_id = meta ? copy_string(call, meta->parent_tool_call_id, is_out) : "";
 }
 
 static void copy_metadata(struct remote__prov_call *call, const Pegboard__V1__Call *frame,
@@ -134,8 +132,8 @@ static void copy_metadata(struct remote__prov_call *call, const Pegboard__V1__Ca
         return;
     }
     for (size_t i = 0; i < frame->n_metadata; i++) {
-        entries[i].key = copy(call, frame->metadata[i]->key, is_out);
-        entries[i].value = copy(call, frame->metadata[i]->value, is_out);
+        entries[i].key = copy_string(call, frame->metadata[i]->key, is_out);
+        entries[i].value = copy_string(call, frame->metadata[i]->value, is_out);
     }
     call->face.metadata = entries;
     call->face.n_metadata = frame->n_metadata;
@@ -150,24 +148,24 @@ static bool copy_frame(struct remote__prov_call *call, const Pegboard__V1__Call 
     if (!key)
         return false;
     call->key = peg__strn(key, (size_t)sprintf(key, "%s %" PRIu32, frame->call_id, frame->attempt));
-    face->call_id = copy(call, frame->call_id, &is_out);
+    face->call_id = copy_string(call, frame->call_id, &is_out);
     call->call_id = peg__str(face->call_id);
-    call->tool = peg__str(copy(call, frame->tool, &is_out));
+    call->tool = peg__str(copy_string(call, frame->tool, &is_out));
     call->payload = copy_bytes(call, frame->payload, &is_out);
     call->route = copy_bytes(call, frame->route, &is_out);
     face->attempt = frame->attempt;
-    face->caller = copy(call, frame->caller, &is_out);
-    face->traceparent = copy(call, frame->traceparent, &is_out);
-    face->tracestate = copy(call, frame->tracestate, &is_out);
-    face->baggage = copy(call, frame->baggage, &is_out);
+    face->caller = copy_string(call, frame->caller, &is_out);
+    face->traceparent = copy_string(call, frame->traceparent, &is_out);
+    face->tracestate = copy_string(call, frame->tracestate, &is_out);
+    face->baggage = copy_string(call, frame->baggage, &is_out);
     face->deadline_unix_ms = frame->deadline_unix_ms;
     copy_meta(call, frame->meta, &is_out);
     copy_metadata(call, frame, &is_out);
     return !is_out;
 }
 
-/* Each step makes a context below the one before, which it gives back. */
-static peg_status below(peg_ctx **ctx, peg_status status, peg_ctx *const *made)
+/* Replaces a context by the one that was made below it. */
+static peg_status replace_ctx(peg_ctx **ctx, peg_status status, peg_ctx *const *made)
 {
     if (status)
         return status;
@@ -183,14 +181,14 @@ static peg_status name_run(const peg_provider_call *face, peg_ctx **ctx)
                          .iteration = -1};
     peg_ctx *made = NULL;
 
-    /* Ids of strangers: one that a context does not take is still in the metadata. */
+    /* Ids come from outside: one that a context does not take is still in the metadata. */
     if ((!ids.run_id && !ids.turn_id) || strlen(face->run_id) > PEG_LIMIT_ID_BYTES ||
         strlen(face->turn_id) > PEG_LIMIT_ID_BYTES)
         return PEG_OK;
-    return below(ctx, peg_ctx_with_ids(*ctx, &ids, &made, NULL), &made);
+    return replace_ctx(ctx, peg_ctx_with_ids(*ctx, &ids, &made, NULL), &made);
 }
 
-/* So that what the handler calls in turn belongs to the caller's trace. */
+/* So that the handler's own calls belong to the caller's trace. */
 static peg_status put_trace(const peg_provider_call *face, peg_ctx **ctx)
 {
     const peg_trace trace = {
@@ -200,8 +198,8 @@ static peg_status put_trace(const peg_provider_call *face, peg_ctx **ctx)
 
     if (!face->traceparent[0] && !face->baggage[0])
         return PEG_OK;
-    status = below(ctx, peg_ctx_with_trace(*ctx, &trace, &made, NULL), &made);
-    return status == PEG_ENOMEM ? status : PEG_OK; /* one that is none is still in the call */
+    status = replace_ctx(ctx, peg_ctx_with_trace(*ctx, &trace, &made, NULL), &made);
+    return status == PEG_ENOMEM ? status : PEG_OK; /* an invalid one is still in the call */
 }
 
 static peg_status make_ctx(struct remote__prov_call *call, int64_t timeout_ms)
@@ -213,9 +211,9 @@ static peg_status make_ctx(struct remote__prov_call *call, int64_t timeout_ms)
     if (!status)
         status = put_trace(&call->face, &ctx);
     if (!status)
-        status = below(&ctx, peg_ctx_with_cancel(ctx, &made, &call->cancel, NULL), &made);
+        status = replace_ctx(&ctx, peg_ctx_with_cancel(ctx, &made, &call->cancel, NULL), &made);
     if (!status && timeout_ms > 0)
-        status = below(&ctx, peg_ctx_with_deadline(ctx, timeout_ms, &made, NULL), &made);
+        status = replace_ctx(&ctx, peg_ctx_with_deadline(ctx, timeout_ms, &made, NULL), &made);
     if (!status)
         status = peg_ctx_with_value(ctx, &value_key, call, unref_value, &made, NULL);
     peg_ctx_unref(ctx);
@@ -250,8 +248,7 @@ peg_status remote__prov_call_new(peg_provider *prov, const Pegboard__V1__Call *f
     return PEG_ENOMEM;
 }
 
-/* ---- what a handler sees
- * --------------------------------------------------------------------------- */
+/* ---- what a handler sees ---- */
 
 struct remote__prov_call *remote__prov_call_of(const peg_call *call)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What happens, told to the host: one event at a time, mostly on the thread it happened on. A
- * worker waits for its turn. The loop does not: a host that is slow over one event must not keep
- * pings, results and the end waiting. What the loop has to tell meanwhile is copied, and whoever
- * tells tells it next.
+ * Reports events to the host, one at a time, mostly on the thread of the event. A worker waits for
+ * its turn. The loop does not, because a slow host must not block pings, results and the end: its
+ * event is copied, and the thread that is reporting reports it next.
  */
 
 #include <string.h>
@@ -14,8 +13,8 @@
 #include "remote/provider/provider.h"
 
 /* Owned by the list; its strings lie behind it. */
-struct remote__prov_untold {
-    struct remote__prov_untold *next;
+struct remote__prov_pending_event {
+    struct remote__prov_pending_event *next;
     peg_provider_event event;
     char text[];
 };
@@ -29,20 +28,20 @@ static const char **string_of(peg_provider_event *event, unsigned i)
     return i < sizeof(strings) / sizeof(strings[0]) ? strings[i] : NULL;
 }
 
-static struct remote__prov_untold *copy_event(const peg_provider_event *event)
+static struct remote__prov_pending_event *copy_event(const peg_provider_event *event)
 {
     peg_provider_event copy = *event;
-    struct remote__prov_untold *untold;
+    struct remote__prov_pending_event *pending;
     const char **string;
     size_t n_bytes = 0;
     char *at;
 
     for (unsigned i = 0; (string = string_of(&copy, i)); i++)
         n_bytes += strlen(*string) + 1;
-    untold = peg__alloc(sizeof(*untold) + n_bytes);
-    if (!untold)
+    pending = peg__alloc(sizeof(*pending) + n_bytes);
+    if (!pending)
         return NULL;
-    at = untold->text;
+    at = pending->text;
     for (unsigned i = 0; (string = string_of(&copy, i)); i++) {
         const size_t size = strlen(*string) + 1;
 
@@ -50,52 +49,52 @@ static struct remote__prov_untold *copy_event(const peg_provider_event *event)
         *string = at;
         at += size;
     }
-    untold->event = copy;
-    untold->next = NULL;
-    return untold;
+    pending->event = copy;
+    pending->next = NULL;
+    return pending;
 }
 
-/* With the lock. One that finds no room or no memory is not told: nothing depends on it. */
-static void tell_later(struct remote__prov_events *events, const peg_provider_event *event)
+/* With the lock. One that finds no room or no memory is not complete: nothing depends on it. */
+static void queue_event(struct remote__prov_events *events, const peg_provider_event *event)
 {
-    struct remote__prov_untold *untold =
-        events->n_untold < PEG_LIMIT_REMOTE_EVENTS ? copy_event(event) : NULL;
+    struct remote__prov_pending_event *pending =
+        events->n_pending < PEG_LIMIT_REMOTE_EVENTS ? copy_event(event) : NULL;
 
-    if (!untold)
+    if (!pending)
         return;
     if (events->last)
-        events->last->next = untold;
+        events->last->next = pending;
     else
-        events->first = untold;
-    events->last = untold;
-    events->n_untold++;
+        events->first = pending;
+    events->last = pending;
+    events->n_pending++;
 }
 
 /* With the lock. */
-static struct remote__prov_untold *take_first(struct remote__prov_events *events)
+static struct remote__prov_pending_event *take_first_event(struct remote__prov_events *events)
 {
-    struct remote__prov_untold *untold = events->first;
+    struct remote__prov_pending_event *pending = events->first;
 
-    if (!untold)
+    if (!pending)
         return NULL;
-    events->first = untold->next;
+    events->first = pending->next;
     if (!events->first)
         events->last = NULL;
-    events->n_untold--;
-    return untold;
+    events->n_pending--;
+    return pending;
 }
 
-/* The loop. False: somebody tells, and tells this one as well. */
+/* The loop. False: another thread is reporting, and will report this one. */
 static bool take_turn_now(struct remote__prov_events *events, const peg_provider_event *event)
 {
     bool is_ours;
 
     pthread_mutex_lock(&events->lock);
-    is_ours = !events->is_telling;
+    is_ours = !events->is_reporting;
     if (is_ours)
-        events->is_telling = true;
+        events->is_reporting = true;
     else
-        tell_later(events, event);
+        queue_event(events, event);
     pthread_mutex_unlock(&events->lock);
     return is_ours;
 }
@@ -103,64 +102,59 @@ static bool take_turn_now(struct remote__prov_events *events, const peg_provider
 static void await_turn(struct remote__prov_events *events)
 {
     pthread_mutex_lock(&events->lock);
-    while (events->is_telling)
+    while (events->is_reporting)
         pthread_cond_wait(&events->is_free, &events->lock);
-    events->is_telling = true;
+    events->is_reporting = true;
     pthread_mutex_unlock(&events->lock);
 }
 
-/* With what the loop had to tell meanwhile. */
+/* With the events that the loop has queued meanwhile. */
 static void end_turn(peg_provider *prov)
 {
     struct remote__prov_events *events = &prov->events;
-    struct remote__prov_untold *untold;
+    struct remote__prov_pending_event *pending;
 
     pthread_mutex_lock(&events->lock);
-    while ((untold = take_first(events))) {
+    while ((pending = take_first_event(events))) {
         pthread_mutex_unlock(&events->lock);
-        prov->config.on_event(&untold->event, prov->config.user);
-        peg__free(untold);
+        prov->config.on_event(&pending->event, prov->config.user);
+        peg__free(pending);
         pthread_mutex_lock(&events->lock);
     }
-    events->is_telling = false;
+    events->is_reporting = false;
     pthread_mutex_unlock(&events->lock);
-    pthread_cond_signal(&events->is_free); /* the lock is free for who is woken */
+    pthread_cond_signal(&events->is_free); /* behind the lock, which the woken thread takes */
 }
 
-static const char *or_empty(const char *text)
+static peg_provider_event complete_event(const peg_provider *prov, const peg_provider_event *event)
 {
-    return text ? text : "";
-}
-
-static peg_provider_event fill_in(const peg_provider *prov, const peg_provider_event *event)
-{
-    peg_provider_event told = *event;
+    peg_provider_event complete = *event;
     const char **string;
 
-    told.toolset = prov->config.toolset;
-    for (unsigned i = 0; (string = string_of(&told, i)); i++)
-        *string = or_empty(*string);
-    return told;
+    complete.toolset = prov->config.toolset;
+    for (unsigned i = 0; (string = string_of(&complete, i)); i++)
+        *string = *string ? *string : "";
+    return complete;
 }
 
 void remote__prov_notify(peg_provider *prov, const peg_provider_event *event)
 {
-    const peg_provider_event told = fill_in(prov, event);
+    const peg_provider_event complete = complete_event(prov, event);
 
-    if (!prov->config.on_event || !take_turn_now(&prov->events, &told))
+    if (!prov->config.on_event || !take_turn_now(&prov->events, &complete))
         return;
-    prov->config.on_event(&told, prov->config.user);
+    prov->config.on_event(&complete, prov->config.user);
     end_turn(prov);
 }
 
 void remote__prov_notify_in_order(peg_provider *prov, const peg_provider_event *event)
 {
-    const peg_provider_event told = fill_in(prov, event);
+    const peg_provider_event complete = complete_event(prov, event);
 
     if (!prov->config.on_event)
         return;
     await_turn(&prov->events);
-    prov->config.on_event(&told, prov->config.user);
+    prov->config.on_event(&complete, prov->config.user);
     end_turn(prov);
 }
 
@@ -170,7 +164,7 @@ void remote__prov_events_init(struct remote__prov_events *events)
     pthread_cond_init(&events->is_free, NULL);
 }
 
-/* Nobody tells any more, and whoever told last has left nothing. */
+/* Nobody tells any more, and whoever complete last has left nothing. */
 void remote__prov_events_destroy(struct remote__prov_events *events)
 {
     pthread_cond_destroy(&events->is_free);

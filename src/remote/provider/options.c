@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a provider is told: checked, copied, defaults in place. */
+/* Checks and copies the options, with defaults. */
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -12,24 +12,23 @@
 
 enum { DEFAULT_CONCURRENCY = 4, MAX_MS = 3600 * 1000 };
 
-static peg_status refuse(peg_error *reterr, const char *where, const char *message)
+static peg_status reject_option(peg_error *reterr, const char *where, const char *message)
 {
     peg__fail(reterr, PEG_EINVAL, "E_PROVIDER_OPTIONS", "%s of a provider: %s", where, message);
     peg__error_where(reterr, peg__str(where));
     return PEG_EINVAL;
 }
 
-static peg_status refuse_because(peg_error *reterr, const char *where, const peg_error *why)
+static peg_status reject_option_because(peg_error *reterr, const char *where, const peg_error *why)
 {
     peg__fail_because(reterr, PEG_EINVAL, "E_PROVIDER_OPTIONS", why, "%s of a provider", where);
     peg__error_where(reterr, peg__str(where));
     return PEG_EINVAL;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+/* ---- checks ---- */
 
-static peg_status check_tags(const char *const *tags, peg_error *reterr)
+static peg_status check_about_tags(const char *const *tags, peg_error *reterr)
 {
     peg_error why;
 
@@ -37,21 +36,21 @@ static peg_status check_tags(const char *const *tags, peg_error *reterr)
         const peg_str tag = peg__str(tags[i]);
 
         if (i >= PEG_LIMIT_TAGS)
-            return refuse(reterr, "/tags", "there are more than PEG_LIMIT_TAGS (64)");
+            return reject_option(reterr, "/tags", "there are more than 64");
         if (wire_check_tags(&tag, 1, &why))
-            return refuse_because(reterr, "/tags", &why);
+            return reject_option_because(reterr, "/tags", &why);
     }
     return PEG_OK;
 }
 
-static peg_status check_names(const peg_provider_options *options, peg_error *reterr)
+static peg_status check_toolset_name(const peg_provider_options *options, peg_error *reterr)
 {
     peg_error why;
 
     if (!options->toolset)
-        return refuse(reterr, "/toolset", "it is missing; give the toolset a name");
+        return reject_option(reterr, "/toolset", "it is missing: give the toolset a name");
     if (wire_check_name(peg__str(options->toolset), "toolset", &why))
-        return refuse_because(reterr, "/toolset", &why);
+        return reject_option_because(reterr, "/toolset", &why);
     return PEG_OK;
 }
 
@@ -60,8 +59,8 @@ static peg_status check_about(const char *version, const char *const *tags, peg_
     peg_error why;
 
     if (version && wire_check_version(peg__str(version), &why))
-        return refuse_because(reterr, "/version", &why);
-    return check_tags(tags, reterr);
+        return reject_option_because(reterr, "/version", &why);
+    return check_about_tags(tags, reterr);
 }
 
 static bool is_wait(int64_t ms)
@@ -75,17 +74,15 @@ static peg_status check_numbers(const peg_provider_options *options, peg_error *
         options->runs_inline ? PEG_LIMIT_REMOTE_CREDITS : PEG_LIMIT_REMOTE_CONCURRENCY;
 
     if (options->concurrency > most)
-        return refuse(reterr, "/concurrency",
-                      "it is at most 256 (PEG_LIMIT_REMOTE_CONCURRENCY), inline 10,000");
+        return reject_option(reterr, "/concurrency", "it is at most 256, or inline 10,000");
     if (options->max_queued > PEG_LIMIT_REMOTE_CREDITS - PEG_LIMIT_REMOTE_CONCURRENCY)
-        return refuse(reterr, "/max_queued",
-                      "with concurrency it is at most 10,000 (PEG_LIMIT_REMOTE_CREDITS)");
+        return reject_option(reterr, "/max_queued", "with concurrency it is at most 10,000");
     if (!is_wait(options->drain_ms))
-        return refuse(reterr, "/drain_ms", "it is between 0 and 3,600,000");
+        return reject_option(reterr, "/drain_ms", "it is between 0 and 3,600,000");
     if (!is_wait(options->backoff_ms))
-        return refuse(reterr, "/backoff_ms", "it is between 0 and 3,600,000");
+        return reject_option(reterr, "/backoff_ms", "it is between 0 and 3,600,000");
     if (!is_wait(options->max_backoff_ms))
-        return refuse(reterr, "/max_backoff_ms", "it is between 0 and 3,600,000");
+        return reject_option(reterr, "/max_backoff_ms", "it is between 0 and 3,600,000");
     return PEG_OK;
 }
 
@@ -95,18 +92,18 @@ static peg_status check_token(const peg_provider_options *options, peg_error *re
     peg_error why;
 
     if (options->token && options->token_file)
-        return refuse(reterr, "/token_file", "there is a token too; give one of them");
+        return reject_option(reterr, "/token_file", "there is a token as well: give one of them");
     if (options->token && remote__token_make(peg__str(options->token), "it", "E_PROVIDER_TOKEN",
                                              &authorization, &why))
         return why.status == PEG_ENOMEM ? peg__fail_nomem(reterr)
-                                        : refuse_because(reterr, "/token", &why);
+                                        : reject_option_because(reterr, "/token", &why);
     peg__blob_unref(authorization);
     return PEG_OK;
 }
 
-static peg_status check(const peg_provider_options *options, peg_error *reterr)
+static peg_status check_options(const peg_provider_options *options, peg_error *reterr)
 {
-    peg_status status = check_names(options, reterr);
+    peg_status status = check_toolset_name(options, reterr);
 
     if (status)
         return status;
@@ -114,15 +111,14 @@ static peg_status check(const peg_provider_options *options, peg_error *reterr)
     if (status)
         return status;
     if (!options->cert_file != !options->key_file)
-        return refuse(reterr, "/key_file", "a certificate and its key go together");
+        return reject_option(reterr, "/key_file", "a certificate and its key are needed together");
     return check_numbers(options, reterr);
 }
 
-/* ---- copies ------------------------------------------------------------------------------------
- */
+/* ---- copies ---- */
 
 /* NULL stays NULL. */
-static const char *copy(struct peg__arena *arena, const char *text, bool *is_out)
+static const char *copy_or_null(struct peg__arena *arena, const char *text, bool *is_out)
 {
     const char *copied = text ? peg__arena_copy(arena, peg__str(text)) : NULL;
 
@@ -131,7 +127,7 @@ static const char *copy(struct peg__arena *arena, const char *text, bool *is_out
     return copied;
 }
 
-static void copy_tags(struct remote__prov_about *about, const char *const *tags, bool *is_out)
+static void copy_about_tags(struct remote__prov_about *about, const char *const *tags, bool *is_out)
 {
     size_t n = 0;
 
@@ -143,7 +139,7 @@ static void copy_tags(struct remote__prov_about *about, const char *const *tags,
         return;
     }
     for (size_t i = 0; i < n; i++)
-        about->tags[i] = copy(&about->arena, tags[i], is_out);
+        about->tags[i] = copy_or_null(&about->arena, tags[i], is_out);
     about->n_tags = n;
 }
 
@@ -160,9 +156,9 @@ peg_status remote__prov_about_new(const char *description, const char *version,
     about = peg__alloc_zero(1, sizeof(*about));
     if (!about)
         return peg__fail_nomem(reterr);
-    about->description = copy(&about->arena, description ? description : "", &is_out);
-    about->version = copy(&about->arena, version ? version : "", &is_out);
-    copy_tags(about, tags, &is_out);
+    about->description = copy_or_null(&about->arena, description ? description : "", &is_out);
+    about->version = copy_or_null(&about->arena, version ? version : "", &is_out);
+    copy_about_tags(about, tags, &is_out);
     if (is_out) {
         remote__prov_about_free(about);
         return peg__fail_nomem(reterr);
@@ -184,11 +180,12 @@ static bool copy_strings(struct remote__prov_config *config, const peg_provider_
     struct peg__arena *arena = &config->arena;
     bool is_out = false;
 
-    config->toolset = copy(arena, options->toolset, &is_out);
-    config->address = copy(arena, options->address ? options->address : "127.0.0.1:9090", &is_out);
-    config->token = copy(arena, options->token, &is_out);
-    config->token_file = copy(arena, options->token_file, &is_out);
-    config->tls_host = copy(arena, options->tls_host, &is_out);
+    config->toolset = copy_or_null(arena, options->toolset, &is_out);
+    config->address =
+        copy_or_null(arena, options->address ? options->address : "127.0.0.1:9090", &is_out);
+    config->token = copy_or_null(arena, options->token, &is_out);
+    config->token_file = copy_or_null(arena, options->token_file, &is_out);
+    config->tls_host = copy_or_null(arena, options->tls_host, &is_out);
     return !is_out;
 }
 
@@ -240,9 +237,9 @@ static peg_status read_tls(struct remote__prov_config *config, const peg_provide
     return net_tls_config_new(&tls, &config->tls, reterr);
 }
 
-/* What commands of the registry say goes to whoever calls them. */
-static peg_status make_ctx(struct remote__prov_config *config, peg_registry *registry,
-                           peg_ctx *parent, peg_error *reterr)
+/* The output of commands goes to their callers. */
+static peg_status make_base_ctx(struct remote__prov_config *config, peg_registry *registry,
+                                peg_ctx *parent, peg_error *reterr)
 {
     peg_ctx *ctx = NULL;
     peg_status status = peg_ctx_with_registry(parent, registry, &ctx, reterr);
@@ -257,7 +254,7 @@ static peg_status make_ctx(struct remote__prov_config *config, peg_registry *reg
 peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_registry *registry,
                                     const peg_provider_options *options, peg_error *reterr)
 {
-    peg_status status = check(options, reterr);
+    peg_status status = check_options(options, reterr);
 
     if (status)
         return status;
@@ -265,7 +262,7 @@ peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_regi
         return peg__fail_nomem(reterr);
     copy_numbers(config, options);
     copy_run(config, options->run);
-    status = make_ctx(config, registry, options->ctx, reterr);
+    status = make_base_ctx(config, registry, options->ctx, reterr);
     return status ? status : read_tls(config, options, reterr);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A provider from its beginning to its end:
+ * A provider's life, and its signals:
  *
  *   SERVING -> DRAINING (stop) -> STOPPING (drain_ms, or stop again) -> ENDED
  *
@@ -9,7 +9,10 @@
  * is left. The phases change on the loop only.
  */
 
-#include "remote/provider/provider.h"
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,11 +20,60 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "remote/provider/provider.h"
 
-/* ---- the end: on the loop ----------------------------------------------------------------------
- */
+static _Atomic(peg_provider *) signal_target;
+/* Handlers that are running, perhaps on other threads: the target must outlive them. */
+static atomic_uint n_handling;
+static struct sigaction before_term;
+static struct sigaction before_int;
 
-static void on_end(struct net_message *message)
+static void on_signal(int number)
+{
+    const int kept = errno;
+    peg_provider *prov;
+
+    (void)number;
+    atomic_fetch_add(&n_handling, 1);
+    prov = atomic_load(&signal_target);
+    if (prov)
+        peg_provider_stop(prov);
+    atomic_fetch_sub(&n_handling, 1);
+    errno = kept;
+}
+
+/* PEG_ESTATE (E_PROVIDER_SIGNALS): another provider has them. */
+static peg_status catch_signals(peg_provider *prov, peg_error *reterr)
+{
+    peg_provider *nobody = NULL;
+    struct sigaction action;
+
+    if (!atomic_compare_exchange_strong(&signal_target, &nobody, prov))
+        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_SIGNALS",
+                         "another provider of this process handles signals: set handles_signals "
+                         "for one of them, and stop the others yourself");
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, &before_term);
+    sigaction(SIGINT, &action, &before_int);
+    return PEG_OK;
+}
+
+static void release_signals(peg_provider *prov)
+{
+    (void)prov;
+    sigaction(SIGTERM, &before_term, NULL);
+    sigaction(SIGINT, &before_int, NULL);
+    atomic_store(&signal_target, NULL);
+    while (atomic_load(&n_handling))
+        sched_yield();
+}
+
+/* ---- the end: on the loop ---- */
+
+static void on_end_posted(struct net_message *message)
 {
     peg_provider *prov = (peg_provider *)((char *)message - offsetof(peg_provider, end));
 
@@ -31,7 +83,7 @@ static void on_end(struct net_message *message)
     remote__prov_drop_streams(prov);
     prov->phase = REMOTE__PROV_ENDED;
     remote__prov_close_queue(prov);
-    /* Nobody hears what they come to, and peg_provider_free() waits for them. */
+    /* Their results go nowhere, and peg_provider_free() waits for them. */
     remote__prov_cancel_all(prov, "the provider ends");
     remote__prov_drop_calls(prov);
     pthread_mutex_lock(&prov->lock);
@@ -51,8 +103,8 @@ void remote__prov_end(peg_provider *prov, peg_status status, const peg_error *er
     if (error)
         prov->error = *error;
     pthread_mutex_unlock(&prov->lock);
-    /* Not now: this may be an event of a stream, which is not to be freed meanwhile. */
-    prov->end.fn = on_end;
+    /* Not now: this may be an event of a stream, which must not be freed meanwhile. */
+    prov->end.fn = on_end_posted;
     net_loop_post(prov->loop, &prov->end);
 }
 
@@ -101,8 +153,8 @@ void remote__prov_check_end(peg_provider *prov)
     }
     if (prov->quiet.is_armed)
         return;
-    /* What the gateway sent before it heard of the drain is given back until it says Drained, which
-     * one of an earlier version does not. */
+    /* Calls that the gateway sent before it received the drain are returned until it sends Drained,
+     * which earlier versions do not. */
     prov->quiet.fn = on_quiet;
     net_loop_arm(prov->loop, &prov->quiet,
                  net_loop_now_ns(prov->loop) + PEG_LIMIT_REMOTE_QUIET_MS * PEG_NS_PER_MS);
@@ -124,7 +176,7 @@ static void on_grace_over(struct net_timer *timer)
         return;
     }
     peg__fail(&why, PEG_ETIMEOUT, "E_PROVIDER_DRAIN",
-              "%zu call%s of toolset '%.64s' %s given up: raise drain_ms, or let handlers look at "
+              "%zu call%s of toolset '%.64s' %s abandoned: raise drain_ms, or let handlers check "
               "peg_call_should_stop()",
               prov->calls.n, prov->calls.n == 1 ? "" : "s", prov->config.toolset,
               prov->calls.n == 1 ? "was" : "were");
@@ -176,8 +228,7 @@ void peg_provider_stop(peg_provider *prov)
         net_loop_post(prov->loop, &prov->stops[n]);
 }
 
-/* ---- its beginning -----------------------------------------------------------------------------
- */
+/* ---- its beginning ---- */
 
 static void on_begin(struct net_message *message)
 {
@@ -193,7 +244,7 @@ static void on_refresh(struct net_message *message)
         remote__prov_offer(prov);
 }
 
-/* Many changes at once are one message, and so mostly one Offer. */
+/* Many changes at once become one message, and so mostly one Offer. */
 static void post_refresh(peg_provider *prov)
 {
     if (!atomic_exchange(&prov->is_refreshing, true))
@@ -229,13 +280,13 @@ peg_status peg_provider_describe(peg_provider *prov, const char *description, co
     return PEG_OK;
 }
 
-static peg_status make_channel(peg_provider *prov, peg_error *reterr)
+static peg_status make_provider_channel(peg_provider *prov, peg_error *reterr)
 {
     const struct grpc_channel_options options = {
         .tls = prov->config.tls,
         .tls_host = prov->config.tls_host,
         .keepalive_ms = PEG_LIMIT_REMOTE_KEEPALIVE_MS,
-        /* The provider's own is what counts: it has the channel connect at each try. */
+        /* The provider's own backoff counts: it makes the channel connect at each try. */
         .backoff_ms = prov->config.backoff_ms,
         .max_backoff_ms = prov->config.max_backoff_ms,
         .user_agent = "pegboard-provider",
@@ -245,7 +296,8 @@ static peg_status make_channel(peg_provider *prov, peg_error *reterr)
                             reterr);
 }
 
-static peg_status set_up(peg_provider *prov, const peg_provider_options *options, peg_error *reterr)
+static peg_status set_up_provider(peg_provider *prov, const peg_provider_options *options,
+                                  peg_error *reterr)
 {
     char id[PEG_ID_HEX_TEXT];
     uint64_t seed;
@@ -264,7 +316,7 @@ static peg_status set_up(peg_provider *prov, const peg_provider_options *options
     if (status)
         return status;
     prov->link = remote__prov_link_new(prov->loop);
-    return prov->link ? make_channel(prov, reterr) : peg__fail_nomem(reterr);
+    return prov->link ? make_provider_channel(prov, reterr) : peg__fail_nomem(reterr);
 }
 
 peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *options,
@@ -293,7 +345,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     remote__prov_events_init(&prov->events);
     pthread_cond_init(&prov->ended, NULL);
     pthread_cond_init(&prov->queue.changed, NULL);
-    status = set_up(prov, options, reterr);
+    status = set_up_provider(prov, options, reterr);
     if (status) {
         peg_provider_free(prov);
         return status;
@@ -308,9 +360,8 @@ peg_status peg_provider_start(peg_provider *prov, peg_error *reterr)
 
     if (prov->is_started)
         return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_STARTED",
-                         "the provider was started before: make another one");
-    /* Whoever starts it hears of a wrong name. Later it may be away for a while, and is waited for.
-     */
+                         "the provider was already started: make another one");
+    /* A wrong name fails here. Later the file may be missing for a while, and is retried. */
     status = remote__prov_check_token(prov, reterr);
     if (status)
         return status;
@@ -329,8 +380,7 @@ peg_status peg_provider_start(peg_provider *prov, peg_error *reterr)
     return PEG_OK;
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting ---- */
 
 static peg_status await_end(peg_provider *prov, peg_error *reterr)
 {
@@ -355,28 +405,28 @@ peg_status peg_provider_wait(peg_provider *prov, peg_error *reterr)
                          "the provider was not started: call peg_provider_start() first");
     if (!prov->config.handles_signals)
         return await_end(prov, reterr);
-    status = remote__prov_catch_signals(prov, reterr);
+    status = catch_signals(prov, reterr);
     if (status)
         return status;
     status = await_end(prov, reterr);
-    remote__prov_release_signals(prov);
+    release_signals(prov);
     return status;
 }
 
-static peg_status run(peg_provider *prov, peg_error *reterr)
+static peg_status serve_provider(peg_provider *prov, peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
     /* Before its threads, so that no signal is missed. */
     if (prov->config.handles_signals)
-        status = remote__prov_catch_signals(prov, reterr);
+        status = catch_signals(prov, reterr);
     if (status)
         return status;
     status = peg_provider_start(prov, reterr);
     if (!status)
         status = await_end(prov, reterr);
     if (prov->config.handles_signals)
-        remote__prov_release_signals(prov);
+        release_signals(prov);
     return status;
 }
 
@@ -387,7 +437,7 @@ peg_status peg_provider_serve(peg_registry *registry, const peg_provider_options
     peg_status status = peg_provider_new(registry, options, &prov, reterr);
 
     if (prov)
-        status = run(prov, reterr);
+        status = serve_provider(prov, reterr);
     peg_provider_free(prov);
     return status;
 }
@@ -402,14 +452,13 @@ peg_provider_state peg_provider_info(peg_provider *prov)
     return state;
 }
 
-/* ---- freeing -----------------------------------------------------------------------------------
- */
+/* ---- freeing ---- */
 
 static void stop_now(peg_provider *prov)
 {
     peg_provider_stop(prov);
     peg_provider_stop(prov);
-    /* What it ended with was told to whoever waited. */
+    /* peg_provider_wait() has returned the status. */
     if (await_end(prov, NULL))
         return;
 }
@@ -422,7 +471,7 @@ peg_provider *peg_provider_free(peg_provider *prov)
     if (prov->is_started)
         stop_now(prov);
     else
-        prov->is_ending = true; /* a stop that it was told comes to nothing */
+        prov->is_ending = true; /* an earlier stop has no effect */
     remote__prov_join_workers(prov);
     if (prov->link)
         remote__prov_link_cut(prov->link);

@@ -3,20 +3,16 @@
 #define PEG_REMOTE_PROVIDER_PROVIDER_H
 
 /*
- * The files of the provider, left to right:
+ * The files of the provider:
  *
- *   provider.c           new, start, stop, wait, free; the end
- *   provider_options.c   what it is told, checked and copied
- *   provider_register.c  a registry as a RegisterRequest, and again when it has changed
- *   provider_attach.c    the stream: Hello, frames that come, breaks, another gateway
- *   provider_token.c     who it says it is
- *   provider_call.c      a call: made of a frame, counted, what a handler sees of it
- *   provider_delta.c     what a handler says while it works
- *   provider_table.c     calls that it was handed and has no Ack for; what is sent of them
- *   provider_work.c      threads that run handlers, and their queue
- *   provider_result.c    a record as a result of the wire
- *   provider_event.c     what happens, told to the host
- *   provider_signals.c   SIGTERM and SIGINT
+ *   provider.c  new, start, stop, wait, free; signals; the end
+ *   options.c   checks and copies its options
+ *   attach.c    the stream: Hello with the tools, frames that come, breaks, another gateway
+ *   table.c     calls without an Ack, and what is sent of them: deltas and results
+ *   call.c      a call: made of a frame, counted, and as its handler sees it
+ *   work.c      the threads that run handlers, and their queue
+ *   result.c    a record as a result of the wire
+ *   event.c     reports events to the host
  *
  * The loop's thread owns the streams and the table of calls. A call goes to a worker through the
  * queue, under the lock, and comes back as a message. A handler's deltas are messages too.
@@ -41,25 +37,25 @@
 
 struct remote__prov_delta;
 
-/* What became of it. Its memory is the call's; the error's words may be static. */
+/* Its memory is the call's; the error's message may be static. */
 struct remote__prov_outcome {
     char *json; /* owned, NULL of a failure */
     size_t json_len;
     const char *code; /* "" is success */
     const char *message;
-    bool is_outdated; /* it was not started: the gateway knows another version of the toolset */
+    bool is_outdated; /* not started: the gateway has another version of the toolset */
     Pegboard__V1__ServerData **server_data; /* in the arena */
     size_t n_server_data;
     int64_t duration_ms;
 };
 
-/* How a handler finds the loop, as long as there is one: a handler that was abandoned on a pool may
- * outlive the provider. Counted. */
+/* Leads a handler to the loop: a handler that was abandoned on a pool may outlive the provider.
+ * Counted. */
 struct remote__prov_link {
     atomic_uint n_refs;
     pthread_mutex_t lock;
     struct net_loop *loop;       /* NULL: gone */
-    atomic_size_t n_delta_bytes; /* that were taken, and not sent yet */
+    atomic_size_t n_delta_bytes; /* taken, and not sent yet */
 };
 struct remote__prov_link *remote__prov_link_new(struct net_loop *loop);
 struct remote__prov_link *remote__prov_link_unref(struct remote__prov_link *link);
@@ -98,12 +94,12 @@ struct remote__prov_call {
     struct remote__prov_call *prev;
 };
 
-/* Copies a frame. PEG_ELIMIT: an id or so that is longer than it may be. PEG_ENOMEM. */
+/* Copies a frame. PEG_ELIMIT: an id or the metadata is too long. PEG_ENOMEM. */
 peg_status remote__prov_call_new(peg_provider *prov, const Pegboard__V1__Call *frame,
                                  struct remote__prov_call **ret_call);
 struct remote__prov_call *remote__prov_call_ref(struct remote__prov_call *call);
 struct remote__prov_call *remote__prov_call_unref(struct remote__prov_call *call);
-/* That a handler has, or NULL. */
+/* The one of a handler's call, or NULL. */
 struct remote__prov_call *remote__prov_call_of(const peg_call *call);
 /* Breaks the circle of call and context. */
 void remote__prov_call_drop_ctx(struct remote__prov_call *call);
@@ -116,11 +112,11 @@ struct remote__prov_stream {
     struct grpc_rpc *rpc;
     bool is_welcome;
     bool is_leaving;           /* GatewayDrain came: nothing new is taken from it */
-    bool is_last_call_seen;    /* Drained or GatewayDrain came: no call comes behind them */
-    bool is_closed;            /* we have said everything */
-    bool is_broken;            /* something could not be sent: it is canceled */
+    bool is_last_call_seen;    /* Drained or GatewayDrain came: no call follows them */
+    bool is_closed;            /* half-closed */
+    bool is_broken;            /* a frame could not be sent: it is canceled */
     bool is_offering;          /* its Offer has no Offered yet */
-    bool has_old_tools;        /* others came after its Hello or Offer: to be told next */
+    bool has_old_tools;        /* the tools changed after its Hello or Offer */
     struct net_timer patience; /* for Welcome, or for its end */
     struct remote__prov_call *first_to_send;
     struct remote__prov_call *last_to_send;
@@ -132,7 +128,7 @@ struct remote__prov_stream {
 
 /* ---- the provider ---------------------------------------------------------------------------- */
 
-/* What is told of the toolset beside its name and tools. Owned; arena: all strings. */
+/* The toolset's description beside its name and tools. Owned; arena: all strings. */
 struct remote__prov_about {
     struct peg__arena arena;
     const char *description;
@@ -181,7 +177,7 @@ enum remote__prov_phase {
     REMOTE__PROV_ENDED,
 };
 
-/* What a worker waits for. */
+/* Calls for the workers. */
 struct remote__prov_queue {
     struct remote__prov_call *first;
     struct remote__prov_call *last;
@@ -192,15 +188,14 @@ struct remote__prov_queue {
     pthread_cond_t changed;
 };
 
-/* What the host is told. */
-struct remote__prov_untold;
+struct remote__prov_pending_event;
 struct remote__prov_events {
-    pthread_mutex_t lock; /* of all below; not held while the host is told */
+    pthread_mutex_t lock; /* of all below; not held while the host is called */
     pthread_cond_t is_free;
-    bool is_telling;                   /* somebody tells: one at a time */
-    struct remote__prov_untold *first; /* the loop's, that came meanwhile */
-    struct remote__prov_untold *last;
-    unsigned n_untold;
+    bool is_reporting;                        /* one at a time */
+    struct remote__prov_pending_event *first; /* the loop's, that came meanwhile */
+    struct remote__prov_pending_event *last;
+    unsigned n_pending;
 };
 
 struct peg_provider {
@@ -227,12 +222,12 @@ struct peg_provider {
     struct grpc_channel *channel;
     struct remote__prov_stream *streams; /* the newest first; NULL: none */
     struct grpc_backoff backoff;
-    int64_t lease_ms; /* of the last Welcome; 0: nobody has said */
+    int64_t lease_ms; /* of the last Welcome; 0: not known */
     struct net_timer retry;
     struct net_timer drained; /* the end of draining, and of stopping */
-    struct net_timer quiet;   /* nothing is left: a call may still be under way to us */
-    struct peg__map calls;    /* key -> call: handed over, and no Ack yet */
-    struct peg__map recent;   /* keys of those that were acknowledged last */
+    struct net_timer quiet;   /* no call is left, but one may still be on its way to us */
+    struct peg__map calls;    /* key -> call: without an Ack */
+    struct peg__map recent;   /* keys of those acknowledged last */
     unsigned n_done;          /* of the calls */
     unsigned n_kept;          /* of those: sent, and kept until their Acks */
     size_t n_kept_bytes;      /* that these take */
@@ -254,104 +249,76 @@ struct peg_provider {
     peg_provider_state state;
 };
 
-/* The loop: goes on towards the end if it is time. */
+/* The loop: proceeds towards the end if it is time. */
 void remote__prov_check_end(peg_provider *prov);
 /* The loop: the end, and why. Only the first one counts. */
 void remote__prov_end(peg_provider *prov, peg_status status, const peg_error *error);
 
-/* ---- provider_attach.c: on the loop ---------------------------------------------------------- */
+/* ---- attach.c: on the loop ---- */
 
 void remote__prov_attach(peg_provider *prov);
-/* The stream that new things go to, or NULL. */
+/* The stream for new frames, or NULL. */
 struct remote__prov_stream *remote__prov_current(const peg_provider *prov);
-/* Sends a frame. A failure breaks the stream: what it carried is sent on the next one. */
+/* Sends a frame. A failure breaks the stream: the next one repeats what it carried. */
 void remote__prov_send(struct remote__prov_stream *stream,
-                       const Pegboard__V1__AttachRequest *frame);
+                       Pegboard__V1__AttachRequest__FrameCase kind, void *frame);
 void remote__prov_send_drain(peg_provider *prov);
-/* Says everything on the current stream; its end is awaited. */
+/* Half-closes the streams, and awaits their ends. */
 void remote__prov_close_streams(peg_provider *prov);
 void remote__prov_drop_streams(peg_provider *prov);
-
-/* ---- provider_register.c --------------------------------------------------------------------- */
-
-/* The registry's visible tools; all of it lies in the arena. */
-peg_status remote__prov_registration(peg_provider *prov, struct peg__arena *arena,
-                                     Pegboard__V1__RegisterRequest **ret_request,
-                                     peg_error *reterr);
-
-/* The loop: offers what the registry has now. */
+/* Offers the registry's tools as they are now. */
 void remote__prov_offer(peg_provider *prov);
-void remote__prov_offered(struct remote__prov_stream *stream, const Pegboard__V1__Offered *frame);
-
-/* ---- provider_token.c ------------------------------------------------------------------------ */
-
-/* Of its file, with E_PROVIDER_TOKEN: the errors of remote__token_read(). */
+/* Any thread. Checks the token file: the errors of remote__token_read(), as E_PROVIDER_TOKEN. */
 peg_status remote__prov_check_token(const peg_provider *prov, peg_error *reterr);
-peg_status remote__prov_put_token(const peg_provider *prov, struct peg__arena *arena,
-                                  struct grpc_metadata *metadata, peg_error *reterr);
 
-/* ---- provider_delta.c: on the loop ----------------------------------------------------------- */
-
-/* Sends the first that waits; there is one. */
-void remote__prov_send_delta(struct remote__prov_stream *stream);
-void remote__prov_drop_deltas(struct remote__prov_stream *stream);
-/* Passes on what commands say, and no more of a call than the call itself. */
-extern const struct peg__listener remote__prov_listener;
-
-/* ---- provider_table.c: on the loop ----------------------------------------------------------- */
+/* ---- table.c: on the loop ---- */
 
 void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame);
 void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1__Cancel *frame);
 void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame);
-/* A call has its outcome. */
-void remote__prov_finish_call(struct remote__prov_call *call);
-/* A timer: what was sent long ago is not kept any longer. */
+/* A timer: drops results that were sent long ago. */
 void remote__prov_review_kept(struct net_timer *timer);
 /* For Hello, in the arena. */
 peg_status remote__prov_list_running(peg_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__Hello *hello);
-/* Welcome came: what has no stream goes to this one. */
+/* After Welcome: takes over the calls that have no stream. */
 void remote__prov_adopt_calls(struct remote__prov_stream *stream);
-/* The stream has ended: what went to it goes to the next. */
+/* At the end of a stream: its calls go to the next one. */
 void remote__prov_orphan_calls(struct remote__prov_stream *stream);
-/* No delta of the call waits any more. */
-void remote__prov_follow_deltas(struct remote__prov_call *call);
 /* Sends deltas and results for as long as the stream takes them. */
 void remote__prov_pump(struct remote__prov_stream *stream);
 void remote__prov_cancel_all(peg_provider *prov, const char *reason);
 void remote__prov_drop_calls(peg_provider *prov);
+/* Passes on the output of commands, but only of the call itself. */
+extern const struct peg__listener remote__prov_listener;
 
-/* ---- provider_work.c ------------------------------------------------------------------------- */
+/* ---- work.c ---- */
 
 peg_status remote__prov_start_workers(peg_provider *prov, peg_error *reterr);
-/* They finish what they run, and nothing else. */
+/* Workers finish the calls that they run, and take no others. */
 void remote__prov_close_queue(peg_provider *prov);
 void remote__prov_join_workers(peg_provider *prov);
-/* The loop: hands a call to a worker; false: there is no room. Inline: runs it. */
+/* The loop: queues a call for a worker, which posts call->done; false: the queue is full. */
 bool remote__prov_submit(struct remote__prov_call *call);
+/* The loop: runs a call itself, of a provider without workers. */
+void remote__prov_run_inline(struct remote__prov_call *call);
 /* The loop: takes a call back that no worker has taken. */
 bool remote__prov_take_back(struct remote__prov_call *call);
 
-/* Runs the handler, and fills in the outcome. */
-void remote__prov_run(struct remote__prov_call *call);
+/* ---- result.c ---- */
+
 /* The outcome of a record; cannot fail, because being out of memory is an outcome too. */
 void remote__prov_outcome_of(struct remote__prov_call *call, const peg_record *record);
 void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error *error);
 
-/* ---- provider_event.c ------------------------------------------------------------------------ */
+/* ---- event.c ---- */
 
 void remote__prov_events_init(struct remote__prov_events *events);
 void remote__prov_events_destroy(struct remote__prov_events *events);
-/* The host hears of everything, one at a time. Both fill in the toolset, and "" for what is NULL.
- * The loop: waits for nobody. */
+/* Report to the host, one event at a time, with the toolset, and "" for NULL. The loop: does not
+ * wait. */
 void remote__prov_notify(peg_provider *prov, const peg_provider_event *event);
-/* A worker, or a loop without workers: waits while another one tells. */
+/* A worker, or a loop without workers: waits for its turn. */
 void remote__prov_notify_in_order(peg_provider *prov, const peg_provider_event *event);
-
-/* ---- provider_signals.c ---------------------------------------------------------------------- */
-
-/* PEG_ESTATE (E_PROVIDER_SIGNALS): another provider has them. */
-peg_status remote__prov_catch_signals(peg_provider *prov, peg_error *reterr);
-void remote__prov_release_signals(peg_provider *prov);
 
 #endif

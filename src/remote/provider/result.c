@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A record as the wire has it: JSON text, or an error. Text becomes a JSON string, JSON stays as it
- * is, media are described with their bytes in base 64, as are bytes that are no text.
+ * Converts a record for the wire: to JSON text, or an error. Text becomes a JSON string, JSON stays
+ * as it is, media and bytes that are not text become objects with base 64.
  */
 
 #include "base/buf.h"
@@ -17,10 +17,9 @@
 #include "remote/provider/provider.h"
 #include "json/json.h"
 
-/* ---- failing: needs no memory ------------------------------------------------------------------
- */
+/* ---- failing: needs no memory ---- */
 
-static void fail(struct remote__prov_call *call, const char *code, const char *message)
+static void set_failure(struct remote__prov_call *call, const char *code, const char *message)
 {
     struct remote__prov_outcome *outcome = &call->outcome;
 
@@ -28,31 +27,31 @@ static void fail(struct remote__prov_call *call, const char *code, const char *m
     *outcome = (struct remote__prov_outcome){.code = code, .message = message};
 }
 
-static void fail_nomem(struct remote__prov_call *call)
+static void set_out_of_memory(struct remote__prov_call *call)
 {
-    fail(call, "E_OUT_OF_MEMORY", "the provider is out of memory: try again later");
+    set_failure(call, "E_OUT_OF_MEMORY", "the provider is out of memory: try again later");
 }
 
-/* Words of others travel as strings of protobuf: UTF-8 without NUL. */
-static const char *copy_words(struct remote__prov_call *call, peg_str words)
+/* Strings of protobuf are UTF-8, here without NUL. */
+static const char *copy_utf8(struct remote__prov_call *call, peg_str text)
 {
-    if (!peg__utf8_is_valid(words) || (words.len && memchr(words.ptr, '\0', words.len)))
-        return "the tool failed, and its words are no text";
-    return peg__arena_copy(&call->arena, words);
+    if (!peg__utf8_is_valid(text) || (text.len && memchr(text.ptr, '\0', text.len)))
+        return "the tool failed, and its message is not text";
+    return peg__arena_copy(&call->arena, text);
 }
 
 void remote__prov_outcome_error(struct remote__prov_call *call, const peg_error *error)
 {
-    const char *message = copy_words(call, peg__str(error->message));
+    const char *message = copy_utf8(call, peg__str(error->message));
 
     if (error->status == PEG_ENOMEM || !message)
-        fail_nomem(call);
+        set_out_of_memory(call);
     else
-        fail(call, error->code, message); /* codes are static */
+        set_failure(call, error->code, message); /* codes are static */
 }
 
-/* Defaults that do not fit together with what was sent are the schema's fault: every provider would
- * say the same. */
+/* Checks the arguments without defaults: defaults that do not fit are the schema's fault, and every
+ * provider would fail alike. */
 static bool is_refused_as_sent(const struct remote__prov_call *call)
 {
     const peg_str text = call->payload.len ? call->payload : peg__str("{}");
@@ -68,8 +67,8 @@ static bool is_refused_as_sent(const struct remote__prov_call *call)
     return is_refused;
 }
 
-/* The gateway has checked name and arguments, as they were sent, so it has another version of them.
- * These codes are of calls that no handler has seen; a handler's own would be a cause. */
+/* The gateway has checked name and arguments, so it has another version of the tools. Only calls
+ * that no handler has seen have these codes; a handler's own would be a cause. */
 static bool is_outdated(const struct remote__prov_call *call, const peg_record *record)
 {
     const char *code = peg_record_code(record);
@@ -78,29 +77,28 @@ static bool is_outdated(const struct remote__prov_call *call, const peg_record *
            (!strcmp(code, "E_INVALID_TOOL_ARGS") && is_refused_as_sent(call));
 }
 
-static void fail_as(struct remote__prov_call *call, const peg_record *record)
+static void set_failure_of(struct remote__prov_call *call, const peg_record *record)
 {
     const char *cause = peg_record_cause(record);
-    /* A handler's own code says more than that it failed. */
+    /* A handler's own code is more specific. */
     const bool is_handlers =
         cause[0] && !strcmp(peg_record_code(record), "E_TOOL_DOWNSTREAM_ERROR");
-    const char *code = copy_words(call, peg__str(is_handlers ? cause : peg_record_code(record)));
-    const char *message = copy_words(call, peg_record_text(record));
+    const char *code = copy_utf8(call, peg__str(is_handlers ? cause : peg_record_code(record)));
+    const char *message = copy_utf8(call, peg_record_text(record));
     const bool is_old = is_outdated(call, record);
 
     if (!code || !message) {
-        fail_nomem(call);
+        set_out_of_memory(call);
     } else {
-        fail(call, is_old ? "E_PROVIDER_OUTDATED" : code, message);
+        set_failure(call, is_old ? "E_PROVIDER_OUTDATED" : code, message);
         call->outcome.is_outdated = is_old;
     }
 }
 
-/* ---- what it answered --------------------------------------------------------------------------
- */
+/* ---- what it answered ---- */
 
-/* What is no JSON is text; what is JSON with a member twice is neither. */
-static peg_status look_for_json(peg_str text, bool *ret_is_json, peg_error *reterr)
+/* Anything but JSON is text; JSON with a duplicate member is neither. */
+static peg_status detect_json(peg_str text, bool *ret_is_json, peg_error *reterr)
 {
     peg_json_doc *doc = NULL;
     peg_error why;
@@ -148,8 +146,9 @@ static bool checks_output(const struct remote__prov_call *call)
     return checks;
 }
 
-static peg_status put_artifact(const struct remote__prov_call *call, const peg_record *record,
-                               struct peg__buf *out, peg_error *reterr)
+static peg_status put_artifact_answer(const struct remote__prov_call *call,
+                                      const peg_record *record, struct peg__buf *out,
+                                      peg_error *reterr)
 {
     const peg_artifact_kind *kind = peg_artifact_kind_of(peg_record_artifact(record));
     bool is_json = false;
@@ -157,7 +156,7 @@ static peg_status put_artifact(const struct remote__prov_call *call, const peg_r
     peg_status status = peg_record_answer(record, &bytes, reterr);
 
     if (!status && (peg_artifact_kind_is(kind, &peg_artifact_json) || checks_output(call)))
-        status = look_for_json(bytes, &is_json, reterr);
+        status = detect_json(bytes, &is_json, reterr);
     if (status)
         return status;
     if (is_json)
@@ -190,7 +189,8 @@ static peg_status put_one_media(const peg_media *media, struct peg__buf *out, pe
     return PEG_OK;
 }
 
-static peg_status put_media(const peg_record *record, struct peg__buf *out, peg_error *reterr)
+static peg_status put_media_answer(const peg_record *record, struct peg__buf *out,
+                                   peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
@@ -209,9 +209,9 @@ static peg_status put_answer(const struct remote__prov_call *call, const peg_rec
 {
     switch (peg_record_result_kind(record)) {
     case PEG_RESULT_ARTIFACT:
-        return put_artifact(call, record, out, reterr);
+        return put_artifact_answer(call, record, out, reterr);
     case PEG_RESULT_MEDIA:
-        return put_media(record, out, reterr);
+        return put_media_answer(record, out, reterr);
     case PEG_RESULT_TEXT:
         break;
     }
@@ -219,10 +219,10 @@ static peg_status put_answer(const struct remote__prov_call *call, const peg_rec
     return PEG_OK;
 }
 
-/* ---- server-data -------------------------------------------------------------------------------
- */
+/* ---- server-data ---- */
 
-static char *copy_member(struct remote__prov_call *call, const peg_json *item, const char *name)
+static char *copy_string_member(struct remote__prov_call *call, const peg_json *item,
+                                const char *name)
 {
     const peg_json *value = peg_json_get(item, name);
 
@@ -236,8 +236,8 @@ static bool copy_data(struct remote__prov_call *call, const peg_json *item,
 
     pegboard__v1__server_data__init(data);
     peg__json_write(peg_json_get(item, "data"), PEG_JSON_COMPACT, &out);
-    data->kind = copy_member(call, item, "kind");
-    data->audience = copy_member(call, item, "audience");
+    data->kind = copy_string_member(call, item, "kind");
+    data->audience = copy_string_member(call, item, "audience");
     data->data.len = out.len;
     data->data.data =
         out.status ? NULL : (uint8_t *)peg__arena_copy(&call->arena, peg__buf_view(&out));
@@ -277,20 +277,19 @@ void remote__prov_outcome_of(struct remote__prov_call *call, const peg_record *r
     peg_status status;
 
     if (peg_record_is_error(record)) {
-        fail_as(call, record);
+        set_failure_of(call, record);
     } else {
         status = put_answer(call, record, &out, &error);
         if (status)
             remote__prov_outcome_error(call, &error);
         else if (out.status == PEG_ELIMIT)
-            fail(call, "E_RESULT_TOO_LARGE",
-                 "the result as JSON has more than 8 MiB (PEG_LIMIT_REMOTE_RESULT_BYTES): ask for "
-                 "less");
+            set_failure(call, "E_RESULT_TOO_LARGE",
+                        "the result is larger than 8 MiB as JSON: ask for less");
         else if (out.status ||
                  peg__buf_take(&out, &call->outcome.json, &call->outcome.json_len, NULL))
-            fail_nomem(call);
+            set_out_of_memory(call);
     }
     peg__buf_free(&out);
     if (!copy_server_data(call, record))
-        fail_nomem(call);
+        set_out_of_memory(call);
 }

@@ -14,6 +14,201 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
+#include "json/json.h"
+
+/* Owned by whoever has it: the handler, the mailbox, the stream. */
+struct remote__prov_delta {
+    struct net_message message;
+    struct remote__prov_delta *next;
+    struct remote__prov_call *call;
+    size_t n_bytes; /* all that it takes: many short ones are not little */
+    char *text;
+    char stream[PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1];
+};
+
+/* Behind its own deltas: the last of them queues the result. */
+static void wait_to_send(struct remote__prov_call *call)
+{
+    struct remote__prov_stream *stream = call->via;
+
+    if (call->is_waiting || call->n_deltas)
+        return;
+    call->is_waiting = true;
+    call->n_sent = 0;
+    call->is_sent = false;
+    call->next_to_send = NULL;
+    if (stream->last_to_send)
+        stream->last_to_send->next_to_send = call;
+    else
+        stream->first_to_send = call;
+    stream->last_to_send = call;
+}
+
+static void send_delta_frame(struct remote__prov_stream *stream, struct remote__prov_delta *delta)
+{
+    Pegboard__V1__Delta frame = PEGBOARD__V1__DELTA__INIT;
+
+    frame.call_id = peg__unconst(delta->call->face.call_id);
+    frame.attempt = delta->call->face.attempt;
+    frame.stream = delta->stream;
+    frame.delta = delta->text;
+    remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_DELTA, &frame);
+}
+
+static void free_delta(struct remote__prov_delta *delta)
+{
+    atomic_fetch_sub(&delta->call->link->n_delta_bytes, delta->n_bytes);
+    atomic_fetch_sub(&delta->call->n_delta_bytes, delta->n_bytes);
+    remote__prov_call_unref(delta->call);
+    peg__free(delta);
+}
+
+static struct remote__prov_delta *take_first_delta(struct remote__prov_stream *stream)
+{
+    struct remote__prov_delta *delta = stream->first_delta;
+
+    stream->first_delta = delta->next;
+    if (!delta->next)
+        stream->last_delta = NULL;
+    delta->call->n_deltas--;
+    return delta;
+}
+
+/* Sends the first that waits; there is one. */
+static void send_delta(struct remote__prov_stream *stream)
+{
+    struct remote__prov_delta *delta = take_first_delta(stream);
+    struct remote__prov_call *call = delta->call;
+
+    if (call->via == stream) {
+        send_delta_frame(stream, delta);
+        if (!call->n_deltas && call->is_done)
+            wait_to_send(call);
+    }
+    free_delta(delta);
+}
+
+static void drop_deltas(struct remote__prov_stream *stream)
+{
+    while (stream->first_delta)
+        free_delta(take_first_delta(stream));
+}
+
+/* On the loop. Who talks on behind the result was abandoned, and must not hold it up. */
+static void queue_delta(struct remote__prov_delta *delta)
+{
+    struct remote__prov_stream *stream = delta->call->via;
+
+    if (!stream || !stream->is_welcome || stream->is_broken || delta->call->is_done) {
+        free_delta(delta);
+        return;
+    }
+    if (stream->last_delta)
+        stream->last_delta->next = delta;
+    else
+        stream->first_delta = delta;
+    stream->last_delta = delta;
+    delta->call->n_deltas++;
+    remote__prov_pump(stream);
+}
+
+static void on_delta(struct net_message *message)
+{
+    queue_delta((struct remote__prov_delta *)message);
+}
+
+/* ---- deltas, on the handler's thread ---- */
+
+static struct remote__prov_delta *make_delta(struct remote__prov_call *call, const char *stream,
+                                             peg_str text)
+{
+    struct remote__prov_delta *delta = peg__alloc(sizeof(*delta) + text.len + 1);
+
+    if (!delta)
+        return NULL;
+    *delta = (struct remote__prov_delta){.message = {.fn = on_delta},
+                                         .call = remote__prov_call_ref(call),
+                                         .n_bytes = sizeof(*delta) + text.len,
+                                         .text = (char *)(delta + 1)};
+    memcpy(delta->stream, stream, strlen(stream) + 1);
+    memcpy(delta->text, text.ptr, text.len);
+    delta->text[text.len] = '\0';
+    atomic_fetch_add(&call->link->n_delta_bytes, delta->n_bytes);
+    atomic_fetch_add(&call->n_delta_bytes, delta->n_bytes);
+    return delta;
+}
+
+static void post_delta(struct remote__prov_delta *delta)
+{
+    struct remote__prov_link *link = delta->call->link;
+    bool is_gone;
+    bool is_here;
+
+    pthread_mutex_lock(&link->lock);
+    is_gone = !link->loop;
+    /* A handler on the loop itself: its result does not wait for messages. */
+    is_here = !is_gone && net_loop_is_here(link->loop);
+    if (!is_gone && !is_here)
+        net_loop_post(link->loop, &delta->message);
+    pthread_mutex_unlock(&link->lock);
+    if (is_here)
+        queue_delta(delta);
+    else if (is_gone)
+        free_delta(delta);
+}
+
+/* Two that ask at once may go a little beyond it. */
+static bool has_delta_quota(struct remote__prov_call *call, size_t n_bytes)
+{
+    return atomic_load(&call->link->n_delta_bytes) + n_bytes <= PEG_LIMIT_REMOTE_DELTA_BYTES &&
+           atomic_load(&call->n_delta_bytes) + n_bytes <= PEG_LIMIT_REMOTE_CALL_DELTA_BYTES;
+}
+
+static bool is_usable(const char *stream, peg_str text)
+{
+    const size_t len = stream ? strnlen(stream, PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1) : 0;
+
+    return len > 0 && len <= PEG_LIMIT_REMOTE_STREAM_NAME_BYTES &&
+           peg__utf8_is_valid(peg__strn(stream, len)) && peg__utf8_is_valid(text) &&
+           (text.len == 0 || !memchr(text.ptr, '\0', text.len));
+}
+
+peg_status peg_provider_delta(peg_call *call, const char *stream, peg_str text)
+{
+    struct remote__prov_call *found = remote__prov_call_of(call);
+
+    if (!is_usable(stream, text))
+        return PEG_EINVAL;
+    if (!found)
+        return PEG_OK;
+    if (!has_delta_quota(found, text.len))
+        return PEG_ELIMIT;
+    while (text.len) {
+        size_t len = text.len;
+        struct remote__prov_delta *delta;
+
+        if (len > PEG_LIMIT_REMOTE_CHUNK_BYTES)
+            len = peg__utf8_cut(text.ptr, PEG_LIMIT_REMOTE_CHUNK_BYTES);
+        delta = make_delta(found, stream, peg__strn(text.ptr, len));
+        if (!delta)
+            return PEG_ENOMEM;
+        post_delta(delta);
+        text = peg__str_from(text, len);
+    }
+    return PEG_OK;
+}
+
+/* A call within a call has the same provider above it, and its own caller. */
+static peg_status send_own_output(peg_call *call, const char *stream, peg_str text)
+{
+    const struct remote__prov_call *found = remote__prov_call_of(call);
+
+    if (!found || !peg__str_eq(peg_call_id(call), found->call_id))
+        return PEG_OK;
+    return peg_provider_delta(call, stream, text);
+}
+
+const struct peg__listener remote__prov_listener = {.say = send_own_output};
 
 enum { KEY_BYTES = PEG_LIMIT_ID_BYTES + 16 };
 
@@ -84,11 +279,25 @@ static bool keeps_too_much(const peg_provider *prov)
            n_unsent >= prov->config.concurrency + prov->config.max_queued;
 }
 
-/* ---- coming in ---------------------------------------------------------------------------------
- */
+/* ---- coming in ---- */
 
-static void tell_refused(peg_provider *prov, const Pegboard__V1__Call *frame, const char *code)
+static void send_nak(struct remote__prov_stream *stream, const char *call_id, uint32_t attempt,
+                     Pegboard__V1__Nak__Reason reason)
 {
+    Pegboard__V1__Nak nak = PEGBOARD__V1__NAK__INIT;
+
+    nak.call_id = peg__unconst(call_id);
+    nak.attempt = attempt;
+    nak.reason = reason;
+    remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_NAK, &nak);
+}
+
+static void reject_call(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame,
+                        Pegboard__V1__Nak__Reason reason, const char *code)
+{
+    peg_provider *prov = stream->prov;
+
+    send_nak(stream, frame->call_id, frame->attempt, reason);
     pthread_mutex_lock(&prov->lock);
     prov->state.n_refused++;
     pthread_mutex_unlock(&prov->lock);
@@ -99,40 +308,8 @@ static void tell_refused(peg_provider *prov, const Pegboard__V1__Call *frame, co
                                                     .code = code});
 }
 
-static void say_nak(struct remote__prov_stream *stream, const char *call_id, uint32_t attempt,
-                    Pegboard__V1__Nak__Reason reason)
-{
-    Pegboard__V1__Nak nak = PEGBOARD__V1__NAK__INIT;
-    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
-
-    nak.call_id = peg__unconst(call_id);
-    nak.attempt = attempt;
-    nak.reason = reason;
-    request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_NAK;
-    request.nak = &nak;
-    remote__prov_send(stream, &request);
-}
-
-/* Behind its own deltas, and nobody else's: the last of them asks again. */
-static void wait_to_send(struct remote__prov_call *call)
-{
-    struct remote__prov_stream *stream = call->via;
-
-    if (call->is_waiting || call->n_deltas)
-        return;
-    call->is_waiting = true;
-    call->n_sent = 0;
-    call->is_sent = false;
-    call->next_to_send = NULL;
-    if (stream->last_to_send)
-        stream->last_to_send->next_to_send = call;
-    else
-        stream->first_to_send = call;
-    stream->last_to_send = call;
-}
-
-/* One that is here already. It is not started again; if it was through, it is said again. */
-static void take_again(struct remote__prov_stream *stream, struct remote__prov_call *call)
+/* A duplicate: not started again; a result that was sent is sent again. */
+static void take_duplicate(struct remote__prov_stream *stream, struct remote__prov_call *call)
 {
     if (!call->via)
         call->via = stream;
@@ -142,28 +319,56 @@ static void take_again(struct remote__prov_stream *stream, struct remote__prov_c
     remote__prov_pump(stream);
 }
 
-static void start(struct remote__prov_stream *stream, struct remote__prov_call *call)
+static void finish_call(struct remote__prov_call *call)
+{
+    peg_provider *prov = call->prov;
+
+    call->is_done = true;
+    remote__prov_call_drop_ctx(call);
+    if (prov->phase == REMOTE__PROV_ENDED)
+        return;
+    count_done(prov);
+    if (!call->via)
+        return;
+    wait_to_send(call);
+    if (call->via->is_welcome)
+        remote__prov_pump(call->via);
+}
+
+static void on_done(struct net_message *message)
+{
+    struct remote__prov_call *call =
+        (struct remote__prov_call *)((char *)message - offsetof(struct remote__prov_call, done));
+
+    finish_call(call);
+    remote__prov_call_unref(call); /* the worker's */
+}
+
+/* Hands it to a worker, or runs it here; false: the queue is full. */
+static bool dispatch_call(struct remote__prov_call *call)
+{
+    call->done.fn = on_done;
+    if (!call->prov->config.runs_inline)
+        return remote__prov_submit(call);
+    remote__prov_run_inline(call);
+    finish_call(call);
+    return true;
+}
+
+/* False: the provider is full. */
+static bool start_call(struct remote__prov_stream *stream, struct remote__prov_call *call)
 {
     peg_provider *prov = stream->prov;
 
     call->via = stream;
     if (peg__map_add(&prov->calls, call->key, remote__prov_call_ref(call)) == PEG_OK) {
-        if (!keeps_too_much(prov) && remote__prov_submit(call))
-            return;
+        if (!keeps_too_much(prov) && dispatch_call(call))
+            return true;
         peg__map_remove(&prov->calls, call->key, NULL);
     }
     remote__prov_call_unref(call);
     remote__prov_call_drop_ctx(call);
-    say_nak(stream, call->face.call_id, call->face.attempt,
-            PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED);
-    pthread_mutex_lock(&prov->lock);
-    prov->state.n_refused++;
-    pthread_mutex_unlock(&prov->lock);
-    remote__prov_notify(prov, &(peg_provider_event){.kind = PEG_PROVIDER_CALL_REFUSED,
-                                                    .tool = call->tool.ptr,
-                                                    .call_id = call->face.call_id,
-                                                    .caller = call->face.caller,
-                                                    .code = "E_PROVIDER_FULL"});
+    return false;
 }
 
 void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame)
@@ -174,33 +379,31 @@ void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__C
     struct remote__prov_call *call = peg__map_get(&prov->calls, key);
 
     if (call) {
-        take_again(stream, call);
+        take_duplicate(stream, call);
         return;
     }
-    /* It was answered, and that was heard: who asks again has forgotten it. */
+    /* It was answered and acknowledged: the gateway has forgotten it. */
     if (peg__map_find(&prov->recent, key))
         return;
     if (stream->is_leaving || prov->phase != REMOTE__PROV_SERVING) {
-        say_nak(stream, frame->call_id, frame->attempt, PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
-        tell_refused(prov, frame, "E_PROVIDER_DRAINS");
+        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_DRAINING, "E_PROVIDER_DRAINS");
         return;
     }
     if (remote__prov_call_new(prov, frame, &call)) {
-        say_nak(stream, frame->call_id, frame->attempt,
-                PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED);
-        tell_refused(prov, frame, "E_PROVIDER_MEMORY");
+        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED,
+                    "E_PROVIDER_MEMORY");
         return;
     }
-    start(stream, call);
+    if (!start_call(stream, call))
+        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED, "E_PROVIDER_FULL");
     remote__prov_call_unref(call);
 }
 
-/* ---- canceled ----------------------------------------------------------------------------------
- */
+/* ---- canceled ---- */
 
-/* The table's part of it. A handler that was abandoned may have the call for longer: nobody would
- * tell it that the stream is gone, and nobody hears what it says. */
-static void forget(struct remote__prov_call *call)
+/* Drops the table's reference. An abandoned handler may keep the call for longer, without a stream:
+ * its output goes nowhere. */
+static void forget_call(struct remote__prov_call *call)
 {
     peg__map_remove(&call->prov->calls, call->key, NULL);
     call->via = NULL;
@@ -208,12 +411,12 @@ static void forget(struct remote__prov_call *call)
     remote__prov_call_unref(call);
 }
 
-/* What waits here was never started, and the gateway may know that. */
-static void give_back(struct remote__prov_call *call, Pegboard__V1__Nak__Reason reason)
+/* Tells the gateway that the queued call was never started. */
+static void nak_call(struct remote__prov_call *call, Pegboard__V1__Nak__Reason reason)
 {
     if (call->via && call->via->is_welcome)
-        say_nak(call->via, call->face.call_id, call->face.attempt, reason);
-    forget(call);
+        send_nak(call->via, call->face.call_id, call->face.attempt, reason);
+    forget_call(call);
 }
 
 void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1__Cancel *frame)
@@ -226,7 +429,7 @@ void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1_
     if (!call)
         return;
     if (remote__prov_take_back(call)) {
-        give_back(call, PEGBOARD__V1__NAK__REASON__REASON_UNSPECIFIED);
+        nak_call(call, PEGBOARD__V1__NAK__REASON__REASON_UNSPECIFIED);
         remote__prov_check_end(prov);
         return;
     }
@@ -234,7 +437,7 @@ void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1_
         peg_cancel_fire(call->cancel, frame->reason[0] ? frame->reason : NULL);
 }
 
-/* First what waits: a worker that is set free must not begin with it. */
+/* Queued calls first: a worker that becomes free must not begin one. */
 void remote__prov_cancel_all(peg_provider *prov, const char *reason)
 {
     PEG__MAP_EACH(&prov->calls, entry)
@@ -242,7 +445,7 @@ void remote__prov_cancel_all(peg_provider *prov, const char *reason)
         struct remote__prov_call *call = entry->value;
 
         if (remote__prov_take_back(call))
-            give_back(call, PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
+            nak_call(call, PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
     }
     PEG__MAP_EACH(&prov->calls, entry)
     {
@@ -259,7 +462,7 @@ void remote__prov_drop_calls(peg_provider *prov)
     {
         struct remote__prov_call *call = entry->value;
 
-        /* Before the worker that runs it has come back, the context is the worker's. */
+        /* Until the worker is done, the context is the worker's. */
         if (call->is_done || remote__prov_take_back(call))
             remote__prov_call_drop_ctx(call);
         call->via = NULL;
@@ -269,39 +472,16 @@ void remote__prov_drop_calls(peg_provider *prov)
     peg__map_free(&prov->recent);
 }
 
-/* ---- going out ---------------------------------------------------------------------------------
- */
+/* ---- going out ---- */
 
-void remote__prov_finish_call(struct remote__prov_call *call)
-{
-    peg_provider *prov = call->prov;
-
-    call->is_done = true;
-    remote__prov_call_drop_ctx(call);
-    if (prov->phase == REMOTE__PROV_ENDED)
-        return;
-    count_done(prov);
-    if (!call->via)
-        return;
-    wait_to_send(call);
-    if (call->via->is_welcome)
-        remote__prov_pump(call->via);
-}
-
-void remote__prov_follow_deltas(struct remote__prov_call *call)
-{
-    if (call->is_done)
-        wait_to_send(call);
-}
-
-static void say_chunk(struct remote__prov_stream *stream, struct remote__prov_call *call)
+/* No delta of the call waits any more. */
+static void send_chunk(struct remote__prov_stream *stream, struct remote__prov_call *call)
 {
     const struct remote__prov_outcome *outcome = &call->outcome;
     const size_t left = outcome->json_len - call->n_sent;
     const size_t n = left < PEG_LIMIT_REMOTE_CHUNK_BYTES ? left : PEG_LIMIT_REMOTE_CHUNK_BYTES;
     Pegboard__V1__Result result = PEGBOARD__V1__RESULT__INIT;
     Pegboard__V1__ToolError error = PEGBOARD__V1__TOOL_ERROR__INIT;
-    Pegboard__V1__AttachRequest request = PEGBOARD__V1__ATTACH_REQUEST__INIT;
 
     result.call_id = peg__unconst(call->face.call_id);
     result.attempt = call->face.attempt;
@@ -315,31 +495,29 @@ static void say_chunk(struct remote__prov_stream *stream, struct remote__prov_ca
         result.server_data = outcome->server_data;
         result.n_server_data = outcome->n_server_data;
     }
-    request.frame_case = PEGBOARD__V1__ATTACH_REQUEST__FRAME_RESULT;
-    request.result = &result;
-    remote__prov_send(stream, &request);
+    remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_RESULT, &result);
     call->n_sent += n;
     call->is_sent = !result.more;
 }
 
-/* It was not started, and is another's now: nothing of it will be acknowledged. */
-static void give_back_done(struct remote__prov_call *call)
+/* It was not started here: no Ack will come. */
+static void nak_outdated(struct remote__prov_call *call)
 {
     peg_provider *prov = call->prov;
 
     uncount_done(call);
-    give_back(call, PEGBOARD__V1__NAK__REASON__REASON_OUTDATED);
+    nak_call(call, PEGBOARD__V1__NAK__REASON__REASON_OUTDATED);
     remote__prov_check_end(prov);
 }
 
-/* One result after the other: chunks of two never mix, which is simplest for whoever reads. */
-static void send_piece(struct remote__prov_stream *stream)
+/* One result after the other, so that chunks of two never mix. */
+static void send_result_piece(struct remote__prov_stream *stream)
 {
     struct remote__prov_call *call = stream->first_to_send;
     const bool is_outdated = call->outcome.is_outdated;
 
     if (!is_outdated)
-        say_chunk(stream, call);
+        send_chunk(stream, call);
     if (!is_outdated && !call->is_sent)
         return;
     call->is_waiting = false;
@@ -347,13 +525,13 @@ static void send_piece(struct remote__prov_stream *stream)
     if (!stream->first_to_send)
         stream->last_to_send = NULL;
     if (is_outdated)
-        give_back_done(call);
+        nak_outdated(call);
     else
         count_kept(call);
 }
 
-/* In turn, so that neither who talks without end nor a long result keeps the other waiting. Whose
- * turn it is outlasts the pump: one frame may be all that the stream takes at a time. */
+/* Deltas and results take turns, so that neither blocks the other. The turn outlasts the pump: one
+ * frame may be all that the stream takes at a time. */
 void remote__prov_pump(struct remote__prov_stream *stream)
 {
     while ((stream->first_delta || stream->first_to_send) && stream->is_welcome &&
@@ -362,14 +540,14 @@ void remote__prov_pump(struct remote__prov_stream *stream)
             stream->first_delta && (stream->is_deltas_turn || !stream->first_to_send);
 
         if (is_delta)
-            remote__prov_send_delta(stream);
+            send_delta(stream);
         else
-            send_piece(stream);
+            send_result_piece(stream);
         stream->is_deltas_turn = !is_delta;
     }
 }
 
-static void remember(peg_provider *prov, peg_str key)
+static void remember_key(peg_provider *prov, peg_str key)
 {
     struct peg__map_entry *oldest;
 
@@ -377,7 +555,7 @@ static void remember(peg_provider *prov, peg_str key)
         oldest = peg__map_next(&prov->recent, NULL);
         peg__map_remove(&prov->recent, oldest->name, NULL);
     }
-    /* Without memory it is forgotten sooner: nobody should ask. */
+    /* Without memory it is forgotten sooner. */
     if (peg__map_add(&prov->recent, key, NULL))
         return;
 }
@@ -388,28 +566,28 @@ void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame
     struct remote__prov_call *call =
         peg__map_get(&prov->calls, make_key(frame->call_id, frame->attempt, key_text));
 
-    /* An Ack for what was not said in full is none. */
+    /* An Ack before the whole result was sent does not count. */
     if (!call || !call->is_done || call->is_waiting || call->n_deltas)
         return;
-    remember(prov, call->key);
+    remember_key(prov, call->key);
     uncount_done(call);
-    forget(call);
+    forget_call(call);
     remote__prov_check_end(prov);
 }
 
-/* The gateway has had it for long. What is not listed never came, unless a Hello was missed: so one
- * is left out of the count, as if it had been said to somebody else. */
-static void keep_no_longer(struct remote__prov_call *call)
+/* The gateway has had it for long. It would take a call that Hello does not list for one that never
+ * arrived, unless a Hello was missed: so one is left out of the count. */
+static void drop_kept(struct remote__prov_call *call)
 {
     peg_provider *prov = call->prov;
 
     prov->n_hellos++;
-    remember(prov, call->key);
+    remember_key(prov, call->key);
     uncount_done(call);
-    forget(call);
+    forget_call(call);
 }
 
-/* The time without a stream does not count: nobody could have acknowledged it. */
+/* Time without a stream does not count: no Ack could have come. */
 void remote__prov_review_kept(struct net_timer *timer)
 {
     peg_provider *prov = (peg_provider *)((char *)timer - offsetof(peg_provider, review));
@@ -419,18 +597,17 @@ void remote__prov_review_kept(struct net_timer *timer)
         struct remote__prov_call *call = entry->value;
 
         if (call->is_sent && ++call->n_reviews > REVIEWS)
-            keep_no_longer(call);
+            drop_kept(call);
     }
     if (prov->n_kept)
         review_later(prov);
     remote__prov_check_end(prov);
 }
 
-/* ---- from stream to stream ---------------------------------------------------------------------
- */
+/* ---- from stream to stream ---- */
 
-/* A gateway takes no list that is longer than the credits of a provider. Results that wait for
- * their Acks come on top of those; the oldest were most likely heard, and are just said again. */
+/* A gateway takes no more calls than the provider has credits. Results without Acks come on top of
+ * those; the oldest most likely arrived, are left out, and are just sent again. */
 peg_status remote__prov_list_running(peg_provider *prov, struct peg__arena *arena,
                                      Pegboard__V1__Hello *hello)
 {
@@ -441,7 +618,7 @@ peg_status remote__prov_list_running(peg_provider *prov, struct peg__arena *aren
 
     if (!prov->calls.n)
         return PEG_OK;
-    /* What is not listed did arrive, and must not be run elsewhere. */
+    /* Calls that are left out did arrive, and must not be run elsewhere. */
     if (n_too_many)
         hello->number = 0;
     frames = peg__arena_alloc(arena, prov->calls.n * sizeof(*frames));
@@ -491,7 +668,7 @@ void remote__prov_orphan_calls(struct remote__prov_stream *stream)
 
     stream->first_to_send = NULL;
     stream->last_to_send = NULL;
-    remote__prov_drop_deltas(stream);
+    drop_deltas(stream);
     PEG__MAP_EACH(&stream->prov->calls, entry)
     {
         struct remote__prov_call *call = entry->value;

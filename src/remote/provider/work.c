@@ -12,10 +12,9 @@
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
 
-/* ---- one call ----------------------------------------------------------------------------------
- */
+/* ---- one call ---- */
 
-static void tell_start(struct remote__prov_call *call)
+static void report_start(struct remote__prov_call *call)
 {
     peg_provider *prov = call->prov;
 
@@ -25,7 +24,7 @@ static void tell_start(struct remote__prov_call *call)
                                                              .caller = call->face.caller});
 }
 
-static void tell_end(struct remote__prov_call *call)
+static void report_end(struct remote__prov_call *call)
 {
     peg_provider *prov = call->prov;
 
@@ -42,7 +41,7 @@ static void tell_end(struct remote__prov_call *call)
                                                        .n_bytes = call->outcome.json_len});
 }
 
-void remote__prov_run(struct remote__prov_call *call)
+static void run_call(struct remote__prov_call *call)
 {
     const int64_t started_ns = peg_clock_mono_ns(peg_clock_system());
     const peg_call_request request = {
@@ -50,7 +49,7 @@ void remote__prov_run(struct remote__prov_call *call)
     peg_record *record = NULL;
     peg_error error;
 
-    tell_start(call);
+    report_start(call);
     if (peg_call_run(call->ctx, &request, &call->prov->config.run, &record, &error))
         remote__prov_outcome_error(call, &error);
     else
@@ -58,11 +57,10 @@ void remote__prov_run(struct remote__prov_call *call)
     peg_record_unref(record);
     call->outcome.duration_ms =
         (peg_clock_mono_ns(peg_clock_system()) - started_ns) / PEG_NS_PER_MS;
-    tell_end(call);
+    report_end(call);
 }
 
-/* ---- the queue: under the lock -----------------------------------------------------------------
- */
+/* ---- the queue: under the lock ---- */
 
 static void count_start(peg_provider *prov)
 {
@@ -71,7 +69,7 @@ static void count_start(peg_provider *prov)
     prov->state.n_calls++;
 }
 
-static void append(struct remote__prov_queue *queue, struct remote__prov_call *call)
+static void append_call(struct remote__prov_queue *queue, struct remote__prov_call *call)
 {
     call->is_queued = true;
     call->next = NULL;
@@ -84,7 +82,7 @@ static void append(struct remote__prov_queue *queue, struct remote__prov_call *c
     queue->n++;
 }
 
-static void detach(struct remote__prov_queue *queue, struct remote__prov_call *call)
+static void detach_call(struct remote__prov_queue *queue, struct remote__prov_call *call)
 {
     if (call->prev)
         call->prev->next = call->next;
@@ -98,10 +96,9 @@ static void detach(struct remote__prov_queue *queue, struct remote__prov_call *c
     queue->n--;
 }
 
-/* A worker sleeps, there is something for it, and none is being woken? Then this one is the next to
- * be woken, once the lock is free: else it would wait for that at once. Whoever is woken wakes the
- * next, if there is still something to do: calls that are done quicker than a thread wakes are not
- * worth one each. */
+/* True: signal a sleeping worker once the lock is free. Only one is being woken at a time, and
+ * wakes the next if there is still something to do: calls that take less time than waking a thread
+ * are not worth one each. */
 static bool must_wake(struct remote__prov_queue *queue)
 {
     if (!queue->first || !queue->n_asleep || queue->is_waking)
@@ -118,7 +115,7 @@ bool remote__prov_take_back(struct remote__prov_call *call)
     pthread_mutex_lock(&prov->lock);
     was_queued = call->is_queued;
     if (was_queued) {
-        detach(&prov->queue, call);
+        detach_call(&prov->queue, call);
         prov->state.n_queued = prov->queue.n;
     }
     pthread_mutex_unlock(&prov->lock);
@@ -127,46 +124,35 @@ bool remote__prov_take_back(struct remote__prov_call *call)
     return was_queued;
 }
 
-static void on_done(struct net_message *message)
+void remote__prov_run_inline(struct remote__prov_call *call)
 {
-    struct remote__prov_call *call =
-        (struct remote__prov_call *)((char *)message - offsetof(struct remote__prov_call, done));
-
-    remote__prov_finish_call(call);
-    remote__prov_call_unref(call); /* the worker's */
+    pthread_mutex_lock(&call->prov->lock);
+    count_start(call->prov);
+    pthread_mutex_unlock(&call->prov->lock);
+    run_call(call);
 }
 
 bool remote__prov_submit(struct remote__prov_call *call)
 {
     peg_provider *prov = call->prov;
     const struct remote__prov_config *config = &prov->config;
-    bool has_room;
+    bool has_capacity;
     bool wakes = false;
 
-    call->done.fn = on_done;
-    if (config->runs_inline) {
-        pthread_mutex_lock(&prov->lock);
-        count_start(prov);
-        pthread_mutex_unlock(&prov->lock);
-        remote__prov_run(call);
-        remote__prov_finish_call(call);
-        return true;
-    }
     pthread_mutex_lock(&prov->lock);
-    has_room = prov->queue.n + prov->state.n_running < config->concurrency + config->max_queued;
-    if (has_room) {
-        append(&prov->queue, remote__prov_call_ref(call));
+    has_capacity = prov->queue.n + prov->state.n_running < config->concurrency + config->max_queued;
+    if (has_capacity) {
+        append_call(&prov->queue, remote__prov_call_ref(call));
         prov->state.n_queued = prov->queue.n;
         wakes = must_wake(&prov->queue);
     }
     pthread_mutex_unlock(&prov->lock);
     if (wakes)
         pthread_cond_signal(&prov->queue.changed);
-    return has_room;
+    return has_capacity;
 }
 
-/* ---- threads -----------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 /* With the lock. */
 static void sleep_until_woken(peg_provider *prov)
@@ -187,7 +173,7 @@ static struct remote__prov_call *next_call(peg_provider *prov)
         sleep_until_woken(prov);
     call = prov->queue.is_closed ? NULL : prov->queue.first;
     if (call) {
-        detach(&prov->queue, call);
+        detach_call(&prov->queue, call);
         count_start(prov);
     }
     wakes = call && must_wake(&prov->queue);
@@ -197,13 +183,13 @@ static struct remote__prov_call *next_call(peg_provider *prov)
     return call;
 }
 
-static void *work(void *user)
+static void *run_calls(void *user)
 {
     peg_provider *prov = user;
     struct remote__prov_call *call;
 
     while ((call = next_call(prov))) {
-        remote__prov_run(call);
+        run_call(call);
         net_loop_post(prov->loop, &call->done);
     }
     return NULL;
@@ -227,7 +213,7 @@ static int start_thread(pthread_t *thread, peg_provider *prov)
     sigdelset(&all, SIGABRT);
     pthread_attr_setstacksize(&attributes, PEG_LIMIT_POOL_STACK_BYTES);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(thread, &attributes, work, prov);
+    error = pthread_create(thread, &attributes, run_calls, prov);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return error;
