@@ -19,8 +19,7 @@
 #include "tools/manifest_internal.h"
 #include "json/json.h"
 
-/* ---- one tool ----------------------------------------------------------------------------------
- */
+/* ---- one tool ---- */
 
 static bool note_unset(const struct peg__manifest_reader *r, const peg_json *tool, const char *name)
 {
@@ -254,8 +253,7 @@ static peg_status add_tools(struct peg__manifest_reader *r)
     return PEG_OK;
 }
 
-/* ---- the toolset -------------------------------------------------------------------------------
- */
+/* ---- the toolset ---- */
 
 static peg_status keep_text(const struct peg__manifest_reader *r, const char *name,
                             const char **ret_text)

@@ -41,14 +41,12 @@ struct peg__manifest_reader {
     size_t tool; /* its index */
 };
 
-/* ---- manifest_form.c ---------------------------------------------------------------------------
- */
+/* ---- manifest_form.c ---- */
 
 /* Has it every key that it needs, and no other? PEG_EPARSE with the place. */
 peg_status peg__manifest_check_form(const struct peg__manifest_reader *r);
 
-/* ---- manifest_values.c: E_MANIFEST with a place, or what a member says ------------------------
- */
+/* ---- manifest_values.c: E_MANIFEST with a place, or what a member says ---- */
 
 extern const peg_json_options peg__manifest_limits;
 

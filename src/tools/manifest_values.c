@@ -17,8 +17,7 @@
 const peg_json_options peg__manifest_limits = {.max_bytes = PEG_LIMIT_MANIFEST_BYTES,
                                                .duplicates = PEG_JSON_REFUSE};
 
-/* ---- failing with a place ----------------------------------------------------------------------
- */
+/* ---- failing with a place ---- */
 
 typedef size_t (*locate_fn)(peg_str text, const peg_json_options *options, peg_str pointer);
 
@@ -57,8 +56,7 @@ peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const c
                                  words);
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 /* The text of a member, or NULL if there is none. Strings of a document end with a NUL; what comes
  * behind one of their own would be lost. */

@@ -292,8 +292,7 @@ static void sleep_and_serve(struct run *run)
         read_errors(run);
 }
 
-/* ---- SIGPIPE ------------------------------------------------------------------------------------
- */
+/* ---- SIGPIPE ---- */
 
 struct sigpipe {
     sigset_t before;
@@ -326,8 +325,7 @@ static void restore_sigpipe(const struct sigpipe *sigpipe)
     pthread_sigmask(SIG_SETMASK, &sigpipe->before, NULL);
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static void wake_up(void *user)
 {

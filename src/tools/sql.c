@@ -228,8 +228,7 @@ static bool is_char(const struct peg__sql *sql, size_t at, char c)
     return at < sql->n_tokens && sql->tokens[at].text.ptr[0] == c;
 }
 
-/* ---- what a query says -------------------------------------------------------------------------
- */
+/* ---- what a query says ---- */
 
 /* AS [[NOT] MATERIALIZED] ( */
 static bool opens_body(const struct peg__sql *sql, size_t at)

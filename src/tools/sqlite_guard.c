@@ -156,8 +156,7 @@ static bool is_harmless(const char *function)
                                sizeof(*harmless), compare_words);
 }
 
-/* ---- tables -----------------------------------------------------------------------------------
- */
+/* ---- tables ---- */
 
 static bool is_listed(const char *const *names, peg_str name)
 {
@@ -244,8 +243,7 @@ static bool may_read(const struct peg__sqlite_guard *guard,
     return may_read_below(guard, table, is_count, request->source) || may_read_inside(guard, table);
 }
 
-/* ---- everything
- * ---------------------------------------------------------------------------------- */
+/* ---- everything ---- */
 
 static bool may(const struct peg__sqlite_guard *guard, const struct peg__sqlite_request *request)
 {

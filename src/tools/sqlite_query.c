@@ -259,8 +259,7 @@ static void put_guards(struct query *q)
     peg__sqlite_guard(q->scope.sketch, peg__sqlite_may, &q->sketch_guard);
 }
 
-/* ---- the statement ------------------------------------------------------------------------------
- */
+/* ---- the statement ---- */
 
 static bool fail_kind(struct query *q)
 {
@@ -389,8 +388,7 @@ static bool prepare(struct query *q)
                         "the query cannot be run as it is: it reads what is not available here");
 }
 
-/* ---- values -------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 peg_status peg__sqlite_bind_json(struct peg__sqlite_stmt *stmt, int index, const peg_json *value,
                                  peg_error *reterr)
@@ -438,8 +436,7 @@ static bool bind(struct query *q, const peg_json *params)
     return true;
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 /* Words of SQLite at run time that tell nothing of the data; others could, from inside a view. */
 static const char *words_at_run_time(const char *message)

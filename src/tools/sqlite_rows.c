@@ -149,8 +149,7 @@ static void write_cell(struct writer *w, int column)
     }
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 /* Stops early: a row of many long cells could be far beyond what is allowed. */
 static bool is_full(const struct writer *w)

@@ -132,8 +132,7 @@ static peg_status find_objects(struct peg__sqlite_scope *scope, struct peg__sqli
     return status;
 }
 
-/* ---- columns, for the sketch --------------------------------------------------------------------
- */
+/* ---- columns, for the sketch ---- */
 
 /* Appends them to a list of columns, each after `before`; hidden ones of virtual tables too. */
 static peg_status add_columns(struct peg__sqlite *db, peg_str table, const char *before,
@@ -184,8 +183,7 @@ static peg_status add_to_sketch(struct peg__sqlite_scope *scope, struct peg__sql
     return status;
 }
 
-/* ---- what views read
- * -------------------------------------------------------------------------------- */
+/* ---- what views read ---- */
 
 struct recorder {
     struct peg__sqlite_scope *scope;
@@ -258,8 +256,7 @@ static peg_status follow_view(struct peg__sqlite_scope *scope, struct peg__sqlit
                      "views read more than PEG_LIMIT_SQLITE_OBJECTS (10,000) tables");
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------------ */
+/* ---- opening ---- */
 
 /* Uses it once, so that it is connected. */
 static peg_status touch(struct peg__sqlite *db, peg_str table, peg_error *reterr)
@@ -401,8 +398,7 @@ void peg__sqlite_scope_list(const struct peg__sqlite_scope *scope, struct peg__b
         peg__buf_puts(out, "none");
 }
 
-/* ---- describing
- * ------------------------------------------------------------------------------------------- */
+/* ---- describing ---- */
 
 /* A foreign key, a comment or the text of a view may say what is not to be known. */
 static bool names_hidden(const struct peg__sqlite_scope *scope, peg_str sql)

@@ -103,8 +103,7 @@ static peg_status check_def(const peg_sqlite_def *def, peg_error *reterr)
     return check_limits(def, reterr);
 }
 
-/* ---- copying -----------------------------------------------------------------------------------
- */
+/* ---- copying ---- */
 
 /* NULL when out of memory. */
 static const char *const *copy_words(struct peg__arena *arena, const char *const *words)
@@ -183,8 +182,7 @@ static peg_status keep_objects(struct peg__sqlite_tool *tool, const struct peg__
     return PEG_OK;
 }
 
-/* ---- describing
- * ----------------------------------------------------------------------------------- */
+/* ---- describing ---- */
 
 static void put_lines(struct peg__buf *out, const char *title, const char *const *lines)
 {
@@ -250,8 +248,7 @@ static void describe(struct making *m)
     trim(&m->description);
 }
 
-/* ---- making
- * ----------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static peg_status look_at_file(struct making *m, peg_error *reterr)
 {
@@ -345,8 +342,7 @@ peg_status peg_sqlite_offer(peg_registry *registry, const peg_sqlite_def *def, p
     return status;
 }
 
-/* ---- filling
- * ------------------------------------------------------------------------------------------ */
+/* ---- filling ---- */
 
 static peg_status exec_with(struct peg__sqlite *db, const char *sql, const peg_json *params,
                             peg_error *reterr)

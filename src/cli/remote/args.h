@@ -97,8 +97,7 @@ bool remote_duration(const char *text, int64_t least_ms, int64_t *ret_ms);
 /* "3 s", "250 ms". */
 void remote_put_time(struct peg__buf *out, int64_t ms);
 
-/* ---- the client -------------------------------------------------------------------------------
- */
+/* ---- the client ---- */
 
 /* Connects to nothing yet. */
 peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_client,

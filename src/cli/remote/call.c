@@ -61,8 +61,7 @@ struct call_options {
     size_t n_meta;
 };
 
-/* ---- options ------------------------------------------------------------------------------------
- */
+/* ---- options ---- */
 
 static int refuse(struct cli_args *args, const char *why)
 {
@@ -161,8 +160,7 @@ static int read_options(struct cli_args *args, struct call_options *o)
     return args->exit ? CLI_STOP : 0;
 }
 
-/* ---- the call
- * ------------------------------------------------------------------------------------ */
+/* ---- the call ---- */
 
 /* Nothing was called: told as whatever else may have become of the call. */
 static int refuse_call(const struct call_options *o, const peg_error *error)

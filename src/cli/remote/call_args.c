@@ -14,8 +14,7 @@
 #include "pegboard/json.h"
 #include "json/json.h"
 
-/* ---- which types a schema allows --------------------------------------------------------------
- */
+/* ---- which types a schema allows ---- */
 
 /* A set of these; 0: the schema does not say. */
 enum {
@@ -169,8 +168,7 @@ static const peg_json *items_of(const peg_json *root, const peg_json *schema)
     return behind ? peg_json_get(behind, "items") : NULL;
 }
 
-/* ---- values -------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 struct pair {
     peg_str key;
@@ -336,8 +334,7 @@ static peg_status add_value(struct building *b, const struct pair *pair, const p
     return status;
 }
 
-/* ---- all of them
- * ---------------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 /* The value of a key: that of its only pair, or an array of all that have it. */
 static peg_status add_key(struct building *b, const struct pair *pairs, size_t n, size_t first)

@@ -15,8 +15,7 @@
 #include "cli/terminal/json_color.h"
 #include "json/out.h"
 
-/* ---- text of others ----------------------------------------------------------------------------
- */
+/* ---- text of others ---- */
 
 /* Harmless, but for the ends of lines and tabs. */
 static void put_lines(struct peg__buf *out, peg_str text)
@@ -61,8 +60,7 @@ void call_print_output(const struct call_print *print, peg_str stream, peg_str d
     print_to(stdout, &text);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs ---- */
 
 static void out_raw(struct peg__out *out, const char *name, peg_str json)
 {
@@ -147,8 +145,7 @@ int call_print_refusal(const struct call_print *print, const peg_error *error, c
     return print_envelope(print, &result);
 }
 
-/* ---- for people ---------------------------------------------------------------------------------
- */
+/* ---- for people ---- */
 
 /* The characters of a JSON string. False if it is none. */
 static bool put_string(struct peg__buf *out, peg_str json)

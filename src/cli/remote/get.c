@@ -23,8 +23,7 @@ static const struct cli_option option_table[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
-/* ---- a toolset ---------------------------------------------------------------------------------
- */
+/* ---- a toolset ---- */
 
 static void put_json(struct peg__buf *buf, const peg_toolset *toolset)
 {
@@ -133,8 +132,7 @@ static void put_toolset(const struct tool_print *print, const peg_toolset *tools
     }
 }
 
-/* ---- one of its tools ---------------------------------------------------------------------------
- */
+/* ---- one of its tools ---- */
 
 static void put_tool_json(struct peg__buf *buf, const peg_toolset_tool *tool)
 {
@@ -146,8 +144,7 @@ static void put_tool_json(struct peg__buf *buf, const peg_toolset_tool *tool)
     peg__buf_putc(buf, '\n');
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 static int show(const struct remote_args *remote, const peg_toolset *toolset, const char *name)
 {

@@ -103,8 +103,7 @@ void remote_explain(const struct remote_args *remote, const peg_error *error, st
     peg__buf_puts(out, advice_on(remote, error));
 }
 
-/* ---- what it is called ------------------------------------------------------------------------
- */
+/* ---- what it is called ---- */
 
 static const struct {
     const char *code;
@@ -165,8 +164,7 @@ int remote_complain(const struct remote_args *remote, const peg_error *error)
     return remote_exit_of(error);
 }
 
-/* ---- the client --------------------------------------------------------------------------------
- */
+/* ---- the client ---- */
 
 peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_client,
                              peg_error *reterr)

@@ -95,8 +95,7 @@ static int show(const struct remote_args *remote, const peg_search_result *found
     return answer ? answer : found->len ? CLI_OK : CLI_NO;
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 /* Operands become one question. */
 static int read_options(struct cli_args *args, struct remote_args *remote, struct peg__buf *query,

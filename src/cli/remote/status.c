@@ -57,8 +57,7 @@ static int show_once(const struct status_options *o, peg_client *client)
     return answer;
 }
 
-/* ---- again and again
- * ----------------------------------------------------------------------------- */
+/* ---- again and again ---- */
 
 /* Lines of toolsets that fit below the head. */
 static unsigned rows_that_fit(void)
@@ -123,8 +122,7 @@ static int show_live(const struct status_options *o, peg_client *client)
     return answer;
 }
 
-/* ---- the command
- * ----------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int read_options(struct cli_args *args, struct status_options *o)
 {

@@ -10,8 +10,7 @@
 #include "cli/remote/toolset.h"
 #include "cli/turn/turn.h"
 
-/* ---- for programs -------------------------------------------------------------------------------
- */
+/* ---- for programs ---- */
 
 static void out_number(struct peg__out *out, const char *name, uint64_t number)
 {
@@ -91,8 +90,7 @@ void status_print_json(struct peg__buf *buf, const peg_node_status *status)
     peg__buf_putc(buf, '\n');
 }
 
-/* ---- for people
- * ----------------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 static void put_safe(struct peg__buf *out, const char *before, const char *text)
 {

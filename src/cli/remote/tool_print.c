@@ -9,8 +9,7 @@
 
 enum { INDENT = 2 };
 
-/* ---- for programs -----------------------------------------------------------------------------
- */
+/* ---- for programs ---- */
 
 static void out_json(struct peg__out *out, const char *name, peg_str json)
 {
@@ -34,8 +33,7 @@ void tool_out(struct peg__out *out, const peg_toolset_tool *tool)
     peg__out_integer(out, tool->timeout_ms);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------
- */
+/* ---- arguments ---- */
 
 /* "integer", "array of string". */
 static void put_one_type(struct peg__buf *out, const peg_json *schema, peg_str type)
@@ -240,8 +238,7 @@ static void put_arguments(const struct tool_print *print, peg_str json)
     peg_json_doc_free(doc);
 }
 
-/* ---- for people -------------------------------------------------------------------------------
- */
+/* ---- for people ---- */
 
 void tool_print(const struct tool_print *print, const peg_toolset_tool *tool)
 {

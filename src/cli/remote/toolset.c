@@ -28,8 +28,7 @@ static bool is_away(const peg_toolset_info *info)
     return info->health == PEG_HEALTH_UNHEALTHY && info->n_providers == 0 && !info->is_direct;
 }
 
-/* ---- for programs -----------------------------------------------------------------------------
- */
+/* ---- for programs ---- */
 
 void toolset_out_strings(struct peg__out *out, const char *name, const char *const *strings,
                          size_t n)
@@ -78,8 +77,7 @@ void toolset_out(struct peg__out *out, const peg_toolset_info *info)
     out_health(out, info);
 }
 
-/* ---- for people -------------------------------------------------------------------------------
- */
+/* ---- for people ---- */
 
 void toolset_put_age(struct peg__buf *out, int64_t seconds)
 {

@@ -35,8 +35,7 @@ struct watching {
     int exit;
 };
 
-/* ---- a change -----------------------------------------------------------------------------------
- */
+/* ---- a change ---- */
 
 static void put_json(struct peg__buf *buf, const peg_watch_event *event)
 {
@@ -127,8 +126,7 @@ static void hear(const peg_watch_event *event, void *user)
         kill(getpid(), SIGTERM); /* nobody reads any more; watch() waits for it */
 }
 
-/* ---- the command
- * --------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int read_options(struct cli_args *args, struct watching *w)
 {

@@ -96,8 +96,7 @@ const struct cli_option serve_option_table[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
-/* ---- values
- * ----------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 /* Words for a time that is none, or is out of range; NULL if it was taken. */
 static const char *read_time(int id, const char *text, int64_t *ret_ms)
@@ -303,8 +302,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
     }
 }
 
-/* ---- options and environment
- * -------------------------------------------------------------------------- */
+/* ---- options and environment ---- */
 
 static const struct {
     const char *variable;
@@ -403,8 +401,7 @@ void serve_explain(peg_error *error)
                   "--redis, and unset REDIS_URL and REDIS_PASSWORD");
 }
 
-/* ---- the folder
- * --------------------------------------------------------------------------------------- */
+/* ---- the folder ---- */
 
 static peg_status find_data_dir(const struct serve_options *o, char *ret_path, size_t size,
                                 peg_error *reterr)

@@ -16,8 +16,7 @@
 #include "cli/serve/notify.h"
 #include "gateway/access/listen_check.h"
 
-/* ---- signals: a thread of their own
- * ------------------------------------------------------------------ */
+/* ---- signals: a thread of their own ---- */
 
 struct signals {
     sigset_t set;
@@ -75,8 +74,7 @@ static void block_signals(struct signals *signals)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* ---- connections: a descriptor each
- * ------------------------------------------------------------------ */
+/* ---- connections: a descriptor each ---- */
 
 /* What a program is given at first, 1,024, is for those that use select(2). */
 static void allow_connections(void)
@@ -89,8 +87,7 @@ static void allow_connections(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* ---- serving
- * ----------------------------------------------------------------------------------------- */
+/* ---- serving ---- */
 
 /* What a client needs besides the address. */
 static const char *client_options(const peg_gateway_config *config)
@@ -154,8 +151,7 @@ static peg_status serve(struct serve_options *o, struct signals *signals, peg_er
     return status;
 }
 
-/* ---- the command
- * -------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {

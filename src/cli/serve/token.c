@@ -16,9 +16,7 @@
 #include "cli/serve/token.h"
 #include "gateway/access/tokens.h"
 
-/* ---- token new
- * --------------------------------------------------------------------------------------
- */
+/* ---- token new ---- */
 
 enum { OPT_TOKEN_FILE = 1, OPT_OUT, OPT_ADMIN };
 
@@ -182,8 +180,7 @@ static const struct cli_command cli_token_new = {
     .run = run_new,
 };
 
-/* ---- token
- * ----------------------------------------------------------------------------------------- */
+/* ---- token ---- */
 
 static const struct cli_command *const parts[] = {&cli_token_new, &cli_token_list,
                                                   &cli_token_revoke, NULL};

@@ -64,8 +64,7 @@ static bool read_words(const struct cli_command *self, int argc, char **argv, si
     return false;
 }
 
-/* ---- list
- * ------------------------------------------------------------------------------------------- */
+/* ---- list ---- */
 
 static const struct cli_option list_options[] = {
     {OPT_TOKEN_FILE, 0, "token-file", "FILE", "the file of `serve --token-file`; needed"},
@@ -185,8 +184,7 @@ const struct cli_command cli_token_list = {
     .run = run_list,
 };
 
-/* ---- revoke
- * ----------------------------------------------------------------------------------------- */
+/* ---- revoke ---- */
 
 static const struct cli_option revoke_options[] = {
     {OPT_TOKEN_FILE, 0, "token-file", "FILE", "the file of `serve --token-file`; needed"},

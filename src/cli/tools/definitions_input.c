@@ -71,8 +71,7 @@ static const peg_json *find_definitions(const peg_json *root, bool *ret_is_turn)
     return NULL;
 }
 
-/* ---- one form for all -------------------------------------------------------------------------
- */
+/* ---- one form for all ---- */
 
 static bool is_schema_name(peg_str name)
 {

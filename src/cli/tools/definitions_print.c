@@ -52,8 +52,7 @@ static peg_status print_losses(const struct definitions_outcome *o, FILE *to, pe
     return status;
 }
 
-/* ---- tools ------------------------------------------------------------------------------------
- */
+/* ---- tools ---- */
 
 static peg_status print_pretty(peg_str json, peg_error *reterr)
 {
@@ -129,8 +128,7 @@ peg_status definitions_print(const struct definitions_outcome *outcome, peg_erro
     return print_losses(outcome, stderr, reterr);
 }
 
-/* ---- schemas that are none
- * ------------------------------------------------------------------------ */
+/* ---- schemas that are none ---- */
 
 static void warn(const peg_json *name, const peg_error *error)
 {

@@ -56,8 +56,7 @@ struct provide_options {
     struct cli_lines *lines; /* of what happens */
 };
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options ---- */
 
 /* Returns 0, or CLI_STOP after a complaint. */
 static int take(struct provide_options *o, struct cli_args *args, int id)
@@ -109,8 +108,7 @@ static bool read_options(struct cli_args *args, struct provide_options *o, int *
     return *ret_exit == CLI_OK;
 }
 
-/* ---- what it says ------------------------------------------------------------------------------
- */
+/* ---- what it says ---- */
 
 /* The first line of a text. */
 static peg_str first_line(const char *text)
@@ -187,8 +185,7 @@ static int complain_manifest(const char *path, const peg_error *error)
     return remote_complain_local(print_place(path, error, place), error);
 }
 
-/* ---- what happens ------------------------------------------------------------------------------
- */
+/* ---- what happens ---- */
 
 static void put_time(struct peg__buf *line)
 {
@@ -279,8 +276,7 @@ static void put_dropped(struct peg__buf *line, uint64_t n)
     peg__buf_printf(line, " event=dropped lines=%" PRIu64, n);
 }
 
-/* ---- reading the manifest again: a thread for signals ------------------------------------------
- */
+/* ---- reading the manifest again: a thread for signals ---- */
 
 struct provided {
     struct provide_options *o;
@@ -383,8 +379,7 @@ static void block_signals(struct provided *p)
     pthread_sigmask(SIG_BLOCK, &p->set, NULL);
 }
 
-/* ---- serving -----------------------------------------------------------------------------------
- */
+/* ---- serving ---- */
 
 /* The library's words are for those who write handlers, and begin with the number of calls. */
 static void complain_given_up(const peg_error *error)
