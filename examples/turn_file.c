@@ -20,14 +20,14 @@ static peg_status from_v1(const peg_json *old, peg_json_builder *into, peg_error
     const char *colon = line ? strstr(line, ": ") : NULL;
     if (!colon)
         return snprintf(e->message, sizeof(e->message), "no customer in the order"), PEG_EHOST;
-    peg_json_add_object(into);
+    peg_json_open_object(into);
     peg_json_add_key(into, peg_cstr("customer"));
     peg_json_add_string(into, (peg_str){line, (size_t)(colon - line)});
     peg_json_add_key(into, peg_cstr("items"));
-    peg_json_add_array(into);
+    peg_json_open_array(into);
     peg_json_add_string(into, peg_cstr(colon + 2));
-    peg_json_add_end(into);
-    peg_json_add_end(into);
+    peg_json_close(into);
+    peg_json_close(into);
     return PEG_OK;
 }
 

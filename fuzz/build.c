@@ -47,16 +47,16 @@ static void add(peg_json_builder *builder, char call, peg_str *rest)
         peg_json_add_string(builder, take(rest));
         break;
     case '[':
-        peg_json_add_array(builder);
+        peg_json_open_array(builder);
         break;
     case '{':
-        peg_json_add_object(builder);
+        peg_json_open_object(builder);
         break;
     case 'k':
         peg_json_add_key(builder, take(rest));
         break;
     default:
-        peg_json_add_end(builder);
+        peg_json_close(builder);
         break;
     }
 }

@@ -73,7 +73,7 @@ static struct question read_question(peg_str line)
     peg_json_builder *b = peg_json_builder_new();
     peg_str rest = line.len ? peg__str_from(line, 1) : line;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     switch (line.len ? line.ptr[0] : 0) {
     case 'g':
         q.kind = &peg_artifact_text;
@@ -106,7 +106,7 @@ static struct question read_question(peg_str line)
         q.name = "artifact_json_keys";
         break;
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     REQUIRE(peg_json_builder_finish(b, &q.args, NULL) == PEG_OK, "arguments");
     return q;
 }

@@ -230,10 +230,10 @@ PEG_API size_t peg_json_doc_bytes(const peg_json_doc *doc);
  * The first failure sticks and finish reports it, so adds need no checks:
  *
  *   peg_json_builder *b = peg_json_builder_new();
- *   peg_json_add_object(b);
+ *   peg_json_open_object(b);
  *   peg_json_add_key(b, peg_cstr("answer"));
  *   peg_json_add_integer(b, 42);
- *   peg_json_add_end(b);
+ *   peg_json_close(b);
  *   status = peg_json_builder_finish(b, &doc, &error);
  *
  * All of them accept NULL for the builder: finish then says out of memory.
@@ -254,11 +254,13 @@ PEG_API void peg_json_add_double(peg_json_builder *b, double number);
 /* The JSON text of a number. */
 PEG_API void peg_json_add_number(peg_json_builder *b, peg_str text);
 PEG_API void peg_json_add_string(peg_json_builder *b, peg_str utf8);
-PEG_API void peg_json_add_array(peg_json_builder *b);
-PEG_API void peg_json_add_object(peg_json_builder *b);
+/* What is added next goes inside, until peg_json_close(). */
+PEG_API void peg_json_open_array(peg_json_builder *b);
+PEG_API void peg_json_open_object(peg_json_builder *b);
+/* Closes the array or object that was opened last. */
+PEG_API void peg_json_close(peg_json_builder *b);
 /* The name of the next value. A name given twice in one object fails. */
 PEG_API void peg_json_add_key(peg_json_builder *b, peg_str name);
-PEG_API void peg_json_add_end(peg_json_builder *b);
 /* A copy of a value; null for NULL. */
 PEG_API void peg_json_add_copy(peg_json_builder *b, const peg_json *value);
 /* Ends building and frees the builder, in either case. */

@@ -75,14 +75,14 @@ static void add_usage(peg_json_builder *b, const struct peg__usage *usage)
     if (usage->input_tokens < 0 && usage->output_tokens < 0)
         return;
     peg_json_add_key(b, peg_cstr("usage"));
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_number(b, "input_tokens", usage->input_tokens < 0 ? 0 : usage->input_tokens);
     add_number(b, "output_tokens", usage->output_tokens < 0 ? 0 : usage->output_tokens);
     add_number(b, "cached_tokens", usage->cached_tokens);
     add_number(b, "cache_creation_input_tokens", usage->cache_creation_tokens);
     add_number(b, "cache_read_input_tokens", usage->cache_read_tokens);
     add_number(b, "reasoning_tokens", usage->reasoning_tokens);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 /* OpenAI stops as usual after a refusal: a host could not tell it from an answer. */
@@ -107,7 +107,7 @@ static peg_status build_result(const struct peg__reply *reply, bool is_whole,
     peg_json_doc *doc;
     peg_status status;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_word(b, "provider", reply->provider);
     add_word(b, "model", reply->model);
     add_word(b, "stop_reason", stop_reason(reply));
@@ -119,7 +119,7 @@ static peg_status build_result(const struct peg__reply *reply, bool is_whole,
     add_word(b, "response_id", reply->response_id);
     add_word(b, "request_id", reply->request_id);
     add_number(b, "sequence", (int64_t)peg__reply_n_inferences(reply->turn) + 1);
-    peg_json_add_end(b);
+    peg_json_close(b);
     status = peg_json_builder_finish(b, &doc, reterr);
     if (status)
         return status;
@@ -180,12 +180,12 @@ static peg_status build_payload(const struct peg__part *part, peg_json_doc **ret
     if (!part->payload)
         return PEG_OK;
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (const struct peg__part_member *m = part->payload; m; m = m->next) {
         peg_json_add_key(b, m->name);
         peg_json_add_copy(b, peg_json_root(m->value));
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_json_builder_finish(b, ret_doc, reterr);
 }
 

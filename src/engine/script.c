@@ -201,8 +201,8 @@ static void end_step(struct writing *w)
 {
     if (!w->n)
         return;
-    peg_json_add_end(w->b);
-    peg_json_add_end(w->b);
+    peg_json_close(w->b);
+    peg_json_close(w->b);
 }
 
 static void copy_member(struct writing *w, const peg_json *result, const char *name,
@@ -224,12 +224,12 @@ static void begin_steps(struct writing *w, uint32_t number, const peg_json *resu
 
         end_step(w);
         w->n++;
-        peg_json_add_object(w->b);
+        peg_json_open_object(w->b);
         copy_member(w, known, "model", PEG_JSON_STRING);
         copy_member(w, known, "stop_reason", PEG_JSON_STRING);
         copy_member(w, known, "usage", PEG_JSON_OBJECT);
         peg_json_add_key(w->b, peg_cstr("parts"));
-        peg_json_add_array(w->b);
+        peg_json_open_array(w->b);
     }
 }
 
@@ -246,7 +246,7 @@ static void write_part(struct writing *w, const peg_block *block)
 
     if (kind != PEG_BLOCK_CALL && !peg_block_text(block).len)
         return;
-    peg_json_add_object(w->b);
+    peg_json_open_object(w->b);
     if (kind == PEG_BLOCK_CALL) {
         write_member(w, "name", peg_block_tool(block));
         write_member(w, "id", peg_block_call_id(block));
@@ -254,7 +254,7 @@ static void write_part(struct writing *w, const peg_block *block)
     } else {
         write_member(w, kind == PEG_BLOCK_REASONING ? "reasoning" : "text", peg_block_text(block));
     }
-    peg_json_add_end(w->b);
+    peg_json_close(w->b);
 }
 
 static void write_block(struct writing *w, const peg_block *block)
@@ -290,12 +290,12 @@ peg_status peg_script_from_turn(const peg_turn *turn, peg_script **ret_script, p
                          "a script has at most %d steps (PEG_LIMIT_SCRIPT_STEPS)",
                          PEG_LIMIT_SCRIPT_STEPS);
     w.b = peg_json_builder_new();
-    peg_json_add_array(w.b);
+    peg_json_open_array(w.b);
     for (size_t i = 0; i < peg_turn_len(turn); i++)
         write_block(&w, peg_turn_at(turn, i));
     begin_steps(&w, n_inferences, NULL);
     end_step(&w);
-    peg_json_add_end(w.b);
+    peg_json_close(w.b);
     status = peg_json_builder_finish(w.b, &doc, reterr);
     return status ? status : make(doc, ret_script, reterr);
 }

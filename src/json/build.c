@@ -421,7 +421,7 @@ void peg_json_add_key(peg_json_builder *b, peg_str name)
 
 /* ---- containers ---------------------------------------------------------------------------- */
 
-static void add_container(peg_json_builder *b, peg_json_kind kind)
+static void open_container(peg_json_builder *b, peg_json_kind kind)
 {
     const size_t at = b ? b->n : 0;
 
@@ -432,17 +432,17 @@ static void add_container(peg_json_builder *b, peg_json_kind kind)
         b->open[b->depth++] = (struct open_container){.at = at};
 }
 
-void peg_json_add_array(peg_json_builder *b)
+void peg_json_open_array(peg_json_builder *b)
 {
-    add_container(b, PEG_JSON_ARRAY);
+    open_container(b, PEG_JSON_ARRAY);
 }
 
-void peg_json_add_object(peg_json_builder *b)
+void peg_json_open_object(peg_json_builder *b)
 {
-    add_container(b, PEG_JSON_OBJECT);
+    open_container(b, PEG_JSON_OBJECT);
 }
 
-void peg_json_add_end(peg_json_builder *b)
+void peg_json_close(peg_json_builder *b)
 {
     peg_json *container;
 
@@ -452,8 +452,8 @@ void peg_json_add_end(peg_json_builder *b)
     if (!container || b->has_key) {
         peg__fail(&b->error, PEG_EINVAL,
                   container ? "E_JSON_BUILD_KEY_WITHOUT_VALUE" : "E_JSON_BUILD_UNBALANCED",
-                  container ? "the last key has no value; add one before the end"
-                            : "there is nothing to end; add as many ends as arrays and objects");
+                  container ? "the last key has no value; add one before you close the object"
+                            : "nothing is open; close each array and object once");
         return;
     }
     b->depth--;

@@ -87,13 +87,13 @@ static bool add_object(peg_json_builder *b, const peg_json *object)
     PEG_JSON_EACH_MEMBER (object, key)
         keys[i++] = key;
     qsort(keys, n, sizeof(const peg_json *), by_name);
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (i = 0; i < n; i++) {
         peg_json_add_key(b, peg_json_str(keys[i]));
         if (!add(b, keys[i] + 1))
             return false;
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return true;
 }
 
@@ -107,12 +107,12 @@ static bool add(peg_json_builder *b, const peg_json *value)
     }
     if (value->kind == PEG_JSON_OBJECT)
         return add_object(b, value);
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (value, item) {
         if (!add(b, item))
             return false;
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return true;
 }
 

@@ -456,10 +456,10 @@ peg_status peg__bag_from_json(const peg_json *object, bool is_strict, peg_bag **
 
 void peg__bag_build(const peg_bag *bag, peg_json_builder *b)
 {
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (size_t i = 0; i < peg_bag_len(bag); i++) {
         peg_json_add_key(b, bag->entries[i].id);
         peg_json_add_copy(b, peg__shared_root(bag->entries[i].value));
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
 }

@@ -101,7 +101,7 @@ peg_status peg__definitions_overlay(const peg_json *stored, const peg_json *live
     peg_json_doc *doc;
     peg_status status;
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (stored, item) {
         /* What was forged for artifacts is forged anew. */
         if (!is_ephemeral(item) && !find_named(live, name_of(item)))
@@ -110,7 +110,7 @@ peg_status peg__definitions_overlay(const peg_json *stored, const peg_json *live
     PEG_JSON_EACH_ITEM (live, item) {
         peg_json_add_copy(b, item);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     status = peg_json_builder_finish(b, &doc, reterr);
     if (status)
         return status;

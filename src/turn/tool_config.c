@@ -233,13 +233,13 @@ static void add_retries(peg_json_builder *b, const peg_tool_config *config, cons
     static const char *const ours[] = {"max_retries", "backoff_base", "backoff_factor", NULL};
 
     add_key(b, "retry_config");
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_int(b, "max_retries", config->max_retries);
     add_duration(b, "backoff_base", config->backoff_ns);
     add_key(b, "backoff_factor");
     peg_json_add_double(b, config->backoff_factor);
     add_others(b, old ? peg_json_get(old, "retry_config") : NULL, ours);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *config,
@@ -263,7 +263,7 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
     if (peg_turn_get(turn, &peg_key_tool_config, &old, NULL))
         old = NULL;
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "enabled");
     peg_json_add_bool(b, config->is_enabled);
     add_text(b, "tool_choice", choices[config->choice]);
@@ -274,6 +274,6 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
     add_text(b, "tool_error_handling", handlings[config->errors]);
     add_retries(b, config, old);
     add_others(b, old, ours);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_turn_set_built(turn, &peg_key_tool_config, b, reterr);
 }

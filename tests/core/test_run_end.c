@@ -234,9 +234,9 @@ static void give_depths(peg_call *call, const peg_json *args, void *user)
     (void)args;
     (void)user;
     for (int i = 0; i < 300; i++)
-        peg_json_add_array(builder);
+        peg_json_open_array(builder);
     for (int i = 0; i < 300; i++)
-        peg_json_add_end(builder);
+        peg_json_close(builder);
     CHECK_INT(peg_json_builder_finish(builder, &deep, NULL), PEG_OK);
     peg_call_add_server_data(call, "k", "a", peg_json_root(deep));
     peg_json_doc_free(deep);

@@ -430,8 +430,8 @@ static void add_foreign(struct world *w, const char *text)
     peg_json_builder *b = peg_json_builder_new();
     peg_block *block = NULL;
 
-    peg_json_add_object(b);
-    peg_json_add_end(b);
+    peg_json_open_object(b);
+    peg_json_close(b);
     CHECK_INT(peg_bag_with_built(NULL, &peg_key_block_inference, b, &def.metadata, NULL), PEG_OK);
     CHECK_INT(peg_block_new(&def, &block, NULL), PEG_OK);
     CHECK_INT(peg_turn_add(w->turn, block, NULL), PEG_OK);

@@ -62,9 +62,9 @@ TEST(builder_makes_every_kind_of_value)
 {
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "a");
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     peg_json_add_null(b);
     peg_json_add_bool(b, true);
     peg_json_add_bool(b, false);
@@ -72,13 +72,13 @@ TEST(builder_makes_every_kind_of_value)
     peg_json_add_double(b, 0.5);
     peg_json_add_number(b, peg__str("1.50"));
     peg_json_add_string(b, peg__strn("x\0\"", 3));
-    peg_json_add_array(b);
-    peg_json_add_end(b);
-    peg_json_add_end(b);
+    peg_json_open_array(b);
+    peg_json_close(b);
+    peg_json_close(b);
     add_key(b, "");
-    peg_json_add_object(b);
-    peg_json_add_end(b);
-    peg_json_add_end(b);
+    peg_json_open_object(b);
+    peg_json_close(b);
+    peg_json_close(b);
 
     check_built(b, "{\"a\":[null,true,false,-9223372036854775808,0.5,1.50,\"x\\u0000\\\"\",[]],"
                    "\"\":{}}");
@@ -117,12 +117,12 @@ TEST(builder_copies_strings_with_a_nul_and_padding)
     uint64_t sum = 0;
 
     memset(large, 'x', sizeof(large));
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (int i = 0; i < 100; i++)
         peg_json_add_string(b, peg__strn(text, 5));
     peg_json_add_string(b, peg__strn(large, sizeof(large)));
     peg_json_add_string(b, peg__strn(NULL, 0));
-    peg_json_add_end(b);
+    peg_json_close(b);
     memset(text, '?', sizeof(text));
     doc = finished(b);
 
@@ -180,11 +180,11 @@ TEST(builder_copies_whole_subtrees)
     peg_json_doc *from = parsed("{\"s\":\"text\",\"n\":[1.50,12345678901234567890123,{\"k\":[]}]}");
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     peg_json_add_copy(b, peg_json_root(from));
     peg_json_add_copy(b, peg_json_get(peg_json_root(from), "n"));
     peg_json_add_copy(b, peg_json_get(peg_json_root(from), "s"));
-    peg_json_add_end(b);
+    peg_json_close(b);
     peg_json_doc_free(from);
 
     check_built(b, "[{\"s\":\"text\",\"n\":[1.50,12345678901234567890123,{\"k\":[]}]},"
@@ -199,19 +199,19 @@ static peg_json_builder *with_members(unsigned n, unsigned last)
     peg_json_builder *b = peg_json_builder_new();
     char name[16];
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (unsigned i = 0; i < n; i++) {
         snprintf(name, sizeof(name), "%u", i);
         add_key(b, name);
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         add_key(b, name);
         peg_json_add_null(b);
-        peg_json_add_end(b);
+        peg_json_close(b);
     }
     snprintf(name, sizeof(name), "%u", last);
     add_key(b, name);
     peg_json_add_null(b);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return b;
 }
 
@@ -232,24 +232,24 @@ TEST(builder_refuses_values_without_a_name_and_names_without_a_value)
 {
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     peg_json_add_null(b);
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_NO_KEY");
 
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "a");
-    peg_json_add_end(b);
+    peg_json_close(b);
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_KEY_WITHOUT_VALUE");
 
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "a");
     add_key(b, "b");
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_KEY");
 
     b = peg_json_builder_new();
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     add_key(b, "a");
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_KEY");
 
@@ -262,13 +262,13 @@ TEST(builder_refuses_ends_too_many_and_too_few)
 {
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_array(b);
-    peg_json_add_end(b);
-    peg_json_add_end(b);
+    peg_json_open_array(b);
+    peg_json_close(b);
+    peg_json_close(b);
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_UNBALANCED");
 
     b = peg_json_builder_new();
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_UNBALANCED");
 }
 
@@ -292,7 +292,7 @@ TEST(builder_refuses_bytes_that_are_no_utf8)
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_UTF8");
 
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "\xED\xA0\x80");
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_UTF8");
 }
@@ -322,9 +322,9 @@ TEST(builder_keeps_the_first_failure)
     peg_json_builder *b = peg_json_builder_new();
 
     peg_json_add_number(b, peg__str("x"));
-    peg_json_add_end(b);
+    peg_json_close(b);
     peg_json_add_string(b, peg__str("\xFF"));
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "a");
 
     check_fails(b, PEG_EINVAL, "E_JSON_BUILD_NUMBER");
@@ -340,10 +340,10 @@ TEST(builder_accepts_null_and_says_out_of_memory)
     peg_json_add_double(NULL, 1);
     peg_json_add_number(NULL, peg__str("1"));
     peg_json_add_string(NULL, peg__str("1"));
-    peg_json_add_array(NULL);
-    peg_json_add_object(NULL);
+    peg_json_open_array(NULL);
+    peg_json_open_object(NULL);
     add_key(NULL, "a");
-    peg_json_add_end(NULL);
+    peg_json_close(NULL);
     peg_json_add_copy(NULL, &value);
     CHECK(!peg_json_builder_free(NULL));
     check_fails(NULL, PEG_ENOMEM, "E_OUT_OF_MEMORY");
@@ -356,9 +356,9 @@ static peg_json_builder *with_depth(unsigned depth)
     peg_json_builder *b = peg_json_builder_new();
 
     for (unsigned i = 0; i < depth; i++)
-        peg_json_add_array(b);
+        peg_json_open_array(b);
     for (unsigned i = 0; i < depth; i++)
-        peg_json_add_end(b);
+        peg_json_close(b);
     return b;
 }
 
@@ -373,14 +373,14 @@ TEST(builder_counts_the_depth_of_copies)
     peg_json_doc *deep = finished(with_depth(PEG_LIMIT_JSON_DEPTH_MAX - 1));
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     peg_json_add_copy(b, peg_json_root(deep));
-    peg_json_add_end(b);
+    peg_json_close(b);
     peg_json_doc_free(finished(b));
 
     b = peg_json_builder_new();
-    peg_json_add_array(b);
-    peg_json_add_array(b);
+    peg_json_open_array(b);
+    peg_json_open_array(b);
     peg_json_add_copy(b, peg_json_root(deep));
     check_fails(b, PEG_ELIMIT, "E_JSON_BUILD_TOO_DEEP");
     peg_json_doc_free(deep);
@@ -392,7 +392,7 @@ TEST(builder_can_be_given_up_at_any_time)
 
     CHECK(!peg_json_builder_free(b));
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_key(b, "a");
     CHECK(!peg_json_builder_free(b));
 }
@@ -406,9 +406,9 @@ TORTURE(builder_survives_any_allocation_failure)
 
     if (!status) {
         b = peg_json_builder_new();
-        peg_json_add_array(b);
+        peg_json_open_array(b);
         peg_json_add_copy(b, peg_json_root(doc));
-        peg_json_add_end(b);
+        peg_json_close(b);
         status = peg_json_builder_finish(b, &copy, NULL);
     }
     peg_json_doc_free(doc);

@@ -174,13 +174,13 @@ TEST(canonical_sorts_large_objects)
     char name[16];
     unsigned next = 0;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (unsigned i = 0; i < N; i++) {
         snprintf(name, sizeof(name), "%04u", i * 7919 % N);
         peg_json_add_key(b, peg__str(name));
         peg_json_add_integer(b, i * 7919 % N);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     CHECK_INT(peg_json_builder_finish(b, &doc, NULL), PEG_OK);
     CHECK_INT(peg_json_canonical(peg_json_root(doc), &text, NULL, NULL), PEG_OK);
 

@@ -83,7 +83,7 @@ static peg_json_doc *large_object(unsigned n, bool is_reversed, unsigned odd_one
     peg_json_doc *doc = NULL;
     char name[32];
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (unsigned i = 0; i < n; i++) {
         const unsigned k = is_reversed ? n - 1 - i : i;
 
@@ -91,7 +91,7 @@ static peg_json_doc *large_object(unsigned n, bool is_reversed, unsigned odd_one
         peg_json_add_key(b, peg__str(name));
         peg_json_add_integer(b, k == odd_one ? -1 : (int64_t)k);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_json_builder_finish(b, &doc, NULL) ? NULL : doc;
 }
 

@@ -477,17 +477,17 @@ TEST(yaml_writes_keys_of_any_length_and_content)
 
         peg__buf_clear(&key);
         peg__buf_repeat(&key, 'k', len);
-        peg_json_add_array(b);
-        peg_json_add_object(b);
+        peg_json_open_array(b);
+        peg_json_open_object(b);
         peg_json_add_key(b, peg__buf_view(&key));
         peg_json_add_string(b, peg__str("x\ny"));
         peg__buf_puts(&key, ": \n");
         peg_json_add_key(b, peg__buf_view(&key));
-        peg_json_add_array(b);
+        peg_json_open_array(b);
         peg_json_add_copy(b, &(peg_json){.kind = PEG_JSON_NULL});
-        peg_json_add_end(b);
-        peg_json_add_end(b);
-        peg_json_add_end(b);
+        peg_json_close(b);
+        peg_json_close(b);
+        peg_json_close(b);
         CHECK_INT(peg_json_builder_finish(b, &doc, NULL), PEG_OK);
         check_round_trip(peg_json_root(doc), NULL);
         peg_json_doc_free(doc);
@@ -628,7 +628,7 @@ static void add_random_tree(uint64_t *state, struct peg__buf *scratch, peg_json_
         const uint32_t choice = next_random(state) % 8;
 
         if (depth && choice < 3) {
-            peg_json_add_end(b);
+            peg_json_close(b);
             depth--;
             continue;
         }
@@ -640,9 +640,9 @@ static void add_random_tree(uint64_t *state, struct peg__buf *scratch, peg_json_
         if (choice < 6 && depth < 12) {
             is_object[depth] = choice % 2;
             if (is_object[depth++])
-                peg_json_add_object(b);
+                peg_json_open_object(b);
             else
-                peg_json_add_array(b);
+                peg_json_open_array(b);
         } else {
             add_random_scalar(state, scratch, b);
         }
@@ -659,13 +659,13 @@ TEST(yaml_reads_back_every_random_string_in_every_place)
         peg_json_doc *doc;
 
         random_string(&state, &s);
-        peg_json_add_array(b);
+        peg_json_open_array(b);
         peg_json_add_string(b, peg__buf_view(&s));
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         peg_json_add_key(b, peg__buf_view(&s));
         peg_json_add_string(b, peg__buf_view(&s));
-        peg_json_add_end(b);
-        peg_json_add_end(b);
+        peg_json_close(b);
+        peg_json_close(b);
         CHECK_INT(peg_json_builder_finish(b, &doc, NULL), PEG_OK);
         check_round_trip(peg_json_root(doc), NULL);
         check_round_trip(peg_json_root(doc) + 1, NULL); /* as the root */

@@ -272,10 +272,10 @@ static peg_status fill_tenant(peg_sqlite_db *db, peg_ctx *ctx, void *user, peg_e
     peg_status status;
 
     tenants->n_fills++;
-    peg_json_add_array(builder);
+    peg_json_open_array(builder);
     peg_json_add_string(builder, peg_cstr(tenant));
     peg_json_add_integer(builder, 7);
-    peg_json_add_end(builder);
+    peg_json_close(builder);
     status = peg_json_builder_finish(builder, &values, reterr);
     if (!status)
         status = peg_sqlite_exec(db, "CREATE TABLE orders(tenant, n); CREATE TABLE other(x)", NULL,

@@ -397,10 +397,10 @@ static peg_status to_v2(const peg_json *old, peg_json_builder *into, peg_error *
     (void)reterr;
     if (old->kind != PEG_JSON_STRING)
         return PEG_EPARSE;
-    peg_json_add_object(into);
+    peg_json_open_object(into);
     peg_json_add_key(into, peg_cstr("name"));
     peg_json_add_copy(into, old);
-    peg_json_add_end(into);
+    peg_json_close(into);
     return PEG_OK;
 }
 

@@ -351,10 +351,10 @@ TORTURE(marks_of_an_earlier_run_survive_any_allocation_failure)
         status =
             peg_turn_add_call(s.turn, peg_cstr("left"), peg_cstr("echo"), peg_cstr("{}"), NULL);
     b = peg_json_builder_new();
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     if (!status)
         peg_json_add_string(b, peg_block_id(peg_turn_at(s.turn, 1)));
-    peg_json_add_end(b);
+    peg_json_close(b);
     if (!status)
         status = peg_turn_set_built(s.turn, &peg_key_calls_started, b, NULL);
     else

@@ -763,9 +763,9 @@ static void leave_call(peg_turn *turn, const char *id, const char *tool, bool ha
     if (!has_begun)
         return;
     b = peg_json_builder_new();
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     peg_json_add_string(b, peg_cstr(id));
-    peg_json_add_end(b);
+    peg_json_close(b);
     CHECK_INT(peg_turn_set_built(turn, &peg_key_calls_started, b, NULL), PEG_OK);
 }
 

@@ -76,13 +76,13 @@ static void random_value(peg_json_builder *b, unsigned depth)
         peg_json_add_string(b, words());
         break;
     case 5:
-        peg_json_add_array(b);
+        peg_json_open_array(b);
         for (uint32_t n = any(4); n > 0; n--)
             random_value(b, depth - 1);
-        peg_json_add_end(b);
+        peg_json_close(b);
         break;
     default:
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         for (uint32_t n = any(4); n > 0; n--) {
             char name[160];
             const peg_str text = words();
@@ -91,7 +91,7 @@ static void random_value(peg_json_builder *b, unsigned depth)
             peg_json_add_key(b, peg_cstr(name));
             random_value(b, depth - 1);
         }
-        peg_json_add_end(b);
+        peg_json_close(b);
     }
 }
 
@@ -101,7 +101,7 @@ static peg_json_doc *random_object(void)
     peg_json_doc *doc = NULL;
     peg_error error;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (uint32_t n = any(4) + 1; n > 0; n--) {
         char name[32];
 
@@ -109,7 +109,7 @@ static peg_json_doc *random_object(void)
         peg_json_add_key(b, peg_cstr(name));
         random_value(b, 3);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     if (peg_json_builder_finish(b, &doc, &error))
         T_FAIL("%s", error.message);
     return doc;

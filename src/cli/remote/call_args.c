@@ -313,11 +313,11 @@ static peg_status add_text(struct building *b, const struct pair *pair, const pe
         return status;
     if (!(types & T_ARRAY))
         return fail_type(b, pair, types);
-    peg_json_add_array(b->out);
+    peg_json_open_array(b->out);
     status = add_one(b, item_types, text, &fits);
     if (!status && !fits)
         return fail_type(b, pair, item_types);
-    peg_json_add_end(b->out);
+    peg_json_close(b->out);
     return status;
 }
 
@@ -351,12 +351,12 @@ static peg_status add_key(struct building *b, const struct pair *pairs, size_t n
     peg_json_add_key(b->out, key);
     if (n_same == 1)
         return add_value(b, &pairs[first], schema);
-    peg_json_add_array(b->out);
+    peg_json_open_array(b->out);
     for (size_t i = first; !status && i < n; i++) {
         if (peg__str_eq(pairs[i].key, key))
             status = add_value(b, &pairs[i], items_of(b->root, schema));
     }
-    peg_json_add_end(b->out);
+    peg_json_close(b->out);
     return status;
 }
 
@@ -375,7 +375,7 @@ static peg_status build(struct building *b, const struct pair *pairs, size_t n, 
     peg_status status = PEG_OK;
 
     b->out = peg_json_builder_new();
-    peg_json_add_object(b->out);
+    peg_json_open_object(b->out);
     for (size_t i = 0; !status && i < n; i++) {
         if (is_first_of_key(pairs, i))
             status = add_key(b, pairs, n, i);
@@ -384,7 +384,7 @@ static peg_status build(struct building *b, const struct pair *pairs, size_t n, 
         peg_json_builder_free(b->out);
         return status;
     }
-    peg_json_add_end(b->out);
+    peg_json_close(b->out);
     status = peg_json_builder_finish(b->out, &doc, b->reterr);
     if (!status)
         status = peg_json_write(peg_json_root(doc), PEG_JSON_COMPACT, ret_json, NULL, b->reterr);

@@ -90,7 +90,7 @@ static void add_definition(peg_json_builder *b, const peg_json *definition)
         peg_json_add_copy(b, definition);
         return;
     }
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     PEG_JSON_EACH_MEMBER (definition, key) {
         const bool is_schema = is_schema_name(peg_json_str(key));
 
@@ -100,7 +100,7 @@ static void add_definition(peg_json_builder *b, const peg_json *definition)
         peg_json_add_key(b, is_schema ? peg__str("parameters") : peg_json_str(key));
         peg_json_add_copy(b, key + 1);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 static peg_status normalise(const peg_json *definitions, peg_json_doc **ret_doc, peg_error *reterr)
@@ -111,10 +111,10 @@ static peg_status normalise(const peg_json *definitions, peg_json_doc **ret_doc,
         peg_json_add_copy(b, definitions);
         return peg_json_builder_finish(b, ret_doc, reterr);
     }
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (definitions, definition)
         add_definition(b, definition);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_json_builder_finish(b, ret_doc, reterr);
 }
 

@@ -169,9 +169,9 @@ peg_status peg__md_frontmatter(const struct peg__md *md, peg_json_doc **ret_doc,
         return PEG_OK;
     }
     peg__md_begin(&a, md, NULL, reterr);
-    peg_json_add_object(a.b);
+    peg_json_open_object(a.b);
     put_frontmatter(&a, &md->blocks[0]);
-    peg_json_add_end(a.b);
+    peg_json_close(a.b);
     return peg__md_finish(&a, ret_doc);
 }
 
@@ -191,19 +191,19 @@ peg_status peg__md_headings(const struct peg__md *md, unsigned depth, peg_json_d
     struct peg__md_answer a;
 
     peg__md_begin(&a, md, NULL, reterr);
-    peg_json_add_array(a.b);
+    peg_json_open_array(a.b);
     for (size_t i = 0; i < md->n_blocks && !peg__md_is_full(&a); i += md->blocks[i].extent) {
         const struct peg__md_block *block = &md->blocks[i];
 
         if (!is_indexed(block, depth))
             continue;
-        peg_json_add_object(a.b);
+        peg_json_open_object(a.b);
         peg__md_put_number(&a, "line", block->first_line);
         peg__md_put_number(&a, "depth", block->depth);
         put_content(&a, "text", block);
-        peg_json_add_end(a.b);
+        peg_json_close(a.b);
     }
-    peg_json_add_end(a.b);
+    peg_json_close(a.b);
     return peg__md_finish(&a, ret_doc);
 }
 
@@ -227,12 +227,12 @@ static void find_section_ends(const struct peg__md *md, const uint32_t *tops, si
 
 static void put_section(struct peg__md_answer *a, const struct peg__md_block *heading, uint32_t end)
 {
-    peg_json_add_object(a->b);
+    peg_json_open_object(a->b);
     put_content(a, "heading", heading);
     peg__md_put_number(a, "depth", heading->depth);
     peg__md_put_number(a, "startLine", heading->first_line);
     peg__md_put_number(a, "endLine", end);
-    peg_json_add_end(a->b);
+    peg_json_close(a->b);
 }
 
 /* [{heading, depth, startLine, endLine}] */
@@ -251,11 +251,11 @@ peg_status peg__md_sections(const struct peg__md *md, unsigned depth, peg_json_d
             tops[n_tops++] = (uint32_t)i;
     find_section_ends(md, tops, n_tops, ends);
     peg__md_begin(&a, md, NULL, reterr);
-    peg_json_add_array(a.b);
+    peg_json_open_array(a.b);
     for (size_t i = 0; i < n_tops && !peg__md_is_full(&a); i++)
         if (is_indexed(&md->blocks[tops[i]], depth))
             put_section(&a, &md->blocks[tops[i]], ends[i]);
-    peg_json_add_end(a.b);
+    peg_json_close(a.b);
     peg__free(tops);
     return peg__md_finish(&a, ret_doc);
 }
@@ -277,7 +277,7 @@ static void put_code_block(struct peg__md_answer *a, const struct peg__md_block 
     const peg_str info = peg__md_info(a->md, fence);
     const size_t len = fence->end > fence->start ? fence->end - fence->start : 0;
 
-    peg_json_add_object(a->b);
+    peg_json_open_object(a->b);
     peg__md_put_text(a, "lang", lang);
     if (info.len > lang.len)
         peg__md_put_text(a, "info", info);
@@ -286,7 +286,7 @@ static void put_code_block(struct peg__md_answer *a, const struct peg__md_block 
         *n_code -= len;
         put_content(a, "code", fence);
     }
-    peg_json_add_end(a->b);
+    peg_json_close(a->b);
 }
 
 /* [{lang, info?, startLine, endLine, code?}] */
@@ -297,11 +297,11 @@ peg_status peg__md_code_blocks(const struct peg__md *md, peg_str lang, peg_json_
     struct peg__md_answer a;
 
     peg__md_begin(&a, md, NULL, reterr);
-    peg_json_add_array(a.b);
+    peg_json_open_array(a.b);
     for (size_t i = 0; i < md->n_blocks && !peg__md_is_full(&a); i++)
         if (md->blocks[i].type == PEG__MD_FENCE && has_lang(md, &md->blocks[i], lang))
             put_code_block(&a, &md->blocks[i], &n_code);
-    peg_json_add_end(a.b);
+    peg_json_close(a.b);
     return peg__md_finish(&a, ret_doc);
 }
 
@@ -371,22 +371,22 @@ static void put_node(struct peg__md_answer *a, const struct peg__md_block *block
         [PEG__MD_ITEM] = "listItem",
     };
 
-    peg_json_add_object(a->b);
+    peg_json_open_object(a->b);
     peg__md_put_text(a, "type", peg__str(names[block->type]));
     put_lines(a, block);
     put_properties(a, block);
     if (block->type >= PEG__MD_QUOTE) {
         put_key(a, "children");
-        peg_json_add_array(a->b);
+        peg_json_open_array(a->b);
     } else {
-        peg_json_add_end(a->b);
+        peg_json_close(a->b);
     }
 }
 
 static void end_container(struct peg__md_answer *a)
 {
-    peg_json_add_end(a->b);
-    peg_json_add_end(a->b);
+    peg_json_close(a->b);
+    peg_json_close(a->b);
 }
 
 /* {type, startLine, endLine, depth | lang | ..., children?}, of the blocks within the range. */
@@ -398,14 +398,14 @@ peg_status peg__md_ast(const struct peg__md *md, const struct peg__md_scope *sco
     struct peg__md_answer a;
 
     peg__md_begin(&a, md, scope, reterr);
-    peg_json_add_object(a.b);
+    peg_json_open_object(a.b);
     peg__md_put_text(&a, "type", peg__str("root"));
     peg__md_put_number(&a, "startLine",
                        scope->start_line < md->n_lines ? scope->start_line : md->n_lines);
     peg__md_put_number(&a, "endLine",
                        scope->end_line < md->n_lines ? scope->end_line : md->n_lines);
     put_key(&a, "children");
-    peg_json_add_array(a.b);
+    peg_json_open_array(a.b);
     for (size_t i = 0; i < md->n_blocks && !peg__md_is_full(&a); i = peg__md_next_block(&a, i)) {
         const struct peg__md_block *block = &md->blocks[i];
 

@@ -72,7 +72,7 @@ static void put_link(struct content *c, const struct peg__md_link *link, size_t 
     struct peg__buf plain = PEG__BUF(PEG_LIMIT_MARKDOWN_INLINE_BYTES);
     const bool is_www = link->kind == PEG__MD_AUTOLINK && peg__str_starts(link->url, www);
 
-    peg_json_add_object(a->b);
+    peg_json_open_object(a->b);
     peg__md_put_number(a, "line", line);
     peg__md_put_text(a, "kind", peg__str(kinds[link->kind]));
     peg__md_inline_text(&c->in, link->text, link->text_end, &plain);
@@ -88,7 +88,7 @@ static void put_link(struct content *c, const struct peg__md_link *link, size_t 
                           link->url);
     if (link->title.ptr)
         peg__md_put_unescaped(a, "title", "", link->title);
-    peg_json_add_end(a->b);
+    peg_json_close(a->b);
 }
 
 /* Those that start in the range, in the order of the text. */
@@ -125,7 +125,7 @@ peg_status peg__md_links(const struct peg__md *md, const struct peg__md_scope *s
 
     begin(&c, md, scope, reterr);
     c.are_images = are_images;
-    peg_json_add_array(c.a.b);
+    peg_json_open_array(c.a.b);
     for (size_t i = 0; i < md->n_blocks && !peg__md_is_full(&c.a);
          i = peg__md_next_block(&c.a, i)) {
         struct peg__md_lines lines = peg__md_lines_of(md, &md->blocks[i]);
@@ -136,7 +136,7 @@ peg_status peg__md_links(const struct peg__md *md, const struct peg__md_scope *s
             if (read_piece(&c))
                 put_links(&c, line);
     }
-    peg_json_add_end(c.a.b);
+    peg_json_close(c.a.b);
     peg__md_inline_free(&c.in);
     return peg__md_finish(&c.a, ret_doc);
 }

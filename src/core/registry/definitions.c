@@ -33,13 +33,13 @@ static void add_examples(peg_json_builder *b, const peg_json *examples)
     if (!examples || !peg_json_len(examples))
         return;
     peg_json_add_key(b, peg__str("examples"));
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (examples, example) {
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         add_member(b, "input", example);
-        peg_json_add_end(b);
+        peg_json_close(b);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 static void add_hint(peg_json_builder *b, const char *name, bool is_set)
@@ -55,16 +55,16 @@ static void add_hints(peg_json_builder *b, const peg_tool_def *def)
     if (!def->read_only && !def->idempotent && !def->destructive)
         return;
     peg_json_add_key(b, peg__str("hints"));
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_hint(b, "read_only", def->read_only);
     add_hint(b, "idempotent", def->idempotent);
     add_hint(b, "destructive", def->destructive);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 static void add_tool(peg_json_builder *b, const peg_tool *tool)
 {
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_text(b, "name", tool->name);
     add_text(b, "description", tool->description);
     add_member(b, "parameters", peg_tool_input_schema(tool));
@@ -75,7 +75,7 @@ static void add_tool(peg_json_builder *b, const peg_tool *tool)
         add_text(b, "version", tool->version);
     add_hints(b, &tool->def);
     add_hint(b, "ephemeral", tool->def.ephemeral);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 /* ---- all of them ---------------------------------------------------------------- */
@@ -87,12 +87,12 @@ static peg_status write_down(const struct peg__layers *layers, struct peg__share
     peg_json_doc *doc;
     peg_status status;
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (struct peg__walk walk = {.layers = layers}; peg__layers_next(&walk);) {
         if (!walk.spot.is_hidden)
             add_tool(b, walk.spot.tool);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     status = peg_json_builder_finish(b, &doc, reterr);
     if (status)
         return status;

@@ -494,19 +494,19 @@ static void add_if_set(peg_json_builder *b, const char *name, const char *text)
 static void add_note(peg_json_builder *b, const peg_media_note *note)
 {
     peg_json_add_key(b, peg__str(note->name));
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_string(b, "text", note->text);
     add_string(b, "trustTier", peg_trust_tier_name(note->tier));
     peg_json_add_key(b, peg__str("derivedFromMedia"));
     peg_json_add_bool(b, note->is_derived);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc, peg_error *reterr)
 {
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_string(b, "id", media->id);
     add_string(b, "kind", peg_media_kind_name(media->kind));
     add_string(b, "mimeType", media->mime_type);
@@ -519,12 +519,12 @@ peg_status peg_media_describe(const peg_media *media, peg_json_doc **ret_doc, pe
     add_if_set(b, "detail", media->detail);
     if (media->n_notes) {
         peg_json_add_key(b, peg__str("notes"));
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         for (size_t i = 0; i < media->n_notes; i++)
             add_note(b, &media->notes[i]);
-        peg_json_add_end(b);
+        peg_json_close(b);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_json_builder_finish(b, ret_doc, reterr);
 }
 

@@ -118,10 +118,10 @@ void peg__tool_add_tags(const peg_tool *tool, peg_json_builder *b)
     if (!tool->tags[0])
         return;
     peg_json_add_key(b, peg__str("tags"));
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (const char *const *tag = tool->tags; *tag; tag++)
         peg_json_add_string(b, peg__str(*tag));
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 static void add_hint(peg_json_builder *b, const char *key, bool is_set)
@@ -139,18 +139,18 @@ static void add_hints(peg_json_builder *b, const peg_tool *tool)
     if (!def->read_only && !def->idempotent && !def->destructive)
         return;
     peg_json_add_key(b, peg__str("hints"));
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_hint(b, "readOnly", def->read_only);
     add_hint(b, "idempotent", def->idempotent);
     add_hint(b, "destructive", def->destructive);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 peg_status peg_tool_describe(const peg_tool *tool, peg_json_doc **ret_doc, peg_error *reterr)
 {
     peg_json_builder *b = peg_json_builder_new();
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_string(b, "name", tool->name);
     add_string(b, "description", tool->description);
     add_value(b, "inputSchema", peg_tool_input_schema(tool));
@@ -160,6 +160,6 @@ peg_status peg_tool_describe(const peg_tool *tool, peg_json_doc **ret_doc, peg_e
     peg__tool_add_tags(tool, b);
     add_value(b, "examples", peg_tool_examples(tool));
     add_hints(b, tool);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_json_builder_finish(b, ret_doc, reterr);
 }

@@ -98,16 +98,16 @@ static void keep_summary(struct peg__reply *reply, struct peg__part *part, const
     peg_json_builder *b = peg_json_builder_new();
     peg_json_doc *doc = NULL;
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (summary, item) {
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         peg_json_add_key(b, peg_cstr("type"));
         peg_json_add_string(b, peg_cstr("summary_text"));
         peg_json_add_key(b, peg_cstr("text"));
         peg_json_add_string(b, peg__reading_string(reply, item, "text"));
-        peg_json_add_end(b);
+        peg_json_close(b);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     if (!peg_json_builder_finish(b, &doc, NULL))
         peg__part_payload(reply, part, "summary", peg_json_root(doc));
     else if (!reply->status)

@@ -24,9 +24,9 @@ static bool add(peg_json_builder *b, const struct peg__yaml_node *node, struct f
     *ret_frame = (struct frame){.is_mapping = node->kind == PEG__YAML_MAPPING,
                                 .next = node->u.children.first};
     if (ret_frame->is_mapping)
-        peg_json_add_object(b);
+        peg_json_open_object(b);
     else
-        peg_json_add_array(b);
+        peg_json_open_array(b);
     return true;
 }
 
@@ -63,7 +63,7 @@ peg_status peg__yaml_build(const struct peg__yaml_node *root, peg_json_doc **ret
         const struct peg__yaml_node *value = step(b, &frames[depth - 1]);
 
         if (!value) {
-            peg_json_add_end(b);
+            peg_json_close(b);
             depth--;
         } else if (add(b, value, &frames[depth])) {
             depth++;

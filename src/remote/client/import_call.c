@@ -43,11 +43,11 @@ static void tell_output(peg_str stream, peg_str delta, void *user)
     if (!peg__ctx_has_sink(peg_call_ctx(call)))
         return;
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_member(b, "tool", peg__str(peg_tool_name(peg_call_tool(call))));
     add_member(b, "call_id", peg_call_id(call));
     add_member(b, "stream", stream);
-    peg_json_add_end(b);
+    peg_json_close(b);
     if (peg_json_builder_finish(b, &payload, NULL))
         return; /* one event less */
     event.u.log = (peg_log_event){.level = "info",

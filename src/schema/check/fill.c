@@ -136,7 +136,7 @@ static void fill_missing(struct filling *f, const peg_json *object, const struct
 static void fill_object(struct filling *f, const peg_json *object, const struct plans *plans)
 {
     if (f->b)
-        peg_json_add_object(f->b);
+        peg_json_open_object(f->b);
     PEG_JSON_EACH_MEMBER (object, key) {
         const struct plans below = plans_of_member(f, plans, key);
 
@@ -149,7 +149,7 @@ static void fill_object(struct filling *f, const peg_json *object, const struct 
     for (unsigned i = 0; i < plans->n; i++)
         fill_missing(f, object, plans, i);
     if (f->b)
-        peg_json_add_end(f->b);
+        peg_json_close(f->b);
 }
 
 /* ---- arrays ------------------------------------------------------------------------------- */
@@ -199,7 +199,7 @@ static void fill_array(struct filling *f, const peg_json *array, const struct pl
     size_t i = 0;
 
     if (f->b)
-        peg_json_add_array(f->b);
+        peg_json_open_array(f->b);
     PEG_JSON_EACH_ITEM (array, item) {
         const struct plans below = plans_of_item(f, plans, i++);
 
@@ -209,7 +209,7 @@ static void fill_array(struct filling *f, const peg_json *array, const struct pl
     }
     fill_tail(f, array, plans);
     if (f->b)
-        peg_json_add_end(f->b);
+        peg_json_close(f->b);
 }
 
 /* Bounded by PEG_LIMIT_FILL_DEPTH: a default may contain what has a default again. */

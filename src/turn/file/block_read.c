@@ -294,18 +294,18 @@ static peg_status keep_members(struct reading *r)
     if (!r->is_foreign && !r->kept_role.ptr && !has_others && !keeps_rest)
         return PEG_OK;
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     if (r->is_foreign)
         copy_text("kind", r->kind_text, b);
     copy_text("role", r->kept_role, b);
     if (keeps_rest) {
         peg_json_add_key(b, peg__str("payload"));
-        peg_json_add_object(b);
+        peg_json_open_object(b);
         copy_rest(r, b);
-        peg_json_add_end(b);
+        peg_json_close(b);
     }
     peg__in_copy_others(r->in.object, block_names, b);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return r->in.status = peg_json_builder_finish(b, &r->members, r->in.reterr);
 }
 
@@ -317,9 +317,9 @@ static peg_status keep_payload(struct reading *r)
     if (r->is_foreign || !peg__in_has_others(r->payload.object, names))
         return PEG_OK;
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     peg__in_copy_others(r->payload.object, names, b);
-    peg_json_add_end(b);
+    peg_json_close(b);
     r->in.status = peg_json_builder_finish(b, &r->others, r->in.reterr);
     if (!r->in.status)
         r->def.payload = peg_json_root(r->others);

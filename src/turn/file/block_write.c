@@ -203,12 +203,12 @@ peg_status peg__bag_write(const peg_bag *bag, peg_json_builder *b, peg_error *re
     peg_status status = PEG_OK;
     peg_str id;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     for (size_t i = 0; !status && peg_bag_at(bag, i, &id, &value); i++) {
         peg_json_add_key(b, id);
         status = peg__json_add_sorted(b, value, reterr);
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return status;
 }
 
@@ -255,7 +255,7 @@ peg_status peg__block_write(const struct peg__block_write *how, const peg_block 
 
     if (how->calls && kind == PEG_BLOCK_CALL && peg__call_match_add(how->calls, block))
         return peg__fail_nomem(reterr);
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     add_text(b, "id", peg_block_id(block));
     add_text(b, "kind", kept_or(members, "kind", names[kind].kind));
     add_text(b, "role", kept_or(members, "role", names[kind].role));
@@ -270,6 +270,6 @@ peg_status peg__block_write(const struct peg__block_write *how, const peg_block 
     }
     if (!status)
         status = write_others(members, b, reterr);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return status;
 }

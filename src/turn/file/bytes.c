@@ -258,12 +258,12 @@ static peg_status write_ref(const void *self, peg_json_builder *b, peg_error *re
     const struct peg__bytes_ref *ref = self;
 
     (void)reterr;
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     peg_json_add_key(b, peg__str("bytes"));
     peg_json_add_integer(b, ref->n_bytes);
     peg_json_add_key(b, peg__str("sha256"));
     peg_json_add_string(b, peg__str(ref->sha256));
-    peg_json_add_end(b);
+    peg_json_close(b);
     return PEG_OK;
 }
 

@@ -134,11 +134,11 @@ void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_optio
 {
     const peg_json *kind = foreign_kind(artifact, options);
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     if (kind) {
         peg_json_add_key(b, peg__str("kind"));
         peg_json_add_copy(b, kind);
     }
     peg__in_copy_others(artifact, artifact_names, b);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }

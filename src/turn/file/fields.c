@@ -154,9 +154,9 @@ peg_status peg__fields_write(struct peg__fields *fields, peg_json_builder *b, pe
 {
     peg_status status;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     status = peg__fields_write_members(fields, b, reterr);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return status;
 }
 

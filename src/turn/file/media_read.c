@@ -483,21 +483,21 @@ static void copy_media_rest(const peg_json *item, peg_json_builder *b)
 static void copy_image_rest(const peg_json *item, peg_json_builder *b)
 {
     peg_json_add_key(b, peg__str("image"));
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     peg__in_copy_others(item, image_names, b);
     if (has_second_uri(item))
         copy_member(item, "file_uri", b);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 static void copy_item_rest(const peg_json *item, bool is_image, peg_json_builder *b)
 {
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     if (is_image)
         copy_image_rest(item, b);
     else
         copy_media_rest(item, b);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }
 
 static const peg_json *list_of(const peg_json *payload, const char *name)
@@ -538,9 +538,9 @@ static void copy_list_rest(const peg_json *array, bool is_image, peg_json_builde
 
 void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_builder *b)
 {
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     copy_list_rest(list_of(payload, "media"), false, b);
     if (has_images)
         copy_list_rest(list_of(payload, "images"), true, b);
-    peg_json_add_end(b);
+    peg_json_close(b);
 }

@@ -24,10 +24,10 @@ static peg_status write_notes(const void *self, peg_json_builder *b, peg_error *
     const peg_media *media = self;
     peg_status status = PEG_OK;
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (size_t i = 0; i < peg_media_n_notes(media) && !status; i++)
         status = write_note(peg_media_note_at(media, i), b, reterr);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return status;
 }
 
@@ -75,11 +75,11 @@ peg_status peg__media_file_write(const void *self, peg_json_builder *b, peg_erro
     const struct peg__media_list *list = self;
     peg_status status = PEG_OK;
 
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (size_t i = 0; i < peg_block_n_media(list->block) && !status; i++)
         status = write_one(peg_block_media(list->block, i), list->options,
                            list->rest ? peg_json_at(list->rest, i) : NULL, b, reterr);
-    peg_json_add_end(b);
+    peg_json_close(b);
     return status;
 }
 

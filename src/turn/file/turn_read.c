@@ -252,9 +252,9 @@ static peg_status read_members(struct peg__in *in, struct peg__shared **ret_memb
     if (in->status || !peg__in_has_others(in->object, turn_names))
         return in->status;
     b = peg_json_builder_new();
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     peg__in_copy_others(in->object, turn_names, b);
-    peg_json_add_end(b);
+    peg_json_close(b);
     in->status = peg_json_builder_finish(b, &doc, in->reterr);
     if (in->status)
         return in->status;

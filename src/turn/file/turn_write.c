@@ -27,10 +27,10 @@ static peg_status write_blocks(const peg_turn *turn, const peg_turn_write_option
     peg_status status = PEG_OK;
 
     peg_json_add_key(b, peg__str("blocks"));
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (size_t i = 0; i < peg_turn_len(turn) && !status; i++)
         status = peg__block_write(&how, peg_turn_at(turn, i), b, reterr);
-    peg_json_add_end(b);
+    peg_json_close(b);
     peg__call_match_free(&calls);
     return status;
 }
@@ -83,10 +83,10 @@ peg_status peg_turn_to_json(const peg_turn *turn, const peg_turn_write_options *
     peg_json_doc *doc = NULL;
     peg_status status = PEG_OK;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     if (turn)
         status = write_turn(turn, options ? options : &defaults, b, reterr);
-    peg_json_add_end(b);
+    peg_json_close(b);
     if (status) {
         peg_json_builder_free(b);
         return status;

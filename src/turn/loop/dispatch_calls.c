@@ -57,12 +57,12 @@ static peg_status mark_begun(struct batch *batch, size_t end, peg_error *reterr)
     if (batch->n_answered == end)
         return peg_turn_unset(turn, &peg_key_calls_started, reterr);
     b = peg_json_builder_new();
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     for (size_t i = batch->n_answered; i < end; i++) {
         if (!is_answered(batch, i))
             peg_json_add_string(b, peg_block_id(batch->blocks[i]));
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_turn_set_built(turn, &peg_key_calls_started, b, reterr);
 }
 

@@ -46,13 +46,13 @@ static peg_status make_mark(struct peg__kept *kept, const peg_block *call, peg_e
         return PEG_OK;
     }
     b = peg_json_builder_new();
-    peg_json_add_array(b);
+    peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (marks, id) {
         if (!peg_turn_result_of(kept->turn, peg_json_str(id)))
             peg_json_add_copy(b, id);
     }
     peg_json_add_string(b, peg_block_id(call));
-    peg_json_add_end(b);
+    peg_json_close(b);
     return peg_bag_with_built(peg_turn_metadata(kept->turn), &peg_key_calls_started, b,
                               &kept->marked, reterr);
 }

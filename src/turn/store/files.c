@@ -211,7 +211,7 @@ static peg_status without_member(const peg_json *members, struct peg__shared **r
     size_t n = 0;
     peg_status status;
 
-    peg_json_add_object(b);
+    peg_json_open_object(b);
     PEG_JSON_EACH_MEMBER (members, key) {
         if (peg__str_is(peg_json_str(key), MEMBER))
             continue;
@@ -219,7 +219,7 @@ static peg_status without_member(const peg_json *members, struct peg__shared **r
         peg_json_add_copy(b, key + 1);
         n++;
     }
-    peg_json_add_end(b);
+    peg_json_close(b);
     status = peg_json_builder_finish(b, &doc, reterr);
     if (status)
         return status;
