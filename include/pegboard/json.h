@@ -202,7 +202,7 @@ typedef struct peg_json_options {
  * lone surrogate, UTF-8 only. The text is copied; the document is the caller's.
  * options may be NULL. Errors: PEG_EPARSE (E_JSON_SYNTAX, E_JSON_UTF8,
  * E_JSON_DUPLICATE_KEY, with the pointer of the member) with offset, line and column; PEG_ELIMIT
- * (E_JSON_TOO_LARGE, E_JSON_TOO_DEEP, E_JSON_NUMBER_TOO_LONG); PEG_ENOMEM.
+ * (E_JSON_TOO_LARGE, also for a number; E_JSON_TOO_DEEP); PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_json_parse(peg_str text, const peg_json_options *options,
                                                peg_json_doc **ret_doc, peg_error *reterr);
@@ -238,10 +238,9 @@ PEG_API size_t peg_json_doc_bytes(const peg_json_doc *doc);
  *
  * All of them accept NULL for the builder: finish then says out of memory.
  *
- * Errors: PEG_EINVAL (E_JSON_BUILD_NO_KEY, _KEY, _KEY_WITHOUT_VALUE, _UNBALANCED,
- * _SECOND_ROOT, _EMPTY, _UTF8, _NUMBER, _NOT_FINITE); PEG_EEXISTS
- * (E_JSON_BUILD_DUPLICATE_KEY); PEG_ELIMIT (E_JSON_BUILD_TOO_DEEP, _TOO_LARGE,
- * E_JSON_NUMBER_TOO_LONG); PEG_ENOMEM.
+ * Errors: PEG_EINVAL (E_JSON_BUILD: the calls make no document, the message says why;
+ * E_JSON_UTF8, E_JSON_NUMBER); PEG_EEXISTS (E_JSON_DUPLICATE_KEY); PEG_ELIMIT
+ * (E_JSON_TOO_DEEP, E_JSON_TOO_LARGE); PEG_ENOMEM.
  */
 typedef struct peg_json_builder peg_json_builder;
 
@@ -304,7 +303,7 @@ PEG_API PEG_MUST_USE peg_status peg_json_pointer(const peg_json *value, peg_str 
                                                  const peg_json **ret_value, peg_error *reterr);
 
 /* The pointer that leads from root to a value inside it; free with peg_free().
- * A member's key leads to the member. PEG_EINVAL (E_JSON_POINTER_OUTSIDE) if the value is not
+ * A member's key leads to the member. PEG_EINVAL (E_JSON_POINTER_MISSING) if the value is not
  * inside of root. */
 PEG_API PEG_MUST_USE peg_status peg_json_pointer_to(const peg_json *root, const peg_json *value,
                                                     char **ret_pointer, peg_error *reterr);

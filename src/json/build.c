@@ -94,7 +94,7 @@ static bool fail_nomem(peg_json_builder *b)
 
 static bool fail_too_large(peg_json_builder *b)
 {
-    peg__fail(&b->error, PEG_ELIMIT, "E_JSON_BUILD_TOO_LARGE",
+    peg__fail(&b->error, PEG_ELIMIT, "E_JSON_TOO_LARGE",
               "a document holds at most %d values and %d bytes of strings; build a smaller one",
               MAX_VALUES, MAX_STRING_BYTES);
     return false;
@@ -163,7 +163,7 @@ static bool reserve_level(peg_json_builder *b, size_t depth)
     struct open_container *grown;
 
     if (depth >= PEG_LIMIT_JSON_DEPTH_MAX) {
-        peg__fail(&b->error, PEG_ELIMIT, "E_JSON_BUILD_TOO_DEEP",
+        peg__fail(&b->error, PEG_ELIMIT, "E_JSON_TOO_DEEP",
                   "containers nest at most %d deep; build a flatter document",
                   PEG_LIMIT_JSON_DEPTH_MAX);
         return false;
@@ -192,12 +192,12 @@ static bool may_place(peg_json_builder *b)
         return false;
     container = innermost(b);
     if (!container && b->n) {
-        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD_SECOND_ROOT",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD",
                   "a document has one root; add further values inside an array or object");
         return false;
     }
     if (container && container->kind == PEG_JSON_OBJECT && !b->has_key) {
-        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD_NO_KEY",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD",
                   "a value inside an object needs a name; add its key first");
         return false;
     }
@@ -250,7 +250,7 @@ void peg_json_add_double(peg_json_builder *b, double number)
     if (!is_usable(b))
         return;
     if (!isfinite(number)) {
-        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD_NOT_FINITE",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_NUMBER",
                   "JSON has no number for NaN and infinity; add null or a string instead");
         return;
     }
@@ -272,11 +272,11 @@ void peg_json_add_number(peg_json_builder *b, peg_str text)
         return;
     switch (peg__number_read(text, PEG_LIMIT_NUMBER_DIGITS, PEG_LIMIT_NUMBER_EXPONENT, &value)) {
     case PEG__NUMBER_SYNTAX:
-        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD_NUMBER",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_NUMBER",
                   "this is not the JSON text of a number; write it like -1, 0.5 or 1e6");
         return;
     case PEG__NUMBER_LIMIT:
-        peg__fail(&b->error, PEG_ELIMIT, "E_JSON_NUMBER_TOO_LONG",
+        peg__fail(&b->error, PEG_ELIMIT, "E_JSON_TOO_LARGE",
                   "a number has at most %d digits and an exponent of at most %d; shorten it or add "
                   "it as a string",
                   PEG_LIMIT_NUMBER_DIGITS, PEG_LIMIT_NUMBER_EXPONENT);
@@ -293,7 +293,7 @@ void peg_json_add_number(peg_json_builder *b, peg_str text)
 static peg_json make_string(peg_json_builder *b, peg_str utf8)
 {
     if (!peg__utf8_is_valid(utf8)) {
-        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD_UTF8",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_UTF8",
                   "a string is not valid UTF-8; convert it, or encode bytes as base64");
         return (peg_json){0};
     }
@@ -393,7 +393,7 @@ static bool claim_name(peg_json_builder *b, const peg_json *object, peg_str name
             put_slot(open->slots, open->n_slots, (struct key_slot){hash, (uint32_t)b->n});
     }
     if (is_taken)
-        peg__fail(&b->error, PEG_EEXISTS, "E_JSON_BUILD_DUPLICATE_KEY",
+        peg__fail(&b->error, PEG_EEXISTS, "E_JSON_DUPLICATE_KEY",
                   "an object has this name already; give each member a name of its own");
     return !is_taken;
 }
@@ -407,7 +407,7 @@ void peg_json_add_key(peg_json_builder *b, peg_str name)
         return;
     object = innermost(b);
     if (!object || object->kind != PEG_JSON_OBJECT || b->has_key) {
-        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD_KEY",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD",
                   "a key stands only inside an object, before each value; add the value or the "
                   "object first");
         return;
@@ -450,8 +450,7 @@ void peg_json_close(peg_json_builder *b)
         return;
     container = innermost(b);
     if (!container || b->has_key) {
-        peg__fail(&b->error, PEG_EINVAL,
-                  container ? "E_JSON_BUILD_KEY_WITHOUT_VALUE" : "E_JSON_BUILD_UNBALANCED",
+        peg__fail(&b->error, PEG_EINVAL, "E_JSON_BUILD",
                   container ? "the last key has no value; add one before you close the object"
                             : "nothing is open; close each array and object once");
         return;
@@ -527,10 +526,10 @@ peg_status peg_json_builder_finish(peg_json_builder *b, peg_json_doc **ret_doc, 
     if (!owned)
         return peg__fail_nomem(reterr);
     if (!owned->error.status && owned->depth)
-        peg__fail(&owned->error, PEG_EINVAL, "E_JSON_BUILD_UNBALANCED",
-                  "%zu arrays or objects are still open; add as many ends", owned->depth);
+        peg__fail(&owned->error, PEG_EINVAL, "E_JSON_BUILD",
+                  "%zu arrays or objects are still open; close each of them", owned->depth);
     if (!owned->error.status && owned->n == 0)
-        peg__fail(&owned->error, PEG_EINVAL, "E_JSON_BUILD_EMPTY",
+        peg__fail(&owned->error, PEG_EINVAL, "E_JSON_BUILD",
                   "nothing was added; add a value before finishing");
     if (owned->error.status) {
         if (reterr)

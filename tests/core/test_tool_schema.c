@@ -131,7 +131,7 @@ TEST(tool_schema_with_a_default_it_would_refuse_is_refused)
     const peg_tool_def def = with_schema("{\"type\":\"object\",\"properties\":{\"n\":{\"type\":"
                                          "\"integer\",\"default\":\"three\"}}}");
 
-    check_refused(&def, "/input_schema/properties/n/default", "E_SCHEMA_DEFAULT", "default");
+    check_refused(&def, "/input_schema/properties/n/default", "E_SCHEMA_KEYWORD", "default");
 }
 
 TEST(tool_schema_whose_defaults_are_beyond_the_limits_is_refused)

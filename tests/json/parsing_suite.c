@@ -17,12 +17,12 @@ struct choice {
 
 static const struct choice choices[] = {
     {"i_number_double_huge_neg_exp", NULL},
-    {"i_number_huge_exp", "E_JSON_NUMBER_TOO_LONG"},
+    {"i_number_huge_exp", "E_JSON_TOO_LARGE"},
     {"i_number_neg_int_huge_exp", NULL},
     {"i_number_pos_double_huge_exp", NULL},
-    {"i_number_real_neg_overflow", "E_JSON_NUMBER_TOO_LONG"},
-    {"i_number_real_pos_overflow", "E_JSON_NUMBER_TOO_LONG"},
-    {"i_number_real_underflow", "E_JSON_NUMBER_TOO_LONG"},
+    {"i_number_real_neg_overflow", "E_JSON_TOO_LARGE"},
+    {"i_number_real_pos_overflow", "E_JSON_TOO_LARGE"},
+    {"i_number_real_underflow", "E_JSON_TOO_LARGE"},
     {"i_number_too_big_neg_int", NULL},
     {"i_number_too_big_pos_int", NULL},
     {"i_number_very_big_negative_int", NULL},

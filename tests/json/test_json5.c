@@ -91,11 +91,11 @@ TEST(json5_allows_one_trailing_comma_behind_a_member_or_item)
     CHECK_READS("[1,]", "[1]");
     CHECK_READS("{a:1, }", "{\"a\":1}");
     CHECK_READS("[[1,],{a:[],},]", "[[1],{\"a\":[]}]");
-    CHECK_REFUSES("[,]", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("[1,,]", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("{,}", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("{a:,}", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("1,", "E_JSON5_SYNTAX", 1);
+    CHECK_REFUSES("[,]", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("[1,,]", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("{,}", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("{a:,}", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("1,", "E_JSON_SYNTAX", 1);
 }
 
 TEST(json5_takes_names_without_quotes)
@@ -110,16 +110,16 @@ TEST(json5_takes_names_without_quotes)
 
 TEST(json5_refuses_what_is_no_name)
 {
-    CHECK_REFUSES("{ 1a:1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{ a-b:1}", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("{ \u0301a:1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{ a→b:1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{ \\u0031:1}", "E_JSON5_SYNTAX", 2); /* an escaped digit is a digit */
-    CHECK_REFUSES("{ \\u002d:1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{ a\\u12:1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{ a\\ud800:1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{ a\\x61:1}", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("{ [1]:1}", "E_JSON5_SYNTAX", 2);
+    CHECK_REFUSES("{ 1a:1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{ a-b:1}", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("{ \u0301a:1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{ a→b:1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{ \\u0031:1}", "E_JSON_SYNTAX", 2); /* an escaped digit is a digit */
+    CHECK_REFUSES("{ \\u002d:1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{ a\\u12:1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{ a\\ud800:1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{ a\\x61:1}", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("{ [1]:1}", "E_JSON_SYNTAX", 2);
 }
 
 TEST(json5_reads_strings_in_either_quotes)
@@ -139,26 +139,26 @@ TEST(json5_reads_every_escape)
     CHECK_READS("'\\a\\/\\-\\é\\\"'", "\"a/-é\\\"\"");
     CHECK_READS("'a\\\nb\\\r\nc\\\rd\\\u2028e\\\u2029f'", "\"abcdef\"");
     CHECK_READS_WITH(peg__strn("'\\\0'", 4), NULL, "\"\\u0000\"");
-    CHECK_REFUSES("'ab\\1'", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("'ab\\01'", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("'ab\\x4'", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("'ab\\u12g4'", "E_JSON5_SYNTAX", 3);
+    CHECK_REFUSES("'ab\\1'", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("'ab\\01'", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("'ab\\x4'", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("'ab\\u12g4'", "E_JSON_SYNTAX", 3);
 }
 
 TEST(json5_tells_where_half_a_surrogate_pair_stands)
 {
-    CHECK_REFUSES("[/* a */ 'b', '\\ud800']", "E_JSON5_SYNTAX", 14);
+    CHECK_REFUSES("[/* a */ 'b', '\\ud800']", "E_JSON_SYNTAX", 14);
     CHECK(strstr(error.message, "surrogate"));
 }
 
 TEST(json5_refuses_strings_that_do_not_end_in_their_line)
 {
-    CHECK_REFUSES(" 'ab", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES(" 'ab\"", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES(" 'a\nb'", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES(" 'a\rb'", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES(" 'ab\\", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES(" 'ab\\'", "E_JSON5_SYNTAX", 1);
+    CHECK_REFUSES(" 'ab", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES(" 'ab\"", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES(" 'a\nb'", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES(" 'a\rb'", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES(" 'ab\\", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES(" 'ab\\'", "E_JSON_SYNTAX", 1);
 }
 
 TEST(json5_reads_numbers_exactly)
@@ -173,25 +173,25 @@ TEST(json5_reads_numbers_exactly)
 
 TEST(json5_refuses_what_is_no_number)
 {
-    CHECK_REFUSES("[ 01]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ .]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ -.e1]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ 0x]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ 1e]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ 1e+]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ +]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ - 1]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ --1]", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[ 1a]", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("[ 1.2.3]", "E_JSON5_SYNTAX", 5);
-    CHECK_REFUSES("[ 0x1.8]", "E_JSON5_SYNTAX", 5);
+    CHECK_REFUSES("[ 01]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ .]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ -.e1]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ 0x]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ 1e]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ 1e+]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ +]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ - 1]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ --1]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ 1a]", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("[ 1.2.3]", "E_JSON_SYNTAX", 5);
+    CHECK_REFUSES("[ 0x1.8]", "E_JSON_SYNTAX", 5);
 }
 
 TEST(json5_refuses_infinity_and_nan_by_name)
 {
-    CHECK_REFUSES("[ Infinity]", "E_JSON5_NOT_FINITE", 2);
-    CHECK_REFUSES("[ -Infinity]", "E_JSON5_NOT_FINITE", 2);
-    CHECK_REFUSES("[ +NaN]", "E_JSON5_NOT_FINITE", 2);
+    CHECK_REFUSES("[ Infinity]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ -Infinity]", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[ +NaN]", "E_JSON_SYNTAX", 2);
     CHECK_INT(error.status, PEG_EPARSE);
     CHECK(strstr(error.message, "Infinity and NaN"));
 }
@@ -201,32 +201,32 @@ TEST(json5_refuses_infinity_and_nan_by_name)
 
 TEST(json5_refuses_what_is_no_value)
 {
-    CHECK_REFUSES("", "E_JSON5_SYNTAX", 0);
-    CHECK_READS_WITH(((peg_str){NULL, 0}), NULL, "E_JSON5_SYNTAX");
-    CHECK_REFUSES(" // nothing", "E_JSON5_SYNTAX", 11);
-    CHECK_REFUSES("[undefined]", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("[True]", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("[truex]", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("[-true]", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("[1 2]", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("[1", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[1}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{a:1]", "E_JSON5_SYNTAX", 4);
-    CHECK_REFUSES("{a 1}", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("{a}", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("{a:}", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("{", "E_JSON5_SYNTAX", 1);
-    CHECK_REFUSES("]", "E_JSON5_SYNTAX", 0);
-    CHECK_REFUSES("1 2", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("[1]]", "E_JSON5_SYNTAX", 3);
-    CHECK_REFUSES("1 /", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("1 /* *", "E_JSON5_SYNTAX", 2);
-    CHECK_REFUSES("1 /*/", "E_JSON5_SYNTAX", 2);
+    CHECK_REFUSES("", "E_JSON_SYNTAX", 0);
+    CHECK_READS_WITH(((peg_str){NULL, 0}), NULL, "E_JSON_SYNTAX");
+    CHECK_REFUSES(" // nothing", "E_JSON_SYNTAX", 11);
+    CHECK_REFUSES("[undefined]", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("[True]", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("[truex]", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("[-true]", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("[1 2]", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("[1", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[1}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{a:1]", "E_JSON_SYNTAX", 4);
+    CHECK_REFUSES("{a 1}", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("{a}", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("{a:}", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("{", "E_JSON_SYNTAX", 1);
+    CHECK_REFUSES("]", "E_JSON_SYNTAX", 0);
+    CHECK_REFUSES("1 2", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("[1]]", "E_JSON_SYNTAX", 3);
+    CHECK_REFUSES("1 /", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("1 /* *", "E_JSON_SYNTAX", 2);
+    CHECK_REFUSES("1 /*/", "E_JSON_SYNTAX", 2);
 }
 
 TEST(json5_tells_line_and_column)
 {
-    CHECK_REFUSES("{\n  a: 1,\n  b: oops,\n}", "E_JSON5_SYNTAX", 15);
+    CHECK_REFUSES("{\n  a: 1,\n  b: oops,\n}", "E_JSON_SYNTAX", 15);
 
     CHECK_INT(error.line, 3);
     CHECK_INT(error.column, 6);
@@ -234,9 +234,9 @@ TEST(json5_tells_line_and_column)
 
 TEST(json5_refuses_bytes_that_are_no_utf8_and_tells_where)
 {
-    CHECK_REFUSES("['é', '\xff']", "E_JSON5_UTF8", 8);
-    CHECK_REFUSES("'\xc3", "E_JSON5_UTF8", 1);
-    CHECK_REFUSES("{\xed\xa0\x80:1}", "E_JSON5_UTF8", 1);
+    CHECK_REFUSES("['é', '\xff']", "E_JSON_UTF8", 8);
+    CHECK_REFUSES("'\xc3", "E_JSON_UTF8", 1);
+    CHECK_REFUSES("{\xed\xa0\x80:1}", "E_JSON_UTF8", 1);
 }
 
 TEST(json5_keeps_the_last_of_two_members_or_what_the_options_say)
@@ -310,8 +310,8 @@ TEST(json5_refuses_numbers_with_too_many_digits_and_tells_where)
     peg__buf_puts(&text, "[1, 0x1");
     peg__buf_repeat(&text, '0', 900);
     peg__buf_puts(&text, "]");
-    CHECK_REFUSES(text.ptr, "E_JSON_NUMBER_TOO_LONG", 4);
-    CHECK_READS_WITH(peg__str("[1, /* */ 123456]"), &few, "E_JSON_NUMBER_TOO_LONG");
+    CHECK_REFUSES(text.ptr, "E_JSON_TOO_LARGE", 4);
+    CHECK_READS_WITH(peg__str("[1, /* */ 123456]"), &few, "E_JSON_TOO_LARGE");
     CHECK_INT(error.offset, 10);
     CHECK_INT(error.status, PEG_ELIMIT);
     peg__buf_free(&text);

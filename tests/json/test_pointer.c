@@ -173,7 +173,7 @@ TEST(pointer_to_refuses_a_value_of_elsewhere)
     CHECK_INT(peg_json_pointer_to(peg_json_get(w.root, "foo"), w.root, &pointer, &w.error),
               PEG_EINVAL);
 
-    CHECK_STR(peg__str(w.error.code), "E_JSON_POINTER_OUTSIDE");
+    CHECK_STR(peg__str(w.error.code), "E_JSON_POINTER_MISSING");
     CHECK(!pointer);
     peg_json_doc_free(w.doc);
 }

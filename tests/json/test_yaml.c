@@ -133,8 +133,8 @@ TEST(yaml_reads_1_1_when_the_directive_says_so)
     check_read("%YAML 1.1\n---\n[1_0.5_0, .5, 6.8523e+5, 1e3, 1.5e3, 1., 2024-01-01]",
                "[10.50,0.5,685230,\"1e3\",\"1.5e3\",1.0,\"2024-01-01\"]");
     check_read("%YAML 1.2\n---\n[yes, 0777]", "[\"yes\",777]");
-    check_refused("%YAML 1.1\n---\na: 190:20:30", "E_YAML_NUMBER", "3:4");
-    check_refused("%YAML 1.1\n---\na: 0:30.5", "E_YAML_NUMBER", "3:4");
+    check_refused("%YAML 1.1\n---\na: 190:20:30", "E_YAML_UNSUPPORTED", "3:4");
+    check_refused("%YAML 1.1\n---\na: 0:30.5", "E_YAML_UNSUPPORTED", "3:4");
     check_read("%YAML 1.1\n---\n[0:30, 1:60, 12:30x]", "[\"0:30\",\"1:60\",\"12:30x\"]");
 }
 
@@ -162,8 +162,8 @@ TEST(yaml_names_members_by_the_text_of_their_key)
                "\"q\":\"f\",\"0x1F\":\"g\"}");
     check_read("- &k 12\n- {*k : v}", "[12,{\"12\":\"v\"}]");
     check_read("{&k 12: *k}", "{\"12\":12}");
-    check_refused("a: 1\n? [x]\n: 2", "E_YAML_KEY", "2:3");
-    check_refused("a: &m {}\n*m : 2", "E_YAML_KEY", "2:1");
+    check_refused("a: 1\n? [x]\n: 2", "E_YAML_UNSUPPORTED", "2:3");
+    check_refused("a: &m {}\n*m : 2", "E_YAML_UNSUPPORTED", "2:1");
 }
 
 TEST(yaml_honours_core_tags_and_refuses_others)
@@ -173,22 +173,22 @@ TEST(yaml_honours_core_tags_and_refuses_others)
     check_read("!!map {a: !!seq [1]}", "{\"a\":[1]}");
     check_read("%TAG !y! tag:yaml.org,2002:\n---\n!y!str 1", "\"1\"");
     check_read("!!str a: 1", "{\"a\":1}");
-    check_refused("a: !!int x", "E_YAML_TAG", "1:4");
-    check_refused("a: !!int 1.5", "E_YAML_TAG", "1:4");
-    check_refused("a: !!bool yes", "E_YAML_TAG", "1:4");
-    check_refused("- !!binary aGk=", "E_YAML_TAG", "1:3");
-    check_refused("- !local x", "E_YAML_TAG", "1:3");
-    check_refused("- !!map [1]", "E_YAML_TAG", "1:3");
-    check_refused("- !!set {a}", "E_YAML_TAG", "1:3");
-    check_refused("- !!seq x", "E_YAML_TAG", "1:3");
+    check_refused("a: !!int x", "E_YAML_UNSUPPORTED", "1:4");
+    check_refused("a: !!int 1.5", "E_YAML_UNSUPPORTED", "1:4");
+    check_refused("a: !!bool yes", "E_YAML_UNSUPPORTED", "1:4");
+    check_refused("- !!binary aGk=", "E_YAML_UNSUPPORTED", "1:3");
+    check_refused("- !local x", "E_YAML_UNSUPPORTED", "1:3");
+    check_refused("- !!map [1]", "E_YAML_UNSUPPORTED", "1:3");
+    check_refused("- !!set {a}", "E_YAML_UNSUPPORTED", "1:3");
+    check_refused("- !!seq x", "E_YAML_UNSUPPORTED", "1:3");
 }
 
 TEST(yaml_follows_aliases)
 {
     check_read("a: &x {p: [1, 2]}\nb: *x\nc: [*x, &x 3, *x]",
                "{\"a\":{\"p\":[1,2]},\"b\":{\"p\":[1,2]},\"c\":[{\"p\":[1,2]},3,3]}");
-    check_refused("a: *x\nb: &x 1", "E_YAML_ANCHOR", "1:4");
-    check_refused("a: &x\n  b: [*x]", "E_YAML_ANCHOR", "2:7");
+    check_refused("a: *x\nb: &x 1", "E_YAML_SYNTAX", "1:4");
+    check_refused("a: &x\n  b: [*x]", "E_YAML_SYNTAX", "2:7");
 }
 
 TEST(yaml_merges_in_1_1_only)
@@ -201,8 +201,8 @@ TEST(yaml_merges_in_1_1_only)
                "[{\"p\":1},{\"p\":1,\"q\":2},{\"p\":1,\"q\":2,\"r\":3}]");
     check_read("%YAML 1.1\n---\n{\"<<\": 1}", "{\"<<\":1}");
     check_read("- &a {p: 1}\n- {<<: *a}", "[{\"p\":1},{\"<<\":{\"p\":1}}]");
-    check_refused("%YAML 1.1\n---\n<<: 1", "E_YAML_MERGE", "3:5");
-    check_refused("%YAML 1.1\n---\n<<: [{}, 1]", "E_YAML_MERGE", "3:10");
+    check_refused("%YAML 1.1\n---\n<<: 1", "E_YAML_SYNTAX", "3:5");
+    check_refused("%YAML 1.1\n---\n<<: [{}, 1]", "E_YAML_SYNTAX", "3:10");
 }
 
 TEST(yaml_settles_duplicate_keys_by_the_option)
@@ -255,16 +255,16 @@ TEST(yaml_tells_where_the_text_is_wrong)
     check_refused("\"\\ud800\"", "E_YAML_SYNTAX", "1:4");
     check_refused("\xef\xbb\xbf\"\xc3\xa9\": 1\nb: @", "E_YAML_SYNTAX", "2:4");
     check_refused("\xef\xbb\xbf\"a\": 1\nb: \x01", "E_YAML_SYNTAX", "2:4");
-    check_refused("a\n---\nb", "E_YAML_DOCUMENTS", "2:1");
+    check_refused("a\n---\nb", "E_YAML_UNSUPPORTED", "2:1");
     check_refused("%YAML 3.0\n---\na", "E_YAML_SYNTAX", "1:1");
 }
 
 TEST(yaml_refuses_numbers_that_json_has_not)
 {
-    check_refused("a: .inf", "E_YAML_NUMBER", "1:4");
-    check_refused("- -.INF", "E_YAML_NUMBER", "1:3");
-    check_refused("- .nan", "E_YAML_NUMBER", "1:3");
-    check_refused("- !!float .nan", "E_YAML_NUMBER", "1:3");
+    check_refused("a: .inf", "E_YAML_UNSUPPORTED", "1:4");
+    check_refused("- -.INF", "E_YAML_UNSUPPORTED", "1:3");
+    check_refused("- .nan", "E_YAML_UNSUPPORTED", "1:3");
+    check_refused("- !!float .nan", "E_YAML_UNSUPPORTED", "1:3");
     check_read("[.Nan, +.nan, .infinity, '.inf']", "[\".Nan\",\"+.nan\",\".infinity\",\".inf\"]");
 }
 
@@ -325,22 +325,22 @@ TEST(yaml_bounds_text_depth_anchors_and_numbers)
     CHECK_INT(got.error.line, 2);
     got = read_yaml(peg__str("123456"), &shallow);
     CHECK_INT(got.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_NUMBER");
+    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
     got = read_yaml(peg__str("1e10"), &shallow);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_NUMBER");
+    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
     got = read_yaml(peg__str("abc"), &(peg_json_options){.max_bytes = 2});
     CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
 
     peg__buf_puts(&yaml, "0x1");
     peg__buf_repeat(&yaml, '0', 2000);
     got = read_yaml(peg__buf_view(&yaml), NULL);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_NUMBER");
+    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
     peg__buf_clear(&yaml);
     for (int i = 0; i <= PEG_LIMIT_YAML_ANCHORS; i++)
         peg__buf_printf(&yaml, "- &a%d\n", i);
     got = read_yaml(peg__buf_view(&yaml), NULL);
     CHECK_INT(got.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_ANCHOR");
+    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
     peg__buf_clear(&yaml);
     for (int i = 0; i <= PEG_LIMIT_YAML_TAG_DIRECTIVES; i++)
         peg__buf_printf(&yaml, "%%TAG !a%d! x\n", i);

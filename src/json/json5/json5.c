@@ -162,7 +162,6 @@ static peg_status rewrite(struct peg__json5 *r, size_t stop)
 /* The parser found what the steps do not look for; tells where that is in the text. */
 static peg_status tell_place(struct peg__json5 *r, const peg_error *why)
 {
-    const bool is_syntax = strcmp(why->code, "E_JSON_SYNTAX") == 0;
     peg_status status;
 
     if (why->status == PEG_ENOMEM)
@@ -170,7 +169,7 @@ static peg_status tell_place(struct peg__json5 *r, const peg_error *why)
     status = rewrite(r, why->offset);
     if (status)
         return status;
-    peg__fail(r->reterr, why->status, is_syntax ? "E_JSON5_SYNTAX" : why->code, "%s", why->message);
+    peg__fail(r->reterr, why->status, why->code, "%s", why->message);
     peg__error_at(r->reterr, r->text, r->token);
     return why->status;
 }
@@ -202,7 +201,7 @@ static peg_status fail_utf8(peg_str text, peg_error *reterr)
         at += n;
         n = 0;
     }
-    peg__fail(reterr, PEG_EPARSE, "E_JSON5_UTF8", "these bytes are not UTF-8");
+    peg__fail(reterr, PEG_EPARSE, "E_JSON_UTF8", "these bytes are not UTF-8");
     peg__error_at(reterr, text, at);
     return PEG_EPARSE;
 }

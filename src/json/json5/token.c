@@ -17,14 +17,14 @@ enum { END = PEG__JSON5_END };
 
 peg_status peg__json5_fail(struct peg__json5 *r, size_t at, const char *what)
 {
-    peg__fail(r->reterr, PEG_EPARSE, "E_JSON5_SYNTAX", "%s", what);
+    peg__fail(r->reterr, PEG_EPARSE, "E_JSON_SYNTAX", "%s", what);
     peg__error_at(r->reterr, r->text, at);
     return PEG_EPARSE;
 }
 
 static peg_status fail_not_finite(struct peg__json5 *r)
 {
-    peg__fail(r->reterr, PEG_EPARSE, "E_JSON5_NOT_FINITE",
+    peg__fail(r->reterr, PEG_EPARSE, "E_JSON_SYNTAX",
               "JSON has no value for Infinity and NaN; write null or a string instead");
     peg__error_at(r->reterr, r->text, r->token);
     return PEG_EPARSE;
@@ -276,7 +276,7 @@ static peg_status check_name(struct peg__json5 *r, peg_str name)
     case PEG__MATCH_NOMEM:
         return peg__fail_nomem(r->reterr);
     case PEG__MATCH_LIMIT:
-        peg__fail(r->reterr, PEG_ELIMIT, "E_JSON5_NAME_TOO_LONG",
+        peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_TOO_LARGE",
                   "this name is too long to be checked; put it in quotes");
         peg__error_at(r->reterr, r->text, r->token);
         return PEG_ELIMIT;
@@ -382,7 +382,7 @@ static peg_status rewrite_number(struct peg__json5 *r)
             "this is no number; write it like -1, .5, 1e6 or 0x1F, without a zero before "
             "other digits");
     if (!peg__yaml_number(number, is_based ? 16 : 10, &r->out)) {
-        peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_NUMBER_TOO_LONG",
+        peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_TOO_LARGE",
                   "a number has at most %d digits; shorten it or write it as a string",
                   PEG_LIMIT_NUMBER_DIGITS);
         peg__error_at(r->reterr, r->text, r->token);

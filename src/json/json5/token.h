@@ -41,7 +41,7 @@ static inline int peg__json5_peek(const struct peg__json5 *r, size_t i)
     return i < r->text.len - r->at ? (unsigned char)r->text.ptr[r->at + i] : PEG__JSON5_END;
 }
 
-/* PEG_EPARSE (E_JSON5_SYNTAX) at a place of the text. */
+/* PEG_EPARSE (E_JSON_SYNTAX) at a place of the text. */
 peg_status peg__json5_fail(struct peg__json5 *r, size_t at, const char *what);
 
 /* Spaces, line ends and comments. */

@@ -159,7 +159,7 @@ char *peg__parse_hard_number(struct peg__parser *p, char *start, peg_json *value
     case PEG__NUMBER_OK:
         return end;
     case PEG__NUMBER_LIMIT:
-        return peg__parse_fail(p, PEG_ELIMIT, "E_JSON_NUMBER_TOO_LONG", start,
+        return peg__parse_fail(p, PEG_ELIMIT, "E_JSON_TOO_LARGE", start,
                                "this number has more digits than max_number_digits or a larger "
                                "exponent than max_exponent; shorten it or send it as a string");
     case PEG__NUMBER_SYNTAX:

@@ -211,7 +211,7 @@ static peg_status read_number(struct peg__path_reader *r, peg_json *ret_value)
     case PEG__NUMBER_OK:
         return PEG_OK;
     case PEG__NUMBER_LIMIT:
-        peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_NUMBER_TOO_LONG",
+        peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_TOO_LARGE",
                   "a number has at most %d digits and an exponent within +-%d",
                   PEG_LIMIT_NUMBER_DIGITS, PEG_LIMIT_NUMBER_EXPONENT);
         peg__error_at(r->reterr, r->text, start);

@@ -28,7 +28,7 @@ static peg_status enter(struct peg__path_reader *r)
 {
     if (++r->nesting <= PEG_LIMIT_PATH_NESTING)
         return PEG_OK;
-    peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_PATH_TOO_DEEP",
+    peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_PATH_TOO_LARGE",
               "filters and parentheses may be nested %d deep; write a flatter path",
               PEG_LIMIT_PATH_NESTING);
     peg__error_at(r->reterr, r->text, r->at);
@@ -232,7 +232,7 @@ static peg_status refuse_function(const struct peg__path_reader *r)
 
     if (name.len == 0 || peg__path_peek(&ahead) != '(')
         return PEG_OK;
-    peg__fail(r->reterr, PEG_EPARSE, "E_JSON_PATH_FUNCTION",
+    peg__fail(r->reterr, PEG_EPARSE, "E_JSON_PATH_SYNTAX",
               "the function %.*s() is unsupported: JSONPath here has no function extensions, "
               "compare values or test that they exist",
               name.len > SHOWN_BYTES ? SHOWN_BYTES : (int)name.len, name.ptr);
@@ -427,7 +427,7 @@ static char *copy_padded(struct peg__arena *arena, peg_str s)
 static peg_status check_text(peg_str expression, peg_error *reterr)
 {
     if (expression.len > PEG_LIMIT_PATH_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_TOO_LONG",
+        return peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_TOO_LARGE",
                          "a path may have %d bytes, this one has %zu", PEG_LIMIT_PATH_BYTES,
                          expression.len);
     if (!peg__utf8_is_valid(expression)) {

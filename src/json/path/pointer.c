@@ -207,7 +207,7 @@ peg_status peg_json_pointer_to(const peg_json *root, const peg_json *value, char
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     if (!contains(root, value))
-        return peg__fail(reterr, PEG_EINVAL, "E_JSON_POINTER_OUTSIDE",
+        return peg__fail(reterr, PEG_EINVAL, "E_JSON_POINTER_MISSING",
                          "the value does not lie inside of this root: give the root that holds it");
     peg__json_pointer_to(root, value, &out);
     return peg__buf_take(&out, ret_pointer, NULL, reterr);

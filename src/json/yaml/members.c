@@ -74,7 +74,7 @@ static peg_status merge_mapping(struct peg__yaml_reader *r, const struct peg__ya
 
 static peg_status fail_merge(struct peg__yaml_reader *r, const struct peg__yaml_node *at)
 {
-    peg__fail(r->reterr, PEG_EPARSE, "E_YAML_MERGE",
+    peg__fail(r->reterr, PEG_EPARSE, "E_YAML_SYNTAX",
               "'<<' merges a mapping or a sequence of mappings; quote it if it is a name");
     return peg__yaml_fail_at(r, at->index, PEG_EPARSE);
 }

@@ -145,7 +145,7 @@ static peg_status check_key(const struct composer *c, const struct peg__yaml_nod
 {
     if (!expects_key(c->open) || peg__yaml_resolve(node)->kind == PEG__YAML_SCALAR)
         return PEG_OK;
-    peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_KEY",
+    peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_UNSUPPORTED",
               "a key is a sequence or mapping; JSON has only strings as names");
     return peg__yaml_fail_at(&c->r, node->index, PEG_EPARSE);
 }
@@ -192,7 +192,7 @@ static peg_status set_anchor(struct composer *c, const yaml_char_t *name,
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(c->r.reterr);
     if (status) {
-        peg__fail(c->r.reterr, status, "E_YAML_ANCHOR",
+        peg__fail(c->r.reterr, status, "E_YAML_TOO_LARGE",
                   "the document has more than %d anchors; write fewer", PEG_LIMIT_YAML_ANCHORS);
         return peg__yaml_fail_at(&c->r, node->index, status);
     }
@@ -206,7 +206,8 @@ static peg_status fail_number(const struct composer *c, const struct peg__yaml_n
 {
     const peg_str text = node->u.scalar.text;
 
-    peg__fail(c->r.reterr, status, "E_YAML_NUMBER", "'%.*s' %s", shown(text), text.ptr, why);
+    peg__fail(c->r.reterr, status, status == PEG_ELIMIT ? "E_YAML_TOO_LARGE" : "E_YAML_UNSUPPORTED",
+              "'%.*s' %s", shown(text), text.ptr, why);
     return peg__yaml_fail_at(&c->r, node->index, status);
 }
 
@@ -297,8 +298,8 @@ static peg_status fail_tag(const struct composer *c, size_t index, const char *t
 {
     const peg_str text = peg__str(tag);
 
-    peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_TAG", "the tag '%.*s' %s", shown(text), text.ptr,
-              why);
+    peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_UNSUPPORTED", "the tag '%.*s' %s", shown(text),
+              text.ptr, why);
     return peg__yaml_fail_at(&c->r, index, PEG_EPARSE);
 }
 
@@ -363,7 +364,7 @@ static peg_status add_alias(struct composer *c, const yaml_event_t *event)
     if (!node)
         return peg__fail_nomem(c->r.reterr);
     if (!target || target->is_open) {
-        peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_ANCHOR",
+        peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_SYNTAX",
                   target ? "the alias '*%.*s' stands inside of what it names; JSON has no cycles"
                          : "there is no anchor '&%.*s' before this alias",
                   shown(name), name.ptr);
@@ -434,7 +435,7 @@ static peg_status begin_document(struct composer *c, const yaml_event_t *event)
     const yaml_version_directive_t *version = event->data.document_start.version_directive;
 
     if (c->n_documents++) {
-        peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_DOCUMENTS",
+        peg__fail(c->r.reterr, PEG_EPARSE, "E_YAML_UNSUPPORTED",
                   "there is a second document in the text; give one at a time");
         return peg__yaml_fail_at(&c->r, event->start_mark.index, PEG_EPARSE);
     }

@@ -35,7 +35,7 @@ static bool compile_pending(struct peg__compiler *c)
 static bool fail_default(struct peg__compiler *c, const struct peg__default_use *use,
                          const char *why)
 {
-    c->status = peg__fail(c->reterr, PEG_ESCHEMA, "E_SCHEMA_DEFAULT",
+    c->status = peg__fail(c->reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD",
                           "this default is refused by its own schema: %s", why);
     return peg__fail_compile(c, use->key);
 }

@@ -111,7 +111,7 @@ static peg_status fail_add(peg_status status, peg_str uri, peg_error *reterr)
         return peg__fail(reterr, status, "E_SCHEMA_URI_TAKEN",
                          "a document with the URI '%.*s' is registered already", PEG_ARG(uri));
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, status, "E_SCHEMA_DOCUMENTS",
+        return peg__fail(reterr, status, "E_SCHEMA_TOO_LARGE",
                          "more than %d documents; register only those that are referred to",
                          MAX_DOCUMENTS);
     return peg__fail_nomem(reterr);

@@ -134,7 +134,7 @@ struct peg__resource *peg__index_resource_at(const struct peg__index *index, con
 static peg_status fail_map(peg_status status, peg_error *reterr)
 {
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, status, "E_SCHEMA_TOO_MANY",
+        return peg__fail(reterr, status, "E_SCHEMA_TOO_LARGE",
                          "the schemas have more than %d names; split them", MAX_NAMES);
     return peg__fail_nomem(reterr);
 }
@@ -142,10 +142,10 @@ static peg_status fail_map(peg_status status, peg_error *reterr)
 static peg_status fail_uri(peg_str uri, peg_error *reterr)
 {
     if (uri.len > MAX_URI_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_URI_TOO_LONG",
+        return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                          "the URI '%.*s...' has more than %d bytes; shorten it", 40, uri.ptr,
                          MAX_URI_BYTES);
-    return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+    return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                      "the schemas' URIs have more than %d bytes together; shorten them",
                      MAX_ALL_URI_BYTES);
 }
@@ -178,7 +178,7 @@ static peg_status add_resource(struct peg__index *index, peg_str uri, const peg_
         return fail_map(status, reterr);
     status = peg__map_add(&index->resources, uri, resource);
     if (status == PEG_EEXISTS && is_in_same_document(index, uri, root))
-        return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_ID_TAKEN",
+        return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_URI_TAKEN",
                          "two schemas of the document have the URI '%.*s'; rename one",
                          PEG_ARG(uri));
     /* Of two documents the first stays: which is meant is the host's to say. */
@@ -218,7 +218,7 @@ static peg_status add_anchor(struct walk *w, peg_str name, bool is_dynamic)
         .name = name, .target = w->now.schema, .resource = resource, .is_dynamic = is_dynamic};
     status = peg__map_add(&index->anchors, anchor_key(resource, name, &key), anchor);
     if (status == PEG_EEXISTS && peg__index_anchor(index, resource, name)->target != w->now.schema)
-        return peg__fail(w->reterr, PEG_ESCHEMA, "E_SCHEMA_ID_TAKEN",
+        return peg__fail(w->reterr, PEG_ESCHEMA, "E_SCHEMA_URI_TAKEN",
                          "two schemas of one resource have the anchor '%.*s'; rename one",
                          PEG_ARG(name));
     if (status == PEG_EEXISTS)
@@ -227,7 +227,7 @@ static peg_status add_anchor(struct walk *w, peg_str name, bool is_dynamic)
         return fail_map(status, w->reterr);
     if (is_dynamic) {
         if (resource->n_dynamic++ == MAX_DYNAMIC_ANCHORS)
-            return peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+            return peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                              "one resource has more than %d dynamic anchors; use $anchor",
                              MAX_DYNAMIC_ANCHORS);
         anchor->next_dynamic = resource->dynamic;

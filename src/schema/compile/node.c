@@ -69,7 +69,7 @@ static unsigned scope_depth(const struct peg__scope *scope)
 
 static bool fail_scopes(struct peg__compiler *c)
 {
-    c->status = peg__fail(c->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+    c->status = peg__fail(c->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                           "dynamic anchors are met in more than %d scopes, or more than %d deep; "
                           "use $ref in place of $dynamicRef",
                           MAX_SCOPES, MAX_SCOPE_DEPTH);

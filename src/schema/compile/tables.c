@@ -34,7 +34,7 @@ bool peg__compile_nomem(struct peg__compiler *c)
 bool peg__fail_too_many(struct peg__compiler *c)
 {
     c->status =
-        peg__fail(c->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_MANY",
+        peg__fail(c->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                   "the schema applies more than max_subschemas = %u subschemas; simplify it "
                   "or raise the limit",
                   c->options.max_subschemas);
@@ -105,10 +105,9 @@ bool peg__add_pattern(struct peg__compiler *c, const peg_json *place, peg_str ec
     if (status == PEG_ENOMEM)
         return peg__compile_nomem(c);
     if (status) {
-        c->status =
-            peg__fail(c->reterr, status == PEG_ELIMIT ? PEG_ELIMIT : PEG_ESCHEMA,
-                      status == PEG_ELIMIT ? "E_SCHEMA_PATTERN_TOO_LARGE" : "E_SCHEMA_PATTERN",
-                      "the pattern cannot be used: %s", error.message);
+        c->status = peg__fail(c->reterr, status == PEG_ELIMIT ? PEG_ELIMIT : PEG_ESCHEMA,
+                              status == PEG_ELIMIT ? "E_SCHEMA_TOO_LARGE" : "E_SCHEMA_KEYWORD",
+                              "the pattern cannot be used: %s", error.message);
         return peg__fail_compile(c, place);
     }
     *ret_pattern = *slot;
