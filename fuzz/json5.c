@@ -3,7 +3,7 @@
 /* Input: a JSON5 text. Its value holds together, JSON reads the same way, and what is refused is
  * refused at a place. */
 
-#include "json/json5/json5.h"
+#include "json/json.h"
 
 #include "fuzz.h"
 

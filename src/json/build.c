@@ -13,11 +13,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "json/doc.h"
-#include "json/hash.h"
+#include "json/internal.h"
 #include "json/json.h"
-#include "json/number/decimal.h"
-#include "json/number/double.h"
 #include "json/number/number.h"
 
 enum {
@@ -50,8 +47,8 @@ struct peg_json_builder {
     size_t depth;
     size_t n_open; /* allocated */
     bool has_key;  /* a key waits for its value */
-    char *room;    /* the block that strings are packed into */
-    size_t room_left;
+    char *block;   /* what strings are packed into */
+    size_t block_left;
     size_t string_bytes;
 };
 
@@ -79,20 +76,20 @@ peg_json_builder *peg_json_builder_free(peg_json_builder *b)
     return NULL;
 }
 
-/* ---- room ------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
 static bool is_usable(const peg_json_builder *b)
 {
     return b && !b->error.status;
 }
 
-static bool fail_nomem(peg_json_builder *b)
+static bool keep_nomem(peg_json_builder *b)
 {
     peg__fail_nomem(&b->error);
     return false;
 }
 
-static bool fail_too_large(peg_json_builder *b)
+static bool keep_too_large(peg_json_builder *b)
 {
     peg__fail(&b->error, PEG_ELIMIT, "E_JSON_TOO_LARGE",
               "a document holds at most %d values and %d bytes of strings; build a smaller one",
@@ -105,12 +102,12 @@ static bool reserve_values(peg_json_builder *b, size_t n)
     peg_json *grown;
 
     if (n > MAX_VALUES - b->n)
-        return fail_too_large(b);
+        return keep_too_large(b);
     if (b->n + n <= b->doc->capacity)
         return true;
     grown = peg__grow(b->doc->values, sizeof(*grown), b->n + n, &b->doc->capacity);
     if (!grown)
-        return fail_nomem(b);
+        return keep_nomem(b);
     b->doc->values = grown;
     return true;
 }
@@ -121,24 +118,23 @@ static char *reserve_string(peg_json_builder *b, size_t n)
     char *taken;
 
     if (n > MAX_STRING_BYTES - b->string_bytes) {
-        fail_too_large(b);
+        keep_too_large(b);
         return NULL;
     }
-    if (b->room_left < n + PEG_JSON_PADDING) {
+    if (b->block_left < n + PEG_JSON_PADDING) {
         const size_t wanted = n + PEG_JSON_PADDING;
         const size_t size = wanted > STRING_BLOCK ? wanted : STRING_BLOCK;
-        char *block = peg__arena_alloc_zero(&b->doc->strings, size);
 
-        if (!block) {
-            fail_nomem(b);
+        b->block = peg__arena_alloc_zero(&b->doc->strings, size);
+        if (!b->block) {
+            keep_nomem(b);
             return NULL;
         }
-        b->room = block;
-        b->room_left = size;
+        b->block_left = size;
     }
-    taken = b->room;
-    b->room += n;
-    b->room_left -= n;
+    taken = b->block;
+    b->block += n;
+    b->block_left -= n;
     b->string_bytes += n;
     return taken;
 }
@@ -148,7 +144,7 @@ static const char *copy_string(peg_json_builder *b, peg_str s)
     char *copy;
 
     if (s.len >= MAX_STRING_BYTES) {
-        fail_too_large(b);
+        keep_too_large(b);
         return NULL;
     }
     copy = reserve_string(b, s.len + 1);
@@ -172,7 +168,7 @@ static bool reserve_level(peg_json_builder *b, size_t depth)
         return true;
     grown = peg__grow(b->open, sizeof(*grown), depth + 1, &b->n_open);
     if (!grown)
-        return fail_nomem(b);
+        return keep_nomem(b);
     b->open = grown;
     return true;
 }
@@ -318,7 +314,7 @@ static void put_slot(struct key_slot *slots, size_t n_slots, struct key_slot slo
     slots[i] = slot;
 }
 
-static uint32_t hash_name(const peg_json_builder *b, peg_str name)
+static uint32_t hash_key_name(const peg_json_builder *b, peg_str name)
 {
     /* Who chooses the names does not know where the builder is. */
     return (uint32_t)peg__hash_bytes(name, (uintptr_t)b);
@@ -335,14 +331,14 @@ static bool grow_table(peg_json_builder *b, struct open_container *open, size_t 
         n_slots *= 2;
     slots = peg__alloc_zero(n_slots, sizeof(*slots));
     if (!slots)
-        return fail_nomem(b);
+        return keep_nomem(b);
     for (size_t i = 0; i < open->n_slots; i++)
         if (open->slots[i].key)
             put_slot(slots, n_slots, open->slots[i]);
     for (size_t i = 1; !open->slots && i < n; i++) {
-        put_slot(
-            slots, n_slots,
-            (struct key_slot){hash_name(b, peg_json_str(key)), (uint32_t)(key - b->doc->values)});
+        put_slot(slots, n_slots,
+                 (struct key_slot){hash_key_name(b, peg_json_str(key)),
+                                   (uint32_t)(key - b->doc->values)});
         key = peg_json_next(key + 1);
     }
     peg__free(open->slots);
@@ -387,7 +383,7 @@ static bool claim_name(peg_json_builder *b, const peg_json *object, peg_str name
     } else {
         if (2 * n > open->n_slots && !grow_table(b, open, n))
             return false;
-        hash = hash_name(b, name);
+        hash = hash_key_name(b, name);
         is_taken = table_has(b, open, name, hash);
         if (!is_taken)
             put_slot(open->slots, open->n_slots, (struct key_slot){hash, (uint32_t)b->n});

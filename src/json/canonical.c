@@ -11,8 +11,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "json/internal.h"
 #include "json/json.h"
-#include "json/members.h"
 #include "json/number/number.h"
 
 struct level {
@@ -34,24 +34,12 @@ struct canonical {
     size_t n_keys; /* allocated */
 };
 
-static bool is_in_order(const peg_json *object)
-{
-    const peg_json *before = NULL;
-
-    PEG_JSON_EACH_MEMBER (object, key) {
-        if (before && peg__key_order_utf16(before, key) > 0)
-            return false;
-        before = key;
-    }
-    return true;
-}
-
 static bool push_sorted_keys(struct canonical *c, const peg_json *object)
 {
     const size_t n = object->len;
     const peg_json **to;
 
-    /* Twice the room: the upper half is for the sort. */
+    /* Twice the capacity: the upper half is for the sort. */
     if (c->n_keys - c->keys_used < 2 * n) {
         const peg_json **grown =
             peg__grow(c->keys, sizeof(*grown), c->keys_used + 2 * n, &c->n_keys);
@@ -75,7 +63,8 @@ static bool push_level(struct canonical *c, const peg_json *value)
                                 .keys = c->keys_used,
                                 .n = value->len,
                                 .is_object = is_object,
-                                .is_sorted_apart = is_object && !is_in_order(value)};
+                                .is_sorted_apart =
+                                    is_object && !peg__keys_in_order(value, peg__key_order_utf16)};
 
     if (c->depth == c->n_levels) {
         struct level *grown = peg__grow(c->levels, sizeof(*grown), c->depth + 1, &c->n_levels);
@@ -90,7 +79,7 @@ static bool push_level(struct canonical *c, const peg_json *value)
     return true;
 }
 
-static void write_head(struct canonical *c, const peg_json *value)
+static void write_canonical_head(struct canonical *c, const peg_json *value)
 {
     switch (peg_json_kind_of(value)) {
     case PEG_JSON_INTEGER:
@@ -141,14 +130,14 @@ static void step(struct canonical *c)
         peg__json_write_doc_string(value++, c->out);
         peg__buf_putc(c->out, ':');
     }
-    write_head(c, value);
+    write_canonical_head(c, value);
 }
 
 void peg__json_canonical(const peg_json *value, struct peg__buf *out)
 {
     struct canonical c = {.out = out};
 
-    write_head(&c, value);
+    write_canonical_head(&c, value);
     while (c.depth && !out->status)
         step(&c);
     peg__free(c.levels);

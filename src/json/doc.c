@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/doc.h"
+/* Documents: owned by one, or shared; and reading their values. Numbers are in number/. */
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
+#include "base/refs.h"
+#include "base/text/str.h"
+#include "pegboard/json.h"
+#include "json/internal.h"
 #include "json/json.h"
 
 const peg_json_options peg__json_refuse_duplicates = {.duplicates = PEG_JSON_REFUSE};
@@ -14,13 +19,14 @@ bool peg__json_is_duplicate(const peg_error *error)
     return strcmp(error->code, "E_JSON_DUPLICATE_KEY") == 0;
 }
 
-peg_json_doc *peg__json_doc_new(size_t n_room)
+peg_json_doc *peg__json_doc_new(size_t text_capacity)
 {
-    peg_json_doc *doc = peg__alloc(sizeof(*doc) + n_room);
+    peg_json_doc *doc = peg__alloc(sizeof(*doc) + text_capacity);
 
     if (!doc)
         return NULL;
-    *doc = (peg_json_doc){.text = doc->room, .text_capacity = n_room, .n_room = n_room};
+    *doc = (peg_json_doc){
+        .text = doc->inlined, .text_capacity = text_capacity, .inlined_capacity = text_capacity};
     return doc;
 }
 
@@ -40,7 +46,7 @@ peg_json_doc *peg_json_doc_free(peg_json_doc *doc)
 {
     if (doc) {
         peg__free(doc->values);
-        if (doc->text != doc->room)
+        if (doc->text != doc->inlined)
             peg__free(doc->text);
         peg__arena_free(&doc->strings);
     }
@@ -58,7 +64,130 @@ size_t peg_json_doc_bytes(const peg_json_doc *doc)
 {
     if (!doc)
         return 0;
-    const size_t text = doc->text == doc->room ? 0 : doc->text_capacity;
+    const size_t text = doc->text == doc->inlined ? 0 : doc->text_capacity;
 
-    return sizeof(*doc) + doc->n_room + doc->capacity * sizeof(peg_json) + text + doc->strings.held;
+    return sizeof(*doc) + doc->inlined_capacity + doc->capacity * sizeof(peg_json) + text +
+           doc->strings.held;
+}
+
+struct peg__shared *peg__shared_new(peg_json_doc *doc)
+{
+    struct peg__shared *shared = peg__alloc(sizeof(*shared));
+
+    if (!shared) {
+        peg_json_doc_free(doc);
+        return NULL;
+    }
+    atomic_init(&shared->n_refs, 1);
+    atomic_init(&shared->depth, 0);
+    shared->doc = doc;
+    return shared;
+}
+
+peg_status peg__shared_copy(const peg_json *value, struct peg__shared **ret_shared,
+                            peg_error *reterr)
+{
+    peg_json_builder *b = peg_json_builder_new();
+    peg_json_doc *doc;
+    peg_status status;
+    struct peg__shared *shared;
+
+    peg_json_add_copy(b, value);
+    status = peg_json_builder_finish(b, &doc, reterr);
+    if (status)
+        return status;
+    shared = peg__shared_new(doc);
+    if (!shared)
+        return peg__fail_nomem(reterr);
+    *ret_shared = shared;
+    return PEG_OK;
+}
+
+struct peg__shared *peg__shared_ref(struct peg__shared *shared)
+{
+    if (shared)
+        atomic_fetch_add_explicit(&shared->n_refs, 1, memory_order_relaxed);
+    return shared;
+}
+
+struct peg__shared *peg__shared_unref(struct peg__shared *shared)
+{
+    if (!shared || !peg__refs_drop(&shared->n_refs))
+        return NULL;
+    peg_json_doc_free(shared->doc);
+    peg__free(shared);
+    return NULL;
+}
+
+const char *peg_json_kind_name(peg_json_kind kind)
+{
+    switch (kind) {
+    case PEG_JSON_NULL:
+        return "null";
+    case PEG_JSON_BOOL:
+        return "boolean";
+    case PEG_JSON_INTEGER:
+        return "integer";
+    case PEG_JSON_DECIMAL:
+        return "number";
+    case PEG_JSON_STRING:
+        return "string";
+    case PEG_JSON_ARRAY:
+        return "array";
+    case PEG_JSON_OBJECT:
+        return "object";
+    }
+    return "unknown";
+}
+
+const peg_json *peg_json_get_str(const peg_json *object, peg_str name)
+{
+    PEG_JSON_EACH_MEMBER (object, key) {
+        if (peg__str_eq(peg_json_str(key), name))
+            return key + 1;
+    }
+    return NULL;
+}
+
+const peg_json *peg_json_get(const peg_json *object, const char *name)
+{
+    return peg_json_get_str(object, peg__str(name));
+}
+
+const peg_json *peg_json_at(const peg_json *array, size_t index)
+{
+    if (peg_json_kind_of(array) != PEG_JSON_ARRAY || index >= array->len)
+        return NULL;
+    /* As many values as items: none of them contains another. */
+    if (array->u.extent == (uint64_t)array->len + 1)
+        return array + 1 + index;
+    PEG_JSON_EACH_ITEM (array, item) {
+        if (index-- == 0)
+            return item;
+    }
+    return NULL;
+}
+
+/* ---- with a fallback ------------------------------------------------------------ */
+
+peg_str peg_json_str_or(const peg_json *value, const char *fallback)
+{
+    return peg_json_kind_of(value) == PEG_JSON_STRING ? peg_json_str(value) : peg__str(fallback);
+}
+
+bool peg_json_bool_or(const peg_json *value, bool fallback)
+{
+    return peg_json_kind_of(value) == PEG_JSON_BOOL ? peg_json_is_true(value) : fallback;
+}
+
+int64_t peg_json_int64_or(const peg_json *value, int64_t fallback)
+{
+    int64_t number;
+
+    return peg_json_int64(value, &number) ? number : fallback;
+}
+
+double peg_json_double_or(const peg_json *value, double fallback)
+{
+    return peg_json_is_number(value) ? peg_json_double(value) : fallback;
 }

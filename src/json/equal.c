@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "json/hash.h"
+#include "json/internal.h"
 #include "json/json.h"
-#include "json/members.h"
 #include "json/number/number.h"
 
 /* Up to here members are found by looking through them. */

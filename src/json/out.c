@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/out.h"
+#include "json/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 #include "base/text/str.h"
-#include "json/number/double.h"
+#include "json/number/number.h"
 
-/* Before each value: the comma that the one before it left open. */
-static void begin(struct peg__out *out)
+/* Before each value: the comma that the one before it left open_container. */
+static void put_comma(struct peg__out *out)
 {
     if (out->needs_comma)
         peg__buf_putc(out->buf, ',');
     out->needs_comma = true;
 }
 
-static void open(struct peg__out *out, char bracket)
+static void open_container(struct peg__out *out, char bracket)
 {
-    begin(out);
+    put_comma(out);
     peg__buf_putc(out->buf, bracket);
     out->needs_comma = false;
 }
 
-static void close(struct peg__out *out, char bracket)
+static void close_container(struct peg__out *out, char bracket)
 {
     peg__buf_putc(out->buf, bracket);
     out->needs_comma = true;
@@ -31,27 +31,27 @@ static void close(struct peg__out *out, char bracket)
 
 void peg__out_object(struct peg__out *out)
 {
-    open(out, '{');
+    open_container(out, '{');
 }
 
 void peg__out_end_object(struct peg__out *out)
 {
-    close(out, '}');
+    close_container(out, '}');
 }
 
 void peg__out_array(struct peg__out *out)
 {
-    open(out, '[');
+    open_container(out, '[');
 }
 
 void peg__out_end_array(struct peg__out *out)
 {
-    close(out, ']');
+    close_container(out, ']');
 }
 
 void peg__out_key_str(struct peg__out *out, peg_str name)
 {
-    begin(out);
+    put_comma(out);
     peg__json_write_string(name, out->buf);
     peg__buf_putc(out->buf, ':');
     out->needs_comma = false;
@@ -64,7 +64,7 @@ void peg__out_key(struct peg__out *out, const char *name)
 
 void peg__out_string(struct peg__out *out, peg_str utf8)
 {
-    begin(out);
+    put_comma(out);
     peg__json_write_string(utf8, out->buf);
 }
 
@@ -75,7 +75,7 @@ void peg__out_cstring(struct peg__out *out, const char *utf8)
 
 void peg__out_raw(struct peg__out *out, peg_str json)
 {
-    begin(out);
+    put_comma(out);
     peg__buf_str(out->buf, json);
 }
 
@@ -91,7 +91,7 @@ void peg__out_null(struct peg__out *out)
 
 void peg__out_integer(struct peg__out *out, int64_t number)
 {
-    begin(out);
+    put_comma(out);
     peg__buf_printf(out->buf, "%" PRId64, number);
 }
 
@@ -116,6 +116,6 @@ void peg__out_double(struct peg__out *out, double number)
 
 void peg__out_value(struct peg__out *out, const peg_json *value)
 {
-    begin(out);
+    put_comma(out);
     peg__json_write(value, PEG_JSON_COMPACT, out->buf);
 }

@@ -37,7 +37,7 @@ static const unsigned char *skip_ascii(const unsigned char *p, const unsigned ch
     return p;
 }
 
-static bool is_tail(unsigned char c)
+static bool is_continuation(unsigned char c)
 {
     return (c & 0xC0) == 0x80;
 }
@@ -51,18 +51,21 @@ static size_t sequence_len(const unsigned char *p, size_t left)
     if (first < 0xC2 || first > 0xF4 || left < 2)
         return 0;
     if (first < 0xE0)
-        return is_tail(p[1]) ? 2 : 0;
+        return is_continuation(p[1]) ? 2 : 0;
     if (first < 0xF0) {
         const unsigned char low = first == 0xE0 ? 0xA0 : 0x80;
         const unsigned char high = first == 0xED ? 0x9F : 0xBF;
 
-        return left >= 3 && p[1] >= low && p[1] <= high && is_tail(p[2]) ? 3 : 0;
+        return left >= 3 && p[1] >= low && p[1] <= high && is_continuation(p[2]) ? 3 : 0;
     }
     {
         const unsigned char low = first == 0xF0 ? 0x90 : 0x80;
         const unsigned char high = first == 0xF4 ? 0x8F : 0xBF;
 
-        return left >= 4 && p[1] >= low && p[1] <= high && is_tail(p[2]) && is_tail(p[3]) ? 4 : 0;
+        return left >= 4 && p[1] >= low && p[1] <= high && is_continuation(p[2]) &&
+                       is_continuation(p[3])
+                   ? 4
+                   : 0;
     }
 }
 
@@ -110,6 +113,26 @@ size_t peg__utf8_length(peg_str s)
         n_tails += (size_t)((word * ONES) >> 56);
     }
     for (; i < s.len; i++)
-        n_tails += is_tail((unsigned char)s.ptr[i]);
+        n_tails += is_continuation((unsigned char)s.ptr[i]);
     return s.len - n_tails;
+}
+
+char *peg__utf8_put(char *to, uint32_t c)
+{
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    if (c < 0x800) {
+        *to++ = (char)(0xC0 | c >> 6);
+    } else if (c < 0x10000) {
+        *to++ = (char)(0xE0 | c >> 12);
+        *to++ = (char)(0x80 | (c >> 6 & 0x3F));
+    } else {
+        *to++ = (char)(0xF0 | c >> 18);
+        *to++ = (char)(0x80 | (c >> 12 & 0x3F));
+        *to++ = (char)(0x80 | (c >> 6 & 0x3F));
+    }
+    *to++ = (char)(0x80 | (c & 0x3F));
+    return to;
 }

@@ -141,7 +141,7 @@ static size_t json_len(peg_str s, bool is_padded)
     return len;
 }
 
-static char *put_string(char *p, peg_str s, size_t n_plain, bool is_padded)
+static char *put_escaped_string(char *p, peg_str s, size_t n_plain, bool is_padded)
 {
     for (;;) {
         memcpy(p, s.ptr, n_plain);
@@ -155,7 +155,7 @@ static char *put_string(char *p, peg_str s, size_t n_plain, bool is_padded)
     }
 }
 
-/* The exact length is known before room is asked for: once, and never too much. */
+/* Computes the exact length first, so that the buffer grows once and never too much. */
 static void write_string(peg_str s, bool is_padded, struct peg__buf *out)
 {
     const size_t n_plain = plain_len(s, is_padded);
@@ -167,7 +167,7 @@ static void write_string(peg_str s, bool is_padded, struct peg__buf *out)
     out->len += len;
     *p++ = '"';
     if (s.len)
-        p = put_string(p, s, n_plain, is_padded);
+        p = put_escaped_string(p, s, n_plain, is_padded);
     *p++ = '"';
     *p = '\0';
 }
@@ -200,7 +200,7 @@ struct writer {
     struct open_container few[INLINE_DEPTH];
 };
 
-/* Most of what is written between strings is one character with room for it. */
+/* Most of what is written between strings is one character that fits. */
 static inline void put_char(struct peg__buf *out, char c)
 {
     if (out->status || out->len + 1 >= out->capacity || out->len >= out->max) {
@@ -259,7 +259,7 @@ static void open_container(struct writer *w, const peg_json *value)
     break_line(w);
 }
 
-static void write_head(struct writer *w, const peg_json *value)
+static void write_value_head(struct writer *w, const peg_json *value)
 {
     switch (peg_json_kind_of(value)) {
     case PEG_JSON_NULL:
@@ -310,7 +310,7 @@ void peg__json_write(const peg_json *value, peg_json_style style, struct peg__bu
             if (w.is_pretty)
                 put_char(out, ' ');
         }
-        write_head(&w, at);
+        write_value_head(&w, at);
         /* A container that was just opened has its first value next, and no comma. */
         if (at->kind < PEG_JSON_ARRAY || at->len == 0)
             close_and_separate(&w, at + 1);

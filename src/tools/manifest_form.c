@@ -12,7 +12,6 @@
 #include "tools/manifest_internal.h"
 #include "tools/manifest_schema.h"
 #include "json/json.h"
-#include "json/parse/locate.h"
 
 /* A key that nobody knows is told first: what is missing may be what it was meant to be. */
 static const peg_failure *pick_failure(const peg_report *report)

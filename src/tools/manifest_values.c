@@ -12,7 +12,6 @@
 #include "pegboard/yaml.h"
 #include "tools/manifest_internal.h"
 #include "json/json.h"
-#include "json/parse/locate.h"
 
 const peg_json_options peg__manifest_limits = {.max_bytes = PEG_LIMIT_MANIFEST_BYTES,
                                                .duplicates = PEG_JSON_REFUSE};

@@ -16,7 +16,7 @@
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "tools/sqlite.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* What comes after the rows: "count", "truncated" and "cut_cells" with their numbers. */
 enum { TAIL_BYTES = 128 };

@@ -5,7 +5,7 @@
 /* Bags from files and to files, and documents that several things hold. */
 
 #include "pegboard/bag.h"
-#include "json/shared.h"
+#include "json/json.h"
 
 /* Every member of an object as it is: keys are not checked, unless is_strict. NULL for an empty
  * one. PEG_EPARSE (E_TURN_FORMAT) with the member as `where` (a pointer below the object);

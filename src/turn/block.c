@@ -19,7 +19,6 @@
 #include "turn/bag.h"
 #include "turn/block.h"
 #include "json/json.h"
-#include "json/shared.h"
 
 /* Shared immutable. */
 struct peg_block {

@@ -3,7 +3,7 @@
 #define PEG_TURN_DEFINITIONS_H
 
 #include "pegboard/definitions.h"
-#include "json/shared.h"
+#include "json/json.h"
 
 /* Takes a reference; nothing happens if it is there already. */
 peg_status peg__turn_put_definitions(peg_turn *turn, struct peg__shared *shared, peg_error *reterr);

@@ -9,7 +9,7 @@
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"
 #include "grpc/message.h"
-#include "json/out.h"
+#include "json/json.h"
 
 typedef Google__Protobuf__Any Any;
 typedef Google__Protobuf__Value Value;

@@ -23,7 +23,7 @@
 #include "pegboard/engine.h"
 #include "pegboard/runner.h"
 #include "pegboard/turn_file.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* ---- lines of JSON ------------------------------------------------------------------- */
 

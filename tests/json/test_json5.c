@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/json5/json5.h"
+#include "json/json.h"
 
 #include "../t.h"
 #include "base/buf.h"
 #include "base/text/str.h"
-#include "json/json.h"
 
 /* ---- fixture: a text and the compact JSON that it means ------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/parse/locate.h"
+#include "json/json.h"
 
 #include "../t.h"
 #include "base/error.h"

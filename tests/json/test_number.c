@@ -7,7 +7,6 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "json/number/double.h"
 #include "json/number/number.h"
 
 /* ---- fixture ------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "json/parse/state.h"
+#include "json/parse/internal.h"
 
 static peg__parse_values_fn parse_portable;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/sorted.h"
+#include "json/json.h"
 
 #include "../t.h"
 #include "base/buf.h"

@@ -13,7 +13,7 @@
 #include "cli/remote/args.h"
 #include "cli/remote/toolset.h"
 #include "cli/terminal/json_color.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* ---- text of others ---- */
 

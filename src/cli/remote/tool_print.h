@@ -6,7 +6,7 @@
 
 #include "cli/terminal/term.h"
 #include "pegboard/client.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* The members "name", "description", "tags", "input_schema", "output_schema" (null if there is
  * none), "idempotent", "timeout_ms", in an object that is open. */

@@ -6,7 +6,7 @@
 
 #include "cli/terminal/table.h"
 #include "pegboard/client.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* The members of what is known about a toolset, in an object that is open:
  *   "name", "description", "version", "tags", "tool_count", "registered_at", "owner", "revision",

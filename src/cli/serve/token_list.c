@@ -15,7 +15,7 @@
 #include "cli/serve/token.h"
 #include "cli/terminal/table.h"
 #include "gateway/access/tokens.h"
-#include "json/out.h"
+#include "json/json.h"
 
 enum { OPT_TOKEN_FILE = 1, OPT_JSON, OPT_HASH };
 

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/tools/definitions.h"
 #include "pegboard/schema.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* ---- losses ------------------------------------------------------------------------------- */
 

@@ -16,7 +16,6 @@
 #include "turn/file/bytes.h"
 #include "turn/file/key.h"
 #include "json/json.h"
-#include "json/parse/locate.h"
 
 /* Owned. */
 struct checking {

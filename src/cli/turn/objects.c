@@ -19,7 +19,7 @@
 #include "cli/turn/turn.h"
 #include "pegboard/definitions.h"
 #include "turn/file/block.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* ---- the turn --------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "cli/output.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* ---- options of all three --------------------------------------------------------------- */
 

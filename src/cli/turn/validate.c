@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "cli/turn/turn.h"
-#include "json/out.h"
+#include "json/json.h"
 
 enum option_id {
     OPT_STRICT = 1,

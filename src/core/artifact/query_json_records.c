@@ -13,7 +13,6 @@
 #include "base/text/str.h"
 #include "core/artifact/query_json.h"
 #include "json/json.h"
-#include "json/json5/json5.h"
 
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/tool/tool.h"
-#include "json/shared.h"
+#include "json/json.h"
 
 struct peg__entry {
     peg_tool *tool; /* NULL in a hole, which a removed one leaves */

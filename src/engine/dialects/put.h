@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/dialects/keyword.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* A literal and its length. */
 #define PEG__LIT(literal) (literal), sizeof(literal) - 1

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "pegboard/tool_config.h"
-#include "json/out.h"
+#include "json/json.h"
 
 const struct peg__wire *peg__wire_of(peg_vendor provider)
 {

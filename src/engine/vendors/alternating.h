@@ -9,7 +9,7 @@
 
 #include "engine/content.h"
 #include "engine/transport/wire.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* What a user is made to say where the model speaks first, because both want the user to. */
 extern const char peg__opening_words[];

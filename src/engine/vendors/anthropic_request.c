@@ -23,7 +23,7 @@
 #include "engine/vendors/alternating.h"
 #include "engine/vendors/anthropic.h"
 #include "pegboard/envelope.h"
-#include "json/out.h"
+#include "json/json.h"
 
 enum { DEFAULT_MAX_TOKENS = 4096 }; /* what the API requires, and peg_model_options tells */
 

@@ -23,7 +23,6 @@
 #include "engine/vendors/gemini.h"
 #include "pegboard/envelope.h"
 #include "json/json.h"
-#include "json/out.h"
 
 enum role { NOBODY, USER, MODEL };
 

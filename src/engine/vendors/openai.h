@@ -10,7 +10,7 @@
 #include "engine/content.h"
 #include "engine/transport/wire.h"
 #include "pegboard/envelope.h"
-#include "json/out.h"
+#include "json/json.h"
 
 /* ---- requests --------------------------------------------------------------------------- */
 

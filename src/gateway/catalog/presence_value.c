@@ -15,7 +15,7 @@
 #include "base/text/str.h"
 #include "gateway/catalog/presence_internal.h"
 #include "wire/name.h"
-#include "json/out.h"
+#include "json/json.h"
 
 enum { VALUE_BYTES = 512 };
 

@@ -20,7 +20,6 @@
 #include "pegboard/v1/registry.pb-c.h"
 #include "wire/name.h"
 #include "json/json.h"
-#include "json/out.h"
 
 typedef Pegboard__V1__RegisterRequest request_msg;
 typedef Pegboard__V1__Tool tool_msg;

@@ -12,7 +12,7 @@
 #include "base/text/str.h"
 #include "gateway/catalog/toolset.h"
 #include "pegboard/v1/registry.pb-c.h"
-#include "json/out.h"
+#include "json/json.h"
 
 typedef Pegboard__V1__RegisterRequest request_msg;
 typedef Pegboard__V1__Tool tool_msg;

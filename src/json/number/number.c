@@ -1,15 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Numbers by exact value: read, compare, tell whole ones, hash. What fits 64 bits is decided
- * there (with 128 for products); only numbers held as text go through their digits.
- */
+/* Exact numbers: their digits, reading, whole numbers, comparing, hashing. */
 
-#include "json/number/number.h"
+#include <string.h>
 
 #include "base/limits.h"
-#include "json/hash.h"
-#include "json/number/decimal.h"
+#include "base/text/str.h"
+#include "json/internal.h"
+#include "json/number/number.h"
+
+const uint64_t peg__powers_of_ten[20] = {
+    1u,
+    10u,
+    100u,
+    1000u,
+    10000u,
+    100000u,
+    1000000u,
+    10000000u,
+    100000000u,
+    1000000000u,
+    10000000000u,
+    100000000000u,
+    1000000000000u,
+    10000000000000u,
+    100000000000000u,
+    1000000000000000u,
+    10000000000000000u,
+    100000000000000000u,
+    1000000000000000000u,
+    10000000000000000000u,
+};
 
 /* ---- reading ---------------------------------------------------------------- */
 
@@ -150,7 +171,7 @@ enum peg__number_text peg__number_read(peg_str text, unsigned max_digits, unsign
 
     exponent = written_exponent - (int64_t)fraction_len;
     if (max_digits > PEG_LIMIT_NUMBER_DIGITS)
-        max_digits = PEG_LIMIT_NUMBER_DIGITS; /* the arithmetic has fixed room */
+        max_digits = PEG_LIMIT_NUMBER_DIGITS; /* the arithmetic has fixed arrays */
     if (s.n_digits > max_digits || text.len > UINT32_MAX)
         return PEG__NUMBER_LIMIT;
     /* Of the first digit, so that the same number is within the limit however it is written. */
@@ -159,6 +180,74 @@ enum peg__number_text peg__number_read(peg_str text, unsigned max_digits, unsign
         return PEG__NUMBER_LIMIT;
     *ret_value = make_number(&s, text, whole_end == s.end, exponent);
     return PEG__NUMBER_OK;
+}
+
+/* ---- digits -------------------------------------------------------------------- */
+
+/* Takes off zeros at the end, which costs nothing for an odd number. */
+static void write_scaled_digits(int64_t number, int64_t exponent, struct peg__decimal *d)
+{
+    uint64_t m = peg__magnitude(number);
+    char *p = d->own + sizeof(d->own);
+
+    d->negative = number < 0;
+    d->exponent = exponent;
+    while (m && m % 10 == 0) {
+        m /= 10;
+        d->exponent++;
+    }
+    for (; m; m /= 10)
+        *--p = (char)('0' + m % 10);
+    d->first = p;
+    d->n_digits = (size_t)(d->own + sizeof(d->own) - p);
+}
+
+static bool is_zero_or_point(char c)
+{
+    return c == '0' || c == '.';
+}
+
+static const char *find_exponent(const char *p, const char *end)
+{
+    while (p < end && (*p | 0x20) != 'e')
+        p++;
+    return p;
+}
+
+static void read_text_digits(peg_str text, struct peg__decimal *d)
+{
+    const char *end = text.ptr + text.len;
+    const char *first = text.ptr + (text.ptr[0] == '-');
+    const char *digits_end = find_exponent(first, end);
+    const char *point = memchr(first, '.', (size_t)(digits_end - first));
+    const char *last = digits_end - 1;
+
+    d->negative = text.ptr[0] == '-';
+    while (first < digits_end && is_zero_or_point(*first))
+        first++;
+    while (last > first && is_zero_or_point(*last))
+        last--;
+    d->first = first;
+    d->n_digits = 0;
+    d->exponent = 0;
+    if (first == digits_end)
+        return;
+
+    d->n_digits = (size_t)(last - first + 1) - (point && first < point && point < last);
+    if (digits_end < end)
+        scan_exponent(&(struct scan){.p = digits_end, .end = end}, &d->exponent);
+    if (point && last > point)
+        d->exponent -= last - point;
+    else
+        d->exponent += (point ? point : digits_end) - 1 - last;
+}
+
+void peg__decimal_of(const peg_json *number, struct peg__decimal *ret_decimal)
+{
+    if (number->form == PEG_JSON_FORM_TEXT)
+        read_text_digits(peg__strn(number->u.ptr, number->len), ret_decimal);
+    else
+        write_scaled_digits(number->u.number, number->exponent, ret_decimal);
 }
 
 /* ---- whole numbers ------------------------------------------------------------ */

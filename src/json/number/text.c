@@ -1,20 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Numbers as text: as they were given, and as ECMAScript prints them. */
+/*
+ * Numbers as text: as they were given, and as ECMAScript prints them. Doubles and their shortest
+ * digits. Nothing here depends on the locale.
+ */
 
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text/str.h"
-#include "json/number/decimal.h"
-#include "json/number/double.h"
 #include "json/number/number.h"
+
+enum {
+    /* No double needs more: the exact value between two doubles has at most 767 digits. */
+    DIGITS_THAT_COUNT = 780,
+    SHORTEST_MAX = 17,
+};
+
+static const int64_t EXACT_INTEGERS = (int64_t)1 << 53;
+
+/* All powers of ten that are doubles. */
+static const double exact_powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+static double read_double(const char *text)
+{
+    const int saved = errno; /* out of range is told by the value */
+    const double value = strtod(text, NULL);
+
+    errno = saved;
+    return value;
+}
+
+/* Digits and an exponent, without a point. */
+static double through_text(const peg_json *number)
+{
+    char text[DIGITS_THAT_COUNT + 40];
+    struct peg__decimal d;
+    int64_t exponent;
+    const char *cursor;
+    size_t n;
+    double value;
+
+    peg__decimal_of(number, &d);
+    cursor = d.first;
+    exponent = d.exponent;
+    for (n = 0; n < d.n_digits && n < DIGITS_THAT_COUNT; n++)
+        text[n] = (char)('0' + peg__decimal_next(&cursor));
+    if (n < d.n_digits) {
+        exponent += (int64_t)(d.n_digits - n) - 1;
+        text[n++] = '1'; /* what is cut off is not 0 */
+    }
+    if (n == 0)
+        text[n++] = '0';
+    snprintf(text + n, sizeof(text) - n, "e%lld", (long long)exponent);
+    value = read_double(text);
+    return d.negative ? -value : value;
+}
+
+double peg_json_double(const peg_json *number)
+{
+    int exponent;
+    double m;
+
+    if (!peg_json_is_number(number))
+        return 0;
+    exponent = number->exponent;
+    if (number->kind == PEG_JSON_INTEGER)
+        return (double)number->u.number;
+    if (number->form == PEG_JSON_FORM_TEXT)
+        return through_text(number);
+    if (number->form == PEG_JSON_FORM_MINUS0)
+        return -0.0;
+    /* Both exact, so that one operation rounds once. */
+    if (number->u.number > EXACT_INTEGERS || number->u.number < -EXACT_INTEGERS || exponent > 22 ||
+        exponent < -22)
+        return through_text(number);
+    m = (double)number->u.number;
+    return exponent < 0 ? m / exact_powers[-exponent] : m * exact_powers[exponent];
+}
+
+/* ---- shortest digits ------------------------------------------------------------ */
+
+/* Prints `n` digits correctly rounded and reads them as a whole number with an exponent. */
+static struct peg__shortest round_to(double value, int n)
+{
+    char text[48];
+    struct peg__shortest s = {0};
+    const char *p = text;
+
+    snprintf(text, sizeof(text), "%.*e", n - 1, value);
+    /* d<point>ddde±xx: the point may be any bytes that are no digits. */
+    for (; *p != 'e'; p++)
+        if (*p >= '0' && *p <= '9')
+            s.mantissa = s.mantissa * 10 + (uint64_t)(*p - '0');
+    s.exponent = (int)strtol(p + 1, NULL, 10) - (n - 1);
+    return s;
+}
+
+static bool reads_back(struct peg__shortest s, double value)
+{
+    char text[48];
+
+    snprintf(text, sizeof(text), "%llue%d", (unsigned long long)s.mantissa, s.exponent);
+    return read_double(text) == value;
+}
+
+static struct peg__shortest without_zeros(struct peg__shortest s)
+{
+    while (s.mantissa && s.mantissa % 10 == 0) {
+        s.mantissa /= 10;
+        s.exponent++;
+    }
+    return s;
+}
+
+struct peg__shortest peg__double_shortest(double value)
+{
+    int binary_exponent;
+    const bool is_power_of_two = frexp(value, &binary_exponent) == 0.5;
+    struct peg__shortest s = {0};
+
+    if (value < (double)EXACT_INTEGERS && value == (double)(int64_t)value)
+        return without_zeros((struct peg__shortest){.mantissa = (uint64_t)value});
+    /* 15 digits tell any decimal apart, except where doubles have lost precision. */
+    for (int n = value < DBL_MIN ? 1 : DBL_DIG; n <= SHORTEST_MAX; n++) {
+        s = round_to(value, n);
+        if (reads_back(s, value))
+            break;
+        /* Below a power of two doubles are denser: the nearest decimal may be too far
+         * while a more distant one above it is not. */
+        s.mantissa++;
+        if (is_power_of_two && reads_back(s, value))
+            break;
+    }
+    return without_zeros(s);
+}
 
 enum {
     INT64_TEXT = 20, /* "-9223372036854775808" */
     /* Zeros are written out up to this many digits, as ECMAScript does; then comes an exponent. */
     PLAIN_DIGITS = 21,
     /* Sign, "0.", zeros, point, "e+" and an exponent. */
-    LAYOUT_ROOM = 64,
+    LAYOUT_BYTES = 64,
 };
 
 /* ---- whole numbers ------------------------------------------------------------------ */
@@ -64,7 +197,7 @@ static char *put_exponent(char *p, int64_t exponent)
 
 /* ---- as given ------------------------------------------------------------------------ */
 
-static char *put(char *p, const char *bytes, size_t n)
+static char *put_bytes(char *p, const char *bytes, size_t n)
 {
     memcpy(p, bytes, n);
     return p + n;
@@ -85,7 +218,7 @@ static void write_scaled(const peg_json *number, struct peg__buf *out)
     const int64_t n = end - digits;
     const int64_t exponent = number->exponent;
     const int64_t point = n + exponent;
-    char laid[LAYOUT_ROOM + INT64_TEXT];
+    char laid[LAYOUT_BYTES + INT64_TEXT];
     char *p = laid;
 
     if (number->u.number < 0 || number->form == PEG_JSON_FORM_MINUS0)
@@ -93,18 +226,18 @@ static void write_scaled(const peg_json *number, struct peg__buf *out)
     if (number->u.number == 0 && (exponent > 0 || exponent < -PLAIN_DIGITS)) {
         *p++ = '0';
     } else if (exponent >= 0 && point <= PLAIN_DIGITS) {
-        p = put(p, digits, (size_t)n);
+        p = put_bytes(p, digits, (size_t)n);
         p = put_zeros(p, exponent);
     } else if (exponent < 0 && point > 0) {
-        p = put(p, digits, (size_t)point);
+        p = put_bytes(p, digits, (size_t)point);
         *p++ = '.';
-        p = put(p, digits + point, (size_t)(n - point));
+        p = put_bytes(p, digits + point, (size_t)(n - point));
     } else if (exponent < 0 && exponent >= -PLAIN_DIGITS) {
-        p = put(p, "0.", 2);
+        p = put_bytes(p, "0.", 2);
         p = put_zeros(p, -point);
-        p = put(p, digits, (size_t)n);
+        p = put_bytes(p, digits, (size_t)n);
     } else {
-        p = put(p, digits, (size_t)n);
+        p = put_bytes(p, digits, (size_t)n);
         *p++ = 'e';
         if (exponent < 0)
             *p++ = '-';
@@ -151,7 +284,7 @@ static char *lay_out(char *p, const struct peg__decimal *d)
         return put_digits(p, &cursor, n - point);
     }
     if (-6 < point && point <= 0) {
-        p = put(p, "0.", 2);
+        p = put_bytes(p, "0.", 2);
         p = put_zeros(p, -point);
         return put_digits(p, &cursor, n);
     }
@@ -165,9 +298,9 @@ static char *lay_out(char *p, const struct peg__decimal *d)
     return put_exponent(p, point - 1);
 }
 
-static void write_laid_out(const struct peg__decimal *d, struct peg__buf *out)
+static void write_layout(const struct peg__decimal *d, struct peg__buf *out)
 {
-    char *start = peg__buf_reserve(out, d->n_digits + LAYOUT_ROOM);
+    char *start = peg__buf_reserve(out, d->n_digits + LAYOUT_BYTES);
     char *end;
 
     if (!start)
@@ -215,5 +348,5 @@ void peg__number_canonical(const peg_json *number, struct peg__buf *out)
             peg__decimal_of(&shortest, &d);
         d.negative = negative;
     }
-    write_laid_out(&d, out);
+    write_layout(&d, out);
 }

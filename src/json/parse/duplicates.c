@@ -5,7 +5,7 @@
  * by a hash table for each object, then copy the document without what is marked.
  */
 
-#include "json/parse/duplicates.h"
+#include "json/parse/internal.h"
 
 #include <string.h>
 

@@ -9,11 +9,9 @@
 #include "base/text/str.h"
 #include "json/json.h"
 #include "json/number/number.h"
-#include "json/parse/duplicates.h"
 #include "json/parse/index.h"
+#include "json/parse/internal.h"
 #include "json/parse/scan.h"
-#include "json/parse/state.h"
-#include "json/parse/unescape.h"
 
 char *peg__parse_fail(struct peg__parser *p, peg_status status, const char *code, const char *at,
                       const char *message)
@@ -47,12 +45,12 @@ char *peg__parse_fail_after(struct peg__parser *p, const struct peg__frame *top,
                                                      : "expected ',' or ']' after an item");
 }
 
-static char *fail_nomem(struct peg__parser *p)
+static char *fail_out_of_memory(struct peg__parser *p)
 {
     return peg__parse_fail(p, PEG_ENOMEM, "E_OUT_OF_MEMORY", p->end, "out of memory");
 }
 
-/* How many values to have room for: those that are there, those of the next window, and for each
+/* The capacity to reserve: the values that are there, those of the next window, and for each
  * window behind it as many, unless they are uncommonly many: only a few texts go on like that. */
 static size_t choose_capacity(const peg_json_doc *doc, size_t used, size_t n_more, ptrdiff_t n_left)
 {
@@ -84,7 +82,7 @@ peg_json *peg__parse_reserve(struct peg__parser *p, peg_json *next, size_t n_mor
             peg__free(doc->values);
     }
     if (!grown) {
-        fail_nomem(p);
+        fail_out_of_memory(p);
         return NULL;
     }
     doc->values = grown;
@@ -193,9 +191,9 @@ struct pointer {
 
 static void push_bytes(struct pointer *out, const char *bytes, size_t len)
 {
-    const size_t room = out->size - out->len - 1;
+    const size_t left = out->size - out->len - 1;
 
-    if (len > room) {
+    if (len > left) {
         out->size = out->len + 1;
         return;
     }
@@ -259,6 +257,6 @@ char *peg__parse_check_keys(struct peg__parser *p, const peg_json *object, char 
     const peg_json *key;
 
     if (!peg__json_find_duplicate(object, &key))
-        return fail_nomem(p);
+        return fail_out_of_memory(p);
     return key ? note_duplicate(p, object, key, at) : at;
 }

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "json/parse/digits.h"
-#include "json/parse/state.h"
+#include "json/parse/internal.h"
+#include "json/parse/scan.h"
 
 enum { MAX_DIGITS = 18, MAX_EXPONENT = 9999 };
 

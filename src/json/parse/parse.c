@@ -15,8 +15,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "json/json.h"
-#include "json/parse/duplicates.h"
-#include "json/parse/state.h"
+#include "json/parse/internal.h"
 
 enum { SMALL_DEPTH = PEG_LIMIT_JSON_DEPTH };
 
@@ -91,7 +90,7 @@ static bool load(struct peg__parser *p, peg_str text)
 
         if (!grown)
             return false;
-        if (doc->text != doc->room)
+        if (doc->text != doc->inlined)
             peg__free(doc->text);
         doc->text = grown;
         doc->text_capacity = held;

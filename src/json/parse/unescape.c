@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "json/parse/unescape.h"
+#include "json/parse/internal.h"
 
 #include "base/text/str.h"
 #include "json/parse/scan.h"

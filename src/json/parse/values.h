@@ -23,10 +23,9 @@
 
 #include <string.h>
 
-#include "json/parse/digits.h"
-#include "json/parse/duplicates.h"
 #include "json/parse/index.h"
-#include "json/parse/state.h"
+#include "json/parse/internal.h"
+#include "json/parse/scan.h"
 
 #define HOT static inline __attribute__((always_inline))
 #define RARELY(condition) __builtin_expect((condition), 0)

@@ -193,8 +193,8 @@ static bool exists(struct eval *e, const struct peg__path_query *query, const pe
     return next_node(e, &segment);
 }
 
-/* Is the expression true for the current node? */
-/* NOLINTNEXTLINE(misc-no-recursion): bounded by PEG_LIMIT_PATH_NESTING */
+/* Is the expression true for the current node?
+ * NOLINTNEXTLINE(misc-no-recursion): bounded by PEG_LIMIT_PATH_NESTING */
 static bool holds(struct eval *e, const struct peg__path_expr *expr, const peg_json *current)
 {
     const struct peg__path_expr *part = expr->parts;
@@ -304,8 +304,8 @@ static const peg_json *next_child(struct eval *e, struct cursor *c)
     return child;
 }
 
-/* The first child of base that the selector selects and that was not given yet, or NULL. */
-/* NOLINTNEXTLINE(misc-no-recursion): bounded by PEG_LIMIT_PATH_NESTING */
+/* The first child of base that the selector selects and that was not given yet, or NULL.
+ * NOLINTNEXTLINE(misc-no-recursion): bounded by PEG_LIMIT_PATH_NESTING */
 static const peg_json *advance(struct eval *e, struct cursor *c)
 {
     const peg_json *child = NULL;
@@ -395,8 +395,8 @@ static const peg_json *next_selected(struct eval *e, const struct peg__path_segm
 }
 
 /* The next node of a query whose first segment was entered; *segment is where the walk stands.
- * NULL when there is none, or on failure. */
-/* NOLINTNEXTLINE(misc-no-recursion): bounded by PEG_LIMIT_PATH_NESTING */
+ * NULL when there is none, or on failure.
+ * NOLINTNEXTLINE(misc-no-recursion): bounded by PEG_LIMIT_PATH_NESTING */
 static const peg_json *next_node(struct eval *e, const struct peg__path_segment **segment)
 {
     while (*segment) {
@@ -425,7 +425,7 @@ struct results {
     size_t max;
 };
 
-static peg_status keep(struct results *results, const peg_json *node, peg_error *reterr)
+static peg_status keep_node(struct results *results, const peg_json *node, peg_error *reterr)
 {
     if (results->len == results->max)
         return peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_NODES",
@@ -442,17 +442,17 @@ static peg_status keep(struct results *results, const peg_json *node, peg_error 
     return PEG_OK;
 }
 
-static peg_status collect(struct eval *e, const struct peg__path_query *query,
-                          struct results *results, peg_error *reterr)
+static peg_status collect_nodes(struct eval *e, const struct peg__path_query *query,
+                                struct results *results, peg_error *reterr)
 {
     const struct peg__path_segment *segment = query->segments;
     const peg_json *node;
 
     if (!segment)
-        return keep(results, e->root, reterr);
+        return keep_node(results, e->root, reterr);
     enter_segment(e, segment, e->root);
     while ((node = next_node(e, &segment))) {
-        const peg_status status = keep(results, node, reterr);
+        const peg_status status = keep_node(results, node, reterr);
 
         if (status)
             return status;
@@ -472,7 +472,7 @@ peg_status peg_json_path_find(const peg_json_path *path, const peg_json *root, s
     e.cursors = peg__alloc_zero(e.n_cursors, sizeof(*e.cursors));
     if (!e.cursors)
         return peg__fail_nomem(reterr);
-    status = collect(&e, &path->query, &results, reterr);
+    status = collect_nodes(&e, &path->query, &results, reterr);
     if (e.status == PEG_ELIMIT)
         peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_STEPS",
                   "the path takes more than %zu steps in this document; write a narrower one",

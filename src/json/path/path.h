@@ -3,7 +3,7 @@
 #define PEG_JSON_PATH_PATH_H
 
 /*
- * A compiled JSONPath: what path_parse.c makes and path_eval.c runs. Everything
+ * A compiled JSONPath: what parse.c makes and eval.c runs. Everything
  * lives in the path's arena and never changes after peg_json_path_new().
  *
  *   $.store.book[?@.price < 10, 0]..title
@@ -97,35 +97,5 @@ struct peg_json_path {
     struct peg__path_query query;
     unsigned n_segments; /* of all queries together */
 };
-
-/* ---- reading the parts of an expression (path_lex.c) ------------------------- */
-
-struct peg__path_reader {
-    peg_str text; /* valid UTF-8 in the path's arena, with padding behind it */
-    size_t at;
-    peg_json_path *path;
-    unsigned nesting;
-    peg_error *reterr;
-};
-
-/* The byte at the reader's place, or 0 at the end: no token contains a NUL. */
-static inline unsigned char peg__path_peek(const struct peg__path_reader *r)
-{
-    return r->at < r->text.len ? (unsigned char)r->text.ptr[r->at] : 0;
-}
-
-peg_status peg__path_error(const struct peg__path_reader *r, size_t at, const char *expected);
-void peg__path_skip_blanks(struct peg__path_reader *r);
-/* Steps over `token` if it comes next. */
-bool peg__path_accept(struct peg__path_reader *r, const char *token);
-bool peg__path_starts_name(unsigned char c);
-/* store in .store; borrowed from the text. */
-peg_str peg__path_read_name(struct peg__path_reader *r);
-/* A quoted string, unescaped into the arena with padding. */
-peg_status peg__path_read_string(struct peg__path_reader *r, peg_str *ret_string);
-/* An integer of an index or slice. */
-peg_status peg__path_read_integer(struct peg__path_reader *r, int64_t *ret_number);
-/* A number, string, true, false or null of a comparison. */
-peg_status peg__path_read_literal(struct peg__path_reader *r, peg_json *ret_value);
 
 #endif

@@ -16,8 +16,51 @@
 #include "base/text/str.h"
 #include "json/json.h"
 
-/* As much of a stranger's token as an error message repeats. */
 enum { SHOWN_BYTES = 60 };
+
+/* ---- tokens of a pointer ---------------------------------------------------------------- */
+
+bool peg__pointer_next(peg_str *pointer, peg_str *ret_token)
+{
+    const char *slash;
+
+    if (!pointer->len || pointer->ptr[0] != '/')
+        return false;
+    *pointer = peg__str_from(*pointer, 1);
+    slash = pointer->len ? memchr(pointer->ptr, '/', pointer->len) : NULL;
+    *ret_token = peg__strn(pointer->ptr, slash ? (size_t)(slash - pointer->ptr) : pointer->len);
+    *pointer = peg__str_from(*pointer, ret_token->len);
+    return true;
+}
+
+bool peg__pointer_is_name(peg_str token, peg_str name)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < token.len; i++, n++) {
+        char c = token.ptr[i];
+
+        if (c == '~' && i + 1 < token.len)
+            c = token.ptr[++i] == '1' ? '/' : '~';
+        if (n >= name.len || name.ptr[n] != c)
+            return false;
+    }
+    return n == name.len;
+}
+
+size_t peg__pointer_index(peg_str token)
+{
+    size_t index = 0;
+
+    if (!token.len || token.len > 10)
+        return SIZE_MAX;
+    for (size_t i = 0; i < token.len; i++) {
+        if (token.ptr[i] < '0' || token.ptr[i] > '9')
+            return SIZE_MAX;
+        index = index * 10 + (size_t)(token.ptr[i] - '0');
+    }
+    return index;
+}
 
 /* ---- from a pointer to a value --------------------------------------------- */
 
@@ -44,26 +87,10 @@ static peg_status check_syntax(peg_str pointer, peg_error *reterr)
     return PEG_EPARSE;
 }
 
-/* Is this the key that the token names? Requires a token that check_syntax() passed. */
-static bool token_names(peg_str token, peg_str key)
-{
-    size_t k = 0;
-
-    for (size_t t = 0; t < token.len; t++, k++) {
-        char c = token.ptr[t];
-
-        if (c == '~')
-            c = token.ptr[++t] == '0' ? '~' : '/';
-        if (k == key.len || key.ptr[k] != c)
-            return false;
-    }
-    return k == key.len;
-}
-
-static const peg_json *find_member(const peg_json *object, peg_str token)
+static const peg_json *find_pointed_member(const peg_json *object, peg_str token)
 {
     PEG_JSON_EACH_MEMBER (object, key) {
-        if (token_names(token, peg_json_str(key)))
+        if (peg__pointer_is_name(token, peg_json_str(key)))
             return key + 1;
     }
     return NULL;
@@ -71,20 +98,13 @@ static const peg_json *find_member(const peg_json *object, peg_str token)
 
 static const peg_json *find_item(const peg_json *array, peg_str token)
 {
-    uint64_t index = 0;
-
-    /* Lengths have 32 bits, so ten digits say all, and "-" is past the end by definition. */
-    if (token.len == 0 || token.len > 10 || (token.ptr[0] == '0' && token.len > 1))
+    if (token.len > 1 && token.ptr[0] == '0')
         return NULL;
-    for (size_t i = 0; i < token.len; i++) {
-        if (token.ptr[i] < '0' || token.ptr[i] > '9')
-            return NULL;
-        index = index * 10 + (uint64_t)(token.ptr[i] - '0');
-    }
-    return peg_json_at(array, (size_t)index);
+    return peg_json_at(array, peg__pointer_index(token)); /* SIZE_MAX is past every end */
 }
 
-static peg_status missing(const peg_json *value, peg_str found, peg_str token, peg_error *reterr)
+static peg_status fail_missing(const peg_json *value, peg_str found, peg_str token,
+                               peg_error *reterr)
 {
     const int shown = token.len > SHOWN_BYTES ? SHOWN_BYTES : (int)token.len;
     const char *more = token.len > SHOWN_BYTES ? "..." : "";
@@ -108,27 +128,25 @@ static peg_status missing(const peg_json *value, peg_str found, peg_str token, p
 peg_status peg_json_pointer(const peg_json *value, peg_str pointer, const peg_json **ret_value,
                             peg_error *reterr)
 {
-    peg_status status = check_syntax(pointer, reterr);
+    const peg_status status = check_syntax(pointer, reterr);
+    peg_str rest = pointer;
+    peg_str token;
 
     if (status)
         return status;
-
     value = peg__json_or_null(value);
-    for (size_t at = 0; at < pointer.len;) {
-        const peg_str rest = peg__str_from(pointer, at + 1); /* behind the '/' */
-        const char *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
-        const peg_str token = {rest.ptr, slash ? (size_t)(slash - rest.ptr) : rest.len};
+    while (peg__pointer_next(&rest, &token)) {
         const peg_json *child = NULL;
 
         if (peg_json_kind_of(value) == PEG_JSON_OBJECT)
-            child = find_member(value, token);
+            child = find_pointed_member(value, token);
         else if (peg_json_kind_of(value) == PEG_JSON_ARRAY)
             child = find_item(value, token);
         if (!child)
-            return missing(value, peg__strn(pointer.ptr, at), token, reterr);
-
+            return fail_missing(value,
+                                peg__strn(pointer.ptr, pointer.len - rest.len - token.len - 1),
+                                token, reterr);
         value = child;
-        at += 1 + token.len;
     }
 
     *ret_value = value;
@@ -211,4 +229,119 @@ peg_status peg_json_pointer_to(const peg_json *root, const peg_json *value, char
                          "the value does not lie inside of this root: give the root that holds it");
     peg__json_pointer_to(root, value, &out);
     return peg__buf_take(&out, ret_pointer, NULL, reterr);
+}
+
+/* ---- from a pointer to a place in the text ----------------------------------------------
+ *
+ * The text has been parsed before, so this scanner trusts it; it still never reads beyond the
+ * end. */
+
+struct scanner {
+    peg_str text;
+    size_t at;
+};
+
+static char peek(const struct scanner *s)
+{
+    return (char)(s->at < s->text.len ? s->text.ptr[s->at] : '\0');
+}
+
+static void skip_space(struct scanner *s)
+{
+    while (peek(s) == ' ' || peek(s) == '\t' || peek(s) == '\n' || peek(s) == '\r')
+        s->at++;
+}
+
+/* Behind the next ',' or ':', and the space around it. */
+static void skip_past(struct scanner *s)
+{
+    skip_space(s);
+    s->at++;
+    skip_space(s);
+}
+
+static void skip_string(struct scanner *s)
+{
+    s->at++;
+    while (s->at < s->text.len && peek(s) != '"')
+        s->at += peek(s) == '\\' ? 2 : 1;
+    s->at++;
+}
+
+static void skip_value(struct scanner *s)
+{
+    size_t depth = 0;
+
+    do {
+        const char c = peek(s);
+
+        if (c == '"') {
+            skip_string(s);
+            continue;
+        }
+        if (c == '{' || c == '[')
+            depth++;
+        else if (c == '}' || c == ']')
+            depth--;
+        s->at++;
+    } while (s->at < s->text.len &&
+             (depth || (peek(s) != ',' && peek(s) != '}' && peek(s) != ']')));
+}
+
+/* The name is quoted text; only one with escapes has to be read. */
+static bool is_named(peg_str quoted, peg_str token)
+{
+    const peg_str raw = peg__strn(quoted.ptr + 1, quoted.len - 2);
+    peg_json_doc *doc = NULL;
+    bool is_same;
+
+    if (!memchr(raw.ptr, '\\', raw.len))
+        return peg__pointer_is_name(token, raw);
+    if (peg_json_parse(quoted, NULL, &doc, NULL))
+        return false;
+    is_same = peg__pointer_is_name(token, peg_json_str(peg_json_root(doc)));
+    peg_json_doc_free(doc);
+    return is_same;
+}
+
+/* From '{' or '[' to the value of a token within; false if there is none. */
+static bool enter_value(struct scanner *s, peg_str token)
+{
+    const bool is_object = peek(s) == '{';
+    const char end = (char)(is_object ? '}' : ']');
+    size_t index = is_object ? 0 : peg__pointer_index(token);
+
+    if (!is_object && (peek(s) != '[' || index == SIZE_MAX))
+        return false;
+    for (skip_past(s); s->at < s->text.len && peek(s) != end;) {
+        if (is_object) {
+            const size_t start = s->at;
+
+            skip_string(s);
+            if (s->at > s->text.len)
+                return false;
+            index = !is_named(peg__strn(s->text.ptr + start, s->at - start), token);
+            skip_past(s);
+        }
+        if (index-- == 0)
+            return true;
+        skip_value(s);
+        skip_space(s);
+        if (peek(s) == ',')
+            skip_past(s);
+    }
+    return false;
+}
+
+size_t peg__json_locate(peg_str text, peg_str pointer)
+{
+    struct scanner s = {text, 0};
+    size_t found;
+    peg_str token;
+
+    skip_space(&s);
+    found = s.at;
+    while (peg__pointer_next(&pointer, &token) && enter_value(&s, token))
+        found = s.at;
+    return found < text.len ? found : text.len;
 }

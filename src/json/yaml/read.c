@@ -3,7 +3,7 @@
 /*
  * Reads YAML: libyaml's events become a tree of nodes. Read it from the bottom up:
  *
- *   peg__yaml_read -> read_document -> take_event -> add_scalar, add_alias, begin, end
+ *   read_tree -> read_events -> handle_event -> add_scalar, add_alias, ...
  *
  * An alias is an edge to a node that is complete, so the tree stays small however
  * much it stands for. Each node knows the weight and height of what it expands
@@ -18,10 +18,10 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/text/str.h"
+#include "json/json.h"
 #include "json/number/number.h"
 #include "json/yaml/yaml.h"
 
-/* As much of a stranger's text as an error message repeats. */
 enum { SHOWN_BYTES = 60 };
 
 #define CORE_TAG "tag:yaml.org,2002:"
@@ -42,48 +42,6 @@ struct composer {
 static int shown(peg_str s)
 {
     return s.len > SHOWN_BYTES ? SHOWN_BYTES : (int)s.len;
-}
-
-/* The byte order mark that some editors put first. libyaml would count it as a column, and so take
- * the lines that follow for less indented. */
-static size_t mark_len(peg_str text)
-{
-    static const peg_str mark = PEG_LIT("\xEF\xBB\xBF");
-
-    return peg__str_starts(text, mark) ? mark.len : 0;
-}
-
-size_t peg__yaml_offset(peg_str text, size_t index)
-{
-    size_t offset = mark_len(text);
-
-    while (offset < text.len && index > 0) {
-        offset++;
-        while (offset < text.len && ((unsigned char)text.ptr[offset] & 0xC0) == 0x80)
-            offset++;
-        index--;
-    }
-    return offset;
-}
-
-peg_status peg__yaml_fail_at(const struct peg__yaml_reader *r, size_t index, peg_status status)
-{
-    if (r->reterr)
-        peg__error_at(r->reterr, r->text, peg__yaml_offset(r->text, index));
-    return status;
-}
-
-peg_status peg__yaml_charge(struct peg__yaml_reader *r, const struct peg__yaml_node *at,
-                            uint64_t weight)
-{
-    if (weight <= r->limits.max_bytes - r->expanded) {
-        r->expanded += weight;
-        return PEG_OK;
-    }
-    peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
-              "the aliases expand to more than %zu bytes (max_bytes); write less of it by alias",
-              r->limits.max_bytes);
-    return peg__yaml_fail_at(r, at->index, PEG_ELIMIT);
 }
 
 static peg_status fail_too_deep(const struct composer *c, const struct peg__yaml_node *node)
@@ -116,7 +74,7 @@ static peg_status fail_parser(const struct composer *c)
                   parser->problem ? parser->problem : "this is not YAML");
     if (parser->error != YAML_READER_ERROR)
         return peg__yaml_fail_at(&c->r, parser->problem_mark.index, PEG_EPARSE);
-    peg__error_at(c->r.reterr, c->r.text, mark_len(c->r.text) + parser->problem_offset);
+    peg__error_at(c->r.reterr, c->r.text, peg__yaml_mark_len(c->r.text) + parser->problem_offset);
     return PEG_EPARSE;
 }
 
@@ -141,7 +99,7 @@ static bool expects_key(const struct peg__yaml_node *container)
     return container && container->kind == PEG__YAML_MAPPING && container->u.children.n % 2 == 0;
 }
 
-static peg_status check_key(const struct composer *c, const struct peg__yaml_node *node)
+static peg_status check_key_kind(const struct composer *c, const struct peg__yaml_node *node)
 {
     if (!expects_key(c->open) || peg__yaml_resolve(node)->kind == PEG__YAML_SCALAR)
         return PEG_OK;
@@ -150,11 +108,11 @@ static peg_status check_key(const struct composer *c, const struct peg__yaml_nod
     return peg__yaml_fail_at(&c->r, node->index, PEG_EPARSE);
 }
 
-/* Hangs a node into the innermost container, or makes it the root. */
+/* Adds a node to the innermost container, or makes it the root. */
 static peg_status place(struct composer *c, struct peg__yaml_node *node)
 {
     struct peg__yaml_node *parent = c->open;
-    const peg_status status = check_key(c, node);
+    const peg_status status = check_key_kind(c, node);
 
     if (status)
         return status;
@@ -235,8 +193,8 @@ static void set_string(struct peg__yaml_node *node)
                                       .u.ptr = node->u.scalar.text.ptr};
 }
 
-static peg_status set_value(struct composer *c, struct peg__yaml_node *node,
-                            enum peg__yaml_type type, unsigned base)
+static peg_status set_scalar(struct composer *c, struct peg__yaml_node *node,
+                             enum peg__yaml_type type, unsigned base)
 {
     switch (type) {
     case PEG__YAML_NULL:
@@ -320,7 +278,7 @@ static peg_status resolve_scalar(struct composer *c, struct peg__yaml_node *node
                         "is not known here: use !!str, !!int, !!float, !!bool, !!null or none");
     if (tag && !fits_tag(type, tag))
         return fail_tag(c, node->index, tag, "does not fit the text of this scalar");
-    return set_value(c, node, type, base);
+    return set_scalar(c, node, type, base);
 }
 
 static peg_status add_scalar(struct composer *c, const yaml_event_t *event)
@@ -383,7 +341,8 @@ static peg_status add_alias(struct composer *c, const yaml_event_t *event)
 
 /* ---- containers ---------------------------------------------------------------------------- */
 
-static peg_status begin(struct composer *c, enum peg__yaml_kind kind, const yaml_event_t *event)
+static peg_status open_container(struct composer *c, enum peg__yaml_kind kind,
+                                 const yaml_event_t *event)
 {
     const bool is_mapping = kind == PEG__YAML_MAPPING;
     const char *tag =
@@ -411,7 +370,7 @@ static peg_status begin(struct composer *c, enum peg__yaml_kind kind, const yaml
     return PEG_OK;
 }
 
-static peg_status end(struct composer *c)
+static peg_status close_container(struct composer *c)
 {
     struct peg__yaml_node *node = c->open;
 
@@ -443,7 +402,7 @@ static peg_status begin_document(struct composer *c, const yaml_event_t *event)
     return PEG_OK;
 }
 
-static peg_status take_event(struct composer *c, const yaml_event_t *event)
+static peg_status handle_event(struct composer *c, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -453,12 +412,12 @@ static peg_status take_event(struct composer *c, const yaml_event_t *event)
     case YAML_ALIAS_EVENT:
         return add_alias(c, event);
     case YAML_SEQUENCE_START_EVENT:
-        return begin(c, PEG__YAML_SEQUENCE, event);
+        return open_container(c, PEG__YAML_SEQUENCE, event);
     case YAML_MAPPING_START_EVENT:
-        return begin(c, PEG__YAML_MAPPING, event);
+        return open_container(c, PEG__YAML_MAPPING, event);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        return end(c);
+        return close_container(c);
     case YAML_STREAM_END_EVENT:
         c->is_finished = true;
         return PEG_OK;
@@ -467,7 +426,7 @@ static peg_status take_event(struct composer *c, const yaml_event_t *event)
     }
 }
 
-static peg_status read_document(struct composer *c)
+static peg_status read_events(struct composer *c)
 {
     peg_status status = PEG_OK;
 
@@ -476,31 +435,31 @@ static peg_status read_document(struct composer *c)
 
         if (!yaml_parser_parse(&c->parser, &event))
             return fail_parser(c);
-        status = take_event(c, &event);
+        status = handle_event(c, &event);
         yaml_event_delete(&event);
     }
     return status;
 }
 
-static size_t or_default(size_t given, size_t otherwise, size_t most)
+static size_t limit_or(size_t given, size_t otherwise, size_t most)
 {
     if (given == 0)
         given = otherwise;
     return given < most ? given : most;
 }
 
-static peg_json_options fill_in(const peg_json_options *options)
+static peg_json_options fill_limits(const peg_json_options *options)
 {
     const peg_json_options given = options ? *options : (peg_json_options){0};
 
     return (peg_json_options){
-        .max_bytes = or_default(given.max_bytes, PEG_LIMIT_JSON_BYTES, PEG_LIMIT_JSON_BYTES_MAX),
+        .max_bytes = limit_or(given.max_bytes, PEG_LIMIT_JSON_BYTES, PEG_LIMIT_JSON_BYTES_MAX),
         .max_depth =
-            (unsigned)or_default(given.max_depth, PEG_LIMIT_JSON_DEPTH, PEG_LIMIT_JSON_DEPTH_MAX),
-        .max_number_digits = (unsigned)or_default(given.max_number_digits, PEG_LIMIT_NUMBER_DIGITS,
-                                                  PEG_LIMIT_NUMBER_DIGITS),
-        .max_exponent = (unsigned)or_default(given.max_exponent, PEG_LIMIT_NUMBER_EXPONENT,
-                                             PEG_LIMIT_NUMBER_EXPONENT),
+            (unsigned)limit_or(given.max_depth, PEG_LIMIT_JSON_DEPTH, PEG_LIMIT_JSON_DEPTH_MAX),
+        .max_number_digits = (unsigned)limit_or(given.max_number_digits, PEG_LIMIT_NUMBER_DIGITS,
+                                                PEG_LIMIT_NUMBER_DIGITS),
+        .max_exponent = (unsigned)limit_or(given.max_exponent, PEG_LIMIT_NUMBER_EXPONENT,
+                                           PEG_LIMIT_NUMBER_EXPONENT),
         .duplicates = given.duplicates,
     };
 }
@@ -521,7 +480,7 @@ static bool has_too_many_tag_directives(peg_str text)
     return n > PEG_LIMIT_YAML_TAG_DIRECTIVES;
 }
 
-static peg_status check_text(const struct peg__yaml_reader *r)
+static peg_status check_yaml_text(const struct peg__yaml_reader *r)
 {
     if (r->text.len > r->limits.max_bytes)
         return peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
@@ -538,14 +497,14 @@ static peg_status check_text(const struct peg__yaml_reader *r)
 static peg_status compose(struct peg__yaml_reader *r, const struct peg__yaml_node **ret_root)
 {
     struct composer c = {.r = *r, .anchors = PEG__MAP(PEG_LIMIT_YAML_ANCHORS)};
-    const peg_str text = peg__str_from(r->text, mark_len(r->text));
+    const peg_str text = peg__str_from(r->text, peg__yaml_mark_len(r->text));
     peg_status status;
 
     if (!yaml_parser_initialize(&c.parser))
         return peg__fail_nomem(r->reterr);
     yaml_parser_set_encoding(&c.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&c.parser, (const unsigned char *)text.ptr, text.len);
-    status = read_document(&c);
+    status = read_events(&c);
     yaml_parser_delete(&c.parser);
     peg__map_free(&c.anchors);
     *r = c.r;
@@ -554,15 +513,15 @@ static peg_status compose(struct peg__yaml_reader *r, const struct peg__yaml_nod
     return status;
 }
 
-peg_status peg__yaml_read(struct peg__yaml_reader *r, const peg_json_options *options,
-                          const struct peg__yaml_node **ret_root)
+static peg_status read_tree(struct peg__yaml_reader *r, const peg_json_options *options,
+                            const struct peg__yaml_node **ret_root)
 {
     peg_status status;
 
-    r->limits = fill_in(options);
+    r->limits = fill_limits(options);
     if (!r->text.len)
         r->text = peg__str("");
-    status = check_text(r);
+    status = check_yaml_text(r);
     return status ? status : compose(r, ret_root);
 }
 
@@ -572,11 +531,70 @@ peg_status peg_yaml_parse(peg_str text, const peg_json_options *options, peg_jso
     static const struct peg__yaml_node nothing = {.kind = PEG__YAML_SCALAR};
     struct peg__yaml_reader r = {.text = text, .reterr = reterr};
     const struct peg__yaml_node *root = NULL;
-    peg_status status = peg__yaml_read(&r, options, &root);
+    peg_status status = read_tree(&r, options, &root);
 
     /* A text without a document, as an empty file is, reads as null. */
     if (!status)
         status = peg__yaml_build(root ? root : &nothing, ret_doc, reterr);
     peg__arena_free(&r.arena);
     return status;
+}
+
+/* ---- places: the text is read once more, for its nodes know where they start --------------- */
+
+/* The key of a member; its value is the next node. */
+static const struct peg__yaml_node *find_key(const struct peg__yaml_node *mapping, peg_str token)
+{
+    for (const struct peg__yaml_node *key = mapping->u.children.first; key; key = key->next->next) {
+        if (!key->is_dropped && peg__pointer_is_name(token, peg__yaml_resolve(key)->u.scalar.text))
+            return key;
+    }
+    return NULL;
+}
+
+static const struct peg__yaml_node *find_item(const struct peg__yaml_node *sequence, peg_str token)
+{
+    const struct peg__yaml_node *item = sequence->u.children.first;
+
+    for (size_t i = peg__pointer_index(token); item && i > 0; i--)
+        item = item->next;
+    return item;
+}
+
+/* Where the value stands, or the key of a member; NULL: there is none. */
+static const struct peg__yaml_node *find_child(const struct peg__yaml_node *node, peg_str token,
+                                               const struct peg__yaml_node **ret_key)
+{
+    node = peg__yaml_resolve(node);
+    *ret_key = node->kind == PEG__YAML_MAPPING ? find_key(node, token) : NULL;
+    if (*ret_key)
+        return (*ret_key)->next;
+    return node->kind == PEG__YAML_SEQUENCE ? find_item(node, token) : NULL;
+}
+
+static size_t locate_node(peg_str text, const peg_json_options *options, peg_str pointer,
+                          bool wants_key)
+{
+    struct peg__yaml_reader r = {.text = text};
+    const struct peg__yaml_node *node = NULL;
+    const struct peg__yaml_node *key = NULL;
+    size_t index = 0;
+    peg_str token;
+
+    if (!read_tree(&r, options, &node) && node)
+        index = node->index;
+    while (node && peg__pointer_next(&pointer, &token) && (node = find_child(node, token, &key)))
+        index = wants_key && key ? key->index : node->index;
+    peg__arena_free(&r.arena);
+    return peg__yaml_offset(text, index);
+}
+
+size_t peg__yaml_locate(peg_str text, const peg_json_options *options, peg_str pointer)
+{
+    return locate_node(text, options, pointer, false);
+}
+
+size_t peg__yaml_locate_key(peg_str text, const peg_json_options *options, peg_str pointer)
+{
+    return locate_node(text, options, pointer, true);
 }

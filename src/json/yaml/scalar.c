@@ -43,7 +43,7 @@ static const struct word words_of_1_1[] = {
     {"off", PEG__YAML_FALSE}, {"Off", PEG__YAML_FALSE}, {"OFF", PEG__YAML_FALSE},
 };
 
-static enum peg__yaml_type look_up(peg_str text, const struct word *words, size_t n)
+static enum peg__yaml_type find_word(peg_str text, const struct word *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (peg__str_is(text, words[i].text))
@@ -51,7 +51,7 @@ static enum peg__yaml_type look_up(peg_str text, const struct word *words, size_
     return PEG__YAML_STRING;
 }
 
-#define LOOK_UP(text, words) look_up(text, words, sizeof(words) / sizeof((words)[0]))
+#define FIND_WORD(text, words) find_word(text, words, sizeof(words) / sizeof((words)[0]))
 
 /* ---- shapes of numbers ----------------------------------------------------------- */
 
@@ -199,14 +199,14 @@ static enum peg__yaml_type number_of_1_1(struct scan s, unsigned *ret_base)
 enum peg__yaml_type peg__yaml_type_of(peg_str text, bool is_1_1, unsigned *ret_base)
 {
     struct scan s = {text.ptr, text.ptr + text.len};
-    enum peg__yaml_type type = LOOK_UP(text, core_words);
+    enum peg__yaml_type type = FIND_WORD(text, core_words);
 
     if (type == PEG__YAML_STRING && is_1_1)
-        type = LOOK_UP(text, words_of_1_1);
+        type = FIND_WORD(text, words_of_1_1);
     if (type != PEG__YAML_STRING)
         return type;
     accept_any(&s, "+-");
-    type = LOOK_UP(peg__strn(s.p, (size_t)(s.end - s.p)), infinities);
+    type = FIND_WORD(peg__strn(s.p, (size_t)(s.end - s.p)), infinities);
     if (type != PEG__YAML_STRING)
         return type;
     s.p = text.ptr;

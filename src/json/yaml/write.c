@@ -28,27 +28,6 @@ enum {
 
 /* ---- what a string is made of -------------------------------------------------------- */
 
-static uint32_t next_character(peg_str s, size_t *at)
-{
-    const unsigned char *p = (const unsigned char *)s.ptr + *at;
-
-    if (p[0] < 0x80) {
-        *at += 1;
-        return p[0];
-    }
-    if (p[0] < 0xE0) {
-        *at += 2;
-        return (uint32_t)(p[0] & 0x1F) << 6 | (p[1] & 0x3F);
-    }
-    if (p[0] < 0xF0) {
-        *at += 3;
-        return (uint32_t)(p[0] & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-    }
-    *at += 4;
-    return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 |
-           (uint32_t)(p[2] & 0x3F) << 6 | (p[3] & 0x3F);
-}
-
 /* Control characters, what some readers take for a line end, the byte order mark, and what is
  * no character at all. Only double quotes hold these, as escapes. */
 static bool needs_escape(uint32_t c)
@@ -64,12 +43,12 @@ struct looks {
     bool has_backslash_or_quote; /* these read better in single quotes */
 };
 
-static struct looks look_at(peg_str s)
+static struct looks inspect_string(peg_str s)
 {
     struct looks looks = {0};
 
-    for (size_t at = 0; at < s.len;) {
-        const uint32_t c = next_character(s, &at);
+    for (const unsigned char *at = (const unsigned char *)s.ptr, *end = at + s.len; at < end;) {
+        const uint32_t c = peg__utf8_next(&at);
 
         if (c == '\n')
             looks.has_line_end = true;
@@ -85,7 +64,7 @@ static struct looks look_at(peg_str s)
 
 /* ---- without quotes --------------------------------------------------------------------- */
 
-static bool is_word(peg_str s, const char *lowercase)
+static bool is_word_in_any_case(peg_str s, const char *lowercase)
 {
     if (strlen(lowercase) != s.len)
         return false;
@@ -102,7 +81,7 @@ static bool is_word_with_meaning(peg_str s)
                                         "on",   "off",  "y",     "n"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (is_word(s, words[i]))
+        if (is_word_in_any_case(s, words[i]))
             return true;
     return false;
 }
@@ -113,7 +92,7 @@ static bool may_begin_plain(unsigned char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c >= 0x80;
 }
 
-static bool is_plain(peg_str s, struct looks looks)
+static bool may_be_plain(peg_str s, struct looks looks)
 {
     if (s.len == 0 || looks.has_line_end || looks.has_tab || looks.needs_escape)
         return false;
@@ -154,14 +133,14 @@ static void write_escape(uint32_t c, struct peg__buf *out)
 static void write_double_quoted(peg_str s, struct peg__buf *out)
 {
     peg__buf_putc(out, '"');
-    for (size_t at = 0; at < s.len;) {
-        const size_t start = at;
-        const uint32_t c = next_character(s, &at);
+    for (const unsigned char *at = (const unsigned char *)s.ptr, *end = at + s.len; at < end;) {
+        const unsigned char *start = at;
+        const uint32_t c = peg__utf8_next(&at);
 
         if (c == '"' || c == '\\' || needs_escape(c))
             write_escape(c, out);
         else
-            peg__buf_add(out, s.ptr + start, at - start);
+            peg__buf_add(out, (const char *)start, (size_t)(at - start));
     }
     peg__buf_putc(out, '"');
 }
@@ -169,7 +148,7 @@ static void write_double_quoted(peg_str s, struct peg__buf *out)
 /* On one line, in the simplest way that is exact. */
 static void write_line(peg_str s, struct looks looks, struct peg__buf *out)
 {
-    if (is_plain(s, looks))
+    if (may_be_plain(s, looks))
         peg__buf_str(out, s);
     else if (looks.has_backslash_or_quote && !looks.has_line_end && !looks.has_tab &&
              !looks.needs_escape)
@@ -310,7 +289,7 @@ static void write_number(const peg_json *number, struct peg__buf *out)
 /* With the line end. `indent` is where the lines of a block begin. */
 static void write_string(peg_str s, size_t indent, bool is_root, struct peg__buf *out)
 {
-    const struct looks looks = look_at(s);
+    const struct looks looks = inspect_string(s);
 
     if (is_block(s, looks, is_root)) {
         write_block(s, indent, out);
@@ -323,40 +302,27 @@ static void write_string(peg_str s, size_t indent, bool is_root, struct peg__buf
 /* A scalar or an empty container, with the line end. */
 static void write_leaf(const peg_json *value, size_t indent, bool is_root, struct peg__buf *out)
 {
-    switch (peg_json_kind_of(value)) {
-    case PEG_JSON_NULL:
-        peg__buf_puts(out, "null\n");
-        return;
-    case PEG_JSON_BOOL:
-        peg__buf_puts(out, peg_json_is_true(value) ? "true\n" : "false\n");
-        return;
-    case PEG_JSON_INTEGER:
-    case PEG_JSON_DECIMAL:
-        write_number(value, out);
-        peg__buf_putc(out, '\n');
-        return;
-    case PEG_JSON_STRING:
+    if (peg_json_kind_of(value) == PEG_JSON_STRING) {
         write_string(peg_json_str(value), indent, is_root, out);
         return;
-    case PEG_JSON_ARRAY:
-        peg__buf_puts(out, "[]\n");
-        return;
-    case PEG_JSON_OBJECT:
-        peg__buf_puts(out, "{}\n");
-        return;
     }
+    if (peg_json_is_number(value))
+        write_number(value, out);
+    else
+        peg__json_write(value, PEG_JSON_COMPACT, out);
+    peg__buf_putc(out, '\n');
 }
 
 /* Up to the colon. */
-static void write_key(peg_str name, size_t indent, struct peg__buf *out)
+static void write_yaml_key(peg_str name, size_t indent, struct peg__buf *out)
 {
     const size_t start = out->len;
 
-    write_line(name, look_at(name), out);
+    write_line(name, inspect_string(name), out);
     if (out->len - start > LONGEST_SIMPLE_KEY) {
         out->len = start;
         peg__buf_puts(out, "? ");
-        write_line(name, look_at(name), out);
+        write_line(name, inspect_string(name), out);
         peg__buf_putc(out, '\n');
         peg__buf_repeat(out, ' ', indent);
     }
@@ -412,7 +378,7 @@ static void write_next(struct writer *w)
         peg__buf_repeat(w->out, ' ', frame->indent);
     frame->is_on_line = false;
     if (is_object)
-        write_key(peg_json_str(frame->next), frame->indent, w->out);
+        write_yaml_key(peg_json_str(frame->next), frame->indent, w->out);
     else
         peg__buf_putc(w->out, '-');
     frame->next = peg_json_next(value);

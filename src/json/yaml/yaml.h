@@ -3,13 +3,12 @@
 #define PEG_JSON_YAML_YAML_H
 
 /*
- * What the YAML files of json/ share. Reading goes left to right:
+ * What the YAML files share:
  *
- *   yaml_read.c     libyaml's events -> a tree of nodes, aliases as edges
- *   yaml_scalar.c   what a scalar without quotes means
- *   yaml_members.c  `<<` and names that come twice
- *   yaml_build.c    the tree -> a document, aliases expanded
- *   yaml_locate.c   where in the text a value of the document stands
+ *   read.c    libyaml's events -> a tree of nodes, aliases as edges; places in the text
+ *   scalar.c  what a scalar without quotes means
+ *   tree.c    `<<`, duplicate names; the tree -> a document, aliases expanded
+ *   write.c   a value -> YAML
  */
 
 #include "base/arena.h"
@@ -55,7 +54,6 @@ static inline const struct peg__yaml_node *peg__yaml_resolve(const struct peg__y
     return node->kind == PEG__YAML_ALIAS ? node->u.target : node;
 }
 
-/* Adding beyond max_bytes of what aliases expand to fails; see peg__yaml_charge(). */
 struct peg__yaml_reader {
     peg_str text;
     struct peg__arena arena;
@@ -65,19 +63,7 @@ struct peg__yaml_reader {
     peg_error *reterr;
 };
 
-/* Reads `text` of *r into a tree of nodes in its arena, which the caller frees in any case; the
- * rest of *r is filled in. *ret_root is NULL if there is no document. */
-peg_status peg__yaml_read(struct peg__yaml_reader *r, const peg_json_options *options,
-                          const struct peg__yaml_node **ret_root);
-/* libyaml counts characters, we tell bytes. */
-size_t peg__yaml_offset(peg_str text, size_t index);
-
-/* Adds the place of a node to the error and returns its status. */
-peg_status peg__yaml_fail_at(const struct peg__yaml_reader *r, size_t index, peg_status status);
-peg_status peg__yaml_charge(struct peg__yaml_reader *r, const struct peg__yaml_node *at,
-                            uint64_t weight);
-
-/* ---- yaml_scalar.c ------------------------------------------------------------ */
+/* ---- scalar.c ------------------------------------------------------------ */
 
 enum peg__yaml_type {
     PEG__YAML_STRING,
@@ -96,7 +82,18 @@ enum peg__yaml_type peg__yaml_type_of(peg_str text, bool is_1_1, unsigned *ret_b
 /* Appends the JSON text of an INT or FLOAT. False if it has too many digits to convert. */
 bool peg__yaml_number(peg_str text, unsigned base, struct peg__buf *out);
 
-/* ---- yaml_members.c, yaml_build.c ------------------------------------------------ */
+/* ---- tree.c --------------------------------------------------------------------- */
+
+/* Bytes of the byte order mark that some editors put first. libyaml would count it as a column,
+ * and so take the lines that follow for less indented. */
+size_t peg__yaml_mark_len(peg_str text);
+/* libyaml counts characters, errors have bytes. */
+size_t peg__yaml_offset(peg_str text, size_t index);
+/* Adds the place of a node to the error and returns its status. */
+peg_status peg__yaml_fail_at(const struct peg__yaml_reader *r, size_t index, peg_status status);
+/* Counts what an alias expands to. PEG_ELIMIT beyond max_bytes. */
+peg_status peg__yaml_charge(struct peg__yaml_reader *r, const struct peg__yaml_node *at,
+                            uint64_t weight);
 
 /* Expands `<<` and settles which of several members of one name stays. */
 peg_status peg__yaml_settle_members(struct peg__yaml_reader *r, struct peg__yaml_node *mapping);

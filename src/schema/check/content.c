@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "schema/check/check.h"
-#include "json/doc.h"
 #include "json/json.h"
 
 static int base64_value(char c)

@@ -10,7 +10,7 @@
 #include "turn/block.h"
 #include "turn/file/result.h"
 #include "turn/loop/call_match.h"
-#include "json/sorted.h"
+#include "json/json.h"
 
 /* ---- names --------------------------------------------------------------------------- */
 

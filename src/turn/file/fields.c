@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "json/sorted.h"
+#include "json/json.h"
 
 /* ---- gathering ------------------------------------------------------------------- */
 

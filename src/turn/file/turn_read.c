@@ -15,7 +15,7 @@
 #include "turn/file/input.h"
 #include "turn/loop/call_match.h"
 #include "turn/turn.h"
-#include "json/parse/locate.h"
+#include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 

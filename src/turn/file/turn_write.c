@@ -8,7 +8,7 @@
 #include "turn/file/fields.h"
 #include "turn/loop/call_match.h"
 #include "turn/turn.h"
-#include "json/sorted.h"
+#include "json/json.h"
 
 static peg_status write_bag(const char *name, const peg_bag *bag, peg_json_builder *b,
                             peg_error *reterr)

@@ -21,7 +21,7 @@
 #include "pegboard/dispatch.h"
 #include "turn/loop/pipeline.h"
 #include "turn/loop/stream.h"
-#include "json/shared.h"
+#include "json/json.h"
 
 enum peg__signal { PEG__SIGNAL_NONE, PEG__SIGNAL_ACK, PEG__SIGNAL_NACK };
 

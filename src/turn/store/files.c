@@ -29,7 +29,7 @@
 #include "turn/store/dir.h"
 #include "turn/store/store.h"
 #include "turn/turn.h"
-#include "json/out.h"
+#include "json/json.h"
 
 #define MEMBER "pegboard_store"
 

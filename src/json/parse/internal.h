@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_JSON_PARSE_STATE_H
-#define PEG_JSON_PARSE_STATE_H
+#ifndef PEG_JSON_PARSE_INTERNAL_H
+#define PEG_JSON_PARSE_INTERNAL_H
 
 /*
  * What the files of the parser share: parse.c starts and ends it; parse_values.h is the fast
@@ -14,7 +14,7 @@
  * they read, or NULL after a failure.
  */
 
-#include "json/doc.h"
+#include "json/internal.h"
 
 /* Readable bytes around the text: words are read that end in it, blocks that start in it. Those
  * behind it are 0. */
@@ -104,5 +104,38 @@ char *peg__parse_check_key(struct peg__parser *p, const struct peg__frame *top, 
                            char *at);
 /* The same for a complete object with many members. */
 char *peg__parse_check_keys(struct peg__parser *p, const peg_json *object, char *at);
+
+/* ---- equal names ------------------------------------------------------------- */
+
+/* Members of one object that have the same name. */
+
+/* Small objects are looked through member by member; above this a hash table is cheaper. */
+enum { PEG_JSON_FEW_MEMBERS = 32 };
+
+/* Is a key the same as an earlier one of the object? Only for few members. */
+bool peg__json_has_key_before(const peg_json *object, const peg_json *key);
+
+/* The second of the first two equal keys, or NULL, for any number of members. False when out
+ * of memory. */
+bool peg__json_find_duplicate(const peg_json *object, const peg_json **ret_key);
+
+/* Takes every duplicate out of the document. False when out of memory, the document is as before.
+ */
+bool peg__json_drop_duplicates(peg_json_doc *doc, peg_json_duplicates policy);
+
+/* ---- strings that are not plain ------------------------------------------------ */
+
+/* Strings with escapes or bytes beyond ASCII: the slower path of the parser. */
+
+struct peg__unescaped {
+    char *at;  /* what was not looked at yet; in the end the closing quote, or the problem */
+    char *end; /* behind the last byte of the string's value so far */
+    const char *problem; /* out, on failure */
+    bool is_utf8;        /* out, on failure: bytes that are no UTF-8 */
+};
+
+/* Unescapes in place the rest of a string, from text->at on: that is where it stops to be plain, or
+ * where somebody else left off. The text around it is padded and ends with a NUL. */
+bool peg__json_unescape(struct peg__unescaped *text);
 
 #endif

@@ -1,16 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_JSON_HASH_H
-#define PEG_JSON_HASH_H
+#ifndef PEG_JSON_INTERNAL_H
+#define PEG_JSON_INTERNAL_H
+
+/* What the files of json/ share: documents, the order of names, hashes. */
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "json/json.h"
+
+/* ---- documents ------------------------------------------------------------ */
+
+/* Readable bytes behind every string of a document, its NUL included. */
+enum { PEG_JSON_PADDING = 48 };
+
+/* Owned. values[0] is the root. */
+struct peg_json_doc {
+    peg_json *values;
+    size_t capacity; /* of values */
+    char *text; /* parsed: the text, its strings unescaped in place; owned unless it is `inlined` */
+    size_t text_capacity;
+    struct peg__arena strings; /* built: every string, each with its padding */
+    size_t inlined_capacity;
+    char inlined[]; /* for the first text */
+};
+
+/* ---- the order of names --------------------------------------------------- */
+
+/* Less than 0, 0 or greater than 0. */
+typedef int peg__key_order(const peg_json *a, const peg_json *b);
+
+/* By UTF-16 code units, as RFC 8785 and ECMAScript sort. */
+int peg__key_order_utf16(const peg_json *a, const peg_json *b);
+
+/* Any order that is the same for equal names. */
+int peg__key_order_quick(const peg_json *a, const peg_json *b);
+
+/* Do the keys of an object stand in this order? */
+bool peg__keys_in_order(const peg_json *object, peg__key_order *order);
+
+/* Sorts n keys, stably and without allocating; `spare` has capacity for n. */
+void peg__keys_sort(const peg_json **keys, const peg_json **spare, size_t n, peg__key_order *order);
+
+/* ---- hashes --------------------------------------------------------------- */
 
 /*
  * Hashes that a stranger cannot choose: everything is folded with keys that come from the
  * seed, so that no input collides for every seed.
  */
-
-#include <stdint.h>
-#include <string.h>
-
-#include "pegboard/common.h"
 
 /* Both halves of a 128-bit product: every bit of the result depends on every bit given. */
 static inline uint64_t peg__hash_fold(uint64_t a, uint64_t b)
