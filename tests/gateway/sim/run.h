@@ -211,7 +211,7 @@ static struct bus_sim_faults r_faults(uint64_t seed)
 
     if (r.kind != R_ROUGH)
         return faults;
-    faults.drop_letter = levels[bits >> 8 & 3];
+    faults.drop_message = levels[bits >> 8 & 3];
     faults.lose_question = levels[bits >> 10 & 3] / 4;
     faults.lose_answer = levels[bits >> 12 & 3] / 4;
     faults.slow = levels[bits >> 14 & 3] / 6;
