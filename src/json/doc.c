@@ -80,6 +80,7 @@ struct peg__shared *peg__shared_new(peg_json_doc *doc)
     }
     atomic_init(&shared->n_refs, 1);
     atomic_init(&shared->depth, 0);
+    atomic_init(&shared->is_lasting, false);
     shared->doc = doc;
     return shared;
 }

@@ -117,7 +117,8 @@ static inline void peg__out_cmember(struct peg__out *out, const char *name, cons
 /* Immutable and reference counted; any thread. */
 struct peg__shared {
     atomic_uint n_refs;
-    atomic_uint depth; /* of nesting, computed on first use; 0: not yet */
+    atomic_uint depth;      /* of nesting, computed on first use; 0: not yet */
+    atomic_bool is_lasting; /* definitions of tools: it is known that none is ephemeral */
     peg_json_doc *doc;
 };
 

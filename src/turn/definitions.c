@@ -129,13 +129,20 @@ static bool has_ephemeral(const peg_json *defs)
 
 peg_status peg__turn_drop_ephemeral(peg_turn *turn, peg_error *reterr)
 {
+    struct peg__shared *shared = peg__bag_shared(turn->data, &peg_key_tool_definitions);
     const peg_json *stored = NULL;
     struct peg__shared *lasting;
     peg_status status;
 
-    /* What cannot be read is not ours. */
-    if (peg_turn_definitions(turn, &stored, NULL) || !has_ephemeral(stored))
+    /* A list that many turns share is read once, not after each of them. */
+    if (!shared || atomic_load_explicit(&shared->is_lasting, memory_order_relaxed))
         return PEG_OK;
+    if (peg_turn_definitions(turn, &stored, NULL))
+        return PEG_OK; /* not ours */
+    if (!has_ephemeral(stored)) {
+        atomic_store_explicit(&shared->is_lasting, true, memory_order_relaxed);
+        return PEG_OK;
+    }
     status = peg__definitions_overlay(stored, NULL, &lasting, reterr);
     if (status)
         return status;
