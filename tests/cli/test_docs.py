@@ -12,7 +12,7 @@ examples/, where tests/gateway/stock/ runs it.
 
 In a ```console block, `$ ` starts a command and the lines behind it are what it prints; a line `...`
 stands for any lines. In a ```sh block every line is a command. Commands must succeed, unless the
-next one is `echo $?`. A ```c block in README.md and docs/embedding.md stands below a line that ends with
+next one is `echo $?`. A ```c block in README.md, docs/tutorial.md and docs/how-to/ stands below a line that ends with
 the name of its file, as in "`examples/agent.c`:", one in docs/modules/ as in "`tests/grpc/example_server.c`:".
 Commands run in a copy of examples/ and its neighbours, with `pegboard`, `cc` and
 `pkg-config` as after an installation. What would start these tests again, or reach beyond this
@@ -256,12 +256,16 @@ for document in DOCUMENTS:
     add_document(document)
 
 
-NEWCOMERS = [os.path.join(ROOT, "README.md"), os.path.join(ROOT, "docs", "embedding.md")]
+NEWCOMERS = [os.path.join(ROOT, "README.md"), os.path.join(ROOT, "docs", "tutorial.md"),
+             *sorted(glob.glob(os.path.join(ROOT, "docs", "how-to", "*.md"))),
+             *sorted(glob.glob(os.path.join(ROOT, "docs", "reference", "*.md")))]
 
 
 @scenario
 def the_first_programs_are_shown_whole_compiled_and_run(w):
-    for path, name in zip(NEWCOMERS, ("first_tool", "first_check")):
+    for page, name in (("README.md", "first_tool"), ("docs/tutorial.md", "first_tool"),
+                       ("docs/how-to/json-and-schema.md", "first_check")):
+        path = os.path.join(ROOT, page)
         source = read(os.path.join(ROOT, "examples", name + ".c"))
         check(source in [block for _, block in blocks(path, "c")], name, "is not shown in", path)
         for line in (f"$ cc examples/{name}.c $(pkg-config --cflags --libs libpegboard)",
@@ -331,24 +335,42 @@ def what_the_documents_for_newcomers_name_is_in_the_public_headers(w):
 
 
 @scenario
-def the_limits_that_embedding_tells_are_those_of_the_headers(w):
+def the_limits_of_the_library_are_those_of_the_headers(w):
     headers = "".join(public_headers().values())
-    section = re.search(r"^## [\d. ]*Limits$.*?^## ", read(NEWCOMERS[1]), re.M | re.S)[0]
+    section = read(os.path.join(ROOT, "docs", "reference", "limits.md"))
     rows = re.findall(r"^\| `(\w+)` +\| ([^|]+?) +\|", section, re.M)
-    check(len(rows) >= 8, "only", len(rows), "limits in docs/embedding.md")
+    check(len(rows) >= 8, "only", len(rows), "limits in docs/reference/limits.md")
     for name, default in rows:
         check(re.search(rf"\b{name};.*\[{re.escape(default)}\]", headers),
               f"no header says that {name} is {default} by default")
 
 
 @scenario
-def the_contents_of_embedding_are_its_sections(w):
-    text = read(NEWCOMERS[1])
-    contents = re.findall(r"^(?:.* · )??(\d+)\. \[([^]]+)\]\(#([^)]+)\)", "\n".join(
-        text[:text.index("\n## ")].replace(" · ", "\n").splitlines()), re.M)
-    sections = [(n, title, re.sub(r"[^\w -]", "", f"{n} {title}").lower().replace(" ", "-"))
-                for n, title in re.findall(r"^## (\d+)\. (.*)$", text, re.M)]
-    check(contents == sections, "listed are", contents, "but there are", sections)
+def the_contents_of_the_documentation_are_its_pages(w):
+    docs = os.path.join(ROOT, "docs")
+    index = read(os.path.join(docs, "README.md"))
+    for path in DOCUMENTS:
+        page = os.path.relpath(path, docs)
+        folder = page.split("/")[0]
+        if not page.startswith("..") and page != "README.md":
+            check(f"]({page})" in index or f"]({folder}/)" in index, "docs/README.md does not list", page)
+
+
+def anchors(text):
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+@scenario
+def links_between_the_pages_lead_somewhere(w):
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", read(path), flags=re.S)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            leads = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
+            check(os.path.exists(leads), os.path.relpath(path, ROOT), "leads to", target, "which is not there")
+            check(not anchor or not leads.endswith(".md") or anchor in anchors(read(leads)),
+                  os.path.relpath(path, ROOT), "leads to", target, "which has no such heading")
 
 
 @scenario
@@ -357,9 +379,6 @@ def the_contents_of_examples_are_its_files(w):
     for name in sorted(os.listdir(os.path.join(ROOT, "examples"))):
         if name not in ("README.md", "expected", "meson.build"):
             check(f"`{name}" in text, "examples/README.md does not list", name)
-    for name, n, title, anchor in re.findall(r"^\| \[`(\w+\.c)`\].*\[(\d+)\. (.*)\]\(.*#(.*)\) \|$", text, re.M):
-        check(f"\n## {n}. {title}\n" in read(NEWCOMERS[1]), "there is no section", n, title, "for", name)
-        check(f"](#{anchor})" in read(NEWCOMERS[1]), "there is no section", anchor, "for", name)
 
 
 MODULES = sorted(glob.glob(os.path.join(ROOT, "docs", "modules", "*.md")))
@@ -456,22 +475,13 @@ def the_page_of_the_gateway_lists_every_error_option_and_rpc(w):
 
 
 @scenario
-def links_between_the_documents_lead_somewhere(w):
-    for path in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", read(path)):
-            if "://" not in target:
-                check(os.path.exists(os.path.join(os.path.dirname(path), target)),
-                      os.path.relpath(path, ROOT), "links to", target)
-
-
-@scenario
 def files_and_functions_that_the_documents_name_exist(w):
     sources = {os.path.relpath(path, os.path.join(ROOT, "src")): read(path)
                for path in glob.glob(os.path.join(ROOT, "src", "**", "*.[ch]"), recursive=True)}
     headers = [read(path) for path in glob.glob(os.path.join(ROOT, "include", "pegboard", "*.h"))]
     for path in DOCUMENTS:
         module = os.path.splitext(os.path.basename(path))[0]  # docs/modules/json.md is about json/
-        if os.path.basename(path) != "ARCHITECTURE.md" and "modules" not in path:
+        if os.path.basename(path) != "ARCHITECTURE.md" and "/modules/" not in path and "/walks/" not in path:
             continue
         for name, function in re.findall(r"`([\w/]+\.[ch])(?:: (\w+))?`", read(path)):
             found = [f for f in sources if f == name or f == f"{module}/{name}" or f.endswith("/" + name)]

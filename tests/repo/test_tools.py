@@ -28,6 +28,7 @@ def load(tool):
 
 behaviours = load("check-behaviours")
 layers = load("check-layers")
+words = load("check-words")
 run_tests = load("run-tests")
 
 
@@ -104,6 +105,74 @@ def test_layers_refuse_unclear_paths_and_unknown_directories():
 
 def test_layers_refuse_inner_headers_in_public_ones():
     expect_refused("include/pegboard/a.h", '"base/mem.h"', "public header")
+
+
+def test_layers_keep_inner_rooms_in_their_order():
+    known, layers.ROOMS = layers.ROOMS, {"json": ["number", ".", "yaml"]}
+    try:
+        assert not check({"src/json/yaml/a.c": '#include "json/number/b.h"\n#include "json/c.h"\n'})
+        expect_refused("src/json/number/a.c", '"json/yaml/b.h"', "json/number may not include json/yaml")
+        expect_refused("src/json/a.c", '"json/yaml/b.h"', "json/. may not include json/yaml")
+        expect_refused("src/json/yaml/a.c", '"json/number/internal.h"', "only json/number/ may include it")
+        expect_refused("src/json/path/a.c", '"json/number/b.h"', "src/json/path is in no table")
+    finally:
+        layers.ROOMS = known
+
+
+def ring(directory, n):
+    """n files of which each calls the next one, and the last one the first"""
+    return {f"src/{directory}/f{i}.c": f"int {directory}_f{i}(void)\n{{\n    return {directory}_f{(i + 1) % n}();\n}}\n" for i in range(n)}
+
+
+def test_layers_refuse_files_that_call_each_other_in_a_large_circle():
+    assert not check(ring("json", 4))
+    found = check(ring("json", 5))
+    assert len(found) == 1 and found[0].startswith("5 files call each other, at most 4 may: json/f0.c"), found
+
+
+def test_layers_do_not_take_comments_and_statics_for_calls():
+    files = ring("json", 5)
+    files["src/json/f4.c"] = "/* json_f0() is called elsewhere */\nint json_f4(void)\n{\n    return 0;\n}\n"
+    assert not check(files)
+
+
+# ---- check-words ------------------------------------------------------------------
+
+def check_words(line, files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            (Path(root) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(root) / path).write_text(text)
+        (Path(root) / "words.tsv").write_text(line)
+        table = words.read_table(Path(root) / "words.tsv")
+        return list(words.find_retired(root, table)), words.count_statics(root)
+
+
+def test_words_refuse_a_retired_name_and_give_the_new_one():
+    found, _ = check_words("gw_desk\tgw_calls\tsrc/old\n", {
+        "src/a.c": "int x;\nstruct gw_desk *gw_desks;\n", "src/old/b.c": "struct gw_desk;\n"})
+    assert found == ["src/a.c:2: 'gw_desk' is retired; write 'gw_calls'"], found
+
+
+def test_words_refuse_a_retired_file_name():
+    found, _ = check_words("desk.c\tcalls.c\t\n", {"src/desk.c": "", "src/desks.c": ""})
+    assert found == ["src/desk.c: a file is not named 'desk.c' any more, but 'calls.c'"], found
+
+
+def test_words_count_static_names_in_three_files():
+    text = "static int run(void)\n{\n    return other();\n}\nstatic inline struct x *get_it(int i)\n{\n}\n"
+    _, shared = check_words("", {"src/a.c": text, "src/b.c": text, "src/c.c": "static void run(void)\n"})
+    assert shared == {"run": {"src/a.c", "src/b.c", "src/c.c"}}, shared
+
+
+def test_words_refuse_a_damaged_table():
+    for line in ("gw_desk gw_calls\n", "a\tb\t\na\tc\t\n"):
+        try:
+            check_words(line, {})
+        except ValueError as error:
+            assert "words.tsv:" in str(error)
+        else:
+            raise AssertionError("the table was accepted")
 
 
 # ---- run-tests --------------------------------------------------------------------
