@@ -21,15 +21,14 @@ static void show(const char *when, peg_dispatch *dispatch)
 }
 
 /* A middleware of the dispatch: lends a tool to this dispatch alone. */
-static peg_status lend(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
-                       peg_error *reterr)
+static peg_status lend(peg_dispatch *dispatch, peg_middleware_next *next, void *user, peg_error *e)
 {
     peg_status status = PEG_OK;
 
     show("at first:", dispatch);
     if (peg_dispatch_iteration(dispatch) == 0)
-        status = peg_registry_register(peg_dispatch_registry(dispatch), user, false, reterr);
-    return status ? status : peg_middleware_run_next(next, reterr);
+        status = peg_registry_register(peg_dispatch_registry(dispatch), user, false, e);
+    return status ? status : peg_middleware_run_next(next, e);
 }
 
 /* The model, as a script: call the tool, then say that it is done. */
