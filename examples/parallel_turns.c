@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 /* Many turns at once on one runner: what a turn does to its tools, no other turn sees. */
 
 #include <pegboard/pegboard.h>
