@@ -6,8 +6,8 @@
  * without; and names come back as they went out.
  */
 
-#include "engine/dialects/definitions.h"
 #include "base/limits.h"
+#include "engine/dialects/dialects.h"
 #include "fuzz.h"
 
 static const peg_json *tools_of(const peg_json *root, peg_vendor provider)

@@ -5,7 +5,7 @@
  * by byte or in pieces of that length, it gives the same events and ends in the same way.
  */
 
-#include "engine/transport/sse.h"
+#include "engine/transport/transport.h"
 #include "fuzz.h"
 
 enum { MAX_LINE = 256, MAX_TOLD = 1 << 24 };

@@ -7,8 +7,9 @@
  * stream that was refused or broke off leaves no call, and what was read can be asked with again.
  */
 
-#include "engine/transport/sse.h"
-#include "engine/transport/wire.h"
+#include "engine/engine.h"
+#include "engine/reply.h"
+#include "engine/transport/transport.h"
 #include "fuzz.h"
 
 struct fuzz_reply {
@@ -19,7 +20,7 @@ struct fuzz_reply {
 
 static inline void fuzz_reply_init(struct fuzz_reply *f, const struct peg__wire *wire)
 {
-    struct peg__reply_def def = {.provider = wire->provider, .model = "m", .max_bytes = 1 << 20};
+    struct peg__reply_def def = {.vendor = wire->vendor, .model = "m", .max_bytes = 1 << 20};
 
     f->wire = wire;
     REQUIRE(peg_turn_new(&f->turn, NULL) == PEG_OK, "turn");
@@ -33,7 +34,7 @@ static inline peg_status fuzz_hear(peg_str name, peg_str data, void *user, peg_e
     struct fuzz_reply *f = user;
     bool is_end;
 
-    return f->wire->read_event(&f->reply, name, data, &is_end, reterr);
+    return peg__wire_read_event(f->wire, &f->reply, name, data, &is_end, reterr);
 }
 
 /* The turn as it is now is a request. */
@@ -44,7 +45,7 @@ static inline void fuzz_ask_again(struct fuzz_reply *f)
     size_t len;
     peg_error error;
 
-    REQUIRE(peg_engine_render(f->wire->provider, &options, f->turn, NULL, true, &text, &len,
+    REQUIRE(peg_engine_render(f->wire->vendor, &options, f->turn, NULL, true, &text, &len,
                               &error) == PEG_OK,
             "%s", error.message);
     peg_json_doc_free(fuzz_parse_own(text, len));
@@ -79,7 +80,7 @@ static inline void fuzz_stream(const struct peg__wire *wire, peg_str bytes)
     peg__sse_free(&sse);
     if (status)
         fuzz_check_error(&error, bytes);
-    fuzz_reply_end(&f, status, wire->is_whole(&f.reply));
+    fuzz_reply_end(&f, status, f.reply.is_ended);
 }
 
 static inline void fuzz_body(const struct peg__wire *wire, peg_str bytes)
@@ -89,7 +90,7 @@ static inline void fuzz_body(const struct peg__wire *wire, peg_str bytes)
     peg_status status;
 
     fuzz_reply_init(&f, wire);
-    status = wire->read_body(&f.reply, bytes, &error);
+    status = peg__wire_read_body(wire, &f.reply, bytes, &error);
     if (status)
         fuzz_check_error(&error, bytes);
     fuzz_reply_end(&f, status, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/content.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
@@ -10,10 +10,30 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/result/envelope.h"
-#include "engine/vendors/alternating.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)
+
+/* ---- requests ------------------------------------------------------------------------ */
+
+bool peg__offers_tools(const struct peg__request *request)
+{
+    return request->config->is_enabled && request->config->choice != PEG_CHOICE_NONE &&
+           request->definitions && peg_json_len(request->definitions) > 0;
+}
+
+peg_str peg__trim_end(peg_str text)
+{
+    while (text.len > 0 && (text.ptr[text.len - 1] == ' ' ||
+                            (text.ptr[text.len - 1] >= '\t' && text.ptr[text.len - 1] <= '\r')))
+        text.len--;
+    return text;
+}
+
+bool peg__is_blank(peg_str text)
+{
+    return peg__trim_end(text).len == 0;
+}
 
 /* ---- results ------------------------------------------------------------------------- */
 
@@ -21,9 +41,12 @@ static const char unknown_outcome[] =
     "The outcome of this call is not known: no result was recorded. It may have taken effect or "
     "not. Find out before you make it again.";
 
-/* Bytes that are no UTF-8 become U+FFFD: a result may be anything, a request may not. */
-static void put_utf8(peg_str text, struct peg__buf *out)
+void peg__write_utf8(peg_str text, struct peg__buf *out)
 {
+    if (peg__utf8_is_valid(text)) {
+        peg__buf_str(out, text);
+        return;
+    }
     while (text.len > 0) {
         const size_t n = peg__utf8_char_len(text);
 
@@ -35,30 +58,23 @@ static void put_utf8(peg_str text, struct peg__buf *out)
     }
 }
 
-static void put_plain(peg_str answer, bool is_error, struct peg__buf *out)
+/* {"name":"text"} */
+static void write_wrapped(const char *name, peg_str text, struct peg__buf *out)
 {
-    struct peg__buf words = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    struct peg__buf utf8 = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    if (!is_error && peg__utf8_is_valid(answer)) {
-        peg__buf_str(out, answer);
-        return;
-    }
-    put_utf8(answer, &words);
-    if (is_error) {
-        peg__buf_puts(out, "{\"error\":");
-        peg__json_write_string(peg__buf_view(&words), out);
-        peg__buf_putc(out, '}');
-    } else {
-        peg__buf_str(out, peg__buf_view(&words));
-    }
+    peg__write_utf8(text, &utf8);
+    peg__buf_printf(out, "{\"%s\":", name);
+    peg__json_write_string(peg__buf_view(&utf8), out);
+    peg__buf_putc(out, '}');
     if (!out->status)
-        out->status = words.status;
-    peg__buf_free(&words);
+        out->status = utf8.status;
+    peg__buf_free(&utf8);
 }
 
 /* The rule of peg_render_result(): what was kept out of the prompt is reached through its handle,
  * which only the rendered form tells. */
-static bool is_whole(const peg_record *record)
+static bool fits_prompt(const peg_record *record)
 {
     int64_t n_bytes;
 
@@ -71,8 +87,8 @@ static bool is_whole(const peg_record *record)
 }
 
 /* A handle tells of no query that the model cannot make. */
-static peg_status render(const struct peg__request *request, const peg_record *record,
-                         char **ret_text, size_t *ret_len, peg_error *reterr)
+static peg_status render_record(const struct peg__request *request, const peg_record *record,
+                                char **ret_text, size_t *ret_len, peg_error *reterr)
 {
     static const peg_json nothing = {.kind = PEG_JSON_ARRAY, .u.extent = 1};
     const peg_render_options options = {
@@ -89,13 +105,16 @@ peg_status peg__content_result(const struct peg__request *request, const peg_rec
     peg_str answer = {unknown_outcome, sizeof(unknown_outcome) - 1};
     peg_status status = PEG_OK;
 
-    if (record && (!is_plain || !is_whole(record)))
-        return render(request, record, ret_text, ret_len, reterr);
+    if (record && (!is_plain || !fits_prompt(record)))
+        return render_record(request, record, ret_text, ret_len, reterr);
     if (record)
         status = peg_record_answer(record, &answer, reterr);
     if (status)
         return status;
-    put_plain(answer, is_plain && peg__content_is_error(record), &out);
+    if (is_plain && peg__content_is_error(record))
+        write_wrapped("error", answer, &out);
+    else
+        peg__write_utf8(answer, &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 
@@ -106,28 +125,14 @@ bool peg__content_is_error(const peg_record *record)
 
 /* ---- arguments ------------------------------------------------------------------------ */
 
-static bool is_blank(peg_str s)
+/* White space of JSON. */
+static bool is_json_space(peg_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         if (!strchr(" \t\r\n", s.ptr[i]) || s.ptr[i] == '\0')
             return false;
     }
     return true;
-}
-
-/* Servers that read the arguments of earlier calls refuse the whole request for one that they
- * cannot read, for ever: what the model wrote is put into an object then. */
-static void put_malformed(peg_str args, struct peg__buf *out)
-{
-    struct peg__buf words = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-
-    put_utf8(args, &words);
-    peg__buf_puts(out, "{\"_malformed\":");
-    peg__json_write_string(peg__buf_view(&words), out);
-    peg__buf_putc(out, '}');
-    if (!out->status)
-        out->status = words.status;
-    peg__buf_free(&words);
 }
 
 peg_status peg__content_args(const peg_block *call, char **ret_json, size_t *ret_len,
@@ -137,7 +142,7 @@ peg_status peg__content_args(const peg_block *call, char **ret_json, size_t *ret
     const peg_str args = peg_block_args(call);
     peg_json_doc *doc = NULL;
 
-    if (is_blank(args)) {
+    if (is_json_space(args)) {
         peg__buf_puts(&out, "{}");
         return peg__buf_take(&out, ret_json, ret_len, reterr);
     }
@@ -145,8 +150,8 @@ peg_status peg__content_args(const peg_block *call, char **ret_json, size_t *ret
         return peg__fail_nomem(reterr);
     if (doc && peg_json_kind_of(peg_json_root(doc)) == PEG_JSON_OBJECT)
         peg__buf_str(&out, args);
-    else
-        put_malformed(args, &out);
+    else /* some servers refuse a request for arguments of earlier calls that they cannot read */
+        write_wrapped("_malformed", args, &out);
     peg_json_doc_free(doc);
     return peg__buf_take(&out, ret_json, ret_len, reterr);
 }
@@ -171,15 +176,31 @@ static void put_media_members(const peg_media *media, struct peg__buf *out)
     }
 }
 
+/* Digests the text and frees it. */
+static peg_status digest_nonce(struct peg__buf *text, char ret_nonce[NONCE], peg_error *reterr)
+{
+    unsigned char digest[PEG_SHA256_BYTES];
+    peg_status status = text->status;
+
+    if (!status && !peg__sha256(peg__buf_view(text), digest))
+        status = PEG_ENOMEM;
+    peg__buf_free(text);
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (status)
+        return peg__fail(reterr, status, "E_TEXT_TOO_LARGE",
+                         "a block has more than 256 MiB of text: leave it out");
+    peg__hex(digest, NONCE / 2, ret_nonce);
+    return PEG_OK;
+}
+
 /*
  * The same in every request, and still nothing that content can know: it is a digest of the content
- * itself, and nobody can write a text that contains its own digest.
+ * itself, and no text can contain its own digest.
  */
-static peg_status nonce_of(const peg_block *block, char ret_nonce[NONCE], peg_error *reterr)
+static peg_status make_nonce(const peg_block *block, char ret_nonce[NONCE], peg_error *reterr)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    unsigned char digest[PEG_SHA256_BYTES];
-    peg_status status;
 
     peg__buf_puts(&text, "pegboard envelope ");
     put_member(peg_block_id(block), &text);
@@ -187,17 +208,27 @@ static peg_status nonce_of(const peg_block *block, char ret_nonce[NONCE], peg_er
     put_member(peg_block_text(block), &text);
     for (size_t i = 0; i < peg_block_n_media(block); i++)
         put_media_members(peg_block_media(block, i), &text);
-    status = text.status;
-    if (!status && !peg__sha256(peg__buf_view(&text), digest))
-        status = PEG_ENOMEM;
-    peg__buf_free(&text);
+    return digest_nonce(&text, ret_nonce, reterr);
+}
+
+peg_status peg__content_system(const peg_block *block, char **ret_text, size_t *ret_len,
+                               peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    char nonce[NONCE];
+    const peg_envelope envelope = {.is_trusted = true, .nonce = nonce, .kind = "system-message"};
+    peg_status status;
+
+    peg__buf_puts(&text, "pegboard system ");
+    peg__buf_str(&text, peg_block_id(block));
+    peg__buf_putc(&text, '\0');
+    peg__buf_str(&text, peg_block_text(block));
+    status = digest_nonce(&text, nonce, reterr);
     if (status)
-        return status == PEG_ENOMEM
-                   ? peg__fail_nomem(reterr)
-                   : peg__fail(reterr, status, "E_TEXT_TOO_LARGE",
-                               "a block has more than PEG_LIMIT_TEXT_BYTES (256 MiB) of text");
-    peg__hex(digest, NONCE / 2, ret_nonce);
-    return PEG_OK;
+        return status;
+    peg__envelope_write(&envelope, peg_block_text(block), &out);
+    return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 
 /* ---- other blocks ------------------------------------------------------------------------ */
@@ -208,7 +239,7 @@ static void put_gap(struct peg__buf *out)
         peg__buf_puts(out, "\n\n");
 }
 
-static void put_text(const peg_block *block, const char *nonce, struct peg__buf *out)
+static void write_text(const peg_block *block, const char *nonce, struct peg__buf *out)
 {
     struct peg__buf kind = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_envelope envelope = {.nonce = nonce};
@@ -225,7 +256,7 @@ static void put_text(const peg_block *block, const char *nonce, struct peg__buf 
     peg__buf_free(&kind);
 }
 
-static void put_media(const peg_block *block, const char *nonce, struct peg__buf *out)
+static void write_media(const peg_block *block, const char *nonce, struct peg__buf *out)
 {
     const struct peg__media_frame frame = {.nonce = nonce, .may_trust = true};
 
@@ -237,10 +268,9 @@ static void put_media(const peg_block *block, const char *nonce, struct peg__buf
     }
 }
 
-/* What is kept out of the prompt is told as for a call, under the handle that queries take: the
- * block's id. */
-static peg_status put_artifact(const struct peg__request *request, const peg_block *block,
-                               const char *nonce, struct peg__buf *out, peg_error *reterr)
+/* Described as for a call, under the handle that queries take: the block's id. */
+static peg_status write_artifact(const struct peg__request *request, const peg_block *block,
+                                 const char *nonce, struct peg__buf *out, peg_error *reterr)
 {
     const peg_record_def def = {.key = peg_block_id(block),
                                 .call_id = peg_block_id(block),
@@ -257,14 +287,14 @@ static peg_status put_artifact(const struct peg__request *request, const peg_blo
     if (!def.artifact)
         return PEG_OK;
     if ((status = peg_record_new(&def, &record, reterr)) ||
-        (status = render(request, record, &text, &len, reterr)))
+        (status = render_record(request, record, &text, &len, reterr)))
         return status;
     put_gap(out);
     peg__buf_add(out, text, len);
     return PEG_OK;
 }
 
-static bool has_nothing_to_say(const peg_block *block)
+static bool is_empty_block(const peg_block *block)
 {
     return peg_block_text(block).len == 0 && peg_block_n_media(block) == 0 &&
            !peg_block_artifact(block);
@@ -278,23 +308,23 @@ peg_status peg__content_other(const struct peg__request *request, const peg_bloc
     peg_status status;
 
     if (peg_block_kind_of(block) == PEG_BLOCK_RESULT)
-        return render(request, peg_block_record(block), ret_text, ret_len, reterr);
-    if (has_nothing_to_say(block)) {
+        return render_record(request, peg_block_record(block), ret_text, ret_len, reterr);
+    if (is_empty_block(block)) {
         *ret_text = NULL;
         if (ret_len)
             *ret_len = 0;
         return PEG_OK;
     }
-    status = nonce_of(block, nonce, reterr);
+    status = make_nonce(block, nonce, reterr);
     if (!status) {
-        put_text(block, nonce, &out);
-        status = put_artifact(request, block, nonce, &out, reterr);
+        write_text(block, nonce, &out);
+        status = write_artifact(request, block, nonce, &out, reterr);
     }
     if (status) {
         peg__buf_free(&out);
         return status;
     }
-    put_media(block, nonce, &out);
+    write_media(block, nonce, &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 
@@ -351,7 +381,8 @@ enum peg__media_way peg__media_choose(const peg_media *media, const struct peg__
         starts_with_one(peg_media_uri(media), rules->schemes ? rules->schemes : web))
         return PEG__MEDIA_URI;
     if ((ways & 1U << PEG__MEDIA_BYTES) && peg_media_has_bytes(media) &&
-        (!rules->types || is_listed(type, rules->types)) && fits(media, peg__media_max(options)))
+        (!rules->types || is_listed(type, rules->types)) && fits(media, peg__media_max(options)) &&
+        !(rules->refuses_empty && peg_reader_byte_length(peg_media_reader(media)) == 0))
         return PEG__MEDIA_BYTES;
     return PEG__MEDIA_TEXT;
 }
@@ -366,7 +397,7 @@ peg_status peg__content_media(const peg_block *block, size_t i, enum peg__media_
 
     peg__media_marker_write(media, &out);
     if (way == PEG__MEDIA_TEXT) {
-        status = nonce_of(block, nonce, reterr);
+        status = make_nonce(block, nonce, reterr);
         if (status) {
             peg__buf_free(&out);
             return status;

@@ -4,9 +4,9 @@
  * Asking a model:
  *
  *   peg_engine_infer -> peg__wire_write                 the request, once
- *                    -> ask, again while it is worth it
- *                         -> transport.send -> on_bytes -> on_event -> the wire's reader
- *                         -> read_rest                  what only the end tells
+ *                    -> try_once, again while it is worth it
+ *                         -> transport.send -> take_bytes -> on_event -> the vendor's reader
+ *                         -> read_rest                  what only the end shows
  *                         -> peg__reply_finish          blocks
  */
 
@@ -20,11 +20,10 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "engine/transport/secret.h"
-#include "engine/transport/sse.h"
+#include "engine/reply.h"
 
-/* What is asked, for all tries. */
-struct asking {
+/* One inference, for all tries. */
+struct inference {
     const peg_engine *engine;
     peg_dispatch *dispatch;
     peg_ctx *ctx;
@@ -35,15 +34,15 @@ struct asking {
 enum form { FORM_UNKNOWN, FORM_STREAM, FORM_BODY };
 
 /* One try. */
-struct hearing {
-    const struct asking *asking;
+struct attempt {
+    const struct inference *inference;
     const struct peg__wire *wire;
     struct peg__http_answer answer;
     struct peg__reply reply;
     struct peg__sse sse;
     struct peg__buf body; /* what is no stream, or an error */
     enum form form;
-    bool is_end; /* the stream told its own end */
+    bool is_end; /* the stream had its own end */
 };
 
 /* ---- what comes in --------------------------------------------------------------------- */
@@ -53,23 +52,13 @@ static bool is_good(long http_status)
     return http_status >= 200 && http_status < 300;
 }
 
-/* The provider's reader is done with an event or a body: what it returned, or what stuck. */
-static peg_status reader_status(const struct hearing *h, peg_status status, peg_error *reterr)
-{
-    if (status || !h->reply.status)
-        return status;
-    if (reterr)
-        *reterr = h->reply.error;
-    return h->reply.status;
-}
-
 static peg_status on_event(peg_str name, peg_str data, void *user, peg_error *reterr)
 {
-    struct hearing *h = user;
+    struct attempt *t = user;
 
-    if (h->is_end)
+    if (t->is_end)
         return PEG_OK;
-    return reader_status(h, h->wire->read_event(&h->reply, name, data, &h->is_end, reterr), reterr);
+    return peg__wire_read_event(t->wire, &t->reply, name, data, &t->is_end, reterr);
 }
 
 /* Some servers answer a request for a stream with the whole at once, and say so or not. */
@@ -88,129 +77,129 @@ static enum form form_of(const struct peg__http_answer *answer, peg_str bytes)
     return bytes.ptr[at] == '{' || bytes.ptr[at] == '[' ? FORM_BODY : FORM_STREAM;
 }
 
-static peg_status keep_body(struct hearing *h, peg_str bytes, peg_error *reterr)
+static peg_status keep_body(struct attempt *t, peg_str bytes, peg_error *reterr)
 {
-    peg__buf_str(&h->body, bytes);
-    if (h->body.status == PEG_ENOMEM)
+    peg__buf_str(&t->body, bytes);
+    if (t->body.status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    if (h->body.status)
+    if (t->body.status)
         return peg__fail(reterr, PEG_ELIMIT, "E_ENGINE_TOO_LARGE",
                          "the answer has more than %zu bytes: raise max_reply_bytes, or ask for "
                          "less",
-                         h->body.max);
+                         t->body.max);
     return PEG_OK;
 }
 
 /* Errors are cut: what they say first is what matters. */
-static peg_status keep_error(struct hearing *h, peg_str bytes, peg_error *reterr)
+static peg_status keep_error(struct attempt *t, peg_str bytes, peg_error *reterr)
 {
-    const size_t room = PEG_LIMIT_ENGINE_ERROR_BYTES - h->body.len;
+    const size_t left = PEG_LIMIT_ENGINE_ERROR_BYTES - t->body.len;
 
-    if (bytes.len > room)
-        bytes.len = room;
-    return keep_body(h, bytes, reterr);
+    if (bytes.len > left)
+        bytes.len = left;
+    return keep_body(t, bytes, reterr);
 }
 
-static peg_status on_bytes(struct peg__http_answer *answer, peg_str bytes, void *user,
-                           peg_error *reterr)
+static peg_status take_bytes(struct peg__http_answer *answer, peg_str bytes, void *user,
+                             peg_error *reterr)
 {
-    struct hearing *h = user;
+    struct attempt *t = user;
     peg_status status;
 
     if (!is_good(answer->status))
-        return keep_error(h, bytes, reterr);
-    if (h->form == FORM_UNKNOWN)
-        h->form = form_of(answer, bytes);
-    if (h->form == FORM_BODY)
-        return keep_body(h, bytes, reterr);
-    status = peg__sse_feed(&h->sse, bytes, on_event, h, reterr);
-    answer->is_over = h->is_end;
+        return keep_error(t, bytes, reterr);
+    if (t->form == FORM_UNKNOWN)
+        t->form = form_of(answer, bytes);
+    if (t->form == FORM_BODY)
+        return keep_body(t, bytes, reterr);
+    status = peg__sse_feed(&t->sse, bytes, on_event, t, reterr);
+    answer->is_over = t->is_end;
     return status;
 }
 
-/* ---- what the end tells ----------------------------------------------------------------- */
+/* ---- what the end shows ---------------------------------------------------------------- */
 
-static peg_status read_stream_end(struct hearing *h, peg_error *reterr)
+static peg_status read_stream_end(struct attempt *t, peg_error *reterr)
 {
-    const peg_status status = peg__sse_end(&h->sse, on_event, h, reterr);
+    const peg_status status = peg__sse_end(&t->sse, on_event, t, reterr);
 
     if (status)
         return status;
-    if (h->is_end || h->wire->is_whole(&h->reply))
+    if (t->is_end || t->reply.is_ended)
         return PEG_OK;
     return peg__fail(reterr, PEG_EIO, "E_ENGINE_TRANSPORT",
-                     "the stream of %s ended before the answer did", h->reply.provider);
+                     "the stream of %s ended before the answer did", t->reply.vendor);
 }
 
-static peg_status read_rest(struct hearing *h, peg_error *reterr)
+static peg_status read_rest(struct attempt *t, peg_error *reterr)
 {
-    if (!is_good(h->answer.status)) {
-        if (h->answer.retry_after_ms < 0)
-            h->answer.retry_after_ms = peg__wire_retry_ms(peg__buf_view(&h->body));
-        return peg__wire_error(h->wire, h->answer.status, peg__buf_view(&h->body), reterr);
+    if (!is_good(t->answer.status)) {
+        if (t->answer.retry_after_ms < 0)
+            t->answer.retry_after_ms = peg__wire_retry_ms(peg__buf_view(&t->body));
+        return peg__wire_error(t->wire, t->answer.status, peg__buf_view(&t->body), reterr);
     }
-    if (h->form == FORM_BODY)
-        return reader_status(h, h->wire->read_body(&h->reply, peg__buf_view(&h->body), reterr),
-                             reterr);
-    return read_stream_end(h, reterr);
+    if (t->form == FORM_BODY)
+        return peg__wire_read_body(t->wire, &t->reply, peg__buf_view(&t->body), reterr);
+    return read_stream_end(t, reterr);
 }
 
 /* ---- one try ------------------------------------------------------------------------------ */
 
-static void open_hearing(struct hearing *h, const struct asking *asking)
+static void open_attempt(struct attempt *t, const struct inference *inference)
 {
-    const peg_engine *engine = asking->engine;
+    const peg_engine *engine = inference->engine;
     const struct peg__reply_def def = {
-        .turn = peg_dispatch_turn(asking->dispatch),
-        .dispatch = asking->dispatch,
-        .names = asking->names,
-        .strict = engine->config.model.strict ? peg_dispatch_definitions(asking->dispatch) : NULL,
-        .provider = engine->config.provider,
+        .turn = peg_dispatch_turn(inference->dispatch),
+        .dispatch = inference->dispatch,
+        .names = inference->names,
+        .strict =
+            engine->config.model.strict ? peg_dispatch_definitions(inference->dispatch) : NULL,
+        .vendor = engine->config.provider,
         .model = engine->config.model.model,
         .max_bytes = (size_t)engine->config.max_reply_bytes,
     };
 
-    memset(h, 0, sizeof(*h));
-    h->asking = asking;
-    h->wire = engine->wire;
-    h->body.max = (size_t)engine->config.max_reply_bytes;
-    if (h->body.max < PEG_LIMIT_ENGINE_ERROR_BYTES)
-        h->body.max = PEG_LIMIT_ENGINE_ERROR_BYTES;
-    peg__reply_init(&h->reply, &def);
-    peg__sse_init(&h->sse, (size_t)engine->config.max_reply_bytes);
+    memset(t, 0, sizeof(*t));
+    t->inference = inference;
+    t->wire = engine->wire;
+    t->body.max = (size_t)engine->config.max_reply_bytes;
+    if (t->body.max < PEG_LIMIT_ENGINE_ERROR_BYTES)
+        t->body.max = PEG_LIMIT_ENGINE_ERROR_BYTES;
+    peg__reply_init(&t->reply, &def);
+    peg__sse_init(&t->sse, (size_t)engine->config.max_reply_bytes);
 }
 
-static void close_hearing(struct hearing *h)
+static void close_attempt(struct attempt *t)
 {
-    peg__reply_free(&h->reply);
-    peg__sse_free(&h->sse);
-    peg__buf_free(&h->body);
+    peg__reply_free(&t->reply);
+    peg__sse_free(&t->sse);
+    peg__buf_free(&t->body);
 }
 
-static peg_status hear(struct hearing *h, peg_error *reterr)
+static peg_status send_once(struct attempt *t, peg_error *reterr)
 {
-    const peg_engine *engine = h->asking->engine;
+    const peg_engine *engine = t->inference->engine;
     const struct peg__http_request request = {
         .url = engine->url.ptr,
         .headers = peg__buf_view(&engine->headers).ptr,
-        .body = peg__buf_view(&h->asking->body),
+        .body = peg__buf_view(&t->inference->body),
         .connect_ms = engine->config.connect_ms,
         .idle_ms = engine->config.idle_ms,
         .total_ms = engine->config.total_ms,
         .max_bytes = (size_t)engine->config.max_reply_bytes,
-        .on_bytes = on_bytes,
-        .user = h,
+        .on_bytes = take_bytes,
+        .user = t,
     };
-    peg_status status = engine->transport.send(engine->transport.self, h->asking->ctx, &request,
-                                               &h->answer, reterr);
+    peg_status status = engine->transport.send(engine->transport.self, t->inference->ctx, &request,
+                                               &t->answer, reterr);
 
     if (!status)
-        status = read_rest(h, reterr);
-    peg__reply_set_request_id(&h->reply, peg__str(h->answer.request_id));
+        status = read_rest(t, reterr);
+    peg__reply_set(&t->reply, &t->reply.request_id, peg__str(t->answer.request_id));
     return status;
 }
 
-/* Providers and proxies tell in an error what they were sent: the key must not get into logs. */
+/* Vendors and proxies repeat in an error what they were sent: the key must not get into logs. */
 static void hide_secrets(const peg_engine *engine, peg_error *error)
 {
     peg_str rest = peg__buf_view(&engine->headers);
@@ -225,30 +214,31 @@ static void hide_secrets(const peg_engine *engine, peg_error *error)
 }
 
 /* Asks once. *ret_wait_ms: how long to wait before it is worth another try, or -1. */
-static peg_status ask(const struct asking *asking, int n, int64_t *ret_wait_ms, peg_error *reterr)
+static peg_status try_once(const struct inference *inference, int n, int64_t *ret_wait_ms,
+                           peg_error *reterr)
 {
-    struct hearing h;
+    struct attempt t;
     peg_error why;
     peg_status status;
 
-    open_hearing(&h, asking);
-    status = hear(&h, &why);
+    open_attempt(&t, inference);
+    status = send_once(&t, &why);
     if (status)
-        hide_secrets(asking->engine, &why);
+        hide_secrets(inference->engine, &why);
     *ret_wait_ms = -1;
     if (!status) {
-        status = peg__reply_finish(&h.reply, true, reterr);
-        close_hearing(&h);
+        status = peg__reply_finish(&t.reply, true, reterr);
+        close_attempt(&t);
         return status;
     }
     *ret_wait_ms = peg__retry_wait_ms(
-        &asking->engine->retry,
-        &(struct peg__try){n, &h.answer, why.code, peg__reply_has_content(&h.reply)});
-    /* What was told of is kept as far as it is text. Why it broke off matters more than what may
+        &inference->engine->retry,
+        &(struct peg__try){n, &t.answer, why.code, peg__reply_has_content(&t.reply)});
+    /* What was reported is kept as far as it is text. Why it broke off matters more than what may
      * go wrong with that. */
-    if (peg__reply_has_content(&h.reply))
-        (void)peg__reply_finish(&h.reply, false, NULL);
-    close_hearing(&h);
+    if (peg__reply_has_content(&t.reply))
+        (void)peg__reply_finish(&t.reply, false, NULL);
+    close_attempt(&t);
     if (reterr)
         *reterr = why;
     return status;
@@ -256,11 +246,11 @@ static peg_status ask(const struct asking *asking, int n, int64_t *ret_wait_ms, 
 
 /* ---- all tries ------------------------------------------------------------------------------ */
 
-static peg_status open_asking(struct asking *asking, peg_error *reterr)
+static peg_status open_inference(struct inference *inference, peg_error *reterr)
 {
-    const peg_engine *engine = asking->engine;
-    const peg_json *definitions = peg_dispatch_definitions(asking->dispatch);
-    const peg_turn *turn = peg_dispatch_turn(asking->dispatch);
+    const peg_engine *engine = inference->engine;
+    const peg_json *definitions = peg_dispatch_definitions(inference->dispatch);
+    const peg_turn *turn = peg_dispatch_turn(inference->dispatch);
     const peg_definitions_options options = {.provider = engine->config.provider,
                                              .strict = engine->config.model.strict,
                                              .json_schema = engine->config.model.json_schema};
@@ -268,32 +258,33 @@ static peg_status open_asking(struct asking *asking, peg_error *reterr)
         .options = &engine->config.model,
         .turn = turn,
         .definitions = definitions,
-        .config = peg_dispatch_tool_config(asking->dispatch),
+        .config = peg_dispatch_tool_config(inference->dispatch),
         .is_streaming = !engine->config.no_stream,
     };
-    peg_status status = peg__names_new(definitions, turn, &options, &asking->names, reterr);
+    peg_status status = peg__names_new(definitions, turn, &options, &inference->names, reterr);
 
     if (status)
         return status;
-    request.names = asking->names;
-    return peg__wire_write(engine->wire, &request, &asking->body, reterr);
+    request.names = inference->names;
+    return peg__wire_write(engine->wire, &request, &inference->body, reterr);
 }
 
-static void tell_retry(const struct asking *asking, int n, int64_t wait_ms, const peg_error *why)
+static void log_retry(const struct inference *inference, int n, int64_t wait_ms,
+                      const peg_error *why)
 {
-    char words[sizeof(why->message) + 64];
+    char message[sizeof(why->message) + 64];
 
-    snprintf(words, sizeof(words), "try %d failed, again in %lld ms: %s", n, (long long)wait_ms,
+    snprintf(message, sizeof(message), "try %d failed, again in %lld ms: %s", n, (long long)wait_ms,
              why->message);
-    peg_dispatch_log(asking->dispatch, "warn", "engine.retry", words, NULL);
+    peg_dispatch_log(inference->dispatch, "warn", "engine.retry", message, NULL);
 }
 
-static peg_status ask_until_heard(const struct asking *asking, peg_error *reterr)
+static peg_status try_until_answered(const struct inference *inference, peg_error *reterr)
 {
     for (int n = 1;; n++) {
         peg_error why;
         int64_t wait_ms;
-        peg_status status = ask(asking, n, &wait_ms, &why);
+        peg_status status = try_once(inference, n, &wait_ms, &why);
 
         if (!status)
             return PEG_OK;
@@ -302,8 +293,8 @@ static peg_status ask_until_heard(const struct asking *asking, peg_error *reterr
                 *reterr = why;
             return status;
         }
-        tell_retry(asking, n, wait_ms, &why);
-        status = peg_ctx_wait(asking->ctx, wait_ms, reterr);
+        log_retry(inference, n, wait_ms, &why);
+        status = peg_ctx_wait(inference->ctx, wait_ms, reterr);
         if (status)
             return status;
     }
@@ -311,15 +302,15 @@ static peg_status ask_until_heard(const struct asking *asking, peg_error *reterr
 
 peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *reterr)
 {
-    struct asking asking = {.engine = engine,
-                            .dispatch = dispatch,
-                            .ctx = peg_dispatch_ctx(dispatch),
-                            .body = PEG__BUF(PEG_LIMIT_TEXT_BYTES)};
-    peg_status status = open_asking(&asking, reterr);
+    struct inference inference = {.engine = engine,
+                                  .dispatch = dispatch,
+                                  .ctx = peg_dispatch_ctx(dispatch),
+                                  .body = PEG__BUF(PEG_LIMIT_TEXT_BYTES)};
+    peg_status status = open_inference(&inference, reterr);
 
     if (!status)
-        status = ask_until_heard(&asking, reterr);
-    peg__names_free(asking.names);
-    peg__buf_free(&asking.body);
+        status = try_until_answered(&inference, reterr);
+    peg__names_free(inference.names);
+    peg__buf_free(&inference.body);
     return status;
 }

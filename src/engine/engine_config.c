@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * An engine is made: what the config says is looked at and copied, so that nothing is left to go
- * wrong later but the network.
- */
+/* Makes an engine: checks and copies the config, so that only the network can fail later. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +15,10 @@
 
 enum { MAX_URL = 8192, MAX_HEADERS = 256 << 10 };
 
-static peg_status bad(peg_error *reterr, const char *where, const char *words)
+static peg_status reject_config(peg_error *reterr, const char *where, const char *reason)
 {
     const peg_status status =
-        peg__fail(reterr, PEG_EINVAL, "E_ENGINE_CONFIG", "%s: %s", where + 1, words);
+        peg__fail(reterr, PEG_EINVAL, "E_ENGINE_CONFIG", "%s: %s", where + 1, reason);
 
     peg__error_where(reterr, peg__str(where));
     return status;
@@ -59,7 +56,7 @@ peg_engine *peg_engine_unref(peg_engine *engine)
 /* ---- copying -------------------------------------------------------------------------- */
 
 /* NULL stays NULL; *is_full is set where there is no memory. */
-static const char *copy_text(struct peg__arena *arena, const char *text, bool *is_full)
+static const char *copy_string(struct peg__arena *arena, const char *text, bool *is_full)
 {
     const char *copy = text ? peg__arena_copy(arena, peg__str(text)) : NULL;
 
@@ -77,8 +74,8 @@ static const double *copy_double(struct peg__arena *arena, const double *number,
     return copy;
 }
 
-static const char *const *copy_list(struct peg__arena *arena, const char *const *list,
-                                    bool *is_full)
+static const char *const *copy_strings(struct peg__arena *arena, const char *const *list,
+                                       bool *is_full)
 {
     size_t n = 0;
     const char **copy;
@@ -90,11 +87,11 @@ static const char *const *copy_list(struct peg__arena *arena, const char *const 
     copy = peg__arena_alloc_zero(arena, (n + 1) * sizeof(*copy));
     *is_full |= !copy;
     for (size_t i = 0; copy && i < n; i++)
-        copy[i] = copy_text(arena, list[i], is_full);
+        copy[i] = copy_string(arena, list[i], is_full);
     return copy;
 }
 
-static int64_t or_default(int64_t number, int64_t otherwise)
+static int64_t or_else(int64_t number, int64_t otherwise)
 {
     return number ? number : otherwise;
 }
@@ -108,20 +105,20 @@ static peg_status copy_config(peg_engine *engine, const peg_engine_config *from,
     *config = *from;
     config->base_url = config->api_key = config->api_key_env = NULL;
     config->headers = NULL;
-    config->model.model = copy_text(arena, from->model.model, &is_full);
-    config->model.reasoning = copy_text(arena, from->model.reasoning, &is_full);
-    config->model.extra = copy_text(arena, from->model.extra, &is_full);
-    config->model.stop = copy_list(arena, from->model.stop, &is_full);
+    config->model.model = copy_string(arena, from->model.model, &is_full);
+    config->model.reasoning = copy_string(arena, from->model.reasoning, &is_full);
+    config->model.extra = copy_string(arena, from->model.extra, &is_full);
+    config->model.stop = copy_strings(arena, from->model.stop, &is_full);
     config->model.temperature = copy_double(arena, from->model.temperature, &is_full);
     config->model.top_p = copy_double(arena, from->model.top_p, &is_full);
-    config->connect_ms = or_default(from->connect_ms, 10000);
-    config->idle_ms = or_default(from->idle_ms, 120000);
-    config->total_ms = or_default(from->total_ms, 600000);
-    config->max_reply_bytes = or_default(from->max_reply_bytes, PEG_LIMIT_REPLY_BYTES);
+    config->connect_ms = or_else(from->connect_ms, 10000);
+    config->idle_ms = or_else(from->idle_ms, 120000);
+    config->total_ms = or_else(from->total_ms, 600000);
+    config->max_reply_bytes = or_else(from->max_reply_bytes, PEG_LIMIT_REPLY_BYTES);
     engine->retry = (struct peg__retry){
         .max_tries = from->max_tries ? from->max_tries : 4,
-        .backoff_ms = or_default(from->backoff_ms, 500),
-        .backoff_max_ms = or_default(from->backoff_max_ms, 30000),
+        .backoff_ms = or_else(from->backoff_ms, 500),
+        .backoff_max_ms = or_else(from->backoff_max_ms, 30000),
     };
     return is_full ? peg__fail_nomem(reterr) : PEG_OK;
 }
@@ -154,9 +151,10 @@ static peg_status check_numbers(const peg_engine_config *config, peg_error *rete
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (numbers[i].number < 0)
-            return bad(reterr, numbers[i].where, "it cannot be negative; 0 means the default");
+            return reject_config(reterr, numbers[i].where,
+                                 "it cannot be negative; 0 means the default");
     if (config->max_reply_bytes > PEG_LIMIT_JSON_BYTES_MAX)
-        return bad(reterr, "/max_reply_bytes", "at most 2 GiB - 1 (PEG_LIMIT_JSON_BYTES_MAX)");
+        return reject_config(reterr, "/max_reply_bytes", "at most 2 GiB - 1");
     return PEG_OK;
 }
 
@@ -173,10 +171,10 @@ static peg_status check_extra(const char *extra, peg_error *reterr)
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return bad(reterr, "/model/extra", error.message);
+        return reject_config(reterr, "/model/extra", error.message);
     is_object = peg_json_root(doc)->kind == PEG_JSON_OBJECT;
     peg_json_doc_free(doc);
-    return is_object ? PEG_OK : bad(reterr, "/model/extra", "it has to be a JSON object");
+    return is_object ? PEG_OK : reject_config(reterr, "/model/extra", "it has to be a JSON object");
 }
 
 /* Gemini has the model in its path, where ".." would lead elsewhere, and the key with it. */
@@ -195,16 +193,15 @@ static bool has_dots(const char *model)
 static peg_status check_model(const peg_model_options *model, peg_error *reterr)
 {
     if (!model->model || !*model->model)
-        return bad(reterr, "/model/model", "name the model to ask");
+        return reject_config(reterr, "/model/model", "name the model to ask");
     if (!is_line(model->model))
-        return bad(reterr, "/model/model", "a name of a model has no control characters");
+        return reject_config(reterr, "/model/model", "a name of a model has no control characters");
     if (has_dots(model->model))
-        return bad(reterr, "/model/model", "no part of a model's name is . or ..");
+        return reject_config(reterr, "/model/model", "no part of a model's name is . or ..");
     return check_extra(model->extra, reterr);
 }
 
-/* ---- where to ---------------------------------------------------------------------------------
- */
+/* ---- the URL ----------------------------------------------------------------------------- */
 
 static peg_status check_url(const char *url, peg_error *reterr)
 {
@@ -212,18 +209,18 @@ static peg_status check_url(const char *url, peg_error *reterr)
     size_t host_len;
 
     if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
-        return bad(reterr, "/base_url", "it has to begin with http:// or https://");
+        return reject_config(reterr, "/base_url", "it has to begin with http:// or https://");
     host += 3;
     host_len = strcspn(host, "/?#");
     if (!host_len || memchr(host, '@', host_len))
-        return bad(reterr, "/base_url",
-                   "it needs a host, and no user or password: use api_key or headers");
+        return reject_config(reterr, "/base_url",
+                             "it needs a host, and no user or password: use api_key or headers");
     if (!is_line(url) || strpbrk(url, " #"))
-        return bad(reterr, "/base_url", "no spaces, control characters or '#'");
+        return reject_config(reterr, "/base_url", "no spaces, control characters or '#'");
     return PEG_OK;
 }
 
-/* The provider's path goes before what the base URL has to ask ("?api-version=..."), and what the
+/* The vendor's path goes before what the base URL has to ask ("?api-version=..."), and what the
  * path has to ask goes behind that. */
 static peg_status write_url(peg_engine *engine, const char *base_url, peg_error *reterr)
 {
@@ -238,7 +235,7 @@ static peg_status write_url(peg_engine *engine, const char *base_url, peg_error 
         return status;
     while (len && base[len - 1] == '/')
         len--;
-    engine->wire->write_path(&engine->config.model, !engine->config.no_stream, &path);
+    peg__wire_path(engine->wire, &engine->config.model, !engine->config.no_stream, &path);
     asks = path.len ? memchr(path.ptr, '?', path.len) : NULL;
     peg__buf_add(&engine->url, base, len);
     peg__buf_add(&engine->url, path.ptr, asks ? (size_t)(asks - path.ptr) : path.len);
@@ -252,11 +249,10 @@ static peg_status write_url(peg_engine *engine, const char *base_url, peg_error 
     peg__buf_free(&path);
     if (engine->url.status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return engine->url.status ? bad(reterr, "/base_url", "it is too long") : PEG_OK;
+    return engine->url.status ? reject_config(reterr, "/base_url", "it is too long") : PEG_OK;
 }
 
-/* ---- the key
- * -------------------------------------------------------------------------------------- */
+/* ---- the key ----------------------------------------------------------------------------- */
 
 static peg_status find_key(const peg_engine *engine, const peg_engine_config *config,
                            const char **ret_key, peg_error *reterr)
@@ -273,38 +269,39 @@ static peg_status find_key(const peg_engine *engine, const peg_engine_config *co
                              variable);
     }
     if (key && !is_line(key))
-        return bad(reterr, "/api_key",
-                   "the key has control characters, perhaps the end of a line: remove them");
+        return reject_config(
+            reterr, "/api_key",
+            "the key has control characters, perhaps the end of a line: remove them");
     *ret_key = key && *key ? key : NULL;
     return PEG_OK;
 }
 
-static peg_status write_headers(peg_engine *engine, const peg_engine_config *config,
-                                peg_error *reterr)
+static peg_status fill_headers(peg_engine *engine, const peg_engine_config *config,
+                               peg_error *reterr)
 {
     const char *key = NULL;
     const peg_status status = find_key(engine, config, &key, reterr);
 
     if (status)
         return status;
-    engine->wire->write_headers(key, &engine->headers);
+    peg__wire_headers(engine->wire, key, &engine->headers);
     peg__buf_puts(&engine->headers,
                   config->no_stream ? "Accept: application/json\n" : "Accept: text/event-stream\n");
     for (const char *const *header = config->headers; header && *header; header++) {
         if (!is_line(*header) || strcspn(*header, ": ") == 0 || !strchr(*header, ':'))
-            return bad(reterr, "/headers", "each is one line, \"Name: value\"");
+            return reject_config(reterr, "/headers", "each is one line, \"Name: value\"");
         peg__buf_puts(&engine->headers, *header);
         peg__buf_putc(&engine->headers, '\n');
     }
     if (engine->headers.status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return engine->headers.status ? bad(reterr, "/headers", "they are too long") : PEG_OK;
+    return engine->headers.status ? reject_config(reterr, "/headers", "they are too long") : PEG_OK;
 }
 
-/* ---- making
- * --------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------ */
 
-static peg_status fill(peg_engine *engine, const peg_engine_config *config, peg_error *reterr)
+static peg_status fill_engine(peg_engine *engine, const peg_engine_config *config,
+                              peg_error *reterr)
 {
     peg_status status = check_numbers(config, reterr);
 
@@ -315,7 +312,7 @@ static peg_status fill(peg_engine *engine, const peg_engine_config *config, peg_
     if (!status)
         status = write_url(engine, config->base_url, reterr);
     if (!status)
-        status = write_headers(engine, config, reterr);
+        status = fill_headers(engine, config, reterr);
     /* Clients have to differ, not to be unguessable: without randomness they wait alike. */
     if (!status && !peg__random(&engine->retry.seed, sizeof(engine->retry.seed)))
         engine->retry.seed = 0;
@@ -330,7 +327,8 @@ peg_status peg__engine_new(const peg_engine_config *config, const struct peg__tr
     peg_status status;
 
     if (!wire)
-        return bad(reterr, "/provider", "choose one that has engines, such as openai-chat");
+        return reject_config(reterr, "/provider",
+                             "choose one that has engines, such as openai-chat");
     engine = peg__alloc_zero(1, sizeof(*engine));
     if (!engine)
         return peg__fail_nomem(reterr);
@@ -338,7 +336,7 @@ peg_status peg__engine_new(const peg_engine_config *config, const struct peg__tr
     engine->wire = wire;
     engine->url.max = MAX_URL;
     engine->headers.max = MAX_HEADERS;
-    status = fill(engine, config, reterr);
+    status = fill_engine(engine, config, reterr);
     if (status) {
         peg_engine_unref(engine);
         return status;

@@ -2,7 +2,7 @@
 
 /* In libpegboard-engine, as http.c: an engine over libcurl. */
 
-#include "engine/transport/http.h"
+#include "engine/transport/transport.h"
 #include "pegboard/engine.h"
 
 peg_status peg_engine_new(const peg_engine_config *config, peg_engine **ret_engine,

@@ -3,14 +3,14 @@
 /*
  * Read it from the bottom up:
  *
- *   peg__history_make -> walk -> add_round -> add_exchange -> make_wire_id
+ *   peg__history_make -> walk_turn -> add_round -> add_exchange -> make_wire_id
  *
  * A round stands where its first call stands, with all its answers; whatever stood between follows
  * by itself. What has been written for one block never depends on the blocks after it, so that a
- * conversation that goes on keeps its beginning byte for byte, which providers' caches live on.
+ * conversation that goes on keeps its beginning byte for byte, which vendors' caches live on.
  */
 
-#include "engine/history.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 
@@ -56,7 +56,7 @@ static bool is_wire_id(peg_str id)
     return true;
 }
 
-/* From the provider's id and the block's, which no other call has. `again` is not 0 only if a
+/* From the vendor's id and the block's, which no other call has. `again` is not 0 only if a
  * digest met an id that was there before. */
 static bool digest_id(const peg_block *call, unsigned again, char ret_id[MADE_LEN + 1])
 {
@@ -118,8 +118,8 @@ static peg_status fail_unanswered(const peg_block *call, peg_error *reterr)
 
     return peg__fail(
         reterr, PEG_ESTATE, "E_ENGINE_UNANSWERED",
-        "call '%.*s' of tool '%.*s' has no result: run it, add a result for it, or let "
-        "the model be told that nobody knows what became of it",
+        "call '%.*s' of tool '%.*s' has no result: run it, add a result for it, or allow "
+        "unanswered calls, whose outcome the model then learns is unknown",
         (int)(id.len < 64 ? id.len : 64), id.ptr, (int)(tool.len < 64 ? tool.len : 64), tool.ptr);
 }
 
@@ -175,7 +175,7 @@ static bool is_answer(const peg_turn *turn, const peg_block *block)
            peg_turn_result_of(turn, peg_record_key(record)) == record;
 }
 
-static peg_status walk(struct maker *maker)
+static peg_status walk_turn(struct maker *maker)
 {
     const size_t n = peg_turn_len(maker->turn);
     size_t i = 0;
@@ -213,7 +213,7 @@ peg_status peg__history_make(const peg_turn *turn, peg_unanswered unanswered,
         peg__arena_alloc(&history.arena, (peg_turn_len(turn) + 1) * sizeof(*history.passages));
     maker.calls = peg__arena_alloc(&history.arena, (n_calls + 1) * sizeof(*maker.calls));
     if (history.passages && maker.calls)
-        status = walk(&maker);
+        status = walk_turn(&maker);
     else
         status = peg__fail_nomem(reterr);
     peg__map_free(&maker.ids);

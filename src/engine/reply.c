@@ -10,11 +10,11 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "engine/reply_part.h"
+#include "json/json.h"
 
 /* ---- failing: the first one sticks ------------------------------------------------- */
 
-static void fail_with(struct peg__reply *reply, peg_status status, const peg_error *error)
+void peg__reply_fail_with(struct peg__reply *reply, peg_status status, const peg_error *error)
 {
     if (reply->status)
         return;
@@ -27,56 +27,63 @@ void peg__reply_nomem(struct peg__reply *reply)
     peg_error error;
 
     peg__fail_nomem(&error);
-    fail_with(reply, PEG_ENOMEM, &error);
+    peg__reply_fail_with(reply, PEG_ENOMEM, &error);
 }
 
-static void fail_too_large(struct peg__reply *reply)
+static void reject_size(struct peg__reply *reply)
 {
     peg_error error;
 
     peg__fail(&error, PEG_ELIMIT, "E_ENGINE_TOO_LARGE",
               "the reply of %s has more than %zu bytes: raise max_reply_bytes, or ask for less",
-              reply->provider, reply->max_bytes);
-    fail_with(reply, PEG_ELIMIT, &error);
+              reply->vendor, reply->max_bytes);
+    peg__reply_fail_with(reply, PEG_ELIMIT, &error);
 }
 
 peg_status peg__reply_fail(struct peg__reply *reply, const char *fmt, ...)
 {
-    char words[sizeof(((peg_error *)0)->message)];
+    char reason[sizeof(((peg_error *)0)->message)];
     peg_error error;
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(words, sizeof(words), fmt, args);
+    vsnprintf(reason, sizeof(reason), fmt, args);
     va_end(args);
-    peg__fail(&error, PEG_EPARSE, "E_ENGINE_REPLY", "the reply of %s: %s", reply->provider, words);
-    fail_with(reply, PEG_EPARSE, &error);
+    peg__fail(&error, PEG_EPARSE, "E_ENGINE_REPLY", "the reply of %s: %s", reply->vendor, reason);
+    peg__reply_fail_with(reply, PEG_EPARSE, &error);
     return reply->status;
 }
 
-/* Whether there is room for n more bytes, which it then has taken. */
-static bool take_room(struct peg__reply *reply, size_t n)
+/* Whether n more bytes are within the maximum; they are counted then. */
+static bool take_quota(struct peg__reply *reply, size_t n)
 {
     if (reply->status)
         return false;
     if (n > reply->max_bytes - reply->n_bytes) {
-        fail_too_large(reply);
+        reject_size(reply);
         return false;
     }
     reply->n_bytes += n;
     return true;
 }
 
-static bool append(struct peg__reply *reply, struct peg__buf *buf, peg_str bytes)
+static bool append_bytes(struct peg__reply *reply, struct peg__buf *buf, peg_str bytes)
 {
-    if (!take_room(reply, bytes.len))
+    if (!take_quota(reply, bytes.len))
         return false;
     peg__buf_str(buf, bytes);
     if (buf->status == PEG_ENOMEM)
         peg__reply_nomem(reply);
     else if (buf->status)
-        fail_too_large(reply);
+        reject_size(reply);
     return !buf->status;
+}
+
+peg_status peg__reply_status(const struct peg__reply *reply, peg_error *reterr)
+{
+    if (reply->status && reterr)
+        *reterr = reply->error;
+    return reply->status;
 }
 
 /* ---- replies ------------------------------------------------------------------------ */
@@ -93,13 +100,13 @@ void peg__reply_init(struct peg__reply *reply, const struct peg__reply_def *def)
         .dispatch = def->dispatch,
         .names = def->names,
         .strict = def->strict,
-        .provider = peg_vendor_name(def->provider),
+        .vendor = peg_vendor_name(def->vendor),
         .usage = {-1, -1, -1, -1, -1, -1},
         .max_bytes = def->max_bytes ? def->max_bytes : PEG_LIMIT_REPLY_BYTES,
     };
     reply->started_ns = peg_clock_mono_ns(peg__reply_clock(reply));
     if (def->model)
-        peg__reply_set_model(reply, peg__str(def->model));
+        peg__reply_set(reply, &reply->model, peg__str(def->model));
 }
 
 static void free_part(struct peg__part *part)
@@ -137,47 +144,22 @@ bool peg__reply_has_calls(const struct peg__reply *reply)
     return false;
 }
 
-/* ---- what is said about it ------------------------------------------------------------ */
+/* ---- about it ------------------------------------------------------------ */
 
-/* Providers repeat themselves in every event: only what is new takes memory. */
-static void set_word(struct peg__reply *reply, const char **word, peg_str value)
+/* Vendors repeat themselves in every event: only what is new takes memory. */
+void peg__reply_set(struct peg__reply *reply, const char **string, peg_str value)
 {
     const char *copy;
 
-    if (!value.len || (*word && peg__str_is(value, *word)))
+    if (!value.len || (*string && peg__str_is(value, *string)))
         return;
-    if (!take_room(reply, value.len))
+    if (!take_quota(reply, value.len))
         return;
     copy = peg__arena_copy(&reply->arena, value);
     if (copy)
-        *word = copy;
+        *string = copy;
     else
         peg__reply_nomem(reply);
-}
-
-void peg__reply_set_model(struct peg__reply *reply, peg_str model)
-{
-    set_word(reply, &reply->model, model);
-}
-
-void peg__reply_set_stop(struct peg__reply *reply, peg_str reason)
-{
-    set_word(reply, &reply->stop_reason, reason);
-}
-
-void peg__reply_set_refused(struct peg__reply *reply)
-{
-    reply->has_refused = true;
-}
-
-void peg__reply_set_response_id(struct peg__reply *reply, peg_str id)
-{
-    set_word(reply, &reply->response_id, id);
-}
-
-void peg__reply_set_request_id(struct peg__reply *reply, peg_str id)
-{
-    set_word(reply, &reply->request_id, id);
 }
 
 void peg__reply_count(int64_t *count, const peg_json *object, const char *name)
@@ -192,7 +174,7 @@ void peg__reply_count(int64_t *count, const peg_json *object, const char *name)
 /* ---- parts ------------------------------------------------------------------------------ */
 
 /* Where the part of a rank stands, or would stand: readers mostly open them in order. */
-static size_t place_of(const struct peg__reply *reply, uint32_t rank)
+static size_t find_place(const struct peg__reply *reply, uint32_t rank)
 {
     size_t low = 0;
     size_t high = reply->n_parts;
@@ -220,7 +202,7 @@ static struct peg__part *new_part(struct peg__reply *reply, uint32_t rank, enum 
         return NULL;
     }
     if (!peg__uuid7(peg__reply_clock(reply), part->id)) {
-        fail_with(reply, peg__fail_no_randomness(&error), &error);
+        peg__reply_fail_with(reply, peg__fail_no_randomness(&error), &error);
         return NULL;
     }
     part->rank = rank;
@@ -237,8 +219,7 @@ static struct peg__part *open_part(struct peg__reply *reply, size_t at, uint32_t
     struct peg__part **parts = reply->parts;
 
     if (reply->n_parts == PEG_LIMIT_REPLY_PARTS) {
-        peg__reply_fail(reply, "it has more than %d parts (PEG_LIMIT_REPLY_PARTS)",
-                        PEG_LIMIT_REPLY_PARTS);
+        peg__reply_fail(reply, "it has more than %d parts", PEG_LIMIT_REPLY_PARTS);
         return NULL;
     }
     if (reply->n_parts == reply->parts_capacity)
@@ -260,7 +241,7 @@ static struct peg__part *open_part(struct peg__reply *reply, size_t at, uint32_t
 
 struct peg__part *peg__reply_part(struct peg__reply *reply, uint32_t rank, enum peg__part_kind kind)
 {
-    const size_t at = place_of(reply, rank);
+    const size_t at = find_place(reply, rank);
 
     if (reply->status)
         return NULL;
@@ -288,7 +269,7 @@ bool peg__part_is_empty(const struct peg__part *part)
     }
 }
 
-/* ---- telling ------------------------------------------------------------------------------ */
+/* ---- reporting ------------------------------------------------------------------------------ */
 
 peg_str peg__part_tool(const struct peg__reply *reply, const struct peg__part *part)
 {
@@ -297,8 +278,8 @@ peg_str peg__part_tool(const struct peg__reply *reply, const struct peg__part *p
     return reply->names ? peg__names_in(reply->names, wire) : wire;
 }
 
-static peg_status report(struct peg__reply *reply, const struct peg__part *part, peg_str delta,
-                         peg_error *reterr)
+static peg_status report_delta(struct peg__reply *reply, const struct peg__part *part,
+                               peg_str delta, peg_error *reterr)
 {
     const peg_str id = peg__str(part->id);
 
@@ -315,7 +296,7 @@ static peg_status report(struct peg__reply *reply, const struct peg__part *part,
 
 void peg__part_report(struct peg__reply *reply, struct peg__part *part)
 {
-    const peg_str delta = peg__str_from(peg__buf_view(&part->text), part->n_told);
+    const peg_str delta = peg__str_from(peg__buf_view(&part->text), part->n_reported);
     peg_error error;
     peg_status status;
 
@@ -323,25 +304,25 @@ void peg__part_report(struct peg__reply *reply, struct peg__part *part)
         return;
     if (part->kind == PEG__PART_CALL && (!part->call_id || !part->name.len))
         return;
-    status = report(reply, part, delta, &error);
+    status = report_delta(reply, part, delta, &error);
     if (status)
-        fail_with(reply, status, &error);
+        peg__reply_fail_with(reply, status, &error);
     else
-        part->n_told = part->text.len;
+        part->n_reported = part->text.len;
 }
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
 void peg__part_add(struct peg__reply *reply, struct peg__part *part, peg_str delta)
 {
-    if (part && append(reply, &part->text, delta))
+    if (part && append_bytes(reply, &part->text, delta))
         peg__part_report(reply, part);
 }
 
 void peg__part_set(struct peg__reply *reply, struct peg__part *part, peg_str whole)
 {
-    const peg_str told =
-        part ? peg__strn(peg__buf_view(&part->text).ptr, part->n_told) : peg__strn("", 0);
+    const peg_str reported =
+        part ? peg__strn(peg__buf_view(&part->text).ptr, part->n_reported) : peg__strn("", 0);
 
     if (!part || reply->status)
         return;
@@ -349,12 +330,29 @@ void peg__part_set(struct peg__reply *reply, struct peg__part *part, peg_str who
         peg__part_add(reply, part, peg__str_from(whole, part->text.len));
         return;
     }
-    if (!peg__str_starts(whole, told))
-        part->n_told = whole.len; /* what was told cannot be taken back */
+    if (!peg__str_starts(whole, reported))
+        part->n_reported = whole.len; /* what was reported cannot be taken back */
     reply->n_bytes -= part->text.len;
     peg__buf_clear(&part->text);
-    if (append(reply, &part->text, whole))
+    if (append_bytes(reply, &part->text, whole))
         peg__part_report(reply, part);
+}
+
+void peg__part_set_json(struct peg__reply *reply, struct peg__part *part, const peg_json *value)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_BLOCK_BYTES);
+
+    if (value)
+        peg__json_write(value, PEG_JSON_COMPACT, &text);
+    else
+        peg__buf_puts(&text, "{}");
+    if (!text.status)
+        peg__part_set(reply, part, peg__buf_view(&text));
+    else if (text.status == PEG_ENOMEM)
+        peg__reply_nomem(reply);
+    else
+        peg__reply_fail(reply, "the arguments of a call have more than %zu bytes", text.max);
+    peg__buf_free(&text);
 }
 
 void peg__part_set_call_id(struct peg__reply *reply, struct peg__part *part, peg_str id)
@@ -362,19 +360,17 @@ void peg__part_set_call_id(struct peg__reply *reply, struct peg__part *part, peg
     if (!part || part->call_id)
         return;
     if (id.len > PEG_LIMIT_CALL_ID_BYTES) {
-        peg__reply_fail(reply,
-                        "the id of a call has %zu bytes, at most %d are taken "
-                        "(PEG_LIMIT_CALL_ID_BYTES)",
-                        id.len, PEG_LIMIT_CALL_ID_BYTES);
+        peg__reply_fail(reply, "the id of a call has %zu bytes, at most %d are taken", id.len,
+                        PEG_LIMIT_CALL_ID_BYTES);
         return;
     }
-    set_word(reply, &part->call_id, id);
+    peg__reply_set(reply, &part->call_id, id);
 }
 
 void peg__part_add_name(struct peg__reply *reply, struct peg__part *part, peg_str delta)
 {
     if (part)
-        append(reply, &part->name, delta);
+        append_bytes(reply, &part->name, delta);
 }
 
 static struct peg__part_member *member_of(struct peg__reply *reply, struct peg__part *part,
@@ -411,13 +407,13 @@ void peg__part_payload(struct peg__reply *reply, struct peg__part *part, const c
     peg_json_add_copy(b, value);
     status = peg_json_builder_finish(b, &doc, &error);
     if (status) {
-        fail_with(reply, status, &error);
+        peg__reply_fail_with(reply, status, &error);
         return;
     }
-    member = take_room(reply, peg_json_doc_bytes(doc)) ? member_of(reply, part, name) : NULL;
+    member = take_quota(reply, peg_json_doc_bytes(doc)) ? member_of(reply, part, name) : NULL;
     if (!member) {
         peg_json_doc_free(doc);
-        peg__reply_nomem(reply); /* unless there was no room: the first failure counts */
+        peg__reply_nomem(reply); /* unless it was the quota: the first failure counts */
         return;
     }
     peg_json_doc_free(member->value);
@@ -432,13 +428,13 @@ void peg__part_metadata(struct peg__reply *reply, struct peg__part *part, const 
     peg_error error;
     peg_status status;
 
-    if (!part || !take_room(reply, string.len))
+    if (!part || !take_quota(reply, string.len))
         return;
     b = peg_json_builder_new();
     peg_json_add_string(b, string);
     status = peg_bag_with_built(part->metadata, key, b, &bag, &error);
     if (status) {
-        fail_with(reply, status, &error);
+        peg__reply_fail_with(reply, status, &error);
         return;
     }
     peg_bag_unref(part->metadata);

@@ -3,7 +3,7 @@
 /*
  * A reply becomes blocks:
  *
- *   peg__reply_finish -> complete_telling
+ *   peg__reply_finish -> complete_reports
  *                     -> build_result          pegboard.inference_result@v1
  *                     -> make_blocks           all of them before the first is added
  *                     -> add_blocks            or none
@@ -16,13 +16,12 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "engine/dialects/strict_args.h"
-#include "engine/reply_part.h"
+#include "engine/reply.h"
 #include "turn/bag.h"
 
 /* ---- how it ended ---------------------------------------------------------------------- */
 
-static bool is_one_of(const char *word, const char *const *words)
+static bool is_listed_reason(const char *word, const char *const *words)
 {
     for (; *words; words++)
         if (strcasecmp(word, *words) == 0)
@@ -42,13 +41,13 @@ static const char *finish_class(const char *reason)
 
     if (!reason || strcasecmp(reason, "unknown") == 0)
         return "unknown";
-    if (is_one_of(reason, too_long))
+    if (is_listed_reason(reason, too_long))
         return "max_tokens";
-    if (is_one_of(reason, stopped))
+    if (is_listed_reason(reason, stopped))
         return "interrupted";
-    if (is_one_of(reason, refused))
+    if (is_listed_reason(reason, refused))
         return "refused";
-    return is_one_of(reason, failed) ? "error" : "completed";
+    return is_listed_reason(reason, failed) ? "error" : "completed";
 }
 
 /* ---- pegboard.inference_result@v1 -------------------------------------------------------- */
@@ -85,7 +84,7 @@ static void add_usage(peg_json_builder *b, const struct peg__usage *usage)
     peg_json_close(b);
 }
 
-/* OpenAI stops as usual after a refusal: a host could not tell it from an answer. */
+/* OpenAI stops as usual after a refusal: a host could not distinguish it from an answer. */
 static const char *stop_reason(const struct peg__reply *reply)
 {
     return reply->has_refused ? "refusal" : reply->stop_reason;
@@ -108,7 +107,7 @@ static peg_status build_result(const struct peg__reply *reply, bool is_whole,
     peg_status status;
 
     peg_json_open_object(b);
-    add_word(b, "provider", reply->provider);
+    add_word(b, "provider", reply->vendor);
     add_word(b, "model", reply->model);
     add_word(b, "stop_reason", stop_reason(reply));
     add_word(b, "finish_class", how);
@@ -283,10 +282,9 @@ static peg_status add_blocks(struct peg__reply *reply, peg_block *const *blocks,
     return status;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------
- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
-/* Arguments that waited for an id are told with one of ours: block.h would make another. */
+/* Arguments that waited for an id get one of ours: block.h would make another. */
 static void name_call(struct peg__reply *reply, struct peg__part *part)
 {
     if (!part->call_id)
@@ -294,8 +292,8 @@ static void name_call(struct peg__reply *reply, struct peg__part *part)
     peg__part_report(reply, part);
 }
 
-static peg_status complete(struct peg__reply *reply, const struct peg__part *part,
-                           peg_error *reterr)
+static peg_status report_complete(struct peg__reply *reply, const struct peg__part *part,
+                                  peg_error *reterr)
 {
     const peg_str id = peg__str(part->id);
     const peg_str none = {"", 0};
@@ -305,7 +303,7 @@ static peg_status complete(struct peg__reply *reply, const struct peg__part *par
     return peg_dispatch_report_thought(reply->dispatch, id, none, true, reterr);
 }
 
-static peg_status complete_telling(struct peg__reply *reply, bool is_whole, peg_error *reterr)
+static peg_status complete_reports(struct peg__reply *reply, bool is_whole, peg_error *reterr)
 {
     for (size_t i = 0; i < reply->n_parts; i++) {
         struct peg__part *part = reply->parts[i];
@@ -313,8 +311,8 @@ static peg_status complete_telling(struct peg__reply *reply, bool is_whole, peg_
 
         if (part->kind == PEG__PART_CALL && is_whole && !peg__part_is_empty(part))
             name_call(reply, part);
-        else if (part->kind != PEG__PART_CALL && part->n_told && reply->dispatch)
-            status = complete(reply, part, reterr);
+        else if (part->kind != PEG__PART_CALL && part->n_reported && reply->dispatch)
+            status = report_complete(reply, part, reterr);
         if (status)
             return status;
     }
@@ -338,13 +336,6 @@ static peg_status put_on_turn(struct peg__reply *reply, bool is_whole, peg_block
     return status;
 }
 
-static peg_status fail_sticky(const struct peg__reply *reply, peg_error *reterr)
-{
-    if (reterr)
-        *reterr = reply->error;
-    return reply->status;
-}
-
 peg_status peg__reply_finish(struct peg__reply *reply, bool is_whole, peg_error *reterr)
 {
     const bool is_good = is_whole && !reply->status;
@@ -352,14 +343,14 @@ peg_status peg__reply_finish(struct peg__reply *reply, bool is_whole, peg_error 
     peg_status status;
 
     if (reply->status == PEG_ENOMEM)
-        return fail_sticky(reply, reterr);
+        return peg__reply_status(reply, reterr);
     blocks = peg__alloc_zero(reply->n_parts + 1, sizeof(peg_block *));
     if (!blocks)
         return peg__fail_nomem(reterr);
-    status = complete_telling(reply, is_good, reterr);
-    if (!status && is_good && reply->status) /* a listener's end could not be told */
-        return fail_sticky(reply, reterr);
+    status = complete_reports(reply, is_good, reterr);
+    if (!status && is_good && reply->status) /* an event failed */
+        return peg__reply_status(reply, reterr);
     if (!status)
         status = put_on_turn(reply, is_good, blocks, reterr);
-    return status || !reply->status ? status : fail_sticky(reply, reterr);
+    return status || !reply->status ? status : peg__reply_status(reply, reterr);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A script is a checked document; its steps are read again each time that one is said. */
+/* A script is a checked document; its steps are read again each time that one is played. */
 
 #include "pegboard/script.h"
 
@@ -78,7 +78,7 @@ static peg_status fail_first(const peg_report *report, peg_error *reterr)
     return status;
 }
 
-static peg_status check(const peg_json *root, peg_error *reterr)
+static peg_status check_script(const peg_json *root, peg_error *reterr)
 {
     peg_schema *schema = NULL;
     peg_checker *checker = NULL;
@@ -132,8 +132,7 @@ static peg_status list_steps(peg_script *script, const peg_json *root, peg_error
     const size_t n = peg_json_len(root);
 
     if (n > PEG_LIMIT_SCRIPT_STEPS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SCRIPT",
-                         "a script has at most %d steps (PEG_LIMIT_SCRIPT_STEPS)",
+        return peg__fail(reterr, PEG_ELIMIT, "E_SCRIPT", "a script has at most %d steps",
                          PEG_LIMIT_SCRIPT_STEPS);
     script->steps = peg__alloc((n + 1) * sizeof(*script->steps));
     if (!script->steps)
@@ -144,7 +143,7 @@ static peg_status list_steps(peg_script *script, const peg_json *root, peg_error
 }
 
 /* Takes the document over, also where it fails. */
-static peg_status make(peg_json_doc *doc, peg_script **ret_script, peg_error *reterr)
+static peg_status make_script(peg_json_doc *doc, peg_script **ret_script, peg_error *reterr)
 {
     peg_script *script = peg__alloc_zero(1, sizeof(*script));
     peg_status status;
@@ -155,7 +154,7 @@ static peg_status make(peg_json_doc *doc, peg_script **ret_script, peg_error *re
     }
     atomic_init(&script->n_refs, 1);
     script->doc = doc;
-    status = check(peg_json_root(doc), reterr);
+    status = check_script(peg_json_root(doc), reterr);
     if (!status)
         status = list_steps(script, peg_json_root(doc), reterr);
     if (status) {
@@ -185,7 +184,7 @@ peg_status peg_script_new(peg_str text, peg_script **ret_script, peg_error *rete
         }
         return status;
     }
-    return make(doc, ret_script, reterr);
+    return make_script(doc, ret_script, reterr);
 }
 
 /* ---- from a turn ---------------------------------------------------------------------------- */
@@ -205,8 +204,8 @@ static void end_step(struct writing *w)
     peg_json_close(w->b);
 }
 
-static void copy_member(struct writing *w, const peg_json *result, const char *name,
-                        peg_json_kind kind)
+static void copy_known(struct writing *w, const peg_json *result, const char *name,
+                       peg_json_kind kind)
 {
     const peg_json *value = result ? peg_json_get(result, name) : NULL;
 
@@ -225,15 +224,15 @@ static void begin_steps(struct writing *w, uint32_t number, const peg_json *resu
         end_step(w);
         w->n++;
         peg_json_open_object(w->b);
-        copy_member(w, known, "model", PEG_JSON_STRING);
-        copy_member(w, known, "stop_reason", PEG_JSON_STRING);
-        copy_member(w, known, "usage", PEG_JSON_OBJECT);
+        copy_known(w, known, "model", PEG_JSON_STRING);
+        copy_known(w, known, "stop_reason", PEG_JSON_STRING);
+        copy_known(w, known, "usage", PEG_JSON_OBJECT);
         peg_json_add_key(w->b, peg_cstr("parts"));
         peg_json_open_array(w->b);
     }
 }
 
-static void write_member(struct writing *w, const char *name, peg_str value)
+static void write_string(struct writing *w, const char *name, peg_str value)
 {
     peg_json_add_key(w->b, peg_cstr(name));
     peg_json_add_string(w->b, value);
@@ -248,11 +247,11 @@ static void write_part(struct writing *w, const peg_block *block)
         return;
     peg_json_open_object(w->b);
     if (kind == PEG_BLOCK_CALL) {
-        write_member(w, "name", peg_block_tool(block));
-        write_member(w, "id", peg_block_call_id(block));
-        write_member(w, "args", peg_block_args(block));
+        write_string(w, "name", peg_block_tool(block));
+        write_string(w, "id", peg_block_call_id(block));
+        write_string(w, "args", peg_block_args(block));
     } else {
-        write_member(w, kind == PEG_BLOCK_REASONING ? "reasoning" : "text", peg_block_text(block));
+        write_string(w, kind == PEG_BLOCK_REASONING ? "reasoning" : "text", peg_block_text(block));
     }
     peg_json_close(w->b);
 }
@@ -286,8 +285,7 @@ peg_status peg_script_from_turn(const peg_turn *turn, peg_script **ret_script, p
     peg_status status;
 
     if (n_inferences > PEG_LIMIT_SCRIPT_STEPS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SCRIPT",
-                         "a script has at most %d steps (PEG_LIMIT_SCRIPT_STEPS)",
+        return peg__fail(reterr, PEG_ELIMIT, "E_SCRIPT", "a script has at most %d steps",
                          PEG_LIMIT_SCRIPT_STEPS);
     w.b = peg_json_builder_new();
     peg_json_open_array(w.b);
@@ -297,14 +295,13 @@ peg_status peg_script_from_turn(const peg_turn *turn, peg_script **ret_script, p
     end_step(&w);
     peg_json_close(w.b);
     status = peg_json_builder_finish(w.b, &doc, reterr);
-    return status ? status : make(doc, ret_script, reterr);
+    return status ? status : make_script(doc, ret_script, reterr);
 }
 
-/* ---- saying a step -----------------------------------------------------------------------------
- */
+/* ---- playing a step ---------------------------------------------------------------------- */
 
-/* One step while it is said. */
-struct saying {
+/* One step while it is played. */
+struct playback {
     struct peg__reply *reply;
     const peg_json *step;
     uint32_t number; /* from 1 */
@@ -313,7 +310,7 @@ struct saying {
     size_t piece; /* bytes; SIZE_MAX: all at once */
 };
 
-static void say(struct saying *s, struct peg__part *part, peg_str text)
+static void add_pieces(struct playback *s, struct peg__part *part, peg_str text)
 {
     while (text.len) {
         size_t n = text.len <= s->piece ? text.len : peg__utf8_cut(text.ptr, s->piece);
@@ -326,18 +323,18 @@ static void say(struct saying *s, struct peg__part *part, peg_str text)
     }
 }
 
-static void say_text(struct saying *s, const peg_json *text, enum peg__part_kind kind)
+static void play_text(struct playback *s, const peg_json *text, enum peg__part_kind kind)
 {
     if (text)
-        say(s, peg__reply_part(s->reply, s->rank++, kind), peg_json_str(text));
+        add_pieces(s, peg__reply_part(s->reply, s->rank++, kind), peg_json_str(text));
 }
 
-static void say_args(struct saying *s, struct peg__part *part, const peg_json *args)
+static void play_args(struct playback *s, struct peg__part *part, const peg_json *args)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     if (args && args->kind == PEG_JSON_STRING) {
-        say(s, part, peg_json_str(args));
+        add_pieces(s, part, peg_json_str(args));
         return;
     }
     if (args)
@@ -347,11 +344,11 @@ static void say_args(struct saying *s, struct peg__part *part, const peg_json *a
     if (text.status)
         peg__reply_nomem(s->reply);
     else
-        say(s, part, peg__buf_view(&text));
+        add_pieces(s, part, peg__buf_view(&text));
     peg__buf_free(&text);
 }
 
-static void say_call(struct saying *s, const peg_json *call)
+static void play_call(struct playback *s, const peg_json *call)
 {
     struct peg__part *part = peg__reply_part(s->reply, s->rank++, PEG__PART_CALL);
     const peg_json *id = peg_json_get(call, "id");
@@ -360,18 +357,18 @@ static void say_call(struct saying *s, const peg_json *call)
     snprintf(ours, sizeof(ours), "call_%u_%u", (unsigned)s->number, (unsigned)++s->n_calls);
     peg__part_set_call_id(s->reply, part, id ? peg_json_str(id) : peg_cstr(ours));
     peg__part_add_name(s->reply, part, peg_json_str(peg_json_get(call, "name")));
-    say_args(s, part, peg_json_get(call, "args"));
+    play_args(s, part, peg_json_get(call, "args"));
 }
 
-static void say_part(struct saying *s, const peg_json *part)
+static void play_part(struct playback *s, const peg_json *part)
 {
-    say_text(s, peg_json_get(part, "reasoning"), PEG__PART_THOUGHT);
-    say_text(s, peg_json_get(part, "text"), PEG__PART_TEXT);
+    play_text(s, peg_json_get(part, "reasoning"), PEG__PART_THOUGHT);
+    play_text(s, peg_json_get(part, "text"), PEG__PART_TEXT);
     if (peg_json_get(part, "name"))
-        say_call(s, part);
+        play_call(s, part);
 }
 
-static void say_about(struct saying *s)
+static void play_result(struct playback *s)
 {
     const peg_json *model = peg_json_get(s->step, "model");
     const peg_json *reason = peg_json_get(s->step, "stop_reason");
@@ -380,8 +377,9 @@ static void say_about(struct saying *s)
     const char *otherwise = peg__reply_has_calls(s->reply) ? "tool_calls" : "stop";
 
     if (model)
-        peg__reply_set_model(s->reply, peg_json_str(model));
-    peg__reply_set_stop(s->reply, reason ? peg_json_str(reason) : peg_cstr(otherwise));
+        peg__reply_set(s->reply, &s->reply->model, peg_json_str(model));
+    peg__reply_set(s->reply, &s->reply->stop_reason,
+                   reason ? peg_json_str(reason) : peg_cstr(otherwise));
     peg__reply_count(&counts->input_tokens, usage, "input_tokens");
     peg__reply_count(&counts->output_tokens, usage, "output_tokens");
     peg__reply_count(&counts->cached_tokens, usage, "cached_tokens");
@@ -390,7 +388,7 @@ static void say_about(struct saying *s)
     peg__reply_count(&counts->reasoning_tokens, usage, "reasoning_tokens");
 }
 
-static void say_step(struct saying *s)
+static void play_step(struct playback *s)
 {
     const peg_json *stream = peg_json_get(s->step, "stream");
     const peg_json *calls = peg_json_get(s->step, "calls");
@@ -400,15 +398,15 @@ static void say_step(struct saying *s)
     s->piece = SIZE_MAX;
     if (stream && peg_json_int64(stream, &piece))
         s->piece = (size_t)piece;
-    say_text(s, peg_json_get(s->step, "reasoning"), PEG__PART_THOUGHT);
-    say_text(s, peg_json_get(s->step, "text"), PEG__PART_TEXT);
+    play_text(s, peg_json_get(s->step, "reasoning"), PEG__PART_THOUGHT);
+    play_text(s, peg_json_get(s->step, "text"), PEG__PART_TEXT);
     if (calls)
         PEG_JSON_EACH_ITEM (calls, call)
-            say_call(s, call);
+            play_call(s, call);
     if (parts)
         PEG_JSON_EACH_ITEM (parts, part)
-            say_part(s, part);
-    say_about(s);
+            play_part(s, part);
+    play_result(s);
 }
 
 static peg_status fail_step(const peg_json *error, peg_error *reterr)
@@ -421,7 +419,7 @@ static peg_status fail_step(const peg_json *error, peg_error *reterr)
         if (peg__str_is(peg_json_str(code), failures[i].code))
             failure = &failures[i];
     return peg__fail(reterr, failure->status, failure->code, "%s",
-                     message ? peg_json_str(message).ptr : "the script says that it fails");
+                     message ? peg_json_str(message).ptr : "the script fails here");
 }
 
 peg_status peg_script_engine(peg_dispatch *dispatch, void *script, peg_error *reterr)
@@ -431,18 +429,18 @@ peg_status peg_script_engine(peg_dispatch *dispatch, void *script, peg_error *re
     const uint32_t n_seen = peg__reply_n_inferences(def.turn);
     const peg_json *error;
     struct peg__reply reply;
-    struct saying saying = {.reply = &reply, .number = n_seen + 1};
+    struct playback playback = {.reply = &reply, .number = n_seen + 1};
     peg_status status;
 
     if (n_seen >= steps->n_steps)
         return peg__fail(reterr, PEG_ENOTFOUND, "E_SCRIPT_ENDED",
                          "the script has %zu steps, and this would be step %u", steps->n_steps,
                          (unsigned)n_seen + 1);
-    saying.step = steps->steps[n_seen];
-    error = peg_json_get(saying.step, "error");
+    playback.step = steps->steps[n_seen];
+    error = peg_json_get(playback.step, "error");
     peg__reply_init(&reply, &def);
-    reply.provider = "script";
-    say_step(&saying);
+    reply.vendor = "script";
+    play_step(&playback);
     status = peg__reply_finish(&reply, !error, reterr);
     peg__reply_free(&reply);
     return status || !error ? status : fail_step(error, reterr);

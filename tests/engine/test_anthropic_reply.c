@@ -190,7 +190,7 @@ TEST(anthropic_stream_that_breaks_off_keeps_text_and_no_call)
                 MESSAGE_DELTA("tool_use"));
 
     CHECK(!h.is_end);
-    CHECK(!h.wire->is_whole(&h.reply));
+    CHECK(!h.reply.is_ended);
     CHECK_TOLD(&h, "text:I a ");
     CHECK_RESULT(&h, "finish_class", "\"interrupted\"");
     hear_free(&h);
@@ -217,7 +217,7 @@ TEST(anthropic_stream_that_never_began_is_not_whole)
 {
     struct hear h = hear_claude();
 
-    CHECK(!h.wire->is_whole(&h.reply));
+    CHECK(!h.reply.is_ended);
     hear_free(&h);
 }
 
@@ -396,7 +396,7 @@ TEST(anthropic_stream_that_ends_anywhere_leaves_no_call)
         struct hear h = hear_claude();
 
         hear_stream(&h, peg__strn(stream, n), 0);
-        hear_finish(&h, !h.status && h.wire->is_whole(&h.reply));
+        hear_finish(&h, !h.status && h.reply.is_ended);
         CHECK(!strstr(h.told, "call:"));
         hear_free(&h);
     }
@@ -411,7 +411,7 @@ TORTURE(anthropic_stream_survives_any_allocation_failure)
 
     hear_stream(&h, peg_cstr(stream), 100);
     if (!h.status)
-        hear_finish(&h, h.wire->is_whole(&h.reply));
+        hear_finish(&h, h.reply.is_ended);
     status = h.status;
     if (!status)
         CHECK_STR(peg_cstr(h.told), "text:h\xC3\xA9 call:t1,add,{\"n\":1} ");

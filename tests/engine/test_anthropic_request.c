@@ -2,8 +2,6 @@
 
 #include "wire_world.h"
 
-#include "engine/vendors/alternating.h"
-
 /* ---- fixture: what every body starts and ends with --------------------------------------- */
 
 #define HEAD "{\"model\":\"claude-x\",\"max_tokens\":4096,"
@@ -40,9 +38,9 @@ TEST(anthropic_has_its_path_and_headers)
     struct peg__buf out = PEG__BUF(1024);
     const peg_model_options options = {.model = "claude-x"};
 
-    peg__wire_anthropic.write_path(&options, true, &out);
+    peg__wire_path(&peg__wire_anthropic, &options, true, &out);
     peg__buf_putc(&out, '\n');
-    peg__wire_anthropic.write_headers("k", &out);
+    peg__wire_headers(&peg__wire_anthropic, "k", &out);
 
     CHECK_STR(peg_cstr(peg__wire_anthropic.base_url), "https://api.anthropic.com");
     CHECK_STR(peg_cstr(peg__wire_anthropic.key_env), "ANTHROPIC_API_KEY");
@@ -54,7 +52,7 @@ TEST(anthropic_sends_no_key_where_there_is_none)
 {
     struct peg__buf out = PEG__BUF(1024);
 
-    peg__wire_anthropic.write_headers(NULL, &out);
+    peg__wire_headers(&peg__wire_anthropic, NULL, &out);
 
     CHECK_STR(peg__buf_view(&out), "anthropic-version: 2023-06-01\n");
     peg__buf_free(&out);

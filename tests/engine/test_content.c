@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/content.h"
+#include "engine/engine.h"
 
 #include "../t.h"
 #include "base/limits.h"
-#include "engine/transport/wire.h"
 #include "turns.h"
 #include "json/json.h"
 

@@ -2,7 +2,7 @@
 
 /* Shapes of tools for each provider, and schemas that are sent as they are. */
 
-#include "engine/dialects/definitions.h"
+#include "engine/dialects/dialects.h"
 
 #include "definitions_world.h"
 

@@ -3,7 +3,7 @@
 #include "pegboard/engine.h"
 
 #include "../turn/fixture.h"
-#include "engine/transport/http.h"
+#include "engine/transport/transport.h"
 
 /* ---- fixture: a transport that plays answers, and a stage that asks through it ----------- */
 

@@ -158,7 +158,7 @@ TEST(gemini_stream_that_breaks_off_keeps_text_and_no_call)
 
     hear_events(&h, MORE(TEXT("I a")), MORE(CALL("c1", "add", "{}")));
 
-    CHECK(!h.wire->is_whole(&h.reply));
+    CHECK(!h.reply.is_ended);
     CHECK_TOLD(&h, "text:I a ");
     CHECK_RESULT(&h, "finish_class", "\"interrupted\"");
     hear_free(&h);
@@ -197,7 +197,7 @@ TEST(gemini_stream_that_never_began_is_not_whole)
 {
     struct hear h = hear_gemini();
 
-    CHECK(!h.wire->is_whole(&h.reply));
+    CHECK(!h.reply.is_ended);
     hear_free(&h);
 }
 
@@ -319,7 +319,7 @@ TEST(gemini_stream_that_ends_anywhere_leaves_no_call)
         struct hear h = hear_gemini();
 
         hear_stream(&h, peg__strn(stream, n), 0);
-        hear_finish(&h, !h.status && h.wire->is_whole(&h.reply));
+        hear_finish(&h, !h.status && h.reply.is_ended);
         CHECK(!strstr(h.told, "call:"));
         hear_free(&h);
     }
@@ -334,7 +334,7 @@ TORTURE(gemini_stream_survives_any_allocation_failure)
 
     hear_stream(&h, peg_cstr(stream), 100);
     if (!h.status)
-        hear_finish(&h, h.wire->is_whole(&h.reply));
+        hear_finish(&h, h.reply.is_ended);
     status = h.status;
     if (!status)
         CHECK_STR(peg_cstr(h.told), "text:h\xC3\xA9 call:c1,add,{\"n\":1} ");

@@ -57,7 +57,7 @@ static void check_path(const char *model, bool is_streaming, const char *expecte
     struct peg__buf out = PEG__BUF(1024);
     const peg_model_options options = {.model = model};
 
-    peg__wire_gemini.write_path(&options, is_streaming, &out);
+    peg__wire_path(&peg__wire_gemini, &options, is_streaming, &out);
     CHECK_STR(peg__buf_view(&out), expected);
     peg__buf_free(&out);
 }
@@ -74,9 +74,9 @@ TEST(gemini_has_its_headers)
 {
     struct peg__buf out = PEG__BUF(1024);
 
-    peg__wire_gemini.write_headers(NULL, &out);
+    peg__wire_headers(&peg__wire_gemini, NULL, &out);
     CHECK_INT(out.len, 0);
-    peg__wire_gemini.write_headers("k", &out);
+    peg__wire_headers(&peg__wire_gemini, "k", &out);
 
     CHECK_STR(peg__buf_view(&out), "x-goog-api-key: k\n");
     CHECK_STR(peg_cstr(peg__wire_gemini.base_url),

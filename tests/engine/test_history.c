@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/history.h"
+#include "engine/engine.h"
 
 #include "../t.h"
 #include "turns.h"

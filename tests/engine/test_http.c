@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/transport/http.h"
+#include "engine/transport/transport.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

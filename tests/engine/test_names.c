@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/dialects/names.h"
+#include "engine/dialects/dialects.h"
 
 #include "../t.h"
 #include "base/limits.h"

@@ -18,7 +18,7 @@ PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 static peg_status hear(peg_turn *turn, const peg_json *strict, const char *tool, const char *args)
 {
     const struct peg__reply_def def = {
-        .turn = turn, .provider = PEG_VENDOR_OPENAI_CHAT, .model = "m", .strict = strict};
+        .turn = turn, .vendor = PEG_VENDOR_OPENAI_CHAT, .model = "m", .strict = strict};
     struct peg__reply reply;
     struct peg__part *part;
     peg_status status;
@@ -71,15 +71,15 @@ static const char *word(const peg_turn *turn, const char *name)
 TEST(a_model_that_declines_has_refused_whatever_its_stop_reason_says)
 {
     PEG_CLEANUP(peg_turn_freep) peg_turn *turn = NULL;
-    struct peg__reply_def def = {.provider = PEG_VENDOR_OPENAI_CHAT, .model = "m"};
+    struct peg__reply_def def = {.vendor = PEG_VENDOR_OPENAI_CHAT, .model = "m"};
     struct peg__reply reply;
 
     CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);
     def.turn = turn;
     peg__reply_init(&reply, &def);
     peg__part_add(&reply, peg__reply_part(&reply, 0, PEG__PART_TEXT), peg_cstr("I will not."));
-    peg__reply_set_refused(&reply);
-    peg__reply_set_stop(&reply, peg_cstr("stop"));
+    reply.has_refused = true;
+    peg__reply_set(&reply, &reply.stop_reason, peg_cstr("stop"));
     CHECK_INT(peg__reply_finish(&reply, true, NULL), PEG_OK);
     peg__reply_free(&reply);
 

@@ -250,10 +250,10 @@ TEST(responses_takes_the_type_from_the_name_of_the_event)
     struct hear h = responses();
     bool is_end;
 
-    CHECK_INT(peg__wire_responses.read_event(&h.reply, peg_cstr("response.output_text.delta"),
-                                             peg_cstr("{\"output_index\":0,\"delta\":\"Yes.\"}"),
-                                             &is_end, NULL),
-              PEG_OK);
+    CHECK_INT(
+        peg__wire_read_event(&peg__wire_responses, &h.reply, peg_cstr("response.output_text.delta"),
+                             peg_cstr("{\"output_index\":0,\"delta\":\"Yes.\"}"), &is_end, NULL),
+        PEG_OK);
     hear_events(&h, COMPLETED);
 
     CHECK_TOLD(&h, "text:Yes. ");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/transport/retry.h"
+#include "engine/transport/transport.h"
 
 #include "../t.h"
 
@@ -65,11 +65,11 @@ TEST(errors_that_a_stream_tells_are_tried_again_if_they_may_pass)
     CHECK_INT(wait_after(&usual, 1, 0, "E_OUT_OF_MEMORY"), -1);
 }
 
-TEST(what_was_heard_is_not_asked_again)
+TEST(what_has_content_is_not_asked_again)
 {
     const struct peg__http_answer answer = {.status = 200, .retry_after_ms = -1};
     const struct peg__try failed = {
-        .n = 1, .answer = &answer, .code = "E_ENGINE_TRANSPORT", .was_heard = true};
+        .n = 1, .answer = &answer, .code = "E_ENGINE_TRANSPORT", .has_content = true};
 
     CHECK_INT(peg__retry_wait_ms(&usual, &failed), -1);
 }

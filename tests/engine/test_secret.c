@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/transport/secret.h"
+#include "engine/transport/transport.h"
 
 #include "../t.h"
 #include "base/text/str.h"

@@ -66,7 +66,7 @@ static char *render(struct t_turn *t, peg_vendor provider, const char *extra)
 TEST(wire_of_a_provider_speaks_to_it)
 {
     for (size_t i = 0; i < N_WIRES; i++)
-        CHECK(peg__wire_of(wires[i]->provider) == wires[i]);
+        CHECK(peg__wire_of(wires[i]->vendor) == wires[i]);
     CHECK(!peg__wire_of(PEG_VENDOR_NEUTRAL));
     CHECK(!peg__wire_of(PEG_N_PROVIDERS));
 }
@@ -75,7 +75,7 @@ static void check_path(const struct peg__wire *wire, const char *expected)
 {
     struct peg__buf path = PEG__BUF(1000);
 
-    wire->write_path(&(const peg_model_options){.model = "m"}, true, &path);
+    peg__wire_path(wire, &(const peg_model_options){.model = "m"}, true, &path);
     CHECK_STR(peg__buf_view(&path), expected);
     peg__buf_free(&path);
 }
@@ -92,10 +92,10 @@ TEST(wire_of_openai_sends_its_key_if_there_is_one)
 {
     struct peg__buf headers = PEG__BUF(1000);
 
-    peg__wire_chat.write_headers(NULL, &headers);
-    peg__wire_chat.write_headers("", &headers);
+    peg__wire_headers(&peg__wire_chat, NULL, &headers);
+    peg__wire_headers(&peg__wire_chat, "", &headers);
     CHECK_STR(peg__buf_view(&headers), "");
-    peg__wire_chat.write_headers("sk-1", &headers);
+    peg__wire_headers(&peg__wire_chat, "sk-1", &headers);
     CHECK_STR(peg__buf_view(&headers), "Authorization: Bearer sk-1\n");
     peg__buf_free(&headers);
 }
@@ -174,9 +174,9 @@ TEST(request_of_every_provider_refuses_a_call_that_nobody_answered_if_asked_to)
     for (size_t i = 0; i < N_WIRES; i++) {
         peg_error error = {.code = ""};
 
-        CHECK_INT(peg_engine_render(wires[i]->provider, &options, t.turn, NULL, false, &text, NULL,
-                                    &error),
-                  PEG_ESTATE);
+        CHECK_INT(
+            peg_engine_render(wires[i]->vendor, &options, t.turn, NULL, false, &text, NULL, &error),
+            PEG_ESTATE);
         CHECK_STR(peg_cstr(error.code), "E_ENGINE_UNANSWERED");
     }
     t_turn_free(&t);
@@ -189,7 +189,7 @@ TEST(request_of_every_provider_says_that_nobody_knows_otherwise)
 
     t_call(&t, "b1", "c1", "echo", "{}");
     for (size_t i = 0; i < N_WIRES; i++) {
-        char *text = render(&t, wires[i]->provider, NULL);
+        char *text = render(&t, wires[i]->vendor, NULL);
 
         CHECK(strstr(text, "The outcome of this call is not known"));
         peg_free(text);
@@ -200,7 +200,7 @@ TEST(request_of_every_provider_says_that_nobody_knows_otherwise)
 static void check_no_tools(struct t_turn *t)
 {
     for (size_t i = 0; i < N_WIRES; i++) {
-        char *text = render(t, wires[i]->provider, "{\"tools\":[{\"type\":\"web_search\"}]}");
+        char *text = render(t, wires[i]->vendor, "{\"tools\":[{\"type\":\"web_search\"}]}");
 
         CHECK(!strstr(text, "tools"));
         CHECK(!strstr(text, "fs_read"));
@@ -238,10 +238,10 @@ TEST(request_of_every_provider_is_the_same_bytes_each_time)
     t_call(&t, "b1", "c 1", "fs.read", "{}");
     t_record(&t, "b1", (peg_record_def){.text = peg_cstr("one")});
     for (size_t i = 0; i < N_WIRES; i++) {
-        char *first = render(&t, wires[i]->provider, "{\"x\":{\"b\":1,\"a\":2}}");
+        char *first = render(&t, wires[i]->vendor, "{\"x\":{\"b\":1,\"a\":2}}");
 
         for (int k = 0; k < 100; k++) {
-            char *again = render(&t, wires[i]->provider, "{\"x\":{\"b\":1,\"a\":2}}");
+            char *again = render(&t, wires[i]->vendor, "{\"x\":{\"b\":1,\"a\":2}}");
 
             CHECK_STR(peg_cstr(again), first);
             peg_free(again);
@@ -382,11 +382,10 @@ TEST(error_of_other_servers_is_told_too)
                 "openai-chat (HTTP 422): bad field");
     check_error(502, "<html>\r\n<b>Bad Gateway</b>", "E_ENGINE_FAILED",
                 "openai-chat (HTTP 502): <html> <b>Bad Gateway</b>");
-    check_error(500, "", "E_ENGINE_FAILED",
-                "openai-chat (HTTP 500): it refused and did not say why");
+    check_error(500, "", "E_ENGINE_FAILED", "openai-chat (HTTP 500): it refused without a reason");
     check_error(500, "\xFF!", "E_ENGINE_FAILED", "openai-chat (HTTP 500): ?!");
     check_error(500, "[]", "E_ENGINE_FAILED",
-                "openai-chat (HTTP 500): it refused and did not say why");
+                "openai-chat (HTTP 500): it refused without a reason");
 }
 
 TEST(error_codes_follow_the_http_status)

@@ -21,8 +21,9 @@
 #include "turns.h"
 
 #include "base/buf.h"
-#include "engine/transport/sse.h"
-#include "engine/transport/wire.h"
+#include "engine/engine.h"
+#include "engine/reply.h"
+#include "engine/transport/transport.h"
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
@@ -85,7 +86,7 @@ static inline void t_sealed(struct t_turn *t, peg_block_def def, const char *pay
 
 static inline peg_status ask_write(struct ask *a)
 {
-    const peg_definitions_options of_names = {.provider = a->wire->provider};
+    const peg_definitions_options of_names = {.provider = a->wire->vendor};
     struct peg__request request = {.options = &a->options,
                                    .turn = a->t.turn,
                                    .config = &a->config,
@@ -103,7 +104,7 @@ static inline peg_status ask_write(struct ask *a)
     if (!status)
         status = peg__history_make(a->t.turn, a->options.unanswered, &history, &a->t.error);
     if (!status)
-        status = a->wire->write_body(&request, &a->body, &a->t.error);
+        status = peg__wire_write_body(a->wire, &request, &a->body, &a->t.error);
     if (!status)
         status = a->body.status;
     peg__history_free(&history);
@@ -142,8 +143,7 @@ struct hear {
 static inline struct hear hear_new(const struct peg__wire *wire)
 {
     struct hear h = {.wire = wire, .t = t_turn_new()};
-    const struct peg__reply_def def = {
-        .turn = h.t.turn, .provider = wire->provider, .model = "asked"};
+    const struct peg__reply_def def = {.turn = h.t.turn, .vendor = wire->vendor, .model = "asked"};
 
     h.status = h.t.status;
     peg__reply_init(&h.reply, &def);
@@ -160,7 +160,7 @@ static inline peg_status hear_event(peg_str name, peg_str data, void *user, peg_
 {
     struct hear *h = user;
 
-    return h->wire->read_event(&h->reply, name, data, &h->is_end, reterr);
+    return peg__wire_read_event(h->wire, &h->reply, name, data, &h->is_end, reterr);
 }
 
 static inline void hear_list(struct hear *h, const char *const *events)
@@ -173,7 +173,7 @@ static inline void hear_list(struct hear *h, const char *const *events)
 static inline void hear_body(struct hear *h, const char *body)
 {
     if (!h->status)
-        h->status = h->wire->read_body(&h->reply, peg_cstr(body), &h->error);
+        h->status = peg__wire_read_body(h->wire, &h->reply, peg_cstr(body), &h->error);
 }
 
 /* The bytes of a stream, with a cut after the first n. */
@@ -228,7 +228,7 @@ static inline void hear_finish(struct hear *h, bool is_whole)
 #define CHECK_TOLD(h, expected)                                                                    \
     do {                                                                                           \
         CHECK_STATUS((h)->status, PEG_OK, (h)->error);                                             \
-        hear_finish(h, (h)->wire->is_whole(&(h)->reply));                                          \
+        hear_finish(h, (h)->reply.is_ended);                                                       \
         CHECK_STATUS((h)->status, PEG_OK, (h)->error);                                             \
         CHECK_STR(peg_cstr((h)->told), expected);                                                  \
     } while (0)

@@ -2,14 +2,13 @@
 
 /* From definitions to what goes under "tools" of a request. */
 
-#include "engine/dialects/definitions.h"
+#include "engine/dialects/internal.h"
 
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "engine/dialects/view.h"
 
 PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
 PEG_DEFINE_CLEANUP(peg_definition_losses, peg_definition_losses_free)

@@ -6,8 +6,8 @@
  * them; what the subset has no word for goes into the description.
  */
 
-#include "engine/dialects/gemini.h"
 #include "base/text/str.h"
+#include "engine/dialects/internal.h"
 
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place);

@@ -3,7 +3,7 @@
 /* What Gemini's parameters have a word for, and what goes into descriptions instead. */
 
 #include "base/text/str.h"
-#include "engine/dialects/gemini.h"
+#include "engine/dialects/internal.h"
 
 static const char *const not_taken = "Gemini's parameters do not take it";
 

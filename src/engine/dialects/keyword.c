@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/dialects/keyword.h"
+#include "engine/dialects/put.h"
 
 #include "base/text/str.h"
 

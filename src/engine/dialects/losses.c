@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/dialects/losses.h"
+#include "engine/dialects/internal.h"
 
 #include "base/limits.h"
 #include "base/mem.h"

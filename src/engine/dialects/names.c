@@ -5,7 +5,7 @@
  * are in the two maps, with what they become.
  */
 
-#include "engine/dialects/names.h"
+#include "engine/dialects/dialects.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
  */
 
 #include "base/text/str.h"
-#include "engine/dialects/view.h"
+#include "engine/dialects/internal.h"
 
 static bool is_openai(const struct peg__render *r)
 {

@@ -3,20 +3,131 @@
 #define PEG_ENGINE_DIALECTS_PUT_H
 
 /*
- * Writes JSON as json/out.h does, quickly: where the buffer has room, which it nearly always has, a
- * piece of text is one copy of a fixed size without a call. What is beyond its end is overwritten
- * by the next piece. Where there is no room, json/out.h does it, and its limits hold.
+ * Writes JSON as json/json.h does, quickly: where the buffer has capacity, which it nearly always
+ * has, a piece of text is one copy of a fixed size without a call. What is beyond its end is
+ * overwritten by the next piece. Where it has none, json/json.h does it, and its limits hold.
  */
 
 #include <string.h>
 
-#include "engine/dialects/keyword.h"
 #include "json/json.h"
+
+/* ---- keywords --------------------------------------------------------------------------- */
+
+/* Keywords of JSON Schema as far as vendors differ about them; anything else is unknown. */
+
+/* By length, so that a lookup compares a few of them only. */
+#define PEG__KEYWORDS(X)                                                                           \
+    X(IF, "if")                                                                                    \
+    X(NOT, "not")                                                                                  \
+    X(ID, "$id")                                                                                   \
+    X(TYPE, "type")                                                                                \
+    X(ENUM, "enum")                                                                                \
+    X(REF, "$ref")                                                                                 \
+    X(THEN, "then")                                                                                \
+    X(ELSE, "else")                                                                                \
+    X(ITEMS, "items")                                                                              \
+    X(TITLE, "title")                                                                              \
+    X(CONST, "const")                                                                              \
+    X(ANY_OF, "anyOf")                                                                             \
+    X(ONE_OF, "oneOf")                                                                             \
+    X(ALL_OF, "allOf")                                                                             \
+    X(DEFS, "$defs")                                                                               \
+    X(FORMAT, "format")                                                                            \
+    X(MINIMUM, "minimum")                                                                          \
+    X(MAXIMUM, "maximum")                                                                          \
+    X(PATTERN, "pattern")                                                                          \
+    X(DEFAULT, "default")                                                                          \
+    X(SCHEMA, "$schema")                                                                           \
+    X(ANCHOR, "$anchor")                                                                           \
+    X(REQUIRED, "required")                                                                        \
+    X(MIN_ITEMS, "minItems")                                                                       \
+    X(MAX_ITEMS, "maxItems")                                                                       \
+    X(EXAMPLES, "examples")                                                                        \
+    X(NULLABLE, "nullable")                                                                        \
+    X(COMMENT, "$comment")                                                                         \
+    X(CONTAINS, "contains")                                                                        \
+    X(READ_ONLY, "readOnly")                                                                       \
+    X(MIN_LENGTH, "minLength")                                                                     \
+    X(MAX_LENGTH, "maxLength")                                                                     \
+    X(WRITE_ONLY, "writeOnly")                                                                     \
+    X(PROPERTIES, "properties")                                                                    \
+    X(MULTIPLE_OF, "multipleOf")                                                                   \
+    X(DEPRECATED, "deprecated")                                                                    \
+    X(DESCRIPTION, "description")                                                                  \
+    X(DEFINITIONS, "definitions")                                                                  \
+    X(PREFIX_ITEMS, "prefixItems")                                                                 \
+    X(UNIQUE_ITEMS, "uniqueItems")                                                                 \
+    X(MIN_CONTAINS, "minContains")                                                                 \
+    X(MAX_CONTAINS, "maxContains")                                                                 \
+    X(DEPENDENCIES, "dependencies")                                                                \
+    X(MIN_PROPERTIES, "minProperties")                                                             \
+    X(MAX_PROPERTIES, "maxProperties")                                                             \
+    X(PROPERTY_NAMES, "propertyNames")                                                             \
+    X(CONTENT_SCHEMA, "contentSchema")                                                             \
+    X(ADDITIONAL_ITEMS, "additionalItems")                                                         \
+    X(CONTENT_ENCODING, "contentEncoding")                                                         \
+    X(EXCLUSIVE_MINIMUM, "exclusiveMinimum")                                                       \
+    X(EXCLUSIVE_MAXIMUM, "exclusiveMaximum")                                                       \
+    X(CONTENT_MEDIA_TYPE, "contentMediaType")                                                      \
+    X(DEPENDENT_SCHEMAS, "dependentSchemas")                                                       \
+    X(UNEVALUATED_ITEMS, "unevaluatedItems")                                                       \
+    X(PROPERTY_ORDERING, "propertyOrdering")                                                       \
+    X(DEPENDENT_REQUIRED, "dependentRequired")                                                     \
+    X(PATTERN_PROPERTIES, "patternProperties")                                                     \
+    X(ADDITIONAL_PROPERTIES, "additionalProperties")                                               \
+    X(UNEVALUATED_PROPERTIES, "unevaluatedProperties")
+
+enum peg__kw {
+#define X(name, text) PEG__KW_##name,
+    PEG__KEYWORDS(X)
+#undef X
+        PEG__KW_N, /* at most 64: sets of them are bits */
+    PEG__KW_UNKNOWN = PEG__KW_N,
+};
+
+#define PEG__KW_BIT(name) (UINT64_C(1) << PEG__KW_##name)
+
+/* Of a member of a document, whose padding is read. */
+enum peg__kw peg__kw_find(const peg_json *key);
+
+/* JSON text in a field of a fixed size, with zeros behind it. */
+struct peg__kw_text {
+    char bytes[31];
+    uint8_t len;
+};
+
+#define PEG__KW_TEXT(literal)                                                                      \
+    {                                                                                              \
+        (literal), sizeof(literal) - 1                                                             \
+    }
+
+/* As each is written before its value: "minItems": with quotes and colon. */
+extern const struct peg__kw_text peg__kw_texts[PEG__KW_N];
+/* As each is called; the last one is empty. */
+extern const struct peg__kw_text peg__kw_names[PEG__KW_N + 1];
+
+static inline peg_str peg__kw_name(enum peg__kw keyword)
+{
+    return (peg_str){peg__kw_names[keyword].bytes, peg__kw_names[keyword].len};
+}
+
+/* What is in the value of a keyword. */
+enum peg__kw_shape {
+    PEG__KW_PLAIN,   /* no schema */
+    PEG__KW_ONE,     /* a schema; `items` may be an array of them, `dependencies` is plain to us */
+    PEG__KW_LIST,    /* an array of schemas */
+    PEG__KW_MEMBERS, /* an object of schemas: its names are no keywords */
+};
+
+enum peg__kw_shape peg__kw_shape_of(enum peg__kw keyword);
+
+/* ---- text ------------------------------------------------------------------------------- */
 
 /* A literal and its length. */
 #define PEG__LIT(literal) (literal), sizeof(literal) - 1
 
-/* Is there room for n bytes, a comma before and a NUL behind them? */
+/* Is there capacity for n bytes, a comma before and a NUL behind them? */
 static inline bool peg__put_fits(const struct peg__buf *buf, size_t n)
 {
     const size_t end = buf->len + n + 2;
@@ -24,7 +135,7 @@ static inline bool peg__put_fits(const struct peg__buf *buf, size_t n)
     return end <= buf->capacity && end <= buf->max && !buf->status;
 }
 
-/* Where the next value starts, behind the comma if one is needed. Requires room. */
+/* Where the next value starts, behind the comma if one is needed. Requires capacity. */
 static inline char *peg__put_begin(const struct peg__out *out)
 {
     char *p = out->buf->ptr + out->buf->len;

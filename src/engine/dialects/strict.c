@@ -7,7 +7,7 @@
  */
 
 #include "base/text/str.h"
-#include "engine/dialects/view.h"
+#include "engine/dialects/internal.h"
 
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place, bool is_nullable);

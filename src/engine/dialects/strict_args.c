@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/dialects/strict_args.h"
+#include "engine/dialects/dialects.h"
 
 #include "base/error.h"
 
 #include "base/text/str.h"
-#include "engine/dialects/view.h"
+#include "engine/dialects/internal.h"
 #include "json/json.h"
 
 struct walk {

@@ -4,7 +4,7 @@
  * descriptions. */
 
 #include "base/text/str.h"
-#include "engine/dialects/view.h"
+#include "engine/dialects/internal.h"
 
 static const char *const type_names[] = {"null",   "boolean", "integer", "number",
                                          "string", "array",   "object"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/dialects/view.h"
+#include "engine/dialects/internal.h"
 
 #include <inttypes.h>
 

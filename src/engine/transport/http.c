@@ -5,13 +5,13 @@
  *
  *   send_request -> take_line     a curl handle with its open connections, ours until it is done
  *                -> prepare       options, headers, body
- *                -> run           bytes come in (on_body), the context is asked now and then
+ *                -> run_transfer  bytes come in (on_body), the context is asked now and then
  *                -> judge         what became of it
  *
  * Nobody else touches a handle that is in use, but for curl_multi_wakeup() from a cancellation.
  */
 
-#include "engine/transport/http.h"
+#include "engine/transport/transport.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
@@ -364,7 +364,7 @@ static bool is_past(int64_t limit_ms, int64_t then_ns, int64_t now_ns)
 }
 
 /* Whether to go on; t->status says why not. */
-static bool look(struct transfer *t)
+static bool may_go_on(struct transfer *t)
 {
     const struct peg__http_request *request = t->request;
     const int64_t now_ns = peg_clock_mono_ns(t->clock);
@@ -412,7 +412,7 @@ static int step_ms(const struct transfer *t)
     return ms < 0 ? 0 : (int)ms + 1; /* not a moment too early, or we would spin */
 }
 
-static void run(struct transfer *t)
+static void run_transfer(struct transfer *t)
 {
     CURLM *multi = t->line->multi;
     int n_running = 1;
@@ -420,7 +420,7 @@ static void run(struct transfer *t)
     const CURLMsg *message;
 
     t->code = CURLE_OK;
-    while (look(t)) {
+    while (may_go_on(t)) {
         if (curl_multi_perform(multi, &n_running) != CURLM_OK)
             t->code = CURLE_OUT_OF_MEMORY;
         if (!n_running || t->code)
@@ -469,7 +469,7 @@ static peg_status run_watched(struct transfer *t, peg_error *reterr)
         status = peg_cancel_on_fire(cancel, wake, t->line->multi, &hook, reterr);
     if (status)
         return status;
-    run(t);
+    run_transfer(t);
     peg_cancel_unhook(hook);
     return judge(t, reterr);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/transport/retry.h"
+#include "engine/transport/transport.h"
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ int64_t peg__retry_wait_ms(const struct peg__retry *retry, const struct peg__try
 {
     const int64_t asked_ms = failed->answer->retry_after_ms;
 
-    if (failed->was_heard || failed->n >= retry->max_tries || !is_worth_it(failed))
+    if (failed->has_content || failed->n >= retry->max_tries || !is_worth_it(failed))
         return -1;
     if (asked_ms < 0)
         return backoff_ms(retry, failed->n);

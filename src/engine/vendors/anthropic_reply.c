@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What Anthropic's Messages API answers. A stream tells content blocks by their index: start,
+ * The answer of Anthropic's Messages API. A stream has content blocks by their index: start,
  * deltas, stop; a block's index is its rank. Kinds of blocks, deltas and events that are not known
  * are passed over: the API adds some every year.
  */
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "engine/reading.h"
-#include "engine/vendors/anthropic.h"
-#include "json/json.h"
+#include "engine/vendors/internal.h"
 
 /* What an index stands for. */
 enum content {
@@ -29,36 +26,23 @@ enum content {
 struct reader {
     uint8_t *contents; /* enum content by index */
     size_t n_contents;
-    bool is_ended;
 };
 
 /* ---- state ------------------------------------------------------------------------------- */
 
-static struct reader *reader_of(struct peg__reply *reply)
-{
-    if (!reply->reader)
-        reply->reader = peg__arena_alloc_zero(&reply->arena, sizeof(struct reader));
-    if (!reply->reader && !reply->status)
-        reply->status = peg__fail_nomem(&reply->error);
-    return reply->reader;
-}
-
 /* The place of an index that the limit allows, made if there is none yet. */
 static uint8_t *content_at(struct peg__reply *reply, size_t index)
 {
-    struct reader *reader = reader_of(reply);
+    struct reader *reader = reply->reader;
     uint8_t *grown;
     size_t n;
 
-    if (!reader)
-        return NULL;
     if (index < reader->n_contents)
         return &reader->contents[index];
     n = index < 8 ? 16 : 2 * index;
     grown = peg__arena_alloc_zero(&reply->arena, n);
     if (!grown) {
-        if (!reply->status)
-            reply->status = peg__fail_nomem(&reply->error);
+        peg__reply_nomem(reply);
         return NULL;
     }
     if (reader->n_contents)
@@ -75,8 +59,7 @@ static bool read_index(struct peg__reply *reply, const peg_json *event, uint32_t
     int64_t index;
 
     if (!value || !peg_json_int64(value, &index) || index < 0 || index >= PEG_LIMIT_REPLY_PARTS) {
-        peg__reply_fail(reply,
-                        "a content block has no \"index\" from 0 to %d (PEG_LIMIT_REPLY_PARTS)",
+        peg__reply_fail(reply, "a content block has no \"index\" from 0 to %d",
                         PEG_LIMIT_REPLY_PARTS - 1);
         return false;
     }
@@ -86,55 +69,40 @@ static bool read_index(struct peg__reply *reply, const peg_json *event, uint32_t
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-static void add_text(struct peg__reply *reply, uint32_t index, const peg_json *block)
+static void add_text_block(struct peg__reply *reply, uint32_t index, const peg_json *block)
 {
     struct peg__part *part = peg__reply_part(reply, index, PEG__PART_TEXT);
 
-    peg__part_add(reply, part, peg__reading_string(reply, block, "text"));
+    peg__part_add(reply, part, peg__read_string(reply, block, "text"));
 }
 
-static void add_thought(struct peg__reply *reply, uint32_t index, const peg_json *block)
+static void add_thought_block(struct peg__reply *reply, uint32_t index, const peg_json *block)
 {
     struct peg__part *part = peg__reply_part(reply, index, PEG__PART_THOUGHT);
     const peg_json *signature = peg_json_get(block, "signature");
 
-    peg__part_add(reply, part, peg__reading_string(reply, block, "thinking"));
-    if (peg__reading_string(reply, block, "signature").len > 0)
-        peg__part_payload(reply, part, PEG__ANTHROPIC_SIGNATURE, signature);
+    peg__part_add(reply, part, peg__read_string(reply, block, "thinking"));
+    if (peg__read_string(reply, block, "signature").len > 0)
+        peg__part_payload(reply, part, "signature", signature);
 }
 
 static void add_sealed_thought(struct peg__reply *reply, uint32_t index, const peg_json *block)
 {
     struct peg__part *part = peg__reply_part(reply, index, PEG__PART_THOUGHT);
 
-    if (!peg__reading_string(reply, block, "data").ptr)
+    if (!peg__read_string(reply, block, "data").ptr)
         peg__reply_fail(reply, "a redacted_thinking block has no \"data\"");
     else
-        peg__part_payload(reply, part, PEG__ANTHROPIC_REDACTED, peg_json_get(block, "data"));
+        peg__part_payload(reply, part, "redacted_data", peg_json_get(block, "data"));
 }
 
-static void add_input(struct peg__reply *reply, struct peg__part *part, const peg_json *input)
-{
-    struct peg__buf text = PEG__BUF(PEG_LIMIT_BLOCK_BYTES);
-
-    peg__json_write(input, PEG_JSON_COMPACT, &text);
-    if (!text.status)
-        peg__part_add(reply, part, peg__buf_view(&text));
-    else if (!reply->status)
-        reply->status = text.status == PEG_ENOMEM
-                            ? peg__fail_nomem(&reply->error)
-                            : peg__reply_fail(reply, "the input of a call is larger than "
-                                                     "PEG_LIMIT_BLOCK_BYTES");
-    peg__buf_free(&text);
-}
-
-/* A stream starts with an empty input and tells the rest in deltas. */
+/* A stream starts with an empty input and sends the rest in deltas. */
 static enum content add_call(struct peg__reply *reply, uint32_t index, const peg_json *block)
 {
     struct peg__part *part = peg__reply_part(reply, index, PEG__PART_CALL);
-    const peg_str id = peg__reading_string(reply, block, "id");
-    const peg_str name = peg__reading_string(reply, block, "name");
-    const peg_json *input = peg__reading_object(reply, block, "input");
+    const peg_str id = peg__read_string(reply, block, "id");
+    const peg_str name = peg__read_string(reply, block, "name");
+    const peg_json *input = peg__read_object(reply, block, "input");
 
     if (name.len == 0) {
         peg__reply_fail(reply, "a tool_use block has no \"name\"");
@@ -144,20 +112,20 @@ static enum content add_call(struct peg__reply *reply, uint32_t index, const peg
     peg__part_add_name(reply, part, name);
     if (!input || peg_json_len(input) == 0)
         return CALL;
-    add_input(reply, part, input);
+    peg__part_set_json(reply, part, input);
     return CALL_WHOLE;
 }
 
 static enum content add_block(struct peg__reply *reply, uint32_t index, const peg_json *block)
 {
-    const peg_str type = peg__reading_string(reply, block, "type");
+    const peg_str type = peg__read_string(reply, block, "type");
 
     if (peg__str_is(type, "text")) {
-        add_text(reply, index, block);
+        add_text_block(reply, index, block);
         return TEXT;
     }
     if (peg__str_is(type, "thinking")) {
-        add_thought(reply, index, block);
+        add_thought_block(reply, index, block);
         return THOUGHT;
     }
     if (peg__str_is(type, "redacted_thinking")) {
@@ -167,7 +135,7 @@ static enum content add_block(struct peg__reply *reply, uint32_t index, const pe
     return peg__str_is(type, "tool_use") ? add_call(reply, index, block) : IGNORED;
 }
 
-/* Nothing is said for no arguments. */
+/* The API sends nothing for no arguments. */
 static void end_block(struct peg__reply *reply, uint32_t index, enum content content)
 {
     if (content == CALL)
@@ -176,9 +144,9 @@ static void end_block(struct peg__reply *reply, uint32_t index, enum content con
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void read_usage(struct peg__reply *reply, const peg_json *object)
+static void read_message_usage(struct peg__reply *reply, const peg_json *object)
 {
-    const peg_json *usage = peg__reading_object(reply, object, "usage");
+    const peg_json *usage = peg__read_object(reply, object, "usage");
 
     peg__reply_count(&reply->usage.input_tokens, usage, "input_tokens");
     peg__reply_count(&reply->usage.output_tokens, usage, "output_tokens");
@@ -188,15 +156,15 @@ static void read_usage(struct peg__reply *reply, const peg_json *object)
 
 static void read_message(struct peg__reply *reply, const peg_json *message)
 {
-    peg__reply_set_response_id(reply, peg__reading_string(reply, message, "id"));
-    peg__reply_set_model(reply, peg__reading_string(reply, message, "model"));
-    peg__reply_set_stop(reply, peg__reading_string(reply, message, "stop_reason"));
-    read_usage(reply, message);
+    peg__reply_set(reply, &reply->response_id, peg__read_string(reply, message, "id"));
+    peg__reply_set(reply, &reply->model, peg__read_string(reply, message, "model"));
+    peg__reply_set(reply, &reply->stop_reason, peg__read_string(reply, message, "stop_reason"));
+    read_message_usage(reply, message);
 }
 
 static void on_block_start(struct peg__reply *reply, const peg_json *event)
 {
-    const peg_json *block = peg__reading_object(reply, event, "content_block");
+    const peg_json *block = peg__read_object(reply, event, "content_block");
     uint8_t *content;
     uint32_t index;
 
@@ -229,22 +197,21 @@ static bool is_call(enum content content)
 static void add_delta(struct peg__reply *reply, uint32_t index, uint8_t *content,
                       const peg_json *delta)
 {
-    const peg_str type = peg__reading_string(reply, delta, "type");
+    const peg_str type = peg__read_string(reply, delta, "type");
     bool fits = true;
 
     if (peg__str_is(type, "text_delta")) {
         fits = *content == TEXT;
         if (fits)
-            add_text(reply, index, delta);
+            add_text_block(reply, index, delta);
     } else if (peg__str_is(type, "thinking_delta") || peg__str_is(type, "signature_delta")) {
         fits = *content == THOUGHT;
         if (fits)
-            add_thought(reply, index, delta);
+            add_thought_block(reply, index, delta);
     } else if (peg__str_is(type, "input_json_delta")) {
         fits = is_call(*content);
         if (fits)
-            add_input_delta(reply, index, content,
-                            peg__reading_string(reply, delta, "partial_json"));
+            add_input_delta(reply, index, content, peg__read_string(reply, delta, "partial_json"));
     }
     if (!fits)
         peg__reply_fail(reply, "a %.*s does not fit content block %u", PEG_ARG(type),
@@ -253,7 +220,7 @@ static void add_delta(struct peg__reply *reply, uint32_t index, uint8_t *content
 
 static void on_block_delta(struct peg__reply *reply, const peg_json *event)
 {
-    const peg_json *delta = peg__reading_object(reply, event, "delta");
+    const peg_json *delta = peg__read_object(reply, event, "delta");
     uint8_t *content;
     uint32_t index;
 
@@ -283,23 +250,14 @@ static void on_block_stop(struct peg__reply *reply, const peg_json *event)
 
 static void on_message_delta(struct peg__reply *reply, const peg_json *event)
 {
-    const peg_json *delta = peg__reading_object(reply, event, "delta");
+    const peg_json *delta = peg__read_object(reply, event, "delta");
 
-    peg__reply_set_stop(reply, peg__reading_string(reply, delta, "stop_reason"));
-    read_usage(reply, event);
+    peg__reply_set(reply, &reply->stop_reason, peg__read_string(reply, delta, "stop_reason"));
+    read_message_usage(reply, event);
 }
 
-static void end_message(struct peg__reply *reply)
-{
-    struct reader *reader = reader_of(reply);
-
-    if (reader)
-        reader->is_ended = true;
-}
-
-/* Whether it was the last one. What a message said is told by its blocks alone: its stop, whatever
- * the reason, adds nothing. */
-static bool on_event(struct peg__reply *reply, peg_str type, const peg_json *event)
+/* What a message says is in its blocks alone: its stop, whatever the reason, adds nothing. */
+static void read_known_event(struct peg__reply *reply, peg_str type, const peg_json *event)
 {
     if (peg__str_is(type, "content_block_delta"))
         on_block_delta(reply, event);
@@ -308,52 +266,16 @@ static bool on_event(struct peg__reply *reply, peg_str type, const peg_json *eve
     else if (peg__str_is(type, "content_block_stop"))
         on_block_stop(reply, event);
     else if (peg__str_is(type, "message_start"))
-        read_message(reply, peg__reading_object(reply, event, "message"));
+        read_message(reply, peg__read_object(reply, event, "message"));
     else if (peg__str_is(type, "message_delta"))
         on_message_delta(reply, event);
-    else if (peg__str_is(type, "message_stop")) {
-        end_message(reply);
-        return true;
-    }
-    return false;
-}
-
-static bool is_error(const peg_json *root)
-{
-    const peg_json *type = peg_json_get(root, "type");
-
-    return type && peg_json_kind_of(type) == PEG_JSON_STRING &&
-           peg__str_is(peg_json_str(type), "error");
-}
-
-static peg_status read_event(struct peg__reply *reply, peg_str name, peg_str data, bool *ret_is_end,
-                             peg_error *reterr)
-{
-    peg_json_doc *doc;
-    bool is_end = false;
-    peg_str type;
-
-    (void)name; /* every event says itself what it is, and proxies drop names */
-    if (reply->status || peg__reading_parse(reply, data, &doc))
-        return peg__reading_end(reply, reterr);
-    if (is_error(peg_json_root(doc))) {
-        peg_json_doc_free(doc);
-        return peg__wire_error(&peg__wire_anthropic, 0, data, reterr);
-    }
-    type = peg__reading_string(reply, peg_json_root(doc), "type");
-    if (type.ptr)
-        is_end = on_event(reply, type, peg_json_root(doc));
-    else
-        peg__reply_fail(reply, "an event has no \"type\"");
-    peg_json_doc_free(doc);
-    if (!reply->status)
-        *ret_is_end = is_end;
-    return peg__reading_end(reply, reterr);
+    else if (peg__str_is(type, "message_stop"))
+        reply->is_ended = true;
 }
 
 /* ---- the whole at once ------------------------------------------------------------------- */
 
-static void read_content(struct peg__reply *reply, const peg_json *content)
+static void read_blocks(struct peg__reply *reply, const peg_json *content)
 {
     uint32_t index = 0;
 
@@ -372,54 +294,39 @@ static void read_content(struct peg__reply *reply, const peg_json *content)
     }
 }
 
-static peg_status read_body(struct peg__reply *reply, peg_str body, peg_error *reterr)
+static bool is_message_error(const peg_json *root, peg_str type)
 {
-    peg_json_doc *doc;
+    (void)type;
+    return peg__member_is(root, "type", "error");
+}
 
-    if (reply->status || peg__reading_parse(reply, body, &doc))
-        return peg__reading_end(reply, reterr);
-    if (is_error(peg_json_root(doc))) {
-        peg_json_doc_free(doc);
-        return peg__wire_error(&peg__wire_anthropic, 0, body, reterr);
+/* Every event has its type itself, and proxies drop names. */
+static void read_anthropic(struct peg__reply *reply, peg_str name, const peg_json *root)
+{
+    const bool is_body = !name.ptr;
+    const peg_str type = is_body ? name : peg__read_string(reply, root, "type");
+
+    if (is_body) {
+        read_message(reply, root);
+        read_blocks(reply, peg__read_array(reply, root, "content"));
+        reply->is_ended = true;
+    } else if (type.ptr) {
+        read_known_event(reply, type, root);
+    } else {
+        peg__reply_fail(reply, "an event has no \"type\"");
     }
-    read_message(reply, peg_json_root(doc));
-    read_content(reply, peg__reading_array(reply, peg_json_root(doc), "content"));
-    end_message(reply);
-    peg_json_doc_free(doc);
-    return peg__reading_end(reply, reterr);
-}
-
-static bool is_whole(const struct peg__reply *reply)
-{
-    const struct reader *reader = reply->reader;
-
-    return reader && reader->is_ended;
-}
-
-/* ---- the protocol ------------------------------------------------------------------------ */
-
-static void write_path(const peg_model_options *options, bool is_streaming, struct peg__buf *out)
-{
-    (void)options;
-    (void)is_streaming;
-    peg__buf_puts(out, "/v1/messages");
-}
-
-static void write_headers(const char *api_key, struct peg__buf *out)
-{
-    peg__buf_puts(out, "anthropic-version: 2023-06-01\n");
-    if (api_key)
-        peg__buf_printf(out, "x-api-key: %s\n", api_key);
 }
 
 const struct peg__wire peg__wire_anthropic = {
-    .provider = PEG_VENDOR_ANTHROPIC,
+    .vendor = PEG_VENDOR_ANTHROPIC,
     .base_url = "https://api.anthropic.com",
     .key_env = "ANTHROPIC_API_KEY",
-    .write_path = write_path,
-    .write_headers = write_headers,
-    .write_body = peg__anthropic_write_body,
-    .read_event = read_event,
-    .read_body = read_body,
-    .is_whole = is_whole,
+    .headers = "anthropic-version: 2023-06-01\n",
+    .key_header = "x-api-key: ",
+    .path = "/v1/messages",
+    .format = &peg__anthropic_format,
+    .ends_at_once = true,
+    .reader_size = sizeof(struct reader),
+    .is_error = is_message_error,
+    .read = read_anthropic,
 };

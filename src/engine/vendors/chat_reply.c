@@ -7,12 +7,8 @@
  * Ranks: thoughts come before the text, and calls after it, in the order of their indexes.
  */
 
-#include "base/error.h"
-#include "base/limits.h"
 #include "base/text/str.h"
-#include "engine/reading.h"
-#include "engine/vendors/chat.h"
-#include "engine/vendors/openai.h"
+#include "engine/vendors/internal.h"
 
 const char *const peg__chat_thought_fields[PEG__CHAT_THOUGHT_FIELDS] = {"reasoning_content",
                                                                         "reasoning"};
@@ -22,21 +18,11 @@ enum rank { RANK_THOUGHT, RANK_TEXT, RANK_CALLS };
 struct reader {
     struct peg__slots calls;
     const char *thought_field; /* where thoughts come in; NULL: none came yet */
-    bool is_finished;          /* a finish_reason came, or [DONE] */
 };
 
-static struct reader *reader_of(struct peg__reply *reply)
-{
-    if (!reply->reader)
-        reply->reader = peg__arena_alloc_zero(&reply->arena, sizeof(struct reader));
-    if (!reply->reader && !reply->status)
-        reply->status = peg__fail_nomem(&reply->error);
-    return reply->reader;
-}
+/* ---- text ------------------------------------------------------------------------------- */
 
-/* ---- words ------------------------------------------------------------------------------- */
-
-static void add_text(struct peg__reply *reply, peg_str text)
+static void add_content(struct peg__reply *reply, peg_str text)
 {
     if (text.len > 0)
         peg__part_add(reply, peg__reply_part(reply, RANK_TEXT, PEG__PART_TEXT), text);
@@ -53,26 +39,24 @@ static void read_content_part(struct peg__reply *reply, const peg_json *part)
 {
     const peg_json *thinking;
 
-    if (peg_json_kind_of(part) != PEG_JSON_OBJECT) {
-        peg__reply_fail(reply, "a part of the content is no object");
+    if (!peg__read_is_object(reply, part, "a part of the content"))
         return;
-    }
-    add_text(reply, peg__reading_string(reply, part, "text"));
-    thinking = peg__reading_array(reply, part, "thinking");
+    add_content(reply, peg__read_string(reply, part, "text"));
+    thinking = peg__read_array(reply, part, "thinking");
     if (!thinking)
         return;
     PEG_JSON_EACH_ITEM (thinking, item) {
         if (peg_json_kind_of(item) == PEG_JSON_OBJECT)
-            add_thought(reply, peg__reading_string(reply, item, "text"));
+            add_thought(reply, peg__read_string(reply, item, "text"));
     }
 }
 
-static void read_content(struct peg__reply *reply, const peg_json *message)
+static void read_message_content(struct peg__reply *reply, const peg_json *message)
 {
     const peg_json *content = peg_json_get(message, "content");
 
     if (!content || peg_json_kind_of(content) != PEG_JSON_ARRAY) {
-        add_text(reply, peg__reading_string(reply, message, "content"));
+        add_content(reply, peg__read_string(reply, message, "content"));
         return;
     }
     PEG_JSON_EACH_ITEM (content, part) {
@@ -85,7 +69,7 @@ static void read_thoughts(struct peg__reply *reply, struct reader *reader, const
 {
     for (size_t i = 0; i < PEG__CHAT_THOUGHT_FIELDS; i++) {
         const char *field = peg__chat_thought_fields[i];
-        const peg_str text = peg__reading_string(reply, message, field);
+        const peg_str text = peg__read_string(reply, message, field);
         const peg_json name = {
             .kind = PEG_JSON_STRING, .len = (uint32_t)peg__str(field).len, .u.ptr = field};
 
@@ -104,28 +88,17 @@ static void read_thoughts(struct peg__reply *reply, struct reader *reader, const
 /* Text as the API has it, or an object, as some servers do. */
 static void add_arguments(struct peg__reply *reply, struct peg__part *part, const peg_json *args)
 {
-    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    const peg_json_kind kind = peg_json_kind_of(args);
 
-    switch (peg_json_kind_of(args)) {
-    case PEG_JSON_NULL:
-        break;
-    case PEG_JSON_STRING:
+    if (kind == PEG_JSON_STRING)
         peg__part_add(reply, part, peg_json_str(args));
-        break;
-    case PEG_JSON_OBJECT:
-        peg__json_write(args, PEG_JSON_COMPACT, &text);
-        if (text.status && !reply->status)
-            reply->status = peg__fail_nomem(&reply->error);
-        peg__part_set(reply, part, peg__buf_view(&text));
-        break;
-    default:
-        peg__reply_fail(reply, "the arguments of a call are of type %s",
-                        peg_json_kind_name(peg_json_kind_of(args)));
-    }
-    peg__buf_free(&text);
+    else if (kind == PEG_JSON_OBJECT)
+        peg__part_set_json(reply, part, args);
+    else if (kind != PEG_JSON_NULL)
+        peg__reply_fail(reply, "the arguments of a call are of type %s", peg_json_kind_name(kind));
 }
 
-/* The id by which a fragment is looked for. Some servers give every fragment a new one, and some
+/* The id that finds a fragment's call. Some servers give every fragment a new one, and some
  * give every call the index 0: only a fragment that names its tool begins another call. */
 static peg_str id_to_find(peg_str id, int64_t index, peg_str name)
 {
@@ -133,14 +106,14 @@ static peg_str id_to_find(peg_str id, int64_t index, peg_str name)
 }
 
 /* `place` is where the fragment stands in its list: in a whole answer that is its index. */
-static void read_call(struct peg__reply *reply, struct reader *reader, const peg_json *fragment,
-                      int64_t place)
+static void read_tool_call(struct peg__reply *reply, struct reader *reader,
+                           const peg_json *fragment, int64_t place)
 {
-    const peg_str id = peg__reading_string(reply, fragment, "id");
+    const peg_str id = peg__read_string(reply, fragment, "id");
     const int64_t index = peg__openai_index(reply, fragment, "index");
-    const peg_json *function = peg__reading_object(reply, fragment, "function");
+    const peg_json *function = peg__read_object(reply, fragment, "function");
     const peg_json *args = function ? peg_json_get(function, "arguments") : NULL;
-    const peg_str name = peg__reading_string(reply, function, "name");
+    const peg_str name = peg__read_string(reply, function, "name");
     struct peg__part *part;
     uint32_t rank;
 
@@ -159,25 +132,23 @@ static void read_call(struct peg__reply *reply, struct reader *reader, const peg
 static void read_calls(struct peg__reply *reply, struct reader *reader, const peg_json *message,
                        bool is_whole)
 {
-    const peg_json *calls = peg__reading_array(reply, message, "tool_calls");
+    const peg_json *calls = peg__read_array(reply, message, "tool_calls");
     int64_t place = 0;
 
     if (!calls)
         return;
     PEG_JSON_EACH_ITEM (calls, call) {
-        if (peg_json_kind_of(call) != PEG_JSON_OBJECT) {
-            peg__reply_fail(reply, "a call is no object");
+        if (!peg__read_is_object(reply, call, "a call"))
             return;
-        }
-        read_call(reply, reader, call, is_whole ? place++ : -1);
+        read_tool_call(reply, reader, call, is_whole ? place++ : -1);
     }
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static void read_usage(struct peg__reply *reply, const peg_json *root)
+static void read_chat_usage(struct peg__reply *reply, const peg_json *root)
 {
-    const peg_json *usage = peg__reading_object(reply, root, "usage");
+    const peg_json *usage = peg__read_object(reply, root, "usage");
 
     if (!usage)
         return;
@@ -189,28 +160,28 @@ static void read_usage(struct peg__reply *reply, const peg_json *root)
                      peg_json_get(usage, "completion_tokens_details"), "reasoning_tokens");
 }
 
-static void read_refusal(struct peg__reply *reply, peg_str words)
+static void read_refusal(struct peg__reply *reply, peg_str text)
 {
-    if (words.len > 0)
-        peg__reply_set_refused(reply);
-    add_text(reply, words);
+    if (text.len > 0)
+        reply->has_refused = true;
+    add_content(reply, text);
 }
 
 static void read_choice(struct peg__reply *reply, struct reader *reader, const peg_json *choice,
                         const char *name)
 {
-    const peg_json *message = peg__reading_object(reply, choice, name);
-    const peg_str finish = peg__reading_string(reply, choice, "finish_reason");
+    const peg_json *message = peg__read_object(reply, choice, name);
+    const peg_str finish = peg__read_string(reply, choice, "finish_reason");
 
     if (message) {
         read_thoughts(reply, reader, message);
-        read_content(reply, message);
-        read_refusal(reply, peg__reading_string(reply, message, "refusal"));
+        read_message_content(reply, message);
+        read_refusal(reply, peg__read_string(reply, message, "refusal"));
         read_calls(reply, reader, message, name[0] == 'm');
     }
     if (finish.len > 0) {
-        peg__reply_set_stop(reply, finish);
-        reader->is_finished = true;
+        peg__reply_set(reply, &reply->stop_reason, finish);
+        reply->is_ended = true;
     }
 }
 
@@ -219,107 +190,45 @@ static void read_choices(struct peg__reply *reply, struct reader *reader, const 
                          const char *name)
 {
     PEG_JSON_EACH_ITEM (choices, choice) {
-        if (peg_json_kind_of(choice) != PEG_JSON_OBJECT) {
-            peg__reply_fail(reply, "a choice is no object");
+        if (!peg__read_is_object(reply, choice, "a choice"))
             return;
-        }
         if (peg__openai_index(reply, choice, "index") <= 0)
             read_choice(reply, reader, choice, name);
     }
 }
 
-static bool is_error(const peg_json *root)
+static bool is_chat_error(const peg_json *root, peg_str type)
 {
-    const peg_json *error = peg_json_get(root, "error");
-    const peg_json *object = peg_json_get(root, "object");
-
-    if (error && peg_json_kind_of(error) != PEG_JSON_NULL)
-        return true;
-    return object && peg_json_kind_of(object) == PEG_JSON_STRING &&
-           peg__str_is(peg_json_str(object), "error");
+    (void)type;
+    return peg__has_member(root, "error") || peg__member_is(root, "object", "error");
 }
 
-/* ---- the reader ------------------------------------------------------------------------------ */
-
-static void read_root(struct peg__reply *reply, struct reader *reader, const peg_json *root,
-                      const char *name)
+/* A chunk of a stream, or the whole answer. */
+static void read_chat(struct peg__reply *reply, peg_str type, const peg_json *root)
 {
-    const peg_json *choices = peg__reading_array(reply, root, "choices");
+    const peg_json *choices = peg__read_array(reply, root, "choices");
+    const bool is_body = !type.ptr;
 
-    peg__reply_set_response_id(reply, peg__reading_string(reply, root, "id"));
-    peg__reply_set_model(reply, peg__reading_string(reply, root, "model"));
-    read_usage(reply, root);
+    peg__reply_set(reply, &reply->response_id, peg__read_string(reply, root, "id"));
+    peg__reply_set(reply, &reply->model, peg__read_string(reply, root, "model"));
+    read_chat_usage(reply, root);
     if (choices)
-        read_choices(reply, reader, choices, name);
-}
-
-static peg_status read_event(struct peg__reply *reply, peg_str name, peg_str data, bool *ret_is_end,
-                             peg_error *reterr)
-{
-    struct reader *reader = reader_of(reply);
-    peg_status status = PEG_OK;
-    peg_json_doc *doc = NULL;
-
-    (void)name;
-    *ret_is_end = reader && peg__str_is(data, "[DONE]");
-    if (*ret_is_end)
-        reader->is_finished = true;
-    if (*ret_is_end || !reader)
-        return peg__reading_end(reply, reterr);
-    if (peg__reading_parse(reply, data, &doc))
-        return peg__reading_end(reply, reterr);
-    if (is_error(peg_json_root(doc)))
-        status = peg__wire_error(&peg__wire_chat, 0, data, reterr);
-    else
-        read_root(reply, reader, peg_json_root(doc), "delta");
-    peg_json_doc_free(doc);
-    return status ? status : peg__reading_end(reply, reterr);
-}
-
-static peg_status read_body(struct peg__reply *reply, peg_str body, peg_error *reterr)
-{
-    struct reader *reader = reader_of(reply);
-    peg_status status = PEG_OK;
-    peg_json_doc *doc = NULL;
-    const peg_json *choices;
-
-    if (!reader || peg__reading_parse(reply, body, &doc))
-        return peg__reading_end(reply, reterr);
-    if (is_error(peg_json_root(doc))) {
-        status = peg__wire_error(&peg__wire_chat, 0, body, reterr);
-    } else {
-        read_root(reply, reader, peg_json_root(doc), "message");
-        choices = peg_json_get(peg_json_root(doc), "choices");
-        if (!choices || peg_json_len(choices) == 0)
-            peg__reply_fail(reply, "it has no 'choices'");
-        reader->is_finished = true;
-    }
-    peg_json_doc_free(doc);
-    return status ? status : peg__reading_end(reply, reterr);
-}
-
-static bool is_whole(const struct peg__reply *reply)
-{
-    const struct reader *reader = reply->reader;
-
-    return reader && reader->is_finished;
-}
-
-static void write_path(const peg_model_options *options, bool is_streaming, struct peg__buf *out)
-{
-    (void)options;
-    (void)is_streaming;
-    peg__buf_puts(out, "/chat/completions");
+        read_choices(reply, reply->reader, choices, is_body ? "message" : "delta");
+    if (is_body && (!choices || peg_json_len(choices) == 0))
+        peg__reply_fail(reply, "it has no 'choices'");
+    reply->is_ended = reply->is_ended || is_body;
 }
 
 const struct peg__wire peg__wire_chat = {
-    .provider = PEG_VENDOR_OPENAI_CHAT,
+    .vendor = PEG_VENDOR_OPENAI_CHAT,
     .base_url = "https://api.openai.com/v1",
     .key_env = "OPENAI_API_KEY",
-    .write_path = write_path,
-    .write_headers = peg__openai_headers,
-    .write_body = peg__chat_write_body,
-    .read_event = read_event,
-    .read_body = read_body,
-    .is_whole = is_whole,
+    .headers = "",
+    .key_header = "Authorization: Bearer ",
+    .path = "/chat/completions",
+    .format = &peg__chat_format,
+    .ends_with_done = true,
+    .reader_size = sizeof(struct reader),
+    .is_error = is_chat_error,
+    .read = read_chat,
 };

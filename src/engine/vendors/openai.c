@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/vendors/openai.h"
+/* What OpenAI's two protocols share. */
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "engine/vendors/alternating.h"
+#include "engine/vendors/internal.h"
+#include "pegboard/envelope.h"
 
 /* ---- models ---------------------------------------------------------------------------- */
 
@@ -33,7 +33,8 @@ static bool is_family(const char *model, const char *family)
            !(next >= '0' && next <= '9');
 }
 
-bool peg__openai_is_o_series(const char *model)
+/* These take no parallel_tool_calls. */
+static bool is_o_series(const char *model)
 {
     model = without_vendor(model);
     return is_family(model, "o1") || is_family(model, "o3") || is_family(model, "o4");
@@ -41,7 +42,7 @@ bool peg__openai_is_o_series(const char *model)
 
 bool peg__openai_reasons(const char *model)
 {
-    if (peg__openai_is_o_series(model))
+    if (is_o_series(model))
         return true;
     model = without_vendor(model);
     return is_family(model, "gpt-5") && !is_family(model, "gpt-5-chat");
@@ -61,99 +62,61 @@ bool peg__openai_never_reasons(const char *model)
 
 /* ---- members of requests ------------------------------------------------------------------ */
 
-peg_status peg__openai_tools(const struct peg__request *request, peg_vendor provider,
-                             struct peg__out *out, peg_error *reterr)
+void peg__openai_put_choice(struct peg__writer *w)
 {
-    peg_status status;
+    const peg_tool_config *config = w->request->config;
 
-    if (!peg__offers_tools(request))
-        return PEG_OK;
-    status = peg__write_tools(request, provider, out, reterr);
-    if (status)
-        return status;
-    peg__out_cmember(out, "tool_choice", peg__must_call(request) ? "required" : "auto");
-    /* What is not said is not worth a parameter that some servers do not know. */
-    if (request->config->max_parallel > 0 && !peg__openai_is_o_series(request->options->model)) {
-        peg__out_key(out, "parallel_tool_calls");
-        peg__out_bool(out, request->config->max_parallel > 1);
+    peg__out_cmember(&w->out, "tool_choice", peg__must_call(w->request) ? "required" : "auto");
+    /* Without a limit it is not worth a parameter that some servers do not know. */
+    if (config->max_parallel > 0 && !is_o_series(w->request->options->model)) {
+        peg__out_key(&w->out, "parallel_tool_calls");
+        peg__out_bool(&w->out, config->max_parallel > 1);
     }
-    return PEG_OK;
 }
 
-void peg__openai_sampling(const peg_model_options *options, struct peg__out *out)
+void peg__openai_put_sampling(struct peg__writer *w)
 {
+    const peg_model_options *options = w->request->options;
+
     if (peg__openai_reasons(options->model))
         return;
-    if (options->temperature) {
-        peg__out_key(out, "temperature");
-        peg__out_double(out, *options->temperature);
-    }
-    if (options->top_p) {
-        peg__out_key(out, "top_p");
-        peg__out_double(out, *options->top_p);
-    }
+    peg__put_double(w, "temperature", options->temperature);
+    peg__put_double(w, "top_p", options->top_p);
 }
 
-peg_status peg__openai_data_url(const peg_media *media, const peg_model_options *options,
-                                struct peg__out *out, peg_error *reterr)
+peg_status peg__openai_put_data_url(struct peg__writer *w, const char *name, const peg_media *media)
 {
     PEG_CLEANUP(peg__freep) char *base64 = NULL;
+    struct peg__buf *out = w->out.buf;
     size_t len;
-    peg_status status = peg_media_base64(media, peg__media_max(options), &base64, &len, reterr);
+    const peg_status status =
+        peg_media_base64(media, peg__media_max(w->request->options), &base64, &len, w->reterr);
 
     if (status)
         return status;
     /* A safe type and base 64 need no escapes. */
-    peg__out_raw(out, peg__str("\"data:"));
-    peg__buf_puts(out->buf, peg_safe_mime_type(peg_media_mime_type(media)));
-    peg__buf_puts(out->buf, ";base64,");
-    peg__buf_add(out->buf, base64, len);
-    peg__buf_putc(out->buf, '"');
+    peg__out_key(&w->out, name);
+    peg__out_raw(&w->out, peg__str("\"data:"));
+    peg__buf_puts(out, peg_safe_mime_type(peg_media_mime_type(media)));
+    peg__buf_puts(out, ";base64,");
+    peg__buf_add(out, base64, len);
+    peg__buf_putc(out, '"');
     return PEG_OK;
 }
 
-peg_status peg__openai_spoken(const peg_block *block, struct peg__buf *out, peg_error *reterr)
+peg_status peg__openai_put_file_data(struct peg__writer *w, const peg_media *media)
 {
-    if (!peg__is_blank(peg_block_text(block)))
-        peg__buf_str(out, peg_block_text(block));
-    for (size_t i = 0; i < peg_block_n_media(block); i++) {
-        PEG_CLEANUP(peg__freep) char *words = NULL;
-        size_t len;
-        const peg_status status =
-            peg__content_media(block, i, PEG__MEDIA_TEXT, &words, &len, reterr);
+    PEG_CLEANUP(peg__freep) char *name = NULL;
+    const peg_status status =
+        peg_safe_filename(peg_cstr(peg_media_filename(media)), &name, w->reterr);
 
-        if (status)
-            return status;
-        if (out->len > 0)
-            peg__buf_puts(out, "\n\n");
-        peg__buf_add(out, words, len);
-    }
-    return out->status ? peg__fail_nomem(reterr) : PEG_OK;
-}
-
-peg_str peg__openai_payload(const peg_block *block, const char *name)
-{
-    const peg_json *payload = peg_block_payload(block);
-    const peg_json *value = payload ? peg_json_get(payload, name) : NULL;
-
-    if (!value || peg_json_kind_of(value) != PEG_JSON_STRING || peg_json_str(value).len == 0)
-        return peg__strn(NULL, 0);
-    return peg_json_str(value);
-}
-
-void peg__openai_headers(const char *api_key, struct peg__buf *out)
-{
-    if (api_key && api_key[0])
-        peg__buf_printf(out, "Authorization: Bearer %s\n", api_key);
+    if (status)
+        return status;
+    peg__out_cmember(&w->out, "filename", name);
+    return peg__openai_put_data_url(w, "file_data", media);
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
-
-static void fail_nomem(struct peg__reply *reply)
-{
-    if (!reply->status)
-        reply->status = peg__fail_nomem(&reply->error);
-}
 
 int64_t peg__openai_index(struct peg__reply *reply, const peg_json *object, const char *name)
 {
@@ -164,16 +127,15 @@ int64_t peg__openai_index(struct peg__reply *reply, const peg_json *object, cons
         return -1;
     if (peg_json_int64(value, &index) && index >= 0 && index < PEG_LIMIT_REPLY_PARTS)
         return index;
-    peg__reply_fail(reply, "\"%s\" is no number between 0 and %d (PEG_LIMIT_REPLY_PARTS)", name,
-                    PEG_LIMIT_REPLY_PARTS);
+    peg__reply_fail(reply, "\"%s\" is no number between 0 and %d", name, PEG_LIMIT_REPLY_PARTS);
     return -1;
 }
 
 /* ---- slots -------------------------------------------------------------------------------- */
 
 struct peg__slot {
-    int64_t index; /* -1: none was told */
-    peg_str id;    /* empty: none was told */
+    int64_t index; /* -1: none */
+    peg_str id;    /* empty: none */
     uint32_t rank;
     bool is_marked;
 };
@@ -205,7 +167,7 @@ static uint32_t free_rank(const struct peg__slots *slots, int64_t index)
 }
 
 /* The arena frees nothing singly: what doubling leaves behind is no more than what is kept. */
-static bool make_room(struct peg__slots *slots, struct peg__reply *reply)
+static bool grow_slots(struct peg__slots *slots, struct peg__reply *reply)
 {
     const size_t capacity = slots->capacity ? slots->capacity * 2 : 8;
     struct peg__slot *items;
@@ -213,13 +175,12 @@ static bool make_room(struct peg__slots *slots, struct peg__reply *reply)
     if (slots->n < slots->capacity)
         return true;
     if (slots->n >= PEG_LIMIT_REPLY_SLOTS) {
-        peg__reply_fail(reply, "it has more than %d parts side by side (PEG_LIMIT_REPLY_SLOTS)",
-                        PEG_LIMIT_REPLY_SLOTS);
+        peg__reply_fail(reply, "it has more than %d parts side by side", PEG_LIMIT_REPLY_SLOTS);
         return false;
     }
     items = peg__arena_alloc(&reply->arena, capacity * sizeof(*items));
     if (!items) {
-        fail_nomem(reply);
+        peg__reply_nomem(reply);
         return false;
     }
     if (slots->n > 0)
@@ -237,7 +198,7 @@ static bool set_id(struct peg__slot *slot, struct peg__reply *reply, peg_str id)
     if (slot->id.ptr)
         return true;
     slot->id.len = 0;
-    fail_nomem(reply);
+    peg__reply_nomem(reply);
     return false;
 }
 
@@ -259,7 +220,7 @@ uint32_t peg__slots_rank(struct peg__slots *slots, struct peg__reply *reply,
     if (reply->status)
         return 0;
     if (!slot) {
-        if (!make_room(slots, reply))
+        if (!grow_slots(slots, reply))
             return 0;
         slot = &slots->items[slots->n];
         *slot = (struct peg__slot){.index = index, .rank = free_rank(slots, index)};

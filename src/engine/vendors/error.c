@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What providers say when they refuse:
+ * What vendors answer when they refuse:
  *
  *   OpenAI      {"error": {"message", "type", "code"}}        also where a stream breaks off
  *   Responses   {"type": "error", "message", "code"}          in a stream
  *               {"type": "response.failed", "response": {"error": {"message", "code"}}}
  *   Anthropic   {"type": "error", "error": {"type", "message"}}
  *   Gemini      {"error": {"code": 429, "message", "status"}}, perhaps in an array
- *   others      {"error": "words"}, {"object": "error", "message"}, {"detail": "words"}, text
+ *   others      {"error": "text"}, {"object": "error", "message"}, {"detail": "text"}, text
  */
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "engine/transport/wire.h"
+#include "engine/vendors/vendors.h"
 #include "json/json.h"
 
 struct refusal {
@@ -138,7 +138,7 @@ static const char *code_of_types(const struct refusal *refusal)
 
 static const char *code_of(const struct refusal *refusal)
 {
-    /* Where the HTTP status says less than the words. */
+    /* Where the HTTP status says less than the text. */
     if (is_of_type(refusal, "insufficient_quota"))
         return "E_ENGINE_QUOTA";
     if (is_of_type(refusal, "API_KEY_INVALID"))
@@ -163,22 +163,22 @@ static const char *code_of(const struct refusal *refusal)
     }
 }
 
-/* ---- telling it ----------------------------------------------------------------------------- */
+/* ---- reporting it --------------------------------------------------------------------------- */
 
-/* Words of a stranger in one line: what is not printed becomes a space, several become one. */
-static void one_line(peg_str words, char *ret_line, size_t size)
+/* A stranger's text in one line: what is not printed becomes a space, several become one. */
+static void one_line(peg_str text, char *ret_line, size_t size)
 {
-    const bool is_utf8 = peg__utf8_is_valid(words);
+    const bool is_utf8 = peg__utf8_is_valid(text);
     size_t n = 0;
     size_t i = 0;
 
-    for (; i < words.len && n + 1 < size; i++) {
-        const unsigned char c = (unsigned char)words.ptr[i];
+    for (; i < text.len && n + 1 < size; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
         const bool is_space = c <= ' ' || c == 0x7F;
 
         if (is_space && (n == 0 || ret_line[n - 1] == ' '))
             continue;
-        ret_line[n] = words.ptr[i];
+        ret_line[n] = text.ptr[i];
         if (is_space)
             ret_line[n] = ' ';
         else if (c >= 0x80 && !is_utf8)
@@ -186,21 +186,21 @@ static void one_line(peg_str words, char *ret_line, size_t size)
         n++;
     }
     ret_line[n] = '\0';
-    if (i < words.len && is_utf8) {
-        ret_line[n] = words.ptr[i];
+    if (i < text.len && is_utf8) {
+        ret_line[n] = text.ptr[i];
         n = peg__utf8_cut(ret_line, n);
         ret_line[n] = '\0';
     }
 }
 
-static peg_status tell(const struct peg__wire *wire, const struct refusal *refusal,
-                       peg_error *reterr)
+static peg_status report_refusal(const struct peg__wire *wire, const struct refusal *refusal,
+                                 peg_error *reterr)
 {
-    char words[sizeof(((peg_error *)0)->message)];
+    char message[sizeof(((peg_error *)0)->message)];
     char type[64];
     char http[24] = "";
 
-    one_line(refusal->message, words, sizeof(words));
+    one_line(refusal->message, message, sizeof(message));
     one_line(refusal->types[1].len > 0   ? refusal->types[1]
              : refusal->types[2].len > 0 ? refusal->types[2]
                                          : refusal->types[0],
@@ -208,8 +208,8 @@ static peg_status tell(const struct peg__wire *wire, const struct refusal *refus
     if (refusal->http_status)
         snprintf(http, sizeof(http), " (HTTP %ld)", refusal->http_status);
     return peg__fail(reterr, PEG_EHOST, code_of(refusal), "%s%s%s%s: %s",
-                     peg_vendor_name(wire->provider), http, type[0] ? ", " : "", type,
-                     words[0] ? words : "it refused and did not say why");
+                     peg_vendor_name(wire->vendor), http, type[0] ? ", " : "", type,
+                     message[0] ? message : "it refused without a reason");
 }
 
 peg_status peg__wire_error(const struct peg__wire *wire, long http_status, peg_str body,
@@ -225,13 +225,12 @@ peg_status peg__wire_error(const struct peg__wire *wire, long http_status, peg_s
         return peg__fail_nomem(reterr);
     if (!status)
         read_error(find_error(peg_json_root(doc)), &refusal);
-    status = tell(wire, &refusal, reterr);
+    status = report_refusal(wire, &refusal, reterr);
     peg_json_doc_free(doc);
     return status;
 }
 
-/* ---- when to come back ------------------------------------------------------------------------
- */
+/* ---- when to try again ------------------------------------------------------------------- */
 
 int64_t peg__wire_retry_ms(peg_str body)
 {

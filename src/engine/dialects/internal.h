@@ -1,24 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_ENGINE_DIALECTS_VIEW_H
-#define PEG_ENGINE_DIALECTS_VIEW_H
+#ifndef PEG_ENGINE_DIALECTS_INTERNAL_H
+#define PEG_ENGINE_DIALECTS_INTERNAL_H
 
 /*
- * What the files that write schemas for a provider share:
+ * What the files that write schemas for a vendor share:
  *
- *   schema_plain.c    as they are, but for the root (OpenAI, Anthropic)
- *   schema_strict.c   OpenAI's strict subset
- *   schema_gemini.c   Gemini's OpenAPI subset
- *   schema_json.c     the part of JSON Schema that Gemini takes
+ *   plain.c                  as they are, but for the root (OpenAI, Anthropic)
+ *   strict.c                 OpenAI's strict subset
+ *   gemini.c, gemini_form.c  Gemini's OpenAPI subset
+ *   json.c                   the part of JSON Schema that Gemini takes
  *
  * A view is a schema laid out by keyword, with those that apply at the same place ($ref, allOf)
- * beside it. Everything lives on the stack of whoever writes, and points into the definitions.
+ * beside it. Everything lives on the writer's stack, and points into the definitions.
  */
 
+#include "base/arena.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "engine/dialects/definitions.h"
-#include "engine/dialects/losses.h"
+#include "engine/dialects/dialects.h"
 #include "engine/dialects/put.h"
+
+/* ---- losses ----------------------------------------------------------------------------- */
+
+/*
+ * A list of what a vendor does not take. Adding needs no checks: the first failure sticks to
+ * `status`. Owned; one thread at a time.
+ */
+
+struct peg_definition_losses {
+    struct peg__arena arena;    /* of all strings */
+    peg_definition_loss *items; /* owned */
+    size_t n;
+    size_t capacity;
+    peg_str tool; /* the copy of the tool's name that was made last */
+    peg_status status;
+};
+
+/* NULL when out of memory. */
+peg_definition_losses *peg__losses_new(void);
+/* Strings are copied; `what` is static. Does nothing if losses is NULL, and beyond
+ * PEG_LIMIT_LOSSES, whose last entry says so. */
+void peg__losses_add(peg_definition_losses *losses, const peg_definition_loss *loss);
+/* Forgets all but the first n. */
+void peg__losses_cut(peg_definition_losses *losses, size_t n);
 
 /* ---- where a schema stands -------------------------------------------------------------- */
 
@@ -233,5 +257,40 @@ void peg__schema_write_plain(struct peg__render *r);
 bool peg__schema_write_strict(struct peg__render *r);
 void peg__schema_write_gemini(struct peg__render *r);
 void peg__schema_write_json(struct peg__render *r);
+
+/* ---- Gemini's parameters: gemini.c writes what gemini_form.c decides ------------------------- */
+
+/* How one schema is written. */
+struct peg__gemini_form {
+    unsigned types;        /* without null; none: anything */
+    bool is_nullable;      /* null is valid, too */
+    bool has_enum;         /* all values are strings */
+    bool has_const;        /* which is a string */
+    bool is_described;     /* the description stands outside already */
+    enum peg__kw branches; /* PEG__KW_ANY_OF, PEG__KW_ONE_OF or PEG__KW_UNKNOWN */
+};
+
+void peg__gemini_decide(const struct peg__view *view, struct peg__gemini_form *ret_form);
+/* Types that the other keywords speak of, where `type` is missing; 0: none. */
+unsigned peg__gemini_implied(const struct peg__view *view);
+/* PEG__KW_ANY_OF or PEG__KW_ONE_OF, if it has branches; PEG__KW_UNKNOWN. */
+enum peg__kw peg__gemini_find_branches(const struct peg__view *view);
+static inline enum peg__kw peg__gemini_branches(const struct peg__view *view)
+{
+    return view->has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF)) ? peg__gemini_find_branches(view)
+                                                                   : PEG__KW_UNKNOWN;
+}
+
+/* Fills the notes with what goes into the description, and tells what is lost. */
+void peg__gemini_sort(struct peg__render *r, const struct peg__view *view,
+                      const struct peg__gemini_form *form);
+
+/* Keywords of one type that are sent as they are, if their value is taken. */
+uint64_t peg__gemini_keywords(unsigned type);
+bool peg__gemini_takes_value(enum peg__kw keyword, const peg_json *value);
+bool peg__gemini_takes_format(unsigned type, const peg_json *format);
+/* exclusiveMinimum or exclusiveMaximum of whole numbers as the bound next to it. */
+bool peg__gemini_bound(const struct peg__view *view, const struct peg__gemini_form *form,
+                       enum peg__kw keyword, int64_t *ret_bound);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engine/transport/wire.h"
+/* The table of vendors, and a request with what the host adds to it. */
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "engine/engine.h"
 #include "pegboard/tool_config.h"
 #include "json/json.h"
 
-const struct peg__wire *peg__wire_of(peg_vendor provider)
+const struct peg__wire *peg__wire_of(peg_vendor vendor)
 {
-    switch (provider) {
+    switch (vendor) {
     case PEG_VENDOR_OPENAI_CHAT:
         return &peg__wire_chat;
     case PEG_VENDOR_OPENAI_RESPONSES:
@@ -25,6 +26,22 @@ const struct peg__wire *peg__wire_of(peg_vendor provider)
     }
 }
 
+void peg__wire_path(const struct peg__wire *wire, const peg_model_options *options,
+                    bool is_streaming, struct peg__buf *out)
+{
+    if (wire->path)
+        peg__buf_puts(out, wire->path);
+    else
+        wire->write_path(options, is_streaming, out);
+}
+
+void peg__wire_headers(const struct peg__wire *wire, const char *api_key, struct peg__buf *out)
+{
+    peg__buf_puts(out, wire->headers);
+    if (api_key && api_key[0])
+        peg__buf_printf(out, "%s%s\n", wire->key_header, api_key);
+}
+
 /* ---- members that a host adds ---------------------------------------------------------------- */
 
 /* Deeper objects are replaced, not merged: generationConfig.thinkingConfig is the deepest there
@@ -33,7 +50,7 @@ enum { MERGE_DEPTH = 8 };
 
 struct merge {
     struct peg__out out;
-    bool has_no_tools; /* the turn wants none: neither ours nor the provider's own */
+    bool has_no_tools; /* the turn wants none: neither ours nor the vendor's own */
 };
 
 static bool is_object(const peg_json *value)
@@ -41,8 +58,8 @@ static bool is_object(const peg_json *value)
     return value && peg_json_kind_of(value) == PEG_JSON_OBJECT;
 }
 
-/* Tools that a provider runs itself stand beside ours. */
-static void put_tools(struct merge *merge, const peg_json *ours, const peg_json *theirs)
+/* Tools that a vendor runs itself stand beside ours. */
+static void join_tools(struct merge *merge, const peg_json *ours, const peg_json *theirs)
 {
     peg__out_array(&merge->out);
     PEG_JSON_EACH_ITEM (ours, tool) {
@@ -77,7 +94,7 @@ static void put_our_member(struct merge *merge, const peg_json *key, const peg_j
     if (!other)
         peg__out_value(&merge->out, key + 1);
     else if (are_tools(name, depth, key + 1, other))
-        put_tools(merge, key + 1, other);
+        join_tools(merge, key + 1, other);
     else if (is_object(key + 1) && is_object(other) && depth + 1 < MERGE_DEPTH)
         put_merged(merge, key + 1, other, depth + 1);
     else
@@ -153,18 +170,18 @@ static peg_status fail_body(peg_status status, peg_error *reterr)
 {
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, status, "E_TEXT_TOO_LARGE",
-                     "the request has more than PEG_LIMIT_TEXT_BYTES (256 MiB): leave out blocks, "
-                     "or send media by its uri");
+    return peg__fail(
+        reterr, status, "E_TEXT_TOO_LARGE",
+        "the request has more than 256 MiB: leave out blocks, or send media by its uri");
 }
 
-static peg_status write_body(const struct peg__wire *wire, const struct peg__request *request,
-                             struct peg__buf *out, peg_error *reterr)
+static peg_status write_merged(const struct peg__wire *wire, const struct peg__request *request,
+                               struct peg__buf *out, peg_error *reterr)
 {
     struct peg__buf body = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     const bool has_extra = request->options->extra && request->options->extra[0];
     struct peg__buf *first = has_extra ? &body : out;
-    peg_status status = wire->write_body(request, first, reterr);
+    peg_status status = peg__wire_write_body(wire, request, first, reterr);
 
     if (!status && first->status)
         status = fail_body(first->status, reterr);
@@ -185,12 +202,12 @@ static peg_status write_with_history(const struct peg__wire *wire,
     peg_status status;
 
     if (request.history)
-        return write_body(wire, &request, out, reterr);
+        return write_merged(wire, &request, out, reterr);
     status = peg__history_make(request.turn, request.options->unanswered, &history, reterr);
     if (status)
         return status;
     request.history = &history;
-    status = write_body(wire, &request, out, reterr);
+    status = write_merged(wire, &request, out, reterr);
     peg__history_free(&history);
     return status;
 }
@@ -198,7 +215,7 @@ static peg_status write_with_history(const struct peg__wire *wire,
 peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__request *partial,
                            struct peg__buf *out, peg_error *reterr)
 {
-    const peg_definitions_options options = {.provider = wire->provider};
+    const peg_definitions_options options = {.provider = wire->vendor};
     struct peg__request request = *partial;
     struct peg__names *names = NULL;
     peg_status status;
@@ -217,11 +234,11 @@ peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__reque
 }
 
 // NOLINTNEXTLINE(readability-function-size): its parameters are all that a request is made from
-peg_status peg_engine_render(peg_vendor provider, const peg_model_options *options,
+peg_status peg_engine_render(peg_vendor vendor, const peg_model_options *options,
                              const peg_turn *turn, const peg_json *definitions, bool is_streaming,
                              char **ret_text, size_t *ret_len, peg_error *reterr)
 {
-    const struct peg__wire *wire = peg__wire_of(provider);
+    const struct peg__wire *wire = peg__wire_of(vendor);
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_tool_config config;
     struct peg__request request = {.options = options,
@@ -233,7 +250,7 @@ peg_status peg_engine_render(peg_vendor provider, const peg_model_options *optio
 
     if (!wire || !options || !turn || !ret_text)
         return peg__fail(reterr, PEG_EINVAL, "E_ENGINE_CONFIG",
-                         "a provider that takes requests, options, a turn and a place for the text "
+                         "a vendor that takes requests, options, a turn and a place for the text "
                          "are required");
     status = peg_turn_tool_config(turn, &config, NULL, reterr);
     if (!status && !definitions)
