@@ -7,6 +7,7 @@
  */
 
 #include "base/limits.h"
+#include "base/text/str.h"
 #include "engine/dialects/dialects.h"
 #include "fuzz.h"
 

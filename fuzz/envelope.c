@@ -8,6 +8,7 @@
 
 #include "pegboard/envelope.h"
 #include "../tests/core/envelope_scan.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 
 static const char closing[] = "\n</untrusted_content_n1>";

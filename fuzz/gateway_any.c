@@ -7,6 +7,7 @@
  */
 
 #include "base/arena.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"

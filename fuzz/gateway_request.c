@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/text/str.h"
 #include "bus/bus.h"
 #include "fuzz.h"
 #include "gateway/catalog/toolset.h"

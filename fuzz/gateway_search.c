@@ -7,6 +7,7 @@
  */
 
 #include "base/arena.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "gateway/search/internal.h"
 #include "pegboard/v1/registry.pb-c.h"

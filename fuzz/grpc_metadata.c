@@ -7,6 +7,7 @@
  */
 
 #include "base/text/base64.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "grpc/http2/head.h"
 #include "grpc/timeout.h"

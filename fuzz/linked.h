@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "grpc/message.h"
 #include "grpc/server/internal.h"

@@ -7,6 +7,7 @@
 
 #include "core/markdown/markdown.h"
 
+#include "base/text/str.h"
 #include "fuzz.h"
 
 enum { STEPS_PER_BYTE = 64 };

@@ -4,6 +4,7 @@
 
 #include "schema/pattern/pattern.h"
 #include "base/limits.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 
 static void check_translation(peg_str ecma, bool is_valid)

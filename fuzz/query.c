@@ -12,6 +12,7 @@
  */
 
 #include "base/limits.h"
+#include "base/text/str.h"
 #include "core/run/call.h"
 #include "fuzz.h"
 #include "pegboard/artifact.h"

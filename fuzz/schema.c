@@ -6,6 +6,7 @@
  */
 
 #include "pegboard/schema.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 
 enum {

@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "base/sqlite/sqlite.h"
+#include "base/text/str.h"
 #include "fuzz.h"
 #include "pegboard/artifact.h"
 #include "pegboard/run.h"

@@ -56,6 +56,13 @@ void peg__buf_putc(struct peg__buf *buf, char c)
     peg__buf_add(buf, &c, 1);
 }
 
+void peg__buf_utf8(struct peg__buf *buf, uint32_t c)
+{
+    char bytes[4];
+
+    peg__buf_add(buf, bytes, (size_t)(peg__utf8_put(bytes, c) - bytes));
+}
+
 void peg__buf_repeat(struct peg__buf *buf, char c, size_t n)
 {
     char *to = peg__buf_reserve(buf, n);

@@ -34,6 +34,8 @@ void peg__buf_add(struct peg__buf *buf, const void *bytes, size_t n);
 void peg__buf_str(struct peg__buf *buf, peg_str s);
 void peg__buf_puts(struct peg__buf *buf, const char *s);
 void peg__buf_putc(struct peg__buf *buf, char c);
+/* A character of Unicode. */
+void peg__buf_utf8(struct peg__buf *buf, uint32_t c);
 void peg__buf_repeat(struct peg__buf *buf, char c, size_t n);
 void peg__buf_printf(struct peg__buf *buf, const char *fmt, ...) PEG_PRINTF(2, 3);
 void peg__buf_vprintf(struct peg__buf *buf, const char *fmt, va_list args) PEG_PRINTF(2, 0);

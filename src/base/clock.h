@@ -25,6 +25,12 @@ struct peg_clock {
                  int64_t until_ns);
 };
 
+/* By the system, where no clock was handed down. */
+static inline int64_t peg__mono_ns(void)
+{
+    return peg_clock_mono_ns(peg_clock_system());
+}
+
 /* The moment in so many milliseconds; INT64_MAX, which means never, if it is too far away. */
 int64_t peg__clock_in_ms(const peg_clock *clock, int64_t ms);
 /* The same from a moment that was read before. */

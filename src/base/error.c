@@ -8,29 +8,6 @@
 
 #include "base/text/str.h"
 
-static bool is_tail(unsigned char byte)
-{
-    return (byte & 0xC0) == 0x80;
-}
-
-/* Bytes of the UTF-8 character at s, 0 if there is none. The NUL at the end stops every look. */
-static size_t character_len(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xC2 && s[0] <= 0xDF)
-        return is_tail(s[1]) ? 2 : 0;
-    if ((s[0] & 0xF0) == 0xE0) {
-        if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F))
-            return 0;
-        return is_tail(s[1]) && is_tail(s[2]) ? 3 : 0;
-    }
-    if (s[0] < 0xF0 || s[0] > 0xF4 || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return is_tail(s[1]) && is_tail(s[2]) && is_tail(s[3]) ? 4 : 0;
-}
-
 /* Messages quote what came from outside, and "%.20s" may end inside a character; whoever shows
  * or logs one must get one line of text. */
 static void make_showable(char *message)
@@ -38,7 +15,7 @@ static void make_showable(char *message)
     unsigned char *s = (unsigned char *)message;
 
     while (*s) {
-        const size_t len = character_len(s);
+        const size_t len = peg__utf8_char_len(peg__strn((const char *)s, 4));
 
         if (len == 0 || *s < 0x20 || *s == 0x7F)
             *s++ = '?';

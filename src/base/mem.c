@@ -95,6 +95,17 @@ void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
     return grown;
 }
 
+bool peg__reserve(void *pointer_to_items, size_t item_size, size_t want, size_t *capacity)
+{
+    void *items;
+
+    memcpy(&items, pointer_to_items, sizeof(items));
+    items = peg__grow(items, item_size, want, capacity);
+    if (items)
+        memcpy(pointer_to_items, &items, sizeof(items));
+    return items != NULL;
+}
+
 void peg__free(void *memory)
 {
     if (memory && atomic_load_explicit(&is_counting, memory_order_relaxed))

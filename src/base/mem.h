@@ -7,6 +7,7 @@
  * allocation fail and count what is still held.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/shared_symbols.h"
@@ -16,6 +17,12 @@ PEG__SHARED void *peg__alloc_zero(size_t n, size_t size)
     __attribute__((malloc, warn_unused_result));
 /* Grows an array of n items to at least `want` items, doubling; NULL leaves it as it was. */
 void *peg__grow(void *items, size_t item_size, size_t want, size_t *n)
+    __attribute__((warn_unused_result));
+/* Room for `want` items in an array that grows, given as it is and with its capacity (a size_t).
+ * False: out of memory, and nothing has changed. */
+#define PEG__RESERVE(items, want, capacity)                                                        \
+    ((want) <= (capacity) || peg__reserve(&(items), sizeof(*(items)), (want), &(capacity)))
+bool peg__reserve(void *pointer_to_items, size_t item_size, size_t want, size_t *capacity)
     __attribute__((warn_unused_result));
 void *peg__realloc(void *memory, size_t size) __attribute__((warn_unused_result));
 PEG__SHARED void peg__free(void *memory);
@@ -30,6 +37,10 @@ static inline void *peg__unconst(const void *memory)
 
     return pointer.ours;
 }
+
+/* The struct that `pointer` is the named member of. */
+#define peg__container_of(pointer, type, member)                                                   \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* Scope cleanup: PEG_CLEANUP(peg__freep) char *text = NULL; */
 #define PEG_CLEANUP(fn) __attribute__((cleanup(fn)))

@@ -192,8 +192,7 @@ static void deliver_message(struct bus_local *local, const struct bus_message *m
 /* Also messages that are sent meanwhile, but not for ever. A handler may free the bus. */
 static void deliver_queue(struct net_later *later)
 {
-    struct bus_local *local =
-        (struct bus_local *)((char *)later - offsetof(struct bus_local, deliver));
+    struct bus_local *local = peg__container_of(later, struct bus_local, deliver);
     struct port *port = ref_port(local->port);
 
     for (unsigned i = 0; port->bus && local->queue; i++) {
@@ -278,8 +277,7 @@ static void send_message(struct bus *bus, struct bus_address to, const struct bu
 /* A loop that wrote a register sweeps each second until none is left. */
 static void sweep_registers(struct net_timer *timer)
 {
-    struct bus_local *local =
-        (struct bus_local *)((char *)timer - offsetof(struct bus_local, sweep));
+    struct bus_local *local = peg__container_of(timer, struct bus_local, sweep);
     struct bus_registers *registers = local->hub->registers;
     const bool has_more =
         bus_registers_sweep(registers, local_now_ms(&local->bus), PEG_LIMIT_BUS_SWEEP);

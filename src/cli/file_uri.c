@@ -15,8 +15,7 @@
 /* May it stand in the path of a URI as it is? RFC 3986: pchar, and the slash. */
 static bool is_path_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("/-._~!$&'()*+,;=:@", c));
+    return peg__is_alnum(c) || (c && strchr("/-._~!$&'()*+,;=:@", c));
 }
 
 /* Of slashes in a row one is kept: two at the start of a path would be a host in a URI. */

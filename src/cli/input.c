@@ -205,13 +205,8 @@ static peg_status fill(struct cli_lines *lines, peg_error *reterr)
         lines->start = 0;
         lines->end = held;
     }
-    if (lines->capacity - held < READ_BYTES) {
-        char *grown = peg__grow(lines->buf, 1, held + READ_BYTES, &lines->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        lines->buf = grown;
-    }
+    if (!PEG__RESERVE(lines->buf, held + READ_BYTES, lines->capacity))
+        return peg__fail_nomem(reterr);
     got = read_some(lines->fd, lines->buf + lines->end, lines->capacity - lines->end);
     if (got < 0)
         return fail_read(reterr);

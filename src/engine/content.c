@@ -24,15 +24,9 @@ bool peg__offers_tools(const struct peg__request *request)
 
 peg_str peg__trim_end(peg_str text)
 {
-    while (text.len > 0 && (text.ptr[text.len - 1] == ' ' ||
-                            (text.ptr[text.len - 1] >= '\t' && text.ptr[text.len - 1] <= '\r')))
+    while (text.len > 0 && peg__is_space(text.ptr[text.len - 1]))
         text.len--;
     return text;
-}
-
-bool peg__is_blank(peg_str text)
-{
-    return peg__trim_end(text).len == 0;
 }
 
 /* ---- results ------------------------------------------------------------------------- */

@@ -82,8 +82,6 @@ bool peg__offers_tools(const struct peg__request *request);
 
 /* The same for every vendor and the same each time. Text is freed with peg__free(). */
 
-/* Nothing but white space: Anthropic refuses a whole request for it. */
-bool peg__is_blank(peg_str text);
 /* Without white space at the end. */
 peg_str peg__trim_end(peg_str text);
 

@@ -41,8 +41,7 @@ enum {
 
 static bool is_wire_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
+    return peg__is_alnum(c) || c == '_' || c == '-';
 }
 
 static bool is_wire_id(peg_str id)

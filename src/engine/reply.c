@@ -216,20 +216,17 @@ static struct peg__part *open_part(struct peg__reply *reply, size_t at, uint32_t
                                    enum peg__part_kind kind)
 {
     struct peg__part *part;
-    struct peg__part **parts = reply->parts;
+    struct peg__part **parts;
 
     if (reply->n_parts == PEG_LIMIT_REPLY_PARTS) {
         peg__reply_fail(reply, "it has more than %d parts", PEG_LIMIT_REPLY_PARTS);
         return NULL;
     }
-    if (reply->n_parts == reply->parts_capacity)
-        parts = peg__grow(reply->parts, sizeof(struct peg__part *), reply->n_parts + 1,
-                          &reply->parts_capacity);
-    if (!parts) {
+    if (!PEG__RESERVE(reply->parts, reply->n_parts + 1, reply->parts_capacity)) {
         peg__reply_nomem(reply);
         return NULL;
     }
-    reply->parts = parts;
+    parts = reply->parts;
     part = new_part(reply, rank, kind);
     if (!part)
         return NULL;

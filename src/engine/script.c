@@ -316,7 +316,7 @@ static void add_pieces(struct playback *s, struct peg__part *part, peg_str text)
         size_t n = text.len <= s->piece ? text.len : peg__utf8_cut(text.ptr, s->piece);
 
         if (!n) /* a piece has one character at least */
-            for (n = 1; n < text.len && ((unsigned char)text.ptr[n] & 0xC0) == 0x80;)
+            for (n = 1; n < text.len && peg__utf8_is_tail(text.ptr[n]);)
                 n++;
         peg__part_add(s->reply, part, peg__strn(text.ptr, n));
         text = peg__str_from(text, n);

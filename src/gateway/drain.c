@@ -79,18 +79,13 @@ static void pause_a_little(void)
     nanosleep(&pause, NULL);
 }
 
-static int64_t now_ms(void)
-{
-    return peg_clock_mono_ns(peg_clock_system()) / PEG_NS_PER_MS;
-}
-
 static bool say_goodbye(struct gw_node *node, bool is_hurried, bool (*ask_hurried)(void *user),
                         void *user)
 {
-    const int64_t until_ms = now_ms() + GOODBYE_MS;
+    const int64_t until_ms = peg__mono_ns() / PEG_NS_PER_MS + GOODBYE_MS;
 
     while (!grpc_server_drain(node->server, LOOK_MS)) {
-        if (is_hurried || now_ms() >= until_ms)
+        if (is_hurried || peg__mono_ns() / PEG_NS_PER_MS >= until_ms)
             return false;
         is_hurried = ask_hurried(user);
     }
@@ -102,7 +97,7 @@ static bool say_goodbye(struct gw_node *node, bool is_hurried, bool (*ask_hurrie
 bool gw_node_drain(struct gw_node *node, struct gw_loop_state *seats, int64_t drain_ms,
                    bool (*is_hurried)(void *user), void *user)
 {
-    const int64_t until_ms = now_ms() + drain_ms;
+    const int64_t until_ms = peg__mono_ns() / PEG_NS_PER_MS + drain_ms;
     struct going going = {.left_ms = drain_ms};
     bool was_sent = false;
     bool is_idle = false;
@@ -115,7 +110,7 @@ bool gw_node_drain(struct gw_node *node, struct gw_loop_state *seats, int64_t dr
         going.n_unsent = 0;
         on_all(node, seats, &going, count);
         is_idle = going.n_calls == 0;
-        going.left_ms = until_ms - now_ms();
+        going.left_ms = until_ms - peg__mono_ns() / PEG_NS_PER_MS;
         going.is_urgent = going.left_ms < drain_ms / 2;
         if (is_idle || (was_sent && going.n_unsent == 0))
             on_all(node, seats, &going, tell_providers);

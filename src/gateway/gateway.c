@@ -611,9 +611,7 @@ static void end_strangers(void *user)
 /* The tokens may be read once more meanwhile: then it is asked again. */
 static void end_strangers_soon(struct net_message *message)
 {
-    struct gw_loop_state *seat =
-        (struct gw_loop_state *)(void *)((char *)message -
-                                         offsetof(struct gw_loop_state, strangers));
+    struct gw_loop_state *seat = peg__container_of(message, struct gw_loop_state, strangers);
 
     atomic_store(&seat->is_asked, false);
     end_strangers(seat);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text/str.h"
 #include "json/json.h"
 
 /* ---- walking what a peer sent ----------------------------------------------------------------

@@ -155,32 +155,6 @@ static size_t unescape(peg_str text, char *ret_text)
     return len;
 }
 
-static bool is_tail(unsigned char byte)
-{
-    return (byte & 0xC0) == 0x80;
-}
-
-/* Bytes of the UTF-8 character at the front of n bytes (at least one), 0 if there is none. */
-static size_t character_len(const unsigned char *s, size_t n)
-{
-    size_t len = s[0] < 0xE0 ? 2 : 3;
-
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xF0)
-        len = 4;
-    if (s[0] < 0xC2 || s[0] > 0xF4 || n < len)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if (!is_tail(s[i]))
-            return 0;
-    /* too long a form, half of a surrogate pair, beyond U+10FFFF */
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
-        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return len;
-}
-
 size_t grpc_percent_decode(peg_str text, char *ret_text)
 {
     static const char replacement[] = {'\xEF', '\xBF', '\xBD'}; /* U+FFFD */
@@ -191,7 +165,7 @@ size_t grpc_percent_decode(peg_str text, char *ret_text)
     size_t len = 0;
 
     for (size_t i = 0; i < n;) {
-        const size_t n_char = character_len((const unsigned char *)bytes + i, n - i);
+        const size_t n_char = peg__utf8_char_len(peg__strn(bytes + i, n - i));
 
         if (n_char) {
             memmove(ret_text + len, bytes + i, n_char);

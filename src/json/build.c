@@ -99,17 +99,9 @@ static bool keep_too_large(peg_json_builder *b)
 
 static bool reserve_values(peg_json_builder *b, size_t n)
 {
-    peg_json *grown;
-
     if (n > MAX_VALUES - b->n)
         return keep_too_large(b);
-    if (b->n + n <= b->doc->capacity)
-        return true;
-    grown = peg__grow(b->doc->values, sizeof(*grown), b->n + n, &b->doc->capacity);
-    if (!grown)
-        return keep_nomem(b);
-    b->doc->values = grown;
-    return true;
+    return PEG__RESERVE(b->doc->values, b->n + n, b->doc->capacity) || keep_nomem(b);
 }
 
 /* Room for so many bytes of strings, their NULs counted, with padding behind them. */
@@ -156,21 +148,13 @@ static const char *copy_string(peg_json_builder *b, peg_str s)
 /* Makes open[depth] exist. */
 static bool reserve_level(peg_json_builder *b, size_t depth)
 {
-    struct open_container *grown;
-
     if (depth >= PEG_LIMIT_JSON_DEPTH_MAX) {
         peg__fail(&b->error, PEG_ELIMIT, "E_JSON_TOO_DEEP",
                   "containers nest at most %d deep; build a flatter document",
                   PEG_LIMIT_JSON_DEPTH_MAX);
         return false;
     }
-    if (depth < b->n_open)
-        return true;
-    grown = peg__grow(b->open, sizeof(*grown), depth + 1, &b->n_open);
-    if (!grown)
-        return keep_nomem(b);
-    b->open = grown;
-    return true;
+    return PEG__RESERVE(b->open, depth + 1, b->n_open) || keep_nomem(b);
 }
 
 /* ---- places ------------------------------------------------------------------------------- */

@@ -40,14 +40,8 @@ static bool push_sorted_keys(struct canonical *c, const peg_json *object)
     const peg_json **to;
 
     /* Twice the capacity: the upper half is for the sort. */
-    if (c->n_keys - c->keys_used < 2 * n) {
-        const peg_json **grown =
-            peg__grow(c->keys, sizeof(*grown), c->keys_used + 2 * n, &c->n_keys);
-
-        if (!grown)
-            return false;
-        c->keys = grown;
-    }
+    if (!PEG__RESERVE(c->keys, c->keys_used + 2 * n, c->n_keys))
+        return false;
     to = c->keys + c->keys_used;
     c->keys_used += n;
     PEG_JSON_EACH_MEMBER (object, key)
@@ -66,13 +60,8 @@ static bool push_level(struct canonical *c, const peg_json *value)
                                 .is_sorted_apart =
                                     is_object && !peg__keys_in_order(value, peg__key_order_utf16)};
 
-    if (c->depth == c->n_levels) {
-        struct level *grown = peg__grow(c->levels, sizeof(*grown), c->depth + 1, &c->n_levels);
-
-        if (!grown)
-            return false;
-        c->levels = grown;
-    }
+    if (!PEG__RESERVE(c->levels, c->depth + 1, c->n_levels))
+        return false;
     if (level.is_sorted_apart && !push_sorted_keys(c, value))
         return false;
     c->levels[c->depth++] = level;

@@ -41,30 +41,6 @@ peg_json_doc *peg__json_doc_new(size_t text_capacity);
 /* Releases the memory that parsing reserved and did not need. The values move. */
 void peg__json_doc_trim(peg_json_doc *doc);
 
-/* Valid UTF-8 without surrogates and overlong forms? */
-bool peg__utf8_is_valid(peg_str s);
-/* Bytes of the character at the start of s, 0 if it is none. Requires s.len > 0. */
-size_t peg__utf8_char_len(peg_str s);
-/* Characters (code points) of valid UTF-8. */
-size_t peg__utf8_length(peg_str s);
-/* Writes a character, up to four bytes, and returns the place behind it. */
-char *peg__utf8_put(char *to, uint32_t c);
-
-/* The character at *at in valid UTF-8; *at moves behind it. */
-static inline uint32_t peg__utf8_next(const unsigned char **at)
-{
-    const unsigned char *p = *at;
-
-    *at += p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    if (p[0] < 0x80)
-        return p[0];
-    if (p[0] < 0xE0)
-        return (p[0] & 0x1FU) << 6 | (p[1] & 0x3FU);
-    if (p[0] < 0xF0)
-        return (p[0] & 0x0FU) << 12 | (p[1] & 0x3FU) << 6 | (p[2] & 0x3FU);
-    return (p[0] & 0x07U) << 18 | (p[1] & 0x3FU) << 12 | (p[2] & 0x3FU) << 6 | (p[3] & 0x3FU);
-}
-
 /* ---- writing without a document ------------------------------------------- */
 
 /*

@@ -111,11 +111,6 @@ static size_t space_len(const struct rewriter *r)
     return is_separator(r) ? 3 : 0;
 }
 
-static bool is_digit(int c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_hex(int c)
 {
     return c != END && peg__hex_value((char)c) >= 0;
@@ -123,7 +118,7 @@ static bool is_hex(int c)
 
 static bool is_ascii_name(int c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$';
+    return peg__is_alnum(c) || c == '_' || c == '$';
 }
 
 /* ---- space and comments -------------------------------------------------------------------- */
@@ -204,7 +199,7 @@ static peg_status rewrite_escape(struct rewriter *r)
         if (!is_hex(peek(r, i)))
             return fail_syntax(r, r->at - 1,
                                "expected \\x with two or \\u with four hexadecimal digits");
-    if (is_digit(c) && (c != '0' || is_digit(peek(r, 1))))
+    if (peg__is_digit(c) && (c != '0' || peg__is_digit(peek(r, 1))))
         return fail_syntax(r, r->at - 1, "there are no octal escapes; write \\x with two digits");
     if (c == 'v' || c == '0')
         peg__buf_puts(&r->out, c == 'v' ? "\\u000b" : "\\u0000");
@@ -283,7 +278,7 @@ static bool is_plain_name(peg_str name)
     for (size_t i = 0; i < name.len; i++)
         if (!is_ascii_name((unsigned char)name.ptr[i]))
             return false;
-    return name.len > 0 && !is_digit((unsigned char)name.ptr[0]);
+    return name.len > 0 && !peg__is_digit((unsigned char)name.ptr[0]);
 }
 
 /* IdentifierName of ECMAScript 5.1, section 7.6. */
@@ -362,7 +357,7 @@ static size_t digits_len(const struct rewriter *r, size_t i)
 {
     const size_t start = i;
 
-    while (is_digit(peek(r, i)))
+    while (peg__is_digit(peek(r, i)))
         i++;
     return i - start;
 }
@@ -447,7 +442,7 @@ static peg_status rewrite_scalar(struct rewriter *r)
 
     if (c == '"' || c == '\'')
         return rewrite_string(r);
-    if (is_digit(unsigned_c) || unsigned_c == '.')
+    if (peg__is_digit(unsigned_c) || unsigned_c == '.')
         return rewrite_number(r);
     return rewrite_word(r);
 }

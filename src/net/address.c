@@ -160,8 +160,7 @@ static bool read_ip6(const char *host, uint16_t port, struct net_address *ret_ad
 
 static bool is_name_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
+    return peg__is_alnum(c) || c == '-' || c == '_' || c == '.';
 }
 
 /* Resolvers take "127.1" and "0x7f.1" for addresses, so a name may not end like a number. */

@@ -73,11 +73,6 @@ struct handed {
     int fd;
 };
 
-static struct net_listener *listener_of(void *member, size_t offset)
-{
-    return (struct net_listener *)(void *)((char *)member - offset);
-}
-
 static void drop_ref(struct net_listener *listener)
 {
     if (!peg__refs_drop(&listener->n_refs))
@@ -155,7 +150,7 @@ static bool is_stopping(struct net_listener *listener)
 
 static void take_handed(struct net_turn *turn)
 {
-    struct handed *handed = (struct handed *)(void *)((char *)turn - offsetof(struct handed, turn));
+    struct handed *handed = peg__container_of(turn, struct handed, turn);
     struct net_listener *listener = handed->listener;
 
     peg__refs_take(&listener->n_refs); /* serve() may give the other one back */
@@ -214,7 +209,7 @@ static void wait_a_while(struct net_listener *listener, int why)
 
 static void on_retry(struct net_timer *timer)
 {
-    watch(listener_of(timer, offsetof(struct net_listener, retry)), true);
+    watch(peg__container_of(timer, struct net_listener, retry), true);
 }
 
 /* Takes fd. */
@@ -298,7 +293,7 @@ static bool accept_one(struct net_listener *listener)
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
-    struct net_listener *listener = listener_of(poll, offsetof(struct net_listener, poll));
+    struct net_listener *listener = peg__container_of(poll, struct net_listener, poll);
 
     (void)events;
     if (status < 0) {
@@ -310,7 +305,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 
 static void on_turn(struct net_turn *turn)
 {
-    struct net_listener *listener = listener_of(turn, offsetof(struct net_listener, turn));
+    struct net_listener *listener = peg__container_of(turn, struct net_listener, turn);
 
     if (accept_one(listener))
         net_loop_turn(listener->loop, turn);
@@ -318,7 +313,7 @@ static void on_turn(struct net_turn *turn)
 
 static void on_resume(struct net_message *message)
 {
-    struct net_listener *listener = listener_of(message, offsetof(struct net_listener, to_resume));
+    struct net_listener *listener = peg__container_of(message, struct net_listener, to_resume);
 
     atomic_store(&listener->is_resuming, false);
     if (atomic_exchange(&listener->is_full, false) && !listener->is_off &&
@@ -341,7 +336,7 @@ static void say_off(struct net_listener *listener)
 
 static void on_poll_closed(uv_handle_t *handle)
 {
-    struct net_listener *listener = listener_of(handle, offsetof(struct net_listener, poll));
+    struct net_listener *listener = peg__container_of(handle, struct net_listener, poll);
 
     net_loop_closed(listener->loop, &listener->open);
     drop_ref(listener);
@@ -359,12 +354,12 @@ static void go_off(struct net_listener *listener)
 
 static void on_open_close(struct net_open *open)
 {
-    go_off(listener_of(open, offsetof(struct net_listener, open)));
+    go_off(peg__container_of(open, struct net_listener, open));
 }
 
 static void on_stop(struct net_message *message)
 {
-    struct net_listener *listener = listener_of(message, offsetof(struct net_listener, to_stop));
+    struct net_listener *listener = peg__container_of(message, struct net_listener, to_stop);
 
     go_off(listener);
     drop_ref(listener);
@@ -372,7 +367,7 @@ static void on_stop(struct net_message *message)
 
 static void on_start(struct net_message *message)
 {
-    struct net_listener *listener = listener_of(message, offsetof(struct net_listener, to_start));
+    struct net_listener *listener = peg__container_of(message, struct net_listener, to_start);
     const int error =
         uv_poll_init(net_loop_uv(listener->loop), &listener->poll, listener->listening.fd);
 

@@ -106,8 +106,7 @@ static void on_looked_up(struct net_work *work, bool was_canceled)
 
 static void on_later(struct net_later *later)
 {
-    finish((struct net_resolve *)(void *)((char *)later - offsetof(struct net_resolve, later)),
-           false);
+    finish(peg__container_of(later, struct net_resolve, later), false);
 }
 
 peg_status net_resolve(struct net_loop *loop, const struct net_endpoint *endpoint,

@@ -40,13 +40,6 @@ static struct kept *keep(const peg_store_record *record)
     return kept;
 }
 
-static int compare(peg_str a, peg_str b)
-{
-    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Where the name stands or would stand. */
 static size_t find(const struct memory_store *store, peg_str name, bool *ret_is_there)
 {
@@ -56,7 +49,7 @@ static size_t find(const struct memory_store *store, peg_str name, bool *ret_is_
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
 
-        if (compare(store->records[middle]->record.name, name) < 0)
+        if (peg__str_compare(store->records[middle]->record.name, name) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -67,20 +60,14 @@ static size_t find(const struct memory_store *store, peg_str name, bool *ret_is_
 
 static peg_status make_room(struct memory_store *store, peg_error *reterr)
 {
-    struct kept **grown;
-
     if (store->n >= PEG_LIMIT_GATEWAY_STORE_RECORDS)
         return peg__fail(
             reterr, PEG_ELIMIT, "E_STORE_FULL",
             "the store in memory has PEG_LIMIT_GATEWAY_STORE_RECORDS (%d) records: use "
             "another store, or remove some",
             PEG_LIMIT_GATEWAY_STORE_RECORDS);
-    if (store->n < store->capacity)
-        return PEG_OK;
-    grown = peg__grow(store->records, sizeof(*grown), store->n + 1, &store->capacity);
-    if (!grown)
+    if (!PEG__RESERVE(store->records, store->n + 1, store->capacity))
         return peg__fail_nomem(reterr);
-    store->records = grown;
     return PEG_OK;
 }
 

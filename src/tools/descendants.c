@@ -114,16 +114,10 @@ static int by_pid(const void *a, const void *b)
 
 static bool add(struct processes *processes, const struct process *process)
 {
-    struct process *grown;
-
     if (processes->n == PEG_LIMIT_COMMAND_PROCESSES)
         return false;
-    if (processes->n == processes->capacity) {
-        grown = peg__grow(processes->list, sizeof(*grown), processes->n + 1, &processes->capacity);
-        if (!grown)
-            return false;
-        processes->list = grown;
-    }
+    if (!PEG__RESERVE(processes->list, processes->n + 1, processes->capacity))
+        return false;
     processes->list[processes->n++] = *process;
     return true;
 }
@@ -351,7 +345,7 @@ void peg__family_kill(const struct peg__family *family)
 
 static bool is_time_to_reap(void)
 {
-    const int64_t now = peg_clock_mono_ns(peg_clock_system());
+    const int64_t now = peg__mono_ns();
     bool is_time;
 
     pthread_mutex_lock(&all.lock);

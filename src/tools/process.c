@@ -59,12 +59,6 @@ struct run {
     int64_t leave_at_ns; /* once it has exited: no more waiting for the pipes */
 };
 
-/* Real time: the grace and what follows it. */
-static int64_t now_ns(void)
-{
-    return peg_clock_mono_ns(peg_clock_system());
-}
-
 /* ---- ending it ------------------------------------------------------------------------ */
 
 static void signal_group(const struct run *run, int number)
@@ -89,7 +83,7 @@ static void terminate_group(struct run *run)
     peg__family_signal(&run->family, SIGCONT);
     signal_group(run, SIGCONT); /* a stopped process would not see it */
     run->phase = TERMINATED;
-    run->kill_at_ns = now_ns() + run->def->grace_ms * PEG_NS_PER_MS;
+    run->kill_at_ns = peg__mono_ns() + run->def->grace_ms * PEG_NS_PER_MS;
     peg__close(&run->child.in);
 }
 
@@ -130,7 +124,7 @@ static void look_at_child(struct run *run)
     if (run->is_lost)
         peg__family_lose(&run->family);
     run->has_exited = true;
-    run->leave_at_ns = now_ns() + PEG_LIMIT_COMMAND_DRAIN_MS * PEG_NS_PER_MS;
+    run->leave_at_ns = peg__mono_ns() + PEG_LIMIT_COMMAND_DRAIN_MS * PEG_NS_PER_MS;
     /* What it started has the rest of the grace. */
     if (run->phase == TERMINATED && run->kill_at_ns > run->leave_at_ns)
         run->leave_at_ns = run->kill_at_ns;
@@ -142,7 +136,7 @@ static void look(struct run *run)
         look_at_child(run);
     if (can_be_stopped(run))
         look_at_reasons(run);
-    if (run->phase == TERMINATED && now_ns() >= run->kill_at_ns)
+    if (run->phase == TERMINATED && peg__mono_ns() >= run->kill_at_ns)
         kill_group(run);
 }
 
@@ -153,7 +147,7 @@ static bool has_pipes(const struct run *run)
 
 static bool is_over(const struct run *run)
 {
-    return run->has_exited && (!has_pipes(run) || now_ns() >= run->leave_at_ns);
+    return run->has_exited && (!has_pipes(run) || peg__mono_ns() >= run->leave_at_ns);
 }
 
 /* ---- reading and writing ------------------------------------------------------------------ */
@@ -255,7 +249,7 @@ static int64_t min_ns(int64_t a, int64_t b)
 static int sleep_ms(const struct run *run)
 {
     const peg_clock *clock = peg_ctx_clock(run->ctx);
-    const int64_t now = now_ns();
+    const int64_t now = peg__mono_ns();
     int64_t left_ns = MAX_SLEEP_MS * PEG_NS_PER_MS;
 
     if (run->has_exited)

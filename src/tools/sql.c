@@ -12,11 +12,6 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v');
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Letters are all of ASCII's and every byte of other characters. */
 static bool is_letter(char c)
 {
@@ -27,7 +22,7 @@ static bool is_letter(char c)
 
 static bool is_word_char(char c)
 {
-    return is_letter(c) || is_digit(c) || c == '$';
+    return is_letter(c) || peg__is_digit(c) || c == '$';
 }
 
 static bool has(peg_str s, size_t at, char c)
@@ -147,7 +142,7 @@ static size_t token_len(peg_str s, enum peg__sql_kind *ret_kind)
     }
     if (c == '$' || c == '@' || c == ':' || c == '#')
         return parameter_len(s);
-    if (is_digit(c))
+    if (peg__is_digit(c))
         return number_len(s);
     if (!is_letter(c))
         return 1;
@@ -176,19 +171,12 @@ bool peg__sql_next(peg_str *rest, unsigned *depth, struct peg__sql_token *ret_to
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-static char lower(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return (char)(c | 0x20);
-    return c;
-}
-
 bool peg__sql_names_equal(peg_str a, peg_str b)
 {
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++) {
-        if (lower(a.ptr[i]) != lower(b.ptr[i]))
+        if (peg__to_lower(a.ptr[i]) != peg__to_lower(b.ptr[i]))
             return false;
     }
     return true;
@@ -210,7 +198,7 @@ bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
                 break;
             i++;
         }
-        if (n >= name.len || lower(text.ptr[i]) != lower(name.ptr[n]))
+        if (n >= name.len || peg__to_lower(text.ptr[i]) != peg__to_lower(name.ptr[n]))
             return false;
         n++;
     }
@@ -272,14 +260,8 @@ static peg_status find_names(struct peg__sql *sql)
             sql->is_ordered = true;
         if (!name)
             continue;
-        if (sql->n_names == sql->names_capacity) {
-            void *grown =
-                peg__grow(sql->names, sizeof(*sql->names), sql->n_names + 1, &sql->names_capacity);
-
-            if (!grown)
-                return PEG_ENOMEM;
-            sql->names = grown;
-        }
+        if (!PEG__RESERVE(sql->names, sql->n_names + 1, sql->names_capacity))
+            return PEG_ENOMEM;
         sql->names[sql->n_names++] = name;
     }
     return PEG_OK;
@@ -291,14 +273,8 @@ static peg_status find_tokens(struct peg__sql *sql, peg_str text)
     struct peg__sql_token token;
 
     while (peg__sql_next(&text, &depth, &token)) {
-        if (sql->n_tokens == sql->capacity) {
-            void *grown =
-                peg__grow(sql->tokens, sizeof(*sql->tokens), sql->n_tokens + 1, &sql->capacity);
-
-            if (!grown)
-                return PEG_ENOMEM;
-            sql->tokens = grown;
-        }
+        if (!PEG__RESERVE(sql->tokens, sql->n_tokens + 1, sql->capacity))
+            return PEG_ENOMEM;
         sql->tokens[sql->n_tokens++] = token;
     }
     return PEG_OK;

@@ -92,14 +92,8 @@ static peg_status add_object(struct peg__sqlite_scope *scope, peg_str name, peg_
         return peg__fail(reterr, PEG_ELIMIT, "E_SQLITE_OBJECTS",
                          "the database has more tables and views than PEG_LIMIT_SQLITE_OBJECTS "
                          "(10,000)");
-    if (scope->n_objects == scope->objects_capacity) {
-        void *grown = peg__grow(scope->objects, sizeof(*scope->objects), scope->n_objects + 1,
-                                &scope->objects_capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        scope->objects = grown;
-    }
+    if (!PEG__RESERVE(scope->objects, scope->n_objects + 1, scope->objects_capacity))
+        return peg__fail_nomem(reterr);
     object = &scope->objects[scope->n_objects];
     *object = (struct peg__sqlite_object){
         .name = {peg__arena_copy(&scope->arena, name), name.len},
@@ -207,14 +201,8 @@ static peg_status add_edge(struct peg__sqlite_scope *scope, peg_str view, peg_st
         return PEG_OK;
     if (scope->n_edges >= PEG_LIMIT_SQLITE_OBJECTS)
         return PEG_ELIMIT;
-    if (scope->n_edges == scope->edges_capacity) {
-        void *grown = peg__grow(scope->edges, sizeof(*scope->edges), scope->n_edges + 1,
-                                &scope->edges_capacity);
-
-        if (!grown)
-            return PEG_ENOMEM;
-        scope->edges = grown;
-    }
+    if (!PEG__RESERVE(scope->edges, scope->n_edges + 1, scope->edges_capacity))
+        return PEG_ENOMEM;
     edge = &scope->edges[scope->n_edges];
     edge->view = peg__strn(peg__arena_copy(&scope->arena, view), view.len);
     edge->table = peg__strn(peg__arena_copy(&scope->arena, table), table.len);

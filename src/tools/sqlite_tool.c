@@ -130,11 +130,6 @@ static void free_tool(void *user)
     peg__free(tool);
 }
 
-static size_t or_default(size_t value, size_t otherwise)
-{
-    return value ? value : otherwise;
-}
-
 /* Without its objects. NULL when out of memory. */
 static struct peg__sqlite_tool *copy_def(const peg_sqlite_def *def)
 {
@@ -145,10 +140,10 @@ static struct peg__sqlite_tool *copy_def(const peg_sqlite_def *def)
     tool->fill = def->fill;
     tool->fill_user = def->fill_user;
     tool->require_order_by = def->require_order_by;
-    tool->max_rows = or_default(def->max_rows, PEG_LIMIT_SQLITE_ROWS);
-    tool->max_columns = or_default(def->max_columns, PEG_LIMIT_SQLITE_COLUMNS);
-    tool->max_cell_bytes = or_default(def->max_cell_bytes, PEG_LIMIT_SQLITE_CELL_BYTES);
-    tool->max_bytes = or_default(def->max_bytes, PEG_LIMIT_SQLITE_RESULT_BYTES);
+    tool->max_rows = PEG__OR_DEFAULT(def->max_rows, PEG_LIMIT_SQLITE_ROWS);
+    tool->max_columns = PEG__OR_DEFAULT(def->max_columns, PEG_LIMIT_SQLITE_COLUMNS);
+    tool->max_cell_bytes = PEG__OR_DEFAULT(def->max_cell_bytes, PEG_LIMIT_SQLITE_CELL_BYTES);
+    tool->max_bytes = PEG__OR_DEFAULT(def->max_bytes, PEG_LIMIT_SQLITE_RESULT_BYTES);
     tool->timeout_ms = def->timeout_ms ? def->timeout_ms : PEG_LIMIT_SQLITE_MS;
     tool->functions = copy_words(&tool->arena, def->functions);
     if (def->objects)

@@ -269,14 +269,8 @@ static struct peg__blocks *copy_list(const struct peg__blocks *list)
 
 static peg_status grow(struct peg__blocks *list)
 {
-    if (list->n == list->capacity) {
-        peg_block **items =
-            peg__grow(list->items, sizeof(peg_block *), list->n + 1, &list->capacity);
-
-        if (!items)
-            return PEG_ENOMEM;
-        list->items = items;
-    }
+    if (!PEG__RESERVE(list->items, list->n + 1, list->capacity))
+        return PEG_ENOMEM;
     if (!has_slots_for(list->n_used, list->n_slots)) {
         size_t n_slots;
         struct slot *slots = copy_slots(list, &n_slots);

@@ -22,19 +22,9 @@ void wire_printable(peg_str text, char ret_text[WIRE_PRINTABLE])
     memcpy(ret_text + n, text.len > n ? "..." : "", text.len > n ? 4 : 1);
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_alphanumeric(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_one_of(char c, const char *extra)
 {
-    return is_alphanumeric(c) || (c != '\0' && strchr(extra, c) != NULL);
+    return peg__is_alnum(c) || (c != '\0' && strchr(extra, c) != NULL);
 }
 
 static bool consists_of(peg_str text, const char *extra)
@@ -115,7 +105,7 @@ static bool take_digits(peg_str *rest)
 {
     size_t n = 0;
 
-    while (n < rest->len && is_digit(rest->ptr[n]))
+    while (n < rest->len && peg__is_digit(rest->ptr[n]))
         n++;
     *rest = peg__str_from(*rest, n);
     return n > 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "ask.h"
+#include "base/text/str.h"
 #include "core/artifact/query.h"
 #include "json/json.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "base/text/str.h"
 #include "wire_world.h"
 #include "json/json.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/text/str.h"
 #include "grpc/http2/frame.h"
 #include "grpc/peer.h"
 #include "grpc/server/internal.h"

@@ -3,6 +3,7 @@
 #include "tools/command_talk.h"
 
 #include "../core/fixture.h"
+#include "base/text/str.h"
 #include "pegboard/command.h"
 #include "json/json.h"
 

@@ -2,6 +2,7 @@
 
 /* What the SQLite tool lets nobody do. */
 
+#include "base/text/str.h"
 #include "sqlite_world.h"
 #include "tools/sqlite.h"
 

@@ -41,11 +41,6 @@ static bool is_any_null(int n, sqlite3_value **values)
     return false;
 }
 
-static bool is_inside_char(char c)
-{
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
 /* ---- instr(text, part) ---------------------------------------------------------------------- */
 
 static int64_t count_chars(peg_str text)
@@ -53,7 +48,7 @@ static int64_t count_chars(peg_str text)
     int64_t n = 0;
 
     for (size_t i = 0; i < text.len; i++)
-        n += i == 0 || !is_inside_char(text.ptr[i]);
+        n += i == 0 || !peg__utf8_is_tail(text.ptr[i]);
     return n;
 }
 
@@ -160,7 +155,7 @@ static peg_str without_left(peg_str text, peg_str characters)
         size_t len = 1;
 
         while (len < text.len && (unsigned char)text.ptr[0] >= 0xC0 &&
-               is_inside_char(text.ptr[len]))
+               peg__utf8_is_tail(text.ptr[len]))
             len++;
         if (!has_char(characters, text.ptr, len))
             break;
@@ -174,7 +169,7 @@ static peg_str without_right(peg_str text, peg_str characters)
     while (text.len) {
         size_t at = text.len - 1;
 
-        while (at > 0 && is_inside_char(text.ptr[at]))
+        while (at > 0 && peg__utf8_is_tail(text.ptr[at]))
             at--;
         if (!has_char(characters, text.ptr + at, text.len - at))
             break;

@@ -35,6 +35,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/text/str.h"
 
 enum {
     JIT_AFTER = 16,
@@ -327,7 +328,7 @@ static int64_t cpu_ns(void)
 
 static size_t next_char(peg_str subject, size_t at)
 {
-    while (at < subject.len && ((unsigned char)subject.ptr[at] & 0xC0) == 0x80)
+    while (at < subject.len && peg__utf8_is_tail(subject.ptr[at]))
         at++;
     return at;
 }

@@ -28,14 +28,8 @@ static peg_status add(struct cli_table *table, peg_str text, const char *on)
     struct cli_cell cell = {.on = on};
     peg_status status;
 
-    if (table->n_cells == table->capacity) {
-        struct cli_cell *grown =
-            peg__grow(table->cells, sizeof(*grown), table->n_cells + 1, &table->capacity);
-
-        if (!grown)
-            return PEG_ENOMEM;
-        table->cells = grown;
-    }
+    if (!PEG__RESERVE(table->cells, table->n_cells + 1, table->capacity))
+        return PEG_ENOMEM;
     cli_put_safe(&safe, text);
     status = peg__buf_take(&safe, &cell.text, &cell.len, NULL);
     if (status)

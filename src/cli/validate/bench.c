@@ -72,13 +72,8 @@ static peg_status add_sample(struct bench *b, const struct validate_instance *in
     struct sample s = {0};
     peg_status status;
 
-    if (b->n == b->capacity) {
-        struct sample *grown = peg__grow(b->samples, sizeof(s), b->n + 1, &b->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        b->samples = grown;
-    }
+    if (!PEG__RESERVE(b->samples, b->n + 1, b->capacity))
+        return peg__fail_nomem(reterr);
     status = copy_text(instance, &s, reterr);
     if (!status)
         status = peg_json_parse((peg_str){s.text, s.len}, &b->v->options->json, &s.doc, reterr);

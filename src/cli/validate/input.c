@@ -41,15 +41,6 @@ static void each_yaml(struct validate *v, const char *path, validate_fn *fn, voi
 
 /* ---- JSON lines ------------------------------------------------------------------ */
 
-static bool is_blank(peg_str line)
-{
-    size_t i = 0;
-
-    while (i < line.len && (line.ptr[i] == ' ' || line.ptr[i] == '\t' || line.ptr[i] == '\r'))
-        i++;
-    return i == line.len;
-}
-
 /* The loop that allocates nothing: same line buffer, same document, same checker. */
 static void one_line(struct validate *v, const struct validate_place *place, peg_str line,
                      validate_fn *fn, void *user)
@@ -96,7 +87,7 @@ static void each_line(struct validate *v, const char *path, validate_fn *fn, voi
         return;
     }
     while ((got = cli_lines_next(&lines, &line, &error)) != CLI_LINE_END) {
-        if (got == CLI_LINE && is_blank(line))
+        if (got == CLI_LINE && peg__str_span(line, " \t\r") == line.len)
             continue;
         n++;
         place.line = lines.line;

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "base/refs.h"
 #include "core/result/reader.h"
 
@@ -193,14 +194,8 @@ int64_t peg_artifact_byte_length(peg_artifact *artifact)
 
 static bool add_mark(struct line_index *index, size_t offset)
 {
-    if (index->n_marks == index->capacity) {
-        uint32_t *grown =
-            peg__grow(index->marks, sizeof(*grown), index->n_marks + 1, &index->capacity);
-
-        if (!grown)
-            return false;
-        index->marks = grown;
-    }
+    if (!PEG__RESERVE(index->marks, index->n_marks + 1, index->capacity))
+        return false;
     index->marks[index->n_marks++] = (uint32_t)offset;
     return true;
 }

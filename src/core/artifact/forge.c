@@ -96,28 +96,16 @@ static peg_status add_entry(struct set *set, const peg_artifact_kind *kind,
         set->n_clashes++;
         return PEG_OK;
     }
-    if (set->n_entries == set->capacity) {
-        struct entry *grown =
-            peg__grow(set->entries, sizeof(*grown), set->n_entries + 1, &set->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        set->entries = grown;
-    }
+    if (!PEG__RESERVE(set->entries, set->n_entries + 1, set->capacity))
+        return peg__fail_nomem(reterr);
     set->entries[set->n_entries++] = (struct entry){.set = set, .kind = kind, .query = query};
     return PEG_OK;
 }
 
 static peg_status add_queries(struct set *set, const peg_artifact_kind *kind, peg_error *reterr)
 {
-    if (set->n_kinds == set->kinds_capacity) {
-        const peg_artifact_kind **grown =
-            peg__grow(set->kinds, sizeof(*grown), set->n_kinds + 1, &set->kinds_capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        set->kinds = grown;
-    }
+    if (!PEG__RESERVE(set->kinds, set->n_kinds + 1, set->kinds_capacity))
+        return peg__fail_nomem(reterr);
     set->kinds[set->n_kinds++] = kind;
     for (size_t i = 0; i < kind->n_queries; i++) {
         const peg_status status = add_entry(set, kind, &kind->queries[i], reterr);

@@ -90,8 +90,7 @@ static bool is_name(const char *name, size_t max, const char *others)
         return false;
     for (; name[len]; len++) {
         const char c = name[len];
-        const bool is_plain =
-            (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        const bool is_plain = peg__is_alnum(c);
 
         if (len == max || (!is_plain && !strchr(others, c)))
             return false;

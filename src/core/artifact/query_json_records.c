@@ -14,6 +14,8 @@
 #include "core/artifact/query_json.h"
 #include "json/json.h"
 
+static const char blanks[] = " \t\r";
+
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 struct peg__records *peg__records_free(struct peg__records *records)
@@ -49,15 +51,6 @@ static peg_status finish(enum peg__json_format format, peg_json_doc *doc,
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static bool is_blank(peg_str line)
-{
-    for (size_t i = 0; i < line.len; i++) {
-        if (!strchr(" \t\r", line.ptr[i]) || line.ptr[i] == '\0')
-            return false;
-    }
-    return true;
-}
-
 /* The first line of *rest without its LF; *rest becomes what follows. */
 static peg_str take_line(peg_str *rest)
 {
@@ -77,7 +70,7 @@ static peg_status check_lines(peg_str text, peg_error *reterr)
         const peg_str line = take_line(&text);
         peg_status status = PEG_OK;
 
-        if (!is_blank(line))
+        if (peg__str_span(line, blanks) < line.len)
             status = doc ? peg_json_reparse(doc, line, NULL, reterr)
                          : peg_json_parse(line, NULL, &doc, reterr);
         if (status) {
@@ -102,7 +95,7 @@ static peg_status read_lines(peg_str text, struct peg__records **ret_records, pe
     while (text.len) {
         const peg_str line = take_line(&text);
 
-        if (is_blank(line))
+        if (peg__str_span(line, blanks) == line.len)
             continue;
         if (array.len > 1)
             peg__buf_putc(&array, ',');

@@ -154,14 +154,8 @@ peg_status peg__query_list_add(struct peg__query_list *list, const peg_json *val
         list->is_cut = true;
         return PEG_OK;
     }
-    if (list->len == list->capacity) {
-        const peg_json **grown =
-            peg__grow(list->items, sizeof(*grown), list->len + 1, &list->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        list->items = grown;
-    }
+    if (!PEG__RESERVE(list->items, list->len + 1, list->capacity))
+        return peg__fail_nomem(reterr);
     list->items[list->len++] = value;
     return PEG_OK;
 }

@@ -58,15 +58,9 @@ static struct peg__md_token *add_token(struct reader *r, enum token_kind kind, s
 {
     struct peg__md_inline *in = r->in;
 
-    if (in->n_tokens == in->tokens_capacity) {
-        struct peg__md_token *grown =
-            peg__grow(in->tokens, sizeof(*grown), in->n_tokens + 1, &in->tokens_capacity);
-
-        if (!grown) {
-            r->has_failed = true;
-            return NULL;
-        }
-        in->tokens = grown;
+    if (!PEG__RESERVE(in->tokens, in->n_tokens + 1, in->tokens_capacity)) {
+        r->has_failed = true;
+        return NULL;
     }
     in->tokens[in->n_tokens] = (struct peg__md_token){
         .kind = (uint8_t)kind,
@@ -94,15 +88,9 @@ static void add_link(struct reader *r, uint32_t start, const struct peg__md_link
 {
     struct peg__md_inline *in = r->in;
 
-    if (in->n_links == in->links_capacity) {
-        struct peg__md_link *grown =
-            peg__grow(in->links, sizeof(*grown), in->n_links + 1, &in->links_capacity);
-
-        if (!grown) {
-            r->has_failed = true;
-            return;
-        }
-        in->links = grown;
+    if (!PEG__RESERVE(in->links, in->n_links + 1, in->links_capacity)) {
+        r->has_failed = true;
+        return;
     }
     token(r, start)->link = (uint32_t)in->n_links;
     in->links[in->n_links] = *link;

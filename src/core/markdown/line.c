@@ -238,7 +238,7 @@ static bool has_name(peg_str s, const char *names)
         return false;
     name[0] = ' ';
     for (size_t i = 0; i < len; i++)
-        name[i + 1] = (char)(s.ptr[i] >= 'A' && s.ptr[i] <= 'Z' ? s.ptr[i] | 0x20 : s.ptr[i]);
+        name[i + 1] = peg__to_lower(s.ptr[i]);
     name[len + 1] = ' ';
     return strstr(names, name);
 }

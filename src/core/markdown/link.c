@@ -449,26 +449,6 @@ bool peg__md_scan_html(struct peg__md_scan *s)
 
 /* ---- characters ---------------------------------------------------------------------------- */
 
-static void put_utf8(unsigned long c, struct peg__buf *out)
-{
-    if (c == 0 || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
-        c = 0xFFFD;
-    if (c < 0x80) {
-        peg__buf_putc(out, (char)c);
-    } else if (c < 0x800) {
-        peg__buf_putc(out, (char)(0xC0 | (c >> 6)));
-    } else if (c < 0x10000) {
-        peg__buf_putc(out, (char)(0xE0 | (c >> 12)));
-        peg__buf_putc(out, (char)(0x80 | ((c >> 6) & 0x3F)));
-    } else {
-        peg__buf_putc(out, (char)(0xF0 | (c >> 18)));
-        peg__buf_putc(out, (char)(0x80 | ((c >> 12) & 0x3F)));
-        peg__buf_putc(out, (char)(0x80 | ((c >> 6) & 0x3F)));
-    }
-    if (c >= 0x80)
-        peg__buf_putc(out, (char)(0x80 | (c & 0x3F)));
-}
-
 /* &#35; or &#x23; with up to 7 or 6 digits. */
 static size_t numeric_entity(peg_str s, struct peg__buf *out)
 {
@@ -487,8 +467,10 @@ static size_t numeric_entity(peg_str s, struct peg__buf *out)
     }
     if (i == start || i >= s.len || s.ptr[i] != ';')
         return 0;
+    if (c == 0 || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
+        c = 0xFFFD;
     if (out)
-        put_utf8(c, out);
+        peg__buf_utf8(out, (uint32_t)c);
     return i + 1;
 }
 

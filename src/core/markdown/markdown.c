@@ -24,14 +24,8 @@ peg_status peg__md_add_block(struct peg__md *md, const struct peg__md_block *blo
                          "the document has more than PEG_LIMIT_MARKDOWN_BLOCKS (%d) blocks; read "
                          "it with artifact_grep and artifact_cat",
                          PEG_LIMIT_MARKDOWN_BLOCKS);
-    if (md->n_blocks == md->capacity) {
-        struct peg__md_block *grown =
-            peg__grow(md->blocks, sizeof(*grown), md->n_blocks + 1, &md->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        md->blocks = grown;
-    }
+    if (!PEG__RESERVE(md->blocks, md->n_blocks + 1, md->capacity))
+        return peg__fail_nomem(reterr);
     md->blocks[md->n_blocks++] = *block;
     return PEG_OK;
 }
@@ -179,7 +173,7 @@ void peg__md_normalize(peg_str label, struct peg__buf *out)
         if (is_gap && out->len)
             peg__buf_putc(out, ' ');
         is_gap = false;
-        peg__buf_putc(out, (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c));
+        peg__buf_putc(out, peg__to_lower(c));
     }
 }
 

@@ -98,17 +98,12 @@ static peg_status check_options(const peg_pool_options *options, peg_error *rete
     return PEG_OK;
 }
 
-static unsigned or_default(unsigned value, unsigned default_value)
-{
-    return value ? value : default_value;
-}
-
 static void init_pool(peg_pool *pool, const peg_pool_options *options)
 {
     atomic_init(&pool->n_refs, 1);
-    pool->max_threads = or_default(options->n_threads, PEG_LIMIT_POOL_THREADS);
-    pool->max_abandoned = or_default(options->max_abandoned, PEG_LIMIT_POOL_ABANDONED);
-    pool->max_queued = or_default(options->max_queued, PEG_LIMIT_POOL_QUEUED);
+    pool->max_threads = PEG__OR_DEFAULT(options->n_threads, PEG_LIMIT_POOL_THREADS);
+    pool->max_abandoned = PEG__OR_DEFAULT(options->max_abandoned, PEG_LIMIT_POOL_ABANDONED);
+    pool->max_queued = PEG__OR_DEFAULT(options->max_queued, PEG_LIMIT_POOL_QUEUED);
     pool->stack_bytes = options->stack_bytes ? options->stack_bytes : PEG_LIMIT_POOL_STACK_BYTES;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);

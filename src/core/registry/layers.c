@@ -248,15 +248,8 @@ static peg_status flatten(struct peg__layers *layers, size_t n_new, struct peg__
 
 static peg_status reserve_changes(struct peg__layers *layers, size_t n_changes, size_t n_new)
 {
-    if (layers->n_patches + n_changes > layers->patches_capacity) {
-        struct peg__patch *grown =
-            peg__grow(layers->patches, sizeof(*grown), layers->n_patches + n_changes,
-                      &layers->patches_capacity);
-
-        if (!grown)
-            return PEG_ENOMEM;
-        layers->patches = grown;
-    }
+    if (!PEG__RESERVE(layers->patches, layers->n_patches + n_changes, layers->patches_capacity))
+        return PEG_ENOMEM;
     if (n_new == 0)
         return PEG_OK;
     if (layers->added)

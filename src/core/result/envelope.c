@@ -31,27 +31,15 @@ enum { N_RESERVED = sizeof(reserved) / sizeof(*reserved), MAX_RESERVED = 18 };
 
 static const char replacement[] = "\xEF\xBF\xBD";
 
-static bool is_ascii_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
 /* ---- characters -------------------------------------------------------------------- */
 
 size_t peg__char_decode(peg_str s, uint32_t *ret_char)
 {
-    const unsigned char first = (unsigned char)s.ptr[0];
-    const size_t n = peg__utf8_char_len(s);
-    uint32_t c = n < 2 ? first : first & (0x7FU >> n);
+    const size_t n = peg__utf8_decode(s, ret_char);
 
-    if (n == 0) {
+    if (n == 0)
         *ret_char = REPLACEMENT;
-        return 1;
-    }
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | ((unsigned char)s.ptr[i] & 0x3F);
-    *ret_char = c;
-    return n;
+    return n ? n : 1;
 }
 
 bool peg__char_is_unseen(uint32_t c)
@@ -128,8 +116,8 @@ static bool follows_reserved(peg_str rest)
 
         if (c == '<' || c == '>')
             break;
-        if (is_ascii_alnum(c))
-            letters[n++] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+        if (peg__is_alnum(c))
+            letters[n++] = peg__to_lower(c);
     }
     for (size_t i = 0; i < N_RESERVED; i++) {
         if (peg__str_starts(peg__strn(letters, n), reserved[i]))
@@ -188,7 +176,7 @@ static bool is_nonce(const char *s)
 {
     size_t n = 0;
 
-    while (n <= MAX_NONCE && (is_ascii_alnum(s[n]) || s[n] == '_' || s[n] == '-'))
+    while (n <= MAX_NONCE && (peg__is_alnum(s[n]) || s[n] == '_' || s[n] == '-'))
         n++;
     return n > 0 && n <= MAX_NONCE && s[n] == '\0';
 }

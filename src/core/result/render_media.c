@@ -61,7 +61,7 @@ peg_status peg_safe_filename(peg_str name, char **ret_name, peg_error *reterr)
 
 static bool is_mime_char(char c, bool is_first)
 {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+    if (peg__is_alnum(c))
         return true;
     return !is_first && c != '\0' && strchr("!#$&-^_.+", c);
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "core/context/ctx.h"
 #include "core/run/run.h"
@@ -28,7 +29,7 @@ static void run_handler(peg_call *call)
 
 static peg_call *call_of(struct peg__job *job)
 {
-    return (peg_call *)((char *)job - offsetof(struct peg_call, job));
+    return peg__container_of(job, peg_call, job);
 }
 
 static void run_job(struct peg__job *job)

@@ -55,8 +55,7 @@ peg_status peg__tool_refuse_because(peg_error *reterr, const char *field, const 
 
 static bool is_name_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("_.:/-", c));
+    return peg__is_alnum(c) || (c != '\0' && strchr("_.:/-", c));
 }
 
 static peg_status check_name(const peg_tool_def *def, peg_error *reterr)

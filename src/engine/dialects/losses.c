@@ -63,20 +63,15 @@ static peg_str copy_tool(peg_definition_losses *losses, peg_str tool)
 
 static void append(peg_definition_losses *losses, const peg_definition_loss *loss)
 {
-    peg_definition_loss *items = losses->items;
-
-    if (losses->n == losses->capacity)
-        items = peg__grow(losses->items, sizeof(*items), losses->n + 1, &losses->capacity);
-    if (!items) {
+    if (!PEG__RESERVE(losses->items, losses->n + 1, losses->capacity)) {
         losses->status = PEG_ENOMEM;
         return;
     }
-    losses->items = items;
-    items[losses->n] = (peg_definition_loss){.tool = copy_tool(losses, loss->tool),
-                                             .where = copy(losses, loss->where),
-                                             .keyword = copy(losses, loss->keyword),
-                                             .what = loss->what,
-                                             .note = loss->note};
+    losses->items[losses->n] = (peg_definition_loss){.tool = copy_tool(losses, loss->tool),
+                                                     .where = copy(losses, loss->where),
+                                                     .keyword = copy(losses, loss->keyword),
+                                                     .what = loss->what,
+                                                     .note = loss->note};
     if (!losses->status)
         losses->n++;
 }

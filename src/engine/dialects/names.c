@@ -135,7 +135,7 @@ static size_t replace(const struct peg__names *names, peg_str name, char *to)
 
         if (is_taken_by(names->provider, c))
             to[len++] = c;
-        else if (((unsigned char)c & 0xC0) != 0x80)
+        else if (!peg__utf8_is_tail(c))
             to[len++] = '_';
     }
     to[len] = '\0';

@@ -149,7 +149,7 @@ static peg_status put_media_content(struct peg__writer *w, const peg_record *rec
     peg_status status = PEG_OK;
 
     peg__out_array(&w->out);
-    if (!peg__is_blank(text))
+    if (!peg__str_is_blank(text))
         put_text_part(w, text, NULL);
     for (size_t i = 0; i < peg_record_n_media(record) && !status; i++) {
         const peg_media *media = peg_record_media(record, i);
@@ -211,7 +211,7 @@ static peg_status write_head(struct peg__writer *w, size_t n)
     for (size_t i = 0; i < n; i++) {
         const peg_str part = peg_block_text(w->request->history->passages[i].block);
 
-        if (peg__is_blank(part))
+        if (peg__str_is_blank(part))
             continue;
         if (text.len > 0)
             peg__buf_puts(&text, "\n\n");

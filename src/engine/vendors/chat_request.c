@@ -99,7 +99,7 @@ static bool goes_with_calls(const struct peg__history *history, size_t i)
     const peg_block *block = history->passages[i].block;
 
     return block && peg_block_kind_of(block) == PEG_BLOCK_ASSISTANT &&
-           peg_block_n_media(block) == 0 && !peg__is_blank(peg_block_text(block)) &&
+           peg_block_n_media(block) == 0 && !peg__str_is_blank(peg_block_text(block)) &&
            i + 1 < history->n && !history->passages[i + 1].block;
 }
 
@@ -154,7 +154,7 @@ static peg_status put_assistant(struct peg__writer *w, size_t i)
     if (goes_with_calls(history, i))
         return PEG_OK;
     status = peg__spoken_text(history->passages[i].block, &text, w->reterr);
-    if (!status && !peg__is_blank(peg__buf_view(&text)))
+    if (!status && !peg__str_is_blank(peg__buf_view(&text)))
         peg__put_string_message(w, PEG__MODEL, peg__buf_view(&text));
     peg__buf_free(&text);
     return status;

@@ -188,7 +188,7 @@ static peg_status write_head(struct peg__writer *w, size_t n)
     for (size_t i = 0; i < n; i++) {
         const peg_str text = peg_block_text(w->request->history->passages[i].block);
 
-        if (peg__is_blank(text))
+        if (peg__str_is_blank(text))
             continue;
         if (!is_open) {
             peg__open_object(w, "systemInstruction");

@@ -84,7 +84,7 @@ static void put_text(struct peg__writer *w, enum peg__role role, peg_str text,
 {
     if (role == PEG__MODEL && w->format->trims_model)
         text = peg__trim_end(text);
-    if (peg__is_blank(text))
+    if (peg__str_is_blank(text))
         return;
     peg__speak_as(w, role);
     w->format->put_text(w, text, block);
@@ -95,7 +95,7 @@ static void put_text_message(struct peg__writer *w, enum peg__role role, peg_str
 {
     if (!w->format->has_string_parts)
         put_text(w, role, text, block);
-    else if (!peg__is_blank(text))
+    else if (!peg__str_is_blank(text))
         peg__put_string_message(w, role, text);
 }
 
@@ -173,7 +173,7 @@ static peg_status put_message(struct peg__writer *w, enum peg__role role, const 
 
 peg_status peg__spoken_text(const peg_block *block, struct peg__buf *out, peg_error *reterr)
 {
-    if (!peg__is_blank(peg_block_text(block)))
+    if (!peg__str_is_blank(peg_block_text(block)))
         peg__buf_str(out, peg_block_text(block));
     for (size_t i = 0; i < peg_block_n_media(block); i++) {
         PEG_CLEANUP(peg__freep) char *text = NULL;

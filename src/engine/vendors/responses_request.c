@@ -105,7 +105,7 @@ static bool is_sent(const struct peg__history *history, size_t i)
         return false;
     next = history->passages[i + 1].block;
     return !next || (peg_block_kind_of(next) == PEG_BLOCK_ASSISTANT &&
-                     (!peg__is_blank(peg_block_text(next)) || peg_block_n_media(next) > 0));
+                     (!peg__str_is_blank(peg_block_text(next)) || peg_block_n_media(next) > 0));
 }
 
 static void put_thought(struct peg__writer *w, size_t i)
@@ -154,7 +154,7 @@ static peg_status put_assistant(struct peg__writer *w, size_t i)
     const peg_status status = peg__spoken_text(block, &buf, w->reterr);
     const peg_str text = peg__buf_view(&buf);
 
-    if (!status && !peg__is_blank(text)) {
+    if (!status && !peg__str_is_blank(text)) {
         if (i > 0 && is_sent(history, i - 1) &&
             peg__str_starts(peg__payload_string(block, "item_id"), peg__str("msg_")))
             put_own_message(w, block, text);

@@ -176,7 +176,7 @@ static peg_str bearer(peg_str header)
     for (size_t i = 0; i < n; i++) {
         const char c = header.ptr[i];
 
-        if ((c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c) != scheme[i])
+        if (peg__to_lower(c) != scheme[i])
             return (peg_str){"", 0};
     }
     return peg__str_from(header, n);

@@ -135,16 +135,11 @@ static peg_status refuse(const struct reading *r, peg_error *reterr, const char 
     return PEG_EPARSE;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static peg_str trimmed(peg_str s)
 {
-    while (s.len && (is_blank(s.ptr[s.len - 1]) || s.ptr[s.len - 1] == '\r'))
+    while (s.len && (peg__is_blank(s.ptr[s.len - 1]) || s.ptr[s.len - 1] == '\r'))
         s.len--;
-    while (s.len && is_blank(s.ptr[0]))
+    while (s.len && peg__is_blank(s.ptr[0]))
         s = peg__str_from(s, 1);
     return s;
 }
@@ -153,7 +148,7 @@ static peg_str take_word(peg_str *rest)
 {
     peg_str word = {rest->ptr, 0};
 
-    while (word.len < rest->len && !is_blank(rest->ptr[word.len]))
+    while (word.len < rest->len && !peg__is_blank(rest->ptr[word.len]))
         word.len++;
     *rest = trimmed(peg__str_from(*rest, word.len));
     return word;
@@ -205,19 +200,14 @@ static peg_status add(struct reading *r, peg_str name, const struct gw_token_ent
                       peg_error *reterr)
 {
     struct gw_token_table *table = r->table;
-    struct gw_token_entry *grown;
     struct gw_token_entry *entry;
 
     if (table->n == PEG_LIMIT_GATEWAY_TOKENS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TOKEN_FILE",
                          "%.100s:%u: more than PEG_LIMIT_GATEWAY_TOKENS (%d): take old ones out",
                          r->file, r->line, PEG_LIMIT_GATEWAY_TOKENS);
-    if (table->n == table->capacity) {
-        grown = peg__grow(table->entries, sizeof(*grown), table->n + 1, &table->capacity);
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        table->entries = grown;
-    }
+    if (!PEG__RESERVE(table->entries, table->n + 1, table->capacity))
+        return peg__fail_nomem(reterr);
     entry = &table->entries[table->n++];
     *entry = *what;
     entry->start = start_of(what->digest);

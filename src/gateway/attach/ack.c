@@ -6,6 +6,7 @@
  * A provider that goes before it hears one lists the call again, and is told then.
  */
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/attach/attached.h"
 #include "wire/pack.h"
@@ -52,6 +53,5 @@ void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt)
 
 void gw_attached_acks_due(struct net_timer *timer)
 {
-    gw_attached_send_acks(
-        (struct gw_attached *)((char *)timer - offsetof(struct gw_attached, acks_due)));
+    gw_attached_send_acks(peg__container_of(timer, struct gw_attached, acks_due));
 }

@@ -112,8 +112,7 @@ static void forget_lost(struct gw_provider *provider)
  * and the stream that it left here ends. */
 static void on_away(struct net_timer *timer)
 {
-    struct gw_provider *provider =
-        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, away));
+    struct gw_provider *provider = peg__container_of(timer, struct gw_provider, away);
 
     if (provider->is_away) {
         forget_lost(provider);

@@ -214,8 +214,7 @@ static void tell_registered(const struct gw_attached *attached, const struct gw_
 static void on_registered(struct gw_change_wait *change, peg_status status,
                           const struct gw_toolset *toolset, const peg_error *error)
 {
-    struct gw_attached *attached =
-        (struct gw_attached *)((char *)change - offsetof(struct gw_attached, change));
+    struct gw_attached *attached = peg__container_of(change, struct gw_attached, change);
 
     if (status) {
         gw_attached_fail(attached, gw_wire_error(error), peg__str(error->message));
@@ -273,8 +272,7 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
 static void on_offered(struct gw_change_wait *change, peg_status status,
                        const struct gw_toolset *toolset, const peg_error *error)
 {
-    struct gw_attached *attached =
-        (struct gw_attached *)((char *)change - offsetof(struct gw_attached, change));
+    struct gw_attached *attached = peg__container_of(change, struct gw_attached, change);
 
     gw_provider_end_offer(attached->provider,
                           status ? NULL : (struct gw_toolset *)peg__unconst(toolset));

@@ -237,8 +237,7 @@ static void take_result(struct gw_attached *attached, const Pegboard__V1__Result
 
 static void go_on(struct gw_result_wait *wait)
 {
-    struct gw_attached *attached =
-        (struct gw_attached *)((char *)wait - offsetof(struct gw_attached, room));
+    struct gw_attached *attached = peg__container_of(wait, struct gw_attached, room);
 
     grpc_call_resume(attached->call);
 }

@@ -282,7 +282,7 @@ static void read_name(struct gw_call *call);
 
 static struct gw_call *of_again(struct net_timer *timer)
 {
-    return (struct gw_call *)((char *)timer - offsetof(struct gw_call, again));
+    return peg__container_of(timer, struct gw_call, again);
 }
 
 static void try_name_again(struct net_timer *timer)
@@ -335,7 +335,7 @@ static void refuse_name(struct gw_call *call, peg_status status)
 
 static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
     if (answer->status == PEG_EIO) {
         retry(call, try_name_again);
@@ -382,7 +382,7 @@ static void refuse_unread(struct gw_call *call)
 
 static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
     if (!answer->status && answer->current)
         gw_follow(call, answer->current);

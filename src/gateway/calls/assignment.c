@@ -58,8 +58,7 @@ void gw_assignment_run(struct gw_assignment *held)
 
 static void retry(struct net_timer *timer)
 {
-    gw_complete_retry(
-        (struct gw_assignment *)((char *)timer - offsetof(struct gw_assignment, again)));
+    gw_complete_retry(peg__container_of(timer, struct gw_assignment, again));
 }
 
 /* It begins in the queue. */

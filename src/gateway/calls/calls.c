@@ -61,7 +61,7 @@ static void renew_own(struct gw_calls *desk)
 
 static void renew(struct net_timer *timer)
 {
-    struct gw_calls *desk = (struct gw_calls *)((char *)timer - offsetof(struct gw_calls, renewal));
+    struct gw_calls *desk = peg__container_of(timer, struct gw_calls, renewal);
 
     renew_own(desk);
     for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
@@ -163,8 +164,7 @@ static void ask(struct gw_assignment *held);
 
 static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_assignment *held =
-        (struct gw_assignment *)((char *)wait - offsetof(struct gw_assignment, wait));
+    struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, wait);
     struct gw_provider *provider = held->provider;
     enum bus_reason reason;
 
@@ -190,7 +190,7 @@ static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void ask_again(struct net_timer *timer)
 {
-    ask((struct gw_assignment *)((char *)timer - offsetof(struct gw_assignment, again)));
+    ask(peg__container_of(timer, struct gw_assignment, again));
 }
 
 static void ask(struct gw_assignment *held)

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
@@ -55,8 +56,7 @@ static void be_done(struct gw_assignment *held)
 
 static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_assignment *held =
-        (struct gw_assignment *)((char *)wait - offsetof(struct gw_assignment, waiters));
+    struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, waiters);
 
     if (!answer->status)
         tell_waiters(held, answer);
@@ -139,8 +139,7 @@ static bool stands_as_end(const struct gw_assignment *held, const struct bus_ans
 
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_assignment *held =
-        (struct gw_assignment *)((char *)wait - offsetof(struct gw_assignment, wait));
+    struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, wait);
     struct gw_provider *provider = held->provider;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
@@ -198,8 +197,7 @@ static void disbelieve(struct gw_assignment *held)
 /* The register of the attempt tells whose it is. */
 static void on_proof(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_assignment *held =
-        (struct gw_assignment *)((char *)wait - offsetof(struct gw_assignment, wait));
+    struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, wait);
     struct gw_provider *provider = held->provider;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
@@ -227,8 +225,7 @@ static void prove(struct gw_assignment *held)
 /* A call that was listed: its name tells its deadline, if it is still there. */
 static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_assignment *held =
-        (struct gw_assignment *)((char *)wait - offsetof(struct gw_assignment, wait));
+    struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, wait);
     struct gw_named named;
 
     if (answer->status) {
@@ -276,8 +273,7 @@ void gw_complete_retry(struct gw_assignment *held)
 
 static void retry(struct net_timer *timer)
 {
-    gw_complete_retry(
-        (struct gw_assignment *)((char *)timer - offsetof(struct gw_assignment, again)));
+    gw_complete_retry(peg__container_of(timer, struct gw_assignment, again));
 }
 
 /* A driver counts it as the answer to a letter of his: who only says that he has the call is not to

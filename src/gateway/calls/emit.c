@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
@@ -32,8 +33,7 @@ static void answer(struct gw_emit *emit, enum wire_error error, const char *word
 
 static void on_late(struct net_timer *timer)
 {
-    answer((struct gw_emit *)((char *)timer - offsetof(struct gw_emit, late)),
-           WIRE_SERVICE_UNAVAILABLE,
+    answer(peg__container_of(timer, struct gw_emit, late), WIRE_SERVICE_UNAVAILABLE,
            "the node that the provider is attached to does not answer: send the result again");
 }
 
@@ -42,7 +42,7 @@ static const char NOT_RUNNING[] =
 
 static void on_lease(struct bus_wait *wait, const struct bus_answer *got)
 {
-    struct gw_emit *emit = (struct gw_emit *)((char *)wait - offsetof(struct gw_emit, wait));
+    struct gw_emit *emit = peg__container_of(wait, struct gw_emit, wait);
     struct bus_message letter = {
         .kind = BUS_EMIT,
         .id = emit->id,
@@ -62,7 +62,7 @@ static void on_lease(struct bus_wait *wait, const struct bus_answer *got)
 
 static void on_owner(struct bus_wait *wait, const struct bus_answer *got)
 {
-    struct gw_emit *emit = (struct gw_emit *)((char *)wait - offsetof(struct gw_emit, wait));
+    struct gw_emit *emit = peg__container_of(wait, struct gw_emit, wait);
     struct bus_address address;
     const peg_str who = gw_claim_token_owner(got->current, &address);
     peg_str name;
@@ -96,7 +96,7 @@ static void read_owner(struct gw_emit *emit, uint32_t attempt,
 /* Who does not name an attempt means the last that somebody has the right to. */
 static void on_earlier(struct bus_wait *wait, const struct bus_answer *got)
 {
-    struct gw_emit *emit = (struct gw_emit *)((char *)wait - offsetof(struct gw_emit, wait));
+    struct gw_emit *emit = peg__container_of(wait, struct gw_emit, wait);
 
     if (!got->status && got->current && emit->attempt < PEG_LIMIT_GATEWAY_ATTEMPTS) {
         emit->attempt++;

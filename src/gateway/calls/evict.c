@@ -7,6 +7,7 @@
  * runs. One whose toolset has other schemas is not well until it has answered a ping.
  */
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/access/auth.h"
 #include "gateway/calls/provider_side.h"
@@ -31,8 +32,7 @@ static int64_t last_deadline_ms(const struct gw_provider *provider)
 
 static void say_farewell(struct net_timer *timer)
 {
-    struct gw_provider *provider =
-        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, farewell));
+    struct gw_provider *provider = peg__container_of(timer, struct gw_provider, farewell);
     struct bus *bus = provider->desk->bus;
     const int64_t left_ms = last_deadline_ms(provider) - bus_now_ms(bus);
 

@@ -8,12 +8,13 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 
 static struct gw_call *of_wait(struct bus_wait *wait)
 {
-    return (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    return peg__container_of(wait, struct gw_call, wait);
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -313,7 +314,7 @@ static bool is_forgotten(const struct gw_call *call, const struct bus_answer *an
 
 static void on_pause_over(struct net_timer *timer)
 {
-    name_again((struct gw_call *)((char *)timer - offsetof(struct gw_call, again)));
+    name_again(peg__container_of(timer, struct gw_call, again));
 }
 
 static void on_name(struct bus_wait *wait, const struct bus_answer *answer)

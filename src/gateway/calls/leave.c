@@ -6,6 +6,7 @@
  * call that nobody waits for any more is canceled: its driver asks all who may.
  */
 
+#include "base/mem.h"
 #include "gateway/calls/call.h"
 
 /* Not one who still asks whose call it is: it may be none of his. If it is, he comes as late as he
@@ -43,7 +44,7 @@ static void say(struct gw_calls *desk, const struct bus_id *id, enum bus_message
 
 static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, waiters));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, waiters);
     struct gw_calls *desk = call->desk;
 
     call->n_asked = 0;
@@ -104,7 +105,7 @@ static void leave_alone(struct gw_call *call)
 
 static void on_away(struct net_timer *timer)
 {
-    leave_alone((struct gw_call *)((char *)timer - offsetof(struct gw_call, away)));
+    leave_alone(peg__container_of(timer, struct gw_call, away));
 }
 
 /* Who asks again joins as one of those who wait: then it is not canceled. */

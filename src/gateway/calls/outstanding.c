@@ -40,7 +40,7 @@ static void stop_counting(struct astray *astray)
 
 static void on_late(struct net_timer *timer)
 {
-    stop_counting((struct astray *)((char *)timer - offsetof(struct astray, late)));
+    stop_counting(peg__container_of(timer, struct astray, late));
 }
 
 void gw_outstanding_count(const struct gw_call *call)
@@ -123,7 +123,7 @@ static void forget(struct astray *astray)
 
 static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct astray *astray = (struct astray *)((char *)wait - offsetof(struct astray, wait));
+    struct astray *astray = peg__container_of(wait, struct astray, wait);
 
     if (!answer->status && answer->current &&
         peg__str_eq(peg__blob_str(answer->current), peg__blob_str(astray->named)))

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text/str.h"
 
 /* ---- providers ------------------------------------------------------------------------------- */
@@ -64,8 +65,7 @@ void gw_provider_renew(struct gw_provider *provider)
 
 static void on_holder(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_provider *provider =
-        (struct gw_provider *)((char *)wait - offsetof(struct gw_provider, lease));
+    struct gw_provider *provider = peg__container_of(wait, struct gw_provider, lease);
     struct gw_calls *desk = provider->desk;
 
     if (answer->status || !answer->n_addresses ||

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 
@@ -21,7 +22,7 @@ static void ask(struct gw_call *call, enum gw_recheck what);
 
 static struct gw_call *of_look(struct bus_wait *wait)
 {
-    return (struct gw_call *)((char *)wait - offsetof(struct gw_call, look));
+    return peg__container_of(wait, struct gw_call, look);
 }
 
 static bool may_look(const struct gw_call *call)
@@ -65,7 +66,7 @@ void gw_recheck_now(struct gw_call *call)
 
 void gw_recheck_on_timer(struct net_timer *timer)
 {
-    gw_recheck_now((struct gw_call *)((char *)timer - offsetof(struct gw_call, again)));
+    gw_recheck_now(peg__container_of(timer, struct gw_call, again));
 }
 
 static void look_later(struct gw_call *call)

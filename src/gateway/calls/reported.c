@@ -17,6 +17,7 @@
  */
 
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
@@ -57,7 +58,7 @@ static void doubt(struct gw_assignment *held)
 
 static struct gw_assignment *of_wait(struct bus_wait *wait)
 {
-    return (struct gw_assignment *)((char *)wait - offsetof(struct gw_assignment, wait));
+    return peg__container_of(wait, struct gw_assignment, wait);
 }
 
 /* One who hears that a call is over answers it, and has a place again; one who does not has
@@ -139,8 +140,7 @@ static bool has_had_its_time(const struct gw_assignment *held)
 
 void gw_reported_review(struct net_timer *timer)
 {
-    struct gw_provider *provider =
-        (struct gw_provider *)((char *)timer - offsetof(struct gw_provider, review));
+    struct gw_provider *provider = peg__container_of(timer, struct gw_provider, review);
     bool has_any = false;
     struct gw_assignment *next;
 

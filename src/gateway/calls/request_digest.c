@@ -44,7 +44,7 @@ static bool add(struct block *block, const char *at, const char *end)
     return true;
 }
 
-static bool is_space(char c)
+static bool is_json_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
@@ -81,7 +81,7 @@ static bool are_plain(const char *at)
 
 static const char *end_of_run(const char *at, const char *end)
 {
-    while (at < end && !is_space(*at)) {
+    while (at < end && !is_json_space(*at)) {
         if (end - at >= 8 && are_plain(at))
             at += 8;
         else
@@ -101,7 +101,7 @@ static bool add_compact(struct block *block, peg_str json)
         at = end_of_run(at, end);
         if (!add(block, start, at))
             return false;
-        while (at < end && is_space(*at))
+        while (at < end && is_json_space(*at))
             at++;
     }
     return true;

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 
@@ -146,7 +147,7 @@ void gw_send_release(struct gw_call *call)
 
 static void on_posted(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, post));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, post);
     struct bus_message letter;
 
     if (answer->status || answer->written)

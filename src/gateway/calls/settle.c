@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 
@@ -19,7 +20,7 @@ enum { SKEW_MS = 1000 };
 
 static struct gw_call *of_timer(struct net_timer *timer)
 {
-    return (struct gw_call *)((char *)timer - offsetof(struct gw_call, again));
+    return peg__container_of(timer, struct gw_call, again);
 }
 
 static void try_again(struct gw_call *call, void (*fn)(struct net_timer *timer))
@@ -56,7 +57,7 @@ static void tell_waiters(struct gw_call *call, const struct bus_answer *answer)
 
 static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
     if (!answer->status)
         tell_waiters(call, answer);
@@ -74,7 +75,7 @@ static void ask_waiters(struct gw_call *call)
 
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM)
         try_again(call, write_again);
@@ -106,7 +107,7 @@ static void close_again(struct net_timer *timer)
  * matter who says so. */
 static void on_closed(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
     struct bus_address address;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM) {
@@ -271,7 +272,7 @@ static void wait_for_its_end(struct gw_call *call)
 
 static void on_whereabouts(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, look));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, look);
 
     if (!answer->status && answer->n_addresses && answer->addresses[0].node)
         call->holder = answer->addresses[0];
@@ -345,7 +346,7 @@ static void revoke_again(struct net_timer *timer)
 
 static void on_revocation(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)wait - offsetof(struct gw_call, wait));
+    struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
     struct bus_address address;
     peg_str who;
 
@@ -444,7 +445,7 @@ void gw_settle(struct gw_call *call, enum bus_reason reason)
 
 void gw_settle_on_deadline(struct net_timer *timer)
 {
-    struct gw_call *call = (struct gw_call *)((char *)timer - offsetof(struct gw_call, deadline));
+    struct gw_call *call = peg__container_of(timer, struct gw_call, deadline);
 
     gw_settle(call, BUS_DEADLINE);
 }

@@ -14,9 +14,6 @@
 #include "gateway/catalog/internal.h"
 #include "gateway/search/search.h"
 
-#define CONTAINER(pointer, type, member)                                                           \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 struct gw_catalog *catalog_ref(struct gw_catalog *catalog)
 {
     peg__refs_take(&catalog->n_refs);
@@ -60,7 +57,7 @@ static void await(struct gw_catalog *catalog, const bool *flag)
 
 static void do_again(struct net_timer *timer)
 {
-    struct gw_catalog *catalog = CONTAINER(timer, struct gw_catalog, again);
+    struct gw_catalog *catalog = peg__container_of(timer, struct gw_catalog, again);
 
     if (catalog->must_watch_again) {
         catalog->must_watch_again = false;
@@ -85,7 +82,7 @@ void catalog_try_again(struct gw_catalog *catalog, bool must_watch)
 
 static void publish_now(struct net_later *later)
 {
-    struct gw_catalog *catalog = CONTAINER(later, struct gw_catalog, later);
+    struct gw_catalog *catalog = peg__container_of(later, struct gw_catalog, later);
 
     /* What is still being written comes with its own snapshot. */
     if (!catalog->current)
@@ -94,7 +91,7 @@ static void publish_now(struct net_later *later)
 
 static void start(struct net_message *message)
 {
-    struct gw_catalog *catalog = CONTAINER(message, struct gw_catalog, message);
+    struct gw_catalog *catalog = peg__container_of(message, struct gw_catalog, message);
 
     catalog_map_init(catalog);
     catalog_map_watch(catalog);
@@ -176,7 +173,7 @@ void catalog_check_stopped(struct gw_catalog *catalog)
 /* What a worker is at is waited for; an answer of the bus is not. */
 static void stop(struct net_message *message)
 {
-    struct gw_catalog *catalog = CONTAINER(message, struct gw_catalog, message);
+    struct gw_catalog *catalog = peg__container_of(message, struct gw_catalog, message);
     struct gw_change *change = catalog->current;
 
     catalog->is_stopping = true;

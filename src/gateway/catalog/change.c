@@ -13,9 +13,6 @@
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
 
-#define CONTAINER(pointer, type, member)                                                           \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 enum { MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
 
 /* ---- changes -----------------------------------------------------------------------------------
@@ -138,7 +135,7 @@ static void fail_map(struct gw_change *change, const struct bus_answer *answer)
 
 static void on_mapped(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct gw_catalog *catalog = CONTAINER(wait, struct gw_catalog, wait);
+    struct gw_catalog *catalog = peg__container_of(wait, struct gw_catalog, wait);
     struct gw_change *change = catalog->current;
     const bool was_asked = change->loop != NULL;
 
@@ -214,7 +211,7 @@ static peg_status check_bytes(struct gw_catalog *catalog, struct gw_change *chan
 /* On a worker; `current` is left alone meanwhile. */
 static void work(struct net_work *net_work)
 {
-    struct gw_catalog *catalog = CONTAINER(net_work, struct gw_catalog, work);
+    struct gw_catalog *catalog = peg__container_of(net_work, struct gw_catalog, work);
     struct gw_change *change = catalog->current;
     peg_status status;
 
@@ -276,7 +273,7 @@ static void go_on(struct gw_catalog *catalog, struct gw_change *change, bool was
 
 static void on_stored(struct net_work *net_work, bool was_canceled)
 {
-    struct gw_catalog *catalog = CONTAINER(net_work, struct gw_catalog, work);
+    struct gw_catalog *catalog = peg__container_of(net_work, struct gw_catalog, work);
 
     catalog->is_working = false;
     go_on(catalog, catalog->current, was_canceled);

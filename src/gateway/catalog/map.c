@@ -15,9 +15,6 @@
 #include "gateway/catalog/internal.h"
 #include "wire/name.h"
 
-#define CONTAINER(pointer, type, member)                                                           \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 void catalog_map_repair(struct gw_catalog *catalog, struct gw_record *record,
                         enum gw_change_kind kind)
 {
@@ -118,7 +115,7 @@ static peg_status take_change(struct gw_catalog *catalog, const struct bus_chang
 
 static void on_change(struct bus_watch *watch, const struct bus_change *change)
 {
-    struct gw_catalog *catalog = CONTAINER(watch, struct gw_catalog, watch);
+    struct gw_catalog *catalog = peg__container_of(watch, struct gw_catalog, watch);
     struct gw_record *record;
     peg_status status = PEG_OK;
 
@@ -141,7 +138,7 @@ static void on_change(struct bus_watch *watch, const struct bus_change *change)
 /* What was not told is not in the map: it was lost, or has never been there. */
 static void on_ready(struct bus_watch *watch)
 {
-    struct gw_catalog *catalog = CONTAINER(watch, struct gw_catalog, watch);
+    struct gw_catalog *catalog = peg__container_of(watch, struct gw_catalog, watch);
 
     PEG__MAP_EACH(&catalog->records, entry)
     {
@@ -205,7 +202,7 @@ static void collect_ends(struct gw_catalog *catalog, int64_t before_ms, struct o
 
 static void purge(struct net_timer *timer)
 {
-    struct gw_catalog *catalog = CONTAINER(timer, struct gw_catalog, purge);
+    struct gw_catalog *catalog = peg__container_of(timer, struct gw_catalog, purge);
     const int64_t before_ms = bus_now_ms(catalog->bus) - PEG_LIMIT_GATEWAY_TOMBSTONE_MS;
     struct gw_change *change = change_new(catalog, GW_CHANGE_FORGET, peg__str(""), peg__str(""));
     struct old_ends ends;

@@ -20,9 +20,6 @@ enum {
     AGAIN_MS = 100,
 };
 
-#define CONTAINER(pointer, type, member)                                                           \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 /* ---- health ------------------------------------------------------------------------------------
  */
 
@@ -249,7 +246,7 @@ static bool is_forgettable(const struct presence_toolset *toolset, int64_t now_m
 
 static void look(struct net_timer *timer)
 {
-    struct gw_presence *presence = CONTAINER(timer, struct gw_presence, look);
+    struct gw_presence *presence = peg__container_of(timer, struct gw_presence, look);
     const int64_t now_ms = bus_now_ms(presence->bus);
     struct dead dead[MAX_DEAD];
     size_t n_dead = 0;
@@ -299,16 +296,10 @@ static peg_status add_toolset(struct gw_presence *presence, peg_str name,
 static peg_status add_entry(struct gw_presence *presence, struct presence_toolset *toolset,
                             const struct gw_provider_entry *entry)
 {
-    struct gw_provider_entry *entries;
-
     if (presence->n_entries >= PEG_LIMIT_GATEWAY_PRESENT)
         return PEG_ELIMIT;
-    if (toolset->n == toolset->capacity) {
-        entries = peg__grow(toolset->entries, sizeof(*entries), toolset->n + 1, &toolset->capacity);
-        if (!entries)
-            return PEG_ENOMEM;
-        toolset->entries = entries;
-    }
+    if (!PEG__RESERVE(toolset->entries, toolset->n + 1, toolset->capacity))
+        return PEG_ENOMEM;
     toolset->entries[toolset->n++] = *entry;
     presence->n_entries++;
     note_change(presence, toolset);
@@ -376,7 +367,7 @@ static void remove_key(struct gw_presence *presence, peg_str key)
 /* Watches anew, in a while: all that stands is told then. */
 static void watch_again(struct net_timer *timer)
 {
-    struct gw_presence *presence = CONTAINER(timer, struct gw_presence, again);
+    struct gw_presence *presence = peg__container_of(timer, struct gw_presence, again);
 
     bus_map_unwatch(presence->bus, BUS_MAP_PROVIDERS, &presence->watch);
     bus_map_watch(presence->bus, BUS_MAP_PROVIDERS, &presence->watch);
@@ -398,7 +389,7 @@ static void handle_failure(struct gw_presence *presence, peg_str key, peg_status
 
 static void on_map_change(struct bus_watch *watch, const struct bus_change *change)
 {
-    struct gw_presence *presence = CONTAINER(watch, struct gw_presence, watch);
+    struct gw_presence *presence = peg__container_of(watch, struct gw_presence, watch);
     struct gw_provider_entry entry;
     peg_str toolset;
     peg_status status = PEG_OK;
@@ -425,7 +416,7 @@ static void on_map_change(struct bus_watch *watch, const struct bus_change *chan
 /* What was there before a reset and was not told again is gone. */
 static void on_map_ready(struct bus_watch *watch)
 {
-    struct gw_presence *presence = CONTAINER(watch, struct gw_presence, watch);
+    struct gw_presence *presence = peg__container_of(watch, struct gw_presence, watch);
 
     PEG__MAP_EACH(&presence->toolsets, entry)
     {

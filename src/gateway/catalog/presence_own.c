@@ -122,8 +122,7 @@ static void write_own(struct presence_own *own)
  * hears of them behind the loop. */
 static void write_dirty(struct net_timer *timer)
 {
-    struct gw_presence *presence =
-        (struct gw_presence *)(void *)((char *)timer - offsetof(struct gw_presence, retry));
+    struct gw_presence *presence = peg__container_of(timer, struct gw_presence, retry);
 
     presence->is_telling = true;
     PEG__MAP_EACH(&presence->own, entry)

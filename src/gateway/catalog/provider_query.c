@@ -10,9 +10,6 @@
 #include "grpc/message.h"
 #include "pegboard/v1/registry.pb-c.h"
 
-#define CONTAINER(pointer, type, member)                                                           \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
 static void arrive(struct net_message *message)
 {
     struct gw_change *change = (struct gw_change *)message;
@@ -53,7 +50,7 @@ static bool begin(struct gw_change *change, struct net_loop *loop, struct gw_cha
 /* On a worker. */
 static void take_apart(struct net_work *work)
 {
-    struct gw_change *change = CONTAINER(work, struct gw_change, work);
+    struct gw_change *change = peg__container_of(work, struct gw_change, work);
     const struct gw_toolset_dates dates = {.owner = change->principal};
     const struct ProtobufCMessage *message;
     struct peg__arena arena = {0};
@@ -68,7 +65,7 @@ static void take_apart(struct net_work *work)
 
 static void on_apart(struct net_work *work, bool was_canceled)
 {
-    struct gw_change *change = CONTAINER(work, struct gw_change, work);
+    struct gw_change *change = peg__container_of(work, struct gw_change, work);
 
     change->request = peg__blob_unref(change->request);
     if (was_canceled)

@@ -90,15 +90,7 @@ static size_t place_of(const struct gw_catalog *catalog, peg_str name, bool *ret
 
 peg_status record_reserve(struct gw_catalog *catalog)
 {
-    struct gw_toolset **toolsets;
-
-    if (catalog->n < catalog->capacity)
-        return PEG_OK;
-    toolsets = peg__grow(catalog->toolsets, sizeof(*toolsets), catalog->n + 1, &catalog->capacity);
-    if (!toolsets)
-        return PEG_ENOMEM;
-    catalog->toolsets = toolsets;
-    return PEG_OK;
+    return PEG__RESERVE(catalog->toolsets, catalog->n + 1, catalog->capacity) ? PEG_OK : PEG_ENOMEM;
 }
 
 static void take_out(struct gw_catalog *catalog, size_t place)

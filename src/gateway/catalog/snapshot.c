@@ -27,14 +27,6 @@ struct gw_snapshot *gw_snapshot_unref(struct gw_snapshot *snapshot)
     return NULL;
 }
 
-/* Bytes, as strcmp() has them: so the catalog keeps its toolsets. */
-static int compare(peg_str a, peg_str b)
-{
-    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 size_t gw_snapshot_behind(const struct gw_snapshot *snapshot, peg_str name)
 {
     size_t low = 0;
@@ -43,7 +35,7 @@ size_t gw_snapshot_behind(const struct gw_snapshot *snapshot, peg_str name)
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
 
-        if (compare(snapshot->toolsets[middle]->name, name) > 0)
+        if (peg__str_compare(snapshot->toolsets[middle]->name, name) > 0)
             high = middle;
         else
             low = middle + 1;

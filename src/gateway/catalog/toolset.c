@@ -283,18 +283,11 @@ static peg_status fill_tool(const tool_msg *msg, struct room *room, struct gw_to
     return status;
 }
 
-static int compare_str(peg_str a, peg_str b)
-{
-    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_places(const void *a, const void *b, void *tools)
 {
     const struct gw_tool *of = tools;
 
-    return compare_str(of[*(const uint32_t *)a].name, of[*(const uint32_t *)b].name);
+    return peg__str_compare(of[*(const uint32_t *)a].name, of[*(const uint32_t *)b].name);
 }
 
 static peg_status sort_names(struct gw_toolset *toolset, uint32_t *places, peg_error *reterr)
@@ -418,7 +411,7 @@ const struct gw_tool *gw_toolset_tool(const struct gw_toolset *toolset, peg_str 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         const struct gw_tool *tool = &toolset->tools[toolset->by_name[middle]];
-        const int order = compare_str(name, tool->name);
+        const int order = peg__str_compare(name, tool->name);
 
         if (order == 0)
             return tool;

@@ -258,8 +258,7 @@ static void serve_unregister(struct grpc_call *call,
 
 static void on_tick(struct net_timer *timer)
 {
-    struct gw_admin *admin =
-        (struct gw_admin *)(void *)((char *)timer - offsetof(struct gw_admin, tick));
+    struct gw_admin *admin = peg__container_of(timer, struct gw_admin, tick);
     struct net_loop *loop = net_loops_at(admin->node->loops, 0);
 
     gw_metrics_tick(admin->node->metrics, net_loop_now_ns(loop));

@@ -201,8 +201,7 @@ static const struct gw_provider_events EVENTS = {
 
 static void say_ping(struct net_timer *timer)
 {
-    struct gw_attached *attached =
-        (struct gw_attached *)((char *)timer - offsetof(struct gw_attached, ping));
+    struct gw_attached *attached = peg__container_of(timer, struct gw_attached, ping);
     struct bus *bus = attached->desk->bus;
     char id[100];
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;

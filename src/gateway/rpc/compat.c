@@ -14,12 +14,6 @@ static const struct gw_snapshot *snapshot_of(const struct grpc_call *call, void 
     return gw_node_calls(node, grpc_call_loop(call))->snapshot;
 }
 
-/* An optional string that is not there is an empty one to the reference, too. */
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 bool gw_compat_list(struct grpc_call *call, void *node, char *const *tags, size_t n_tags,
                     struct gw_reported *ret_listed)
 {
@@ -48,13 +42,13 @@ bool gw_compat_search(struct grpc_call *call, void *node, const char *query,
                       struct gw_reported *ret_listed)
 {
     /* Their answer has no pages: it is whole, or too large. */
-    const struct gw_search_query asked = {.text = peg__str(or_empty(query)),
+    const struct gw_search_query asked = {.text = peg__str(peg__or_empty(query)),
                                           .limit = snapshot_of(call, node)->n};
     struct peg__arena *arena = grpc_call_arena(call);
     struct gw_search_result result;
     peg_error error;
 
-    if (gw_check_query(or_empty(query), &error)) {
+    if (gw_check_query(peg__or_empty(query), &error)) {
         gw_fail_because(call, &error);
         return false;
     }
@@ -75,7 +69,7 @@ bool gw_compat_search(struct grpc_call *call, void *node, const char *query,
 
 bool gw_compat_check(struct grpc_call *call, const char *text, const char *field)
 {
-    const size_t len = strlen(or_empty(text));
+    const size_t len = strlen(peg__or_empty(text));
     peg_error error;
 
     if (len >= 1 && len <= PEG_LIMIT_NAME_BYTES)
@@ -150,7 +144,7 @@ void gw_compat_pong(struct grpc_call *call, const char *ping_id, const char *too
 {
     Pegboard__V1__PongRequest request = PEGBOARD__V1__PONG_REQUEST__INIT;
 
-    request.ping_id = gw_text(peg__str(or_empty(ping_id)));
-    request.toolset = gw_text(peg__str(or_empty(toolset)));
+    request.ping_id = gw_text(peg__str(peg__or_empty(ping_id)));
+    request.toolset = gw_text(peg__str(peg__or_empty(toolset)));
     gw_serve_pong(call, &request, node);
 }

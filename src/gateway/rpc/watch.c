@@ -297,12 +297,11 @@ static void leave_due(struct watcher *watcher)
 /* A stream that fails is dropped in a later round. */
 static void on_turn(struct net_turn *turn)
 {
-    struct gw_watches *watches =
-        (struct gw_watches *)((char *)turn - offsetof(struct gw_watches, turn));
-    const int64_t from_ns = peg_clock_mono_ns(peg_clock_system());
+    struct gw_watches *watches = peg__container_of(turn, struct gw_watches, turn);
+    const int64_t from_ns = peg__mono_ns();
 
     forget_packed(watches);
-    while (watches->due && peg_clock_mono_ns(peg_clock_system()) - from_ns < NET_TURN_NS / 2) {
+    while (watches->due && peg__mono_ns() - from_ns < NET_TURN_NS / 2) {
         struct watcher *watcher = watches->due;
 
         leave_due(watcher);

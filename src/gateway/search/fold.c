@@ -89,20 +89,6 @@ static uint32_t fold_char(uint32_t c)
     return (uint32_t)((int32_t)c + rows[low].to_small);
 }
 
-static bool is_capital(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_ascii(peg_str text)
-{
-    unsigned char all = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        all |= (unsigned char)text.ptr[i];
-    return all < 0x80;
-}
-
 /* A loop that compilers make wide instructions of. */
 static void fold_ascii(peg_str text, char *ret_folded)
 {
@@ -131,7 +117,7 @@ void gw_fold(peg_str text, char *ret_folded)
 {
     size_t n;
 
-    if (is_ascii(text)) {
+    if (peg__str_is_ascii(text)) {
         fold_ascii(text, ret_folded);
         return;
     }
@@ -143,7 +129,7 @@ void gw_fold(peg_str text, char *ret_folded)
         }
         n = n ? n : 1; /* what is no UTF-8 stays as it is */
         memcpy(ret_folded + i, text.ptr + i, n);
-        if (is_capital(text.ptr[i]))
+        if (peg__is_upper(text.ptr[i]))
             ret_folded[i] = (char)(text.ptr[i] | 0x20);
     }
 }

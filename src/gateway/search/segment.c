@@ -71,13 +71,8 @@ struct builder {
 
 static bool push_number(uint32_t **list, size_t *n, size_t *capacity, uint32_t number)
 {
-    if (*n == *capacity) {
-        uint32_t *grown = peg__grow(*list, sizeof(*grown), *n + 1, capacity);
-
-        if (!grown)
-            return false;
-        *list = grown;
-    }
+    if (!PEG__RESERVE(*list, *n + 1, *capacity))
+        return false;
     (*list)[(*n)++] = number;
     return true;
 }
@@ -126,13 +121,8 @@ static bool grow_sums(struct builder *b)
 {
     const size_t n = gw_terms_count(b->stems);
 
-    if (n > b->sums_capacity) {
-        float *sums = peg__grow(b->sums, sizeof(*sums), n, &b->sums_capacity);
-
-        if (!sums)
-            return false;
-        b->sums = sums;
-    }
+    if (!PEG__RESERVE(b->sums, n, b->sums_capacity))
+        return false;
     for (; b->n_sums < n; b->n_sums++)
         b->sums[b->n_sums] = 0;
     return true;

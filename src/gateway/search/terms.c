@@ -71,13 +71,8 @@ bool gw_terms_add(struct gw_terms_builder *b, peg_str word, uint32_t *ret_number
         *ret_number = (uint32_t)((uintptr_t)entry->value - 1);
         return true;
     }
-    if (b->n_terms == b->capacity) {
-        struct term *terms = peg__grow(b->terms, sizeof(*terms), b->n_terms + 1, &b->capacity);
-
-        if (!terms)
-            return false;
-        b->terms = terms;
-    }
+    if (!PEG__RESERVE(b->terms, b->n_terms + 1, b->capacity))
+        return false;
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): the map keeps it and never follows it */
     if (peg__map_add(&b->words, word, (void *)(uintptr_t)(b->n_terms + 1)))
         return false;
@@ -94,14 +89,8 @@ bool gw_terms_post(struct gw_terms_builder *b, uint32_t number, uint32_t place, 
         b->postings[term->last - 1].weight |= weight;
         return true;
     }
-    if (b->n_postings == b->postings_capacity) {
-        struct posting *postings =
-            peg__grow(b->postings, sizeof(*postings), b->n_postings + 1, &b->postings_capacity);
-
-        if (!postings)
-            return false;
-        b->postings = postings;
-    }
+    if (!PEG__RESERVE(b->postings, b->n_postings + 1, b->postings_capacity))
+        return false;
     b->postings[b->n_postings++] = (struct posting){number, place, weight};
     term->last = (uint32_t)b->n_postings;
     term->n++;

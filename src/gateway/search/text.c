@@ -47,15 +47,9 @@ bool gw_needle_is_in(const struct gw_needle *needle, peg_str folded)
 /* ---- words -------------------------------------------------------------------------------------
  */
 
-static bool is_capital(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
 static bool is_word_byte(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || is_capital(c) ||
-           (unsigned char)c >= 0x80;
+    return peg__is_alnum(c) || (unsigned char)c >= 0x80;
 }
 
 /* Punctuation beyond ASCII, in two or three bytes: quotes, dashes, dots, those of Chinese. */
@@ -101,20 +95,15 @@ bool gw_next_word(peg_str *rest, peg_str *ret_word)
     return end > start;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Does a piece begin at i? Between letters and digits, behind a small letter, and where a run of
  * capitals ends. */
 static bool is_edge(peg_str word, size_t i)
 {
-    if (is_digit(word.ptr[i]) != is_digit(word.ptr[i - 1]))
+    if (peg__is_digit(word.ptr[i]) != peg__is_digit(word.ptr[i - 1]))
         return true;
-    if (!is_capital(word.ptr[i]))
+    if (!peg__is_upper(word.ptr[i]))
         return false;
-    if (!is_capital(word.ptr[i - 1]))
+    if (!peg__is_upper(word.ptr[i - 1]))
         return true;
     return i + 1 < word.len && word.ptr[i + 1] >= 'a' && word.ptr[i + 1] <= 'z';
 }
@@ -139,7 +128,7 @@ bool gw_next_token(struct gw_tokens *tokens, peg_str *ret_token)
 {
     for (;;) {
         const size_t start = tokens->len - tokens->word.len;
-        const bool is_number = tokens->word.len && is_digit(tokens->word.ptr[0]);
+        const bool is_number = tokens->word.len && peg__is_digit(tokens->word.ptr[0]);
 
         if (tokens->word.len) {
             tokens->word = peg__str_from(tokens->word, piece_len(tokens->word));

@@ -64,9 +64,8 @@ static bool is_plain(peg_str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         const char c = text.ptr[i];
-        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 
-        if (!is_letter && !(c >= '0' && c <= '9') && (c == '\0' || !strchr("_.:/@+-[]", c)))
+        if (!peg__is_alnum(c) && (c == '\0' || !strchr("_.:/@+-[]", c)))
             return false;
     }
     return text.len > 0;

@@ -54,11 +54,6 @@ struct gw_metrics_page {
     struct page_loop loops[];
 };
 
-static struct gw_metrics_page *page_of(void *member, size_t offset)
-{
-    return (struct gw_metrics_page *)(void *)((char *)member - offset);
-}
-
 static struct net_loop *home_of(const struct gw_metrics_page *page)
 {
     return page->loops[0].loop;
@@ -68,8 +63,7 @@ static struct net_loop *home_of(const struct gw_metrics_page *page)
 
 static void on_wake(struct net_message *message)
 {
-    struct page_loop *here =
-        (struct page_loop *)(void *)((char *)message - offsetof(struct page_loop, wake));
+    struct page_loop *here = peg__container_of(message, struct page_loop, wake);
 
     pthread_mutex_lock(&here->page->lock);
     here->text = here->posted;
@@ -84,7 +78,7 @@ static void on_wake(struct net_message *message)
 
 static void on_expiry(struct net_timer *timer)
 {
-    struct gw_metrics_page *page = page_of(timer, offsetof(struct gw_metrics_page, expiry));
+    struct gw_metrics_page *page = peg__container_of(timer, struct gw_metrics_page, expiry);
 
     pthread_mutex_lock(&page->lock);
     page->text = net_http1_body_unref(page->text);
@@ -135,7 +129,7 @@ static void finish(struct gw_metrics_page *page)
 /* On a worker. */
 static void write_text(struct net_work *work)
 {
-    struct gw_metrics_page *page = page_of(work, offsetof(struct gw_metrics_page, write));
+    struct gw_metrics_page *page = peg__container_of(work, struct gw_metrics_page, write);
 
     page->now.rss_bytes = gw_rss_bytes();
     page->now.heap_bytes = gw_heap_bytes();
@@ -144,7 +138,7 @@ static void write_text(struct net_work *work)
 
 static void on_written(struct net_work *work, bool was_canceled)
 {
-    struct gw_metrics_page *page = page_of(work, offsetof(struct gw_metrics_page, write));
+    struct gw_metrics_page *page = peg__container_of(work, struct gw_metrics_page, write);
 
     if (was_canceled)
         page->made = net_http1_body_unref(page->made);
@@ -208,7 +202,7 @@ static void start_writing(struct gw_metrics_page *page)
 
 static void on_look(struct net_later *later)
 {
-    struct gw_metrics_page *page = page_of(later, offsetof(struct gw_metrics_page, look));
+    struct gw_metrics_page *page = peg__container_of(later, struct gw_metrics_page, look);
     const size_t n = page->snapshot ? page->snapshot->n : 0;
 
     for (size_t i = 0; i < LOOKED_AT_ONCE && page->n_looked_at < n; i++)
@@ -221,7 +215,7 @@ static void on_look(struct net_later *later)
 
 static void on_make(struct net_message *message)
 {
-    struct gw_metrics_page *page = page_of(message, offsetof(struct gw_metrics_page, make));
+    struct gw_metrics_page *page = peg__container_of(message, struct gw_metrics_page, make);
     const struct gw_calls *desk = page->node->desks[0];
 
     if (page->is_stopped)

@@ -508,7 +508,7 @@ uint64_t gw_heap_bytes(void)
 {
     static _Atomic int64_t due_ns;
     static _Atomic uint64_t bytes;
-    const int64_t now_ns = peg_clock_mono_ns(peg_clock_system());
+    const int64_t now_ns = peg__mono_ns();
     int64_t due = atomic_load(&due_ns);
 
     if (now_ns >= due && atomic_compare_exchange_strong(

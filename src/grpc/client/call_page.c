@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/http2/frame.h"
 #include "grpc/server/internal.h"
@@ -137,8 +138,7 @@ static peg_status ask_page(struct grpc_call *call)
 
 static void on_wake(struct net_http1_waiter *waiter)
 {
-    struct grpc_call *call =
-        (struct grpc_call *)(void *)((char *)waiter - offsetof(struct grpc_call, page_waiter));
+    struct grpc_call *call = peg__container_of(waiter, struct grpc_call, page_waiter);
 
     call->awaits_page = false;
     grpc__call_go_on_page(call);

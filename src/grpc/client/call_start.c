@@ -29,7 +29,7 @@ static struct grpc_call *call_of(struct grpc_stream *stream)
 
 static struct grpc_call *call_of_timer(struct net_timer *timer)
 {
-    return (struct grpc_call *)((char *)timer - offsetof(struct grpc_call, deadline));
+    return peg__container_of(timer, struct grpc_call, deadline);
 }
 
 struct grpc_stream *grpc__call_begin(struct grpc__conn *conn)

@@ -66,32 +66,23 @@ static peg_status check_options(const struct grpc_channel_options *options, peg_
     return PEG_OK;
 }
 
-static size_t size_or(size_t size, size_t normal)
-{
-    return size ? size : normal;
-}
-
-static int64_t ms_or(int64_t ms, int64_t normal_ms)
-{
-    return ms ? ms : normal_ms;
-}
-
 static void fill_in(struct grpc_channel_options *o)
 {
-    o->max_message_bytes = size_or(o->max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
-    o->max_header_bytes = size_or(o->max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
-    o->stream_window = (uint32_t)size_or(o->stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
-    o->session_window = (uint32_t)size_or(o->session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
-    o->max_held_bytes = size_or(o->max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
-    o->max_send_bytes = size_or(o->max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
-    o->max_waiting = size_or(o->max_waiting, PEG_LIMIT_GRPC_WAITING_CALLS);
-    o->n_connections = (unsigned)size_or(o->n_connections, 1);
-    o->connect_ms = ms_or(o->connect_ms, PEG_LIMIT_NET_OPEN_MS);
-    o->backoff_ms = ms_or(o->backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MS);
-    o->max_backoff_ms = ms_or(o->max_backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MAX_MS);
-    o->keepalive_timeout_ms = ms_or(o->keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
-    o->resolve_again_ms = ms_or(o->resolve_again_ms, PEG_LIMIT_GRPC_RESOLVE_MS);
-    o->idle_ms = ms_or(o->idle_ms, PEG_LIMIT_GRPC_CHANNEL_IDLE_MS);
+    o->max_message_bytes = PEG__OR_DEFAULT(o->max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
+    o->max_header_bytes = PEG__OR_DEFAULT(o->max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
+    o->stream_window = PEG__OR_DEFAULT(o->stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
+    o->session_window = PEG__OR_DEFAULT(o->session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
+    o->max_held_bytes = PEG__OR_DEFAULT(o->max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
+    o->max_send_bytes = PEG__OR_DEFAULT(o->max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
+    o->max_waiting = PEG__OR_DEFAULT(o->max_waiting, PEG_LIMIT_GRPC_WAITING_CALLS);
+    o->n_connections = PEG__OR_DEFAULT(o->n_connections, 1);
+    o->connect_ms = PEG__OR_DEFAULT(o->connect_ms, PEG_LIMIT_NET_OPEN_MS);
+    o->backoff_ms = PEG__OR_DEFAULT(o->backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MS);
+    o->max_backoff_ms = PEG__OR_DEFAULT(o->max_backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MAX_MS);
+    o->keepalive_timeout_ms =
+        PEG__OR_DEFAULT(o->keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
+    o->resolve_again_ms = PEG__OR_DEFAULT(o->resolve_again_ms, PEG_LIMIT_GRPC_RESOLVE_MS);
+    o->idle_ms = PEG__OR_DEFAULT(o->idle_ms, PEG_LIMIT_GRPC_CHANNEL_IDLE_MS);
 }
 
 static void set_conn_options(struct grpc_channel *channel)
@@ -172,8 +163,7 @@ static void tell_state(struct grpc_channel *channel)
 
 static void on_later(struct net_later *later)
 {
-    struct grpc_channel *channel =
-        (struct grpc_channel *)(void *)((char *)later - offsetof(struct grpc_channel, later));
+    struct grpc_channel *channel = peg__container_of(later, struct grpc_channel, later);
 
     grpc__channel_report_ended(channel);
     if (channel->ended.n > 0)

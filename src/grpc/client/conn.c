@@ -20,14 +20,12 @@
 
 static struct grpc_client_conn *conn_of_later(struct net_later *later)
 {
-    return (struct grpc_client_conn *)(void *)((char *)later -
-                                               offsetof(struct grpc_client_conn, flush));
+    return peg__container_of(later, struct grpc_client_conn, flush);
 }
 
 static struct grpc_client_conn *conn_of_timer(struct net_timer *timer)
 {
-    return (struct grpc_client_conn *)(void *)((char *)timer -
-                                               offsetof(struct grpc_client_conn, timer));
+    return peg__container_of(timer, struct grpc_client_conn, timer);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */

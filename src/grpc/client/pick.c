@@ -6,15 +6,7 @@
 
 peg_status grpc_pick_reserve(struct grpc_pick *pick, size_t n)
 {
-    struct grpc_pick_entry **entries;
-
-    if (n <= pick->capacity)
-        return PEG_OK;
-    entries = peg__grow(pick->entries, sizeof(*entries), n, &pick->capacity);
-    if (!entries)
-        return PEG_ENOMEM;
-    pick->entries = entries;
-    return PEG_OK;
+    return PEG__RESERVE(pick->entries, n, pick->capacity) ? PEG_OK : PEG_ENOMEM;
 }
 
 void grpc_pick_free(struct grpc_pick *pick)

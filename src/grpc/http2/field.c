@@ -77,8 +77,7 @@ static bool is_number(peg_str s)
 
 static bool is_scheme(peg_str s)
 {
-    return s.len > 0 && ((s.ptr[0] | 0x20) >= 'a' && (s.ptr[0] | 0x20) <= 'z') &&
-           consists_of(s, of_schemes);
+    return s.len > 0 && peg__is_letter(s.ptr[0]) && consists_of(s, of_schemes);
 }
 
 /* ---- kinds -------------------------------------------------------------------------------- */

@@ -93,7 +93,7 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     session->peer_last_id = INT32_MAX;
     session->window = GRPC_H2_FIRST_WINDOW;
     session->reset_tokens = options->reset_burst;
-    session->idle_ns = peg_clock_mono_ns(peg_clock_system());
+    session->idle_ns = peg__mono_ns();
     grpc_hpack_decoder_init(&session->decoder);
     grpc_hpack_encoder_init(&session->encoder);
     if (greet(session)) {
@@ -291,7 +291,7 @@ void grpc__session_flooded(struct grpc_session *session, const char *of_what)
 /* A client with a bug in one of its calls is no flood, however long it stays. */
 void grpc__session_count_invalid(struct grpc_session *session)
 {
-    const int64_t now_ns = peg_clock_mono_ns(peg_clock_system());
+    const int64_t now_ns = peg__mono_ns();
 
     if (now_ns >= peg__clock_after_ms(session->invalid_ns, PEG_LIMIT_GRPC_IDLE_MS)) {
         session->n_invalid_frames = 0;

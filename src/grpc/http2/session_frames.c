@@ -228,7 +228,7 @@ static void window_came(struct grpc_session *session, const uint8_t *bytes)
 static void count_reset(struct grpc_session *session)
 {
     const struct grpc_session_options *options = &session->options;
-    const int64_t now_ns = peg_clock_mono_ns(peg_clock_system());
+    const int64_t now_ns = peg__mono_ns();
 
     if (options->is_client)
         return;

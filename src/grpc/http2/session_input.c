@@ -246,7 +246,7 @@ static bool is_idle_flood(struct grpc_session *session)
     if (++session->n_idle_frames <= PEG_LIMIT_GRPC_IDLE_FRAMES &&
         session->n_idle_bytes <= PEG_LIMIT_GRPC_IDLE_BYTES)
         return false;
-    now_ns = peg_clock_mono_ns(peg_clock_system());
+    now_ns = peg__mono_ns();
     if (now_ns < peg__clock_after_ms(session->idle_ns, PEG_LIMIT_GRPC_IDLE_MS))
         return true;
     session->idle_ns = now_ns;

@@ -91,8 +91,7 @@ static void fail_slot(struct grpc__slot *slot, const peg_error *error)
 
 static void on_retry(struct net_timer *timer)
 {
-    struct grpc__slot *slot =
-        (struct grpc__slot *)(void *)((char *)timer - offsetof(struct grpc__slot, timer));
+    struct grpc__slot *slot = peg__container_of(timer, struct grpc__slot, timer);
 
     connect_slot(slot);
 }
@@ -382,9 +381,7 @@ static void look_up(struct grpc_channel *channel)
 
 static void on_resolve_timer(struct net_timer *timer)
 {
-    struct grpc_channel *channel =
-        (struct grpc_channel *)(void *)((char *)timer -
-                                        offsetof(struct grpc_channel, resolve_timer));
+    struct grpc_channel *channel = peg__container_of(timer, struct grpc_channel, resolve_timer);
 
     look_up(channel);
 }
@@ -416,8 +413,7 @@ static void go_to_sleep(struct grpc_channel *channel)
 
 static void on_idle_timer(struct net_timer *timer)
 {
-    struct grpc_channel *channel =
-        (struct grpc_channel *)(void *)((char *)timer - offsetof(struct grpc_channel, idle_timer));
+    struct grpc_channel *channel = peg__container_of(timer, struct grpc_channel, idle_timer);
     const int64_t now_ns = net_loop_now_ns(channel->loop);
     int64_t due_ns = peg__clock_after_ms(channel->last_call_ns, channel->options.idle_ms);
 

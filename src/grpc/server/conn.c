@@ -45,11 +45,6 @@ static const struct grpc_server_options *options_of(const struct grpc__conn *con
     return &conn->home->server->options;
 }
 
-static int64_t now_ns(const struct grpc__conn *conn)
-{
-    return net_loop_now_ns(conn->home->loop);
-}
-
 /* ---- the end
  * ------------------------------------------------------------------------------------------ */
 
@@ -86,9 +81,9 @@ static void free_conn(struct grpc__conn *conn)
 /* A turn of its end: some calls hear of it, and with the last one it is gone. */
 static void end_some(struct grpc__conn *conn)
 {
-    const int64_t from_ns = peg_clock_mono_ns(peg_clock_system());
+    const int64_t from_ns = peg__mono_ns();
 
-    while (conn->calls && peg_clock_mono_ns(peg_clock_system()) - from_ns < NET_TURN_NS / 2) {
+    while (conn->calls && peg__mono_ns() - from_ns < NET_TURN_NS / 2) {
         for (unsigned i = 0; i < CALLS_AT_ONCE && conn->calls; i++)
             grpc__call_lost(conn->calls);
     }
@@ -174,7 +169,7 @@ static size_t gather(struct grpc__conn *conn, uint8_t *scratch)
 
     while (len + piece <= NET_SCRATCH_BYTES &&
            (n = grpc_session_pull(conn->session, scratch + len, piece)) > 0) {
-        const int64_t at_ns = n > SEND_PIECE / 2 ? peg_clock_mono_ns(peg_clock_system()) : 0;
+        const int64_t at_ns = n > SEND_PIECE / 2 ? peg__mono_ns() : 0;
 
         len += n;
         if (from_ns && at_ns && at_ns - from_ns > NET_TURN_NS)
@@ -214,8 +209,7 @@ static void say(struct grpc__conn *conn)
 
 static void flush(struct net_later *later)
 {
-    struct grpc__conn *conn =
-        (struct grpc__conn *)((char *)later - offsetof(struct grpc__conn, flush));
+    struct grpc__conn *conn = peg__container_of(later, struct grpc__conn, flush);
 
     if (!conn->is_ending && !net_turn_is_waiting(&conn->turn)) /* it said much already */
         say(conn);
@@ -223,8 +217,7 @@ static void flush(struct net_later *later)
 
 static void take_turn(struct net_turn *turn)
 {
-    struct grpc__conn *conn =
-        (struct grpc__conn *)((char *)turn - offsetof(struct grpc__conn, turn));
+    struct grpc__conn *conn = peg__container_of(turn, struct grpc__conn, turn);
     const bool is_due = conn->is_due;
 
     conn->is_due = false;
@@ -273,7 +266,7 @@ static void on_output(void *user)
 static void on_ping(void *user)
 {
     struct grpc__conn *conn = user;
-    const int64_t now = now_ns(conn);
+    const int64_t now = net_loop_now_ns(conn->home->loop);
     const bool is_early = conn->pinged_ns &&
                           now < peg__clock_after_ms(conn->pinged_ns, options_of(conn)->min_ping_ms);
 
@@ -350,7 +343,7 @@ static size_t fit(size_t len, int64_t took_ns, int64_t wanted_ns, size_t min, si
 /* Feeds as much as takes a turn, and leaves the rest for the next. Returns how long it took. */
 static int64_t feed_some(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
-    const int64_t from_ns = peg_clock_mono_ns(peg_clock_system());
+    const int64_t from_ns = peg__mono_ns();
     int64_t at_ns = from_ns;
     size_t done = 0;
 
@@ -363,7 +356,7 @@ static int64_t feed_some(struct grpc__conn *conn, const uint8_t *bytes, size_t l
             break;
         feed_session(conn, bytes + done, n);
         done += n;
-        now = peg_clock_mono_ns(peg_clock_system());
+        now = peg__mono_ns();
         if (n == conn->piece || now - at_ns > NET_TURN_NS / 2)
             conn->piece = fit(n, now - at_ns, NET_TURN_NS / 2, MIN_PIECE, MAX_PIECE);
         at_ns = now;
@@ -380,7 +373,7 @@ static void feed(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
     const bool was_alone = is_alone(conn);
     bool is_quick = len < conn->max_read;
 
-    conn->last_read_ns = now_ns(conn);
+    conn->last_read_ns = net_loop_now_ns(conn->home->loop);
     if (was_alone)
         feed_session(conn, bytes, len);
     else
@@ -408,7 +401,7 @@ static peg_status start_session(struct grpc__conn *conn)
 
     if (status)
         return status;
-    conn->last_read_ns = conn->idle_since_ns = now_ns(conn);
+    conn->last_read_ns = conn->idle_since_ns = net_loop_now_ns(conn->home->loop);
     grpc__conn_arm(conn);
     feed(conn, conn->first, conn->n_first);
     return PEG_OK;

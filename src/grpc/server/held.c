@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/server/internal.h"
 
@@ -179,8 +180,7 @@ static void ask_others(struct grpc__server_loop *home)
 
 void grpc__server_loop_evict(struct net_message *message)
 {
-    struct grpc__server_loop *home =
-        (struct grpc__server_loop *)((char *)message - offsetof(struct grpc__server_loop, evict));
+    struct grpc__server_loop *home = peg__container_of(message, struct grpc__server_loop, evict);
     struct grpc_server *server = home->server;
 
     (void)evict_here(home); /* whoever posted it has looked at his own */

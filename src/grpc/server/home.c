@@ -132,8 +132,7 @@ void grpc__server_loop_report_if_empty(struct grpc__server_loop *home)
 
 void grpc__server_loop_drain(struct net_message *message)
 {
-    struct grpc__server_loop *home =
-        (struct grpc__server_loop *)((char *)message - offsetof(struct grpc__server_loop, drain));
+    struct grpc__server_loop *home = peg__container_of(message, struct grpc__server_loop, drain);
 
     home->is_draining = true;
     for (struct grpc__conn *conn = home->conns; conn;) {
@@ -155,8 +154,7 @@ static void orphan(struct grpc_call *call)
 
 void grpc__server_loop_drop(struct net_message *message)
 {
-    struct grpc__server_loop *home =
-        (struct grpc__server_loop *)((char *)message - offsetof(struct grpc__server_loop, drop));
+    struct grpc__server_loop *home = peg__container_of(message, struct grpc__server_loop, drop);
 
     home->is_draining = true;
     while (home->conns)

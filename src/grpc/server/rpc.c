@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/client/channel_internal.h"
 #include "grpc/message.h"
@@ -18,8 +19,7 @@
 
 static void on_deadline(struct net_timer *timer)
 {
-    struct grpc_rpc *rpc =
-        (struct grpc_rpc *)(void *)((char *)timer - offsetof(struct grpc_rpc, timer));
+    struct grpc_rpc *rpc = peg__container_of(timer, struct grpc_rpc, timer);
 
     grpc__rpc_fail(rpc, GRPC_DEADLINE_EXCEEDED,
                    rpc->state == GRPC__RPC_WAITING
@@ -30,8 +30,7 @@ static void on_deadline(struct net_timer *timer)
 
 static void on_parent_end(struct grpc_end_hook *hook)
 {
-    struct grpc_rpc *rpc =
-        (struct grpc_rpc *)(void *)((char *)hook - offsetof(struct grpc_rpc, hook));
+    struct grpc_rpc *rpc = peg__container_of(hook, struct grpc_rpc, hook);
 
     grpc__rpc_fail(rpc, GRPC_CANCELLED, "the call that made this one has ended");
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "grpc/client/channel_internal.h"
@@ -19,7 +20,7 @@ enum { MAX_TRIES = 16 };
 
 static struct grpc_rpc *rpc_of(struct grpc_stream *stream)
 {
-    return (struct grpc_rpc *)(void *)((char *)stream - offsetof(struct grpc_rpc, stream));
+    return peg__container_of(stream, struct grpc_rpc, stream);
 }
 
 /* ---- headers out -------------------------------------------------------------------------- */

@@ -14,40 +14,26 @@
 
 enum { MAX_SERVICES = 1000, MAX_LISTENERS = 64, MAX_ROUTES = 100000 };
 
-static size_t size_or(size_t given, size_t otherwise)
-{
-    return given ? given : otherwise;
-}
-
-static uint32_t count_or(uint32_t given, uint32_t otherwise)
-{
-    return given ? given : otherwise;
-}
-
-static int64_t ms_or(int64_t given, int64_t otherwise)
-{
-    return given ? given : otherwise;
-}
-
 static struct grpc_server_options fill_in(struct grpc_server_options o)
 {
-    o.max_message_bytes = size_or(o.max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
-    o.max_header_bytes = size_or(o.max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
-    o.max_held_bytes = size_or(o.max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
-    o.max_node_held_bytes = size_or(o.max_node_held_bytes, PEG_LIMIT_GRPC_NODE_HELD_BYTES);
-    o.max_send_bytes = size_or(o.max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
-    o.max_streams = count_or(o.max_streams, PEG_LIMIT_GRPC_STREAMS);
-    o.stream_window = count_or(o.stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
-    o.session_window = count_or(o.session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
-    o.reset_burst = count_or(o.reset_burst, PEG_LIMIT_GRPC_RESET_BURST);
-    o.reset_per_s = count_or(o.reset_per_s, PEG_LIMIT_GRPC_RESETS);
-    o.keepalive_ms = ms_or(o.keepalive_ms, PEG_LIMIT_GRPC_KEEPALIVE_MS);
-    o.keepalive_timeout_ms = ms_or(o.keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
-    o.min_ping_ms = ms_or(o.min_ping_ms, PEG_LIMIT_GRPC_PING_MS);
-    o.max_age_grace_ms = ms_or(o.max_age_grace_ms, PEG_LIMIT_GRPC_AGE_GRACE_MS);
-    o.preface_ms = ms_or(o.preface_ms, PEG_LIMIT_GRPC_PREFACE_MS);
-    o.stall_ms = ms_or(o.stall_ms, PEG_LIMIT_GRPC_STALL_MS);
-    o.unauthenticated_ms = ms_or(o.unauthenticated_ms, PEG_LIMIT_GRPC_UNAUTHENTICATED_MS);
+    o.max_message_bytes = PEG__OR_DEFAULT(o.max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
+    o.max_header_bytes = PEG__OR_DEFAULT(o.max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
+    o.max_held_bytes = PEG__OR_DEFAULT(o.max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
+    o.max_node_held_bytes = PEG__OR_DEFAULT(o.max_node_held_bytes, PEG_LIMIT_GRPC_NODE_HELD_BYTES);
+    o.max_send_bytes = PEG__OR_DEFAULT(o.max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
+    o.max_streams = PEG__OR_DEFAULT(o.max_streams, PEG_LIMIT_GRPC_STREAMS);
+    o.stream_window = PEG__OR_DEFAULT(o.stream_window, PEG_LIMIT_GRPC_STREAM_WINDOW);
+    o.session_window = PEG__OR_DEFAULT(o.session_window, PEG_LIMIT_GRPC_SESSION_WINDOW);
+    o.reset_burst = PEG__OR_DEFAULT(o.reset_burst, PEG_LIMIT_GRPC_RESET_BURST);
+    o.reset_per_s = PEG__OR_DEFAULT(o.reset_per_s, PEG_LIMIT_GRPC_RESETS);
+    o.keepalive_ms = PEG__OR_DEFAULT(o.keepalive_ms, PEG_LIMIT_GRPC_KEEPALIVE_MS);
+    o.keepalive_timeout_ms =
+        PEG__OR_DEFAULT(o.keepalive_timeout_ms, PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS);
+    o.min_ping_ms = PEG__OR_DEFAULT(o.min_ping_ms, PEG_LIMIT_GRPC_PING_MS);
+    o.max_age_grace_ms = PEG__OR_DEFAULT(o.max_age_grace_ms, PEG_LIMIT_GRPC_AGE_GRACE_MS);
+    o.preface_ms = PEG__OR_DEFAULT(o.preface_ms, PEG_LIMIT_GRPC_PREFACE_MS);
+    o.stall_ms = PEG__OR_DEFAULT(o.stall_ms, PEG_LIMIT_GRPC_STALL_MS);
+    o.unauthenticated_ms = PEG__OR_DEFAULT(o.unauthenticated_ms, PEG_LIMIT_GRPC_UNAUTHENTICATED_MS);
     return o;
 }
 
@@ -185,18 +171,9 @@ static bool has_service(const struct grpc_server *server, const char *name)
 static bool make_room(struct grpc_server *server)
 {
     const size_t want = server->n_services + 1;
-    void *grown = peg__grow(server->services, sizeof(struct grpc_service *), want,
-                            &server->services_capacity);
 
-    if (!grown)
-        return false;
-    server->services = grown;
-    grown = peg__grow(server->route_blocks, sizeof(struct grpc_route *), want,
-                      &server->blocks_capacity);
-    if (!grown)
-        return false;
-    server->route_blocks = grown;
-    return true;
+    return PEG__RESERVE(server->services, want, server->services_capacity) &&
+           PEG__RESERVE(server->route_blocks, want, server->blocks_capacity);
 }
 
 static void remove_routes(struct grpc_server *server, const struct grpc_service *service, size_t n)
@@ -268,16 +245,11 @@ const struct grpc_service *grpc_server_service_at(const struct grpc_server *serv
 
 static peg_status keep_listener(struct grpc_server *server, peg_error *reterr)
 {
-    void *grown;
-
     if (server->n_listeners == MAX_LISTENERS)
         return peg__fail(reterr, PEG_ELIMIT, "E_LISTEN", "a server listens on at most %d sockets",
                          MAX_LISTENERS);
-    grown = peg__grow(server->listeners, sizeof(struct net_listener *), server->n_listeners + 1,
-                      &server->listeners_capacity);
-    if (!grown)
+    if (!PEG__RESERVE(server->listeners, server->n_listeners + 1, server->listeners_capacity))
         return peg__fail_nomem(reterr);
-    server->listeners = grown;
     return PEG_OK;
 }
 

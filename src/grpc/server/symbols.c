@@ -169,17 +169,11 @@ static peg_status add_extension(struct walk *walk, peg_str field)
 {
     struct grpc_symbols *symbols = walk->symbols;
     peg_str type = find_field(field, FIELD_EXTENDEE).bytes;
-    void *grown;
 
     if (type.len > 0 && type.ptr[0] == '.')
         type = peg__str_from(type, 1);
-    grown = symbols->n_extensions < symbols->extensions_capacity
-                ? symbols->extensions
-                : peg__grow(symbols->extensions, sizeof(*symbols->extensions),
-                            symbols->n_extensions + 1, &symbols->extensions_capacity);
-    if (!grown)
+    if (!PEG__RESERVE(symbols->extensions, symbols->n_extensions + 1, symbols->extensions_capacity))
         return peg__fail_nomem(walk->reterr);
-    symbols->extensions = grown;
     symbols->extensions[symbols->n_extensions++] = (struct extension){
         .type = type,
         .number = (int32_t)find_field(field, FIELD_NUMBER).value,

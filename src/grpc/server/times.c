@@ -3,6 +3,7 @@
 /* What becomes of a connection with time: pings, and when it has to go. */
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "grpc/http2/frame.h"
 #include "grpc/server/internal.h"
 
@@ -15,11 +16,6 @@ enum {
 static const struct grpc_server_options *options_of(const struct grpc__conn *conn)
 {
     return &conn->home->server->options;
-}
-
-static int64_t now_ns(const struct grpc__conn *conn)
-{
-    return net_loop_now_ns(conn->home->loop);
 }
 
 static int64_t earliest(int64_t a, int64_t b)
@@ -68,7 +64,7 @@ void grpc__conn_ping(struct grpc__conn *conn)
 {
     if (conn->ping_sent_ns)
         return;
-    conn->ping_sent_ns = now_ns(conn);
+    conn->ping_sent_ns = net_loop_now_ns(conn->home->loop);
     grpc_session_ping(conn->session);
 }
 
@@ -88,9 +84,9 @@ void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms)
         return;
     }
     conn->was_asked_to_go = true;
-    conn->leave_ns = peg__clock_after_ms(now_ns(conn), FAREWELL_MS);
+    conn->leave_ns = peg__clock_after_ms(net_loop_now_ns(conn->home->loop), FAREWELL_MS);
     if (grace_ms > 0)
-        conn->close_ns = peg__clock_after_ms(now_ns(conn), grace_ms);
+        conn->close_ns = peg__clock_after_ms(net_loop_now_ns(conn->home->loop), grace_ms);
     grpc_session_goaway(conn->session, false, GRPC_H2_NO_ERROR, "");
     conn->pings_again = conn->ping_sent_ns != 0; /* its answer says nothing about the GOAWAY */
     grpc__conn_ping(conn);
@@ -101,7 +97,7 @@ void grpc__conn_lost_call(struct grpc__conn *conn)
 {
     if (conn->is_ending)
         return;
-    conn->idle_since_ns = now_ns(conn);
+    conn->idle_since_ns = net_loop_now_ns(conn->home->loop);
     if (options_of(conn)->max_idle_ms && is_idle(conn))
         grpc__conn_arm(conn);
 }
@@ -168,8 +164,7 @@ static void sweep_calls(struct grpc__conn *conn, int64_t now)
 /* Clients that came together are late together: what that leads to waits for its turn. */
 void grpc__conn_time_passed(struct net_timer *timer)
 {
-    struct grpc__conn *conn =
-        (struct grpc__conn *)((char *)timer - offsetof(struct grpc__conn, timer));
+    struct grpc__conn *conn = peg__container_of(timer, struct grpc__conn, timer);
 
     conn->is_due = true;
     net_loop_turn(conn->home->loop, &conn->turn);
@@ -180,7 +175,7 @@ void grpc__conn_time_passed(struct net_timer *timer)
 bool grpc__conn_check_times(struct grpc__conn *conn)
 {
     const struct grpc_server_options *options = options_of(conn);
-    const int64_t now = now_ns(conn);
+    const int64_t now = net_loop_now_ns(conn->home->loop);
 
     if (conn->http1)
         return true; /* its stream is not ours to end */

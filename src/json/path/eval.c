@@ -236,14 +236,9 @@ static bool collect_items(struct eval *e, struct cursor *c, int64_t n)
         return true;
     if (!charge(e, (size_t)n))
         return false;
-    if ((size_t)n > c->capacity) {
-        const peg_json **grown = peg__grow(c->items, sizeof(*grown), (size_t)n, &c->capacity);
-
-        if (!grown) {
-            e->status = PEG_ENOMEM;
-            return false;
-        }
-        c->items = grown;
+    if (!PEG__RESERVE(c->items, (size_t)n, c->capacity)) {
+        e->status = PEG_ENOMEM;
+        return false;
     }
     for (int64_t i = 0; i < n; i++, item = peg_json_next(item))
         c->items[i] = item;
@@ -430,14 +425,8 @@ static peg_status keep_node(struct results *results, const peg_json *node, peg_e
     if (results->len == results->max)
         return peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_NODES",
                          "the path finds more than %zu nodes; write a narrower one", results->max);
-    if (results->len == results->capacity) {
-        const peg_json **grown =
-            peg__grow(results->items, sizeof(*grown), results->len + 1, &results->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(reterr);
-        results->items = grown;
-    }
+    if (!PEG__RESERVE(results->items, results->len + 1, results->capacity))
+        return peg__fail_nomem(reterr);
     results->items[results->len++] = node;
     return PEG_OK;
 }

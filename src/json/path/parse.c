@@ -63,11 +63,6 @@ static bool accept(struct reader *r, const char *token)
 
 /* ---- names and strings ------------------------------------------------------ */
 
-static bool is_digit(unsigned char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool starts_name(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
@@ -77,7 +72,7 @@ static peg_str read_name(struct reader *r)
 {
     const size_t start = r->at;
 
-    while (starts_name(peek(r)) || is_digit(peek(r)))
+    while (starts_name(peek(r)) || peg__is_digit(peek(r)))
         r->at++;
     return peg__strn(r->text.ptr + start, r->at - start);
 }
@@ -179,7 +174,7 @@ static peg_status read_integer(struct reader *r, int64_t *ret_number)
     const size_t first = r->at;
     int64_t number = 0;
 
-    for (; is_digit(peek(r)); r->at++) {
+    for (; peg__is_digit(peek(r)); r->at++) {
         number = number * 10 + (peek(r) - '0');
         if (number > MAX_INTEGER)
             return fail_syntax(r, start, "an integer within +-(2^53 - 1)");
@@ -231,7 +226,7 @@ static peg_status read_literal(struct reader *r, peg_json *ret_value)
 
     if (c == '"' || c == '\'')
         return read_string_literal(r, ret_value);
-    if (c == '-' || is_digit(c))
+    if (c == '-' || peg__is_digit(c))
         return read_number_literal(r, ret_value);
 
     word = read_name(r);

@@ -215,17 +215,12 @@ enum peg__yaml_type peg__yaml_type_of(peg_str text, bool is_1_1, unsigned *ret_b
 
 /* ---- from YAML's digits to JSON's -------------------------------------------------- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Copies the digits that come next, without underscores. */
 static size_t copy_digits(struct scan *s, struct peg__buf *out)
 {
     size_t n = 0;
 
-    for (; !at_end(s) && (is_digit(*s->p) || *s->p == '_'); s->p++) {
+    for (; !at_end(s) && (peg__is_digit(*s->p) || *s->p == '_'); s->p++) {
         if (*s->p == '_')
             continue;
         peg__buf_putc(out, *s->p);
@@ -276,7 +271,7 @@ static bool push_digit(struct big *big, unsigned base, unsigned digit)
 
 static unsigned digit_value(char c)
 {
-    return is_digit(c) ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
+    return peg__is_digit(c) ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
 }
 
 /* 0x1F -> 31: behind the sign. */

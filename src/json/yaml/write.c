@@ -159,11 +159,6 @@ static void write_line(peg_str s, struct looks looks, struct peg__buf *out)
 
 /* ---- literal blocks ------------------------------------------------------------------------ */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* The line that starts at `start`, without its end. */
 static peg_str line_at(peg_str s, size_t start)
 {
@@ -181,7 +176,7 @@ static bool has_only_clean_lines(peg_str s)
         const peg_str line = line_at(s, start);
         size_t n = 0;
 
-        while (n < line.len && is_blank(line.ptr[n]))
+        while (n < line.len && peg__is_blank(line.ptr[n]))
             n++;
         if (line.len && n == line.len)
             return false;
@@ -194,7 +189,7 @@ static bool has_only_clean_lines(peg_str s)
 /* A reader takes the indentation from the first line, unless it is told. */
 static bool needs_indicator(peg_str s)
 {
-    return s.ptr[0] == '\n' || is_blank(s.ptr[0]);
+    return s.ptr[0] == '\n' || peg__is_blank(s.ptr[0]);
 }
 
 static bool is_block(peg_str s, struct looks looks, bool is_root)
@@ -350,14 +345,9 @@ struct writer {
 
 static void open_container(struct writer *w, const peg_json *value, size_t indent, bool is_on_line)
 {
-    if (w->depth == w->capacity) {
-        struct frame *grown = peg__grow(w->frames, sizeof(*grown), w->depth + 1, &w->capacity);
-
-        if (!grown) {
-            w->out->status = PEG_ENOMEM;
-            return;
-        }
-        w->frames = grown;
+    if (!PEG__RESERVE(w->frames, w->depth + 1, w->capacity)) {
+        w->out->status = PEG_ENOMEM;
+        return;
     }
     w->frames[w->depth++] = (struct frame){.next = value + 1,
                                            .end = peg_json_next(value),

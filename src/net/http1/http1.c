@@ -52,11 +52,6 @@ struct net_http1 {
     bool is_left;   /* while it was: free it afterwards */
 };
 
-static struct net_http1 *http1_of(void *member, size_t offset)
-{
-    return (struct net_http1 *)(void *)((char *)member - offset);
-}
-
 /* ---- the end ------------------------------------------------------------------------------ */
 
 /* Off the loop and freed, or freed by whoever is calling the owner. The stream has been let go. */
@@ -376,7 +371,7 @@ static void on_closed(void *user, const peg_error *error)
 
 static void on_later(struct net_later *later)
 {
-    struct net_http1 *http1 = http1_of(later, offsetof(struct net_http1, later));
+    struct net_http1 *http1 = peg__container_of(later, struct net_http1, later);
 
     if (!http1->is_broken)
         go_on(http1);
@@ -384,7 +379,7 @@ static void on_later(struct net_later *later)
 
 static void on_wake(struct net_http1_waiter *waiter)
 {
-    struct net_http1 *http1 = http1_of(waiter, offsetof(struct net_http1, waiter));
+    struct net_http1 *http1 = peg__container_of(waiter, struct net_http1, waiter);
 
     if (!http1->is_broken)
         go_on(http1);
@@ -394,7 +389,7 @@ static void on_wake(struct net_http1_waiter *waiter)
  * reads none needs none. */
 static void on_idle(struct net_timer *timer)
 {
-    struct net_http1 *http1 = http1_of(timer, offsetof(struct net_http1, idle));
+    struct net_http1 *http1 = peg__container_of(timer, struct net_http1, idle);
 
     if (http1->is_broken || http1->out.len > 0 || net_stream_is_blocked(http1->stream)) {
         drop_and_end(http1);

@@ -37,25 +37,15 @@ struct reader {
 
 /* ---- characters --------------------------------------------------------------------------- */
 
-static bool is_alphanumeric(unsigned char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
 static bool is_token(peg_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         const unsigned char c = (unsigned char)s.ptr[i];
 
-        if (!is_alphanumeric(c) && (c == 0 || !strchr("!#$%&'*+-.^_`|~", c)))
+        if (!peg__is_alnum(c) && (c == 0 || !strchr("!#$%&'*+-.^_`|~", c)))
             return false;
     }
     return s.len > 0;
-}
-
-static unsigned char lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
 static bool is_same_word(peg_str a, const char *b)
@@ -63,19 +53,10 @@ static bool is_same_word(peg_str a, const char *b)
     if (a.len != strlen(b))
         return false;
     for (size_t i = 0; i < a.len; i++) {
-        if (lower(a.ptr[i]) != lower(b[i]))
+        if (peg__to_lower(a.ptr[i]) != peg__to_lower(b[i]))
             return false;
     }
     return true;
-}
-
-static peg_str trim(peg_str s)
-{
-    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = peg__str_from(s, 1);
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
 }
 
 /* What comes before the first `end`; *rest is what comes after it. False if there is none. */
@@ -184,7 +165,7 @@ static int read_field(struct net_http1_request *request, peg_str line)
         return BAD_REQUEST;
     if (request->n_fields == NET_HTTP1_MAX_FIELDS)
         return FIELDS_TOO_LARGE;
-    field.value = trim(field.value);
+    field.value = peg__str_trim(field.value, " \t");
     request->fields[request->n_fields++] = field;
     return OK;
 }
@@ -242,7 +223,7 @@ static bool is_host(peg_str host)
     for (size_t i = 0; i < host.len; i++) {
         const unsigned char c = (unsigned char)host.ptr[i];
 
-        if (!is_alphanumeric(c) && (c == 0 || !strchr("-._~%:[]", c)))
+        if (!peg__is_alnum(c) && (c == 0 || !strchr("-._~%:[]", c)))
             return false;
     }
     return true;
@@ -300,10 +281,10 @@ static bool has_connection(const struct net_http1_request *request, const char *
         if (!is_same_word(request->fields[i].name, "connection"))
             continue;
         while (cut(&rest, ',', &part)) {
-            if (is_same_word(trim(part), word))
+            if (is_same_word(peg__str_trim(part, " \t"), word))
                 return true;
         }
-        if (is_same_word(trim(rest), word))
+        if (is_same_word(peg__str_trim(rest, " \t"), word))
             return true;
     }
     return false;

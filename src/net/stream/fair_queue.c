@@ -98,8 +98,7 @@ static void hear_last(struct net_stream *stream)
 
 void net_stream_on_turn(struct net_turn *turn)
 {
-    struct net_stream *stream =
-        (struct net_stream *)(void *)((char *)turn - offsetof(struct net_stream, turn));
+    struct net_stream *stream = peg__container_of(turn, struct net_stream, turn);
     bool has_more;
 
     if (stream->is_late) {

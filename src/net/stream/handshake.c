@@ -41,9 +41,7 @@ static void feed(struct net_task *task)
 
 static void on_done(struct net_message *message)
 {
-    struct net_handshake *shake =
-        (struct net_handshake *)(void *)((char *)message -
-                                         offsetof(struct net_handshake, task.done));
+    struct net_handshake *shake = peg__container_of(message, struct net_handshake, task.done);
     struct net_stream *stream = shake->stream;
 
     shake->is_done = true;

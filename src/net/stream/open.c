@@ -118,8 +118,7 @@ void net_stream_time_out(struct net_stream *stream)
 
 void net_stream_on_timer(struct net_timer *timer)
 {
-    struct net_stream *stream =
-        (struct net_stream *)(void *)((char *)timer - offsetof(struct net_stream, timer));
+    struct net_stream *stream = peg__container_of(timer, struct net_stream, timer);
 
     stream->is_late = true;
     if (net_stream_must_wait(stream))

@@ -15,6 +15,7 @@
  * H. Vin, H. Cheng, 1996).
  */
 
+#include "base/mem.h"
 #include "net/loop/internal.h"
 
 /* Who was away gets no more for it than who was there. Equals come in the order in which they
@@ -64,7 +65,7 @@ static struct net_turn *take_first(struct net_fair_queue *turns)
     turns->n--;
     if (place->due_ns > turns->served_ns)
         turns->served_ns = place->due_ns;
-    return (struct net_turn *)(void *)((char *)place - offsetof(struct net_turn, place));
+    return peg__container_of(place, struct net_turn, place);
 }
 
 /* Returns what the time is then. */

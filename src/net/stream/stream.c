@@ -28,11 +28,6 @@
 #include "base/text/str.h"
 #include "net/stream/internal.h"
 
-static struct net_stream *stream_of(void *member, size_t offset)
-{
-    return (struct net_stream *)(void *)((char *)member - offset);
-}
-
 /* ---- the end ------------------------------------------------------------------------------ */
 
 void net_stream_let_go(struct net_stream *stream)
@@ -112,7 +107,7 @@ void net_stream_break(struct net_stream *stream, int why)
 
 void net_stream_on_close(struct net_open *open)
 {
-    struct net_stream *stream = stream_of(open, offsetof(struct net_stream, open));
+    struct net_stream *stream = peg__container_of(open, struct net_stream, open);
     peg_error error;
 
     peg__fail(&error, PEG_ECANCELED, "E_LOOP_ENDED",
@@ -503,7 +498,7 @@ static void tell_break(struct net_stream *stream)
 
 void net_stream_on_later(struct net_later *later)
 {
-    struct net_stream *stream = stream_of(later, offsetof(struct net_stream, later));
+    struct net_stream *stream = peg__container_of(later, struct net_stream, later);
 
     if (stream->state == NET_BROKEN && net_stream_must_wait(stream))
         net_stream_want_turn(stream);

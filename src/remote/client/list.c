@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "remote/client/remote.h"
 
@@ -76,14 +77,8 @@ static peg_status count(struct listing *l, size_t n, peg_error *reterr)
 
 static peg_status add_item(struct list *list, const peg_toolset_info *info, peg_error *reterr)
 {
-    peg_toolset_info *items;
-
-    if (list->list.len == list->capacity) {
-        items = peg__grow(list->items, sizeof(*items), list->list.len + 1, &list->capacity);
-        if (!items)
-            return peg__fail_nomem(reterr);
-        list->items = items;
-    }
+    if (!PEG__RESERVE(list->items, list->list.len + 1, list->capacity))
+        return peg__fail_nomem(reterr);
     list->items[list->list.len++] = *info;
     return PEG_OK;
 }

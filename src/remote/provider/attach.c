@@ -555,8 +555,7 @@ static const struct grpc_rpc_events stream_events = {
 static void on_impatience(struct net_timer *timer)
 {
     struct remote__prov_stream *stream =
-        (struct remote__prov_stream *)((char *)timer -
-                                       offsetof(struct remote__prov_stream, patience));
+        peg__container_of(timer, struct remote__prov_stream, patience);
 
     if (stream->rpc)
         grpc_rpc_cancel(stream->rpc);

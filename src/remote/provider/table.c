@@ -337,8 +337,7 @@ static void finish_call(struct remote__prov_call *call)
 
 static void on_done(struct net_message *message)
 {
-    struct remote__prov_call *call =
-        (struct remote__prov_call *)((char *)message - offsetof(struct remote__prov_call, done));
+    struct remote__prov_call *call = peg__container_of(message, struct remote__prov_call, done);
 
     finish_call(call);
     remote__prov_call_unref(call); /* the worker's */

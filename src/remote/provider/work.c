@@ -43,7 +43,7 @@ static void report_end(struct remote__prov_call *call)
 
 static void run_call(struct remote__prov_call *call)
 {
-    const int64_t started_ns = peg_clock_mono_ns(peg_clock_system());
+    const int64_t started_ns = peg__mono_ns();
     const peg_call_request request = {
         .call_id = call->call_id, .tool = call->tool, .args = call->payload, .key = call->call_id};
     peg_record *record = NULL;
@@ -55,8 +55,7 @@ static void run_call(struct remote__prov_call *call)
     else
         remote__prov_outcome_of(call, record);
     peg_record_unref(record);
-    call->outcome.duration_ms =
-        (peg_clock_mono_ns(peg_clock_system()) - started_ns) / PEG_NS_PER_MS;
+    call->outcome.duration_ms = (peg__mono_ns() - started_ns) / PEG_NS_PER_MS;
     report_end(call);
 }
 

@@ -43,14 +43,9 @@ size_t peg__scratch(struct peg_checker *ck, size_t n)
 {
     const size_t offset = ck->n_words;
 
-    if (offset + n > ck->words_capacity) {
-        uint64_t *grown = peg__grow(ck->words, sizeof(*grown), offset + n, &ck->words_capacity);
-
-        if (!grown) {
-            peg__halt(ck, "memory");
-            return SIZE_MAX;
-        }
-        ck->words = grown;
+    if (!PEG__RESERVE(ck->words, offset + n, ck->words_capacity)) {
+        peg__halt(ck, "memory");
+        return SIZE_MAX;
     }
     memset(ck->words + offset, 0, n * sizeof(*ck->words));
     ck->n_words = offset + n;

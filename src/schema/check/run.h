@@ -8,6 +8,7 @@
  * items have it inside them; everybody else calls peg__run().
  */
 
+#include "base/text/str.h"
 #include "schema/check/check.h"
 #include "json/json.h"
 #include "json/number/number.h"

@@ -12,13 +12,8 @@
 
 static bool append(struct peg__compiler *c, struct peg__draft *d, struct peg__draft_insn insn)
 {
-    if (d->n == d->capacity) {
-        struct peg__draft_insn *grown = peg__grow(d->insns, sizeof(*grown), d->n + 1, &d->capacity);
-
-        if (!grown)
-            return peg__compile_nomem(c);
-        d->insns = grown;
-    }
+    if (!PEG__RESERVE(d->insns, d->n + 1, d->capacity))
+        return peg__compile_nomem(c);
     d->insns[d->n++] = insn;
     return true;
 }

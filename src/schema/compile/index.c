@@ -52,13 +52,8 @@ static peg_status push(struct walk *w, const peg_json *schema)
         return peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_DEEP",
                          "subschemas nest deeper than max_depth = %u; use $ref to flatten them",
                          w->index->max_depth);
-    if (w->n == w->capacity) {
-        struct visit *grown = peg__grow(w->stack, sizeof(*grown), w->n + 1, &w->capacity);
-
-        if (!grown)
-            return peg__fail_nomem(w->reterr);
-        w->stack = grown;
-    }
+    if (!PEG__RESERVE(w->stack, w->n + 1, w->capacity))
+        return peg__fail_nomem(w->reterr);
     w->stack[w->n++] = (struct visit){schema, w->now.resource, w->now.depth + 1};
     return PEG_OK;
 }
@@ -335,14 +330,8 @@ static peg_status walk(struct peg__index *index, struct peg__resource *root, peg
 
 static peg_status keep(struct peg__index *index, struct peg__document *document)
 {
-    if (index->n_documents == index->documents_capacity) {
-        struct peg__document **grown = peg__grow(
-            index->documents, sizeof(*grown), index->n_documents + 1, &index->documents_capacity);
-
-        if (!grown)
-            return PEG_ENOMEM;
-        index->documents = grown;
-    }
+    if (!PEG__RESERVE(index->documents, index->n_documents + 1, index->documents_capacity))
+        return PEG_ENOMEM;
     index->documents[index->n_documents++] = peg__document_ref(document);
     return PEG_OK;
 }

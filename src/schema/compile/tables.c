@@ -67,14 +67,10 @@ void *peg__add_items(struct peg__compiler *c, void *array_pointer, struct peg__c
 {
     void **array = array_pointer;
 
-    if (counts->n + n > counts->capacity) {
-        void *grown = peg__grow(*array, item_size, counts->n + n, &counts->capacity);
-
-        if (!grown) {
-            peg__compile_nomem(c);
-            return NULL;
-        }
-        *array = grown;
+    if (counts->n + n > counts->capacity &&
+        !peg__reserve(array, item_size, counts->n + n, &counts->capacity)) {
+        peg__compile_nomem(c);
+        return NULL;
     }
     counts->n += n;
     return (char *)*array + (counts->n - n) * item_size;

@@ -24,9 +24,9 @@ static bool is_scheme(peg_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         const char c = s.ptr[i];
-        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        const bool letter = peg__is_letter(c);
 
-        if (!letter && (i == 0 || !((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.')))
+        if (!letter && (i == 0 || !(peg__is_digit(c) || c == '+' || c == '-' || c == '.')))
             return false;
     }
     return s.len > 0;

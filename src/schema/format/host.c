@@ -10,6 +10,7 @@
 
 #include <idn2.h>
 
+#include "base/text/str.h"
 #include "schema/format/kinds.h"
 
 enum {
@@ -141,15 +142,6 @@ static bool note_direction(struct name *name, const char *label, size_t len)
 
 /* ---- labels --------------------------------------------------------------- */
 
-static bool is_ascii(peg_str s)
-{
-    unsigned char all = 0;
-
-    for (size_t i = 0; i < s.len; i++)
-        all |= (unsigned char)s.ptr[i];
-    return all < 0x80;
-}
-
 static bool add_a_label(struct name *name, peg_str label)
 {
     char lower[MAX_LABEL_LEN + 1] = "";
@@ -200,7 +192,8 @@ static bool add_label(struct name *name, peg_str label, int idn2_flags)
 {
     if (label.len == 0)
         return false;
-    return is_ascii(label) ? add_ascii_label(name, label) : add_u_label(name, label, idn2_flags);
+    return peg__str_is_ascii(label) ? add_ascii_label(name, label)
+                                    : add_u_label(name, label, idn2_flags);
 }
 
 /* ---- names ---------------------------------------------------------------- */
@@ -249,7 +242,7 @@ bool peg__format_hostname(peg_str s)
 
 bool peg__format_idn_hostname(peg_str s)
 {
-    return s.len > 0 && (is_ascii(s) ? peg__format_hostname(s) : is_idn(s, true, 0));
+    return s.len > 0 && (peg__str_is_ascii(s) ? peg__format_hostname(s) : is_idn(s, true, 0));
 }
 
 bool peg__format_idn_domain(peg_str s)

@@ -31,16 +31,6 @@ static const struct {
     {'K', "write a lookbehind (?<=...)"},
 };
 
-static bool is_digit(unsigned char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(unsigned char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_one_of(char letter, const char *letters)
 {
     return letter && strchr(letters, letter);
@@ -55,25 +45,10 @@ static unsigned char byte_at(peg_str text, size_t at)
 
 bool peg__pattern_utf8(peg_str text, size_t *at, uint32_t *ret_char)
 {
-    const unsigned char first = (unsigned char)text.ptr[*at];
-    const unsigned n_more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    uint32_t c = n_more ? first & (0x3FU >> n_more) : first;
+    const size_t n = peg__utf8_decode(peg__str_from(text, *at), ret_char);
 
-    if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || text.len - *at <= n_more)
-        return false;
-    for (unsigned i = 1; i <= n_more; i++) {
-        const unsigned char next = (unsigned char)text.ptr[*at + i];
-
-        if ((next & 0xC0) != 0x80)
-            return false;
-        c = c << 6 | (next & 0x3F);
-    }
-    if (c < least[n_more] || c > 0x10FFFF || peg__is_surrogate(c))
-        return false;
-    *at += n_more + 1;
-    *ret_char = c;
-    return true;
+    *at += n;
+    return n > 0;
 }
 
 /* n hexadecimal digits at `at`. */
@@ -82,15 +57,11 @@ static bool read_hex(peg_str text, size_t at, unsigned n, uint32_t *ret_value)
     uint32_t value = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        const unsigned char c = byte_at(text, at + i);
-        const unsigned char lower = c | 0x20;
+        const int digit = peg__hex_value((char)byte_at(text, at + i));
 
-        if (is_digit(c))
-            value = value << 4 | (c - '0');
-        else if (lower >= 'a' && lower <= 'f')
-            value = value << 4 | (lower - 'a' + 10U);
-        else
+        if (digit < 0)
             return false;
+        value = value << 4 | (unsigned)digit;
     }
     *ret_value = value;
     return true;
@@ -156,8 +127,8 @@ static bool read_name_char(peg_str text, size_t *at, bool first, uint32_t *ret_c
     *ret_char = c;
     if (c >= 0x80)
         return !peg__is_surrogate(c);
-    return is_letter((unsigned char)c) || c == '_' || c == '$' ||
-           (!first && is_digit((unsigned char)c));
+    return peg__is_letter((unsigned char)c) || c == '_' || c == '$' ||
+           (!first && peg__is_digit((unsigned char)c));
 }
 
 bool peg__pattern_skip_name(peg_str text, size_t *at)
@@ -281,7 +252,7 @@ static peg_status read_backref(struct peg__pattern_reader *reader, struct peg__t
 {
     uint32_t number = 0;
 
-    for (; is_digit(byte_at(reader->text, reader->at)); reader->at++) {
+    for (; peg__is_digit(byte_at(reader->text, reader->at)); reader->at++) {
         if (number < 100000)
             number = number * 10 + (uint32_t)(reader->text.ptr[reader->at] - '0');
     }
@@ -351,13 +322,13 @@ static peg_status read_code(struct peg__pattern_reader *reader, char letter,
                                        "{10FFFF}, such as \\u00E9 or \\u{1F409}");
         return PEG_OK;
     case 'c':
-        if (!is_letter(next))
+        if (!peg__is_letter(next))
             return PEG__PATTERN_REFUSE(reader, token->at, "\\c needs a letter, such as \\cJ");
         reader->at++;
         token->lo = next & 0x1F;
         return PEG_OK;
     default: /* 0 */
-        if (is_digit(next))
+        if (peg__is_digit(next))
             return PEG__PATTERN_REFUSE(reader, token->at,
                                        "octal escapes are not ECMA-262; write \\xHH");
         token->lo = 0;
@@ -443,13 +414,13 @@ peg_status peg__pattern_escape(struct peg__pattern_reader *reader, struct peg__t
         return PEG__PATTERN_REFUSE(reader, token->at,
                                    "the pattern ends in a backslash; write \\\\ for a backslash");
     reader->at++;
-    if (is_digit(next) && next != '0' && !reader->in_class)
+    if (peg__is_digit(next) && next != '0' && !reader->in_class)
         return read_backref(reader, token);
-    if (is_digit(next) || is_letter(next)) {
+    if (peg__is_digit(next) || peg__is_letter(next)) {
         reader->at++;
         if (next == '0')
             return read_code(reader, '0', token);
-        if (is_digit(next))
+        if (peg__is_digit(next))
             return refuse_foreign(reader, (char)next, token->at);
         return read_letter(reader, (char)next, token);
     }

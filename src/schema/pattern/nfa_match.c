@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/text/str.h"
 #include "schema/pattern/nfa.h"
 
 /* Places whose next instruction takes a character. */
@@ -68,7 +69,7 @@ static bool is_in(struct run *r, const struct peg__nfa_set *set, uint32_t c)
 
 static bool is_word(unsigned char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
+    return peg__is_alnum(c) || c == '_';
 }
 
 static bool is_boundary(const struct run *r)

@@ -14,6 +14,7 @@
  * that the last repetition did not take, as in ^(?:(a)|b)*\1$.
  */
 
+#include "base/text/str.h"
 #include "schema/pattern/internal.h"
 
 static const char never[] = "[^\\x00-\\x{10ffff}]";
@@ -46,34 +47,14 @@ struct translation {
     bool keep_captures; /* some backreference may need them */
 };
 
-static void put_utf8(struct peg__buf *out, uint32_t c)
-{
-    char bytes[4];
-    size_t n = 0;
-
-    if (c < 0x800) {
-        bytes[n++] = (char)(0xC0 | c >> 6);
-    } else if (c < 0x10000) {
-        bytes[n++] = (char)(0xE0 | c >> 12);
-        bytes[n++] = (char)(0x80 | (c >> 6 & 0x3F));
-    } else {
-        bytes[n++] = (char)(0xF0 | c >> 18);
-        bytes[n++] = (char)(0x80 | (c >> 12 & 0x3F));
-        bytes[n++] = (char)(0x80 | (c >> 6 & 0x3F));
-    }
-    bytes[n++] = (char)(0x80 | (c & 0x3F));
-    peg__buf_add(out, bytes, n);
-}
-
 /* The character itself, inside or outside a class. Not a surrogate. */
 static void put_char(struct peg__buf *out, uint32_t c)
 {
     static const char digits[] = "0123456789abcdef";
-    const bool is_word =
-        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    const bool is_word = peg__is_alnum((int)c) || c == '_';
 
     if (c >= 0x80) {
-        put_utf8(out, c);
+        peg__buf_utf8(out, c);
     } else if (c <= ' ' || c == 0x7F) {
         const char escape[] = {'\\', 'x', digits[c >> 4], digits[c & 15]};
 

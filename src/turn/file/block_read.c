@@ -328,14 +328,6 @@ static peg_status keep_payload(struct reading *r)
 
 /* ---- the block ---------------------------------------------------------------------------- */
 
-static bool is_blank(peg_str text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] != ' ' && (text.ptr[i] < '\t' || text.ptr[i] > '\r'))
-            return false;
-    return true;
-}
-
 static peg_status read_head(struct reading *r)
 {
     static const peg_json empty = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
@@ -344,7 +336,7 @@ static peg_status read_head(struct reading *r)
 
     peg__in_only(&r->in, block_names);
     r->kind = PEG_BLOCK_OTHER;
-    if (!is_blank(kind) && !peg__block_file_kind_named(kind, &r->kind))
+    if (!peg__str_is_blank(kind) && !peg__block_file_kind_named(kind, &r->kind))
         make_foreign(r, kind, "kind", "is none that anybody here knows");
     r->payload = (struct peg__in){payload ? payload : &empty, "/payload", r->in.is_strict,
                                   r->in.status, r->in.reterr};
@@ -359,7 +351,7 @@ static peg_status read_role(struct reading *r)
     const peg_str role = peg__in_string(&r->in, "role");
     const char *ours = r->is_foreign ? "" : peg__block_file_role(r->kind);
 
-    if (r->in.status || is_blank(role) || peg__str_is(role, ours))
+    if (r->in.status || peg__str_is_blank(role) || peg__str_is(role, ours))
         return r->in.status;
     if (r->in.is_strict)
         return peg__in_fail(&r->in, "role", "is not that of a block of this kind");

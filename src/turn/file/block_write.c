@@ -40,31 +40,21 @@ const char *peg__block_file_role(peg_block_kind kind)
     return names[kind].role;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static char lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-}
-
 static bool is_name(peg_str text, const char *name)
 {
     if (text.len != strlen(name))
         return false;
     for (size_t i = 0; i < text.len; i++)
-        if (lower(text.ptr[i]) != name[i])
+        if (peg__to_lower(text.ptr[i]) != name[i])
             return false;
     return true;
 }
 
 bool peg__block_file_kind_named(peg_str name, peg_block_kind *ret_kind)
 {
-    while (name.len && is_space(name.ptr[0]))
+    while (name.len && peg__is_space(name.ptr[0]))
         name = peg__str_from(name, 1);
-    while (name.len && is_space(name.ptr[name.len - 1]))
+    while (name.len && peg__is_space(name.ptr[name.len - 1]))
         name.len--;
     for (int kind = 0; kind < N_NAMES; kind++) {
         if (is_name(name, names[kind].kind)) {

@@ -13,15 +13,9 @@
 
 static void add(struct peg__fields *fields, const struct peg__field *field)
 {
-    if (fields->n == fields->capacity) {
-        struct peg__field *grown =
-            peg__grow(fields->items, sizeof(*grown), fields->n + 1, &fields->capacity);
-
-        if (!grown) {
-            fields->is_out_of_memory = true;
-            return;
-        }
-        fields->items = grown;
+    if (!PEG__RESERVE(fields->items, fields->n + 1, fields->capacity)) {
+        fields->is_out_of_memory = true;
+        return;
     }
     fields->items[fields->n++] = *field;
 }

@@ -296,14 +296,8 @@ static peg_status collect(struct batch *batch, peg_error *reterr)
 
     for (size_t i = peg_turn_next_pending(turn, 0); i < len;
          i = peg_turn_next_pending(turn, i + 1)) {
-        if (batch->n_blocks == capacity) {
-            peg_block **grown =
-                peg__grow(batch->blocks, sizeof(*grown), batch->n_blocks + 1, &capacity);
-
-            if (!grown)
-                return peg__fail_nomem(reterr);
-            batch->blocks = grown;
-        }
+        if (!PEG__RESERVE(batch->blocks, batch->n_blocks + 1, capacity))
+            return peg__fail_nomem(reterr);
         batch->blocks[batch->n_blocks++] = peg_block_ref(peg_turn_at(turn, i));
     }
     return PEG_OK;

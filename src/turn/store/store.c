@@ -175,12 +175,8 @@ peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *
                          "the store has more than %d turns (PEG_LIMIT_STORE_TURNS): list those of "
                          "one session, or remove some",
                          PEG_LIMIT_STORE_TURNS);
-    if (list->n == list->capacity) {
-        item = peg__grow(list->items, sizeof(*item), list->n + 1, &list->capacity);
-        if (!item)
-            return peg__fail_nomem(reterr);
-        list->items = item;
-    }
+    if (!PEG__RESERVE(list->items, list->n + 1, list->capacity))
+        return peg__fail_nomem(reterr);
     id = peg__arena_copy(&list->arena, info->id);
     session = peg__arena_copy(&list->arena, info->session_id);
     if (!id || !session)

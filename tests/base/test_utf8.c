@@ -2,7 +2,6 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "json/json.h"
 
 /* The bytes alone, and behind runs of ASCII of every length that the word loops tell apart. */
 static bool is_valid(const char *bytes)

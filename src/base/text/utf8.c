@@ -2,10 +2,7 @@
 
 /* UTF-8: runs of ASCII are skipped in words, everything else is decided by its first byte. */
 
-#include <stdint.h>
-#include <string.h>
-
-#include "json/json.h"
+#include "base/text/str.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -37,11 +34,6 @@ static const unsigned char *skip_ascii(const unsigned char *p, const unsigned ch
     return p;
 }
 
-static bool is_continuation(unsigned char c)
-{
-    return (c & 0xC0) == 0x80;
-}
-
 /* Bytes of the character at p that is not ASCII, or 0 if it is none. The second byte's range
  * keeps out overlong forms (E0, F0), surrogates (ED) and what is above U+10FFFF (F4). */
 static size_t sequence_len(const unsigned char *p, size_t left)
@@ -51,19 +43,19 @@ static size_t sequence_len(const unsigned char *p, size_t left)
     if (first < 0xC2 || first > 0xF4 || left < 2)
         return 0;
     if (first < 0xE0)
-        return is_continuation(p[1]) ? 2 : 0;
+        return peg__utf8_is_tail((char)p[1]) ? 2 : 0;
     if (first < 0xF0) {
         const unsigned char low = first == 0xE0 ? 0xA0 : 0x80;
         const unsigned char high = first == 0xED ? 0x9F : 0xBF;
 
-        return left >= 3 && p[1] >= low && p[1] <= high && is_continuation(p[2]) ? 3 : 0;
+        return left >= 3 && p[1] >= low && p[1] <= high && peg__utf8_is_tail((char)p[2]) ? 3 : 0;
     }
     {
         const unsigned char low = first == 0xF0 ? 0x90 : 0x80;
         const unsigned char high = first == 0xF4 ? 0x8F : 0xBF;
 
-        return left >= 4 && p[1] >= low && p[1] <= high && is_continuation(p[2]) &&
-                       is_continuation(p[3])
+        return left >= 4 && p[1] >= low && p[1] <= high && peg__utf8_is_tail((char)p[2]) &&
+                       peg__utf8_is_tail((char)p[3])
                    ? 4
                    : 0;
     }
@@ -97,6 +89,19 @@ size_t peg__utf8_char_len(peg_str s)
     return *p < 0x80 ? 1 : sequence_len(p, s.len);
 }
 
+size_t peg__utf8_decode(peg_str s, uint32_t *ret_char)
+{
+    const size_t n = peg__utf8_char_len(s);
+    const unsigned char first = (unsigned char)s.ptr[0];
+    uint32_t c = n < 2 ? first : first & (0x7FU >> n);
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | ((unsigned char)s.ptr[i] & 0x3F);
+    if (n)
+        *ret_char = c;
+    return n;
+}
+
 size_t peg__utf8_length(peg_str s)
 {
     size_t n_tails = 0;
@@ -113,26 +118,6 @@ size_t peg__utf8_length(peg_str s)
         n_tails += (size_t)((word * ONES) >> 56);
     }
     for (; i < s.len; i++)
-        n_tails += is_continuation((unsigned char)s.ptr[i]);
+        n_tails += peg__utf8_is_tail(s.ptr[i]);
     return s.len - n_tails;
-}
-
-char *peg__utf8_put(char *to, uint32_t c)
-{
-    if (c < 0x80) {
-        *to++ = (char)c;
-        return to;
-    }
-    if (c < 0x800) {
-        *to++ = (char)(0xC0 | c >> 6);
-    } else if (c < 0x10000) {
-        *to++ = (char)(0xE0 | c >> 12);
-        *to++ = (char)(0x80 | (c >> 6 & 0x3F));
-    } else {
-        *to++ = (char)(0xF0 | c >> 18);
-        *to++ = (char)(0x80 | (c >> 12 & 0x3F));
-        *to++ = (char)(0x80 | (c >> 6 & 0x3F));
-    }
-    *to++ = (char)(0x80 | (c & 0x3F));
-    return to;
 }
