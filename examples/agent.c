@@ -57,11 +57,12 @@ int main(void)
 {
     const char *schema = "{\"type\":\"object\",\"required\":[\"city\",\"days\"],\"properties\":{"
                          "\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"}}}";
-    const peg_tool_def def = {"forecast", "Tells the weather", schema, .run = forecast};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "forecast", "Tells the weather", schema,
+                              .run = forecast};
     const peg_str question = peg_cstr("Do I need an umbrella in Bergen?");
     peg_tool *tool = NULL;
-    const peg_runner_config config = {
-        .tools = &tool, .n_tools = 1, .loop = {.engine = model}, .on_event = trace};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool, .n_tools = 1,
+                                      .loop.engine = model, .on_event = trace};
     peg_runner *runner = NULL;
     peg_turn *turn = NULL;
     peg_outcome outcome;

@@ -13,7 +13,7 @@ static sem_t rang;
 /* Asks before the side effect, so that a denial leaves nothing behind. */
 static void deploy(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_gate_def question = {.reason = "Deploy?", .payload = args};
+    const peg_gate_def question = {PEG_GATE_DEF_INIT, .reason = "Deploy?", .payload = args};
     peg_error e;
     (void)user;
     if (peg_gate_wait(peg_call_ctx(call), &question, NULL, &e))
@@ -46,8 +46,9 @@ static void *person(void *user)
 
 int main(void)
 {
-    const peg_tool_def def = {.name = "deploy", .description = "Deploys", .run = deploy};
-    const peg_call_request request = {.tool = peg_cstr("deploy")};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "deploy", .description = "Deploys",
+                              .run = deploy};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("deploy")};
     peg_tool *tool;
     peg_registry *tools;
     peg_ctx *root, *heard, *ctx;

@@ -56,9 +56,11 @@ static peg_status model(peg_dispatch *dispatch, void *user, peg_error *reterr)
 
 int main(void)
 {
-    const peg_tool_def def = {.name = "read_log", .description = "Reads the log", .run = read_log};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "read_log", .description = "Reads the log",
+                              .run = read_log};
     peg_tool *tool = NULL;
-    const peg_runner_config config = {.tools = &tool, .n_tools = 1, .loop = {.engine = model}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool, .n_tools = 1,
+                                      .loop.engine = model};
     peg_runner *runner = NULL;
     peg_turn *turn = NULL;
     peg_outcome outcome;

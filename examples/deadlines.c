@@ -30,8 +30,8 @@ static void nap(peg_call *call, const peg_json *args, void *user)
 
 static peg_status show(peg_ctx *ctx, const char *tool, peg_pool *pool, peg_error *reterr)
 {
-    const peg_call_request request = {.tool = peg_cstr(tool)};
-    const peg_run_options options = {.pool = pool};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr(tool)};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .pool = pool};
     peg_record *record = NULL;
     peg_status status = peg_call_run(ctx, &request, &options, &record, reterr);
 
@@ -45,12 +45,13 @@ static peg_status show(peg_ctx *ctx, const char *tool, peg_pool *pool, peg_error
 int main(void)
 {
     static const char *const argv[] = {"sleep", "60", NULL};
-    const peg_tool_def hanging = {
-        .name = "hang", .description = "Hangs", .run = hang, .timeout_ms = 500};
-    const peg_tool_def napping = {
-        .name = "nap", .description = "Naps", .run = nap, .timeout_ms = 50};
-    const peg_command_def command = {
-        .tool = {.name = "sleep", .description = "Sleeps", .timeout_ms = 50}, .argv = argv};
+    const peg_tool_def hanging = {PEG_TOOL_DEF_INIT, .name = "hang", .description = "Hangs",
+                                  .run = hang, .timeout_ms = 500};
+    const peg_tool_def napping = {PEG_TOOL_DEF_INIT, .name = "nap", .description = "Naps",
+                                  .run = nap, .timeout_ms = 50};
+    const peg_command_def command = {PEG_COMMAND_DEF_INIT, .tool.name = "sleep",
+                                     .tool.description = "Sleeps", .tool.timeout_ms = 50,
+                                     .argv = argv};
     peg_tool *tools[3] = {NULL};
     peg_registry *registry = NULL;
     peg_ctx *root = NULL, *ctx = NULL;

@@ -40,12 +40,13 @@ static peg_status show(const peg_json *defs, const peg_definitions_options *opti
 int main(void)
 {
     static const peg_definitions_options options[] = {
-        {.provider = PEG_VENDOR_OPENAI_CHAT},
-        {.provider = PEG_VENDOR_OPENAI_RESPONSES, .strict = true},
-        {.provider = PEG_VENDOR_ANTHROPIC},
-        {.provider = PEG_VENDOR_GEMINI}};
-    const peg_tool_def def = {"fs.read", "Reads the first lines of a file.", schema,
-                              .run = read_file, .read_only = true};
+        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_OPENAI_CHAT},
+        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_OPENAI_RESPONSES, .strict = true},
+        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_ANTHROPIC},
+        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_GEMINI}};
+    const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT, "fs.read",        "Reads the first lines of a file.", schema,
+        .run = read_file,  .read_only = true};
     peg_registry *registry = NULL;
     peg_json_doc *defs = NULL;
     peg_tool *tool = NULL;

@@ -9,7 +9,8 @@
 int main(int argc, char **argv)
 {
     const char *address = argc > 1 ? argv[1] : NULL; /* NULL: 127.0.0.1:9090 */
-    peg_gateway_config config = {.name = "tools", .log_level = PEG_LOG_ERROR};
+    peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .name = "tools",
+                                 .log_level = PEG_LOG_ERROR};
     peg_gateway *gateway = NULL;
     peg_store store;
     sigset_t ends;

@@ -50,8 +50,8 @@ static peg_status model(peg_dispatch *dispatch, void *user, peg_error *reterr)
 
 int main(void)
 {
-    const peg_tool_def def = {
-        .name = "pay", .description = "Pays the bill", .run = pay_bill, .ephemeral = true};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "pay", .description = "Pays the bill",
+                              .run = pay_bill, .ephemeral = true};
     peg_tool *pay = NULL;
     peg_runner *runner = NULL;
     peg_turn *turn = NULL;
@@ -59,7 +59,8 @@ int main(void)
     peg_error e;
     int failed = peg_tool_new(&def, &pay, &e);
     const peg_dispatch_middleware input = {.run = lend, .user = pay};
-    const peg_runner_config config = {.loop = {.engine = model, .input = &input, .n_input = 1}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = model,
+                                      .loop.input = &input, .loop.n_input = 1};
 
     failed = failed || peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
              peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Pay, please."), &e);

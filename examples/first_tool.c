@@ -12,7 +12,8 @@ int main(int argc, char **argv)
     const char *schema = "{\"type\": \"object\", \"required\": [\"city\"], \"properties\": {"
                          "  \"city\": {\"type\": \"string\"},"
                          "  \"days\": {\"type\": \"integer\", \"maximum\": 14, \"default\": 3}}}";
-    const peg_tool_def def = {"forecast", "Tells the weather", schema, .run = forecast};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "forecast", "Tells the weather", schema,
+                              .run = forecast};
     peg_tool *tool;
     peg_registry *registry; /* what may be called */
     peg_record *record;     /* what became of a call */

@@ -9,9 +9,11 @@
 int main(int argc, char **argv)
 {
     const char *address = getenv("PEGBOARD_REGISTRY"), *key = getenv("OPENAI_API_KEY");
-    const peg_client_options at = {.address = address ? address : "127.0.0.1:9090"};
-    peg_engine_config model = {PEG_VENDOR_OPENAI_CHAT, .api_key_env = key ? NULL : ""};
-    peg_runner_config config = {.loop.engine = peg_engine_infer};
+    const peg_client_options at = {PEG_CLIENT_OPTIONS_INIT,
+                                   .address = address ? address : "127.0.0.1:9090"};
+    peg_engine_config model = {PEG_ENGINE_CONFIG_INIT, PEG_VENDOR_OPENAI_CHAT,
+                               .api_key_env = key ? NULL : ""};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_engine_infer};
     peg_client *client = NULL;
     peg_engine *engine = NULL;
     peg_runner *runner = NULL;

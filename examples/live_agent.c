@@ -34,16 +34,19 @@ static void trace(const peg_event *event, void *user)
 
 int main(int argc, char **argv)
 {
-    const peg_tool_def def = {"forecast", "Tells the weather of the coming days.",
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,
+                              "forecast",
+                              "Tells the weather of the coming days.",
                               "{\"type\":\"object\",\"required\":[\"city\"],"
                               "\"properties\":{\"city\":{\"type\":\"string\"}}}",
-                              .run = forecast, .read_only = true};
-    const peg_engine_config at = {.provider = PEG_VENDOR_OPENAI_CHAT,
+                              .run = forecast,
+                              .read_only = true};
+    const peg_engine_config at = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
                                   .model.model = argc > 2 ? argv[2] : "",
                                   .base_url = argc > 1 ? argv[1] : NULL,
                                   .api_key_env = getenv("OPENAI_API_KEY") ? NULL : ""};
     const char *question = argc > 3 ? argv[3] : "Do I need an umbrella in Bergen?";
-    peg_runner_config config = {.n_tools = 1, .on_event = trace};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .n_tools = 1, .on_event = trace};
     peg_engine *engine = NULL;
     peg_script *script = NULL;
     peg_runner *runner = NULL;
@@ -60,7 +63,8 @@ int main(int argc, char **argv)
         peg_tool_new(&def, &tool, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     config.tools = &tool;
-    config.loop = (peg_dispatch_options){.engine = engine ? peg_engine_infer : peg_script_engine,
+    config.loop = (peg_dispatch_options){PEG_DISPATCH_OPTIONS_INIT,
+                                         .engine = engine ? peg_engine_infer : peg_script_engine,
                                          .user = engine ? (void *)engine : (void *)script};
     if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_set_system(turn, peg_cstr("Answer in one sentence."), &e) ||
@@ -70,8 +74,9 @@ int main(int argc, char **argv)
     if (outcome.end != PEG_END_ACK)
         return fprintf(stderr, "%s: %s\n", outcome.error.code, outcome.error.message), 1;
     if (getenv("SHOW_TURN") &&
-        !peg_turn_write(turn, &(peg_turn_write_options){.format = PEG_FORMAT_YAML}, &yaml, NULL,
-                        &e))
+        !peg_turn_write(
+            turn, &(peg_turn_write_options){PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_YAML},
+            &yaml, NULL, &e))
         printf("\n%s", yaml);
     peg_free(yaml), peg_turn_free(turn), peg_runner_unref(runner), peg_tool_unref(tool);
     peg_engine_unref(engine), peg_script_unref(script);

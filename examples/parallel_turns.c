@@ -51,11 +51,12 @@ static void *run_turns(void *ctx)
 
 int main(void)
 {
-    const peg_tool_def def = {.name = "reboot", .description = "Reboots", .run = reboot};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "reboot", .description = "Reboots",
+                              .run = reboot};
     const peg_turn_middleware input = {.run = restrict_guests, .user = &is_admin};
     peg_tool *tool = NULL;
-    const peg_runner_config config = {
-        .tools = &tool, .n_tools = 1, .input = &input, .n_input = 1, .loop = {.engine = model}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool, .n_tools = 1,
+                                      .input = &input,        .n_input = 1,   .loop.engine = model};
     peg_ctx *guest = NULL, *admin = NULL;
     pthread_t threads[4];
     void *n = NULL;

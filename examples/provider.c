@@ -25,10 +25,11 @@ int main(int argc, char **argv)
 {
     const char *schema = "{\"type\": \"object\", \"required\": [\"text\"],"
                          " \"properties\": {\"text\": {\"type\": \"string\"}}}";
-    const peg_tool_def def = {"measure", "Tells how long a text is.", schema, .run = measure};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "measure", "Tells how long a text is.", schema,
+                              .run = measure};
     const char *address = argc > 1 ? argv[1] : NULL; /* NULL: 127.0.0.1:9090 */
-    const peg_provider_options options = {"texts", .address = address, .on_event = tell,
-                                          .handles_signals = true};
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, "texts", .address = address,
+                                          .on_event = tell, .handles_signals = true};
     peg_registry *registry = NULL;
     peg_tool *tool = NULL;
     peg_error e;

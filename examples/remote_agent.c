@@ -34,13 +34,15 @@ static void trace(const peg_event *event, void *user)
 int main(void)
 {
     const char model[] = "- {calls: [{name: forecast, args: {}}]}\n- {text: Take an umbrella.}\n";
-    const peg_tool_def def = {"forecast", "Tells the weather.", NULL, .run = forecast};
-    peg_runner_config config = {.loop.engine = peg_script_engine, .on_event = trace};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "forecast", "Tells the weather.", NULL,
+                              .run = forecast};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_script_engine,
+                                .on_event = trace};
     sem_t is_there;
-    peg_provider_options offer = {
-        .toolset = "weather", .on_event = note_attached, .user = &is_there};
+    peg_provider_options offer = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "weather",
+                                  .on_event = note_attached, .user = &is_there};
     peg_registry *theirs = NULL, *ours = NULL;
-    peg_client_options at = {0};
+    peg_client_options at = {PEG_CLIENT_OPTIONS_INIT};
     peg_provider *provider = NULL;
     peg_gateway *gateway = NULL;
     peg_client *client = NULL;
@@ -51,7 +53,8 @@ int main(void)
     peg_error e;
 
     sem_init(&is_there, 0, 0);
-    if (peg_gateway_new(&(peg_gateway_config){.log_level = PEG_LOG_ERROR}, &gateway, &e) ||
+    if (peg_gateway_new(&(peg_gateway_config){PEG_GATEWAY_CONFIG_INIT, .log_level = PEG_LOG_ERROR},
+                        &gateway, &e) ||
         peg_gateway_listen(gateway, "127.0.0.1:0", &e) || peg_tool_new(&def, &tool, &e) ||
         (offer.address = at.address = peg_gateway_address(gateway), false) ||
         peg_registry_new(&tool, 1, &theirs, &e) || peg_client_new(&at, &client, &e) ||

@@ -57,9 +57,10 @@ static peg_status replay(const peg_turn *turn, const peg_runner_config *config, 
 
 int main(void)
 {
-    const peg_tool_def def = {"forecast", "Tells the weather", "{\"type\":\"object\"}",
-                              .run = forecast, .open_arguments = true};
-    peg_runner_config config = {.on_event = trace, .loop = {.engine = peg_script_engine}};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,       "forecast",      "Tells the weather",
+                              "{\"type\":\"object\"}", .run = forecast, .open_arguments = true};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace,
+                                .loop.engine = peg_script_engine};
     peg_script *script = NULL;
     peg_tool *tool = NULL;
     peg_turn *turn = NULL;

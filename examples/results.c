@@ -8,7 +8,8 @@
 
 static void answer_image(peg_call *call)
 {
-    peg_media_def def = {.id = "img-1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/svg+xml"};
+    peg_media_def def = {PEG_MEDIA_DEF_INIT, .id = "img-1", .kind = PEG_MEDIA_IMAGE,
+                         .mime_type = "image/svg+xml"};
     peg_media *image = NULL;
     peg_error e;
     def.filename = "map.svg";
@@ -38,7 +39,8 @@ static void fetch(peg_call *call, const peg_json *args, void *user)
 /* Prints what a model would be shown of a call, the nonce masked because it is never the same. */
 static peg_status show(peg_ctx *ctx, const char *args, peg_error *reterr)
 {
-    const peg_call_request request = {.tool = peg_cstr("fetch"), .args = peg_cstr(args)};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("fetch"),
+                                      .args = peg_cstr(args)};
     peg_record *record = NULL;
     char *text = NULL;
     peg_status status = peg_call_run(ctx, &request, NULL, &record, reterr);
@@ -56,7 +58,8 @@ int main(void)
 {
     const char *schema = "{\"type\": \"object\", \"required\": [\"what\"],"
                          " \"properties\": {\"what\": {\"type\": \"string\"}}}";
-    const peg_tool_def def = {"fetch", "Fetches something", schema, .run = fetch};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "fetch", "Fetches something", schema,
+                              .run = fetch};
     peg_tool *tool = NULL;
     peg_registry *registry = NULL;
     peg_ctx *root = NULL, *ctx = NULL;

@@ -43,11 +43,12 @@ static void trace(const peg_event *event, void *user)
 int main(void)
 {
     static const char *const objects[] = {"sales", NULL};
-    const peg_sqlite_def def = {
-        .fill = fill, .objects = objects, .description = "What the shop has sold."};
+    const peg_sqlite_def def = {PEG_SQLITE_DEF_INIT, .fill = fill, .objects = objects,
+                                .description = "What the shop has sold."};
     peg_dispatch_middleware offer = {.run = peg_offer_middleware};
-    peg_runner_config config = {
-        .on_event = trace, .loop = {.engine = peg_script_engine, .input = &offer, .n_input = 1}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace,
+                                .loop.engine = peg_script_engine, .loop.input = &offer,
+                                .loop.n_input = 1};
     peg_tool *tool = NULL;
     peg_script *script = NULL;
     peg_runner *runner = NULL;

@@ -37,11 +37,12 @@ static void person(const peg_event *event, void *user)
 
 int main(void)
 {
-    static const peg_tool_def defs[] = {{"measure", "Measures the wind", .run = act},
-                                        {"launch", "Launches the rocket", .run = act}};
+    static const peg_tool_def defs[] = {
+        {PEG_TOOL_DEF_INIT, "measure", "Measures the wind", .run = act},
+        {PEG_TOOL_DEF_INIT, "launch", "Launches the rocket", .run = act}};
     peg_tool_config settings = peg_tool_config_default();
     peg_tool *tools[2] = {NULL};
-    peg_runner_config config = {.n_tools = 2, .on_event = person};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .n_tools = 2, .on_event = person};
     peg_script *script = NULL;
     peg_runner *runner = NULL;
     peg_stepper *steps = NULL;
@@ -55,8 +56,8 @@ int main(void)
     settings.choice = PEG_CHOICE_REQUIRED; /* until there is a result */
     config.tools = tools;
     config.on_event_user = steps;
-    config.loop =
-        (peg_dispatch_options){.engine = peg_script_engine, .user = script, .steps = steps};
+    config.loop = (peg_dispatch_options){PEG_DISPATCH_OPTIONS_INIT, .engine = peg_script_engine,
+                                         .user = script, .steps = steps};
     if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Launch it."), &e) ||
         peg_turn_set_tool_config(turn, &settings, &e) ||

@@ -24,7 +24,8 @@ static void show(const char *who, peg_str text)
 static peg_status run(peg_runner *runner, const peg_storage *storage, peg_ctx *ctx,
                       const char *question, peg_error *reterr)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_USER, .text = peg_cstr(question)};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                               .text = peg_cstr(question)};
     peg_block *block = NULL;
     peg_turn *turn = NULL;
     peg_status status;
@@ -47,7 +48,8 @@ int main(void)
     const peg_ids other_chat = {.run_id = "chat 2", .iteration = -1};
     peg_memory_storage *kept = NULL;
     peg_storage storage;
-    peg_runner_config config = {.loop = {.engine = model, .storage = &storage}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = model,
+                                .loop.storage = &storage};
     peg_runner *runner = NULL;
     peg_ctx *root = NULL, *first = NULL, *other = NULL;
     peg_error e;

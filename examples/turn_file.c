@@ -40,10 +40,9 @@ static const peg_key order = {.bag = PEG_BAG_DATA,
 
 int main(void)
 {
-    const peg_turn_write_options yaml = {.format = PEG_FORMAT_YAML};
-    const peg_block_def answer = {.kind = PEG_BLOCK_ASSISTANT,
-                                  .id = peg_cstr("b2"),
-                                  .text = peg_cstr("They are ready at nine."),
+    const peg_turn_write_options yaml = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_YAML};
+    const peg_block_def answer = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT,
+                                  .id = peg_cstr("b2"), .text = peg_cstr("They are ready at nine."),
                                   .created_ms = 1763197202000};
     const peg_json *value = NULL;
     peg_block *block = NULL;

@@ -87,14 +87,15 @@ static void check(const peg_json *definitions, const peg_definitions_options *op
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const peg_json_options parsing = {.max_depth = 4096};
+    const peg_json_options parsing = {PEG_JSON_OPTIONS_INIT, .max_depth = 4096};
     peg_json_doc *doc = NULL;
 
     if (peg_json_parse(fuzz_input(data, size), &parsing, &doc, NULL))
         return 0;
     for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
-        const peg_definitions_options options = {
-            .provider = (peg_vendor)(i / 2), .strict = i % 2, .json_schema = i % 2};
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = (peg_vendor)(i / 2), .strict = i % 2,
+                                                 .json_schema = i % 2};
 
         check(peg_json_root(doc), &options);
     }

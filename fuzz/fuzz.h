@@ -131,7 +131,7 @@ static inline void fuzz_check_form(const peg_json *root)
  * deeper than what is read by default. */
 static inline peg_json_doc *fuzz_parse_own(const char *text, size_t len)
 {
-    static const peg_json_options options = {.max_depth = 4096};
+    static const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_depth = 4096};
     peg_json_doc *doc = NULL;
     peg_error error;
 

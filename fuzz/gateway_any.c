@@ -28,7 +28,7 @@ static bool is_written_out(peg_str bytes, struct peg__arena *arena)
 /* A struct with a name twice is written with both: whoever reads payloads decides. */
 static void check_json(peg_str json)
 {
-    const peg_json_options options = {.max_depth = 4096};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_depth = 4096};
     peg_json_doc *doc = NULL;
     peg_error error = {.code = ""};
     const peg_status status = peg_json_parse(json, &options, &doc, &error);

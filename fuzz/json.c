@@ -66,7 +66,7 @@ static void check_reparse(peg_str text, const peg_json *expected)
 /* Where no key is given twice, the policy makes no difference. */
 static void check_duplicates(peg_str text, const peg_json *last_wins)
 {
-    peg_json_options options = {.duplicates = PEG_JSON_FIRST_WINS};
+    peg_json_options options = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_FIRST_WINS};
     peg_json_doc *first_wins = NULL;
     peg_json_doc *refused = NULL;
     peg_error error;

@@ -48,7 +48,7 @@ static void check_fill(const peg_schema *schema, const peg_json *instance)
 
 static void check_instance(const peg_schema *schema, const peg_json *instance)
 {
-    static const peg_checker_options bounds = {.max_steps = MAX_STEPS};
+    static const peg_checker_options bounds = {PEG_CHECKER_OPTIONS_INIT, .max_steps = MAX_STEPS};
     static peg_checker *checker;
     static peg_report *report;
     peg_verdict verdict;
@@ -67,7 +67,7 @@ static void check_instance(const peg_schema *schema, const peg_json *instance)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     peg_str instance_text = fuzz_input(data, size);
-    peg_schema_options options = {0};
+    peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT};
     peg_schema *schema = NULL;
     peg_json_doc *doc = NULL;
     peg_str schema_text;

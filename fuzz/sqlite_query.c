@@ -50,8 +50,8 @@ static void make_world(void)
 {
     static const char *const objects[] = {"items", "shown", "notes", NULL};
     static const char *const functions[] = {"json_each", NULL};
-    const peg_sqlite_def def = {
-        .path = path, .objects = objects, .functions = functions, .timeout_ms = 200};
+    const peg_sqlite_def def = {PEG_SQLITE_DEF_INIT, .path = path, .objects = objects,
+                                .functions = functions, .timeout_ms = 200};
     struct peg__sqlite *db = NULL;
 
     REQUIRE(mkdtemp(directory), "a folder");

@@ -9,7 +9,7 @@
 
 static inline peg_turn *fuzz_read_turn(peg_str text, peg_format format, bool is_own)
 {
-    const peg_turn_read_options options = {.format = format};
+    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = format};
     peg_turn *turn = NULL;
     peg_error error;
 
@@ -26,7 +26,7 @@ static inline peg_turn *fuzz_read_turn(peg_str text, peg_format format, bool is_
 static inline bool fuzz_write_turn(const peg_turn *turn, peg_format format, char **ret_text,
                                    size_t *ret_len)
 {
-    const peg_turn_write_options options = {.format = format};
+    const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .format = format};
     peg_error error;
     const peg_status status = peg_turn_write(turn, &options, ret_text, ret_len, &error);
 
@@ -57,7 +57,8 @@ static inline void fuzz_check_turn(const peg_turn *turn, peg_format format)
 /* Strict readers take a part of what others take. */
 static inline void fuzz_check_strict(peg_str text, peg_format format, bool is_turn)
 {
-    const peg_turn_read_options options = {.format = format, .strict = true};
+    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = format,
+                                           .strict = true};
     peg_turn *turn = NULL;
     peg_error error;
 

@@ -40,7 +40,8 @@ static inline peg_status fuzz_hear(peg_str name, peg_str data, void *user, peg_e
 /* The turn as it is now is a request. */
 static inline void fuzz_ask_again(struct fuzz_reply *f)
 {
-    const peg_model_options options = {.model = "gemini-3", .results = PEG_RESULTS_PLAIN};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "gemini-3",
+                                       .results = PEG_RESULTS_PLAIN};
     char *text;
     size_t len;
     peg_error error;

@@ -31,8 +31,8 @@ static peg_str args_text(void)
 static void call_once(void *user)
 {
     struct work *w = user;
-    const peg_call_request request = {
-        .call_id = {"call_1", 6}, .tool = peg_cstr(w->names[w->next]), .args = args_text()};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = {"call_1", 6},
+                                      .tool = peg_cstr(w->names[w->next]), .args = args_text()};
     peg_record *record;
 
     w->next = (w->next + 7919) % w->n_called; /* scattered, if there are many */

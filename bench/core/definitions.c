@@ -68,12 +68,15 @@ void bench_definitions(const struct bench *bench)
     report(bench, "definitions", "1,000 tools from the registry",
            fastest(bench, 1, collect, &d) / 1e3, "us");
     for (int i = 0; i < PEG_N_PROVIDERS; i++)
-        render_for(bench, &d, peg_vendor_name((peg_vendor)i),
-                   (peg_definitions_options){.provider = (peg_vendor)i});
+        render_for(
+            bench, &d, peg_vendor_name((peg_vendor)i),
+            (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT, .provider = (peg_vendor)i});
     render_for(bench, &d, "openai-chat, strict",
-               (peg_definitions_options){.provider = PEG_VENDOR_OPENAI_CHAT, .strict = true});
+               (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT,
+                                         .provider = PEG_VENDOR_OPENAI_CHAT, .strict = true});
     render_for(bench, &d, "gemini, as JSON Schema",
-               (peg_definitions_options){.provider = PEG_VENDOR_GEMINI, .json_schema = true});
+               (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT,
+                                         .provider = PEG_VENDOR_GEMINI, .json_schema = true});
 
     peg_json_doc_free(d.doc);
     peg_registry_unref(d.registry);

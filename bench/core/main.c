@@ -84,11 +84,9 @@ peg_tool **make_tools(size_t n)
     must(tools ? PEG_OK : PEG_ENOMEM, "tools");
     must(peg_schema_cache_new(64 << 20, &cache, NULL), "cache");
     for (size_t i = 0; i < n; i++) {
-        const peg_tool_def def = {.name = name,
-                                  .description = "finds what there is to find",
-                                  .input_schema = schema,
-                                  .run = answer,
-                                  .schema_cache = cache};
+        const peg_tool_def def = {
+            PEG_TOOL_DEF_INIT,      .name = name,  .description = "finds what there is to find",
+            .input_schema = schema, .run = answer, .schema_cache = cache};
 
         snprintf(name, sizeof(name), "tool_%zu", i);
         must(peg_tool_new(&def, &tools[i], NULL), "tool");

@@ -81,8 +81,8 @@ static double time_to_model(const struct bench *bench, peg_tool **tools, size_t 
 {
     const double end = now_ns() + bench->seconds * 1e9;
     double at = 0;
-    const peg_runner_config config = {
-        .tools = tools, .n_tools = n, .loop = {.engine = first_word, .user = &at}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = n,
+                                      .loop.engine = first_word, .loop.user = &at};
     peg_runner *runner;
     double best = 1e300;
 
@@ -104,8 +104,8 @@ static void measure_turns(const struct bench *bench)
     enum { N_TOOLS = 1000 };
     peg_tool **tools = make_tools(N_TOOLS);
     struct turns t = {.n_calls = 0};
-    const peg_runner_config config = {
-        .tools = tools, .n_tools = N_TOOLS, .loop = {.engine = infer, .user = &t}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = N_TOOLS,
+                                      .loop.engine = infer, .loop.user = &t};
 
     printf("turns on 1,000 baseline tools\n");
     must(peg_runner_new(&config, &t.runner, NULL), "runner");
@@ -144,7 +144,7 @@ static peg_status add_artifact(peg_turn *turn, unsigned i)
     peg_reader *reader = NULL;
     peg_artifact *artifact = NULL;
     peg_block *block = NULL;
-    peg_block_def def = {.kind = PEG_BLOCK_OTHER, .tier = PEG_TIER_FIRST_PARTY};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER, .tier = PEG_TIER_FIRST_PARTY};
     peg_status status = peg_reader_from_bytes(peg_cstr("alpha\nbeta\n"), &reader, NULL);
 
     if (!status)
@@ -197,10 +197,9 @@ static peg_status go_on(peg_dispatch *dispatch, void *user, peg_error *reterr)
 static void forge_once(struct forging *f, unsigned n_artifacts)
 {
     const peg_dispatch_middleware step = {.run = forged, .user = f};
-    const peg_runner_config config = {
-        .on_event = hear,
-        .on_event_user = f,
-        .loop = {.executor = go_on, .user = f, .input = &step, .n_input = 1}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = hear, .on_event_user = f,
+                                      .loop.executor = go_on, .loop.user = f,   .loop.input = &step,
+                                      .loop.n_input = 1};
     peg_runner *runner;
     peg_turn *turn = question();
 

@@ -32,6 +32,7 @@ static void on_event(const peg_provider_event *event, void *user)
 int main(int argc, char **argv)
 {
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .name = "echo",
         .description = "answers with its own arguments",
         .input_schema = "{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"}},"
@@ -39,11 +40,8 @@ int main(int argc, char **argv)
         .run = echo,
     };
     const peg_provider_options options = {
-        .toolset = "bench",
-        .address = argc > 1 ? argv[1] : NULL,
-        .handles_signals = true,
-        .concurrency = 4,
-        .max_queued = 2000,
+        PEG_PROVIDER_OPTIONS_INIT, .toolset = "bench", .address = argc > 1 ? argv[1] : NULL,
+        .handles_signals = true,   .concurrency = 4,   .max_queued = 2000,
         .on_event = on_event,
     };
     peg_error error;

@@ -83,18 +83,17 @@ static peg_turn *make_turn(unsigned n_rounds, unsigned n_tools)
 {
     peg_tool **tools = calloc(n_tools, sizeof(*tools));
     struct talk talk = {.n = n_rounds};
-    peg_runner_config config = {.n_tools = n_tools,
-                                .loop = {.engine = say, .user = &talk, .max_iterations = -1}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .n_tools = n_tools, .loop.engine = say,
+                                .loop.user = &talk, .loop.max_iterations = -1};
     peg_runner *runner;
     peg_turn *turn;
     peg_error e;
 
     for (unsigned i = 0; i < n_tools; i++) {
         char name[24];
-        const peg_tool_def def = {.name = name,
+        const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = name,
                                   .description = "Finds orders and customers by words.",
-                                  .input_schema = schema,
-                                  .run = answer};
+                                  .input_schema = schema, .run = answer};
 
         snprintf(name, sizeof(name), "tool_%u", i);
         must(peg_tool_new(&def, &tools[i], &e), &e, "tool");
@@ -115,7 +114,7 @@ static peg_turn *make_turn(unsigned n_rounds, unsigned n_tools)
 
 static void write_as(struct bench *b, peg_format format)
 {
-    const peg_turn_write_options options = {.format = format};
+    const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .format = format};
     char *text;
     peg_error e;
 
@@ -229,7 +228,7 @@ static void measure(struct bench *b, const char *name, void (*body)(struct bench
 
 static void open_bench(struct bench *b)
 {
-    const peg_turn_write_options yaml = {.format = PEG_FORMAT_YAML};
+    const peg_turn_write_options yaml = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_YAML};
     peg_error e;
 
     b->turn = make_turn(500, 100);

@@ -7,8 +7,8 @@
  * makes them tools of a local registry. Link libpegboard-remote.
  *
  *   peg_client *client;
- *   peg_client_new(&(peg_client_options){.address = "127.0.0.1:9090"}, &client, &error);
- *   peg_client_import(client, NULL, "weather", NULL, &registry, &error);
+ *   peg_client_new(&(peg_client_options){PEG_CLIENT_OPTIONS_INIT, .address = "127.0.0.1:9090"},
+ * &client, &error); peg_client_import(client, NULL, "weather", NULL, &registry, &error);
  *   ... a registry as any other: peg_runner, peg_registry_call(), ...
  *   client = peg_client_unref(client);
  *
@@ -55,6 +55,7 @@ typedef struct peg_client peg_client;
 
 /* A registry. Everything has a default, told in brackets. */
 typedef struct peg_client_registry {
+    size_t size;            /* set by PEG_CLIENT_REGISTRY_INIT */
     const char *name;       /* what it is called in results and requests [its address] */
     const char *address;    /* "host:port", ":port" (of this machine), "unix:/path", "ipv4:a:1,b:1"
                              * [127.0.0.1:9090] */
@@ -70,9 +71,11 @@ typedef struct peg_client_registry {
     const char *const *include;
     const char *const *exclude;
 } peg_client_registry;
+#define PEG_CLIENT_REGISTRY_INIT .size = sizeof(peg_client_registry)
 
 /* Copied. Zero means the default, told in brackets. */
 typedef struct peg_client_options {
+    size_t size;                           /* set by PEG_CLIENT_OPTIONS_INIT */
     const char *address;                   /* of one plain registry, instead of the next two */
     const peg_client_registry *registries; /* [one, with all defaults] */
     size_t n_registries;                   /* at most 64 */
@@ -91,6 +94,7 @@ typedef struct peg_client_options {
     const char *user_agent; /* put before ours [none] */
     const peg_clock *clock; /* of the cache; borrowed [the system's] */
 } peg_client_options;
+#define PEG_CLIENT_OPTIONS_INIT .size = sizeof(peg_client_options)
 
 /* Reads files and starts the thread, but does not connect: the first request does. options may be
  * NULL. PEG_EINVAL (E_CLIENT names the field; E_TLS_CONFIG), PEG_EPARSE (E_ADDRESS), PEG_EIO (a
@@ -198,11 +202,13 @@ typedef struct peg_search_result {
 } peg_search_result;
 
 typedef struct peg_search_query {
+    size_t size;             /* set by PEG_SEARCH_QUERY_INIT */
     const char *words;       /* 1 to 1,024 characters; required */
     const char *registry;    /* [all] */
     const char *const *tags; /* only toolsets that have all of them, NULL-terminated [all] */
     size_t limit;            /* of hits in all [100]; at most 1,000 */
 } peg_search_query;
+#define PEG_SEARCH_QUERY_INIT .size = sizeof(peg_search_query)
 
 /* All registries are asked at once; fails only if every one has failed. */
 PEG_API PEG_MUST_USE peg_status peg_client_search(peg_client *client, peg_ctx *ctx,
@@ -219,6 +225,7 @@ typedef struct peg_remote_entry {
 } peg_remote_entry;
 
 typedef struct peg_remote_request {
+    size_t size; /* set by PEG_REMOTE_REQUEST_INIT */
     /* NULL: with several, the first that has the toolset; also if it has moved since, unless the
      * call has an identity, which only the registry knows that was asked first: see the result */
     const char *registry;
@@ -241,6 +248,7 @@ typedef struct peg_remote_request {
     size_t n_metadata;
     /* Trace context goes with it if ctx has one: see trace.h. */
 } peg_remote_request;
+#define PEG_REMOTE_REQUEST_INIT .size = sizeof(peg_remote_request)
 
 typedef enum peg_remote_outcome {
     PEG_REMOTE_RESULT = 0, /* the tool answered */
@@ -361,10 +369,12 @@ typedef struct peg_watch_event {
 typedef void (*peg_watch_fn)(const peg_watch_event *event, void *user);
 
 typedef struct peg_watch_options {
+    size_t size;             /* set by PEG_WATCH_OPTIONS_INIT */
     const char *registry;    /* [all: one thread for each] */
     const char *const *tags; /* only toolsets that have all of them, NULL-terminated [all] */
     bool changes_only;       /* leave out what is there at the beginning; not after LOST */
 } peg_watch_options;
+#define PEG_WATCH_OPTIONS_INIT .size = sizeof(peg_watch_options)
 
 typedef struct peg_watch peg_watch;
 
@@ -383,6 +393,7 @@ PEG_API const char *peg_watch_kind_name(peg_watch_kind kind);
 /* ---- offering and removing: registry NULL means the only one -------------------------------- */
 
 typedef struct peg_toolset_def {
+    size_t size;                   /* set by PEG_TOOLSET_DEF_INIT */
     const char *name;              /* [A-Za-z0-9_.:/-]{1,256} */
     const char *description;       /* may be NULL, and so may all below */
     const char *version;           /* such as "1.2.0" */
@@ -391,6 +402,7 @@ typedef struct peg_toolset_def {
     size_t n_tools;
     bool is_direct;
 } peg_toolset_def;
+#define PEG_TOOLSET_DEF_INIT .size = sizeof(peg_toolset_def)
 
 /* When it returns, the toolset outlives the gateway. ret_stream_id (may be NULL): freed with
  * peg_free(). Providers do this by themselves. */
@@ -465,6 +477,7 @@ PEG_API peg_node_status *peg_node_status_free(peg_node_status *status);
 /* ---- remote tools as local ones ------------------------------------------------------------- */
 
 typedef struct peg_import_options {
+    size_t size;          /* set by PEG_IMPORT_OPTIONS_INIT */
     const char *registry; /* [all] */
     const char *prefix;   /* put before the name of each tool [""] */
     bool qualifies;       /* names are "<toolset>.<tool>", behind the prefix */
@@ -476,6 +489,7 @@ typedef struct peg_import_options {
     bool with_output;
     int64_t timeout_ms; /* of tools that have none of their own [the run's] */
 } peg_import_options;
+#define PEG_IMPORT_OPTIONS_INIT .size = sizeof(peg_import_options)
 
 /*
  * A new registry with the tools of one toolset, or of all that a glob names (forms as in

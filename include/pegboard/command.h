@@ -39,6 +39,7 @@ extern "C" {
 #endif
 
 typedef struct peg_command_def {
+    size_t size;       /* set by PEG_COMMAND_DEF_INIT */
     peg_tool_def tool; /* run, user and user_free must be NULL */
     /* NULL-terminated; no shell. argv[0] is looked up in the absolute folders of its PATH; with a
      * slash it is a path, from the directory that it runs in. */
@@ -55,6 +56,7 @@ typedef struct peg_command_def {
      * needs more finds none, and usually ends for that. Set by /bin/sh, which then becomes it. */
     size_t max_memory;
 } peg_command_def;
+#define PEG_COMMAND_DEF_INIT .size = sizeof(peg_command_def), .tool = {PEG_TOOL_DEF_INIT}
 
 /* As peg_tool_new(); PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE) with `where` "/argv" and so on.
  * Everything is copied. Whether the program exists is found out when it is called. */

@@ -69,6 +69,7 @@ PEG_API peg_definition_losses *peg_definition_losses_free(peg_definition_losses 
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_definitions_options {
+    size_t size; /* set by PEG_DEFINITIONS_OPTIONS_INIT */
     peg_vendor provider;
     /* OpenAI: promise that arguments fit the schema. Optional members become nullable and required,
      * as its strict mode wants; a tool that cannot be said so is sent without. */
@@ -79,6 +80,7 @@ typedef struct peg_definitions_options {
     size_t max_tools;      /* [OpenAI 128, Anthropic and Gemini 512; neutral: no limit] */
     size_t max_name_bytes; /* [64; neutral 256] */
 } peg_definitions_options;
+#define PEG_DEFINITIONS_OPTIONS_INIT .size = sizeof(peg_definitions_options)
 
 /*
  * The array that goes under "tools" of a request (Gemini: its one entry with functionDeclarations

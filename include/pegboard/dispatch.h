@@ -99,6 +99,8 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_with_snapshots(peg_ctx *parent, peg_snap
 /* How a dispatch goes. Exactly one of engine and executor. Zero means the default, told in
  * brackets; a negative number means no limit. Arrays are copied by peg_runner_new(). */
 typedef struct peg_dispatch_options {
+    size_t size;          /* set by PEG_DISPATCH_OPTIONS_INIT */
+    peg_run_options call; /* how each call runs; [spool: memory, held by the artifact] */
     peg_engine_fn engine;
     peg_engine_fn executor;
     void *user; /* of either */
@@ -106,9 +108,8 @@ typedef struct peg_dispatch_options {
     size_t n_input;
     const peg_dispatch_middleware *output;
     size_t n_output;
-    peg_run_options call; /* how each call runs; [spool: memory, held by the artifact] */
-    int max_iterations;   /* [20] E_LIMIT_ITERATIONS */
-    int max_calls;        /* of one response [64] E_LIMIT_CALLS for those beyond */
+    int max_iterations; /* [20] E_LIMIT_ITERATIONS */
+    int max_calls;      /* of one response [64] E_LIMIT_CALLS for those beyond */
     /* The model may ask for several calls in any case, unless max_parallel is 1: then it is told
      * not to. */
     unsigned max_parallel; /* calls that are run at once [one]; more needs call.pool */
@@ -128,6 +129,8 @@ typedef struct peg_dispatch_options {
     void *snapshot_user;
     peg_stepper *steps; /* [none]; a reference is held by the runner */
 } peg_dispatch_options;
+#define PEG_DISPATCH_OPTIONS_INIT                                                                  \
+    .size = sizeof(peg_dispatch_options), .call = {PEG_RUN_OPTIONS_INIT}
 
 /*
  * What became of a turn or dispatch. error says why it did not end well:
@@ -153,10 +156,12 @@ typedef struct peg_outcome {
 
 /* Exactly one of source and turn: PEG_EINVAL (E_INVALID_LLM_DISPATCH_INPUT) otherwise. */
 typedef struct peg_dispatch_input {
+    size_t size;            /* set by PEG_DISPATCH_INPUT_INIT */
     peg_turn_scope *source; /* a turn that is running: its blocks, registry and cancellation */
     peg_turn *turn;         /* blocks of one's own; gets what the dispatch adds */
     peg_registry *registry; /* what may be called, copied [the source's, or the context's] */
 } peg_dispatch_input;
+#define PEG_DISPATCH_INPUT_INIT .size = sizeof(peg_dispatch_input)
 
 /* Runs a dispatch below a context. ctx may be NULL for a fresh one, with a source for the source's
  * own; another one is best made from that, such as one with a deadline. Returns PEG_OK however it

@@ -6,10 +6,9 @@
  * Engines: models behind HTTP. Link libpegboard-engine.
  *
  *   peg_engine *engine;
- *   peg_engine_new(&(peg_engine_config){.provider = PEG_VENDOR_OPENAI_CHAT, .model = "gpt-4.1"},
- *                  &engine, &error);
- *   config.loop.engine = peg_engine_infer;
- *   config.loop.user = engine;
+ *   peg_engine_new(&(peg_engine_config){PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+ * .model = "gpt-4.1"}, &engine, &error); config.loop.engine = peg_engine_infer; config.loop.user =
+ * engine;
  *
  * The key comes from the environment. Any server that speaks a provider's protocol works with
  * base_url ("http://127.0.0.1:11434/v1").
@@ -40,6 +39,7 @@ typedef enum peg_result_style {
 
 /* What a model is asked for beside the conversation. Zero means that it is not said. */
 typedef struct peg_model_options {
+    size_t size;        /* set by PEG_MODEL_OPTIONS_INIT */
     const char *model;  /* required */
     int64_t max_tokens; /* of the answer [Anthropic 4,096, which wants one] */
     const double *temperature;
@@ -54,11 +54,13 @@ typedef struct peg_model_options {
     peg_result_style results;
     int64_t max_media_bytes; /* of one media sent as bytes [20 MiB]; larger: its fallback text */
 } peg_model_options;
+#define PEG_MODEL_OPTIONS_INIT .size = sizeof(peg_model_options)
 
 /* Everything but provider and model.model has a default, told here in brackets. Copied. */
 typedef struct peg_engine_config {
-    peg_vendor provider;
+    size_t size; /* set by PEG_ENGINE_CONFIG_INIT */
     peg_model_options model;
+    peg_vendor provider;
     const char *base_url;    /* [the provider's own] */
     const char *api_key;     /* [the environment variable] */
     const char *api_key_env; /* [OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY]; "": no key */
@@ -73,6 +75,7 @@ typedef struct peg_engine_config {
     int64_t backoff_max_ms;  /* also of what Retry-After asks for: longer gives up [30,000] */
     int64_t max_reply_bytes; /* [64 MiB] */
 } peg_engine_config;
+#define PEG_ENGINE_CONFIG_INIT .size = sizeof(peg_engine_config), .model = {PEG_MODEL_OPTIONS_INIT}
 
 typedef struct peg_engine peg_engine;
 

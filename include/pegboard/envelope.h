@@ -41,6 +41,7 @@ PEG_API PEG_MUST_USE peg_status peg_envelope_wrap(const peg_envelope *envelope, 
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_render_options {
+    size_t size;          /* set by PEG_RENDER_OPTIONS_INIT */
     int64_t inline_below; /* artifacts of fewer bytes are rendered whole [4,096]; negative: none */
     const char *encoding; /* for the token estimate in a handle [none] */
     const peg_tool *tool; /* as registered now; trust is the lesser of it and the record's */
@@ -48,6 +49,7 @@ typedef struct peg_render_options {
     /* What the model is offered (definitions.h): a handle lists the queries among them [all] */
     const peg_json *definitions;
 } peg_render_options;
+#define PEG_RENDER_OPTIONS_INIT .size = sizeof(peg_render_options)
 
 /*
  * The text of a record's result for a model, the same each time. Text: enveloped whole. An

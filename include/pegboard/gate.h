@@ -22,12 +22,14 @@ extern "C" {
 #endif
 
 typedef struct peg_gate_def {
+    size_t size;             /* set by PEG_GATE_DEF_INIT */
     const char *id;          /* NULL: a fresh UUID */
     const char *reason;      /* what is asked, for whoever answers; required */
     const peg_json *payload; /* what it is about; required, copied */
     peg_schema *schema;      /* of the answer; NULL: any value */
     int64_t timeout_ms;      /* 0: none; at least 1 */
 } peg_gate_def;
+#define PEG_GATE_DEF_INIT .size = sizeof(peg_gate_def)
 
 /*
  * Opens a gate on a context and waits. PEG_OK: *ret_value is the answer, the caller's; ret_value

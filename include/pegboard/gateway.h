@@ -6,7 +6,7 @@
  * A gateway node inside any program: a catalog of toolsets, found by name or by words, and calls to
  * them through one address, over gRPC.
  *
- *   peg_gateway_config config = {.name = "tools"};
+ *   peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .name = "tools"};
  *   peg_gateway *gateway;
  *
  *   status = peg_gateway_new(&config, &gateway, &error);      opens the store, starts the loops
@@ -27,6 +27,7 @@ typedef struct peg_gateway peg_gateway;
 
 /* Everything is copied; each 0 or NULL means the default told in brackets. */
 typedef struct peg_gateway_config {
+    size_t size; /* set by PEG_GATEWAY_CONFIG_INIT */
     /* Of the registry: nodes of one name on one Redis are one. Written as that of a toolset,
      * [A-Za-z0-9_.:/-]{1,256} [registry]. */
     const char *name;
@@ -70,6 +71,7 @@ typedef struct peg_gateway_config {
     bool takes_library_log;  /* what peg_log_set() would hear goes there too */
     peg_log_level log_level; /* [PEG_LOG_INFO] */
 } peg_gateway_config;
+#define PEG_GATEWAY_CONFIG_INIT .size = sizeof(peg_gateway_config)
 
 /* Opens what it needs and listens nowhere. PEG_EINVAL (E_GATEWAY_CONFIG, `where` names the field),
  * PEG_EUNSUPPORTED (E_NO_REDIS): this build knows no Redis; PEG_EIO; what the store fails with. */

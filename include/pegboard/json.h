@@ -190,12 +190,14 @@ typedef enum peg_json_duplicates {
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_json_options {
+    size_t size;                /* set by PEG_JSON_OPTIONS_INIT */
     size_t max_bytes;           /* of text [64 MiB]; never more than 2 GiB - 1 */
     unsigned max_depth;         /* of nesting [256]; never more than 4096 */
     unsigned max_number_digits; /* significant digits of one number [1000]; never more */
     unsigned max_exponent;      /* decimal exponent of one number, either sign [10000] */
     peg_json_duplicates duplicates;
 } peg_json_options;
+#define PEG_JSON_OPTIONS_INIT .size = sizeof(peg_json_options)
 
 /*
  * Parses RFC 8259 text, strictly: no comments, no trailing comma, no BOM, no

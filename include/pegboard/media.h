@@ -52,6 +52,7 @@ typedef struct peg_media_note {
 /* Strings and notes are copied, the reader referenced. Strings are UTF-8; what is required is not
  * empty. Type and filename may hold anything else: whoever renders them makes them safe. */
 typedef struct peg_media_def {
+    size_t size;    /* set by PEG_MEDIA_DEF_INIT */
     const char *id; /* NULL: a fresh UUID */
     peg_media_kind kind;
     const char *mime_type; /* type/subtype */
@@ -67,6 +68,7 @@ typedef struct peg_media_def {
     const peg_media_note *notes;
     size_t n_notes; /* 64 at most, each name once */
 } peg_media_def;
+#define PEG_MEDIA_DEF_INIT .size = sizeof(peg_media_def)
 
 /* PEG_EINVAL (E_INVALID_INITIAL_MEDIA_VALUE) with the field as `where` ("/tier", "/notes/0/name");
  * PEG_ELIMIT (E_MEDIA_TOO_LARGE) beyond 64 notes or 8 MiB of strings; PEG_ENOMEM. */

@@ -31,11 +31,13 @@ extern "C" {
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_pool_options {
+    size_t size;            /* set by PEG_POOL_OPTIONS_INIT */
     unsigned n_threads;     /* running handlers at once [4]; at most 256 */
     unsigned max_abandoned; /* threads whose handler did not return [4]; at most 256 */
     unsigned max_queued;    /* calls waiting for a thread [1,024]; at most 1,000,000 */
     size_t stack_bytes;     /* of each thread [1 MiB]; at least 512 KiB */
 } peg_pool_options;
+#define PEG_POOL_OPTIONS_INIT .size = sizeof(peg_pool_options)
 
 /* options may be NULL. PEG_EINVAL (E_POOL_OPTIONS, `where` names the option), PEG_EIO
  * (E_POOL_THREAD: the system refused the first thread), PEG_ENOMEM. */

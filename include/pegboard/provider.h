@@ -5,8 +5,9 @@
 /*
  * Offers the tools of a registry to a gateway, as one toolset:
  *
- *   peg_provider_options options = {.toolset = "weather", .handles_signals = true};
- *   status = peg_provider_serve(registry, &options, &error);      until SIGTERM, drained
+ *   peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "weather",
+ * .handles_signals = true}; status = peg_provider_serve(registry, &options, &error);      until
+ * SIGTERM, drained
  *
  * or, in a program with a main loop of its own:
  *
@@ -76,6 +77,7 @@ typedef struct peg_provider_event {
 /* Only toolset is required. Zero means the default, told here in brackets. Everything is copied
  * but users and counted things, which are referenced. */
 typedef struct peg_provider_options {
+    size_t size;             /* set by PEG_PROVIDER_OPTIONS_INIT */
     const char *toolset;     /* [A-Za-z0-9_.:/-]{1,256} */
     const char *description; /* [""] */
     const char *version;     /* such as "1.2.0"; [none] */
@@ -120,6 +122,7 @@ typedef struct peg_provider_options {
     void (*on_event)(const peg_provider_event *event, void *user);
     void *user;
 } peg_provider_options;
+#define PEG_PROVIDER_OPTIONS_INIT .size = sizeof(peg_provider_options)
 
 /* Connects to nothing yet. PEG_EINVAL (E_PROVIDER_OPTIONS, `where` names the field), PEG_EPARSE
  * (E_ADDRESS), PEG_EIO (E_TLS_CONFIG), PEG_ENOMEM. */

@@ -69,6 +69,7 @@ PEG_API const peg_json *peg_record_server_data(const peg_record *record);
 
 /* Strings are copied, counted things referenced. */
 typedef struct peg_record_def {
+    size_t size;     /* set by PEG_RECORD_DEF_INIT */
     peg_str key;     /* empty: a new one */
     peg_str call_id; /* required */
     peg_str handle;  /* empty: the call id */
@@ -93,6 +94,7 @@ typedef struct peg_record_def {
     const char *nonce;           /* [0-9a-f]{32}; NULL: a new one */
     const peg_json *server_data; /* copied; may be NULL */
 } peg_record_def;
+#define PEG_RECORD_DEF_INIT .size = sizeof(peg_record_def)
 
 /* PEG_EINVAL (E_INVALID_INITIAL_TOOL_CALL_VALUE) with the field as `where`; PEG_ENOMEM.
  * PEG_EIO (E_NO_RANDOMNESS). */

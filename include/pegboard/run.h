@@ -22,12 +22,14 @@ extern "C" {
 
 /* What a model asks for. */
 typedef struct peg_call_request {
+    size_t size;     /* set by PEG_CALL_REQUEST_INIT */
     peg_str call_id; /* the provider's, at most 1,024 bytes; "" gets one of ours */
     peg_str tool;    /* as the model wrote it, perhaps empty or unknown */
     peg_str args;    /* JSON text as the model wrote it; "" means {} */
     peg_str handle;  /* see peg_record_handle(); at most 1,088 bytes; "" means the call id */
     peg_str key;     /* see peg_record_key(); at most 256 bytes; "" gets a new one */
 } peg_call_request;
+#define PEG_CALL_REQUEST_INIT .size = sizeof(peg_call_request)
 
 /* What a host may put between model and handler. Each may be NULL. Called on the thread of
  * peg_call_run(), in this order. */
@@ -55,6 +57,7 @@ typedef struct peg_run_hooks {
 
 /* Zero means the default, told here in brackets; a negative number means no limit. */
 typedef struct peg_run_options {
+    size_t size;                /* set by PEG_RUN_OPTIONS_INIT */
     int64_t timeout_ms;         /* per attempt, unless the tool has its own [30,000] */
     int64_t max_result_bytes;   /* of text, bytes or JSON [8 MiB] */
     int64_t max_args_bytes;     /* of arguments [4 MiB] */
@@ -69,6 +72,7 @@ typedef struct peg_run_options {
     int64_t retry_delay_ms;
     double retry_factor;
 } peg_run_options;
+#define PEG_RUN_OPTIONS_INIT .size = sizeof(peg_run_options)
 
 /*
  * Runs a call on the context's registry and gives its record. options may be NULL. Errors:

@@ -24,6 +24,8 @@ typedef struct peg_turn_middleware {
 
 /* Copied; tools are referenced. Whatever a user pointer leads to outlives the runner. */
 typedef struct peg_runner_config {
+    size_t size; /* set by PEG_RUNNER_CONFIG_INIT */
+    peg_dispatch_options loop;
     peg_tool *const *tools;
     size_t n_tools;
     peg_registry *registry; /* instead of tools: hidden marks and order come along */
@@ -31,12 +33,13 @@ typedef struct peg_runner_config {
     size_t n_input;
     const peg_turn_middleware *output;
     size_t n_output;
-    peg_dispatch_options loop;
     peg_event_fn on_event; /* hears every run, before the context's sinks; may be NULL */
     void *on_event_user;
     peg_gate_fn on_gate; /* answers gates; NULL: a context's own, or nobody */
     void *on_gate_user;
 } peg_runner_config;
+#define PEG_RUNNER_CONFIG_INIT                                                                     \
+    .size = sizeof(peg_runner_config), .loop = {PEG_DISPATCH_OPTIONS_INIT}
 
 /* PEG_EINVAL (E_INVALID_TURN_RUNNER_CONFIG) names every field that is wrong, as many as there is
  * room for, and counts the others; PEG_EEXISTS (E_TOOL_ALREADY_REGISTERED) for two tools of one

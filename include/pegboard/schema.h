@@ -51,6 +51,7 @@ PEG_API PEG_MUST_USE peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_s
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_schema_options {
+    size_t size;                 /* set by PEG_SCHEMA_OPTIONS_INIT */
     const peg_schema_docs *docs; /* may be NULL; only used during the call */
     peg_dialect dialect;         /* of schemas without $schema [2020-12] */
     peg_format_mode format;      /* whether `format` is checked */
@@ -61,6 +62,7 @@ typedef struct peg_schema_options {
     unsigned max_subschemas;     /* compiled, over all documents [20,000] */
     unsigned max_pattern_bytes;  /* of one regular expression [4 KiB] */
 } peg_schema_options;
+#define PEG_SCHEMA_OPTIONS_INIT .size = sizeof(peg_schema_options)
 
 typedef struct peg_schema peg_schema;
 
@@ -95,6 +97,7 @@ typedef struct peg_checker peg_checker;
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_checker_options {
+    size_t size;                /* set by PEG_CHECKER_OPTIONS_INIT */
     unsigned max_depth;         /* nested subschema applications [1,000]; never more than 10,000.
                                  * One takes some 300 bytes of stack */
     uint64_t max_steps;         /* subschema applications of one check [200,000 + 64 a value] */
@@ -102,6 +105,7 @@ typedef struct peg_checker_options {
     uint64_t max_pattern_steps; /* of all pattern matches of one check, some 5 ns each, for threads
                                  * that must not be held up [each match has its own limits] */
 } peg_checker_options;
+#define PEG_CHECKER_OPTIONS_INIT .size = sizeof(peg_checker_options)
 
 /* options may be NULL. Any schema may be checked with any checker. */
 PEG_API PEG_MUST_USE peg_status peg_checker_new(const peg_checker_options *options,

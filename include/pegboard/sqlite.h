@@ -38,6 +38,7 @@ PEG_API PEG_MUST_USE peg_status peg_sqlite_exec(peg_sqlite_db *db, const char *s
 
 /* Only path or fill is required. Zero means the default, told here in brackets. */
 typedef struct peg_sqlite_def {
+    size_t size;             /* set by PEG_SQLITE_DEF_INIT */
     const char *path;        /* of the database file */
     peg_sqlite_fill_fn fill; /* instead of path: a database in memory, made for each call */
     void *fill_user;
@@ -58,6 +59,7 @@ typedef struct peg_sqlite_def {
     size_t max_bytes;      /* of the result; more: truncated [256 KiB] */
     int64_t timeout_ms;    /* [5,000] */
 } peg_sqlite_def;
+#define PEG_SQLITE_DEF_INIT .size = sizeof(peg_sqlite_def)
 
 /* PEG_EINVAL (E_SQLITE_TOOL, `where` names the field), PEG_EIO (E_SQLITE): it cannot be opened or
  * is no database; PEG_ENOTFOUND (E_SQLITE_OBJECT): there is no such table or view. */

@@ -33,6 +33,7 @@ typedef enum peg_collision {
 
 /* Only name, description and run are required. Everything is copied but user. */
 typedef struct peg_tool_def {
+    size_t size;               /* set by PEG_TOOL_DEF_INIT */
     const char *name;          /* [A-Za-z0-9_.:/-]{1,256}; lower snake_case suits every model */
     const char *description;   /* what it does and when to use it, for the model */
     const char *input_schema;  /* JSON Schema text, root type "object"; NULL: takes no arguments */
@@ -62,6 +63,7 @@ typedef struct peg_tool_def {
     const peg_schema_options *schema_options; /* documents, dialect, formats; may be NULL */
     peg_schema_cache *schema_cache;           /* shares equal schemas between tools; may be NULL */
 } peg_tool_def;
+#define PEG_TOOL_DEF_INIT .size = sizeof(peg_tool_def)
 
 /*
  * Makes a tool. PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE) for what cannot work, with the field

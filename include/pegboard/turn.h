@@ -41,6 +41,7 @@ typedef enum peg_block_kind {
 
 /* Strings are copied, counted things referenced. What a kind does not use must be empty. */
 typedef struct peg_block_def {
+    size_t size; /* set by PEG_BLOCK_DEF_INIT */
     peg_block_kind kind;
     peg_str id;              /* unique in its turn; empty: a fresh UUID */
     peg_str type;            /* OTHER: required */
@@ -60,6 +61,7 @@ typedef struct peg_block_def {
      * this or text. Names that pegboard itself uses are refused. */
     const peg_json *payload;
 } peg_block_def;
+#define PEG_BLOCK_DEF_INIT .size = sizeof(peg_block_def)
 
 /* PEG_EINVAL (E_INVALID_BLOCK) and PEG_ELIMIT (E_BLOCK_TOO_LARGE) with the field as `where`;
  * PEG_EIO (E_NO_RANDOMNESS), PEG_ENOMEM. Strings are UTF-8, but args may be anything. */

@@ -38,6 +38,7 @@ typedef enum peg_format {
 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_turn_write_options {
+    size_t size; /* set by PEG_TURN_WRITE_OPTIONS_INIT */
     peg_format format;
     bool pretty;            /* JSON with line ends */
     bool omit_data;         /* leave the data bag out */
@@ -47,6 +48,7 @@ typedef struct peg_turn_write_options {
      * Without this they are PEG_ELIMIT (E_TURN_BYTES). */
     bool allow_missing;
 } peg_turn_write_options;
+#define PEG_TURN_WRITE_OPTIONS_INIT .size = sizeof(peg_turn_write_options)
 
 /* options may be NULL; turn may be NULL, which writes {}. The text is NUL-terminated and freed with
  * peg_free(); ret_len may be NULL. PEG_ELIMIT, what the spool store or a reader fails with,
@@ -60,6 +62,7 @@ PEG_API PEG_MUST_USE peg_status peg_turn_to_json(const peg_turn *turn,
                                                  peg_json_doc **ret_doc, peg_error *reterr);
 
 typedef struct peg_turn_read_options {
+    size_t size; /* set by PEG_TURN_READ_OPTIONS_INIT */
     peg_format format;
     /* Refuse members, kinds, roles and keys that nobody here knows, and ids that come twice.
      * Members of a payload are whoever's made the block: they stay. */
@@ -75,6 +78,7 @@ typedef struct peg_turn_read_options {
      * result: run such a turn with PEG_PENDING_UNKNOWN (dispatch.h). */
     bool untrusted;
 } peg_turn_read_options;
+#define PEG_TURN_READ_OPTIONS_INIT .size = sizeof(peg_turn_read_options)
 
 /*
  * options may be NULL. PEG_EPARSE and PEG_ELIMIT as peg_json_parse() and peg_yaml_parse() tell;

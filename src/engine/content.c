@@ -86,6 +86,7 @@ static peg_status render_record(const struct peg__request *request, const peg_re
 {
     static const peg_json nothing = {.kind = PEG_JSON_ARRAY, .u.extent = 1};
     const peg_render_options options = {
+        PEG_RENDER_OPTIONS_INIT,
         .definitions = peg__offers_tools(request) ? request->definitions : &nothing};
 
     return peg_render_result(record, &options, ret_text, ret_len, reterr);
@@ -266,7 +267,8 @@ static void write_media(const peg_block *block, const char *nonce, struct peg__b
 static peg_status write_artifact(const struct peg__request *request, const peg_block *block,
                                  const char *nonce, struct peg__buf *out, peg_error *reterr)
 {
-    const peg_record_def def = {.key = peg_block_id(block),
+    const peg_record_def def = {PEG_RECORD_DEF_INIT,
+                                .key = peg_block_id(block),
                                 .call_id = peg_block_id(block),
                                 .tool = peg_block_type(block),
                                 .args = peg_cstr("{}"),

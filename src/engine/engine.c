@@ -251,9 +251,9 @@ static peg_status open_inference(struct inference *inference, peg_error *reterr)
     const peg_engine *engine = inference->engine;
     const peg_json *definitions = peg_dispatch_definitions(inference->dispatch);
     const peg_turn *turn = peg_dispatch_turn(inference->dispatch);
-    const peg_definitions_options options = {.provider = engine->config.provider,
-                                             .strict = engine->config.model.strict,
-                                             .json_schema = engine->config.model.json_schema};
+    const peg_definitions_options options = {
+        PEG_DEFINITIONS_OPTIONS_INIT, .provider = engine->config.provider,
+        .strict = engine->config.model.strict, .json_schema = engine->config.model.json_schema};
     struct peg__request request = {
         .options = &engine->config.model,
         .turn = turn,

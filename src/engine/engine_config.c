@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "engine/engine.h"
 
@@ -319,9 +320,15 @@ static peg_status fill_engine(peg_engine *engine, const peg_engine_config *confi
     return status;
 }
 
+static const struct peg__layout model_layout =
+    PEG__LAYOUT(peg_model_options, PEG_MODEL_OPTIONS_INIT);
+static const struct peg__layout engine_layout =
+    PEG__LAYOUT_AROUND(peg_engine_config, model, &model_layout, PEG_ENGINE_CONFIG_INIT);
+
 peg_status peg__engine_new(const peg_engine_config *config, const struct peg__transport *transport,
                            peg_engine **ret_engine, peg_error *reterr)
 {
+    PEG__READ_AS_OR_RETURN(config, &engine_layout, reterr);
     const struct peg__wire *wire = peg__wire_of(config->provider);
     peg_engine *engine;
     peg_status status;

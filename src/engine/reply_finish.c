@@ -215,7 +215,7 @@ static peg_status make_block(const struct peg__reply *reply, const struct peg__p
                              struct peg__shared *result, peg_block **ret_block, peg_error *reterr)
 {
     struct peg__buf args = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    peg_block_def def = {.metadata = NULL};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .metadata = NULL};
     peg_json_doc *payload;
     peg_status status = build_payload(part, &payload, reterr);
 

@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "bus/bus.h"
 #include "gateway/access/auth.h"
@@ -424,7 +425,8 @@ static peg_status prepare(const peg_gateway_config *config, const peg_store *sto
 peg_status peg_gateway_new(const peg_gateway_config *config, peg_gateway **ret_gateway,
                            peg_error *reterr)
 {
-    static const peg_gateway_config defaults;
+    PEG__READ_OR_RETURN(config, PEG_GATEWAY_CONFIG_INIT, reterr);
+    static const peg_gateway_config defaults = {PEG_GATEWAY_CONFIG_INIT};
     const peg_gateway_config *chosen = config ? config : &defaults;
     peg_store store;
     peg_status status = PEG_OK;

@@ -12,7 +12,8 @@
 #include "json/internal.h"
 #include "json/json.h"
 
-const peg_json_options peg__json_refuse_duplicates = {.duplicates = PEG_JSON_REFUSE};
+const peg_json_options peg__json_refuse_duplicates = {PEG_JSON_OPTIONS_INIT,
+                                                      .duplicates = PEG_JSON_REFUSE};
 
 bool peg__json_is_duplicate(const peg_error *error)
 {

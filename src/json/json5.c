@@ -631,7 +631,7 @@ static size_t max_bytes(const peg_json_options *options)
 peg_status peg__json5_parse(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
                             peg_error *reterr)
 {
-    static const peg_json_options defaults;
+    static const peg_json_options defaults = {PEG_JSON_OPTIONS_INIT};
     const peg_json_options *o = options ? options : &defaults;
     const unsigned depth = o->max_depth ? o->max_depth : PEG_LIMIT_JSON_DEPTH;
     struct rewriter r = {

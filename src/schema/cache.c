@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/schema.h"
 #include "json/json.h"
@@ -155,7 +156,8 @@ peg_status peg_schema_cache_compile(peg_schema_cache *cache, peg_str text,
                                     const peg_schema_options *options, peg_schema **ret_schema,
                                     peg_error *reterr)
 {
-    const peg_schema_options none = {0};
+    PEG__READ_OR_RETURN(options, PEG_SCHEMA_OPTIONS_INIT, reterr);
+    const peg_schema_options none = {PEG_SCHEMA_OPTIONS_INIT};
     const peg_schema_options *o = options ? options : &none;
     char key[KEY_BYTES];
     peg_json_doc *json;

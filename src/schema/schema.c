@@ -7,13 +7,14 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "schema/compile/compile.h"
 #include "json/json.h"
 
 static peg_schema_options with_defaults(const peg_schema_options *options)
 {
-    peg_schema_options o = {0};
+    peg_schema_options o = {PEG_SCHEMA_OPTIONS_INIT};
 
     if (options)
         o = *options;
@@ -109,10 +110,12 @@ static void rename_limit(peg_error *reterr, const peg_schema_options *options)
 peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
                               peg_schema **ret_schema, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_SCHEMA_OPTIONS_INIT, reterr);
     const peg_schema_options o = with_defaults(options);
     /* A subschema takes two levels of JSON: {"properties": {"a": ...}}. */
-    const peg_json_options limits = {
-        .max_bytes = o.max_bytes, .max_depth = 2 * o.max_depth + 2, .duplicates = PEG_JSON_REFUSE};
+    const peg_json_options limits = {PEG_JSON_OPTIONS_INIT, .max_bytes = o.max_bytes,
+                                     .max_depth = 2 * o.max_depth + 2,
+                                     .duplicates = PEG_JSON_REFUSE};
     peg_json_doc *json;
     peg_status status = peg_json_parse(text, &limits, &json, reterr);
 
@@ -128,6 +131,7 @@ peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
 peg_status peg_schema_compile_value(const peg_json *schema, const peg_schema_options *options,
                                     peg_schema **ret_schema, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_SCHEMA_OPTIONS_INIT, reterr);
     const peg_schema_options o = with_defaults(options);
     peg_json_doc *json;
     peg_status status;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/run/call.h"
 #include "core/tool/tool.h"
@@ -466,8 +467,13 @@ static struct command *copy_command(const peg_command_def *def)
     return NULL;
 }
 
+static const struct peg__layout tool_layout = PEG__LAYOUT(peg_tool_def, PEG_TOOL_DEF_INIT);
+static const struct peg__layout command_layout =
+    PEG__LAYOUT_AROUND(peg_command_def, tool, &tool_layout, PEG_COMMAND_DEF_INIT);
+
 peg_status peg_command_tool_new(const peg_command_def *def, peg_tool **ret_tool, peg_error *reterr)
 {
+    PEG__READ_AS_OR_RETURN(def, &command_layout, reterr);
     peg_tool_def tool;
     peg_status status;
 

@@ -218,7 +218,7 @@ static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_err
 
 static peg_status add_tool(const struct peg__manifest_reader *r, const peg_json *item)
 {
-    peg_command_def def = {.argv = NULL};
+    peg_command_def def = {PEG_COMMAND_DEF_INIT, .argv = NULL};
     peg_tool *tool = NULL;
     peg_error error;
     peg_status status = take_words(r, item, &def);

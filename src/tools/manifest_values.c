@@ -13,8 +13,8 @@
 #include "tools/manifest_internal.h"
 #include "json/json.h"
 
-const peg_json_options peg__manifest_limits = {.max_bytes = PEG_LIMIT_MANIFEST_BYTES,
-                                               .duplicates = PEG_JSON_REFUSE};
+const peg_json_options peg__manifest_limits = {
+    PEG_JSON_OPTIONS_INIT, .max_bytes = PEG_LIMIT_MANIFEST_BYTES, .duplicates = PEG_JSON_REFUSE};
 
 /* ---- failing with a place ---- */
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "tools/sqlite.h"
 #include "json/json.h"
@@ -279,7 +280,8 @@ static peg_status look_at_nothing(struct making *m, peg_error *reterr)
 
 static peg_status make(struct making *m, peg_tool **ret_tool, peg_error *reterr)
 {
-    peg_tool_def tool = {.name = m->def->name ? m->def->name : "sql_query",
+    peg_tool_def tool = {PEG_TOOL_DEF_INIT,
+                         .name = m->def->name ? m->def->name : "sql_query",
                          .input_schema = input_schema,
                          .output_schema = output_schema,
                          .run = peg__sqlite_run_query,
@@ -305,6 +307,7 @@ static peg_status make(struct making *m, peg_tool **ret_tool, peg_error *reterr)
 
 peg_status peg_sqlite_tool_new(const peg_sqlite_def *def, peg_tool **ret_tool, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_SQLITE_DEF_INIT, reterr);
     struct making m = {.def = def,
                        .schema = PEG__BUF(PEG_LIMIT_TEXT_BYTES),
                        .description = PEG__BUF(PEG_LIMIT_DESCRIPTION_BYTES)};

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/clock.h"
 #include "turn/bag.h"
@@ -369,6 +370,7 @@ static peg_status make(const peg_block_def *def, const struct peg__block_origin 
 
 peg_status peg_block_new(const peg_block_def *def, peg_block **ret_block, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_BLOCK_DEF_INIT, reterr);
     static const struct peg__block_origin nowhere = {NULL, false};
     const peg_status status = check_payload(def, reterr);
 
@@ -388,19 +390,13 @@ peg_status peg_block_with_metadata(peg_block *block, peg_bag *metadata, peg_bloc
                                    peg_error *reterr)
 {
     const peg_block_def def = {
-        .kind = block->kind,
-        .id = block->id,
-        .type = block->type,
-        .text = block->text,
-        .media = block->media,
-        .n_media = block->n_media,
-        .artifact = block->artifact,
-        .tier = block->tier,
-        .call_id = block->call_id,
-        .tool = block->tool,
-        .args = block->args,
-        .record = block->record,
-        .created_ms = block->created_ms,
+        PEG_BLOCK_DEF_INIT,        .kind = block->kind,
+        .id = block->id,           .type = block->type,
+        .text = block->text,       .media = block->media,
+        .n_media = block->n_media, .artifact = block->artifact,
+        .tier = block->tier,       .call_id = block->call_id,
+        .tool = block->tool,       .args = block->args,
+        .record = block->record,   .created_ms = block->created_ms,
         .metadata = metadata,
     };
     struct documents documents = {peg__shared_ref(block->payload), peg__shared_ref(block->members)};

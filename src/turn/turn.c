@@ -245,7 +245,8 @@ static peg_status rename_result(const peg_turn *turn, peg_block *block, peg_bloc
 {
     const struct peg__block_origin origin = {.members = peg__block_members(block),
                                              .has_no_time = true};
-    peg_block_def def = {.kind = PEG_BLOCK_RESULT,
+    peg_block_def def = {PEG_BLOCK_DEF_INIT,
+                         .kind = PEG_BLOCK_RESULT,
                          .id = peg_block_id(block),
                          .created_ms = peg_block_created_ms(block),
                          .metadata = peg_block_metadata(block),
@@ -427,14 +428,15 @@ static peg_status add_def(peg_turn *turn, const peg_block_def *def, peg_error *r
 
 peg_status peg_turn_add_text(peg_turn *turn, peg_block_kind kind, peg_str text, peg_error *reterr)
 {
-    return add_def(turn, &(const peg_block_def){.kind = kind, .text = text}, reterr);
+    return add_def(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind, .text = text},
+                   reterr);
 }
 
 peg_status peg_turn_add_call(peg_turn *turn, peg_str call_id, peg_str tool, peg_str args,
                              peg_error *reterr)
 {
-    const peg_block_def def = {
-        .kind = PEG_BLOCK_CALL, .call_id = call_id, .tool = tool, .args = args};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL, .call_id = call_id,
+                               .tool = tool, .args = args};
 
     return add_def(turn, &def, reterr);
 }
@@ -445,8 +447,8 @@ static peg_status make_system(peg_str id, int64_t created_ms, peg_str prompt, pe
                               peg_error *reterr)
 {
     peg_json_builder *b = peg_json_builder_new();
-    peg_block_def def = {
-        .kind = PEG_BLOCK_SYSTEM, .id = id, .text = prompt, .created_ms = created_ms};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_SYSTEM, .id = id, .text = prompt,
+                         .created_ms = created_ms};
     peg_status status;
 
     peg_json_add_string(b, peg__str("systemprompt"));

@@ -26,14 +26,16 @@ static void count(peg_call *call, const peg_json *args, void *user)
 int main(int argc, char **argv)
 {
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .name = "count",
         .description = "Counts aloud",
         .input_schema = "{\"type\":\"object\",\"required\":[\"n\"],"
                         "\"properties\":{\"n\":{\"type\":\"integer\"}}}",
         .run = count,
     };
-    const peg_provider_options options = {
-        .toolset = "talk", .address = argc > 1 ? argv[1] : NULL, .handles_signals = true};
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "talk",
+                                          .address = argc > 1 ? argv[1] : NULL,
+                                          .handles_signals = true};
     peg_tool *tool = NULL;
     peg_registry *registry = NULL;
     peg_error error;

@@ -82,8 +82,8 @@ static inline peg_status world_add(struct world *w, const peg_tool_def *def)
 static inline peg_status world_add_fn(struct world *w, const char *name, const char *schema,
                                       peg_tool_fn fn)
 {
-    const peg_tool_def def = {
-        .name = name, .description = "a tool", .input_schema = schema, .run = fn, .user = w};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,      .name = name, .description = "a tool",
+                              .input_schema = schema, .run = fn,    .user = w};
 
     return world_add(w, &def);
 }
@@ -91,8 +91,8 @@ static inline peg_status world_add_fn(struct world *w, const char *name, const c
 static inline peg_status world_call(struct world *w, const char *tool, const char *args,
                                     const peg_run_options *options, peg_record **ret_record)
 {
-    const peg_call_request request = {
-        .call_id = peg_cstr("c1"), .tool = peg_cstr(tool), .args = peg_cstr(args)};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c1"),
+                                      .tool = peg_cstr(tool), .args = peg_cstr(args)};
 
     return peg_call_run(w->ctx, &request, options, ret_record, NULL);
 }

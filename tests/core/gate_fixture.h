@@ -115,8 +115,8 @@ static inline void world_free(struct world *w)
 
 static inline peg_gate_def def_of(const struct world *w)
 {
-    return (peg_gate_def){
-        .id = "g", .reason = "may I?", .payload = peg_json_root(w->payload), .schema = w->schema};
+    return (peg_gate_def){PEG_GATE_DEF_INIT, .id = "g", .reason = "may I?",
+                          .payload = peg_json_root(w->payload), .schema = w->schema};
 }
 
 static inline void set_schema(struct world *w, const char *text)

@@ -152,7 +152,8 @@ static inline void await_live(size_t n_blocks)
 
 static inline peg_pool *new_pool(unsigned n_threads, unsigned max_abandoned)
 {
-    const peg_pool_options options = {.n_threads = n_threads, .max_abandoned = max_abandoned};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = n_threads,
+                                      .max_abandoned = max_abandoned};
     peg_pool *pool;
 
     CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);

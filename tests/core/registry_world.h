@@ -18,7 +18,7 @@ static inline void answer(peg_call *call, const peg_json *args, void *user)
 /* NULL when out of memory. */
 static inline peg_tool *tool_of(const peg_tool_def *like, const char *name, const char *owner)
 {
-    peg_tool_def def = like ? *like : (peg_tool_def){0};
+    peg_tool_def def = like ? *like : (peg_tool_def){PEG_TOOL_DEF_INIT};
     peg_tool *tool = NULL;
 
     def.name = name;
@@ -34,7 +34,7 @@ static inline peg_tool *tool_named(const char *name)
 
 static inline peg_tool *ephemeral_named(const char *name)
 {
-    return tool_of(&(peg_tool_def){.ephemeral = true}, name, NULL);
+    return tool_of(&(peg_tool_def){PEG_TOOL_DEF_INIT, .ephemeral = true}, name, NULL);
 }
 
 /* Registers a tool and lets go of it. */
@@ -52,7 +52,7 @@ static inline peg_status give(peg_registry *registry, peg_tool *tool)
 static inline peg_registry *registry_like(const char *names, const peg_tool_def *like)
 {
     peg_registry *registry = NULL;
-    peg_tool_def def = like ? *like : (peg_tool_def){0};
+    peg_tool_def def = like ? *like : (peg_tool_def){PEG_TOOL_DEF_INIT};
     char copy[256];
 
     if (peg_registry_new(NULL, 0, &registry, NULL))

@@ -284,8 +284,8 @@ TEST(forge_comes_back_after_all_ephemeral_tools_were_pruned)
 TEST(forge_leaves_other_ephemeral_tools_and_hidden_marks)
 {
     static const char *const hidden[] = {"artifact_tail"};
-    const peg_tool_def def = {
-        .name = "mine", .description = "a tool", .run = say_mine, .ephemeral = true};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "mine", .description = "a tool",
+                              .run = say_mine, .ephemeral = true};
     struct shelf s;
     peg_tool_list list;
 

@@ -76,7 +76,8 @@ static const peg_media_note two_notes[] = {
 
 static peg_media_def right(peg_reader *reader)
 {
-    return (peg_media_def){.id = "m1",
+    return (peg_media_def){PEG_MEDIA_DEF_INIT,
+                           .id = "m1",
                            .kind = PEG_MEDIA_IMAGE,
                            .mime_type = "image/png",
                            .filename = "cat.png",

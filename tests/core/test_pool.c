@@ -388,7 +388,7 @@ TEST(a_queued_job_is_dropped_when_every_thread_is_lost)
 
 TEST(pool_refuses_jobs_when_its_queue_is_full)
 {
-    const peg_pool_options options = {.n_threads = 1, .max_queued = 2};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = 1, .max_queued = 2};
     struct door door = CLOSED_DOOR;
     struct task *tasks[3];
     struct task *next = new_task(NULL);
@@ -417,10 +417,10 @@ TEST(pool_refuses_options_out_of_range_by_name)
         peg_pool_options options;
         const char *where;
     } cases[] = {
-        {{.n_threads = 257}, "/n_threads"},
-        {{.max_abandoned = 257}, "/max_abandoned"},
-        {{.max_queued = 1000001}, "/max_queued"},
-        {{.stack_bytes = (512 << 10) - 1}, "/stack_bytes"},
+        {{PEG_POOL_OPTIONS_INIT, .n_threads = 257}, "/n_threads"},
+        {{PEG_POOL_OPTIONS_INIT, .max_abandoned = 257}, "/max_abandoned"},
+        {{PEG_POOL_OPTIONS_INIT, .max_queued = 1000001}, "/max_queued"},
+        {{PEG_POOL_OPTIONS_INIT, .stack_bytes = (512 << 10) - 1}, "/stack_bytes"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -436,7 +436,7 @@ TEST(pool_refuses_options_out_of_range_by_name)
 
 TEST(pool_says_when_the_system_refuses_the_first_thread)
 {
-    const peg_pool_options options = {.stack_bytes = SIZE_MAX / 4};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .stack_bytes = SIZE_MAX / 4};
     peg_pool *pool = NULL;
     peg_error error;
 
@@ -448,7 +448,8 @@ TEST(pool_says_when_the_system_refuses_the_first_thread)
 
 TEST(submit_says_when_there_is_no_thread_and_the_system_refuses_one)
 {
-    const peg_pool_options options = {.n_threads = 1, .stack_bytes = 512 << 20};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = 1,
+                                      .stack_bytes = 512 << 20};
     struct door door = CLOSED_DOOR;
     struct rlimit before;
     struct rlimit tight;

@@ -12,9 +12,8 @@
 
 static peg_record_def text_def(const char *text)
 {
-    return (peg_record_def){.call_id = peg_cstr("c1"),
-                            .tool = peg_cstr("search"),
-                            .args = peg_cstr("{\"query\":\"hello\"}"),
+    return (peg_record_def){PEG_RECORD_DEF_INIT, .call_id = peg_cstr("c1"),
+                            .tool = peg_cstr("search"), .args = peg_cstr("{\"query\":\"hello\"}"),
                             .text = peg_cstr(text)};
 }
 

@@ -24,7 +24,8 @@ static void say_done(peg_call *call, const peg_json *args, void *user)
 /* The record of a call that nobody watched. */
 static peg_record *run_call(void)
 {
-    const peg_tool_def def = {.name = "now", .description = "the time", .run = say_done};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "now", .description = "the time",
+                              .run = say_done};
     peg_tool *tool = NULL;
     peg_registry *registry = NULL;
     peg_record *record = NULL;
@@ -126,8 +127,7 @@ TEST(without_memory_there_is_no_nonce_and_with_memory_there_is)
 
 TORTURE(a_checksum_survives_any_allocation_failure)
 {
-    peg_record_def def = {.call_id = peg_cstr("c"),
-                          .tool = peg_cstr("t"),
+    peg_record_def def = {PEG_RECORD_DEF_INIT, .call_id = peg_cstr("c"), .tool = peg_cstr("t"),
                           .args = peg_cstr("{\"b\":[1,{\"d\":1,\"c\":2}],\"a\":\"x\"}"),
                           .text = peg_cstr("")};
     peg_record *record = NULL;

@@ -127,8 +127,8 @@ TEST(register_with_overwrite_keeps_the_hidden_mark)
 /* T35 */
 TEST(register_does_not_ask_the_tool_about_collisions)
 {
-    const peg_tool_def replace = {.on_collision = PEG_COLLISION_REPLACE};
-    const peg_tool_def keep = {.on_collision = PEG_COLLISION_KEEP};
+    const peg_tool_def replace = {PEG_TOOL_DEF_INIT, .on_collision = PEG_COLLISION_REPLACE};
+    const peg_tool_def keep = {PEG_TOOL_DEF_INIT, .on_collision = PEG_COLLISION_KEEP};
     peg_registry *registry = registry_of("a");
     peg_tool *replacing = tool_of(&replace, "a", NULL);
     peg_tool *keeping = tool_of(&keep, "a", NULL);
@@ -193,7 +193,7 @@ static void count_free(void *user)
 TEST(get_hands_out_a_reference_of_its_own)
 {
     int n_freed = 0;
-    const peg_tool_def def = {.user = &n_freed, .user_free = count_free};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .user = &n_freed, .user_free = count_free};
     peg_registry *registry = registry_of("");
     peg_tool *tool;
 
@@ -296,7 +296,8 @@ TEST(prune_lets_go_of_every_tool_however_many)
 {
     enum { N = 1000 };
     int n_freed = 0;
-    const peg_tool_def def = {.ephemeral = true, .user = &n_freed, .user_free = count_free};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .ephemeral = true, .user = &n_freed,
+                              .user_free = count_free};
     peg_registry *registry = registry_of("a");
     char name[16];
 
@@ -519,8 +520,9 @@ static void look_around(void *user)
 TEST(tool_that_dies_may_use_the_registry_it_was_in)
 {
     peg_registry *registry = registry_of("");
-    const peg_tool_def lasting = {.user = registry, .user_free = look_around};
-    const peg_tool_def fleeting = {.user = registry, .user_free = look_around, .ephemeral = true};
+    const peg_tool_def lasting = {PEG_TOOL_DEF_INIT, .user = registry, .user_free = look_around};
+    const peg_tool_def fleeting = {PEG_TOOL_DEF_INIT, .user = registry, .user_free = look_around,
+                                   .ephemeral = true};
 
     CHECK_INT(give(registry, tool_of(&lasting, "a", NULL)), PEG_OK);
     CHECK_INT(unregister(registry, "a"), PEG_OK);

@@ -29,8 +29,8 @@ static void count_call(peg_call *call, const peg_json *args, void *user)
 
 static peg_tool_def counted(const char *name, struct counter *counter)
 {
-    return (peg_tool_def){
-        .name = name, .description = "Counts its calls.", .run = count_call, .user = counter};
+    return (peg_tool_def){PEG_TOOL_DEF_INIT, .name = name, .description = "Counts its calls.",
+                          .run = count_call, .user = counter};
 }
 
 static void add(struct world *w, const peg_tool_def *def)

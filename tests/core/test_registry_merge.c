@@ -5,9 +5,9 @@
 
 /* ---- fixture: merge what is given, and look at the result ------------------------------------ */
 
-static const peg_tool_def throwing = {.on_collision = PEG_COLLISION_FAIL};
-static const peg_tool_def replacing = {.on_collision = PEG_COLLISION_REPLACE};
-static const peg_tool_def keeping = {.on_collision = PEG_COLLISION_KEEP};
+static const peg_tool_def throwing = {PEG_TOOL_DEF_INIT, .on_collision = PEG_COLLISION_FAIL};
+static const peg_tool_def replacing = {PEG_TOOL_DEF_INIT, .on_collision = PEG_COLLISION_REPLACE};
+static const peg_tool_def keeping = {PEG_TOOL_DEF_INIT, .on_collision = PEG_COLLISION_KEEP};
 
 /* Which of two tools named "a" wins: 1 or 2; 0 if the merge is refused. */
 static int winner(const peg_tool_def *first, const peg_tool_def *second, peg_collision policy)
@@ -364,8 +364,9 @@ static const char forge[] = "test.forge";
 
 static peg_tool *forged(const char *name)
 {
-    return tool_of(&(peg_tool_def){.ephemeral = true, .on_collision = PEG_COLLISION_REPLACE}, name,
-                   forge);
+    return tool_of(&(peg_tool_def){PEG_TOOL_DEF_INIT, .ephemeral = true,
+                                   .on_collision = PEG_COLLISION_REPLACE},
+                   name, forge);
 }
 
 /* Replaces what is owned by tools with these two names; NULL: none. */
@@ -418,7 +419,8 @@ TEST(forged_tools_are_new_ones_each_time)
 TEST(forging_does_not_touch_what_others_have_registered)
 {
     peg_registry *registry = registry_of("a ~x");
-    peg_tool *theirs = tool_of(&(peg_tool_def){.ephemeral = true}, "y", "somebody.else");
+    peg_tool *theirs =
+        tool_of(&(peg_tool_def){PEG_TOOL_DEF_INIT, .ephemeral = true}, "y", "somebody.else");
 
     CHECK_INT(peg_registry_register(registry, theirs, false, NULL), PEG_OK);
     CHECK_INT(forge_two(registry, "head", NULL, NULL), PEG_OK);

@@ -220,6 +220,7 @@ TEST(tool_checks_arguments_of_many_threads_at_once)
 {
     enum { N_THREADS = 4 };
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .input_schema = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}"};
     struct shared shared = {.registry = registry_of("")};
     pthread_t threads[N_THREADS];

@@ -14,8 +14,8 @@
 PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)
 PEG_DEFINE_CLEANUP(peg_tool, peg_tool_unref)
 
-static const peg_record_def plain = {
-    .call_id = PEG_LIT("call_7"), .tool = PEG_LIT("fetch"), .args = PEG_LIT("{}")};
+static const peg_record_def plain = {PEG_RECORD_DEF_INIT, .call_id = PEG_LIT("call_7"),
+                                     .tool = PEG_LIT("fetch"), .args = PEG_LIT("{}")};
 
 static peg_record *record_of(const peg_record_def *def)
 {
@@ -90,8 +90,8 @@ static void no_run(peg_call *call, const peg_json *args, void *user)
 
 static peg_tool *tool_that_is(bool trusted)
 {
-    const peg_tool_def def = {
-        .name = "fetch", .description = "fetches", .run = no_run, .trusted = trusted};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "fetch", .description = "fetches",
+                              .run = no_run, .trusted = trusted};
     peg_tool *tool = NULL;
     peg_error error;
 
@@ -149,7 +149,7 @@ TEST(render_trusts_the_result_of_a_tool_that_was_trusted_when_it_ran)
 /* T147 */
 TEST(render_warns_of_a_trusted_tool_that_is_gone_and_does_not_trust_its_result)
 {
-    const peg_render_options gone = {.tool_is_gone = true};
+    const peg_render_options gone = {PEG_RENDER_OPTIONS_INIT, .tool_is_gone = true};
     struct heard heard = {0};
     peg_record_def def = plain;
     peg_str text;
@@ -170,7 +170,7 @@ TEST(render_warns_of_a_trusted_tool_that_is_gone_and_does_not_trust_its_result)
 
 TEST(render_is_silent_about_a_tool_that_is_gone_and_was_not_trusted)
 {
-    const peg_render_options gone = {.tool_is_gone = true};
+    const peg_render_options gone = {PEG_RENDER_OPTIONS_INIT, .tool_is_gone = true};
     struct heard heard = {0};
     peg_record_def def = plain;
     peg_str text;
@@ -191,7 +191,7 @@ TEST(render_takes_the_lesser_trust_of_the_tool_then_and_now)
         const bool was = i & 1;
         const bool is = i & 2;
         PEG_CLEANUP(peg_tool_unrefp) peg_tool *tool = tool_that_is(is);
-        const peg_render_options options = {.tool = tool};
+        const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .tool = tool};
         peg_record_def def = plain;
         peg_str text;
 
@@ -307,7 +307,8 @@ TEST(render_shows_artifacts_whole_below_4096_bytes_unless_told_otherwise)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        const peg_render_options options = {.inline_below = cases[i].below};
+        const peg_render_options options = {PEG_RENDER_OPTIONS_INIT,
+                                            .inline_below = cases[i].below};
         const peg_str text = render_artifact(NULL, peg__strn(bytes, cases[i].len), false, &options);
 
         CHECK_INT(has(text, "kind=\"tool-result\""), cases[i].is_whole);
@@ -327,7 +328,7 @@ TEST(render_trusts_a_whole_artifact_like_text)
 /* T149 */
 TEST(render_shows_an_inline_result_whole_whatever_its_size)
 {
-    const peg_render_options never = {.inline_below = -1};
+    const peg_render_options never = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1};
     PEG_CLEANUP(peg_artifact_unrefp) peg_artifact *artifact = NULL;
     char *body = malloc(100001);
     peg_record_def def = plain;
@@ -376,7 +377,7 @@ static const peg_artifact_query sales_queries[] = {
 static const peg_artifact_kind sales_kind = {
     .name = "sales", .base = &table_kind, .queries = sales_queries, .n_queries = 1};
 
-static const peg_render_options only_handles = {.inline_below = -1};
+static const peg_render_options only_handles = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1};
 
 /* T148 */
 TEST(render_handle_tells_id_and_sizes_and_not_the_body)
@@ -396,7 +397,7 @@ TEST(render_handle_tells_id_and_sizes_and_not_the_body)
 TEST(render_handle_is_untrusted_even_for_a_trusted_tool)
 {
     PEG_CLEANUP(peg_tool_unrefp) peg_tool *tool = tool_that_is(true);
-    const peg_render_options options = {.inline_below = -1, .tool = tool};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1, .tool = tool};
     const peg_str text = render_artifact(NULL, peg__str("body"), true, &options);
 
     CHECK(starts(text, "<untrusted_content_"));
@@ -480,7 +481,8 @@ TEST(render_handle_does_not_speak_of_queries_where_none_is_offered)
 
 TEST(render_handle_estimates_tokens_where_the_host_names_an_encoding)
 {
-    const peg_render_options options = {.inline_below = -1, .encoding = "cl100k_base"};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1,
+                                        .encoding = "cl100k_base"};
     const peg_str text = render_artifact(NULL, peg__str("12345678"), false, &options);
 
     CHECK(has(text, "\nlines: 1\ntokens: about 2 (cl100k_base)\n"));
@@ -489,7 +491,8 @@ TEST(render_handle_estimates_tokens_where_the_host_names_an_encoding)
 
 TEST(render_handle_refuses_an_encoding_nobody_knows)
 {
-    const peg_render_options options = {.inline_below = -1, .encoding = "nope"};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1,
+                                        .encoding = "nope"};
     PEG_CLEANUP(peg_artifact_unrefp) peg_artifact *artifact = NULL;
     PEG_CLEANUP(peg_record_unrefp) peg_record *record = NULL;
     peg_record_def def = plain;
@@ -558,7 +561,7 @@ static peg_record *broken_record(int64_t *length, bool is_inline)
 
 TEST(render_handle_does_without_sizes_it_cannot_find_out)
 {
-    const peg_render_options options = {.encoding = "cl100k_base"};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .encoding = "cl100k_base"};
     int64_t length = 123456;
     PEG_CLEANUP(peg_record_unrefp) peg_record *record = broken_record(&length, false);
     peg_str text = render(record, &options);
@@ -574,7 +577,7 @@ TEST(render_handle_does_without_sizes_it_cannot_find_out)
 
 TEST(render_of_a_handle_without_sizes_is_no_failure)
 {
-    const peg_render_options options = {.encoding = "cl100k_base"};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .encoding = "cl100k_base"};
     int64_t length = 123456;
     PEG_CLEANUP(peg_record_unrefp) peg_record *record = broken_record(&length, false);
     peg_error error = {.code = "untouched"};
@@ -602,12 +605,9 @@ TEST(render_fails_where_it_must_show_what_it_cannot_read)
 static peg_status make_media(const char *id, peg_trust_tier tier, peg_media **ret_media)
 {
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
-    peg_media_def def = {.id = id,
-                         .kind = PEG_MEDIA_IMAGE,
-                         .mime_type = "image/png",
-                         .filename = "x.png",
-                         .tier = tier,
-                         .hazard = PEG_HAZARD_OPAQUE};
+    peg_media_def def = {
+        PEG_MEDIA_DEF_INIT,  .id = id,     .kind = PEG_MEDIA_IMAGE,    .mime_type = "image/png",
+        .filename = "x.png", .tier = tier, .hazard = PEG_HAZARD_OPAQUE};
     const peg_status status = peg_reader_from_bytes(peg__str("bytes"), &reader, NULL);
 
     def.reader = reader;
@@ -631,7 +631,7 @@ static peg_str render_media_record(peg_trust_tier tier, bool is_trusted,
 TEST(render_does_not_lend_a_tools_trust_to_media)
 {
     PEG_CLEANUP(peg_tool_unrefp) peg_tool *tool = tool_that_is(true);
-    const peg_render_options options = {.tool = tool};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .tool = tool};
     const peg_str text = render_media_record(PEG_TIER_THIRD_PARTY_PUBLIC, true, &options);
 
     CHECK(starts(text, "[media id=\"m1\" filename=\"x.png\"]\n<untrusted_content_"));
@@ -641,7 +641,7 @@ TEST(render_does_not_lend_a_tools_trust_to_media)
 
 TEST(render_trusts_first_party_media_of_any_tool_that_is_there)
 {
-    const peg_render_options gone = {.tool_is_gone = true};
+    const peg_render_options gone = {PEG_RENDER_OPTIONS_INIT, .tool_is_gone = true};
     peg_str text = render_media_record(PEG_TIER_FIRST_PARTY, false, NULL);
 
     CHECK(starts(text, "[media id=\"m1\" filename=\"x.png\"]\n<trusted_content_"));
@@ -728,7 +728,8 @@ TORTURE(render_of_a_whole_artifact_survives_any_allocation_failure)
 
 TORTURE(render_of_a_handle_survives_any_allocation_failure)
 {
-    const peg_render_options options = {.inline_below = -1, .encoding = "claude"};
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1,
+                                        .encoding = "claude"};
 
     return torture_artifact(&options);
 }

@@ -10,11 +10,9 @@
 /* ---- fixture: media over five bytes, and texts that the test frees ------------------ */
 
 static const peg_media_def picture = {
-    .id = "m1",
-    .kind = PEG_MEDIA_IMAGE,
-    .mime_type = "image/png",
-    .filename = "chart.png",
-    .tier = PEG_TIER_FIRST_PARTY,
+    PEG_MEDIA_DEF_INIT,          .id = "m1",
+    .kind = PEG_MEDIA_IMAGE,     .mime_type = "image/png",
+    .filename = "chart.png",     .tier = PEG_TIER_FIRST_PARTY,
     .hazard = PEG_HAZARD_OPAQUE,
 };
 

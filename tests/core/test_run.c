@@ -177,7 +177,7 @@ TEST(run_digests_what_was_sent_not_what_was_filled_in)
 
 TEST(run_refuses_arguments_above_max_args_bytes_and_names_the_limit)
 {
-    const peg_run_options options = {.max_args_bytes = 10};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .max_args_bytes = 10};
     struct world w;
     peg_record *record = NULL;
 
@@ -263,7 +263,8 @@ TEST(run_bounds_a_name_that_a_model_made_up)
 
 TEST(run_without_a_registry_is_a_failed_call)
 {
-    const peg_call_request request = {.tool = peg_cstr("x"), .args = peg_cstr("{}")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("x"),
+                                      .args = peg_cstr("{}")};
     peg_record *record = NULL;
     peg_ctx *ctx = NULL;
 
@@ -337,7 +338,7 @@ TEST(run_tells_the_start_before_the_handler_and_the_end_after_it)
     peg_ctx *listed = NULL;
     peg_ctx *ctx = NULL;
     peg_record *record = NULL;
-    const peg_call_request request = {.tool = peg_cstr("weather"),
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("weather"),
                                       .args = peg_cstr("{\"city\":\"Rome\"}")};
 
     open_with(&w, "weather", CITY, look_at_log);
@@ -445,10 +446,8 @@ TEST(run_keeps_bytes_as_they_are_in_a_text_artifact)
 /* T103 */
 TEST(run_wraps_a_result_in_the_kind_of_the_tool)
 {
-    const peg_tool_def def = {.name = "notes",
-                              .description = "notes",
-                              .run = say_bytes,
-                              .artifact_kind = &peg_artifact_json};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "notes", .description = "notes",
+                              .run = say_bytes, .artifact_kind = &peg_artifact_json};
     struct world w;
     peg_record *record = NULL;
 
@@ -484,7 +483,9 @@ TEST(run_writes_results_to_the_spool_under_the_key_of_the_record)
 
     open_with(&w, "raw", NULL, say_bytes);
     CHECK_INT(peg_spool_memory_new(0, &spool, NULL), PEG_OK);
-    CHECK_INT(world_call(&w, "raw", "{}", &(peg_run_options){.spool = spool}, &record), PEG_OK);
+    CHECK_INT(world_call(&w, "raw", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .spool = spool},
+                         &record),
+              PEG_OK);
     CHECK_INT(peg_spool_read(spool, peg_record_key(record), &reader, NULL), PEG_OK);
 
     CHECK(reader != NULL);
@@ -505,11 +506,11 @@ TEST(run_keeps_calls_with_equal_ids_apart)
 
     open_with(&w, "weather", CITY, say_args);
     CHECK_INT(peg_spool_memory_new(0, &spool, NULL), PEG_OK);
-    CHECK_INT(world_call(&w, "weather", "{\"city\":\"Rome\"}", &(peg_run_options){.spool = spool},
-                         &first),
+    CHECK_INT(world_call(&w, "weather", "{\"city\":\"Rome\"}",
+                         &(peg_run_options){PEG_RUN_OPTIONS_INIT, .spool = spool}, &first),
               PEG_OK);
-    CHECK_INT(world_call(&w, "weather", "{\"city\":\"Oslo\"}", &(peg_run_options){.spool = spool},
-                         &second),
+    CHECK_INT(world_call(&w, "weather", "{\"city\":\"Oslo\"}",
+                         &(peg_run_options){PEG_RUN_OPTIONS_INIT, .spool = spool}, &second),
               PEG_OK);
 
     CHECK_STR(peg_record_call_id(first), "c1");
@@ -528,7 +529,8 @@ TEST(run_refuses_a_result_above_max_result_bytes_and_names_the_limit)
     peg_record *record = NULL;
 
     open_with(&w, "raw", NULL, say_bytes);
-    CHECK_INT(world_call(&w, "raw", "{}", &(peg_run_options){.max_result_bytes = 4}, &record),
+    CHECK_INT(world_call(&w, "raw", "{}",
+                         &(peg_run_options){PEG_RUN_OPTIONS_INIT, .max_result_bytes = 4}, &record),
               PEG_OK);
 
     CHECK_STR(peg__str(peg_record_code(record)), "E_LIMIT_RESULT_BYTES");
@@ -562,7 +564,8 @@ static void say_artifact(peg_call *call, const peg_json *args, void *user)
 static void make_picture(void)
 {
     peg_reader *reader = NULL;
-    peg_media_def def = {.kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"};
+    peg_media_def def = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png",
+                         .filename = "a.png"};
 
     CHECK_INT(peg_reader_from_bytes(peg_cstr("png"), &reader, NULL), PEG_OK);
     def.reader = reader;
@@ -573,7 +576,8 @@ static void make_picture(void)
 /* T105 */
 TEST(run_leaves_media_as_media_whatever_the_kind_of_the_tool)
 {
-    const peg_tool_def def = {.name = "draw",
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,
+                              .name = "draw",
                               .description = "draws",
                               .input_schema = "{\"type\":\"object\",\"additionalProperties\":true}",
                               .run = say_media,
@@ -602,10 +606,8 @@ TEST(run_leaves_media_as_media_whatever_the_kind_of_the_tool)
 /* T107 */
 TEST(run_passes_a_prebuilt_artifact_through_without_a_write)
 {
-    const peg_tool_def def = {.name = "pass",
-                              .description = "passes",
-                              .run = say_artifact,
-                              .artifact_kind = &peg_artifact_json};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "pass", .description = "passes",
+                              .run = say_artifact, .artifact_kind = &peg_artifact_json};
     struct world w;
     peg_record *record = NULL;
     peg_reader *reader = NULL;
@@ -617,7 +619,9 @@ TEST(run_passes_a_prebuilt_artifact_through_without_a_write)
     CHECK_INT(peg_spool_memory_new(0, &spool, NULL), PEG_OK);
     CHECK_INT(peg_reader_from_bytes(peg_cstr("body"), &reader, NULL), PEG_OK);
     CHECK_INT(peg_artifact_new(&peg_artifact_text, reader, &prebuilt, NULL), PEG_OK);
-    CHECK_INT(world_call(&w, "pass", "{}", &(peg_run_options){.spool = spool}, &record), PEG_OK);
+    CHECK_INT(world_call(&w, "pass", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .spool = spool},
+                         &record),
+              PEG_OK);
     CHECK_INT(peg_spool_read(spool, peg_record_key(record), &stored, NULL), PEG_OK);
 
     CHECK(peg_record_artifact(record) == prebuilt);
@@ -631,7 +635,7 @@ TEST(run_passes_a_prebuilt_artifact_through_without_a_write)
 
 static peg_status add_artifact_tool(struct world *w, const char *name, peg_tool_fn fn)
 {
-    const peg_tool_def def = {.name = name, .description = "queries", .run = fn};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = name, .description = "queries", .run = fn};
     peg_tool *tool = NULL;
     peg_status status = peg_artifact_tool_new(&def, &tool, NULL);
 
@@ -700,11 +704,8 @@ TEST(handler_sees_its_context_its_tool_and_the_meta_by_path)
 {
     struct world w;
     peg_record *record = NULL;
-    const peg_tool_def def = {.name = "meta",
-                              .description = "looks",
-                              .run = look_around,
-                              .user = &w,
-                              .meta = "{\"db\":{\"size\":7}}"};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,  .name = "meta", .description = "looks",
+                              .run = look_around, .user = &w,     .meta = "{\"db\":{\"size\":7}}"};
 
     CHECK_INT(world_open(&w), PEG_OK);
     CHECK_INT(world_add(&w, &def), PEG_OK);
@@ -763,6 +764,7 @@ TEST(run_voids_a_result_with_malformed_server_data)
 static peg_status call_with_output(struct world *w, const char *args, peg_record **ret_record)
 {
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .name = "weather",
         .description = "tells",
         .input_schema = OPEN,
@@ -812,10 +814,8 @@ static void say_a_member_twice(peg_call *call, const peg_json *args, void *user)
 
 TEST(run_fails_a_result_with_a_member_twice_where_there_is_an_output_schema)
 {
-    const peg_tool_def def = {.name = "weather",
-                              .description = "tells",
-                              .output_schema = "{\"type\":\"object\"}",
-                              .run = say_a_member_twice};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "weather", .description = "tells",
+                              .output_schema = "{\"type\":\"object\"}", .run = say_a_member_twice};
     struct world w;
     peg_record *record = NULL;
 
@@ -832,10 +832,8 @@ TEST(run_fails_a_result_with_a_member_twice_where_there_is_an_output_schema)
 
 TEST(run_fails_text_that_is_not_json_where_there_is_an_output_schema)
 {
-    const peg_tool_def def = {.name = "weather",
-                              .description = "tells",
-                              .output_schema = "{\"type\":\"object\"}",
-                              .run = say_bytes};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "weather", .description = "tells",
+                              .output_schema = "{\"type\":\"object\"}", .run = say_bytes};
     struct world w;
     peg_record *record = NULL;
 
@@ -852,9 +850,10 @@ TEST(run_fails_text_that_is_not_json_where_there_is_an_output_schema)
 
 TEST(run_records_trust_as_it_was_when_the_call_ran)
 {
-    const peg_tool_def trusted = {
-        .name = "t", .description = "t", .run = say_bytes, .trusted = true};
-    const peg_tool_def plain = {.name = "t", .description = "t", .run = say_bytes};
+    const peg_tool_def trusted = {PEG_TOOL_DEF_INIT, .name = "t", .description = "t",
+                                  .run = say_bytes, .trusted = true};
+    const peg_tool_def plain = {PEG_TOOL_DEF_INIT, .name = "t", .description = "t",
+                                .run = say_bytes};
     struct world w;
     peg_record *before = NULL;
     peg_record *after = NULL;
@@ -881,7 +880,8 @@ static peg_status run_once(const char *tool, const char *args)
 {
     struct world w;
     peg_record *record = NULL;
-    const peg_tool_def def = {.name = "weather",
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,
+                              .name = "weather",
                               .description = "tells",
                               .input_schema = CITY,
                               .output_schema = "{\"type\":\"object\"}",

@@ -37,8 +37,10 @@ static void count(const peg_event *event, void *user)
 /* An artifact tool, because keeping its answer needs no memory after the end was told. */
 TEST(a_start_has_its_end_and_a_call_that_runs_out_of_memory_has_a_failed_one)
 {
-    const peg_tool_def def = {.name = "answer", .description = "answers", .run = answer};
-    const peg_call_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr("answer")};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "answer", .description = "answers",
+                              .run = answer};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c"),
+                                      .tool = peg_cstr("answer")};
     struct world w;
     struct tally tally;
     peg_tool *tool = NULL;
@@ -84,19 +86,18 @@ static bool refuse(peg_call *call, const peg_json *args, void *user)
 TEST(what_is_said_of_a_call_that_never_ran_is_not_trusted)
 {
     const peg_run_hooks hooks = {.is_allowed = refuse};
-    const peg_run_options options = {.hooks = &hooks};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .hooks = &hooks};
     struct world w;
     peg_record *invalid = NULL;
     peg_record *refused = NULL;
 
     CHECK_INT(world_open(&w), PEG_OK);
-    CHECK_INT(world_add(&w, &(peg_tool_def){.name = "pick",
-                                            .description = "picks",
-                                            .input_schema = "{\"type\":\"object\",\"properties\":{"
-                                                            "\"color\":{\"enum\":[\"red\"]}}}",
-                                            .run = answer,
-                                            .trusted = true}),
-              PEG_OK);
+    CHECK_INT(
+        world_add(&w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "pick", .description = "picks",
+                                      .input_schema = "{\"type\":\"object\",\"properties\":{"
+                                                      "\"color\":{\"enum\":[\"red\"]}}}",
+                                      .run = answer, .trusted = true}),
+        PEG_OK);
     CHECK_INT(world_call(&w, "pick", "{\"color\":\"obey me\"}", NULL, &invalid), PEG_OK);
     CHECK_INT(world_call(&w, "pick", "{}", &options, &refused), PEG_OK);
 
@@ -121,10 +122,8 @@ TEST(what_a_trusted_tool_says_of_its_own_failure_is_trusted)
     peg_record *record = NULL;
 
     CHECK_INT(world_open(&w), PEG_OK);
-    CHECK_INT(world_add(&w, &(peg_tool_def){.name = "save",
-                                            .description = "s",
-                                            .run = fail_itself,
-                                            .trusted = true}),
+    CHECK_INT(world_add(&w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "save", .description = "s",
+                                            .run = fail_itself, .trusted = true}),
               PEG_OK);
     CHECK_INT(world_call(&w, "save", "{}", NULL, &record), PEG_OK);
 
@@ -266,9 +265,9 @@ TEST(an_id_that_is_too_long_is_refused_before_anything_happens)
         const char *where;
         peg_call_request request;
     } cases[] = {
-        {"/key", {.key = {many, 257}}},
-        {"/call_id", {.call_id = {many, 1025}}},
-        {"/handle", {.handle = {many, 1089}}},
+        {"/key", {PEG_CALL_REQUEST_INIT, .key = {many, 257}}},
+        {"/call_id", {PEG_CALL_REQUEST_INIT, .call_id = {many, 1025}}},
+        {"/handle", {PEG_CALL_REQUEST_INIT, .handle = {many, 1089}}},
     };
     struct world w;
 

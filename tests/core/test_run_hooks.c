@@ -136,21 +136,19 @@ static void host_open(struct host *h)
     CHECK_INT(world_open(&h->w), PEG_OK);
     h->is_allowed = true;
     h->hooks.user = h;
-    h->options.hooks = &h->hooks;
-    CHECK_INT(world_add(&h->w, &(peg_tool_def){.name = "act",
-                                               .description = "acts",
-                                               .input_schema = OPEN,
-                                               .run = handler,
-                                               .user = h}),
-              PEG_OK);
+    h->options = (peg_run_options){PEG_RUN_OPTIONS_INIT, .hooks = &h->hooks};
+    CHECK_INT(
+        world_add(&h->w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "act", .description = "acts",
+                                         .input_schema = OPEN, .run = handler, .user = h}),
+        PEG_OK);
 }
 
 static peg_record *host_call(struct host *h)
 {
     peg_ctx *ctx = NULL;
     peg_record *record = NULL;
-    const peg_call_request request = {
-        .call_id = peg_cstr("c"), .tool = peg_cstr("act"), .args = peg_cstr("{\"key\":\"k\"}")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c"),
+                                      .tool = peg_cstr("act"), .args = peg_cstr("{\"key\":\"k\"}")};
 
     CHECK_INT(peg_ctx_with_events(h->w.ctx, hear_args, h, &ctx, NULL), PEG_OK);
     CHECK_INT(peg_call_run(ctx, &request, &h->options, &record, NULL), PEG_OK);
@@ -385,9 +383,8 @@ TEST(a_canceled_call_is_not_retried)
 
     host_open(&h);
     h.hooks.should_retry = retry;
-    CHECK_INT(world_add(&h.w,
-                        &(peg_tool_def){
-                            .name = "stop", .description = "s", .run = cancel_it, .user = &h}),
+    CHECK_INT(world_add(&h.w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "stop", .description = "s",
+                                              .run = cancel_it, .user = &h}),
               PEG_OK);
     CHECK_INT(world_call(&h.w, "stop", "{}", &h.options, &record), PEG_OK);
 
@@ -411,14 +408,12 @@ static peg_status torture_hooks(void)
                               .pre_execute = inject,
                               .should_retry = retry,
                               .user = &h};
-    h.options.hooks = &h.hooks;
+    h.options = (peg_run_options){PEG_RUN_OPTIONS_INIT, .hooks = &h.hooks};
     status = world_open(&h.w);
     if (!status)
-        status = world_add(&h.w, &(peg_tool_def){.name = "act",
-                                                 .description = "acts",
-                                                 .input_schema = OPEN,
-                                                 .run = handler,
-                                                 .user = &h});
+        status =
+            world_add(&h.w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "act", .description = "acts",
+                                            .input_schema = OPEN, .run = handler, .user = &h});
     if (!status)
         status = world_call(&h.w, "act", "{}", &h.options, &record);
     host_close(&h, record);

@@ -10,7 +10,8 @@ static unsigned n_deep;
 /* Calls itself, until somebody says no; the outermost answers with what the innermost was told. */
 static void call_itself(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_call_request request = {.tool = peg_cstr("again"), .args = peg_cstr("{}")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("again"),
+                                      .args = peg_cstr("{}")};
     peg_record *record = NULL;
 
     (void)args;
@@ -57,7 +58,9 @@ TEST(a_full_spool_fails_the_call_and_names_its_limit)
     CHECK_INT(world_open(&w), PEG_OK);
     CHECK_INT(world_add_fn(&w, "say", NULL, answer), PEG_OK);
     CHECK_INT(peg_spool_memory_new(8, &spool, NULL), PEG_OK);
-    CHECK_INT(world_call(&w, "say", "{}", &(peg_run_options){.spool = spool}, &record), PEG_OK);
+    CHECK_INT(world_call(&w, "say", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .spool = spool},
+                         &record),
+              PEG_OK);
 
     CHECK_STR(peg__str(peg_record_code(record)), "E_SPOOL_FULL");
     CHECK_CONTAINS(peg_record_text(record), "max_bytes");

@@ -115,7 +115,7 @@ static void await_abandoned(peg_pool *pool, unsigned n)
 
 static void open_on_pool(struct world *w, peg_pool **ret_pool)
 {
-    const peg_pool_options options = {.n_threads = 1, .max_abandoned = 2};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = 1, .max_abandoned = 2};
 
     set_trap(false);
     CHECK_INT(world_open(w), PEG_OK);
@@ -127,7 +127,9 @@ static void open_on_pool(struct world *w, peg_pool **ret_pool)
 /* One call of a handler that does not return, given up at its deadline. */
 static peg_record *lose_one(struct world *w, peg_pool *pool, unsigned n_before)
 {
-    struct caller c = {.w = w, .tool = "stay", .options = {.pool = pool, .timeout_ms = 1000}};
+    struct caller c = {.w = w,
+                       .tool = "stay",
+                       .options = {PEG_RUN_OPTIONS_INIT, .pool = pool, .timeout_ms = 1000}};
 
     caller_start(&c);
     await_inside(n_before + 1);
@@ -200,16 +202,11 @@ TEST(a_tool_has_a_timeout_of_its_own_or_none)
     peg_record *hasty = NULL;
 
     CHECK_INT(world_open(&w), PEG_OK);
-    CHECK_INT(world_add(&w, &(peg_tool_def){.name = "hasty",
-                                            .description = "h",
-                                            .run = be_late,
-                                            .user = &w,
-                                            .timeout_ms = 30500}),
+    CHECK_INT(world_add(&w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "hasty", .description = "h",
+                                            .run = be_late, .user = &w, .timeout_ms = 30500}),
               PEG_OK);
-    CHECK_INT(world_add(&w, &(peg_tool_def){.name = "patient",
-                                            .description = "p",
-                                            .run = answer,
-                                            .timeout_ms = -1}),
+    CHECK_INT(world_add(&w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "patient",
+                                            .description = "p", .run = answer, .timeout_ms = -1}),
               PEG_OK);
     CHECK_INT(world_call(&w, "hasty", "{}", NULL, &hasty), PEG_OK);
     CHECK_INT(world_call(&w, "patient", "{}", NULL, &patient), PEG_OK);
@@ -230,7 +227,7 @@ static void hear_limit(const peg_event *event, void *user)
 
 TEST(a_timeout_tells_which_time_was_over)
 {
-    const peg_call_request request = {.tool = peg_cstr("late")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("late")};
     char limit[sizeof(((peg_error *)NULL)->message)] = "";
     struct world w;
     peg_ctx *hurried = NULL;
@@ -238,11 +235,8 @@ TEST(a_timeout_tells_which_time_was_over)
     peg_record *record = NULL;
 
     CHECK_INT(world_open(&w), PEG_OK);
-    CHECK_INT(world_add(&w, &(peg_tool_def){.name = "late",
-                                            .description = "l",
-                                            .run = be_late,
-                                            .user = &w,
-                                            .timeout_ms = -1}),
+    CHECK_INT(world_add(&w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "late", .description = "l",
+                                            .run = be_late, .user = &w, .timeout_ms = -1}),
               PEG_OK);
     CHECK_INT(peg_ctx_with_deadline(w.ctx, 100, &hurried, NULL), PEG_OK);
     CHECK_INT(peg_ctx_with_events(hurried, hear_limit, limit, &heard, NULL), PEG_OK);
@@ -309,7 +303,9 @@ TEST(a_handler_on_a_pool_answers_as_it_would_inline)
     peg_record *record = NULL;
 
     open_on_pool(&w, &pool);
-    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){.pool = pool}, &record), PEG_OK);
+    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .pool = pool},
+                         &record),
+              PEG_OK);
 
     CHECK_STR(text_of(record), "ok");
     CHECK_STR(peg__str(w.log), "tool_start tool_end ");
@@ -327,7 +323,9 @@ TEST(a_handler_that_never_returns_is_given_up_and_others_go_on)
 
     open_on_pool(&w, &pool);
     lost = lose_one(&w, pool, 0);
-    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){.pool = pool}, &record), PEG_OK);
+    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .pool = pool},
+                         &record),
+              PEG_OK);
 
     CHECK_STR(peg__str(peg_record_code(lost)), "E_TOOL_TIMEOUT");
     CHECK_CONTAINS(peg_record_text(lost), "whether it had its effect is not known");
@@ -348,13 +346,17 @@ TEST(the_abandoned_are_bounded_and_a_pool_recovers_when_they_return)
     open_on_pool(&w, &pool);
     peg_record_unref(lose_one(&w, pool, 0));
     peg_record_unref(lose_one(&w, pool, 1));
-    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){.pool = pool}, &refused), PEG_OK);
+    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .pool = pool},
+                         &refused),
+              PEG_OK);
 
     CHECK_STR(peg__str(peg_record_code(refused)), "E_POOL_ABANDONED");
     CHECK_CONTAINS(peg_record_text(refused), "max_abandoned");
     set_trap(true);
     await_abandoned(pool, 0);
-    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){.pool = pool}, &after), PEG_OK);
+    CHECK_INT(world_call(&w, "answer", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .pool = pool},
+                         &after),
+              PEG_OK);
     CHECK_STR(text_of(after), "ok");
     CHECK_INT(peg_pool_info(pool).total_abandoned, 2);
     peg_record_unref(refused);
@@ -383,7 +385,7 @@ TEST(a_cancellation_gives_a_handler_on_a_pool_up_after_a_grace)
 {
     struct world w;
     peg_pool *pool = NULL;
-    struct caller c = {.w = &w, .tool = "stay"};
+    struct caller c = {.w = &w, .tool = "stay", .options = {PEG_RUN_OPTIONS_INIT}};
 
     open_on_pool(&w, &pool);
     c.options.pool = pool;
@@ -414,8 +416,9 @@ static void fail(peg_call *call, const peg_json *args, void *user)
 
 static void begin_on_pool(struct world *w, peg_pool *pool, const char *tool, struct peg__run *run)
 {
-    const peg_run_options options = {.pool = pool, .timeout_ms = 1000};
-    const peg_call_request request = {.call_id = peg_cstr("c"), .tool = peg_cstr(tool)};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .pool = pool, .timeout_ms = 1000};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c"),
+                                      .tool = peg_cstr(tool)};
 
     CHECK_INT(peg__run_begin(run, w->ctx, &request, &options, NULL, NULL), PEG_OK);
 }
@@ -499,7 +502,7 @@ TEST(a_call_whose_time_ran_out_in_the_queue_has_no_attempt)
 
 TEST(a_call_that_a_pool_refuses_has_no_attempt_and_the_limit_is_told)
 {
-    const peg_call_request request = {.tool = peg_cstr("answer")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("answer")};
     char limit[sizeof(((peg_error *)NULL)->message)] = "";
     struct world w;
     peg_pool *pool = NULL;
@@ -510,7 +513,8 @@ TEST(a_call_that_a_pool_refuses_has_no_attempt_and_the_limit_is_told)
     CHECK_INT(peg_ctx_with_events(w.ctx, hear_limit, limit, &heard, NULL), PEG_OK);
     peg_record_unref(lose_one(&w, pool, 0));
     peg_record_unref(lose_one(&w, pool, 1));
-    CHECK_INT(peg_call_run(heard, &request, &(peg_run_options){.pool = pool}, &record, NULL),
+    CHECK_INT(peg_call_run(heard, &request, &(peg_run_options){PEG_RUN_OPTIONS_INIT, .pool = pool},
+                           &record, NULL),
               PEG_OK);
 
     CHECK_STR(peg__str(peg_record_code(record)), "E_POOL_ABANDONED");
@@ -533,7 +537,8 @@ enum { SMALLEST_STACK = T_SANITIZED ? 4 << 20 : 512 << 10 };
 
 static void call_deeply(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_call_request request = {.tool = peg_cstr("deep"), .args = peg_cstr(user)};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("deep"),
+                                      .args = peg_cstr(user)};
     peg_record *record = NULL;
 
     (void)args;
@@ -545,7 +550,7 @@ static void call_deeply(peg_call *call, const peg_json *args, void *user)
 TEST(the_smallest_stack_of_a_pool_is_enough_for_calls_of_a_handler)
 {
     enum { DEPTH = 250 };
-    const peg_pool_options options = {.stack_bytes = SMALLEST_STACK};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .stack_bytes = SMALLEST_STACK};
     char args[6 * DEPTH + 3] = "";
     struct world w;
     peg_pool *pool = NULL;
@@ -557,12 +562,13 @@ TEST(the_smallest_stack_of_a_pool_is_enough_for_calls_of_a_handler)
     memset(args + 5 * DEPTH + 2, '}', DEPTH);
     CHECK_INT(world_open(&w), PEG_OK);
     CHECK_INT(world_add_fn(&w, "deep", WINDING, answer), PEG_OK);
-    CHECK_INT(world_add(&w,
-                        &(peg_tool_def){
-                            .name = "outer", .description = "o", .run = call_deeply, .user = args}),
+    CHECK_INT(world_add(&w, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "outer", .description = "o",
+                                            .run = call_deeply, .user = args}),
               PEG_OK);
     CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);
-    CHECK_INT(world_call(&w, "outer", "{}", &(peg_run_options){.pool = pool}, &record), PEG_OK);
+    CHECK_INT(world_call(&w, "outer", "{}", &(peg_run_options){PEG_RUN_OPTIONS_INIT, .pool = pool},
+                         &record),
+              PEG_OK);
 
     CHECK_STR(text_of(record), "E_TOOL_ARGS_UNDECIDED");
     peg_record_unref(record);

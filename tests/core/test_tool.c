@@ -225,11 +225,8 @@ TEST(tool_does_not_change_when_what_it_was_made_from_does)
     char tag[] = "web";
     const char *tags[] = {tag, NULL};
     char meta[] = "{\"a\":1}";
-    peg_tool_def def = {.name = name,
-                        .description = description,
-                        .input_schema = schema,
-                        .tags = tags,
-                        .meta = meta,
+    peg_tool_def def = {PEG_TOOL_DEF_INIT,      .name = name, .description = description,
+                        .input_schema = schema, .tags = tags, .meta = meta,
                         .run = answer};
     peg_tool *tool = make(&def);
 

@@ -16,7 +16,8 @@ static void answer(peg_call *call, const peg_json *args, void *user)
 /* NULL when out of memory. */
 static peg_tool *make_named(const char *name, const char *schema, const char *output)
 {
-    const peg_tool_def def = {.name = name,
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,
+                              .name = name,
                               .description = "Finds things.",
                               .input_schema = schema,
                               .output_schema = output,
@@ -276,11 +277,9 @@ TEST(args_may_be_an_empty_string_unless_the_schema_says_otherwise)
 TEST(args_that_are_no_object_are_rejected_whatever_the_schema)
 {
     static const char *const bad[] = {"[1]", "\"x\"", "3", "3.5", "null", "true"};
-    const peg_tool_def def = {.name = "open",
-                              .description = "Takes anything.",
-                              .input_schema = "true",
-                              .open_arguments = true,
-                              .run = answer};
+    const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,      .name = "open",         .description = "Takes anything.",
+        .input_schema = "true", .open_arguments = true, .run = answer};
     peg_tool *tool = NULL;
 
     CHECK_INT(peg_tool_new(&def, &tool, NULL), PEG_OK);

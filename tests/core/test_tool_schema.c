@@ -172,8 +172,8 @@ TEST(tool_schema_that_requires_what_it_does_not_describe_is_refused)
 
 TEST(tool_schema_beyond_its_limits_is_refused_by_the_name_of_the_limit)
 {
-    const peg_schema_options small = {.max_bytes = 20};
-    const peg_schema_options flat = {.max_depth = 1};
+    const peg_schema_options small = {PEG_SCHEMA_OPTIONS_INIT, .max_bytes = 20};
+    const peg_schema_options flat = {PEG_SCHEMA_OPTIONS_INIT, .max_depth = 1};
     peg_tool_def def = with_schema("{\"type\":\"object\",\"properties\":{}}");
 
     def.schema_options = &small;
@@ -197,7 +197,7 @@ TEST(tool_error_in_another_document_tells_its_uri_in_words)
     peg_tool_def def = with_schema("{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":"
                                    "\"http://example.org/a\"}}}");
     peg_schema_docs *docs = peg_schema_docs_new();
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
     peg_json_doc *doc = NULL;
 
     CHECK_INT(peg_json_parse(peg__str("{\"type\":\"strin\"}"), NULL, &doc, NULL), PEG_OK);
@@ -271,7 +271,7 @@ TEST(tool_schema_with_references_or_branches_is_closed_over_all_of_them)
 TEST(tool_schema_of_an_old_draft_is_closed_where_that_is_possible)
 {
     peg_tool_def def = with_schema("{\"type\":\"object\",\"dependencies\":{\"a\":[\"b\"]}}");
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
     peg_tool *tool;
 
     def.schema_options = &draft7;
@@ -288,7 +288,7 @@ TEST(tool_schema_of_an_old_draft_with_branches_stays_open_and_the_log_says_so)
         "{\"$ref\":\"#/definitions/a\",\"definitions\":{\"a\":{\"type\":\"object\"}}}",
         "{\"type\":\"object\",\"dependencies\":{\"a\":{}}}",
     };
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
 
     for (size_t i = 0; i < sizeof(schemas) / sizeof(*schemas); i++) {
         peg_tool_def def = with_schema(schemas[i]);

@@ -17,7 +17,8 @@ static inline void answer(peg_call *call, const peg_json *args, void *user)
 
 static inline peg_tool_def minimal(void)
 {
-    return (peg_tool_def){.name = "search", .description = "Finds things.", .run = answer};
+    return (peg_tool_def){PEG_TOOL_DEF_INIT, .name = "search", .description = "Finds things.",
+                          .run = answer};
 }
 
 static inline peg_tool_def with_schema(const char *schema)

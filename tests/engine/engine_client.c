@@ -153,21 +153,17 @@ static void broken(peg_call *call, const peg_json *args, void *user)
 }
 
 static const peg_tool_def tool_defs[] = {
-    {.name = "weather",
-     .description = "the weather in a city",
+    {PEG_TOOL_DEF_INIT, .name = "weather", .description = "the weather in a city",
      .input_schema = "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}},"
                      "\"required\":[\"city\"],\"additionalProperties\":false}",
      .run = weather},
-    {.name = "add",
-     .description = "the sum of two numbers",
+    {PEG_TOOL_DEF_INIT, .name = "add", .description = "the sum of two numbers",
      .input_schema = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"number\"},"
                      "\"b\":{\"type\":\"number\"}},\"required\":[\"a\",\"b\"],"
                      "\"additionalProperties\":false}",
      .run = add},
-    {.name = "broken",
-     .description = "fails",
-     .input_schema = "{\"type\":\"object\",\"additionalProperties\":false}",
-     .run = broken},
+    {PEG_TOOL_DEF_INIT, .name = "broken", .description = "fails",
+     .input_schema = "{\"type\":\"object\",\"additionalProperties\":false}", .run = broken},
 };
 
 enum { N_TOOLS = sizeof(tool_defs) / sizeof(tool_defs[0]) };
@@ -372,7 +368,7 @@ static peg_status run_turn(const struct options *o, peg_engine *engine, peg_turn
                            peg_outcome *ret_outcome, peg_error *reterr)
 {
     peg_tool *tools[N_TOOLS] = {NULL};
-    peg_runner_config config = {.tools = tools, .on_event = hear};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .on_event = hear};
     peg_runner *runner = NULL;
     peg_ctx *ctx = NULL;
     peg_status status = PEG_OK;
@@ -440,7 +436,7 @@ static peg_status open_turn(const struct options *o, peg_turn **ret_turn, peg_er
 
 int main(int argc, char **argv)
 {
-    struct options options = {.max_iterations = 0};
+    struct options options = {.engine = {PEG_ENGINE_CONFIG_INIT}};
     peg_engine *engine = NULL;
     peg_turn *turn = NULL;
     peg_outcome outcome;

@@ -10,14 +10,10 @@
 
 int main(void)
 {
-    const peg_engine_config config = {
-        .provider = PEG_VENDOR_OPENAI_CHAT,
-        .model = {.model = "m"},
-        .base_url = "http://127.0.0.1:1/v1",
-        .api_key_env = "",
-        .max_tries = 1,
-    };
-    peg_runner_config runner_config = {.loop.engine = peg_engine_infer};
+    const peg_engine_config config = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+                                      .model.model = "m",     .base_url = "http://127.0.0.1:1/v1",
+                                      .api_key_env = "",      .max_tries = 1};
+    peg_runner_config runner_config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_engine_infer};
     peg_engine *engine = NULL;
     peg_runner *runner = NULL;
     peg_turn *turn = NULL;

@@ -122,7 +122,7 @@ static peg_status read_turn(const char *path, peg_turn **ret_turn, peg_error *re
 
 int main(int argc, char **argv)
 {
-    struct options options = {.provider = PEG_VENDOR_NEUTRAL};
+    struct options options = {.model = {PEG_MODEL_OPTIONS_INIT}};
     peg_turn *turn = NULL;
     char *body = NULL;
     peg_error error;

@@ -24,20 +24,16 @@ static void add_user(struct ask *a, const char *id, const char *text)
 
 static void add_media(struct ask *a, peg_block_kind kind, const char *id, peg_media *media)
 {
-    t_block(&a->t,
-            &(const peg_block_def){
-                .kind = kind, .id = peg_cstr(id), .media = &media, .n_media = media != NULL});
+    t_block(&a->t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind, .id = peg_cstr(id),
+                                          .media = &media, .n_media = media != NULL});
     peg_media_unref(media);
 }
 
 static peg_media *picture(struct ask *a, const char *type, const char *uri)
 {
     return t_media(&a->t,
-                   (peg_media_def){.id = "m1",
-                                   .kind = PEG_MEDIA_IMAGE,
-                                   .mime_type = type,
-                                   .filename = "a.png",
-                                   .uri = uri},
+                   (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                   .mime_type = type, .filename = "a.png", .uri = uri},
                    uri ? NULL : "png!");
 }
 
@@ -61,11 +57,9 @@ static int64_t four_bytes(void *user)
 static peg_media *unreadable(struct ask *a)
 {
     static const peg_reader_ops ops = {.read_at = fail_to_read, .byte_length = four_bytes};
-    peg_media_def def = {.kind = PEG_MEDIA_IMAGE,
-                         .mime_type = "image/png",
-                         .filename = "a.png",
-                         .tier = PEG_TIER_FIRST_PARTY,
-                         .hazard = PEG_HAZARD_OPAQUE};
+    peg_media_def def = {PEG_MEDIA_DEF_INIT,           .kind = PEG_MEDIA_IMAGE,
+                         .mime_type = "image/png",     .filename = "a.png",
+                         .tier = PEG_TIER_FIRST_PARTY, .hazard = PEG_HAZARD_OPAQUE};
     peg_media *media = NULL;
 
     CHECK_STATUS(peg_reader_new(&ops, NULL, &def.reader, &a->t.error), PEG_OK, a->t.error);
@@ -105,11 +99,9 @@ TEST(anthropic_request_sends_a_picture_by_its_address)
 TEST(anthropic_request_sends_a_document_by_its_id)
 {
     struct ask a = ask_claude();
-    const peg_media_def def = {.id = "m1",
-                               .kind = PEG_MEDIA_DOCUMENT,
-                               .mime_type = "application/pdf",
-                               .filename = "a.png",
-                               .file_id = "file_1"};
+    const peg_media_def def = {PEG_MEDIA_DEF_INIT,         .id = "m1",
+                               .kind = PEG_MEDIA_DOCUMENT, .mime_type = "application/pdf",
+                               .filename = "a.png",        .file_id = "file_1"};
 
     add_media(&a, PEG_BLOCK_USER, "u1", t_media(&a.t, def, NULL));
 
@@ -122,8 +114,8 @@ TEST(anthropic_request_sends_a_document_by_its_id)
 TEST(anthropic_request_sends_a_document_of_text_as_text)
 {
     struct ask a = ask_claude();
-    const peg_media_def def = {
-        .id = "m1", .kind = PEG_MEDIA_DOCUMENT, .mime_type = "text/markdown", .filename = "a.png"};
+    const peg_media_def def = {PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_DOCUMENT,
+                               .mime_type = "text/markdown", .filename = "a.png"};
 
     add_media(&a, PEG_BLOCK_USER, "u1", t_media(&a.t, def, "# h\xC3\xA9\n\xFFx"));
 
@@ -137,8 +129,8 @@ TEST(anthropic_request_sends_a_document_of_text_as_text)
 TEST(anthropic_request_describes_media_without_a_byte)
 {
     struct ask a = ask_claude();
-    const peg_media_def def = {
-        .id = "m1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"};
+    const peg_media_def def = {PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                               .mime_type = "image/png", .filename = "a.png"};
 
     add_media(&a, PEG_BLOCK_USER, "u1", t_media(&a.t, def, ""));
 
@@ -192,7 +184,9 @@ TEST(anthropic_request_sends_pictures_within_results)
 
     add_user(&a, "u1", "Hello");
     t_call(&a.t, "b1", "c1", "draw", "{}");
-    t_record(&a.t, "b1", (peg_record_def){.media = &media, .n_media = 1, .is_trusted = true});
+    t_record(
+        &a.t, "b1",
+        (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = 1, .is_trusted = true});
     peg_media_unref(media);
 
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
@@ -207,15 +201,16 @@ TEST(anthropic_request_sends_pictures_within_results)
 TORTURE(anthropic_media_survives_any_allocation_failure)
 {
     struct ask a = ask_claude();
-    const peg_media_def note = {
-        .id = "m2", .kind = PEG_MEDIA_DOCUMENT, .mime_type = "text/plain", .filename = "a.txt"};
+    const peg_media_def note = {PEG_MEDIA_DEF_INIT, .id = "m2", .kind = PEG_MEDIA_DOCUMENT,
+                                .mime_type = "text/plain", .filename = "a.txt"};
     peg_media *media = picture(&a, "image/png", NULL);
     peg_status status;
 
     add_media(&a, PEG_BLOCK_USER, "u1", t_media(&a.t, note, "words"));
     t_call(&a.t, "b1", "c1", "draw", "{}");
     t_record(&a.t, "b1",
-             (peg_record_def){.media = &media, .n_media = media != NULL, .is_trusted = true});
+             (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = media != NULL,
+                              .is_trusted = true});
     peg_media_unref(media);
     status = ask_write(&a);
     ask_free(&a);

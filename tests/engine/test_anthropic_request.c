@@ -36,7 +36,7 @@ static void add_round(struct ask *a)
 TEST(anthropic_has_its_path_and_headers)
 {
     struct peg__buf out = PEG__BUF(1024);
-    const peg_model_options options = {.model = "claude-x"};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "claude-x"};
 
     peg__wire_path(&peg__wire_anthropic, &options, true, &out);
     peg__buf_putc(&out, '\n');
@@ -167,9 +167,8 @@ TEST(anthropic_request_shows_other_blocks_in_envelopes)
     struct ask a = ask_claude();
 
     add_user(&a, "u1", "Hello");
-    t_block(&a.t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                         .id = peg_cstr("o1"),
-                                         .type = peg_cstr("memory"),
+    t_block(&a.t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                         .id = peg_cstr("o1"), .type = peg_cstr("memory"),
                                          .text = peg_cstr("likes tea"),
                                          .tier = PEG_TIER_THIRD_PARTY_PUBLIC});
 
@@ -299,10 +298,10 @@ TEST(anthropic_request_puts_results_into_envelopes)
 
 static void add_thought(struct ask *a, const char *id, const char *text, const char *payload)
 {
-    t_sealed(
-        &a->t,
-        (peg_block_def){.kind = PEG_BLOCK_REASONING, .id = peg_cstr(id), .text = peg_cstr(text)},
-        payload, NULL);
+    t_sealed(&a->t,
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING, .id = peg_cstr(id),
+                             .text = peg_cstr(text)},
+             payload, NULL);
 }
 
 #define THOUGHT "{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"sig=\"}"
@@ -569,20 +568,16 @@ TEST(anthropic_request_goes_on_thinking_within_a_round)
 
 static void add_media(struct ask *a, peg_block_kind kind, const char *id, peg_media *media)
 {
-    t_block(&a->t,
-            &(const peg_block_def){
-                .kind = kind, .id = peg_cstr(id), .media = &media, .n_media = media != NULL});
+    t_block(&a->t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind, .id = peg_cstr(id),
+                                          .media = &media, .n_media = media != NULL});
     peg_media_unref(media);
 }
 
 static peg_media *picture(struct ask *a, const char *type, const char *uri)
 {
     return t_media(&a->t,
-                   (peg_media_def){.id = "m1",
-                                   .kind = PEG_MEDIA_IMAGE,
-                                   .mime_type = type,
-                                   .filename = "a.png",
-                                   .uri = uri},
+                   (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                   .mime_type = type, .filename = "a.png", .uri = uri},
                    uri ? NULL : "png!");
 }
 

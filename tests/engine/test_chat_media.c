@@ -20,11 +20,9 @@ static void attach(struct ask *a, const char *text, peg_media_def def, const cha
     def.id = "m1";
     def.filename = def.filename ? def.filename : "a.png";
     media = t_media(&a->t, def, bytes);
-    t_block(&a->t, &(const peg_block_def){.kind = PEG_BLOCK_USER,
-                                          .id = peg_cstr("u"),
-                                          .text = peg_cstr(text),
-                                          .media = &media,
-                                          .n_media = 1});
+    t_block(&a->t,
+            &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER, .id = peg_cstr("u"),
+                                   .text = peg_cstr(text), .media = &media, .n_media = 1});
     peg_media_unref(media);
 }
 
@@ -38,11 +36,11 @@ TEST(chat_sends_images_as_bytes_or_by_their_uri)
     struct ask b = chat();
 
     attach(&a, "Look.",
-           (peg_media_def){.kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .detail = "low"},
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png",
+                           .detail = "low"},
            "PNG");
     attach(&b, "",
-           (peg_media_def){.kind = PEG_MEDIA_IMAGE,
-                           .mime_type = "image/png",
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png",
                            .uri = "https://example.org/a.png"},
            NULL);
 
@@ -64,16 +62,16 @@ TEST(chat_sends_sounds_and_documents)
     struct ask c = chat();
 
     attach(&a, "",
-           (peg_media_def){.kind = PEG_MEDIA_AUDIO, .mime_type = "audio/mpeg", .filename = "a.mp3"},
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_AUDIO, .mime_type = "audio/mpeg",
+                           .filename = "a.mp3"},
            "MP3");
     attach(&b, "",
-           (peg_media_def){
-               .kind = PEG_MEDIA_DOCUMENT, .mime_type = "application/pdf", .filename = "../a.pdf"},
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_DOCUMENT,
+                           .mime_type = "application/pdf", .filename = "../a.pdf"},
            "PDF");
     attach(&c, "",
-           (peg_media_def){.kind = PEG_MEDIA_DOCUMENT,
-                           .mime_type = "application/pdf",
-                           .filename = "a.pdf",
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_DOCUMENT,
+                           .mime_type = "application/pdf", .filename = "a.pdf",
                            .file_id = "file-1"},
            NULL);
 
@@ -95,7 +93,8 @@ TEST(chat_tells_media_that_it_cannot_take_in_words)
     struct ask a = chat();
 
     attach(&a, "Look.",
-           (peg_media_def){.kind = PEG_MEDIA_VIDEO, .mime_type = "video/mp4", .filename = "a.mp4"},
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_VIDEO, .mime_type = "video/mp4",
+                           .filename = "a.mp4"},
            "MP4");
 
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
@@ -107,15 +106,15 @@ TEST(chat_tells_media_that_it_cannot_take_in_words)
 TEST(chat_sends_the_media_of_results_after_the_round)
 {
     struct ask a = chat();
-    peg_media *media = t_media(
-        &a.t,
-        (peg_media_def){
-            .id = "m1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"},
-        "PNG");
+    peg_media *media =
+        t_media(&a.t,
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                .mime_type = "image/png", .filename = "a.png"},
+                "PNG");
 
     t_call(&a.t, "b1", "c1", "draw", "{}");
     t_call(&a.t, "b2", "c2", "echo", "{}");
-    t_record(&a.t, "b1", (peg_record_def){.media = &media, .n_media = 1});
+    t_record(&a.t, "b1", (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = 1});
     t_answer(&a.t, "b2", "two");
     peg_media_unref(media);
 
@@ -129,16 +128,14 @@ TEST(chat_sends_the_media_of_results_after_the_round)
 TEST(chat_tells_media_of_the_model_in_words)
 {
     struct ask a = chat();
-    peg_media *media = t_media(
-        &a.t,
-        (peg_media_def){
-            .id = "m1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"},
-        "PNG");
+    peg_media *media =
+        t_media(&a.t,
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                .mime_type = "image/png", .filename = "a.png"},
+                "PNG");
 
-    t_block(&a.t, &(const peg_block_def){.kind = PEG_BLOCK_ASSISTANT,
-                                         .text = peg_cstr("Here."),
-                                         .media = &media,
-                                         .n_media = 1});
+    t_block(&a.t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT,
+                                         .text = peg_cstr("Here."), .media = &media, .n_media = 1});
     t_call(&a.t, "b1", "c1", "echo", "{}");
     peg_media_unref(media);
 
@@ -151,13 +148,10 @@ TEST(chat_tells_media_of_the_model_in_words)
 
 static void add_other(struct ask *a, peg_media *const *media, size_t n)
 {
-    t_block(&a->t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                          .id = peg_cstr("o1"),
-                                          .type = peg_cstr("retrieved"),
-                                          .text = peg_cstr("facts"),
-                                          .tier = PEG_TIER_THIRD_PARTY_PUBLIC,
-                                          .media = media,
-                                          .n_media = n});
+    t_block(&a->t, &(const peg_block_def){
+                       PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER, .id = peg_cstr("o1"),
+                       .type = peg_cstr("retrieved"), .text = peg_cstr("facts"),
+                       .tier = PEG_TIER_THIRD_PARTY_PUBLIC, .media = media, .n_media = n});
 }
 
 TEST(chat_sends_other_blocks_as_words_of_a_user)
@@ -165,7 +159,8 @@ TEST(chat_sends_other_blocks_as_words_of_a_user)
     struct ask a = chat();
 
     add_other(&a, NULL, 0);
-    t_block(&a.t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER, .type = peg_cstr("mark")});
+    t_block(&a.t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                         .type = peg_cstr("mark")});
 
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
     CHECK(ask_has(&a, HEAD "{\"role\":\"user\",\"content\":\"<untrusted_content_"));
@@ -176,11 +171,11 @@ TEST(chat_sends_other_blocks_as_words_of_a_user)
 TEST(chat_sends_the_media_of_other_blocks_beside_their_words)
 {
     struct ask a = chat();
-    peg_media *media = t_media(
-        &a.t,
-        (peg_media_def){
-            .id = "m1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"},
-        "PNG");
+    peg_media *media =
+        t_media(&a.t,
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                .mime_type = "image/png", .filename = "a.png"},
+                "PNG");
 
     add_other(&a, &media, 1);
     peg_media_unref(media);
@@ -197,18 +192,20 @@ TEST(chat_sends_the_media_of_other_blocks_beside_their_words)
 
 static void everything(struct ask *a)
 {
-    peg_media *media = t_media(
-        &a->t,
-        (peg_media_def){
-            .id = "m2", .kind = PEG_MEDIA_VIDEO, .mime_type = "video/mp4", .filename = "a.mp4"},
-        "MP4");
+    peg_media *media =
+        t_media(&a->t,
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m2", .kind = PEG_MEDIA_VIDEO,
+                                .mime_type = "video/mp4", .filename = "a.mp4"},
+                "MP4");
 
-    attach(a, "Look.", (peg_media_def){.kind = PEG_MEDIA_IMAGE, .mime_type = "image/png"}, "PNG");
+    attach(a, "Look.",
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png"},
+           "PNG");
     add_other(a, &media, 1);
     t_call(&a->t, "b1", "c1", "draw", "{}");
-    t_record(&a->t, "b1", (peg_record_def){.media = &media, .n_media = 1});
-    t_block(&a->t,
-            &(const peg_block_def){.kind = PEG_BLOCK_ASSISTANT, .media = &media, .n_media = 1});
+    t_record(&a->t, "b1", (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = 1});
+    t_block(&a->t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT,
+                                          .media = &media, .n_media = 1});
     peg_media_unref(media);
 }
 

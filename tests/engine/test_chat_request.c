@@ -343,10 +343,10 @@ TEST(chat_sends_a_result_without_its_call_as_words_of_a_user)
 
 static void think(struct ask *a, const char *id, const char *text, const char *payload)
 {
-    t_sealed(
-        &a->t,
-        (peg_block_def){.kind = PEG_BLOCK_REASONING, .id = peg_cstr(id), .text = peg_cstr(text)},
-        payload, NULL);
+    t_sealed(&a->t,
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING, .id = peg_cstr(id),
+                             .text = peg_cstr(text)},
+             payload, NULL);
 }
 
 TEST(chat_sends_thoughts_back_with_calls_to_whom_they_came_from)

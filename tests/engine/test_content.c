@@ -18,8 +18,9 @@ static peg_record *last_record(const struct t_turn *t)
 }
 
 static const peg_tool_config tools_on = {.is_enabled = true};
-static const peg_model_options enveloped = {.results = PEG_RESULTS_ENVELOPED};
-static const peg_model_options plain = {.results = PEG_RESULTS_PLAIN};
+static const peg_model_options enveloped = {PEG_MODEL_OPTIONS_INIT,
+                                            .results = PEG_RESULTS_ENVELOPED};
+static const peg_model_options plain = {PEG_MODEL_OPTIONS_INIT, .results = PEG_RESULTS_PLAIN};
 static const struct peg__request for_enveloped = {.options = &enveloped, .config = &tools_on};
 static const struct peg__request for_plain = {.options = &plain, .config = &tools_on};
 
@@ -65,7 +66,7 @@ TEST(content_of_a_result_is_an_envelope_that_says_its_trust)
 
     t_answer(&t, "b1", "fine");
     TEXT trusted = result_text(last_record(&t), PEG_RESULTS_ENVELOPED);
-    t_record(&t, "b2", (peg_record_def){.text = peg_cstr("fine")});
+    t_record(&t, "b2", (peg_record_def){PEG_RECORD_DEF_INIT, .text = peg_cstr("fine")});
     TEXT untrusted = result_text(last_record(&t), PEG_RESULTS_ENVELOPED);
 
     CHECK_STR(peg_cstr(trusted),
@@ -140,7 +141,8 @@ static void add_artifact(struct t_turn *t, const char *key, peg_str bytes, bool 
 
     CHECK_INT(peg_reader_from_bytes(bytes, &reader, NULL), PEG_OK);
     CHECK_INT(peg_artifact_new(NULL, reader, &artifact, NULL), PEG_OK);
-    t_record(t, key, (peg_record_def){.artifact = artifact, .is_inline = is_inline});
+    t_record(t, key,
+             (peg_record_def){PEG_RECORD_DEF_INIT, .artifact = artifact, .is_inline = is_inline});
     peg_artifact_unref(artifact);
     peg_reader_unref(reader);
 }
@@ -186,13 +188,13 @@ TEST(content_of_a_plain_result_is_always_utf8)
 TEST(content_of_media_is_described_in_words)
 {
     struct t_turn t = t_turn_new();
-    peg_media *media = t_media(
-        &t,
-        (peg_media_def){
-            .id = "m1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"},
-        "PNG");
+    peg_media *media =
+        t_media(&t,
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                .mime_type = "image/png", .filename = "a.png"},
+                "PNG");
 
-    t_record(&t, "b1", (peg_record_def){.media = &media, .n_media = 1});
+    t_record(&t, "b1", (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = 1});
     TEXT text = result_text(last_record(&t), PEG_RESULTS_PLAIN);
 
     CHECK(strstr(text, "[media id=\"m1\" filename=\"a.png\"]") == text);
@@ -234,11 +236,9 @@ TEST(content_of_malformed_arguments_is_an_object_with_them)
 
 static void add_other(struct t_turn *t, const char *text, peg_trust_tier tier)
 {
-    t_block(t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                      .id = peg_cstr("o1"),
-                                      .type = peg_cstr("retrieved"),
-                                      .text = peg_cstr(text),
-                                      .tier = tier});
+    t_block(t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                      .id = peg_cstr("o1"), .type = peg_cstr("retrieved"),
+                                      .text = peg_cstr(text), .tier = tier});
 }
 
 TEST(content_of_other_blocks_is_an_envelope_by_their_tier)
@@ -304,7 +304,8 @@ TEST(content_of_an_other_block_with_nothing_to_say_is_none)
 {
     struct t_turn t = t_turn_new();
 
-    t_block(&t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER, .type = peg_cstr("mark")});
+    t_block(&t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                       .type = peg_cstr("mark")});
     TEXT text = other_text(&t);
 
     CHECK(!text);
@@ -332,11 +333,9 @@ static void add_retrieved(struct t_turn *t)
     memset(large, 'x', sizeof(large));
     CHECK_INT(peg_reader_from_bytes(peg__strn(large, sizeof(large)), &reader, NULL), PEG_OK);
     CHECK_INT(peg_artifact_new(NULL, reader, &artifact, NULL), PEG_OK);
-    t_block(t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                      .id = peg_cstr("doc-1"),
-                                      .type = peg_cstr("retrieved"),
-                                      .tier = PEG_TIER_FIRST_PARTY,
-                                      .artifact = artifact});
+    t_block(t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                      .id = peg_cstr("doc-1"), .type = peg_cstr("retrieved"),
+                                      .tier = PEG_TIER_FIRST_PARTY, .artifact = artifact});
     peg_artifact_unref(artifact);
     peg_reader_unref(reader);
 }
@@ -390,7 +389,7 @@ static int count_told(const char *body, const peg_artifact_query *query)
 
 static char *request_text(const struct t_turn *t, peg_vendor provider, const peg_json *offered)
 {
-    const peg_model_options options = {.model = "m", .max_tokens = 100};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m", .max_tokens = 100};
     char *body = NULL;
 
     CHECK_INT(t->status, PEG_OK);
@@ -456,10 +455,12 @@ static enum peg__media_way choose(peg_media_def def, const char *bytes,
 
 TEST(media_is_sent_the_way_that_takes_the_fewest_bytes)
 {
-    const peg_model_options options = {0};
-    peg_media_def def = {.kind = PEG_MEDIA_IMAGE, .uri = "https://example.org/a.png"};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT};
+    peg_media_def def = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                         .uri = "https://example.org/a.png"};
 
-    CHECK_INT(choose((peg_media_def){.kind = PEG_MEDIA_IMAGE}, "PNG", &options), PEG__MEDIA_BYTES);
+    CHECK_INT(choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE}, "PNG", &options),
+              PEG__MEDIA_BYTES);
     CHECK_INT(choose(def, "PNG", &options), PEG__MEDIA_URI);
     def.file_id = "file-1";
     CHECK_INT(choose(def, "PNG", &options), PEG__MEDIA_FILE_ID);
@@ -467,26 +468,33 @@ TEST(media_is_sent_the_way_that_takes_the_fewest_bytes)
 
 TEST(media_that_the_provider_does_not_take_is_sent_as_words)
 {
-    const peg_model_options options = {0};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT};
 
-    CHECK_INT(choose((peg_media_def){.kind = PEG_MEDIA_VIDEO}, "x", &options), PEG__MEDIA_TEXT);
+    CHECK_INT(choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_VIDEO}, "x", &options),
+              PEG__MEDIA_TEXT);
+    CHECK_INT(choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                                     .mime_type = "image/tiff"},
+                     "x", &options),
+              PEG__MEDIA_TEXT);
     CHECK_INT(
-        choose((peg_media_def){.kind = PEG_MEDIA_IMAGE, .mime_type = "image/tiff"}, "x", &options),
+        choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE, .uri = "gs://bucket/a"},
+               NULL, &options),
         PEG__MEDIA_TEXT);
     CHECK_INT(
-        choose((peg_media_def){.kind = PEG_MEDIA_IMAGE, .uri = "gs://bucket/a"}, NULL, &options),
-        PEG__MEDIA_TEXT);
-    CHECK_INT(
-        choose((peg_media_def){.kind = PEG_MEDIA_DOCUMENT, .uri = "https://a"}, NULL, &options),
+        choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_DOCUMENT, .uri = "https://a"},
+               NULL, &options),
         PEG__MEDIA_TEXT);
 }
 
 TEST(media_that_is_too_large_is_sent_as_words)
 {
-    const peg_model_options options = {.max_media_bytes = 3};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .max_media_bytes = 3};
 
-    CHECK_INT(choose((peg_media_def){.kind = PEG_MEDIA_IMAGE}, "PNG", &options), PEG__MEDIA_BYTES);
-    CHECK_INT(choose((peg_media_def){.kind = PEG_MEDIA_IMAGE}, "PNG!", &options), PEG__MEDIA_TEXT);
+    CHECK_INT(choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE}, "PNG", &options),
+              PEG__MEDIA_BYTES);
+    CHECK_INT(
+        choose((peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE}, "PNG!", &options),
+        PEG__MEDIA_TEXT);
 }
 
 static peg_status read_three(void *user, uint64_t offset, void *buffer, size_t n, size_t *ret_n,
@@ -509,17 +517,15 @@ static int64_t length_unknown(void *user)
 static enum peg__media_way choose_reader(void *user, int64_t max)
 {
     const peg_reader_ops ops = {.read_at = read_three, .byte_length = length_unknown};
-    const peg_model_options options = {.max_media_bytes = max};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .max_media_bytes = max};
     enum peg__media_way way;
     peg_reader *reader = NULL;
     peg_media *media = NULL;
 
     CHECK_INT(peg_reader_new(&ops, user, &reader, NULL), PEG_OK);
-    CHECK_INT(peg_media_new(&(const peg_media_def){.kind = PEG_MEDIA_IMAGE,
-                                                   .mime_type = "image/png",
-                                                   .filename = "a",
-                                                   .reader = reader,
-                                                   .tier = PEG_TIER_FIRST_PARTY,
+    CHECK_INT(peg_media_new(&(const peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                                                   .mime_type = "image/png", .filename = "a",
+                                                   .reader = reader, .tier = PEG_TIER_FIRST_PARTY,
                                                    .hazard = PEG_HAZARD_OPAQUE},
                             &media, NULL),
               PEG_OK);
@@ -542,16 +548,17 @@ TEST(media_of_unknown_length_is_tried)
 TEST(media_has_a_marker_and_words_in_its_place_the_same_each_time)
 {
     struct t_turn t = t_turn_new();
-    peg_media *media = t_media(
-        &t,
-        (peg_media_def){
-            .id = "m1", .kind = PEG_MEDIA_VIDEO, .mime_type = "video/mp4", .filename = "a.mp4"},
-        "MP4");
+    peg_media *media =
+        t_media(&t,
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_VIDEO,
+                                .mime_type = "video/mp4", .filename = "a.mp4"},
+                "MP4");
     TEXT marker = NULL;
     TEXT words = NULL;
     TEXT again = NULL;
 
-    t_block(&t, &(const peg_block_def){.kind = PEG_BLOCK_USER, .media = &media, .n_media = 1});
+    t_block(&t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER, .media = &media,
+                                       .n_media = 1});
     peg_media_unref(media);
     CHECK_INT(t.status, PEG_OK);
     CHECK_INT(peg__content_media(peg_turn_at(t.turn, 0), 0, PEG__MEDIA_URI, &marker, NULL, NULL),
@@ -592,19 +599,18 @@ static peg_status all_contents(const struct t_turn *t)
 TORTURE(content_survives_any_allocation_failure)
 {
     struct t_turn t = t_turn_new();
-    peg_media *media = t_media(
-        &t, (peg_media_def){.kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a.png"},
-        "PNG");
+    peg_media *media = t_media(&t,
+                               (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                                               .mime_type = "image/png", .filename = "a.png"},
+                               "PNG");
     peg_status status;
 
     t_call(&t, "b1", "c1", "echo", "broken");
     t_failure(&t, "b1", "no");
-    t_block(&t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                       .type = peg_cstr("retrieved"),
-                                       .text = peg_cstr("facts"),
-                                       .tier = PEG_TIER_FIRST_PARTY,
-                                       .media = &media,
-                                       .n_media = 1});
+    t_block(&t,
+            &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                   .type = peg_cstr("retrieved"), .text = peg_cstr("facts"),
+                                   .tier = PEG_TIER_FIRST_PARTY, .media = &media, .n_media = 1});
     status = all_contents(&t);
     peg_media_unref(media);
     t_turn_free(&t);

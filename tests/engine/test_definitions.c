@@ -6,11 +6,16 @@
 
 #include "definitions_world.h"
 
-static const peg_definitions_options chat = {.provider = PEG_VENDOR_OPENAI_CHAT};
-static const peg_definitions_options responses = {.provider = PEG_VENDOR_OPENAI_RESPONSES};
-static const peg_definitions_options anthropic = {.provider = PEG_VENDOR_ANTHROPIC};
-static const peg_definitions_options gemini = {.provider = PEG_VENDOR_GEMINI};
-static const peg_definitions_options neutral = {.provider = PEG_VENDOR_NEUTRAL};
+static const peg_definitions_options chat = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                             .provider = PEG_VENDOR_OPENAI_CHAT};
+static const peg_definitions_options responses = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                  .provider = PEG_VENDOR_OPENAI_RESPONSES};
+static const peg_definitions_options anthropic = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                  .provider = PEG_VENDOR_ANTHROPIC};
+static const peg_definitions_options gemini = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                               .provider = PEG_VENDOR_GEMINI};
+static const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                .provider = PEG_VENDOR_NEUTRAL};
 
 static const char *const weather =
     "[{\"name\":\"weather\",\"description\":\"Tells it.\",\"parameters\":{\"type\":\"object\","
@@ -118,7 +123,8 @@ TEST(a_tool_without_arguments_and_description)
 TEST(no_definitions_are_an_empty_list_for_every_provider)
 {
     for (int i = 0; i < PEG_N_PROVIDERS; i++) {
-        const peg_definitions_options options = {.provider = (peg_vendor)i};
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = (peg_vendor)i};
         struct world w;
 
         CHECK_STATUS(render(&w, "[]", &options), PEG_OK, w.error);
@@ -155,8 +161,9 @@ TEST(the_same_definitions_give_the_same_bytes_each_time)
         "{\"type\":[\"integer\",\"string\"]}}}},{\"name\":\"a/b\"},{\"name\":\"a_b\"}]";
 
     for (int provider = 0; provider < PEG_N_PROVIDERS; provider++) {
-        const peg_definitions_options options = {
-            .provider = (peg_vendor)provider, .strict = true, .json_schema = provider % 2};
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = (peg_vendor)provider, .strict = true,
+                                                 .json_schema = provider % 2};
         struct world first;
 
         CHECK_STATUS(render(&first, text, &options), PEG_OK, first.error);
@@ -370,7 +377,8 @@ TEST(parameters_that_are_no_object_are_refused_with_their_place)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (int provider = 0; provider < PEG_N_PROVIDERS; provider++) {
-            const peg_definitions_options options = {.provider = (peg_vendor)provider};
+            const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                     .provider = (peg_vendor)provider};
             struct world w;
 
             CHECK_INT(render(&w, cases[i].text, &options), PEG_EINVAL);
@@ -405,8 +413,10 @@ TEST(each_provider_has_its_own_most_tools)
                  {PEG_VENDOR_GEMINI, 512}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const peg_definitions_options options = {.provider = cases[i].provider};
-        const peg_definitions_options more = {.provider = cases[i].provider,
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = cases[i].provider};
+        const peg_definitions_options more = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                              .provider = cases[i].provider,
                                               .max_tools = cases[i].most + 1};
         char *text = many_tools(cases[i].most + 1);
         struct world w;
@@ -438,7 +448,8 @@ TEST(a_provider_is_found_by_its_name)
 
 TEST(an_unknown_provider_is_told_which_there_are)
 {
-    const peg_definitions_options nobody = {.provider = PEG_N_PROVIDERS};
+    const peg_definitions_options nobody = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                            .provider = PEG_N_PROVIDERS};
     peg_vendor provider;
     peg_error error;
     struct world w;
@@ -468,14 +479,15 @@ static void add_nested(struct peg__buf *text, size_t depth)
 TEST(schemas_that_are_nested_deeply_end_somewhere)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    const peg_json_options deep = {.max_depth = 4096};
+    const peg_json_options deep = {PEG_JSON_OPTIONS_INIT, .max_depth = 4096};
 
     peg__buf_puts(&text, "[{\"name\":\"t\",\"parameters\":");
     add_nested(&text, 600);
     peg__buf_puts(&text, "}]");
     for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
-        const peg_definitions_options options = {
-            .provider = (peg_vendor)(i / 2), .strict = i % 2, .json_schema = i % 2};
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = (peg_vendor)(i / 2), .strict = i % 2,
+                                                 .json_schema = i % 2};
         struct world w = {0};
         peg_json_doc *back = NULL;
 
@@ -499,8 +511,9 @@ TEST(names_and_values_of_any_length_are_written_as_they_are)
 
     for (int i = 0; i < 2 * PEG_N_PROVIDERS * 40 * 6; i++) {
         const int form = i / 240;
-        const peg_definitions_options options = {
-            .provider = (peg_vendor)(form / 2), .strict = form % 2, .json_schema = form % 2};
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = (peg_vendor)(form / 2),
+                                                 .strict = form % 2, .json_schema = form % 2};
         char text[64];
         char schema[320];
         char expected[192];
@@ -559,8 +572,9 @@ TORTURE(rendering_survives_any_allocation_failure)
         "\"object\",\"properties\":{\"p\":{\"type\":\"string\",\"minLength\":3}}}}]";
 
     for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
-        const peg_definitions_options options = {
-            .provider = (peg_vendor)(i / 2), .strict = i % 2, .json_schema = i % 2};
+        const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                 .provider = (peg_vendor)(i / 2), .strict = i % 2,
+                                                 .json_schema = i % 2};
         struct world w;
         const peg_status status = render(&w, text, &options);
 

@@ -110,8 +110,8 @@ static peg_status ask_and_look(peg_dispatch *dispatch, void *user, peg_error *re
 static void prepare(struct play *p, peg_vendor provider)
 {
     memset(p, 0, sizeof(*p));
-    p->config = (peg_engine_config){
-        .provider = provider, .model.model = "m", .api_key = "secret", .backoff_ms = 1};
+    p->config = (peg_engine_config){PEG_ENGINE_CONFIG_INIT, .provider = provider,
+                                    .model.model = "m", .api_key = "secret", .backoff_ms = 1};
 }
 
 static void add_answer(struct play *p, struct scripted_answer answer)
@@ -768,8 +768,8 @@ TEST(a_config_is_copied)
 
     add_answer(prepared(&p), says_hi);
     to_p.self = &p;
-    p.config.model = (peg_model_options){
-        .model = model, .stop = stop, .temperature = &temperature, .extra = extra};
+    p.config.model = (peg_model_options){PEG_MODEL_OPTIONS_INIT, .model = model, .stop = stop,
+                                         .temperature = &temperature, .extra = extra};
     CHECK_INT(stage_open(&p.stage), PEG_OK);
     CHECK_STATUS(peg__engine_new(&p.config, &to_p, &p.engine, &p.error), PEG_OK, p.error);
     memset(model, 'x', 4);
@@ -796,11 +796,10 @@ TORTURE(making_an_engine_survives_any_allocation_failure)
     static const char *const stop[] = {"a", "b", NULL};
     static const double number = 1;
     const struct peg__transport transport = {.send = play_answer};
-    const peg_engine_config config = {
-        .provider = PEG_VENDOR_GEMINI,
-        .api_key = "k",
-        .model = {.model = "m", .stop = stop, .temperature = &number, .extra = "{}"},
-    };
+    const peg_engine_config config = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_GEMINI,
+                                      .api_key = "k",         .model.model = "m",
+                                      .model.stop = stop,     .model.temperature = &number,
+                                      .model.extra = "{}"};
     peg_engine *engine = NULL;
     const peg_status status = peg__engine_new(&config, &transport, &engine, NULL);
 

@@ -18,8 +18,8 @@ struct world {
 
 static void open_world(struct world *w, answer_fn answer)
 {
-    peg_engine_config config = {
-        .provider = PEG_VENDOR_OPENAI_CHAT, .model.model = "m", .api_key = "k", .backoff_ms = 1};
+    peg_engine_config config = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+                                .model.model = "m", .api_key = "k", .backoff_ms = 1};
     peg_error error;
 
     memset(w, 0, sizeof(*w));
@@ -212,7 +212,8 @@ TEST(threads_share_an_engine)
 
 TEST(an_engine_that_cannot_be_made_leaves_nothing)
 {
-    const peg_engine_config config = {.provider = PEG_VENDOR_OPENAI_CHAT, .api_key = "k"};
+    const peg_engine_config config = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+                                      .api_key = "k"};
     peg_engine *engine = NULL;
     peg_error error;
 

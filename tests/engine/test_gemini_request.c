@@ -34,17 +34,17 @@ static void add_round(struct ask *a)
 static void add_signed(struct ask *a, peg_block_kind kind, const char *id, const char *text,
                        const char *signature)
 {
-    t_sealed(&a->t, (peg_block_def){.kind = kind, .id = peg_cstr(id), .text = peg_cstr(text)}, NULL,
-             signature);
+    t_sealed(&a->t,
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind, .id = peg_cstr(id),
+                             .text = peg_cstr(text)},
+             NULL, signature);
 }
 
 static void add_signed_call(struct ask *a, const char *id, const char *signature)
 {
     t_sealed(&a->t,
-             (peg_block_def){.kind = PEG_BLOCK_CALL,
-                             .id = peg_cstr(id),
-                             .call_id = peg_cstr(id),
-                             .tool = peg_cstr("add"),
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL, .id = peg_cstr(id),
+                             .call_id = peg_cstr(id), .tool = peg_cstr("add"),
                              .args = peg_cstr("{}")},
              NULL, signature);
     t_answer(&a->t, id, "one");
@@ -55,7 +55,7 @@ static void add_signed_call(struct ask *a, const char *id, const char *signature
 static void check_path(const char *model, bool is_streaming, const char *expected)
 {
     struct peg__buf out = PEG__BUF(1024);
-    const peg_model_options options = {.model = model};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = model};
 
     peg__wire_path(&peg__wire_gemini, &options, is_streaming, &out);
     CHECK_STR(peg__buf_view(&out), expected);
@@ -157,11 +157,10 @@ TEST(gemini_request_shows_other_blocks_in_envelopes)
 {
     struct ask a = ask_gemini();
 
-    t_block(&a.t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                         .id = peg_cstr("o1"),
-                                         .type = peg_cstr("memory"),
-                                         .text = peg_cstr("likes tea"),
-                                         .tier = PEG_TIER_FIRST_PARTY});
+    t_block(&a.t,
+            &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                   .id = peg_cstr("o1"), .type = peg_cstr("memory"),
+                                   .text = peg_cstr("likes tea"), .tier = PEG_TIER_FIRST_PARTY});
 
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
     CHECK(ask_has(&a, "{\"role\":\"user\",\"parts\":[{\"text\":\"<trusted_content_"));
@@ -417,20 +416,16 @@ TEST(gemini_request_says_how_hard_to_think_as_the_model_takes_it)
 
 static void add_media(struct ask *a, peg_block_kind kind, const char *id, peg_media *media)
 {
-    t_block(&a->t,
-            &(const peg_block_def){
-                .kind = kind, .id = peg_cstr(id), .media = &media, .n_media = media != NULL});
+    t_block(&a->t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind, .id = peg_cstr(id),
+                                          .media = &media, .n_media = media != NULL});
     peg_media_unref(media);
 }
 
 static peg_media *sound(struct ask *a, const char *type, const char *uri)
 {
     return t_media(&a->t,
-                   (peg_media_def){.id = "m1",
-                                   .kind = PEG_MEDIA_AUDIO,
-                                   .mime_type = type,
-                                   .filename = "a.wav",
-                                   .uri = uri},
+                   (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_AUDIO,
+                                   .mime_type = type, .filename = "a.wav", .uri = uri},
                    uri ? NULL : "wav!");
 }
 
@@ -480,7 +475,9 @@ TEST(gemini_request_sends_media_of_results_behind_all_of_them)
     add_user(&a, "u1", "Hello");
     t_call(&a.t, "b1", "c1", "add", "{}");
     t_call(&a.t, "b2", "c2", "add", "{}");
-    t_record(&a.t, "b1", (peg_record_def){.media = &media, .n_media = 1, .is_trusted = true});
+    t_record(
+        &a.t, "b1",
+        (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = 1, .is_trusted = true});
     t_answer(&a.t, "b2", "two");
     peg_media_unref(media);
 

@@ -426,7 +426,7 @@ TEST(inferences_are_counted_without_the_metadata_of_the_turn)
 
 static void add_foreign(struct world *w, const char *text)
 {
-    peg_block_def def = {.kind = PEG_BLOCK_ASSISTANT, .text = peg_cstr(text)};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT, .text = peg_cstr(text)};
     peg_json_builder *b = peg_json_builder_new();
     peg_block *block = NULL;
 

@@ -29,20 +29,18 @@ static const char tools[] = "[{\"name\":\"fs.read\",\"description\":\"Reads.\",\
 static void add_call(struct ask *a, const char *id, const char *call_id, const char *payload)
 {
     t_sealed(&a->t,
-             (peg_block_def){.kind = PEG_BLOCK_CALL,
-                             .id = peg_cstr(id),
-                             .call_id = peg_cstr(call_id),
-                             .tool = peg_cstr("echo"),
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL, .id = peg_cstr(id),
+                             .call_id = peg_cstr(call_id), .tool = peg_cstr("echo"),
                              .args = peg_cstr("{}")},
              payload, NULL);
 }
 
 static void think(struct ask *a, const char *id, const char *text, const char *payload)
 {
-    t_sealed(
-        &a->t,
-        (peg_block_def){.kind = PEG_BLOCK_REASONING, .id = peg_cstr(id), .text = peg_cstr(text)},
-        payload, NULL);
+    t_sealed(&a->t,
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING, .id = peg_cstr(id),
+                             .text = peg_cstr(text)},
+             payload, NULL);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -240,13 +238,13 @@ TEST(responses_sends_a_thought_before_its_message_with_the_id_of_that)
 
     think(&a, "r1", "", "{\"summary\":[{\"type\":\"summary_text\",\"text\":\"Hm\"}]}");
     t_sealed(&a.t,
-             (peg_block_def){
-                 .kind = PEG_BLOCK_ASSISTANT, .id = peg_cstr("a1"), .text = peg_cstr("Yes.")},
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT, .id = peg_cstr("a1"),
+                             .text = peg_cstr("Yes.")},
              "{\"item_id\":\"msg_1\"}", NULL);
-    t_sealed(
-        &a.t,
-        (peg_block_def){.kind = PEG_BLOCK_ASSISTANT, .id = peg_cstr("a2"), .text = peg_cstr("No.")},
-        "{\"item_id\":\"msg_2\"}", NULL);
+    t_sealed(&a.t,
+             (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT, .id = peg_cstr("a2"),
+                             .text = peg_cstr("No.")},
+             "{\"item_id\":\"msg_2\"}", NULL);
 
     CHECK_BODY(&a, HEAD "{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":"
                         "\"Hm\"}]}," ANSWER("\"id\":\"msg_1\",", "Yes.") "," SAID("No.") TAIL);
@@ -296,7 +294,8 @@ static void attach(struct ask *a, peg_media_def def, const char *bytes)
     def.id = "m1";
     def.filename = "a";
     media = t_media(&a->t, def, bytes);
-    t_block(&a->t, &(const peg_block_def){.kind = PEG_BLOCK_USER, .media = &media, .n_media = 1});
+    t_block(&a->t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                                          .media = &media, .n_media = 1});
     peg_media_unref(media);
 }
 
@@ -307,7 +306,8 @@ static void attach(struct ask *a, peg_media_def def, const char *bytes)
 /* G36 */
 TEST(responses_sends_images_in_every_way)
 {
-    const peg_media_def image = {.kind = PEG_MEDIA_IMAGE, .mime_type = "image/png"};
+    const peg_media_def image = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                                 .mime_type = "image/png"};
     struct ask a = responses();
     struct ask b = responses();
     struct ask c = responses();
@@ -334,7 +334,8 @@ TEST(responses_sends_images_in_every_way)
 
 TEST(responses_sends_documents_in_every_way)
 {
-    const peg_media_def pdf = {.kind = PEG_MEDIA_DOCUMENT, .mime_type = "application/pdf"};
+    const peg_media_def pdf = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_DOCUMENT,
+                               .mime_type = "application/pdf"};
     struct ask a = responses();
     struct ask b = responses();
     struct ask c = responses();
@@ -361,7 +362,9 @@ TEST(responses_tells_media_that_it_cannot_take_in_words)
 {
     struct ask a = responses();
 
-    attach(&a, (peg_media_def){.kind = PEG_MEDIA_AUDIO, .mime_type = "audio/mpeg"}, "MP3");
+    attach(&a,
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_AUDIO, .mime_type = "audio/mpeg"},
+           "MP3");
 
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
     CHECK(ask_has(&a, "filename=\\\"a\\\"]\\n<trusted_content_"));
@@ -373,17 +376,15 @@ TEST(responses_sends_the_media_of_results_and_other_blocks)
     struct ask a = responses();
     peg_media *media =
         t_media(&a.t,
-                (peg_media_def){
-                    .id = "m1", .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png", .filename = "a"},
+                (peg_media_def){PEG_MEDIA_DEF_INIT, .id = "m1", .kind = PEG_MEDIA_IMAGE,
+                                .mime_type = "image/png", .filename = "a"},
                 "PNG");
 
     add_call(&a, "b1", "c1", NULL);
-    t_record(&a.t, "b1", (peg_record_def){.media = &media, .n_media = 1});
-    t_block(&a.t, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                         .type = peg_cstr("retrieved"),
-                                         .tier = PEG_TIER_FIRST_PARTY,
-                                         .media = &media,
-                                         .n_media = 1});
+    t_record(&a.t, "b1", (peg_record_def){PEG_RECORD_DEF_INIT, .media = &media, .n_media = 1});
+    t_block(&a.t, &(const peg_block_def){
+                      PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER, .type = peg_cstr("retrieved"),
+                      .tier = PEG_TIER_FIRST_PARTY, .media = &media, .n_media = 1});
     peg_media_unref(media);
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
 
@@ -403,7 +404,9 @@ static void everything(struct ask *a)
     ask_offer(a, tools);
     a->options.results = PEG_RESULTS_ENVELOPED;
     t_text(&a->t, PEG_BLOCK_SYSTEM, "s", "Be brief.");
-    attach(a, (peg_media_def){.kind = PEG_MEDIA_IMAGE, .mime_type = "image/png"}, "PNG");
+    attach(a,
+           (peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE, .mime_type = "image/png"},
+           "PNG");
     think(a, "r1", "Hm", SEALED);
     add_call(a, "b1", "c 1", "{\"item_id\":\"fc_1\"}");
     t_answer(&a->t, "b1", "one");

@@ -41,7 +41,7 @@ static void configure(struct t_turn *t, peg_tool_config config)
 /* Freed with peg_free(). */
 static char *render(struct t_turn *t, peg_vendor provider, const char *extra)
 {
-    const peg_model_options options = {.model = "m", .extra = extra};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m", .extra = extra};
     char *text = NULL;
     size_t len = 0;
 
@@ -76,7 +76,8 @@ static void check_path(const struct peg__wire *wire, const char *expected)
 {
     struct peg__buf path = PEG__BUF(1000);
 
-    peg__wire_path(wire, &(const peg_model_options){.model = "m"}, true, &path);
+    peg__wire_path(wire, &(const peg_model_options){PEG_MODEL_OPTIONS_INIT, .model = "m"}, true,
+                   &path);
     CHECK_STR(peg__buf_view(&path), expected);
     peg__buf_free(&path);
 }
@@ -123,7 +124,7 @@ TEST(request_is_made_of_the_turn_its_definitions_and_its_config)
 TEST(request_takes_other_definitions_than_the_turn_has)
 {
     struct t_turn t = hello();
-    const peg_model_options options = {.model = "m"};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m"};
     peg_json_doc *none = NULL;
     char *text = NULL;
 
@@ -142,8 +143,8 @@ TEST(request_takes_other_definitions_than_the_turn_has)
 TEST(request_refuses_what_it_cannot_be_made_of)
 {
     struct t_turn t = hello();
-    const peg_model_options options = {.model = "m"};
-    const peg_model_options no_model = {.model = ""};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m"};
+    const peg_model_options no_model = {PEG_MODEL_OPTIONS_INIT, .model = ""};
     peg_error error;
     char *text = NULL;
 
@@ -168,7 +169,8 @@ TEST(request_refuses_what_it_cannot_be_made_of)
 TEST(request_of_every_provider_refuses_a_call_that_nobody_answered_if_asked_to)
 {
     struct t_turn t = hello();
-    const peg_model_options options = {.model = "m", .unanswered = PEG_UNANSWERED_REFUSE};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m",
+                                       .unanswered = PEG_UNANSWERED_REFUSE};
     char *text = NULL;
 
     t_call(&t, "b1", "c1", "echo", "{}");
@@ -237,7 +239,7 @@ TEST(request_of_every_provider_is_the_same_bytes_each_time)
 
     offer(&t);
     t_call(&t, "b1", "c 1", "fs.read", "{}");
-    t_record(&t, "b1", (peg_record_def){.text = peg_cstr("one")});
+    t_record(&t, "b1", (peg_record_def){PEG_RECORD_DEF_INIT, .text = peg_cstr("one")});
     for (size_t i = 0; i < N_WIRES; i++) {
         char *first = render(&t, wires[i]->vendor, "{\"x\":{\"b\":1,\"a\":2}}");
 
@@ -272,9 +274,7 @@ TEST(extra_members_win_inside_objects)
 {
     const double temperature = 0.5;
     const peg_model_options options = {
-        .model = "m",
-        .reasoning = "low",
-        .temperature = &temperature,
+        PEG_MODEL_OPTIONS_INIT, .model = "m", .reasoning = "low", .temperature = &temperature,
         .extra =
             "{\"reasoning\":{\"summary\":\"auto\",\"effort\":\"high\",\"x\":{\"default\":null}}}"};
     struct t_turn t = t_turn_new();
@@ -316,7 +316,8 @@ TEST(extra_that_is_no_object_is_refused)
     struct t_turn t = hello();
 
     for (size_t i = 0; i < sizeof(extras) / sizeof(*extras); i++) {
-        const peg_model_options options = {.model = "m", .extra = extras[i]};
+        const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m",
+                                           .extra = extras[i]};
         peg_error error = {.code = ""};
         char *text = NULL;
 
@@ -442,7 +443,8 @@ TEST(error_words_are_cut_between_characters)
 
 TORTURE(request_survives_any_allocation_failure)
 {
-    const peg_model_options options = {.model = "m", .extra = "{\"tools\":[{}],\"a\":{\"b\":1}}"};
+    const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m",
+                                       .extra = "{\"tools\":[{}],\"a\":{\"b\":1}}"};
     struct t_turn t = hello();
     char *text = NULL;
     peg_status status;

@@ -50,17 +50,16 @@ static inline void t_block(struct t_turn *t, const peg_block_def *def)
 
 static inline void t_text(struct t_turn *t, peg_block_kind kind, const char *id, const char *text)
 {
-    t_block(t, &(const peg_block_def){.kind = kind, .id = peg_cstr(id), .text = peg_cstr(text)});
+    t_block(t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind, .id = peg_cstr(id),
+                                      .text = peg_cstr(text)});
 }
 
 static inline void t_call(struct t_turn *t, const char *id, const char *call_id, const char *tool,
                           const char *args)
 {
-    t_block(t, &(const peg_block_def){.kind = PEG_BLOCK_CALL,
-                                      .id = peg_cstr(id),
-                                      .call_id = peg_cstr(call_id),
-                                      .tool = peg_cstr(tool),
-                                      .args = peg_cstr(args)});
+    t_block(t, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL,
+                                      .id = peg_cstr(id), .call_id = peg_cstr(call_id),
+                                      .tool = peg_cstr(tool), .args = peg_cstr(args)});
 }
 
 #define T_NONCE "0123456789abcdef0123456789abcdef"
@@ -77,19 +76,22 @@ static inline void t_record(struct t_turn *t, const char *key, peg_record_def de
     def.nonce = T_NONCE;
     if (!t->status)
         t->status = peg_record_new(&def, &record, &t->error);
-    t_block(t, &(const peg_block_def){.kind = PEG_BLOCK_RESULT, .record = record});
+    t_block(t,
+            &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT, .record = record});
     peg_record_unref(record);
 }
 
 static inline void t_answer(struct t_turn *t, const char *key, const char *text)
 {
-    t_record(t, key, (peg_record_def){.text = peg_cstr(text), .is_trusted = true});
+    t_record(t, key,
+             (peg_record_def){PEG_RECORD_DEF_INIT, .text = peg_cstr(text), .is_trusted = true});
 }
 
 static inline void t_failure(struct t_turn *t, const char *key, const char *text)
 {
     t_record(t, key,
-             (peg_record_def){.text = peg_cstr(text), .is_trusted = true, .is_error = true});
+             (peg_record_def){PEG_RECORD_DEF_INIT, .text = peg_cstr(text), .is_trusted = true,
+                              .is_error = true});
 }
 
 /* Media of a def, with bytes unless they are NULL; NULL if the status is a failure. */

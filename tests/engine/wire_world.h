@@ -39,7 +39,7 @@ struct ask {
 
 static inline struct ask ask_new(const struct peg__wire *wire, const char *model)
 {
-    struct ask a = {.wire = wire, .t = t_turn_new()};
+    struct ask a = {.wire = wire, .t = t_turn_new(), .options = {PEG_MODEL_OPTIONS_INIT}};
 
     a.options.model = model;
     a.options.results = PEG_RESULTS_PLAIN;
@@ -86,7 +86,8 @@ static inline void t_sealed(struct t_turn *t, peg_block_def def, const char *pay
 
 static inline peg_status ask_write(struct ask *a)
 {
-    const peg_definitions_options of_names = {.provider = a->wire->vendor};
+    const peg_definitions_options of_names = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                              .provider = a->wire->vendor};
     struct peg__request request = {.options = &a->options,
                                    .turn = a->t.turn,
                                    .config = &a->config,

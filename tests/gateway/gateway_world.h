@@ -42,7 +42,8 @@ static inline void world_open_with(const peg_gateway_config *config)
 
 static inline void world_open(void)
 {
-    const peg_gateway_config config = {.threads = 2, .drain_ms = 1000, .log_file = "/dev/null"};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .threads = 2, .drain_ms = 1000,
+                                       .log_file = "/dev/null"};
 
     world_open_with(&config);
 }

@@ -103,13 +103,11 @@ static void shelf_free(void *self)
 static peg_gateway *serve(struct shelf *shelf, peg_client **ret_client)
 {
     const peg_store store = {"shelf", shelf_put, shelf_read, shelf_forget, shelf_free, shelf};
-    peg_gateway_config config;
-    peg_client_options options;
+    peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT};
+    peg_client_options options = {PEG_CLIENT_OPTIONS_INIT};
     peg_gateway *gateway = NULL;
     peg_error error;
 
-    memset(&config, 0, sizeof(config));
-    memset(&options, 0, sizeof(options));
     config.store = &store;
     config.log_level = PEG_LOG_ERROR;
     must(!peg_gateway_new(&config, &gateway, &error), "a gateway", &error);
@@ -131,11 +129,10 @@ static void end(peg_gateway *gateway, peg_client *client)
 static void register_toolset(peg_client *client)
 {
     peg_toolset_tool tool;
-    peg_toolset_def def;
+    peg_toolset_def def = {PEG_TOOLSET_DEF_INIT};
     peg_error error;
 
     memset(&tool, 0, sizeof(tool));
-    memset(&def, 0, sizeof(def));
     tool.name = "forecast";
     tool.description = "Tells the weather.";
     tool.input_schema = peg_cstr("{\"type\":\"object\"}");

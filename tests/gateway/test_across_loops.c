@@ -287,8 +287,9 @@ static void register_idempotent(const char *name)
 
 static void open_both(struct net *net, int64_t lease_ms)
 {
-    const peg_gateway_config config = {
-        .threads = N_LOOPS, .lease_ms = lease_ms, .drain_ms = 1000, .log_file = "/dev/null"};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .threads = N_LOOPS,
+                                       .lease_ms = lease_ms, .drain_ms = 1000,
+                                       .log_file = "/dev/null"};
 
     world_open_with(&config);
     register_idempotent("a");

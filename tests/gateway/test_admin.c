@@ -170,7 +170,7 @@ static int get(const char *address, const char *path, const char *authorization)
     return status;
 }
 
-static const peg_gateway_config plain = {.name = "tools", .threads = 2};
+static const peg_gateway_config plain = {PEG_GATEWAY_CONFIG_INIT, .name = "tools", .threads = 2};
 
 /* ---- Admin ---- */
 
@@ -584,7 +584,7 @@ TEST(a_registry_has_a_name_that_may_be_part_of_a_key)
     peg_error error;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        const peg_gateway_config config = {.name = bad[i]};
+        const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .name = bad[i]};
 
         CHECK_INT(peg_gateway_new(&config, &gateway, &error), PEG_EINVAL);
         CHECK_STR(peg__str(error.code), "E_GATEWAY_CONFIG");
@@ -596,7 +596,7 @@ TEST(a_registry_has_a_name_that_may_be_part_of_a_key)
 
 TEST(search_has_a_language_that_is_known)
 {
-    const peg_gateway_config config = {.search_language = "klingon"};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .search_language = "klingon"};
     peg_gateway *gateway = NULL;
     peg_error error;
 
@@ -613,7 +613,7 @@ TEST(a_keep_alive_of_no_use_is_refused)
     peg_error error;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        const peg_gateway_config config = {.keepalive_ms = bad[i]};
+        const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .keepalive_ms = bad[i]};
 
         CHECK_INT(peg_gateway_new(&config, &gateway, &error), PEG_EINVAL);
         CHECK_STR(peg__str(error.where), "/keepalive_ms");
@@ -622,8 +622,8 @@ TEST(a_keep_alive_of_no_use_is_refused)
 
 TEST(bounds_of_connections_of_no_use_are_refused)
 {
-    const peg_gateway_config little = {.max_held_bytes = (1 << 20) - 1};
-    const peg_gateway_config many = {.max_connections = 1000001};
+    const peg_gateway_config little = {PEG_GATEWAY_CONFIG_INIT, .max_held_bytes = (1 << 20) - 1};
+    const peg_gateway_config many = {PEG_GATEWAY_CONFIG_INIT, .max_connections = 1000001};
     peg_gateway *gateway = NULL;
     peg_error error;
 
@@ -642,7 +642,8 @@ static void do_nothing(peg_call *call, const peg_json *args, void *user)
 
 static peg_registry *make_tools(void)
 {
-    const peg_tool_def def = {.name = "nothing", .description = "does it", .run = do_nothing};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "nothing", .description = "does it",
+                              .run = do_nothing};
     peg_registry *tools;
     peg_tool *tool;
 
@@ -656,7 +657,7 @@ static peg_registry *make_tools(void)
 TEST(a_provider_that_is_refused_is_told)
 {
     peg_gateway_config config = plain;
-    peg_provider_options options = {.toolset = "weather"};
+    peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "weather"};
     char token[GW_TOKEN_TEXT];
     char text[8000];
     peg_registry *tools = make_tools();

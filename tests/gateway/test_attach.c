@@ -203,11 +203,9 @@ static void await_count(const char *words, unsigned n)
 static void open_with_anna(int64_t ping_interval_ms)
 {
     make_tokens();
-    world_open_with(&(peg_gateway_config){.threads = 2,
-                                          .drain_ms = 60000,
+    world_open_with(&(peg_gateway_config){PEG_GATEWAY_CONFIG_INIT, .threads = 2, .drain_ms = 60000,
                                           .ping_interval_ms = ping_interval_ms,
-                                          .missed_ping_threshold = 1000,
-                                          .token_file = tokens.file,
+                                          .missed_ping_threshold = 1000, .token_file = tokens.file,
                                           .log_file = "/dev/null"});
     CHECK_STR(register_as(tokens.anna), "ok");
     stream_init(&attached, print_attached);

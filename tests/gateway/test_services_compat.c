@@ -260,11 +260,9 @@ TEST(g0_calls_of_an_unhealthy_toolset_fail_at_once)
 
 TEST(g0_calls_that_still_run_when_their_time_is_over_time_out)
 {
-    const peg_gateway_config config = {.threads = 2,
-                                       .lease_ms = 100,
-                                       .drain_ms = 1000,
-                                       .call_timeout_ms = 100,
-                                       .log_file = "/dev/null"};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .threads = 2,
+                                       .lease_ms = 100,         .drain_ms = 1000,
+                                       .call_timeout_ms = 100,  .log_file = "/dev/null"};
 
     world_open_with(&config);
     provide();

@@ -330,8 +330,9 @@ TEST(hooks_on_all_loops_may_reload_at_once)
     const struct grpc_rpc_options options = {.metadata = &metadata};
     struct meeting meeting = {.lock = PTHREAD_MUTEX_INITIALIZER,
                               .changed = PTHREAD_COND_INITIALIZER};
-    const peg_gateway_config config = {
-        .threads = N_LOOPS, .drain_ms = 1000, .log_file = "/dev/null", .token_file = tokens};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .threads = N_LOOPS,
+                                       .drain_ms = 1000, .log_file = "/dev/null",
+                                       .token_file = tokens};
 
     CHECK(mkdtemp(folder) != NULL);
     snprintf(tokens, sizeof(tokens), "%s/tokens", folder);
@@ -397,8 +398,8 @@ TEST(who_watches_with_all_streams_it_may_leaves_room_for_others)
     struct grpc_metadata metadata[2] = {{0}, {0}};
     const struct grpc_rpc_options annas = {.metadata = &metadata[0]};
     const struct grpc_rpc_options bens = {.metadata = &metadata[1]};
-    const peg_gateway_config config = {
-        .threads = 1, .drain_ms = 60000, .log_file = "/dev/null", .token_file = tokens};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .threads = 1, .drain_ms = 60000,
+                                       .log_file = "/dev/null", .token_file = tokens};
     Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
 
     CHECK(mkdtemp(folder) != NULL);

@@ -240,8 +240,8 @@ TEST(json5_refuses_bytes_that_are_no_utf8_and_tells_where)
 
 TEST(json5_keeps_the_last_of_two_members_or_what_the_options_say)
 {
-    const peg_json_options first = {.duplicates = PEG_JSON_FIRST_WINS};
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options first = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_FIRST_WINS};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
     const char *text = "{a:1, /* again */ 'a':2}";
 
     CHECK_READS(text, "{\"a\":2}");
@@ -267,7 +267,7 @@ static char *nested(size_t depth, size_t *ret_len)
 
 static peg_status parse_nested(size_t depth, unsigned max_depth)
 {
-    const peg_json_options options = {.max_depth = max_depth};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_depth = max_depth};
     size_t len;
     char *text = nested(depth, &len);
     peg_json_doc *doc = NULL;
@@ -292,7 +292,7 @@ TEST(json5_nests_as_deep_as_allowed)
 
 TEST(json5_refuses_a_text_beyond_max_bytes)
 {
-    const peg_json_options options = {.max_bytes = 4};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = 4};
 
     CHECK_READS_WITH(peg__str("[1,]"), &options, "[1]");
     CHECK_READS_WITH(peg__str("[12,]"), &options, "E_JSON_TOO_LARGE");
@@ -303,7 +303,7 @@ TEST(json5_refuses_a_text_beyond_max_bytes)
 
 TEST(json5_refuses_numbers_with_too_many_digits_and_tells_where)
 {
-    const peg_json_options few = {.max_number_digits = 5};
+    const peg_json_options few = {PEG_JSON_OPTIONS_INIT, .max_number_digits = 5};
     struct peg__buf text = PEG__BUF(100000);
 
     peg__buf_puts(&text, "[1, 0x1");
@@ -347,7 +347,7 @@ TORTURE(json5_survives_any_allocation_failure)
 /* The place of a mistake that the parser finds is told by a second run. */
 TORTURE(json5_survives_any_allocation_failure_on_its_way_to_an_error)
 {
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
     const peg_str text = PEG_LIT("{ä:1,ä:2}");
     peg_json_doc *doc = NULL;
     const peg_status status = peg__json5_parse(text, &refuse, &doc, NULL);

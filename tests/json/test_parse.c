@@ -200,7 +200,8 @@ TEST(parse_refuses_bytes_that_are_no_utf8)
 
 TEST(parse_names_the_limit_that_was_reached)
 {
-    const peg_json_options small = {.max_bytes = 8, .max_depth = 2, .max_number_digits = 3};
+    const peg_json_options small = {PEG_JSON_OPTIONS_INIT, .max_bytes = 8, .max_depth = 2,
+                                    .max_number_digits = 3};
 
     CHECK_STR(peg__str(refused("[1,2,3,4]", &small).code), "E_JSON_TOO_LARGE");
     CHECK_STR(peg__str(refused("[[[1]]]", &small).code), "E_JSON_TOO_DEEP");
@@ -213,7 +214,7 @@ TEST(parse_names_the_limit_that_was_reached)
 TEST(parse_accepts_nesting_up_to_the_largest_limit)
 {
     static char text[2 * 4096 + 1];
-    const peg_json_options deep = {.max_depth = 4096};
+    const peg_json_options deep = {PEG_JSON_OPTIONS_INIT, .max_depth = 4096};
     peg_json_doc *doc;
 
     memset(text, '[', 4096);
@@ -245,7 +246,7 @@ TEST(parse_lets_the_last_duplicate_win_by_default)
 
 TEST(parse_can_let_the_first_duplicate_win)
 {
-    const peg_json_options first = {.duplicates = PEG_JSON_FIRST_WINS};
+    const peg_json_options first = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_FIRST_WINS};
     peg_json_doc *doc;
     const peg_json *v;
 
@@ -263,7 +264,7 @@ TEST(parse_can_let_the_first_duplicate_win)
 
 TEST(parse_can_refuse_duplicates)
 {
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
     const peg_error error = refused("{\"a\":1,\"\\u0061\":2}", &refuse);
 
     CHECK_STR(peg__str(error.code), "E_JSON_DUPLICATE_KEY");
@@ -284,7 +285,7 @@ TEST(parse_tells_which_member_comes_twice)
          "\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"e\":4,\"f\":5,\"g\":{\"z\":[]},\"7\":7}}",
          "/o/7"},
     };
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const peg_error error = refused(cases[i].text, &refuse);
@@ -298,7 +299,7 @@ TEST(parse_tells_which_member_comes_twice)
 
 TEST(parse_cuts_the_pointer_to_a_member_that_comes_twice)
 {
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
     char name[400] = "";
     char text[1000];
     peg_error error;
@@ -328,7 +329,7 @@ static size_t write_members(char *text, size_t n, size_t repeated)
 TEST(parse_finds_a_duplicate_among_many_members)
 {
     static char text[100000];
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
 
     for (size_t n = 2; n < 3000; n = n * 2 + 1) {
         peg_json_doc *doc = NULL;

@@ -80,7 +80,8 @@ static bool is_same_outcome(const struct outcome *a, const struct outcome *b)
 /* What all ways say about a text. */
 static peg_status outcome_of(peg_str text)
 {
-    static const peg_json_options options = {.duplicates = PEG_JSON_FIRST_WINS};
+    static const peg_json_options options = {PEG_JSON_OPTIONS_INIT,
+                                             .duplicates = PEG_JSON_FIRST_WINS};
 
     for (size_t i = 0; i < n_ways; i++) {
         struct outcome *o = &outcomes[i];

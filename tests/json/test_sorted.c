@@ -70,7 +70,7 @@ static char *nested(unsigned depth, bool is_sorted)
 
 TEST(values_that_nest_too_deep_are_refused)
 {
-    const peg_json_options deep = {.max_depth = PEG_LIMIT_JSON_DEPTH + 1};
+    const peg_json_options deep = {PEG_JSON_OPTIONS_INIT, .max_depth = PEG_LIMIT_JSON_DEPTH + 1};
     char *text = nested(PEG_LIMIT_JSON_DEPTH + 1, false);
     peg_json_builder *b = peg_json_builder_new();
     peg_json_doc *doc = NULL;

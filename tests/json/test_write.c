@@ -9,7 +9,7 @@
 
 static peg_json_doc *parsed(peg_str text)
 {
-    const peg_json_options options = {.max_depth = 4096};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_depth = 4096};
     peg_json_doc *doc = NULL;
     peg_error error;
 

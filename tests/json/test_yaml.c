@@ -72,9 +72,10 @@ static void check_round_trip(const peg_json *value, const char *expected)
     bool is_right;
 
     if (!status)
-        status = peg_yaml_parse(peg__strn(text, len),
-                                &(peg_json_options){.max_depth = PEG_LIMIT_JSON_DEPTH_MAX}, &doc,
-                                &error);
+        status = peg_yaml_parse(
+            peg__strn(text, len),
+            &(peg_json_options){PEG_JSON_OPTIONS_INIT, .max_depth = PEG_LIMIT_JSON_DEPTH_MAX}, &doc,
+            &error);
     if (!status)
         status = peg_yaml_write(peg_json_root(doc), &again, NULL, &error);
     is_right = !status && peg_json_equal(value, peg_json_root(doc)) && strcmp(text, again) == 0 &&
@@ -207,8 +208,8 @@ TEST(yaml_merges_in_1_1_only)
 
 TEST(yaml_settles_duplicate_keys_by_the_option)
 {
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
-    const peg_json_options first = {.duplicates = PEG_JSON_FIRST_WINS};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
+    const peg_json_options first = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_FIRST_WINS};
     struct got got;
 
     check_read("a: 1\nb: 2\na: 3\n", "{\"b\":2,\"a\":3}");
@@ -225,7 +226,7 @@ TEST(yaml_settles_duplicate_keys_by_the_option)
 TEST(yaml_settles_duplicates_among_many_keys)
 {
     struct peg__buf yaml = PEG__BUF(1 << 20);
-    const peg_json_options refuse = {.duplicates = PEG_JSON_REFUSE};
+    const peg_json_options refuse = {PEG_JSON_OPTIONS_INIT, .duplicates = PEG_JSON_REFUSE};
     struct got got;
 
     for (int i = 0; i < 2000; i++)
@@ -291,7 +292,7 @@ TEST(yaml_refuses_a_billion_laughs_at_once)
 TEST(yaml_refuses_merges_that_explode)
 {
     struct peg__buf yaml = PEG__BUF(1 << 20);
-    const peg_json_options small = {.max_bytes = 100000};
+    const peg_json_options small = {PEG_JSON_OPTIONS_INIT, .max_bytes = 100000};
     struct got got;
 
     peg__buf_puts(&yaml, "%YAML 1.1\n---\n- &a {");
@@ -310,7 +311,8 @@ TEST(yaml_refuses_merges_that_explode)
 TEST(yaml_bounds_text_depth_anchors_and_numbers)
 {
     struct peg__buf yaml = PEG__BUF(1 << 20);
-    const peg_json_options shallow = {.max_depth = 3, .max_number_digits = 5, .max_exponent = 9};
+    const peg_json_options shallow = {PEG_JSON_OPTIONS_INIT, .max_depth = 3, .max_number_digits = 5,
+                                      .max_exponent = 9};
     struct got got = read_yaml(peg__str("[[[1]]]"), &shallow);
 
     CHECK_STATUS(got.status, PEG_OK, got.error);
@@ -328,7 +330,7 @@ TEST(yaml_bounds_text_depth_anchors_and_numbers)
     CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
     got = read_yaml(peg__str("1e10"), &shallow);
     CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
-    got = read_yaml(peg__str("abc"), &(peg_json_options){.max_bytes = 2});
+    got = read_yaml(peg__str("abc"), &(peg_json_options){PEG_JSON_OPTIONS_INIT, .max_bytes = 2});
     CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
 
     peg__buf_puts(&yaml, "0x1");
@@ -502,7 +504,8 @@ TEST(yaml_writes_deep_values)
 
     for (size_t i = 0; i < 3; i++) {
         struct peg__buf json = PEG__BUF(1 << 16);
-        const peg_json_options deep = {.max_depth = PEG_LIMIT_JSON_DEPTH_MAX};
+        const peg_json_options deep = {PEG_JSON_OPTIONS_INIT,
+                                       .max_depth = PEG_LIMIT_JSON_DEPTH_MAX};
         peg_json_doc *doc;
 
         for (int n = 0; n < 400; n++)

@@ -19,7 +19,8 @@ enum { WORLD_TIMEOUT_MS = 300000 };
 
 static inline peg_status world_open(struct world *w)
 {
-    const peg_client_options options = {.address = w->fake.address, .timeout_ms = WORLD_TIMEOUT_MS};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .address = w->fake.address,
+                                        .timeout_ms = WORLD_TIMEOUT_MS};
     peg_status status;
 
     memset(w, 0, sizeof(*w));
@@ -39,7 +40,8 @@ static inline void world_close(struct world *w)
 
 static inline peg_remote_request request_of(const char *tool)
 {
-    return (peg_remote_request){.toolset = "weather", .tool = tool, .args = peg__str("{\"x\":1}")};
+    return (peg_remote_request){PEG_REMOTE_REQUEST_INIT, .toolset = "weather", .tool = tool,
+                                .args = peg__str("{\"x\":1}")};
 }
 
 static inline peg_status call(struct world *w, peg_ctx *ctx, const peg_remote_request *request)

@@ -131,8 +131,8 @@ static inline void run_look(peg_call *call, const peg_json *args, void *user)
 /* Another call of the same registry, made by the handler itself. */
 static inline void run_nest(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_call_request request = {
-        .call_id = peg_cstr("inner"), .tool = peg_cstr("mutter"), .args = peg_cstr("{}")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("inner"),
+                                      .tool = peg_cstr("mutter"), .args = peg_cstr("{}")};
     peg_record *record = NULL;
 
     (void)args;
@@ -146,7 +146,8 @@ static inline void run_nest(peg_call *call, const peg_json *args, void *user)
 static inline void add_mutter(peg_registry *registry)
 {
     static const char *const argv[] = {"sh", "-c", "echo aloud >&2", NULL};
-    const peg_command_def def = {.tool = {.name = "mutter", .description = "says"}, .argv = argv};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, .tool.name = "mutter",
+                                 .tool.description = "says", .argv = argv};
     peg_tool *tool = NULL;
 
     if (peg_command_tool_new(&def, &tool, NULL) ||
@@ -165,10 +166,8 @@ static inline void run_twice(peg_call *call, const peg_json *args, void *user)
 /* Answers with JSON that has a member twice. */
 static inline void add_twice(peg_registry *registry)
 {
-    const peg_tool_def def = {.name = "twice",
-                              .description = "says it twice",
-                              .artifact_kind = &peg_artifact_json,
-                              .run = run_twice};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "twice", .description = "says it twice",
+                              .artifact_kind = &peg_artifact_json, .run = run_twice};
     peg_tool *tool = NULL;
 
     if (peg_tool_new(&def, &tool, NULL) || peg_registry_register(registry, tool, false, NULL))
@@ -191,14 +190,16 @@ struct world {
 
 static inline void add(peg_registry *registry, const char *name, peg_tool_fn fn, const char *schema)
 {
-    const peg_tool_def def = {.name = name,
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,
+                              .name = name,
                               .description = "does it",
                               .input_schema = schema,
                               .open_arguments = !schema,
                               .run = fn,
                               .idempotent = fn == run_echo,
                               .timeout_ms = fn == run_look ? 7000 : 0};
-    const peg_tool_def any = {.name = name,
+    const peg_tool_def any = {PEG_TOOL_DEF_INIT,
+                              .name = name,
                               .description = "does it",
                               .input_schema = "{\"type\":\"object\"}",
                               .open_arguments = true,

@@ -37,6 +37,7 @@ static peg_status world_serve(struct world *w)
     for (size_t i = 0; i < w->n_fakes && !status; i++) {
         status = fake_serve(&w->fakes[i]);
         w->error = w->fakes[i].error;
+        w->registries[i].size = sizeof(w->registries[i]);
         w->registries[i].name = i ? "second" : "first";
         w->registries[i].address = w->fakes[i].address;
     }
@@ -45,7 +46,8 @@ static peg_status world_serve(struct world *w)
 
 static peg_status world_connect(struct world *w)
 {
-    const peg_client_options options = {.registries = w->registries, .n_registries = w->n_fakes};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = w->registries,
+                                        .n_registries = w->n_fakes};
 
     return peg_client_new(&options, &w->client, &w->error);
 }
@@ -122,24 +124,36 @@ TEST(a_client_needs_no_gateway_to_be_made)
 
 TEST(options_that_cannot_work_are_refused_by_name)
 {
-    const peg_client_registry twins[] = {{.name = "a"}, {.name = "a"}};
-    const peg_client_registry both[] = {{.token = "x", .token_file = "y"}};
-    const peg_client_registry spaced[] = {{.token = "two words"}};
-    const peg_client_registry missing[] = {{.token_file = "does/not/exist"}};
-    const peg_client_registry certless[] = {{.ca_file = "does/not/exist"}};
+    const peg_client_registry twins[] = {{PEG_CLIENT_REGISTRY_INIT, .name = "a"},
+                                         {PEG_CLIENT_REGISTRY_INIT, .name = "a"}};
+    const peg_client_registry both[] = {
+        {PEG_CLIENT_REGISTRY_INIT, .token = "x", .token_file = "y"}};
+    const peg_client_registry spaced[] = {{PEG_CLIENT_REGISTRY_INIT, .token = "two words"}};
+    const peg_client_registry missing[] = {
+        {PEG_CLIENT_REGISTRY_INIT, .token_file = "does/not/exist"}};
+    const peg_client_registry certless[] = {
+        {PEG_CLIENT_REGISTRY_INIT, .ca_file = "does/not/exist"}};
     const struct {
         peg_client_options options;
         peg_status status;
         const char *words;
     } cases[] = {
-        {{.address = "no address at all"}, PEG_EPARSE, "address"},
-        {{.registries = twins, .n_registries = 2}, PEG_EINVAL, "'a'"},
-        {{.registries = both, .n_registries = 1}, PEG_EINVAL, "token_file"},
-        {{.registries = spaced, .n_registries = 1}, PEG_EINVAL, "token"},
-        {{.registries = missing, .n_registries = 1}, PEG_EIO, "does/not/exist"},
-        {{.registries = certless, .n_registries = 1}, PEG_EIO, "does/not/exist"},
-        {{.registries = twins, .n_registries = 65}, PEG_ELIMIT, "PEG_LIMIT_REMOTE_REGISTRIES"},
-        {{.n_registries = 1}, PEG_EINVAL, "registries"},
+        {{PEG_CLIENT_OPTIONS_INIT, .address = "no address at all"}, PEG_EPARSE, "address"},
+        {{PEG_CLIENT_OPTIONS_INIT, .registries = twins, .n_registries = 2}, PEG_EINVAL, "'a'"},
+        {{PEG_CLIENT_OPTIONS_INIT, .registries = both, .n_registries = 1},
+         PEG_EINVAL,
+         "token_file"},
+        {{PEG_CLIENT_OPTIONS_INIT, .registries = spaced, .n_registries = 1}, PEG_EINVAL, "token"},
+        {{PEG_CLIENT_OPTIONS_INIT, .registries = missing, .n_registries = 1},
+         PEG_EIO,
+         "does/not/exist"},
+        {{PEG_CLIENT_OPTIONS_INIT, .registries = certless, .n_registries = 1},
+         PEG_EIO,
+         "does/not/exist"},
+        {{PEG_CLIENT_OPTIONS_INIT, .registries = twins, .n_registries = 65},
+         PEG_ELIMIT,
+         "PEG_LIMIT_REMOTE_REGISTRIES"},
+        {{PEG_CLIENT_OPTIONS_INIT, .n_registries = 1}, PEG_EINVAL, "registries"},
     };
     peg_client *client;
     peg_error error;
@@ -155,8 +169,9 @@ TEST(a_token_file_that_does_not_hold_one_token_is_refused)
 {
     char path[] = "/tmp/peg-token-XXXXXX";
     const int fd = mkstemp(path);
-    const peg_client_registry registry = {.token_file = path};
-    const peg_client_options options = {.registries = &registry, .n_registries = 1};
+    const peg_client_registry registry = {PEG_CLIENT_REGISTRY_INIT, .token_file = path};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = &registry,
+                                        .n_registries = 1};
     peg_client *client;
     peg_error error;
 
@@ -176,8 +191,9 @@ TEST(a_token_file_that_does_not_hold_one_token_is_refused)
 TEST(a_token_that_is_given_as_a_file_is_not_repeated)
 {
     static const char token[] = "peg_NoUFo9dEsC3ZpTQmvVZ1w8dJp0r6xk2yH5bA7cLgtXk";
-    const peg_client_registry registry = {.token_file = token};
-    const peg_client_options options = {.registries = &registry, .n_registries = 1};
+    const peg_client_registry registry = {PEG_CLIENT_REGISTRY_INIT, .token_file = token};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = &registry,
+                                        .n_registries = 1};
     peg_client *client;
     peg_error error;
 
@@ -347,9 +363,10 @@ TEST(toolsets_that_are_excluded_are_not_there)
     CHECK_STR(peg__str(names_of(list)), "first:weather second:chat ");
     peg_toolset_list_free(list);
 
-    CHECK_STATUS(
-        peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error),
-        PEG_OK, w.error);
+    CHECK_STATUS(peg_client_search(w.client, NULL,
+                                   &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "a"}, &found,
+                                   &w.error),
+                 PEG_OK, w.error);
     CHECK_INT(found->len, 2);
     CHECK_INT(found->total, 2);
     peg_search_result_free(found);
@@ -431,9 +448,10 @@ TEST(answers_that_are_no_messages_are_the_gateways_fault)
     CHECK(strstr(w.error.message, "cannot be read"));
     CHECK_INT(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_EHOST);
     CHECK_STR(peg__str(w.error.code), "E_GATEWAY");
-    CHECK_INT(
-        peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error),
-        PEG_EHOST);
+    CHECK_INT(peg_client_search(w.client, NULL,
+                                &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "a"}, &found,
+                                &w.error),
+              PEG_EHOST);
     CHECK_STR(peg__str(w.error.code), "E_GATEWAY");
     world_close(&w);
 }
@@ -464,9 +482,10 @@ TEST(a_search_puts_what_all_registries_found_into_one_order)
 
     CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
 
-    CHECK_STATUS(
-        peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error),
-        PEG_OK, w.error);
+    CHECK_STATUS(peg_client_search(w.client, NULL,
+                                   &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "a"}, &found,
+                                   &w.error),
+                 PEG_OK, w.error);
 
     CHECK_INT(found->len, 4);
     CHECK_INT(found->total, 4);
@@ -486,9 +505,11 @@ TEST(a_search_is_cut_at_its_limit_and_says_how_many_there_are)
 
     CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
 
-    CHECK_STATUS(peg_client_search(w.client, NULL, &(peg_search_query){.words = "a", .limit = 3},
-                                   &found, &w.error),
-                 PEG_OK, w.error);
+    CHECK_STATUS(
+        peg_client_search(w.client, NULL,
+                          &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "a", .limit = 3},
+                          &found, &w.error),
+        PEG_OK, w.error);
 
     CHECK_INT(found->len, 3);
     CHECK_INT(found->total, 4);
@@ -504,8 +525,9 @@ TEST(a_search_tolerates_a_registry_that_fails_and_tells_of_it)
     CHECK_STATUS(world_open_two(&w), PEG_OK, w.error);
     fake_stop(&w.fakes[1]);
 
-    CHECK_STATUS(peg_client_search(w.client, NULL, &(peg_search_query){.words = "weather"}, &found,
-                                   &w.error),
+    CHECK_STATUS(peg_client_search(w.client, NULL,
+                                   &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "weather"},
+                                   &found, &w.error),
                  PEG_OK, w.error);
 
     CHECK_INT(found->len, 1);
@@ -522,11 +544,15 @@ TEST(a_search_without_words_is_refused)
     peg_error error;
 
     CHECK_STATUS(peg_client_new(NULL, &client, &error), PEG_OK, error);
-    CHECK_INT(peg_client_search(client, NULL, &(peg_search_query){.words = ""}, &found, &error),
+    CHECK_INT(peg_client_search(client, NULL,
+                                &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = ""}, &found,
+                                &error),
               PEG_EINVAL);
-    CHECK_INT(peg_client_search(client, NULL, &(peg_search_query){.words = "x", .limit = 1001},
-                                &found, &error),
-              PEG_EINVAL);
+    CHECK_INT(
+        peg_client_search(client, NULL,
+                          &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "x", .limit = 1001},
+                          &found, &error),
+        PEG_EINVAL);
     peg_client_unref(client);
 }
 
@@ -600,8 +626,8 @@ TEST(a_toolset_is_registered_with_its_tools)
     const peg_toolset_tool tool = {.name = "echo",
                                    .description = "says it again",
                                    .input_schema = peg__str("{\"type\":\"object\"}")};
-    const peg_toolset_def def = {
-        .name = "maps", .version = "1.0.0", .tags = tags, .tools = &tool, .n_tools = 1};
+    const peg_toolset_def def = {PEG_TOOLSET_DEF_INIT, .name = "maps", .version = "1.0.0",
+                                 .tags = tags,         .tools = &tool, .n_tools = 1};
     struct world w;
     char *stream_id = NULL;
 
@@ -621,10 +647,10 @@ TEST(a_definition_that_cannot_be_sent_is_refused_here)
     const peg_toolset_tool bare = {.name = "echo"};
     const peg_toolset_tool crooked = {.name = "a b", .description = "x"};
     const peg_toolset_def defs[] = {
-        {.name = "no name"},
-        {.name = "maps", .tools = &bare, .n_tools = 1},
-        {.name = "maps", .tools = &crooked, .n_tools = 1},
-        {.name = "maps", .n_tools = 1},
+        {PEG_TOOLSET_DEF_INIT, .name = "no name"},
+        {PEG_TOOLSET_DEF_INIT, .name = "maps", .tools = &bare, .n_tools = 1},
+        {PEG_TOOLSET_DEF_INIT, .name = "maps", .tools = &crooked, .n_tools = 1},
+        {PEG_TOOLSET_DEF_INIT, .name = "maps", .n_tools = 1},
     };
     peg_client *client;
     peg_error error;
@@ -707,8 +733,9 @@ TORTURE(searches_survive_any_allocation_failure)
     peg_status status = world_open_two(&w);
 
     if (!status)
-        status =
-            peg_client_search(w.client, NULL, &(peg_search_query){.words = "a"}, &found, &w.error);
+        status = peg_client_search(w.client, NULL,
+                                   &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "a"}, &found,
+                                   &w.error);
     if (!status)
         peg_search_result_free(found);
     world_close(&w);
@@ -719,7 +746,8 @@ TORTURE(changes_and_status_survive_any_allocation_failure)
 {
     const peg_toolset_tool tool = {
         .name = "echo", .description = "x", .input_schema = peg__str("{\"type\":\"object\"}")};
-    const peg_toolset_def def = {.name = "maps", .tools = &tool, .n_tools = 1};
+    const peg_toolset_def def = {PEG_TOOLSET_DEF_INIT, .name = "maps", .tools = &tool,
+                                 .n_tools = 1};
     struct world w;
     peg_node_status *node;
     char *stream_id = NULL;

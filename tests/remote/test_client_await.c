@@ -205,7 +205,8 @@ TEST(a_gateway_that_does_not_wait_is_asked_again_after_a_pause_and_not_for_ever)
 
     CHECK_STATUS(world_open(&w), PEG_OK, w.error);
     peg_client_unref(w.client);
-    CHECK_STATUS(peg_client_new(&(peg_client_options){.address = w.fake.address, .max_reasks = 1},
+    CHECK_STATUS(peg_client_new(&(peg_client_options){PEG_CLIENT_OPTIONS_INIT,
+                                                      .address = w.fake.address, .max_reasks = 1},
                                 &w.client, &w.error),
                  PEG_OK, w.error);
     atomic_store(&w.fake.is_finished, true);
@@ -247,7 +248,8 @@ static void *tick(void *user)
 /* Without end, with a client that asks again `max_reasks` times, on a clock that runs fast. */
 static peg_status await_for_ever(struct world *w, int max_reasks, peg_ctx *parent)
 {
-    const peg_client_options options = {.address = w->fake.address, .max_reasks = max_reasks};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .address = w->fake.address,
+                                        .max_reasks = max_reasks};
     struct ticker ticker = {0};
     peg_ctx *timed;
     peg_status status;

@@ -19,7 +19,7 @@ struct world {
 
 static peg_status world_open_with(struct world *w, int64_t ttl_ms)
 {
-    peg_client_options options = {.cache_ttl_ms = ttl_ms};
+    peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .cache_ttl_ms = ttl_ms};
     peg_status status;
 
     memset(w, 0, sizeof(*w));
@@ -229,7 +229,8 @@ TEST(one_who_may_not_look_any_more_gets_no_old_answer)
 
 static void call_refused(struct world *w, const char *tool)
 {
-    const peg_remote_request request = {.toolset = "weather", .tool = tool};
+    const peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .toolset = "weather",
+                                        .tool = tool};
     peg_remote_result *result;
 
     CHECK_STATUS(peg_client_call(w->client, NULL, &request, &result, &w->error), PEG_OK, w->error);
@@ -269,9 +270,10 @@ struct two {
 
 static void two_open(struct two *t)
 {
-    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
-    peg_client_options options = {
-        .registries = registries, .n_registries = 2, .cache_ttl_ms = TTL_MS};
+    peg_client_registry registries[2] = {{PEG_CLIENT_REGISTRY_INIT, .name = "a"},
+                                         {PEG_CLIENT_REGISTRY_INIT, .name = "b"}};
+    peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = registries,
+                                  .n_registries = 2, .cache_ttl_ms = TTL_MS};
     peg_error error;
 
     for (unsigned i = 0; i < 2; i++) {
@@ -371,7 +373,8 @@ TEST(a_registry_that_is_heard_to_have_one_is_the_first_again)
     two_get(&t, NULL, "b");
     fake_hide(&t.fakes[0], false);
     CHECK_STATUS(peg_client_watch(t.client,
-                                  &(peg_watch_options){.registry = "a", .changes_only = true},
+                                  &(peg_watch_options){PEG_WATCH_OPTIONS_INIT, .registry = "a",
+                                                       .changes_only = true},
                                   count_event, &n_events, &watch, &error),
                  PEG_OK, error);
     CHECK(fake_await(&n_events, 1)); /* READY */
@@ -397,8 +400,8 @@ static void two_call(struct two *t, const peg_remote_request *request, peg_remot
 /* It may go on where its toolset was, which refuses whoever asks for what it does not have. */
 TEST(a_call_with_an_identity_does_not_follow_its_toolset)
 {
-    const peg_remote_request request = {
-        .toolset = "weather", .tool = "outlast", .idempotency_key = "k"};
+    const peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .toolset = "weather",
+                                        .tool = "outlast", .idempotency_key = "k"};
     struct two t;
 
     two_open(&t);
@@ -415,7 +418,8 @@ TEST(a_call_with_an_identity_does_not_follow_its_toolset)
 
 TEST(a_toolset_that_a_call_followed_in_vain_is_forgotten_at_both_registries)
 {
-    const peg_remote_request request = {.toolset = "weather", .tool = "echo"};
+    const peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .toolset = "weather",
+                                        .tool = "echo"};
     struct two t;
     peg_toolset *toolset;
 

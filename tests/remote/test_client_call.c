@@ -267,8 +267,9 @@ TEST(the_gateway_is_told_a_deadline_that_is_a_little_early)
 TEST(a_request_that_cannot_be_sent_is_refused_here)
 {
     static char large[PEG_LIMIT_REMOTE_REQUEST_BYTES + 1];
-    const peg_remote_request nothing = {.toolset = "weather"};
-    const peg_remote_request crooked = {.toolset = "weather", .tool = "a\nb"};
+    const peg_remote_request nothing = {PEG_REMOTE_REQUEST_INIT, .toolset = "weather"};
+    const peg_remote_request crooked = {PEG_REMOTE_REQUEST_INIT, .toolset = "weather",
+                                        .tool = "a\nb"};
     peg_remote_request heavy = request_of("echo");
     struct world w;
 
@@ -602,10 +603,13 @@ TEST(a_stream_that_ends_badly_still_tells_the_id_of_its_call)
 TEST(a_call_goes_to_the_first_registry_that_has_the_toolset)
 {
     struct fake fakes[2];
-    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
-    const peg_client_options options = {.registries = registries, .n_registries = 2};
+    peg_client_registry registries[2] = {{PEG_CLIENT_REGISTRY_INIT, .name = "a"},
+                                         {PEG_CLIENT_REGISTRY_INIT, .name = "b"}};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = registries,
+                                        .n_registries = 2};
     const peg_remote_request request = request_of("echo");
-    const peg_remote_request nowhere = {.toolset = "nowhere", .tool = "echo"};
+    const peg_remote_request nowhere = {PEG_REMOTE_REQUEST_INIT, .toolset = "nowhere",
+                                        .tool = "echo"};
     peg_client *client;
     peg_remote_result *result;
     peg_error error;
@@ -636,8 +640,10 @@ TEST(a_call_goes_to_the_first_registry_that_has_the_toolset)
 TEST(a_call_that_was_started_at_one_of_several_registries_is_awaited_there)
 {
     struct fake fakes[2];
-    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
-    const peg_client_options options = {.registries = registries, .n_registries = 2};
+    peg_client_registry registries[2] = {{PEG_CLIENT_REGISTRY_INIT, .name = "a"},
+                                         {PEG_CLIENT_REGISTRY_INIT, .name = "b"}};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = registries,
+                                        .n_registries = 2};
     const peg_remote_request request = request_of("wait");
     peg_remote_call started = {0};
     peg_client *client;
@@ -683,8 +689,10 @@ static void call_at(peg_client *client, const peg_remote_request *request,
 TEST(a_call_follows_its_toolset_to_another_registry)
 {
     struct fake fakes[2];
-    peg_client_registry registries[2] = {{.name = "a"}, {.name = "b"}};
-    const peg_client_options options = {.registries = registries, .n_registries = 2};
+    peg_client_registry registries[2] = {{PEG_CLIENT_REGISTRY_INIT, .name = "a"},
+                                         {PEG_CLIENT_REGISTRY_INIT, .name = "b"}};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = registries,
+                                        .n_registries = 2};
     const peg_remote_request request = request_of("echo");
     peg_remote_request named = request;
     peg_client *client;

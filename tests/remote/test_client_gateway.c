@@ -77,11 +77,9 @@ static const char city_schema[] = "{\"type\":\"object\",\"required\":[\"city\"],
 
 static void add_tool(struct world *w, const char *name, peg_tool_fn fn, const char *schema)
 {
-    const peg_tool_def def = {.name = name,
-                              .description = "tells the weather",
-                              .input_schema = schema,
-                              .run = fn,
-                              .user = w};
+    const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,      .name = name, .description = "tells the weather",
+        .input_schema = schema, .run = fn,    .user = w};
     peg_tool *tool;
 
     CHECK_STATUS(peg_tool_new(&def, &tool, &w->error), PEG_OK, w->error);
@@ -102,7 +100,8 @@ static void on_event(const peg_provider_event *event, void *user)
 static void provide(struct world *w)
 {
     const char *const tags[] = {"geo", NULL};
-    const peg_provider_options options = {.toolset = "weather",
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT,
+                                          .toolset = "weather",
                                           .description = "what the sky does",
                                           .version = "1.0.0",
                                           .tags = tags,
@@ -117,7 +116,8 @@ static void provide(struct world *w)
 
 static void world_open(struct world *w)
 {
-    const peg_gateway_config config = {.log_level = PEG_LOG_ERROR, .drain_ms = 60000};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .log_level = PEG_LOG_ERROR,
+                                       .drain_ms = 60000};
 
     memset(w, 0, sizeof(*w));
     CHECK_STATUS(peg_gateway_new(&config, &w->gateway, &w->error), PEG_OK, w->error);
@@ -127,7 +127,8 @@ static void world_open(struct world *w)
     add_tool(w, "say", say, NULL);
     add_tool(w, "hold", hold, NULL);
     provide(w);
-    CHECK_STATUS(peg_client_new(&(peg_client_options){.address = peg_gateway_address(w->gateway)},
+    CHECK_STATUS(peg_client_new(&(peg_client_options){PEG_CLIENT_OPTIONS_INIT,
+                                                      .address = peg_gateway_address(w->gateway)},
                                 &w->client, &w->error),
                  PEG_OK, w->error);
 }
@@ -144,7 +145,8 @@ static void world_close(struct world *w)
 
 static peg_remote_request request_of(const char *tool, const char *args)
 {
-    return (peg_remote_request){.toolset = "weather", .tool = tool, .args = peg_cstr(args)};
+    return (peg_remote_request){PEG_REMOTE_REQUEST_INIT, .toolset = "weather", .tool = tool,
+                                .args = peg_cstr(args)};
 }
 
 static void call(struct world *w, const peg_remote_request *request)
@@ -173,9 +175,10 @@ TEST(a_provided_toolset_is_listed_searched_and_got)
     CHECK_INT(list->items[0].n_tools, 3);
     peg_toolset_list_free(list);
 
-    CHECK_STATUS(
-        peg_client_search(w.client, NULL, &(peg_search_query){.words = "sky"}, &found, &w.error),
-        PEG_OK, w.error);
+    CHECK_STATUS(peg_client_search(w.client, NULL,
+                                   &(peg_search_query){PEG_SEARCH_QUERY_INIT, .words = "sky"},
+                                   &found, &w.error),
+                 PEG_OK, w.error);
     CHECK_INT(found->len, 1);
     peg_search_result_free(found);
 
@@ -223,7 +226,7 @@ TEST(what_goes_wrong_is_told_by_its_name)
     const peg_remote_request failing = request_of("forecast", "{\"city\":\"Atlantis\"}");
     const peg_remote_request invalid = request_of("forecast", "{\"city\":7}");
     const peg_remote_request unknown = request_of("nothing", "{}");
-    const peg_remote_request nowhere = {.toolset = "nowhere", .tool = "x"};
+    const peg_remote_request nowhere = {PEG_REMOTE_REQUEST_INIT, .toolset = "nowhere", .tool = "x"};
     struct world w;
 
     world_open(&w);
@@ -486,7 +489,7 @@ TEST(an_agent_uses_a_toolset_behind_a_gateway)
     peg_runner *runner;
     peg_turn *turn;
     peg_outcome outcome;
-    peg_runner_config config = {.loop = {.engine = peg_script_engine}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_script_engine};
     char *yaml = NULL;
 
     world_open(&w);

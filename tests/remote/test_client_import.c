@@ -32,8 +32,9 @@ static peg_status world_import(struct world *w, const char *toolset,
 
     w->error = w->fake.error;
     if (!status)
-        status = peg_client_new(&(peg_client_options){.address = w->fake.address}, &w->client,
-                                &w->error);
+        status = peg_client_new(
+            &(peg_client_options){PEG_CLIENT_OPTIONS_INIT, .address = w->fake.address}, &w->client,
+            &w->error);
     if (!status)
         status = peg_client_import(w->client, NULL, toolset, options, &w->registry, &w->error);
     return status;
@@ -103,7 +104,9 @@ TEST(a_prefix_and_the_toolset_make_names_of_their_own)
     world_begin(&w);
     fake_add(&w.fake, "climate", NULL);
 
-    CHECK_STATUS(world_import(&w, "**", &(peg_import_options){.prefix = "r_", .qualifies = true}),
+    CHECK_STATUS(world_import(&w, "**",
+                              &(peg_import_options){PEG_IMPORT_OPTIONS_INIT, .prefix = "r_",
+                                                    .qualifies = true}),
                  PEG_OK, w.error);
 
     CHECK_INT(peg_registry_len(w.registry), 2 * FAKE_TOOLS);
@@ -147,7 +150,9 @@ TEST(a_toolset_that_goes_while_a_glob_is_imported_is_left_out)
     fake_add(&w.fake, "climate", NULL);
     fake_hide(&w.fake, true);
 
-    CHECK_STATUS(world_import(&w, "**", &(peg_import_options){.qualifies = true}), PEG_OK, w.error);
+    CHECK_STATUS(
+        world_import(&w, "**", &(peg_import_options){PEG_IMPORT_OPTIONS_INIT, .qualifies = true}),
+        PEG_OK, w.error);
 
     CHECK_INT(peg_registry_len(w.registry), FAKE_TOOLS);
     CHECK(peg_registry_has(w.registry, peg__str("climate.echo")));
@@ -185,10 +190,11 @@ TEST(a_schema_that_cannot_be_a_tools_names_the_tool)
     CHECK_INT(world_import(&w, "weather", NULL), PEG_EINVAL);
 
     CHECK(strstr(w.error.message, "echo"));
-    CHECK_STATUS(peg_client_import(w.client, NULL, "weather",
-                                   &(peg_import_options){.skips_unusable = true}, &w.registry,
-                                   &w.error),
-                 PEG_OK, w.error);
+    CHECK_STATUS(
+        peg_client_import(w.client, NULL, "weather",
+                          &(peg_import_options){PEG_IMPORT_OPTIONS_INIT, .skips_unusable = true},
+                          &w.registry, &w.error),
+        PEG_OK, w.error);
     CHECK_INT(peg_registry_len(w.registry), 0);
     world_close(&w);
 }
@@ -342,8 +348,8 @@ static peg_ctx *named_context(struct world *w)
 
 TEST(the_identity_of_a_call_is_its_run_and_the_key_of_its_record)
 {
-    const peg_call_request request = {
-        .call_id = peg__str("c1"), .tool = peg__str("echo"), .key = peg__str("key-1")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg__str("c1"),
+                                      .tool = peg__str("echo"), .key = peg__str("key-1")};
     struct world w;
     peg_ctx *ctx;
 
@@ -388,8 +394,9 @@ TEST(a_call_whose_connection_broke_attaches_to_what_was_started)
 
 TEST(a_second_attempt_looks_at_the_first_and_is_then_a_call_of_its_own)
 {
-    const peg_call_request request = {.tool = peg__str("fail_once"), .key = peg__str("key-1")};
-    const peg_run_options options = {.max_retries = 2, .retry_delay_ms = 1};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("fail_once"),
+                                      .key = peg__str("key-1")};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .max_retries = 2, .retry_delay_ms = 1};
     struct world w;
     peg_ctx *ctx;
 
@@ -410,8 +417,9 @@ TEST(a_second_attempt_looks_at_the_first_and_is_then_a_call_of_its_own)
 /* Else it would run twice at a time. */
 TEST(a_further_attempt_stays_with_a_first_one_that_goes_on)
 {
-    const peg_call_request request = {.tool = peg__str("outlast"), .key = peg__str("key-1")};
-    const peg_run_options options = {.max_retries = 2, .retry_delay_ms = 1};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("outlast"),
+                                      .key = peg__str("key-1")};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .max_retries = 2, .retry_delay_ms = 1};
     struct world w;
     peg_ctx *ctx;
 
@@ -432,7 +440,7 @@ TEST(the_trace_of_the_context_travels_with_the_call)
 {
     static const char parent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const peg_trace trace = {.traceparent = parent};
-    const peg_call_request request = {.tool = peg__str("echo")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("echo")};
     struct world w;
     peg_ctx *ctx;
 
@@ -463,7 +471,7 @@ static void *stop_when_it_waits(void *user)
 
 TEST(canceling_a_call_reaches_the_gateway)
 {
-    const peg_call_request request = {.tool = peg__str("wait")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("wait")};
     struct world w;
     struct stopper s = {.w = &w};
     pthread_t thread;
@@ -497,14 +505,15 @@ static void hear_output(const peg_event *event, void *user)
 
 TEST(what_a_tool_says_meanwhile_becomes_events)
 {
-    const peg_call_request request = {.tool = peg__str("talk")};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("talk")};
     struct world w;
     char log[256] = "";
     peg_ctx *ctx;
 
     world_begin(&w);
-    CHECK_STATUS(world_import(&w, "weather", &(peg_import_options){.with_output = true}), PEG_OK,
-                 w.error);
+    CHECK_STATUS(world_import(&w, "weather",
+                              &(peg_import_options){PEG_IMPORT_OPTIONS_INIT, .with_output = true}),
+                 PEG_OK, w.error);
     CHECK_INT(peg_ctx_with_events(NULL, hear_output, log, &ctx, NULL), PEG_OK);
     ctx = context_of(&w, ctx);
 
@@ -543,7 +552,7 @@ TEST(an_agent_calls_remote_tools_with_no_other_change)
     peg_runner *runner;
     peg_turn *turn;
     peg_outcome outcome;
-    peg_runner_config config = {.loop = {.engine = peg_script_engine}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_script_engine};
     char *yaml = NULL;
 
     CHECK_STATUS(world_open(&w), PEG_OK, w.error);
@@ -580,7 +589,8 @@ TORTURE(imports_survive_any_allocation_failure)
     peg_status status;
 
     world_begin(&w);
-    status = world_import(&w, "weath*", &(peg_import_options){.prefix = "x_"});
+    status =
+        world_import(&w, "weath*", &(peg_import_options){PEG_IMPORT_OPTIONS_INIT, .prefix = "x_"});
     world_close(&w);
     return status;
 }

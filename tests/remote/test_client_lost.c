@@ -58,11 +58,8 @@ static void work(peg_call *call, const peg_json *args, void *user)
 
 static void add_tool(struct node *node, const char *name, bool is_idempotent)
 {
-    const peg_tool_def def = {.name = name,
-                              .description = "works",
-                              .idempotent = is_idempotent,
-                              .run = work,
-                              .user = node};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,           .name = name, .description = "works",
+                              .idempotent = is_idempotent, .run = work,  .user = node};
     peg_error error;
     peg_tool *tool;
 
@@ -80,9 +77,10 @@ static void on_event(const peg_provider_event *event, void *user)
 
 static void node_open(struct node *node)
 {
-    const peg_gateway_config config = {.log_level = PEG_LOG_ERROR, .drain_ms = 60000};
-    peg_provider_options options = {
-        .toolset = "jobs", .version = "1.0.0", .on_event = on_event, .user = node};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .log_level = PEG_LOG_ERROR,
+                                       .drain_ms = 60000};
+    peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "jobs",
+                                    .version = "1.0.0", .on_event = on_event, .user = node};
     peg_error error;
 
     memset(node, 0, sizeof(*node));
@@ -121,15 +119,15 @@ static void restart(struct world *w, struct node *successor)
 
 static void world_open_with(struct world *w, const char *tool, const char *key, int max_reasks)
 {
-    peg_client_options options = {.max_reasks = max_reasks};
+    peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .max_reasks = max_reasks};
 
     memset(w, 0, sizeof(*w));
     node_open(&w->node);
     relay_open(&w->relay, peg_gateway_address(w->node.gateway));
     options.address = w->relay.address;
     CHECK_STATUS(peg_client_new(&options, &w->client, &w->error), PEG_OK, w->error);
-    w->request = (peg_remote_request){
-        .toolset = "jobs", .tool = tool, .args = PEG_LIT("{}"), .idempotency_key = key};
+    w->request = (peg_remote_request){PEG_REMOTE_REQUEST_INIT, .toolset = "jobs", .tool = tool,
+                                      .args = PEG_LIT("{}"), .idempotency_key = key};
 }
 
 static void world_open(struct world *w, const char *tool, const char *key)

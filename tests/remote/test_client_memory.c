@@ -62,7 +62,7 @@ static peg_status list(struct world *w)
 
 static peg_status search(struct world *w)
 {
-    const peg_search_query query = {.words = "weather"};
+    const peg_search_query query = {PEG_SEARCH_QUERY_INIT, .words = "weather"};
     peg_search_result *found = NULL;
     const peg_status status = peg_client_search(w->client, NULL, &query, &found, &w->error);
 

@@ -43,7 +43,8 @@ static void world_close(struct world *w)
 
 static peg_status list(struct world *w, const peg_client_registry *registry)
 {
-    const peg_client_options options = {.registries = registry, .n_registries = 1};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = registry,
+                                        .n_registries = 1};
     peg_toolset_list *found;
     peg_status status = peg_client_new(&options, &w->client, &w->error);
 
@@ -59,7 +60,8 @@ TEST(a_client_trusts_whom_it_is_told_to)
     struct world w;
 
     world_open(&w, false);
-    CHECK_STATUS(list(&w, &(peg_client_registry){.address = w.address, .ca_file = w.certs.ca}),
+    CHECK_STATUS(list(&w, &(peg_client_registry){PEG_CLIENT_REGISTRY_INIT, .address = w.address,
+                                                 .ca_file = w.certs.ca}),
                  PEG_OK, w.error);
     world_close(&w);
 }
@@ -69,7 +71,9 @@ TEST(a_client_does_not_trust_a_certificate_of_nobody)
     struct world w;
 
     world_open(&w, false);
-    CHECK_INT(list(&w, &(peg_client_registry){.address = w.address, .uses_tls = true}), PEG_EIO);
+    CHECK_INT(list(&w, &(peg_client_registry){PEG_CLIENT_REGISTRY_INIT, .address = w.address,
+                                              .uses_tls = true}),
+              PEG_EIO);
     CHECK_STR(peg__str(w.error.code), "E_SERVICE_UNAVAILABLE");
     world_close(&w);
 }
@@ -79,7 +83,8 @@ TEST(a_client_that_speaks_plainly_is_told_that_nobody_answers)
     struct world w;
 
     world_open(&w, false);
-    CHECK_INT(list(&w, &(peg_client_registry){.address = w.address}), PEG_EIO);
+    CHECK_INT(list(&w, &(peg_client_registry){PEG_CLIENT_REGISTRY_INIT, .address = w.address}),
+              PEG_EIO);
     world_close(&w);
 }
 
@@ -88,11 +93,11 @@ TEST(a_client_shows_its_own_certificate)
     struct world w;
 
     world_open(&w, true);
-    CHECK_STATUS(list(&w, &(peg_client_registry){.address = w.address,
-                                                 .ca_file = w.certs.ca,
-                                                 .cert_file = w.certs.client_cert,
-                                                 .key_file = w.certs.client_key}),
-                 PEG_OK, w.error);
+    CHECK_STATUS(
+        list(&w, &(peg_client_registry){PEG_CLIENT_REGISTRY_INIT, .address = w.address,
+                                        .ca_file = w.certs.ca, .cert_file = w.certs.client_cert,
+                                        .key_file = w.certs.client_key}),
+        PEG_OK, w.error);
     world_close(&w);
 }
 
@@ -101,9 +106,9 @@ TEST(a_name_that_the_certificate_does_not_have_is_refused)
     struct world w;
 
     world_open(&w, false);
-    CHECK_INT(list(&w, &(peg_client_registry){.address = w.address,
-                                              .ca_file = w.certs.ca,
-                                              .tls_host = "elsewhere.example"}),
-              PEG_EIO);
+    CHECK_INT(
+        list(&w, &(peg_client_registry){PEG_CLIENT_REGISTRY_INIT, .address = w.address,
+                                        .ca_file = w.certs.ca, .tls_host = "elsewhere.example"}),
+        PEG_EIO);
     world_close(&w);
 }

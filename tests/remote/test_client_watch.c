@@ -39,7 +39,7 @@ static void hear(const peg_watch_event *event, void *user)
 
 static peg_status world_open(struct world *w, const peg_watch_options *options)
 {
-    peg_client_options client = {0};
+    peg_client_options client = {PEG_CLIENT_OPTIONS_INIT};
     peg_status status;
 
     memset(w, 0, sizeof(*w));
@@ -187,7 +187,8 @@ TEST(a_watch_of_some_says_nothing_about_others)
     static const char *const tags[] = {"mail", NULL};
     struct world w;
 
-    CHECK_STATUS(world_open(&w, &(peg_watch_options){.tags = tags}), PEG_OK, w.error);
+    CHECK_STATUS(world_open(&w, &(peg_watch_options){PEG_WATCH_OPTIONS_INIT, .tags = tags}), PEG_OK,
+                 w.error);
     CHECK(fake_await(&w.n_ready, 1));
     get_weather(&w, 7);
 
@@ -203,7 +204,8 @@ TEST(a_watch_for_changes_leaves_out_what_is_there)
 {
     struct world w;
 
-    CHECK_STATUS(world_open(&w, &(peg_watch_options){.changes_only = true}), PEG_OK, w.error);
+    CHECK_STATUS(world_open(&w, &(peg_watch_options){PEG_WATCH_OPTIONS_INIT, .changes_only = true}),
+                 PEG_OK, w.error);
     CHECK(fake_await(&w.n_ready, 1));
 
     CHECK(log_is(&w, "ready "));
@@ -214,7 +216,8 @@ TEST(a_watch_that_breaks_begins_again_with_all_that_is_there)
 {
     struct world w;
 
-    CHECK_STATUS(world_open(&w, &(peg_watch_options){.changes_only = true}), PEG_OK, w.error);
+    CHECK_STATUS(world_open(&w, &(peg_watch_options){PEG_WATCH_OPTIONS_INIT, .changes_only = true}),
+                 PEG_OK, w.error);
     CHECK(fake_await(&w.n_ready, 1));
 
     fake_do(&w.fake, break_watch);
@@ -273,8 +276,9 @@ TEST(a_watch_survives_its_gateway)
 TEST(toolsets_that_are_excluded_are_not_told)
 {
     const char *const exclude[] = {"m*", NULL};
-    peg_client_registry registry = {.exclude = exclude};
-    const peg_client_options options = {.registries = &registry, .n_registries = 1};
+    peg_client_registry registry = {PEG_CLIENT_REGISTRY_INIT, .exclude = exclude};
+    const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = &registry,
+                                        .n_registries = 1};
     struct world w;
 
     CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
@@ -362,9 +366,10 @@ TEST(a_watch_ends_while_there_is_no_gateway)
     struct world w = {.n_lost = 0};
 
     pthread_mutex_init(&w.lock, NULL);
-    CHECK_STATUS(
-        peg_client_new(&(peg_client_options){.address = "unix:/nonexistent/sock"}, &client, &error),
-        PEG_OK, error);
+    CHECK_STATUS(peg_client_new(&(peg_client_options){PEG_CLIENT_OPTIONS_INIT,
+                                                      .address = "unix:/nonexistent/sock"},
+                                &client, &error),
+                 PEG_OK, error);
     CHECK_STATUS(peg_client_watch(client, NULL, hear, &w, &watch, &error), PEG_OK, error);
     CHECK(fake_await(&w.n_lost, 1));
 
@@ -402,7 +407,8 @@ TORTURE(a_watch_survives_any_allocation_failure)
 {
     const char *const tags[] = {"geo", NULL};
     struct world w;
-    const peg_status status = world_open(&w, &(peg_watch_options){.tags = tags});
+    const peg_status status =
+        world_open(&w, &(peg_watch_options){PEG_WATCH_OPTIONS_INIT, .tags = tags});
 
     if (!status)
         fake_await(&w.n_ready, 1);

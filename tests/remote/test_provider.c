@@ -22,12 +22,10 @@ TEST(provider_says_hello_with_the_visible_tools_of_its_registry)
 
     world_prepare(&w);
     CHECK_INT(peg_registry_hide(w.registry, hidden, 11, NULL), PEG_OK);
-    world_provide(&w, (peg_provider_options){.concurrency = 3,
-                                             .max_queued = 2,
-                                             .description = "Tools of a test",
-                                             .version = "1.2.0",
-                                             .tags = tags,
-                                             .token = "peg_secret"});
+    world_provide(&w,
+                  (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 3,
+                                         .max_queued = 2, .description = "Tools of a test",
+                                         .version = "1.2.0", .tags = tags, .token = "peg_secret"});
     hello = fake_await(w.gateway, FAKE_HELLO, NULL, 0);
 
     CHECK_STR(peg_cstr(hello->name), "tools");
@@ -51,7 +49,7 @@ TEST(provider_ends_if_the_gateway_refuses_its_toolset)
     world_prepare(&w);
     w.gateway->refuses = GRPC_PERMISSION_DENIED;
     snprintf(w.gateway->refusal, sizeof(w.gateway->refusal), "it belongs to alice");
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
 
     CHECK_INT(peg_provider_wait(w.provider, &error), PEG_EHOST);
     CHECK_STR(peg_cstr(error.code), "E_PROVIDER_REFUSED");
@@ -65,7 +63,7 @@ TEST(provider_ends_if_its_toolset_was_unregistered)
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_end(w.gateway, 0, GRPC_NOT_FOUND);
 
     CHECK_INT(peg_provider_wait(w.provider, &error), PEG_EHOST);
@@ -81,7 +79,7 @@ TEST(provider_whose_toolset_was_unregistered_cancels_what_runs)
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "wait", "{}");
     sem_wait(&entered);
     fake_end(w.gateway, 0, GRPC_NOT_FOUND);
@@ -97,7 +95,7 @@ TEST(provider_tries_again_while_the_gateway_is_not_available)
 
     world_prepare(&w);
     w.gateway->refuses = GRPC_UNAVAILABLE;
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_await(w.gateway, FAKE_HELLO, NULL, 2);
     w.gateway->refuses = GRPC_OK;
 
@@ -116,7 +114,7 @@ TEST(provider_waits_for_a_gateway_that_comes_later)
     snprintf(address, sizeof(address), "%s", w.gateway->address);
     snprintf(w.target, sizeof(w.target), "%s", address);
     fake_kill(w.gateway);
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     while (!atomic_load(&w.n_lost))
         poll(NULL, 0, 1);
     fake_listen(w.gateway, address);
@@ -130,7 +128,8 @@ TEST(provider_waits_for_a_gateway_that_comes_later)
 
 TEST(provider_does_not_start_with_a_token_file_that_cannot_be_read)
 {
-    const peg_provider_options options = {.toolset = "t", .token_file = "/nowhere/token"};
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "t",
+                                          .token_file = "/nowhere/token"};
     struct world w;
     peg_error error;
 
@@ -148,7 +147,8 @@ TEST(provider_does_not_start_with_a_token_file_that_does_not_hold_one_token)
 {
     char path[] = "/tmp/peg-token-XXXXXX";
     const int fd = mkstemp(path);
-    const peg_provider_options options = {.toolset = "t", .token_file = path};
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "t",
+                                          .token_file = path};
     struct world w;
     peg_error error;
 
@@ -187,7 +187,7 @@ TEST(provider_shows_the_whole_token_of_a_file)
     close(fd);
     snprintf(shown, sizeof(shown), "Bearer %.*s", LONG, text);
     world_prepare(&w);
-    world_provide(&w, (peg_provider_options){.token_file = path});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .token_file = path});
     fake_await(w.gateway, FAKE_HELLO, NULL, 0);
     CHECK(strcmp(w.gateway->authorization, shown) == 0); /* CHECK_STR would print all of it */
     unlink(path);
@@ -200,16 +200,17 @@ TEST(provider_refuses_options_that_cannot_work)
         peg_provider_options options;
         const char *where;
     } cases[] = {
-        {{.toolset = NULL}, "/toolset"},
-        {{.toolset = "a b"}, "/toolset"},
-        {{.toolset = "a", .version = "one"}, "/version"},
-        {{.toolset = "a", .concurrency = 257}, "/concurrency"},
-        {{.toolset = "a", .max_queued = 10000}, "/max_queued"},
-        {{.toolset = "a", .drain_ms = -1}, "/drain_ms"},
-        {{.toolset = "a", .token = "x", .token_file = "y"}, "/token_file"},
-        {{.toolset = "a", .token = ""}, "/token"},
-        {{.toolset = "a", .token = "two words"}, "/token"},
-        {{.toolset = "a", .cert_file = "x"}, "/key_file"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = NULL}, "/toolset"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a b"}, "/toolset"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .version = "one"}, "/version"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .concurrency = 257}, "/concurrency"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .max_queued = 10000}, "/max_queued"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .drain_ms = -1}, "/drain_ms"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .token = "x", .token_file = "y"},
+         "/token_file"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .token = ""}, "/token"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .token = "two words"}, "/token"},
+        {{PEG_PROVIDER_OPTIONS_INIT, .toolset = "a", .cert_file = "x"}, "/key_file"},
     };
     peg_registry *registry = make_registry();
     peg_provider *provider = NULL;
@@ -220,11 +221,13 @@ TEST(provider_refuses_options_that_cannot_work)
         CHECK_STR(peg_cstr(error.where), cases[i].where);
     }
     CHECK_INT(peg_provider_new(registry,
-                               &(peg_provider_options){.toolset = "a", .address = "no:port:here"},
+                               &(peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .toolset = "a",
+                                                       .address = "no:port:here"},
                                &provider, &error),
               PEG_EPARSE);
     CHECK_INT(peg_provider_new(registry,
-                               &(peg_provider_options){.toolset = "a", .ca_file = "/nowhere"},
+                               &(peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .toolset = "a",
+                                                       .ca_file = "/nowhere"},
                                &provider, &error),
               PEG_EIO);
     peg_registry_unref(registry);
@@ -245,8 +248,8 @@ TEST(delta_of_a_call_that_came_by_no_provider_is_dropped)
 TORTURE(making_a_provider_survives_any_allocation_failure)
 {
     static const char *const tags[] = {"a", "b", NULL};
-    const peg_provider_options options = {
-        .toolset = "tools", .tags = tags, .token = "t", .description = "d"};
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "tools",
+                                          .tags = tags, .token = "t", .description = "d"};
     peg_registry *registry = NULL;
     peg_provider *provider = NULL;
     peg_status status = peg_registry_new(NULL, 0, &registry, NULL);

@@ -57,8 +57,10 @@ static void on_event(const peg_provider_event *event, void *user)
 /* Its own pauses are of an hour: only that it has a call makes them shorter. */
 static void provide(struct world *w)
 {
-    const peg_tool_def def = {.name = "work", .description = "works", .run = work, .user = w};
-    const peg_provider_options options = {.toolset = "jobs",
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "work", .description = "works",
+                              .run = work, .user = w};
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT,
+                                          .toolset = "jobs",
                                           .address = w->relay.address,
                                           .backoff_ms = 3600000,
                                           .max_backoff_ms = 3600000,
@@ -77,9 +79,9 @@ static void provide(struct world *w)
 
 static void world_open(struct world *w)
 {
-    const peg_gateway_config config = {
-        .log_level = PEG_LOG_ERROR, .lease_ms = 10000, .drain_ms = 60000};
-    peg_client_options options = {0};
+    const peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .log_level = PEG_LOG_ERROR,
+                                       .lease_ms = 10000, .drain_ms = 60000};
+    peg_client_options options = {PEG_CLIENT_OPTIONS_INIT};
 
     memset(w, 0, sizeof(*w));
     CHECK_STATUS(peg_gateway_new(&config, &w->gateway, &w->error), PEG_OK, w->error);
@@ -104,7 +106,8 @@ static void world_close(struct world *w)
 static void *call(void *user)
 {
     struct world *w = user;
-    const peg_remote_request request = {.toolset = "jobs", .tool = "work", .args = PEG_LIT("{}")};
+    const peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .toolset = "jobs", .tool = "work",
+                                        .args = PEG_LIT("{}")};
 
     CHECK_STATUS(peg_client_call(w->client, NULL, &request, &w->result, &w->error), PEG_OK,
                  w->error);

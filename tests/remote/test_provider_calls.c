@@ -15,7 +15,7 @@ TEST(provider_answers_calls_with_json)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 2});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
     fake_call(w.gateway, 0, "c1", "echo", "{\"a\":[1,2.50]}");
     fake_call(w.gateway, 0, "c2", "text", "");
     fake_call(w.gateway, 0, "c3", "bytes", "{}");
@@ -31,7 +31,7 @@ TEST(provider_answers_with_the_code_and_words_of_a_failure)
     struct world w;
     const struct fake_frame *f;
 
-    world_start(&w, (peg_provider_options){.concurrency = 2});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
     fake_call(w.gateway, 0, "c1", "fail", "{}");
     fake_call(w.gateway, 0, "c2", "fail", "{\"coded\":1}");
 
@@ -50,7 +50,7 @@ TEST(provider_answers_with_an_error_if_json_has_a_member_twice)
     struct world w;
     const struct fake_frame *f;
 
-    world_start(&w, (peg_provider_options){.concurrency = 2});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
     fake_call(w.gateway, 0, "c1", "twice", "{}");
 
     f = fake_await(w.gateway, FAKE_RESULT, "c1", 0);
@@ -84,8 +84,8 @@ static void check_gives_back(peg_provider_options options)
 
 TEST(provider_gives_calls_back_that_its_own_version_of_the_toolset_does_not_take)
 {
-    check_gives_back((peg_provider_options){.concurrency = 2});
-    check_gives_back((peg_provider_options){.runs_inline = true});
+    check_gives_back((peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
+    check_gives_back((peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .runs_inline = true});
 }
 
 /* As they were sent they fit, so the gateway has the same version, and others would say the same.
@@ -99,7 +99,7 @@ TEST(provider_answers_with_an_error_if_defaults_make_arguments_wrong)
     add(w.registry, "either", run_echo,
         "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{\"default\":1}},"
         "\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}");
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_await_stream(w.gateway, 0);
     fake_call(w.gateway, 0, "c1", "either", "{\"a\":1}");
     fake_call(w.gateway, 0, "c2", "either", "{\"c\":1}");
@@ -132,7 +132,7 @@ TEST(provider_sends_large_results_in_chunks)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 2});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
     fake_call(w.gateway, 0, "c1", "large", "{\"n\":1000000}");
     fake_call(w.gateway, 0, "c2", "large", "{\"n\":131070}");
     fake_call(w.gateway, 0, "c3", "large", "{\"n\":5000000}");
@@ -147,7 +147,7 @@ TEST(provider_refuses_a_result_that_no_gateway_takes)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "large", "{\"n\":8388608}");
 
     CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_RESULT, "c1", 0)->name), "E_RESULT_TOO_LARGE");
@@ -161,7 +161,8 @@ TEST(provider_sends_deltas_before_the_result_and_server_data_with_it)
     const bool ways[] = {false, true};
 
     for (size_t i = 0; i < 2; i++) {
-        world_start(&w, (peg_provider_options){.concurrency = 1, .runs_inline = ways[i]});
+        world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1,
+                                               .runs_inline = ways[i]});
         fake_call(w.gateway, 0, "c1", "tell", "{\"x\":1}");
         result = fake_await(w.gateway, FAKE_RESULT, "c1", 0);
 
@@ -179,7 +180,7 @@ TEST(command_is_heard_by_its_own_caller_and_nobody_above)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "mutter", "{}");
     fake_await(w.gateway, FAKE_RESULT, "c1", 0);
     CHECK_STR(peg_cstr(fake_await(w.gateway, FAKE_DELTA, "c1", 0)->text), "aloud\n");
@@ -204,7 +205,7 @@ TEST(handler_sees_who_calls_and_what_came_along)
                         "a=b",    "k=v",
                         "tenant", "north"};
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     call.call_id = words[0];
     call.attempt = 3;
     call.tool = words[1];
@@ -236,7 +237,8 @@ TEST(provider_answers_pings_while_all_workers_and_the_queue_are_full)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1, .max_queued = 1});
+    world_start(
+        &w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1, .max_queued = 1});
     fake_call(w.gateway, 0, "c1", "hold", "{}");
     sem_wait(&entered);
     fake_call(w.gateway, 0, "c2", "hold", "{}");
@@ -263,7 +265,7 @@ TEST(provider_runs_as_many_handlers_at_once_as_it_has_workers)
     struct world w;
     char id[16];
 
-    world_start(&w, (peg_provider_options){.concurrency = WORKERS});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = WORKERS});
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (unsigned i = 0; i < WORKERS; i++) {
             snprintf(id, sizeof(id), "c%u.%u", round, i);
@@ -290,7 +292,7 @@ TEST(provider_takes_no_more_while_the_gateway_lets_results_gather)
     char id[16];
     char args[32];
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     w.gateway->keeps_acks = true;
     snprintf(args, sizeof(args), "{\"n\":%d}", RESULT_BYTES);
     for (unsigned i = 0; i < N; i++) {
@@ -330,7 +332,7 @@ TEST(provider_takes_calls_while_the_gateway_does_not_let_large_results_through)
     enum { RESULT_BYTES = 7 << 20, N = PEG_LIMIT_REMOTE_KEPT_BYTES / RESULT_BYTES + 1 };
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = N + 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = N + 1});
     let_results_wait(&w, N, RESULT_BYTES);
     fake_call(w.gateway, 0, "more", "echo", "{}");
     while (peg_provider_info(w.provider).n_unacknowledged < N + 1 &&
@@ -348,7 +350,8 @@ TEST(provider_takes_no_more_than_its_credits_while_results_do_not_get_through)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1, .max_queued = 1});
+    world_start(
+        &w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1, .max_queued = 1});
     let_results_wait(&w, 2, 4 << 20);
     fake_call(w.gateway, 0, "more", "echo", "{}");
     fake_resume(w.gateway, 0);
@@ -362,7 +365,7 @@ TEST(provider_starts_a_call_once_however_often_it_comes)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 4});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 4});
     w.gateway->keeps_acks = true;
     fake_call(w.gateway, 0, "c1", "hold", "{}");
     sem_wait(&entered);
@@ -390,7 +393,7 @@ TEST(provider_starts_another_attempt_of_the_same_call)
     char id[] = "c1";
     char tool[] = "echo";
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     call.call_id = id;
     call.tool = tool;
     call.attempt = 1;
@@ -408,7 +411,7 @@ TEST(provider_cancels_a_handler)
     struct world w;
     const struct fake_frame *f;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "wait", "{}");
     sem_wait(&entered);
     fake_cancel(w.gateway, 0, "c1");
@@ -423,7 +426,7 @@ TEST(provider_gives_a_canceled_call_back_that_no_handler_has)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "hold", "{}");
     sem_wait(&entered);
     fake_call(w.gateway, 0, "c2", "hold", "{}");
@@ -443,7 +446,7 @@ TEST(provider_hands_the_deadline_to_the_handler)
     char id[] = "c1";
     char tool[] = "wait";
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     call.call_id = id;
     call.tool = tool;
     call.timeout_ms = 20;
@@ -457,7 +460,7 @@ TEST(provider_runs_inline_handlers_on_its_loop)
 {
     struct world w;
 
-    world_start(&w, (peg_provider_options){.runs_inline = true});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .runs_inline = true});
     CHECK_INT(fake_await(w.gateway, FAKE_HELLO, NULL, 0)->number, 1000);
     for (unsigned i = 0; i < 100; i++) {
         char id[16];

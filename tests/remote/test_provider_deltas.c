@@ -113,7 +113,8 @@ static void run_boast(peg_call *call, const peg_json *args, void *user)
 
 static void add(struct world *w, const char *name, peg_tool_fn fn)
 {
-    const peg_tool_def def = {.name = name, .description = "does it", .run = fn, .user = w};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = name, .description = "does it", .run = fn,
+                              .user = w};
     peg_tool *tool = NULL;
     peg_error error;
 
@@ -124,8 +125,9 @@ static void add(struct world *w, const char *name, peg_tool_fn fn)
 
 static void world_open(struct world *w, const peg_run_options *run)
 {
-    peg_provider_options options = {
-        .toolset = "tools", .concurrency = 2, .backoff_ms = 1, .max_backoff_ms = 20, .run = run};
+    peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "tools",
+                                    .concurrency = 2,          .backoff_ms = 1,
+                                    .max_backoff_ms = 20,      .run = run};
     peg_error error;
 
     memset(w, 0, sizeof(*w));
@@ -257,7 +259,7 @@ TEST(handler_that_was_abandoned_is_not_heard_behind_its_result)
 {
     struct world w;
     const struct fake_frame *result;
-    peg_run_options run = {0};
+    peg_run_options run = {PEG_RUN_OPTIONS_INIT};
     unsigned n_taken;
 
     CHECK_INT(peg_pool_new(NULL, &run.pool, NULL), PEG_OK);

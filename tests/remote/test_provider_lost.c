@@ -15,7 +15,7 @@ TEST(provider_comes_back_and_lists_what_runs_and_what_was_not_acknowledged)
     const struct fake_frame *first;
     const struct fake_frame *second;
 
-    world_start(&w, (peg_provider_options){.concurrency = 2});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
     w.gateway->keeps_acks = true;
     fake_call(w.gateway, 0, "c1", "echo", "{}");
     fake_await(w.gateway, FAKE_RESULT, "c1", 0);
@@ -54,7 +54,8 @@ TEST(provider_keeps_a_result_that_is_never_acknowledged_not_for_ever)
     world_prepare(&w);
     w.keep_ms = 100;
     w.gateway->keeps_acks = true;
-    world_provide(&w, (peg_provider_options){.concurrency = 2, .drain_ms = 3600000});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2,
+                                             .drain_ms = 3600000});
     fake_await_stream(w.gateway, 0);
     fake_call(w.gateway, 0, "c1", "echo", "{}");
     fake_await(w.gateway, FAKE_RESULT, "c1", 0);
@@ -78,7 +79,7 @@ TEST(provider_survives_a_gateway_that_is_killed_and_started_again)
     struct world w;
     char address[NET_ADDRESS_TEXT];
 
-    world_start(&w, (peg_provider_options){.concurrency = 4});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 4});
     snprintf(address, sizeof(address), "%s", w.gateway->address);
     for (unsigned i = 0; i < 5; i++) {
         char id[16];
@@ -113,10 +114,11 @@ static void await_loop(struct world *w, unsigned stream, const char *id)
 TEST(provider_drops_what_a_handler_says_after_its_call_was_acknowledged)
 {
     struct world w;
-    peg_run_options run = {0};
+    peg_run_options run = {PEG_RUN_OPTIONS_INIT};
 
     CHECK_INT(peg_pool_new(NULL, &run.pool, NULL), PEG_OK);
-    world_start(&w, (peg_provider_options){.concurrency = 1, .run = &run});
+    world_start(&w,
+                (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1, .run = &run});
     fake_call(w.gateway, 0, "c1", "late", "{}");
     sem_wait(&entered);
     fake_cancel(w.gateway, 0, "c1");
@@ -146,8 +148,8 @@ TEST(provider_with_calls_comes_back_within_its_lease_however_long_its_pauses)
 
     world_prepare(&w);
     atomic_store(&w.gateway->lease_ms, 100);
-    world_provide(&w, (peg_provider_options){
-                          .concurrency = 1, .backoff_ms = 3600000, .max_backoff_ms = 3600000});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1,
+                                             .backoff_ms = 3600000, .max_backoff_ms = 3600000});
     fake_await_stream(w.gateway, 0);
     snprintf(address, sizeof(address), "%s", w.gateway->address);
     fake_call(w.gateway, 0, "c1", "hold", "{}");
@@ -171,7 +173,7 @@ TEST(provider_sends_a_large_result_again_from_its_beginning)
     size_t n_bytes = 0;
     const struct fake_frame *f;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     w.gateway->keeps_acks = true;
     fake_call(w.gateway, 0, "c1", "large", "{\"n\":3000000}");
     fake_await(w.gateway, FAKE_RESULT, "c1", 3);
@@ -202,8 +204,8 @@ TEST(provider_lists_no_more_calls_than_a_gateway_takes)
     unsigned n_listed = 0;
     char id[16];
 
-    world_start(
-        &w, (peg_provider_options){.runs_inline = true, .concurrency = PEG_LIMIT_REMOTE_CREDITS});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .runs_inline = true,
+                                           .concurrency = PEG_LIMIT_REMOTE_CREDITS});
     w.gateway->keeps_acks = true;
     for (unsigned i = 0; i < N; i++) {
         snprintf(id, sizeof(id), "c%u", i);
@@ -232,7 +234,7 @@ TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
 
     world_prepare(&w);
     snprintf(w.target, sizeof(w.target), "ipv4:%s,%s", w.gateway->address, other->address);
-    world_provide(&w, (peg_provider_options){.concurrency = 2});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 2});
     while (!peg_provider_info(w.provider).is_attached)
         poll(NULL, 0, 1);
     pthread_mutex_lock(&other->lock);
@@ -263,7 +265,7 @@ TEST(provider_leaves_a_gateway_that_drains_and_finishes_there_what_it_has)
 /* While that tool runs: the provider first, then its gateway. */
 static void drain_both_during(struct world *w, const char *tool)
 {
-    world_start(w, (peg_provider_options){.concurrency = 1});
+    world_start(w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w->gateway, 0, "c1", tool, "{}");
     sem_wait(&entered);
     peg_provider_stop(w->provider);

@@ -82,7 +82,7 @@ TEST(a_handler_without_memory_fails_and_the_next_does_not)
 
     world_prepare(&w);
     add(w.registry, "starved", run_starved, NULL);
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_await_stream(w.gateway, 0);
     for (unsigned nth = 1; nth < N_ALLOCATIONS; nth++) {
         snprintf(id, sizeof(id), "c%u", nth);
@@ -106,7 +106,7 @@ TEST(a_loop_without_memory_gives_calls_back_or_answers_them_later)
     struct world w;
     char id[32];
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     for (unsigned nth = 1; nth < N_ALLOCATIONS; nth++) {
         const unsigned stream = newest(w.gateway);
 
@@ -127,7 +127,7 @@ TEST(a_break_without_memory_is_survived)
     struct world w;
     char id[32];
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     for (unsigned nth = 1; nth < N_ALLOCATIONS; nth++) {
         const unsigned stream = newest(w.gateway);
 

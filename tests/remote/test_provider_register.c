@@ -20,7 +20,7 @@ static void world_attach(struct world *w)
     if (peg_registry_new(NULL, 0, &w->registry, NULL))
         T_FAIL("no registry");
     add(w->registry, "echo", run_echo, NULL);
-    world_provide(w, (peg_provider_options){.concurrency = 1});
+    world_provide(w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_await_stream(w->gateway, 0);
     while (!peg_provider_info(w->provider).is_attached)
         poll(NULL, 0, 1);
@@ -79,7 +79,7 @@ TEST(provider_offers_tools_that_come_while_it_attaches)
     if (peg_registry_new(NULL, 0, &w.registry, NULL))
         T_FAIL("no registry");
     w.gateway->is_mute = true;
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_await(w.gateway, FAKE_HELLO, NULL, 0);
     add(w.registry, "more", run_echo, NULL);
     response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;

@@ -11,7 +11,7 @@ TEST(provider_that_is_stopped_finishes_what_it_has_and_takes_nothing_new)
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "hold", "{}");
     sem_wait(&entered);
     fake_call(w.gateway, 0, "c2", "hold", "{}");
@@ -39,7 +39,7 @@ TEST(provider_that_is_stopped_gives_back_what_was_on_its_way)
     peg_error error;
     bool is_half_closed;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     w.gateway->keeps_drained = true;
     /* Who is stopped before its Welcome has come just ends. */
     fake_ping(w.gateway, 0, "p1");
@@ -67,7 +67,7 @@ TEST(provider_that_is_stopped_waits_for_acknowledgements)
     peg_error error;
     bool is_half_closed;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     w.gateway->keeps_acks = true;
     fake_call(w.gateway, 0, "c1", "echo", "{}");
     fake_await(w.gateway, FAKE_RESULT, "c1", 0);
@@ -90,7 +90,7 @@ TEST(provider_that_is_stopped_twice_cancels_what_runs)
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     fake_call(w.gateway, 0, "c1", "wait", "{}");
     sem_wait(&entered);
     fake_call(w.gateway, 0, "c2", "wait", "{}");
@@ -111,7 +111,7 @@ TEST(provider_hears_of_its_end_while_its_host_is_busy_with_an_event)
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1});
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     atomic_store(&w.holds_ends, true);
     fake_call(w.gateway, 0, "c1", "echo", "{}");
     sem_wait(&entered);
@@ -133,7 +133,8 @@ TEST(provider_gives_up_calls_that_outlast_its_patience)
     struct world w;
     peg_error error;
 
-    world_start(&w, (peg_provider_options){.concurrency = 1, .drain_ms = 1});
+    world_start(&w,
+                (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1, .drain_ms = 1});
     fake_call(w.gateway, 0, "c1", "hold", "{}");
     sem_wait(&entered);
     peg_provider_stop(w.provider);
@@ -152,7 +153,7 @@ TEST(provider_that_is_stopped_without_a_gateway_ends)
     world_prepare(&w);
     snprintf(w.target, sizeof(w.target), "%s", w.gateway->address);
     fake_kill(w.gateway);
-    world_provide(&w, (peg_provider_options){.concurrency = 1});
+    world_provide(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
     peg_provider_stop(w.provider);
 
     CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
@@ -167,9 +168,10 @@ TEST(provider_that_was_never_started_can_be_freed)
     peg_error error;
 
     world_prepare(&w);
-    CHECK_STATUS(
-        peg_provider_new(w.registry, &(peg_provider_options){.toolset = "t"}, &w.provider, &error),
-        PEG_OK, error);
+    CHECK_STATUS(peg_provider_new(
+                     w.registry, &(peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .toolset = "t"},
+                     &w.provider, &error),
+                 PEG_OK, error);
     peg_provider_stop(w.provider);
     CHECK_INT(peg_provider_wait(w.provider, &error), PEG_ESTATE);
     world_stop(&w);

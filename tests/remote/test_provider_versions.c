@@ -47,11 +47,8 @@ static void greet(peg_call *call, const peg_json *args, void *user)
 
 static void add(struct side *side, const char *name, const char *schema, const char *answer)
 {
-    const peg_tool_def def = {.name = name,
-                              .description = "greets",
-                              .input_schema = schema,
-                              .run = greet,
-                              .user = peg__unconst(answer)};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT,      .name = name, .description = "greets",
+                              .input_schema = schema, .run = greet, .user = peg__unconst(answer)};
     peg_error error;
     peg_tool *tool;
 
@@ -70,10 +67,9 @@ static void on_event(const peg_provider_event *event, void *user)
 static void provide(struct world *w, struct side *side, bool is_new)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    const peg_provider_options options = {.toolset = "greetings",
+    const peg_provider_options options = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "greetings",
                                           .address = peg_gateway_address(w->gateway),
-                                          .on_event = on_event,
-                                          .user = side};
+                                          .on_event = on_event, .user = side};
 
     CHECK_STATUS(peg_registry_new(NULL, 0, &side->tools, &w->error), PEG_OK, w->error);
     add(side, "hello", is_new ? OBJECT(NAME "," LANG) : OBJECT(NAME), is_new ? "new" : "old");
@@ -98,8 +94,9 @@ static void leave(struct side *side)
 
 static void world_open(struct world *w, unsigned n_old)
 {
-    peg_gateway_config config = {.log_level = PEG_LOG_INFO, .drain_ms = 60000};
-    peg_client_options options = {0};
+    peg_gateway_config config = {PEG_GATEWAY_CONFIG_INIT, .log_level = PEG_LOG_INFO,
+                                 .drain_ms = 60000};
+    peg_client_options options = {PEG_CLIENT_OPTIONS_INIT};
 
     memset(w, 0, sizeof(*w));
     snprintf(w->log, sizeof(w->log), P_tmpdir "/versions-XXXXXX");
@@ -126,8 +123,8 @@ static void world_close(struct world *w)
 
 static peg_remote_result *call(struct world *w, const char *tool, const char *args)
 {
-    const peg_remote_request request = {
-        .toolset = "greetings", .tool = tool, .args = peg__str(args)};
+    const peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .toolset = "greetings",
+                                        .tool = tool, .args = peg__str(args)};
     peg_remote_result *result = NULL;
 
     CHECK_STATUS(peg_client_call(w->client, NULL, &request, &result, &w->error), PEG_OK, w->error);

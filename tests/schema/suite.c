@@ -229,6 +229,7 @@ static peg_format_mode format_mode(const struct runner *run)
 static bool run_group(struct runner *run, const peg_json *group)
 {
     const peg_schema_options options = {
+        PEG_SCHEMA_OPTIONS_INIT,
         .docs = run->docs,
         .dialect = run->draft->dialect,
         .format = format_mode(run),

@@ -66,13 +66,13 @@ TEST(equal_schemas_are_compiled_once)
 TEST(options_are_part_of_the_key)
 {
     static const peg_schema_options options[] = {
-        {.dialect = PEG_DIALECT_DRAFT7},
-        {.format = PEG_FORMAT_ASSERT},
-        {.base_uri = "http://x/"},
-        {.check_defaults = true},
-        {.max_depth = 10},
-        {.max_subschemas = 10},
-        {.max_pattern_bytes = 10},
+        {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7},
+        {PEG_SCHEMA_OPTIONS_INIT, .format = PEG_FORMAT_ASSERT},
+        {PEG_SCHEMA_OPTIONS_INIT, .base_uri = "http://x/"},
+        {PEG_SCHEMA_OPTIONS_INIT, .check_defaults = true},
+        {PEG_SCHEMA_OPTIONS_INIT, .max_depth = 10},
+        {PEG_SCHEMA_OPTIONS_INIT, .max_subschemas = 10},
+        {PEG_SCHEMA_OPTIONS_INIT, .max_pattern_bytes = 10},
     };
     const char *schema = "{'type':'string'}";
 
@@ -85,7 +85,7 @@ TEST(options_are_part_of_the_key)
 TEST(schemas_with_documents_are_not_shared)
 {
     peg_schema_docs *docs = peg_schema_docs_new();
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     CHECK(!is_shared("{'type':'string'}", &options, "{'type':'string'}", &options));
     peg_schema_docs_free(docs);
@@ -93,8 +93,8 @@ TEST(schemas_with_documents_are_not_shared)
 
 TEST(failures_are_told_as_by_compiling_and_not_kept)
 {
-    static const peg_schema_options small = {.max_bytes = 10};
-    static const peg_schema_options shallow = {.max_depth = 2};
+    static const peg_schema_options small = {PEG_SCHEMA_OPTIONS_INIT, .max_bytes = 10};
+    static const peg_schema_options shallow = {PEG_SCHEMA_OPTIONS_INIT, .max_depth = 2};
     static const struct {
         const char *text;
         const peg_schema_options *options;

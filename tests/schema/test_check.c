@@ -72,7 +72,7 @@ TEST(each_type_accepts_its_own_kind_and_no_other)
 TEST(a_whole_number_is_an_integer_however_it_is_written_except_in_draft_04)
 {
     static const char *const whole[] = {"1.0", "-0.0", "1e3", "10e-1", "1e400", "1.5e1"};
-    const peg_schema_options draft4 = {.dialect = PEG_DIALECT_DRAFT4};
+    const peg_schema_options draft4 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT4};
 
     for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++) {
         VALID("{'type':'integer'}", whole[i]);
@@ -156,7 +156,7 @@ TEST(multiples_are_exact)
 
 TEST(draft_04_excludes_a_bound_with_a_boolean)
 {
-    const peg_schema_options draft4 = {.dialect = PEG_DIALECT_DRAFT4};
+    const peg_schema_options draft4 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT4};
 
     CHECK_INT(check_with("{'minimum':1,'exclusiveMinimum':true}", &draft4, "1"), PEG_INVALID);
     CHECK_INT(check_with("{'minimum':1,'exclusiveMinimum':false}", &draft4, "1"), PEG_VALID);
@@ -203,10 +203,10 @@ TEST(lengths_of_long_strings_are_exact)
 
 TEST(format_is_asserted_by_dialect_or_by_option)
 {
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
-    const peg_schema_options ignoring = {.dialect = PEG_DIALECT_DRAFT7,
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options ignoring = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7,
                                          .format = PEG_FORMAT_IGNORE};
-    const peg_schema_options asserting = {.format = PEG_FORMAT_ASSERT};
+    const peg_schema_options asserting = {PEG_SCHEMA_OPTIONS_INIT, .format = PEG_FORMAT_ASSERT};
     const char *schema = "{'format':'ipv4'}";
 
     CHECK_INT(check_with(schema, NULL, "'x'"), PEG_VALID);
@@ -219,7 +219,7 @@ TEST(format_is_asserted_by_dialect_or_by_option)
 
 TEST(draft_07_looks_into_content)
 {
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
     const char *schema = "{'contentEncoding':'base64','contentMediaType':'application/json'}";
 
     CHECK_INT(check_with(schema, &draft7, "'eyJhIjoxfQ=='"), PEG_VALID);
@@ -331,7 +331,7 @@ TEST(contains_counts_between_its_bounds)
 TEST(prefix_items_and_items_share_an_array)
 {
     const char *schema = "{'prefixItems':[{'type':'string'},{'type':'integer'}],'items':false}";
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
     const char *old = "{'items':[{'type':'string'}],'additionalItems':{'type':'null'}}";
 
     VALID(schema, "[]");
@@ -432,8 +432,8 @@ TEST(names_are_checked_as_strings)
 
 TEST(dependencies_of_all_kinds_hold)
 {
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
-    const peg_schema_options v1 = {.dialect = PEG_DIALECT_V1};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options v1 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_V1};
     const char *old = "{'dependencies':{'a':['b','c'],'x':{'required':['y']},'z':false}}";
     const char *by_value = "{'propertyDependencies':{'kind':{'car':{'required':['wheels']}}}}";
 
@@ -556,21 +556,25 @@ TEST(a_member_that_two_branches_share_tells_nothing)
 TEST(each_limit_is_told_by_name)
 {
     check_limit("{'items':{'$ref':'#'},'minItems':1}", "[[[[[[1]]]]]]",
-                (peg_checker_options){.max_depth = 2}, PEG_UNDECIDED, "max_depth");
+                (peg_checker_options){PEG_CHECKER_OPTIONS_INIT, .max_depth = 2}, PEG_UNDECIDED,
+                "max_depth");
     check_limit("{'items':{'items':{'uniqueItems':true}}}", "[[[],[]],[[],[]]]",
-                (peg_checker_options){.max_steps = 2}, PEG_UNDECIDED, "max_steps");
+                (peg_checker_options){PEG_CHECKER_OPTIONS_INIT, .max_steps = 2}, PEG_UNDECIDED,
+                "max_steps");
     check_limit("{'pattern':'^(?=(a+)+$)'}", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'",
-                (peg_checker_options){.match_limit = 50}, PEG_UNDECIDED, "match_limit");
+                (peg_checker_options){PEG_CHECKER_OPTIONS_INIT, .match_limit = 50}, PEG_UNDECIDED,
+                "match_limit");
     check_limit("{'patternProperties':{'^(?=(a+)+$)':true}}",
                 "{'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!':1}",
-                (peg_checker_options){.match_limit = 50}, PEG_UNDECIDED, "match_limit");
-    check_limit("{'items':{'minimum':1}}", "[1,1]", (peg_checker_options){.max_steps = 100},
-                PEG_VALID, "");
+                (peg_checker_options){PEG_CHECKER_OPTIONS_INIT, .match_limit = 50}, PEG_UNDECIDED,
+                "match_limit");
+    check_limit("{'items':{'minimum':1}}", "[1,1]",
+                (peg_checker_options){PEG_CHECKER_OPTIONS_INIT, .max_steps = 100}, PEG_VALID, "");
 }
 
 TEST(a_limit_inside_a_branch_is_not_taken_for_a_failure)
 {
-    const peg_checker_options few = {.match_limit = 50};
+    const peg_checker_options few = {PEG_CHECKER_OPTIONS_INIT, .match_limit = 50};
     static const char *const schemas[] = {
         "{'not':{'pattern':'^(?=(a+)+$)'}}",
         "{'anyOf':[{'pattern':'^(?=(a+)+$)'},{'type':'null'},{'const':5}]}",

@@ -90,7 +90,7 @@ TEST(every_place_of_a_schema_wants_an_object_or_a_boolean)
 
 TEST(draft_04_wants_a_boolean_for_exclusive_bounds)
 {
-    const peg_schema_options draft4 = {.dialect = PEG_DIALECT_DRAFT4};
+    const peg_schema_options draft4 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT4};
 
     refuse_with("{'minimum':1,'exclusiveMinimum':1}", &draft4, "E_SCHEMA_KEYWORD",
                 "/exclusiveMinimum", "'exclusiveMinimum' must be a boolean in draft-04");
@@ -123,7 +123,7 @@ TEST(a_pattern_that_is_none_is_told_with_its_place)
 
 TEST(a_pattern_that_is_too_large_is_a_limit)
 {
-    const peg_schema_options options = {.max_pattern_bytes = 10};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .max_pattern_bytes = 10};
 
     refuse_with("{'pattern':'aaaaaaaaaaaaaaaaaaaaaaaaaaaaa'}", &options, "E_SCHEMA_TOO_LARGE",
                 "/pattern", "has 29 bytes, more than 10");
@@ -135,8 +135,8 @@ TEST(a_pattern_that_is_too_large_is_a_limit)
 
 TEST(limits_of_the_text_are_told_in_the_words_of_a_schema)
 {
-    const peg_schema_options small = {.max_bytes = 10};
-    const peg_schema_options shallow = {.max_depth = 2};
+    const peg_schema_options small = {PEG_SCHEMA_OPTIONS_INIT, .max_bytes = 10};
+    const peg_schema_options shallow = {PEG_SCHEMA_OPTIONS_INIT, .max_depth = 2};
 
     refuse_with("{'type':'string'}", &small, "E_SCHEMA_TOO_LARGE", "", "max_bytes = 10");
     refuse_with("{'items':{'items':{'items':true}}}", &shallow, "E_SCHEMA_TOO_DEEP", "/items",
@@ -147,7 +147,7 @@ TEST(limits_of_the_text_are_told_in_the_words_of_a_schema)
 
 TEST(more_subschemas_than_allowed_are_refused)
 {
-    const peg_schema_options options = {.max_subschemas = 3};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .max_subschemas = 3};
 
     CHECK_INT(check_with("{'properties':{'a':{'type':'null'},'b':{'type':'null'}}}", &options,
                          "{'a':null}"),
@@ -171,7 +171,7 @@ TEST(text_that_is_not_json_is_a_parse_error_with_its_place)
 
 TEST(a_default_that_its_schema_refuses_is_refused_if_asked)
 {
-    const peg_schema_options options = {.check_defaults = true};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .check_defaults = true};
     static const struct {
         const char *schema;
         const char *where;
@@ -199,7 +199,7 @@ TEST(a_default_that_its_schema_refuses_is_refused_if_asked)
 
 TEST(a_default_that_its_schema_accepts_is_fine)
 {
-    const peg_schema_options options = {.check_defaults = true};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .check_defaults = true};
 
     CHECK_INT(check_with("{'properties':{'a':{'type':'string','default':'x'},"
                          "'b':{'$ref':'#/$defs/t','default':1}},'$defs':{'t':true},"
@@ -211,7 +211,7 @@ TEST(a_default_that_its_schema_accepts_is_fine)
 
 TEST(a_default_is_checked_as_it_will_be_filled_in)
 {
-    const peg_schema_options options = {.check_defaults = true};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .check_defaults = true};
 
     peg_schema_unref(compiled_with("{'properties':{'a':{'type':'object','default':{},"
                                    "'properties':{'b':{'default':1}},'required':['b']}}}",
@@ -421,7 +421,8 @@ TORTURE(compiling_survives_any_allocation_failure)
         "\"allOf\":[{\"properties\":{\"z\":{\"anyOf\":[{\"type\":\"null\"},{\"minimum\":1}]}}}],"
         "\"unevaluatedProperties\":false,\"$defs\":{\"item\":{\"$dynamicAnchor\":\"i\","
         "\"default\":{},\"additionalProperties\":{\"$dynamicRef\":\"#i\"}}}}";
-    const peg_schema_options options = {.check_defaults = true, .format = PEG_FORMAT_ASSERT};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .check_defaults = true,
+                                        .format = PEG_FORMAT_ASSERT};
     peg_schema *schema = NULL;
     peg_error error;
     peg_status status = peg_schema_compile(peg__str(text), &options, &schema, &error);

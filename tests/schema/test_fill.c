@@ -80,7 +80,7 @@ TEST(missing_items_of_a_prefix_are_filled_in_up_to_the_first_without_default)
 {
     const char *schema = "{'prefixItems':[{'default':1},{'default':2},{},{'default':4}],"
                          "'items':{'properties':{'z':{'default':0}}}}";
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
 
     check_fill(schema, "[]", "[1,2]");
     check_fill(schema, "[9]", "[9,2]");
@@ -117,7 +117,7 @@ TEST(the_nearest_of_several_defaults_counts)
 
 TEST(draft_07_ignores_a_default_beside_a_reference)
 {
-    const peg_schema_options draft7 = {.dialect = PEG_DIALECT_DRAFT7};
+    const peg_schema_options draft7 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_DRAFT7};
 
     check_fill_with("{'properties':{'a':{'$ref':'#/definitions/d','default':'near'}},"
                     "'definitions':{'d':{'default':'far'}}}",

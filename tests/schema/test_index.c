@@ -150,7 +150,7 @@ TEST(a_registered_document_is_found_by_its_uri_and_by_ids_inside)
         docs_of("http://example.com/doc", "{'$defs':{'s':{'type':'string'},"
                                           "'inner':{'$id':'http://example.com/inner',"
                                           "'type':'integer'}}}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     CHECK_INT(check_with("{'$ref':'http://example.com/doc#/$defs/s'}", &options, "'x'"), PEG_VALID);
     CHECK_INT(check_with("{'$ref':'http://example.com/doc#/$defs/s'}", &options, "1"), PEG_INVALID);
@@ -163,7 +163,7 @@ TEST(a_registered_document_is_found_by_its_own_id_too)
 {
     peg_schema_docs *docs =
         docs_of("http://example.com/doc", "{'$id':'http://example.com/own','type':'string'}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     CHECK_INT(check_with("{'$ref':'http://example.com/doc'}", &options, "1"), PEG_INVALID);
     CHECK_INT(check_with("{'$ref':'http://example.com/own'}", &options, "1"), PEG_INVALID);
@@ -174,7 +174,7 @@ TEST(registered_documents_refer_to_each_other_in_circles)
 {
     peg_schema_docs *docs =
         docs_of("http://x/a", "{'properties':{'b':{'$ref':'b'}},'additionalProperties':false}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     add_doc(docs, "http://x/b", "{'properties':{'a':{'$ref':'a'}},'additionalProperties':false}");
     CHECK_INT(check_with("{'$ref':'http://x/a'}", &options, "{'b':{'a':{'b':{}}}}"), PEG_VALID);
@@ -185,7 +185,7 @@ TEST(registered_documents_refer_to_each_other_in_circles)
 TEST(a_schema_outlives_the_documents_it_was_compiled_with)
 {
     peg_schema_docs *docs = docs_of("http://x/a", "{'enum':['a long string in the document',2]}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
     peg_schema *schema = compiled_with("{'items':{'$ref':'http://x/a'}}", &options);
     peg_json_doc *good = parsed("['a long string in the document']");
     peg_json_doc *bad = parsed("[3]");
@@ -201,7 +201,7 @@ TEST(a_schema_outlives_the_documents_it_was_compiled_with)
 TEST(a_uri_can_be_registered_once_and_the_first_document_stays)
 {
     peg_schema_docs *docs = docs_of("http://x/a", "{'type':'string'}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
     peg_json_doc *other = parsed("{'type':'integer'}");
     peg_error error;
 
@@ -220,7 +220,7 @@ TEST(a_uri_can_be_registered_once_and_the_first_document_stays)
 TEST(what_is_wrong_in_a_registered_document_is_told_with_its_uri)
 {
     peg_schema_docs *docs = docs_of("http://x/a", "{'$defs':{'b':{'minLength':-1}}}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     refuse_with("{'$ref':'http://x/a#/$defs/b'}", &options, "E_SCHEMA_KEYWORD",
                 "http://x/a#/$defs/b/minLength", "'minLength' must be");
@@ -230,7 +230,8 @@ TEST(what_is_wrong_in_a_registered_document_is_told_with_its_uri)
 TEST(the_base_uri_of_the_options_is_what_relative_references_start_from)
 {
     peg_schema_docs *docs = docs_of("http://x/dir/a", "{'type':'string'}");
-    const peg_schema_options options = {.docs = docs, .base_uri = "http://x/dir/main"};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs,
+                                        .base_uri = "http://x/dir/main"};
 
     CHECK_INT(check_with("{'$ref':'a'}", &options, "1"), PEG_INVALID);
     CHECK_INT(check_with("{'$id':'http://x/other/','$ref':'../dir/a'}", &options, "1"),
@@ -278,7 +279,7 @@ TEST(a_registered_meta_schema_decides_which_keywords_count)
                                  "'$vocabulary':{"
                                  "'https://json-schema.org/draft/2020-12/vocab/core':true,"
                                  "'https://json-schema.org/draft/2020-12/vocab/applicator':true}}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     CHECK_INT(check_with("{'$schema':'http://x/meta','type':'string'}", &options, "1"), PEG_VALID);
     CHECK_INT(check_with("{'$schema':'http://x/meta','items':false}", &options, "[1]"),
@@ -291,7 +292,7 @@ TEST(a_vocabulary_that_is_required_but_unknown_is_refused)
     peg_schema_docs *docs =
         docs_of("http://x/meta", "{'$schema':'https://json-schema.org/draft/2020-12/schema',"
                                  "'$vocabulary':{'http://x/mine':true}}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     refuse_with("{'$schema':'http://x/meta'}", &options, "E_SCHEMA_DIALECT", "/$schema",
                 "requires the vocabulary 'http://x/mine', which is unknown");
@@ -301,7 +302,7 @@ TEST(a_vocabulary_that_is_required_but_unknown_is_refused)
 TEST(meta_schemas_in_a_circle_are_an_unknown_dialect)
 {
     peg_schema_docs *docs = docs_of("http://x/a", "{'$schema':'http://x/b'}");
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
 
     add_doc(docs, "http://x/b", "{'$schema':'http://x/a'}");
     refuse_with("{'$schema':'http://x/a'}", &options, "E_SCHEMA_DIALECT", "/$schema", "unknown");
@@ -337,7 +338,7 @@ TEST(a_recursive_reference_of_2019_09_does_too)
 
 static peg_status register_and_compile(peg_json_doc *doc, peg_schema_docs *docs)
 {
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
     static const char text[] = "{\"$ref\":\"http://x/inner\",\"$defs\":{\"a\":{\"$anchor\":\"b\"},"
                                "\"m\":{\"$ref\":\"http://json-schema.org/draft-07/schema\"}},"
                                "\"properties\":{\"p\":{\"$ref\":\"#/$defs/m\"}}}";

@@ -30,7 +30,7 @@ static uint64_t steps_of(const char *schema_text, const char *instance_text)
     uint64_t steps = 0;
 
     while (verdict == PEG_UNDECIDED) {
-        const peg_checker_options options = {.max_steps = ++steps};
+        const peg_checker_options options = {PEG_CHECKER_OPTIONS_INIT, .max_steps = ++steps};
         peg_checker *checker = NULL;
 
         CHECK_INT(peg_checker_new(&options, &checker, NULL), PEG_OK);
@@ -293,7 +293,7 @@ TEST(depth_is_counted_whichever_loop_decides)
 
     for (size_t i = 0; i < 2; i++)
         for (unsigned depth = 1; depth <= 2; depth++) {
-            const peg_checker_options options = {.max_depth = depth};
+            const peg_checker_options options = {PEG_CHECKER_OPTIONS_INIT, .max_depth = depth};
             peg_json_doc *doc = parsed(instances[i]);
             peg_checker *checker = NULL;
 

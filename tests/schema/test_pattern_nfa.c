@@ -209,7 +209,7 @@ TEST(automaton_ends_when_its_steps_do)
 static peg_verdict check_pattern(const char *pattern, const char *unit, size_t n,
                                  uint64_t max_steps, const char **ret_reason)
 {
-    const peg_checker_options options = {.max_pattern_steps = max_steps};
+    const peg_checker_options options = {PEG_CHECKER_OPTIONS_INIT, .max_pattern_steps = max_steps};
     struct peg__buf text = PEG__BUF(4 << 20);
     peg_schema *schema = NULL;
     peg_checker *checker = NULL;

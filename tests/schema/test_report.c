@@ -39,7 +39,7 @@ static void reported_free(struct reported *r)
 /* All of it, with pointers. Quotes may be ' in `text`, so those in messages are not told apart. */
 static void check_text(const char *schema_text, const char *instance_text, const char *text)
 {
-    const peg_schema_options options = {.format = PEG_FORMAT_ASSERT};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .format = PEG_FORMAT_ASSERT};
     struct reported r = report_with(schema_text, &options, instance_text);
     struct peg__buf simple = PEG__BUF(1 << 16);
 
@@ -178,7 +178,7 @@ TEST(a_failure_tells_all_its_parts)
 TEST(a_rule_in_another_document_is_told_with_its_uri)
 {
     peg_schema_docs *docs = peg_schema_docs_new();
-    const peg_schema_options options = {.docs = docs};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT, .docs = docs};
     peg_json_doc *doc = parsed("{'$defs':{'s':{'type':'string'}}}");
     struct reported r;
 

@@ -162,7 +162,7 @@ TEST(items_are_evaluated_by_prefix_rest_and_contains)
     const char *prefix = "{'allOf':[{'prefixItems':[true,true]}],'unevaluatedItems':false}";
     const char *contains = "{'prefixItems':[true],'contains':{'type':'string'},"
                            "'unevaluatedItems':{'type':'integer'}}";
-    const peg_schema_options d19 = {.dialect = PEG_DIALECT_2019_09};
+    const peg_schema_options d19 = {PEG_SCHEMA_OPTIONS_INIT, .dialect = PEG_DIALECT_2019_09};
 
     VALID(prefix, "[1,2]");
     INVALID(prefix, "[1,2,3]");

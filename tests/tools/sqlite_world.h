@@ -78,7 +78,8 @@ static inline void base_offer(struct base *b, const peg_sqlite_def *def)
 static inline void base_open(struct base *b)
 {
     base_make_file(b, SCHEMA);
-    base_offer(b, &(peg_sqlite_def){.path = b->path, .objects = listed, .functions = one_function});
+    base_offer(b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b->path, .objects = listed,
+                                    .functions = one_function});
 }
 
 static inline void base_remove_file(struct base *b)
@@ -116,12 +117,12 @@ static inline peg_record *query_in(peg_ctx *ctx, const char *tool, const char *s
         peg__buf_printf(&args, ",\"params\":%s", params);
     peg__buf_puts(&args, "}");
     CHECK_INT(args.status, PEG_OK);
-    CHECK_INT(peg_call_run(ctx,
-                           &(peg_call_request){.call_id = peg_cstr("c1"),
-                                               .tool = peg_cstr(tool),
-                                               .args = peg__buf_view(&args)},
-                           NULL, &record, NULL),
-              PEG_OK);
+    CHECK_INT(
+        peg_call_run(ctx,
+                     &(peg_call_request){PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c1"),
+                                         .tool = peg_cstr(tool), .args = peg__buf_view(&args)},
+                     NULL, &record, NULL),
+        PEG_OK);
     peg__buf_free(&args);
     return record;
 }

@@ -14,7 +14,7 @@
     "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"default\":1},"             \
     "\"text\":{\"type\":\"string\"}}}"
 
-static const peg_tool_def run_tool = {.name = "run", .description = "runs", .input_schema = SCHEMA};
+#define RUN_TOOL .tool.name = "run", .tool.description = "runs", .tool.input_schema = SCHEMA
 
 static peg_status add_command(struct world *w, const peg_command_def *def)
 {
@@ -37,7 +37,7 @@ static void open_with(struct world *w, const peg_command_def *def)
 static peg_record *call_script(const char *script, const char *args)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    const peg_command_def def = {.tool = run_tool, .argv = argv};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv};
     peg_record *record = NULL;
     struct world w;
 
@@ -91,7 +91,8 @@ TEST(command_may_answer_with_any_bytes_or_none)
 static peg_record *call_json_script(const char *script)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    const peg_command_def def = {.tool = run_tool, .argv = argv, .answers_json = true};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv,
+                                 .answers_json = true};
     peg_record *record = NULL;
     struct world w;
 
@@ -210,8 +211,8 @@ TEST(command_that_cannot_be_started_fails_and_says_why)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const char *const argv[] = {cases[i].program, NULL};
-        const peg_command_def def = {
-            .tool = run_tool, .argv = argv, .directory = cases[i].directory};
+        const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv,
+                                     .directory = cases[i].directory};
         peg_record *record = NULL;
         struct world w;
 
@@ -228,7 +229,7 @@ TEST(command_that_cannot_be_started_fails_and_says_why)
 TEST(command_that_writes_more_than_max_output_fails_by_that_name)
 {
     const char *const argv[] = {"head", "-c", "100000000", "/dev/zero", NULL};
-    const peg_command_def def = {.tool = run_tool, .argv = argv, .max_output = 1000};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv, .max_output = 1000};
     peg_record *record = NULL;
     struct world w;
 
@@ -245,7 +246,7 @@ TEST(command_sees_no_variable_of_the_host_but_path)
 {
     const char *const argv[] = {"env", NULL};
     static const char *const env[] = {"CITY=Rome", NULL};
-    const peg_command_def def = {.tool = run_tool, .argv = argv, .env = env};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv, .env = env};
     peg_record *record = NULL;
     struct world w;
 
@@ -290,7 +291,7 @@ static peg_record *call_stubborn(struct world *w, bool cancels, const peg_run_op
         "sh", "-c", "trap '' TERM; echo at page 3 >&2; sleep 1000 & echo $! >child; : >ready; wait",
         NULL};
     struct stopper stopper = {.world = w, .cancels = cancels};
-    peg_command_def def = {.tool = run_tool, .argv = argv, .grace_ms = 30};
+    peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv, .grace_ms = 30};
     peg_record *record = NULL;
     pthread_t thread;
     char path[128];
@@ -348,7 +349,7 @@ TEST(a_command_is_over_after_a_cancellation_from_another_thread)
 
 TEST(a_command_on_a_pool_is_over_after_its_deadline_and_gives_its_thread_back)
 {
-    peg_run_options options = {0};
+    peg_run_options options = {PEG_RUN_OPTIONS_INIT};
     peg_record *record;
     struct world w;
 
@@ -385,19 +386,30 @@ TEST(a_command_that_cannot_work_is_refused_with_the_field)
         peg_command_def def;
         const char *where;
     } cases[] = {
-        {{.tool = {.name = "run", .description = "d"}}, "/argv"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = no_words}, "/argv"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = no_name}, "/argv"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = argv, .env = bad_env}, "/env/1"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = argv, .env = no_env_name}, "/env/0"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = argv, .directory = ""},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d"}, "/argv"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = no_words},
+         "/argv"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = no_name},
+         "/argv"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = argv,
+          .env = bad_env},
+         "/env/1"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = argv,
+          .env = no_env_name},
+         "/env/0"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = argv,
+          .directory = ""},
          "/directory"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = argv, .grace_ms = -1}, "/grace_ms"},
-        {{.tool = {.name = "run", .description = "d"}, .argv = argv, .max_output = SIZE_MAX},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = argv,
+          .grace_ms = -1},
+         "/grace_ms"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .argv = argv,
+          .max_output = SIZE_MAX},
          "/max_output"},
-        {{.tool = {.name = "run", .description = "d", .run = do_nothing}, .argv = argv},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "run", .tool.description = "d", .tool.run = do_nothing,
+          .argv = argv},
          "/tool/run"},
-        {{.tool = {.name = "", .description = "d"}, .argv = argv}, "/name"},
+        {{PEG_COMMAND_DEF_INIT, .tool.name = "", .tool.description = "d", .argv = argv}, "/name"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -416,7 +428,7 @@ TEST(a_command_line_has_a_limit)
     static const char *many_words[PEG_LIMIT_COMMAND_ARGS + 2];
     char *word = malloc((1 << 20) + 1);
     const char *long_words[] = {"true", word, NULL};
-    peg_command_def def = {.tool = run_tool, .argv = many_words};
+    peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = many_words};
     peg_tool *tool = NULL;
     peg_error error;
 
@@ -439,7 +451,7 @@ TEST(a_command_copies_what_it_is_made_of)
     char program[] = "printf";
     char word[] = "hello";
     const char *argv[] = {program, word, NULL};
-    peg_command_def def = {.tool = run_tool, .argv = argv};
+    peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv};
     peg_record *record = NULL;
     struct world w;
 
@@ -483,7 +495,7 @@ static void *call_often(void *user)
 TEST(commands_run_from_eight_threads_at_once)
 {
     const char *const argv[] = {"cat", NULL};
-    const peg_command_def def = {.tool = run_tool, .argv = argv};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL, .argv = argv};
     struct caller callers[N_THREADS];
     pthread_t threads[N_THREADS];
     int n_fds;
@@ -514,8 +526,9 @@ static peg_status call_with_command(struct world *w, const char *script, bool an
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
     static const char *const env[] = {"A=1", NULL};
-    const peg_command_def def = {
-        .tool = run_tool, .argv = argv, .env = env, .directory = "/", .answers_json = answers_json};
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT, RUN_TOOL,
+                                 .argv = argv,         .env = env,
+                                 .directory = "/",     .answers_json = answers_json};
     peg_record *record = NULL;
     peg_status status = world_open(w);
 

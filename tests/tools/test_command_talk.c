@@ -85,8 +85,8 @@ static void run_script(const peg_command_def *how, const char *script, const cha
 
 TEST(command_is_heard_while_its_answer_stays_the_same)
 {
-    const peg_command_def text = {.max_output = 0};
-    const peg_command_def detects = {.detects_json = true};
+    const peg_command_def text = {PEG_COMMAND_DEF_INIT, .max_output = 0};
+    const peg_command_def detects = {PEG_COMMAND_DEF_INIT, .detects_json = true};
 
     run_script(&text, "echo one; echo two >&2; echo three", "one\nthree\n");
     CHECK_STR(peg_cstr(heard.out), "one\nthree\n");
@@ -99,10 +99,10 @@ TEST(command_is_heard_while_its_answer_stays_the_same)
 
 TEST(output_that_is_or_may_be_json_is_not_told_before_it_is_whole)
 {
-    const peg_command_def json = {.answers_json = true};
-    const peg_command_def detects = {.detects_json = true};
-    const peg_command_def typed = {.detects_json = true,
-                                   .tool = {.output_schema = "{\"type\":\"integer\"}"}};
+    const peg_command_def json = {PEG_COMMAND_DEF_INIT, .answers_json = true};
+    const peg_command_def detects = {PEG_COMMAND_DEF_INIT, .detects_json = true};
+    const peg_command_def typed = {PEG_COMMAND_DEF_INIT, .detects_json = true,
+                                   .tool.output_schema = "{\"type\":\"integer\"}"};
 
     run_script(&json, "echo '{}'; echo x >&2", "{}");
     CHECK_STR(peg_cstr(heard.out), "");
@@ -141,7 +141,8 @@ TEST(bytes_that_are_no_text_are_replaced)
     CHECK_STR(peg_cstr(heard.err), "\xEF\xBF\xBDx\xEF\xBF\xBDy\xEF\xBF\xBD\xEF\xBF\xBD");
 
     heard = (struct heard){.n_pieces = 0};
-    run_script(&(const peg_command_def){.max_output = 0}, "printf 'a\\0b' >&2", "");
+    run_script(&(const peg_command_def){PEG_COMMAND_DEF_INIT, .max_output = 0},
+               "printf 'a\\0b' >&2", "");
     CHECK_STR(peg_cstr(heard.err), "a\xEF\xBF\xBD"
                                    "b");
 }

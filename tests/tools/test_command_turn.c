@@ -18,10 +18,11 @@ static peg_status add_command(struct stage *s, const char *name, const char *scr
                               int64_t timeout_ms)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    const peg_command_def def = {.tool = {.name = name,
-                                          .description = "a command",
-                                          .input_schema = ANY_ARGS,
-                                          .timeout_ms = timeout_ms},
+    const peg_command_def def = {PEG_COMMAND_DEF_INIT,
+                                 .tool.name = name,
+                                 .tool.description = "a command",
+                                 .tool.input_schema = ANY_ARGS,
+                                 .tool.timeout_ms = timeout_ms,
                                  .argv = argv,
                                  .grace_ms = 50};
     const peg_status status = peg_command_tool_new(&def, &s->tools[s->n_tools], NULL);

@@ -18,7 +18,9 @@ static peg_tool *database(void)
 {
     peg_tool *tool = NULL;
 
-    CHECK_INT(peg_sqlite_tool_new(&(peg_sqlite_def){.fill = fill}, &tool, NULL), PEG_OK);
+    CHECK_INT(
+        peg_sqlite_tool_new(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill}, &tool, NULL),
+        PEG_OK);
     return tool;
 }
 
@@ -189,7 +191,8 @@ TORTURE(offering_survives_any_allocation_failure)
     peg_status status = stage_open(&stage);
 
     if (!status)
-        status = peg_sqlite_tool_new(&(peg_sqlite_def){.fill = fill}, &tool, NULL);
+        status =
+            peg_sqlite_tool_new(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill}, &tool, NULL);
     if (!status) {
         stage.script[0] = ASK;
         stage.input[0] = (peg_dispatch_middleware){peg_offer_middleware, tool};

@@ -55,7 +55,8 @@ static void open_trial(struct trial *trial)
     memset(trial, 0, sizeof(*trial));
     base_make_file(&trial->base, HOSTILE_SCHEMA);
     fill_hostile(trial->base.path);
-    base_offer(&trial->base, &(peg_sqlite_def){.path = trial->base.path, .objects = objects});
+    base_offer(&trial->base, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = trial->base.path,
+                                               .objects = objects});
 }
 
 static void close_trial(struct trial *trial)

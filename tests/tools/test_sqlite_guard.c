@@ -353,7 +353,7 @@ TEST(what_a_view_cannot_compute_does_not_tell_its_data)
     base_make_file(&b, "CREATE TABLE secret(k TEXT); INSERT INTO secret VALUES ('" MARKER "');"
                        "CREATE VIEW v AS SELECT json_extract('{}', k) AS a FROM secret;"
                        "CREATE VIEW w AS SELECT json(k) AS a FROM secret");
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .objects = objects});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects});
     for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++)
         check_refused(&b, queries[i], NULL, "E_SQL_FAILED");
     base_close(&b);
@@ -469,7 +469,7 @@ TEST(the_guard_stands_on_the_real_database)
     base_make_file(&b, "CREATE TABLE t(a PRIMARY KEY) WITHOUT ROWID;"
                        "CREATE TABLE secret(k); INSERT INTO secret VALUES ('" MARKER "');"
                        "CREATE VIEW u AS SELECT sqlite_source_id() AS a, k FROM secret");
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .objects = objects});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects});
     check_refused(&b, "SELECT rowid FROM t", NULL, "E_SQL_REFUSED");
     check_refused(&b, "SELECT a FROM u", NULL, "E_SQL_REFUSED"); /* a function that is not listed */
     base_close(&b);

@@ -137,7 +137,7 @@ TEST(a_view_with_functions_and_ctes_of_its_own_works)
                    "CREATE TABLE secret(k TEXT); INSERT INTO secret VALUES ('{\"a\":[1,2]}');"
                    "CREATE VIEW v AS WITH t AS (SELECT k FROM secret), u AS (SELECT j.value AS n "
                    "FROM t, json_each(t.k, '$.a') j) SELECT n FROM u");
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .objects = objects});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects});
     check_answer(&b, "SELECT sum(n) AS n FROM v", NULL,
                  "{\"columns\":[\"n\"],\"rows\":[{\"n\":3}],\"count\":1}");
     check_answer(&b, "WITH t AS (SELECT n FROM v) SELECT count(*) AS n FROM t", NULL,
@@ -236,7 +236,7 @@ TEST(more_rows_than_allowed_are_left_out_and_told)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .max_rows = 2});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_rows = 2});
     check_answer(&b, "SELECT id FROM items", NULL,
                  "{\"columns\":[\"id\"],\"rows\":[{\"id\":1},{\"id\":2}],\"count\":2,"
                  "\"truncated\":true}");
@@ -264,7 +264,7 @@ TEST(more_columns_than_allowed_are_an_error)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .max_columns = 3});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_columns = 3});
     check_refused(&b, "SELECT 1, 2, 3, 4", NULL, "E_SQL_COLUMNS");
     check_answer(&b, "SELECT 1 a, 2 b, 3 c", NULL,
                  "{\"columns\":[\"a\",\"b\",\"c\"],\"rows\":[{\"a\":1,\"b\":2,\"c\":3}],"
@@ -278,7 +278,7 @@ TEST(long_cells_are_cut_at_a_character)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .max_cell_bytes = 8});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_cell_bytes = 8});
     check_answer(&b,
                  "SELECT 'abcdefghi' AS a, 'abcdefg\xC3\xA4' AS b, 'abcdef\xC3\xA4' AS c, "
                  "x'000102030405060708' AS d",
@@ -294,7 +294,7 @@ VOLUME_TEST(a_result_has_no_more_bytes_than_allowed)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .max_bytes = 600});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_bytes = 600});
     for (unsigned n = 1; n < 500; n += 7) {
         char sql[128];
         peg_record *record;
@@ -315,7 +315,7 @@ TEST(names_that_do_not_fit_are_an_error)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .max_bytes = 200});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_bytes = 200});
     check_refused(
         &b, "SELECT 1 AS aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         NULL, "E_SQL_BYTES");
@@ -385,7 +385,8 @@ TEST(an_order_can_be_required)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .require_order_by = true});
+    base_offer(&b,
+               &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .require_order_by = true});
     check_refused(&b, "SELECT id FROM items", NULL, "E_SQL_ORDER");
     check_refused(&b, "SELECT id FROM (SELECT id FROM items ORDER BY id)", NULL, "E_SQL_ORDER");
     check_refused(&b, "SELECT id FROM items -- ORDER BY id", NULL, "E_SQL_ORDER");
@@ -430,7 +431,8 @@ static void run_endless(struct base *b, struct ender *ender)
 
     memset(b, 0, sizeof(*b));
     ender->b = b;
-    base_offer(b, &(peg_sqlite_def){.fill = fill_and_tell, .fill_user = ender, .timeout_ms = 5000});
+    base_offer(b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_and_tell, .fill_user = ender,
+                                    .timeout_ms = 5000});
     CHECK_INT(pthread_create(&thread, NULL, end_it, ender), 0);
     ender->record = query(b, ENDLESS, NULL);
     pthread_join(thread, NULL);
@@ -569,7 +571,7 @@ static struct base tortured; /* only its file */
 
 static peg_status ask_tortured(const char *args)
 {
-    const peg_sqlite_def def = {.path = tortured.path, .objects = listed};
+    const peg_sqlite_def def = {PEG_SQLITE_DEF_INIT, .path = tortured.path, .objects = listed};
     struct world w;
     peg_record *record = NULL;
     peg_status status = world_open(&w);

@@ -34,28 +34,29 @@ TEST(a_definition_that_cannot_work_names_its_field)
     static const char *const pragma[] = {"pragma_table_info", NULL};
 
     check_def(NULL, PEG_EINVAL, "E_SQLITE_TOOL", "");
-    check_def(&(peg_sqlite_def){0}, PEG_EINVAL, "E_SQLITE_TOOL", "/path");
-    check_def(&(peg_sqlite_def){.path = "x", .fill = fill_nothing}, PEG_EINVAL, "E_SQLITE_TOOL",
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT}, PEG_EINVAL, "E_SQLITE_TOOL", "/path");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .fill = fill_nothing}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/path");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = ""}, PEG_EINVAL, "E_SQLITE_TOOL",
               "/path");
-    check_def(&(peg_sqlite_def){.path = ""}, PEG_EINVAL, "E_SQLITE_TOOL", "/path");
-    check_def(&(peg_sqlite_def){.path = "x", .objects = nothing}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/objects");
-    check_def(&(peg_sqlite_def){.path = "x", .objects = empty}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/objects");
-    check_def(&(peg_sqlite_def){.path = "x", .objects = own}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/objects");
-    check_def(&(peg_sqlite_def){.path = "x", .functions = pragma}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/functions");
-    check_def(&(peg_sqlite_def){.path = "x", .max_rows = 100001}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/max_rows");
-    check_def(&(peg_sqlite_def){.path = "x", .max_columns = 2001}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/max_columns");
-    check_def(&(peg_sqlite_def){.path = "x", .max_cell_bytes = SIZE_MAX}, PEG_EINVAL,
-              "E_SQLITE_TOOL", "/max_cell_bytes");
-    check_def(&(peg_sqlite_def){.path = "x", .max_bytes = SIZE_MAX}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/max_bytes");
-    check_def(&(peg_sqlite_def){.path = "x", .timeout_ms = -1}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/timeout_ms");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .objects = nothing}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/objects");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .objects = empty}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/objects");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .objects = own}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/objects");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .functions = pragma}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/functions");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .max_rows = 100001}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/max_rows");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .max_columns = 2001}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/max_columns");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .max_cell_bytes = SIZE_MAX},
+              PEG_EINVAL, "E_SQLITE_TOOL", "/max_cell_bytes");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .max_bytes = SIZE_MAX},
+              PEG_EINVAL, "E_SQLITE_TOOL", "/max_bytes");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = "x", .timeout_ms = -1}, PEG_EINVAL,
+              "E_SQLITE_TOOL", "/timeout_ms");
 }
 
 /* G134 */
@@ -66,14 +67,14 @@ TEST(there_is_no_tool_without_a_database)
 
     base_make_file(&b, SCHEMA);
     CHECK_INT(unlink(b.path), 0);
-    check_def(&(peg_sqlite_def){.path = b.path}, PEG_EIO, "E_SQLITE", "");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path}, PEG_EIO, "E_SQLITE", "");
     CHECK(access(b.path, F_OK) != 0);
     file = fopen(b.path, "wbe");
     CHECK(file != NULL);
     for (int i = 0; i < 100; i++)
         fputs("this is no database", file);
     fclose(file);
-    check_def(&(peg_sqlite_def){.path = b.path}, PEG_EIO, "E_SQLITE", "");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path}, PEG_EIO, "E_SQLITE", "");
     base_remove_file(&b);
 }
 
@@ -85,14 +86,14 @@ TEST(an_object_that_is_missing_is_found_out_when_the_tool_is_made)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    check_def(&(peg_sqlite_def){.path = b.path, .objects = objects}, PEG_ENOTFOUND,
-              "E_SQLITE_OBJECT", "");
-    check_def(&(peg_sqlite_def){.path = b.path, .functions = functions}, PEG_ENOTFOUND,
-              "E_SQLITE_OBJECT", "");
-    check_def(&(peg_sqlite_def){.fill = fill_nothing, .functions = functions}, PEG_ENOTFOUND,
-              "E_SQLITE_OBJECT", "");
-    check_def(&(peg_sqlite_def){.path = b.path, .functions = table}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects},
+              PEG_ENOTFOUND, "E_SQLITE_OBJECT", "");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .functions = functions},
+              PEG_ENOTFOUND, "E_SQLITE_OBJECT", "");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_nothing, .functions = functions},
+              PEG_ENOTFOUND, "E_SQLITE_OBJECT", "");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .functions = table},
+              PEG_EINVAL, "E_SQLITE_TOOL", "");
     base_remove_file(&b);
 }
 
@@ -103,8 +104,9 @@ TEST(a_view_that_is_broken_is_passed_over_unless_it_is_listed)
 
     base_make_file(&b, "CREATE TABLE t(a); CREATE TABLE u(a); CREATE VIEW v AS SELECT a FROM t;"
                        "DROP TABLE t");
-    check_def(&(peg_sqlite_def){.path = b.path, .objects = objects}, PEG_EIO, "E_SQLITE", "");
-    base_offer(&b, &(peg_sqlite_def){.path = b.path});
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects}, PEG_EIO,
+              "E_SQLITE", "");
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path});
     CHECK_CONTAINS(peg__str(peg_tool_description(b.tool)), "can be read: u.");
     base_close(&b);
 }
@@ -117,7 +119,7 @@ TEST(without_a_list_all_tables_and_views_can_be_read)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path});
     check_answer(&b, "SELECT max(item_id) AS n FROM secret", NULL,
                  "{\"columns\":[\"n\"],\"rows\":[{\"n\":2}],\"count\":1}");
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
@@ -136,7 +138,7 @@ TEST(odd_names_are_no_trouble)
 
     base_make_file(&b, "CREATE TABLE \"a \"\"b\"\"; --\"(\"x \"\"y\" INT, \"select\");"
                        "INSERT INTO \"a \"\"b\"\"; --\" VALUES (1, 2); CREATE TABLE \"select\"(a)");
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .objects = objects});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects});
     check_answer(&b, "SELECT \"x \"\"y\", \"select\" FROM [a \"b\"; --]", NULL,
                  "{\"columns\":[\"x \\\"y\",\"select\"],\"rows\":[{\"x \\\"y\":1,\"select\":2}],"
                  "\"count\":1}");
@@ -169,14 +171,10 @@ TEST(the_description_lists_objects_notes_and_queries)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path,
-                                     .objects = objects,
-                                     .functions = one_function,
-                                     .name = "shop",
-                                     .description = "The shop's furniture.",
-                                     .notes = notes,
-                                     .queries = queries,
-                                     .require_order_by = true});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects,
+                                     .functions = one_function, .name = "shop",
+                                     .description = "The shop's furniture.", .notes = notes,
+                                     .queries = queries, .require_order_by = true});
     CHECK_STR(peg__str(peg_tool_name(b.tool)), "shop");
     CHECK_STR(peg__str(peg_tool_description(b.tool)),
               "The shop's furniture.\n"
@@ -218,7 +216,7 @@ TEST(the_schema_can_be_left_out_of_the_description)
     struct base b;
 
     base_make_file(&b, SCHEMA);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path, .hide_schema = true});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .hide_schema = true});
     CHECK_LACKS(peg__str(peg_tool_description(b.tool)), "CREATE");
     CHECK_CONTAINS(peg__str(peg_tool_description(b.tool)), "items");
     base_close(&b);
@@ -233,7 +231,7 @@ TEST(of_a_large_schema_the_rest_is_counted)
         peg__buf_printf(&schema, "CREATE TABLE t%d(a_column_with_a_long_name_%0100d);", i, i);
     CHECK_INT(schema.status, PEG_OK);
     base_make_file(&b, schema.ptr);
-    base_offer(&b, &(peg_sqlite_def){.path = b.path});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path});
     CHECK(strlen(peg_tool_description(b.tool)) < PEG_LIMIT_SQLITE_SCHEMA_BYTES + 4096);
     CHECK_CONTAINS(peg__str(peg_tool_description(b.tool)), "more are too long to be shown)");
     peg__buf_free(&schema);
@@ -247,8 +245,8 @@ TEST(a_description_that_is_too_long_is_refused)
 
     memset(words, 'x', sizeof(words) - 1);
     base_make_file(&b, SCHEMA);
-    check_def(&(peg_sqlite_def){.path = b.path, .description = words}, PEG_EINVAL, "E_SQLITE_TOOL",
-              "/description");
+    check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .description = words},
+              PEG_EINVAL, "E_SQLITE_TOOL", "/description");
     base_remove_file(&b);
 }
 
@@ -308,8 +306,8 @@ TEST(a_database_is_filled_for_each_call_from_its_context)
     struct tenants tenants = {0};
     struct base b = {0};
 
-    base_offer(&b,
-               &(peg_sqlite_def){.fill = fill_tenant, .fill_user = &tenants, .objects = objects});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_tenant,
+                                     .fill_user = &tenants, .objects = objects});
     CHECK_INT(tenants.n_fills, 0);
     check_tenant(&b, "a", "SELECT tenant, sum(n) AS n FROM orders",
                  "{\"columns\":[\"tenant\",\"n\"],\"rows\":[{\"tenant\":\"a\",\"n\":7}],"
@@ -329,7 +327,8 @@ TEST(without_a_list_all_that_was_filled_can_be_read)
     struct tenants tenants = {0};
     struct base b = {0};
 
-    base_offer(&b, &(peg_sqlite_def){.fill = fill_tenant, .fill_user = &tenants});
+    base_offer(&b,
+               &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_tenant, .fill_user = &tenants});
     check_tenant(&b, "a", "SELECT count(*) AS n FROM orders, other",
                  "{\"columns\":[\"n\"],\"rows\":[{\"n\":0}],\"count\":1}");
     check_tenant(&b, "a", "SELECT * FROM absent",
@@ -370,7 +369,7 @@ static void check_bad_fill(peg_sqlite_fill_fn fill, const char *log)
     struct tenants tenants = {0};
     struct base b = {0};
 
-    base_offer(&b, &(peg_sqlite_def){.fill = fill});
+    base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill});
     CHECK_INT(peg_log_set(hear_log, PEG_LOG_WARN, &tenants), PEG_OK);
     check_refused(&b, "SELECT 1", NULL, "E_SQLITE_FILL");
     CHECK_INT(peg_log_set(NULL, PEG_LOG_WARN, NULL), PEG_OK);
@@ -391,7 +390,8 @@ TEST(a_fill_that_lacks_a_listed_table_fails)
     static const char *const objects[] = {"absent", NULL};
     struct base b = {0};
 
-    base_offer(&b, &(peg_sqlite_def){.fill = fill_nothing, .objects = objects});
+    base_offer(&b,
+               &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_nothing, .objects = objects});
     check_refused(&b, "SELECT 1", NULL, "E_SQLITE_FILL");
     base_close(&b);
 }
@@ -443,7 +443,8 @@ TEST(exec_tells_what_is_wrong)
         struct base b = {0};
         peg_record *record;
 
-        base_offer(&b, &(peg_sqlite_def){.fill = try_exec, .fill_user = &cases[i]});
+        base_offer(
+            &b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = try_exec, .fill_user = &cases[i]});
         record = query(&b, "SELECT 1", NULL);
         CHECK(!peg_record_is_error(record));
         peg_record_unref(record);
@@ -463,12 +464,17 @@ TEST(one_call_offers_a_database)
 
     base_make_file(&b, SCHEMA);
     CHECK_INT(world_open(&b.w), PEG_OK);
-    CHECK_INT(peg_sqlite_offer(b.w.registry, &(peg_sqlite_def){.path = b.path}, NULL), PEG_OK);
+    CHECK_INT(peg_sqlite_offer(b.w.registry, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path},
+                               NULL),
+              PEG_OK);
     CHECK_INT(world_call(&b.w, "sql_query", "{\"sql\":\"SELECT 1 AS a\"}", NULL, &record), PEG_OK);
     CHECK_STR(text_of(record), "{\"columns\":[\"a\"],\"rows\":[{\"a\":1}],\"count\":1}");
-    CHECK_INT(peg_sqlite_offer(b.w.registry, &(peg_sqlite_def){.path = b.path}, &error),
+    CHECK_INT(peg_sqlite_offer(b.w.registry, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path},
+                               &error),
               PEG_EEXISTS);
-    CHECK_INT(peg_sqlite_offer(NULL, &(peg_sqlite_def){.path = b.path}, &error), PEG_EINVAL);
+    CHECK_INT(
+        peg_sqlite_offer(NULL, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path}, &error),
+        PEG_EINVAL);
     peg_record_unref(record);
     base_close(&b);
 }
@@ -476,7 +482,7 @@ TEST(one_call_offers_a_database)
 TORTURE(filling_survives_any_allocation_failure)
 {
     struct tenants tenants = {0};
-    const peg_sqlite_def def = {.fill = fill_tenant, .fill_user = &tenants};
+    const peg_sqlite_def def = {PEG_SQLITE_DEF_INIT, .fill = fill_tenant, .fill_user = &tenants};
     struct world w;
     peg_record *record = NULL;
     peg_status status = world_open(&w);

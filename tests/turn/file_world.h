@@ -35,7 +35,8 @@ static inline char *must_write_as(const peg_turn *turn, const peg_turn_write_opt
 
 static inline char *must_write(const peg_turn *turn, peg_format format)
 {
-    return must_write_as(turn, &(const peg_turn_write_options){.format = format});
+    return must_write_as(
+        turn, &(const peg_turn_write_options){PEG_TURN_WRITE_OPTIONS_INIT, .format = format});
 }
 
 /* Reading a text and writing it gives these bytes, and again. */
@@ -84,7 +85,7 @@ static inline void check_refused(const char *text, const char *where, const char
 
 static inline void check_strict_refused(const char *text, const char *where, const char *there)
 {
-    const peg_turn_read_options strict = {.strict = true};
+    const peg_turn_read_options strict = {PEG_TURN_READ_OPTIONS_INIT, .strict = true};
 
     peg_turn_free(must_read(text));
     check_refused_as(text, &strict, where, there);

@@ -181,8 +181,8 @@ static inline peg_status stage_add(struct stage *stage, const peg_tool_def *def)
 
 static inline peg_tool_def tool_def(const char *name, peg_tool_fn fn, void *user)
 {
-    return (peg_tool_def){
-        .name = name, .description = "a tool", .input_schema = ANY_ARGS, .run = fn, .user = user};
+    return (peg_tool_def){PEG_TOOL_DEF_INIT,        .name = name, .description = "a tool",
+                          .input_schema = ANY_ARGS, .run = fn,    .user = user};
 }
 
 /* ---- runs ----------------------------------------------------------------------- */
@@ -194,6 +194,7 @@ static inline peg_status stage_open(struct stage *stage)
     peg_status status;
 
     memset(stage, 0, sizeof(*stage));
+    stage->config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT};
     stage->config.loop.engine = stage_infer;
     stage->config.loop.user = stage;
     stage->config.loop.query_from = -1; /* artifacts of tests are small */

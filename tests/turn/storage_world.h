@@ -13,9 +13,9 @@ static inline peg_block *block_of(peg_block_kind kind, const char *id, const cha
 {
     peg_block *block = NULL;
 
-    CHECK_INT(peg_block_new(
-                  &(const peg_block_def){.kind = kind, .id = peg_cstr(id), .text = peg_cstr(text)},
-                  &block, NULL),
+    CHECK_INT(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind,
+                                                   .id = peg_cstr(id), .text = peg_cstr(text)},
+                            &block, NULL),
               PEG_OK);
     return block;
 }

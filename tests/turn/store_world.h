@@ -237,7 +237,8 @@ static inline void add_result(peg_turn *turn, const char *call_id, size_t n_byte
     peg_reader *reader = NULL;
     peg_artifact *artifact = NULL;
     peg_record *record = NULL;
-    peg_record_def def = {.call_id = call, .tool = peg_cstr("echo"), .args = peg_cstr("{\"x\":1}")};
+    peg_record_def def = {PEG_RECORD_DEF_INIT, .call_id = call, .tool = peg_cstr("echo"),
+                          .args = peg_cstr("{\"x\":1}")};
 
     for (size_t i = 0; i < n_bytes; i++)
         bytes[i] = (char)('a' + (i * 7 + i / 26 + (unsigned char)call_id[0]) % 26);
@@ -245,16 +246,14 @@ static inline void add_result(peg_turn *turn, const char *call_id, size_t n_byte
     free(bytes);
     CHECK_INT(peg_artifact_new(NULL, reader, &artifact, NULL), PEG_OK);
     peg_reader_unref(reader);
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_CALL,
-                                           .id = call,
-                                           .call_id = call,
-                                           .tool = def.tool,
-                                           .args = def.args});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL, .id = call,
+                                           .call_id = call, .tool = def.tool, .args = def.args});
     def.key = call;
     def.artifact = artifact;
     CHECK_INT(peg_record_new(&def, &record, NULL), PEG_OK);
     peg_artifact_unref(artifact);
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_RESULT, .record = record});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT,
+                                           .record = record});
     peg_record_unref(record);
 }
 
@@ -266,14 +265,15 @@ static inline void add_image(peg_turn *turn, size_t n_bytes)
 
     CHECK_INT(peg_reader_from_bytes(peg__strn(bytes, n_bytes), &reader, NULL), PEG_OK);
     free(bytes);
-    CHECK_INT(peg_media_user_attachment(&(const peg_media_def){.kind = PEG_MEDIA_IMAGE,
-                                                               .mime_type = "image/png",
-                                                               .filename = "a.png",
-                                                               .reader = reader},
-                                        &media, NULL),
-              PEG_OK);
+    CHECK_INT(
+        peg_media_user_attachment(
+            &(const peg_media_def){PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                                   .mime_type = "image/png", .filename = "a.png", .reader = reader},
+            &media, NULL),
+        PEG_OK);
     peg_reader_unref(reader);
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_USER, .media = &media, .n_media = 1});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                                           .media = &media, .n_media = 1});
     peg_media_unref(media);
 }
 
@@ -293,17 +293,19 @@ static inline peg_turn *turn_of_everything(const char *id)
 {
     peg_turn *turn = turn_named(peg_cstr(id));
 
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_SYSTEM, .text = peg_cstr("be brief")});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_SYSTEM,
+                                           .text = peg_cstr("be brief")});
     say(turn, "how many \xc3\xa4pfel, \"quoted\"\n?");
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_REASONING, .text = peg_cstr("hm")});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING,
+                                           .text = peg_cstr("hm")});
     add_result(turn, "c1", 10);
     add_result(turn, "c2", 300000);
     add_image(turn, 70000);
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                           .type = peg_cstr("memory"),
-                                           .text = peg_cstr("they like apples"),
-                                           .tier = PEG_TIER_FIRST_PARTY});
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_ASSISTANT, .text = peg_cstr("3")});
+    add_block(turn, &(const peg_block_def){
+                        PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER, .type = peg_cstr("memory"),
+                        .text = peg_cstr("they like apples"), .tier = PEG_TIER_FIRST_PARTY});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT,
+                                           .text = peg_cstr("3")});
     set_json(turn, PEG_BAG_DATA, "test.numbers@v1", "[1, 2.50, 1e400, \"x\", null]");
     set_json(turn, PEG_BAG_METADATA, "test.note@v1", "{\"b\": 1, \"a\": {}}");
     set_session(turn, "s1");

@@ -23,17 +23,15 @@ static peg_status things_new(struct things *ret_things)
     if (!status)
         status = peg_artifact_new(NULL, t.reader, &t.artifact, NULL);
     if (!status) {
-        const peg_media_def def = {.kind = PEG_MEDIA_IMAGE,
-                                   .mime_type = "image/png",
-                                   .filename = "cat.png",
+        const peg_media_def def = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
+                                   .mime_type = "image/png", .filename = "cat.png",
                                    .reader = t.reader};
 
         status = peg_media_user_attachment(&def, &t.media, NULL);
     }
     if (!status) {
-        const peg_record_def def = {.key = PEG_LIT("key-1"),
-                                    .call_id = PEG_LIT("call-1"),
-                                    .tool = PEG_LIT("look"),
+        const peg_record_def def = {PEG_RECORD_DEF_INIT, .key = PEG_LIT("key-1"),
+                                    .call_id = PEG_LIT("call-1"), .tool = PEG_LIT("look"),
                                     .artifact = t.artifact};
 
         status = peg_record_new(&def, &t.record, NULL);
@@ -59,7 +57,7 @@ static peg_block *block_of(const peg_block_def *def)
     return block;
 }
 
-#define BLOCK(...) block_of(&(const peg_block_def){__VA_ARGS__})
+#define BLOCK(...) block_of(&(const peg_block_def){PEG_BLOCK_DEF_INIT, __VA_ARGS__})
 
 static void check_refused(const peg_block_def *def, const char *where)
 {
@@ -73,7 +71,8 @@ static void check_refused(const peg_block_def *def, const char *where)
     CHECK(strstr(error.message, where) == error.message);
 }
 
-#define REFUSED(where, ...) check_refused(&(const peg_block_def){__VA_ARGS__}, where)
+#define REFUSED(where, ...)                                                                        \
+    check_refused(&(const peg_block_def){PEG_BLOCK_DEF_INIT, __VA_ARGS__}, where)
 
 static void check_too_large(const peg_block_def *def, const char *where, const char *limit)
 {
@@ -194,9 +193,8 @@ TEST(block_of_a_result_hands_out_the_media_of_its_record)
     peg_block *block;
 
     CHECK_INT(things_new(&t), PEG_OK);
-    CHECK_INT(peg_record_new(&(const peg_record_def){.call_id = PEG_LIT("c"),
-                                                     .tool = PEG_LIT("t"),
-                                                     .media = &t.media,
+    CHECK_INT(peg_record_new(&(const peg_record_def){PEG_RECORD_DEF_INIT, .call_id = PEG_LIT("c"),
+                                                     .tool = PEG_LIT("t"), .media = &t.media,
                                                      .n_media = 1},
                              &record, NULL),
               PEG_OK);
@@ -351,22 +349,26 @@ TEST(block_refuses_what_is_larger_than_a_limit)
 {
     static char bytes[PEG_LIMIT_BLOCK_BYTES + 1];
     const peg_str huge = {bytes, sizeof(bytes)};
-    peg_block_def def = {.kind = PEG_BLOCK_CALL};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL};
 
     def.args = huge;
     check_too_large(&def, "/args", "PEG_LIMIT_BLOCK_BYTES");
     def.args = peg__strn(bytes, PEG_LIMIT_BLOCK_BYTES);
     def.tool = TEXT("t");
     check_too_large(&def, "/tool", "PEG_LIMIT_BLOCK_BYTES");
-    def = (peg_block_def){.kind = PEG_BLOCK_USER, .text = huge};
+    def = (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER, .text = huge};
     check_too_large(&def, "/text", "PEG_LIMIT_BLOCK_BYTES");
-    def = (peg_block_def){.kind = PEG_BLOCK_CALL, .id = {bytes, PEG_LIMIT_BLOCK_ID_BYTES + 1}};
+    def = (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL,
+                          .id = {bytes, PEG_LIMIT_BLOCK_ID_BYTES + 1}};
     check_too_large(&def, "/id", "PEG_LIMIT_BLOCK_ID_BYTES");
-    def = (peg_block_def){.kind = PEG_BLOCK_CALL, .call_id = {bytes, PEG_LIMIT_CALL_ID_BYTES + 1}};
+    def = (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL,
+                          .call_id = {bytes, PEG_LIMIT_CALL_ID_BYTES + 1}};
     check_too_large(&def, "/call_id", "PEG_LIMIT_CALL_ID_BYTES");
-    def = (peg_block_def){.kind = PEG_BLOCK_OTHER, .type = {bytes, PEG_LIMIT_NAME_BYTES + 1}};
+    def = (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                          .type = {bytes, PEG_LIMIT_NAME_BYTES + 1}};
     check_too_large(&def, "/type", "PEG_LIMIT_NAME_BYTES");
-    def = (peg_block_def){.kind = PEG_BLOCK_USER, .n_media = PEG_LIMIT_BLOCK_MEDIA + 1};
+    def = (peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                          .n_media = PEG_LIMIT_BLOCK_MEDIA + 1};
     check_too_large(&def, "/media", "PEG_LIMIT_BLOCK_MEDIA");
 }
 
@@ -389,13 +391,10 @@ TORTURE(block_survives_any_allocation_failure)
     struct things t;
     peg_block *block = NULL;
     peg_status status = things_new(&t);
-    const peg_block_def def = {.kind = PEG_BLOCK_OTHER,
-                               .type = PEG_LIT("memory"),
-                               .text = PEG_LIT("x"),
-                               .media = &t.media,
-                               .n_media = 1,
-                               .artifact = t.artifact,
-                               .tier = PEG_TIER_FIRST_PARTY};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT,        .kind = PEG_BLOCK_OTHER,
+                               .type = PEG_LIT("memory"), .text = PEG_LIT("x"),
+                               .media = &t.media,         .n_media = 1,
+                               .artifact = t.artifact,    .tier = PEG_TIER_FIRST_PARTY};
 
     if (!status)
         status = peg_block_new(&def, &block, NULL);

@@ -39,7 +39,8 @@ static peg_artifact *artifact(void)
 static peg_record *record(uint32_t *chance)
 {
     peg_artifact *kept = roll(chance, 2) ? artifact() : NULL;
-    const peg_record_def def = {.key = name_of(roll(chance, N_NAMES)),
+    const peg_record_def def = {PEG_RECORD_DEF_INIT,
+                                .key = name_of(roll(chance, N_NAMES)),
                                 .call_id = name_of(roll(chance, N_NAMES)),
                                 .handle = name_of(roll(chance, N_NAMES)),
                                 .tool = peg__str("look"),
@@ -54,7 +55,7 @@ static peg_record *record(uint32_t *chance)
 
 static peg_block *block(uint32_t *chance)
 {
-    peg_block_def def = {.id = name_of(roll(chance, N_NAMES))};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .id = name_of(roll(chance, N_NAMES))};
     peg_block *made = NULL;
 
     switch (roll(chance, 4)) {

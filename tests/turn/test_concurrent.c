@@ -132,11 +132,9 @@ TEST(eight_threads_run_turns_on_one_runner_and_see_nothing_of_each_other)
 {
     const peg_turn_middleware edit = {.run = edit_tools};
     peg_tool *tools[2];
-    const peg_runner_config config = {.tools = tools,
-                                      .n_tools = 2,
-                                      .input = &edit,
-                                      .n_input = 1,
-                                      .loop = {.engine = infer, .query_from = -1}};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = 2,
+                                      .input = &edit,         .n_input = 1,   .loop.engine = infer,
+                                      .loop.query_from = -1};
 
     make_tools(tools);
     run_all(&config);
@@ -149,11 +147,9 @@ TEST(eight_threads_run_turns_whose_calls_share_a_pool)
     const peg_turn_middleware edit = {.run = edit_tools};
     peg_tool *tools[2];
     peg_pool *pool = NULL;
-    peg_runner_config config = {.tools = tools,
-                                .n_tools = 2,
-                                .input = &edit,
-                                .n_input = 1,
-                                .loop = {.engine = infer, .query_from = -1}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = 2,
+                                .input = &edit,         .n_input = 1,   .loop.engine = infer,
+                                .loop.query_from = -1};
 
     CHECK_INT(peg_pool_new(NULL, &pool, NULL), PEG_OK);
     config.loop.call.pool = pool;

@@ -633,10 +633,9 @@ TEST(what_the_flush_would_overwrite_is_refused_while_a_dispatch_runs)
 
 static peg_status replace_message(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_ASSISTANT,
-                               .id = peg_cstr("m1"),
-                               .text =
-                                   peg_cstr(peg_dispatch_iteration(dispatch) ? "better" : "draft")};
+    const peg_block_def def = {
+        PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_ASSISTANT, .id = peg_cstr("m1"),
+        .text = peg_cstr(peg_dispatch_iteration(dispatch) ? "better" : "draft")};
     peg_block *block = NULL;
     peg_status status = peg_block_new(&def, &block, reterr);
 

@@ -318,10 +318,8 @@ static peg_status add_document(peg_turn *turn, const char *id)
     peg_reader *reader = NULL;
     peg_artifact *artifact = NULL;
     peg_block *block = NULL;
-    peg_block_def def = {.kind = PEG_BLOCK_OTHER,
-                         .type = peg_cstr("retrieved"),
-                         .id = peg_cstr(id),
-                         .tier = PEG_TIER_FIRST_PARTY};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER, .type = peg_cstr("retrieved"),
+                         .id = peg_cstr(id), .tier = PEG_TIER_FIRST_PARTY};
     peg_status status = peg_reader_from_bytes(peg_cstr("text"), &reader, NULL);
 
     if (!status)
@@ -421,7 +419,7 @@ TEST(calls_in_parallel_run_at_once_and_are_recorded_in_call_order)
 {
     struct stage s;
     const peg_tool_def def = tool_def("meet", meet, NULL);
-    const peg_pool_options options = {.n_threads = 3};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = 3};
     peg_pool *pool = NULL;
 
     meeting.n_there = 0;
@@ -475,7 +473,7 @@ TEST(calls_in_parallel_beyond_max_calls_are_refused)
 /* G80 */
 TEST(more_calls_at_once_than_the_pool_has_threads_wait_for_one)
 {
-    const peg_pool_options one = {.n_threads = 1};
+    const peg_pool_options one = {PEG_POOL_OPTIONS_INIT, .n_threads = 1};
     struct stage s;
 
     opened(&s)->script[0] = "call a echo {\"n\":0}; call b echo {\"n\":1}; call c echo {\"n\":2}; "
@@ -508,7 +506,7 @@ static void hear_refusal(const peg_event *event, void *user)
 
 TEST(calls_that_the_pool_refuses_fail_by_themselves_and_keep_their_place)
 {
-    const peg_pool_options small = {.n_threads = 1, .max_queued = 1};
+    const peg_pool_options small = {PEG_POOL_OPTIONS_INIT, .n_threads = 1, .max_queued = 1};
     struct stage s;
     const peg_tool_def def = tool_def("wait", wait_for_refusal, &s);
 
@@ -542,7 +540,7 @@ static void wait_for_stop(peg_call *call, const peg_json *args, void *user)
 /* G100 */
 TEST(an_abort_ends_all_calls_that_run_in_parallel_and_starts_no_more)
 {
-    const peg_pool_options two = {.n_threads = 2};
+    const peg_pool_options two = {PEG_POOL_OPTIONS_INIT, .n_threads = 2};
     struct stage s;
     const peg_tool_def def = tool_def("wait", wait_for_stop, &s);
 
@@ -640,7 +638,7 @@ TEST(the_loop_goes_on_when_a_handler_on_a_pool_never_returns)
 static void ask_first(peg_call *call, const peg_json *args, void *user)
 {
     struct stage *s = user;
-    const peg_gate_def def = {.reason = "delete everything?", .payload = args};
+    const peg_gate_def def = {PEG_GATE_DEF_INIT, .reason = "delete everything?", .payload = args};
     peg_error error;
 
     if (peg_gate_wait(peg_call_ctx(call), &def, NULL, &error)) {

@@ -105,7 +105,7 @@ TEST(a_hosts_tool_with_the_name_of_a_query_stays_and_a_warning_says_so)
 /* An engine that notes which queries the handle of the first result tells of. */
 static peg_status read_handle(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
-    const peg_render_options options = {.inline_below = -1,
+    const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1,
                                         .definitions = peg_dispatch_definitions(dispatch)};
     char *text = NULL;
 
@@ -170,10 +170,8 @@ static peg_status add_retrieved(peg_turn *turn, const char *id)
     peg_reader *reader = NULL;
     peg_artifact *artifact = NULL;
     peg_block *block = NULL;
-    peg_block_def def = {.kind = PEG_BLOCK_OTHER,
-                         .type = peg_cstr("retrieved"),
-                         .id = peg_cstr(id),
-                         .tier = PEG_TIER_THIRD_PARTY_PUBLIC};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER, .type = peg_cstr("retrieved"),
+                         .id = peg_cstr(id), .tier = PEG_TIER_THIRD_PARTY_PUBLIC};
     peg_status status = peg_reader_from_bytes(peg_cstr("alpha\nbeta"), &reader, NULL);
 
     if (!status)

@@ -213,11 +213,9 @@ TEST(thoughts_that_led_to_a_call_stay_with_it)
 
 static void leave_call(peg_turn *turn, const char *id, const char *tool)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_CALL,
-                               .id = peg_cstr(id),
-                               .call_id = peg_cstr(id),
-                               .tool = peg_cstr(tool),
-                               .args = peg_cstr("{}")};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT,     .kind = PEG_BLOCK_CALL,
+                               .id = peg_cstr(id),     .call_id = peg_cstr(id),
+                               .tool = peg_cstr(tool), .args = peg_cstr("{}")};
     peg_block *block = NULL;
 
     CHECK_INT(peg_block_new(&def, &block, NULL), PEG_OK);

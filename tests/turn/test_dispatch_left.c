@@ -14,11 +14,9 @@
 
 static void leave_call(peg_turn *turn, const char *id, const char *tool)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_CALL,
-                               .id = peg_cstr(id),
-                               .call_id = peg_cstr(id),
-                               .tool = peg_cstr(tool),
-                               .args = peg_cstr("{}")};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT,     .kind = PEG_BLOCK_CALL,
+                               .id = peg_cstr(id),     .call_id = peg_cstr(id),
+                               .tool = peg_cstr(tool), .args = peg_cstr("{}")};
     peg_block *block = NULL;
 
     CHECK_INT(peg_block_new(&def, &block, NULL), PEG_OK);
@@ -215,7 +213,7 @@ TEST(a_call_whose_result_was_lost_stays_marked_when_others_end)
 {
     struct stage s;
     peg_storage storage = {lose_first, lose_first, no_remove, no_fetch, no_bytes, NULL};
-    const peg_pool_options options = {.n_threads = 2};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = 2};
     peg_pool *pool = NULL;
 
     opened(&s)->script[0] = "call c1 echo {}; call c2 echo {}";

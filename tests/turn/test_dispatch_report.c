@@ -96,8 +96,8 @@ TEST(an_executor_can_tell_what_the_model_used)
 static peg_status tell_call(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_str id = peg_cstr("theirs");
-    const peg_record_def def = {
-        .call_id = id, .tool = peg_cstr("search"), .text = peg_cstr("found nothing")};
+    const peg_record_def def = {PEG_RECORD_DEF_INIT, .call_id = id, .tool = peg_cstr("search"),
+                                .text = peg_cstr("found nothing")};
     peg_record *record = NULL;
     peg_error error;
 

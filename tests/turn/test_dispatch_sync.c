@@ -223,7 +223,7 @@ TEST(of_two_calls_that_fail_at_once_the_first_is_told)
     struct stage s;
     const peg_tool_def one = tool_def("one", failing, NULL);
     const peg_tool_def two = tool_def("two", failing, NULL);
-    const peg_pool_options options = {.n_threads = 2};
+    const peg_pool_options options = {PEG_POOL_OPTIONS_INIT, .n_threads = 2};
     peg_pool *pool = NULL;
 
     opened(&s)->script[0] = "call c1 one {}; call c2 two {}";

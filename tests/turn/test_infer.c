@@ -106,6 +106,7 @@ TEST(a_definition_says_all_that_is_known_about_a_tool)
 {
     static const char *const tags[] = {"a", "b", NULL};
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .name = "t",
         .description = "d",
         .input_schema = "{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"integer\"}}}",
@@ -749,11 +750,9 @@ TEST(a_turn_that_cannot_be_kept_fails_the_run_and_before_a_call_the_call_does_no
 
 static void leave_call(peg_turn *turn, const char *id, const char *tool, bool has_begun)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_CALL,
-                               .id = peg_cstr(id),
-                               .call_id = peg_cstr(id),
-                               .tool = peg_cstr(tool),
-                               .args = peg_cstr("{}")};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT,     .kind = PEG_BLOCK_CALL,
+                               .id = peg_cstr(id),     .call_id = peg_cstr(id),
+                               .tool = peg_cstr(tool), .args = peg_cstr("{}")};
     peg_block *block = NULL;
     peg_json_builder *b;
 

@@ -15,15 +15,16 @@ TEST(a_standalone_dispatch_takes_exactly_one_of_source_and_turn)
     struct stage s;
     peg_ctx *ctx = NULL;
     peg_error error;
-    const peg_dispatch_input neither = {.turn = NULL};
+    const peg_dispatch_input neither = {PEG_DISPATCH_INPUT_INIT, .turn = NULL};
 
     opened(&s);
     CHECK_INT(peg_ctx_new(&ctx, NULL), PEG_OK);
     CHECK_INT(peg_dispatch_run(ctx, &s.config.loop, &neither, NULL, &error), PEG_EINVAL);
     CHECK_STR(peg__str(error.code), "E_INVALID_LLM_DISPATCH_INPUT");
     CHECK_INT(peg_dispatch_run(ctx, &s.config.loop,
-                               &(peg_dispatch_input){.turn = s.turn, .source = (void *)&s}, NULL,
-                               &error),
+                               &(peg_dispatch_input){PEG_DISPATCH_INPUT_INIT, .turn = s.turn,
+                                                     .source = (void *)&s},
+                               NULL, &error),
               PEG_EINVAL);
     CHECK_STR(peg__str(error.code), "E_INVALID_LLM_DISPATCH_INPUT");
     peg_ctx_unref(ctx);
@@ -38,7 +39,7 @@ TEST(a_standalone_dispatch_runs_on_its_own_blocks_and_registry)
 
     opened(&s)->script[0] = "call c1 echo {\"sub\":1}";
     CHECK_INT(peg_registry_new(s.tools, s.n_tools, &registry, NULL), PEG_OK);
-    input = (peg_dispatch_input){.turn = s.turn, .registry = registry};
+    input = (peg_dispatch_input){PEG_DISPATCH_INPUT_INIT, .turn = s.turn, .registry = registry};
     CHECK_INT(peg_dispatch_run(NULL, &s.config.loop, &input, &s.outcome, NULL), PEG_OK);
 
     CHECK_INT(s.outcome.end, PEG_END_ACK);
@@ -58,7 +59,7 @@ TEST(a_standalone_dispatch_takes_the_registry_of_its_context_or_has_none)
     opened(&s)->script[0] = "call c1 echo {}";
     CHECK_INT(peg_registry_new(s.tools, s.n_tools, &registry, NULL), PEG_OK);
     CHECK_INT(peg_ctx_with_registry(NULL, registry, &ctx, NULL), PEG_OK);
-    input = (peg_dispatch_input){.turn = s.turn};
+    input = (peg_dispatch_input){PEG_DISPATCH_INPUT_INIT, .turn = s.turn};
     CHECK_INT(peg_dispatch_run(ctx, &s.config.loop, &input, NULL, NULL), PEG_OK);
     CHECK_INT(peg_dispatch_run(NULL, &s.config.loop, &input, NULL, NULL), PEG_OK);
 
@@ -73,8 +74,8 @@ static peg_status sub_dispatch(peg_turn_scope *scope, peg_middleware_next *next,
                                peg_error *reterr)
 {
     struct stage *s = user;
-    const peg_dispatch_options loop = {.engine = stage_infer, .user = s};
-    const peg_dispatch_input input = {.source = scope};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = stage_infer, .user = s};
+    const peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .source = scope};
     peg_outcome outcome;
 
     CHECK_INT(peg_dispatch_run(NULL, &loop, &input, &outcome, reterr), PEG_OK);
@@ -98,8 +99,8 @@ static peg_status sub_with_less(peg_turn_scope *scope, peg_middleware_next *next
                                 peg_error *reterr)
 {
     struct stage *s = user;
-    const peg_dispatch_options loop = {.engine = stage_infer, .user = s};
-    peg_dispatch_input input = {.source = scope};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = stage_infer, .user = s};
+    peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .source = scope};
     peg_registry *none = NULL;
     peg_ctx *hurried = NULL;
     peg_outcome outcome;
@@ -222,7 +223,7 @@ TEST(events_of_a_turn_in_a_turn_say_where_they_belong)
 
 TEST(turns_in_turns_do_not_wait_for_each_other_on_a_pool_of_one_thread)
 {
-    const peg_pool_options one = {.n_threads = 1};
+    const peg_pool_options one = {PEG_POOL_OPTIONS_INIT, .n_threads = 1};
     struct stage s;
     peg_pool *pool = NULL;
 
@@ -282,9 +283,9 @@ static peg_status say_there(peg_dispatch *dispatch, void *user, peg_error *reter
 /* A dispatch of its own on the registry that the call's context carries. */
 static void ask_below(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_dispatch_options loop = {.engine = say_there};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = say_there};
     peg_registry *registry = peg_ctx_registry(peg_call_ctx(call));
-    peg_dispatch_input input = {.turn = NULL};
+    peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .turn = NULL};
     peg_outcome outcome;
     peg_turn *turn = NULL;
 
@@ -340,7 +341,7 @@ TEST(a_turn_that_another_runner_went_on_with_is_still_stored_afterwards)
 {
     struct stage s;
     peg_storage storage = {note_store, note_store, no_remove, no_fetch, no_bytes, &s};
-    const peg_runner_config other = {.loop = {.engine = say_there}};
+    const peg_runner_config other = {PEG_RUNNER_CONFIG_INIT, .loop.engine = say_there};
     peg_runner *runner = NULL;
 
     CHECK_INT(peg_runner_new(&other, &runner, NULL), PEG_OK);
@@ -367,7 +368,7 @@ static peg_status keep_scope(peg_turn_scope *scope, peg_middleware_next *next, v
 static void run_the_same(peg_call *call, const peg_json *args, void *user)
 {
     struct stage *s = user;
-    const peg_dispatch_input source = {.source = s->user};
+    const peg_dispatch_input source = {PEG_DISPATCH_INPUT_INIT, .source = s->user};
     peg_error error;
 
     (void)args;

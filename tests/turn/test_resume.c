@@ -102,6 +102,7 @@ struct story {
 static peg_tool *tool_new(const char *name, bool is_idempotent, int *log)
 {
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .name = name,
         .description = "a tool",
         .input_schema = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}",
@@ -141,10 +142,9 @@ static _Noreturn void live(const struct story *story)
     snprintf(path, sizeof(path), "%s/log", story->world.folder);
     log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     peg_tool *tools[] = {tool_new("pay", false, &log), tool_new("look", true, &log)};
-    peg_runner_config config = {
-        .tools = tools,
-        .n_tools = 2,
-        .loop = {.engine = model, .snapshot = keep, .max_parallel = story->n_parallel}};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools,
+                                .n_tools = 2,           .loop.engine = model,
+                                .loop.snapshot = keep,  .loop.max_parallel = story->n_parallel};
 
     if (log < 0 || story->world.kind->open(story->world.folder, &store, NULL) ||
         (story->n_parallel > 1 && peg_pool_new(NULL, &pool, NULL)))

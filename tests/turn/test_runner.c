@@ -229,23 +229,24 @@ TEST(a_configuration_that_cannot_work_is_refused_and_everything_wrong_is_named)
 {
     const peg_turn_middleware nothing = {.run = NULL};
     const peg_storage half = {.store = NULL};
-    peg_runner_config config = {.input = &nothing, .n_input = 1};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .input = &nothing, .n_input = 1};
 
     check_config(&config, "loop.engine or loop.executor is missing", "input[0].run is missing");
-    config = (peg_runner_config){
-        .loop = {.engine = stage_infer, .executor = stage_infer, .max_parallel = 4}};
+    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine = stage_infer,
+                                 .loop.executor = stage_infer, .loop.max_parallel = 4};
     check_config(&config, "both set", "loop.max_parallel needs loop.call.pool");
-    config = (peg_runner_config){.loop = {.engine = stage_infer, .storage = &half}};
+    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine = stage_infer,
+                                 .loop.storage = &half};
     check_config(&config, "store, mutate, remove, fetch, store_bytes", "storage");
-    config = (peg_runner_config){.loop = {.engine = stage_infer}, .n_tools = 1};
+    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine = stage_infer, .n_tools = 1};
     check_config(&config, "tools is NULL", "n_tools");
 }
 
 TEST(more_mistakes_than_an_error_has_room_for_are_counted)
 {
     const peg_turn_middleware nothing[32] = {{.run = NULL}};
-    const peg_runner_config config = {
-        .input = nothing, .n_input = 32, .output = nothing, .n_output = 32};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .input = nothing, .n_input = 32,
+                                      .output = nothing, .n_output = 32};
 
     check_config(&config, "loop.engine or loop.executor is missing; input[0].run is missing; ",
                  "is missing; and 54 more");
@@ -632,7 +633,8 @@ TEST(the_callers_hooks_middlewares_and_stores_need_not_outlive_the_call_that_mak
     CHECK_INT(peg_spool_memory_new(0, &spool, NULL), PEG_OK);
     CHECK_INT(peg_pool_new(NULL, &pool, NULL), PEG_OK);
     s.turn_input[0] = (peg_turn_middleware){a_around, &s};
-    s.config.loop.call = (peg_run_options){.hooks = &hooks, .spool = spool, .pool = pool};
+    s.config.loop.call =
+        (peg_run_options){PEG_RUN_OPTIONS_INIT, .hooks = &hooks, .spool = spool, .pool = pool};
     stage_configure(&s);
     CHECK_INT(peg_runner_new(&s.config, &s.runner, NULL), PEG_OK);
     hooks.is_allowed = NULL;

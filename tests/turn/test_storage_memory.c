@@ -364,9 +364,8 @@ static bool write_and_fetch(const struct writer *writer, int i)
 
     snprintf(id, sizeof(id), "%d-%d", writer->number, i);
     is_well =
-        !peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_USER,
-                                              .id = peg_cstr(id),
-                                              .text = peg_cstr(id)},
+        !peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                                              .id = peg_cstr(id), .text = peg_cstr(id)},
                        &block, NULL) &&
         !ops->store(ops->user, NULL, block, NULL) &&
         !ops->store_bytes(ops->user, NULL, "media", peg_cstr(id), peg_cstr(id), &reader, NULL) &&
@@ -434,7 +433,7 @@ static peg_status use_all(const peg_storage *ops, peg_ctx *ctx, peg_block *block
 
 TORTURE(memory_storage_survives_any_allocation_failure)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_USER, .text = PEG_LIT("x")};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER, .text = PEG_LIT("x")};
     peg_memory_storage *storage = NULL;
     peg_block *block = NULL;
     peg_turn *into = NULL;

@@ -105,11 +105,9 @@ static peg_status message(struct world *w, const char *id, const char *delta, bo
 
 static peg_record *record_of(const char *key, const char *tool, const char *args, bool is_error)
 {
-    const peg_record_def def = {.key = peg_cstr(key),
-                                .call_id = PEG_LIT("c1"),
-                                .tool = peg_cstr(tool),
-                                .args = peg_cstr(args),
-                                .is_error = is_error,
+    const peg_record_def def = {PEG_RECORD_DEF_INIT,      .key = peg_cstr(key),
+                                .call_id = PEG_LIT("c1"), .tool = peg_cstr(tool),
+                                .args = peg_cstr(args),   .is_error = is_error,
                                 .text = PEG_LIT("done")};
     peg_record *record = NULL;
     peg_error error;
@@ -437,10 +435,8 @@ TORTURE(stream_of_a_call_survives_any_allocation_failure)
 
 TORTURE(stream_announces_late_what_memory_did_not_allow)
 {
-    const peg_record_def def = {.key = PEG_LIT("k"),
-                                .call_id = PEG_LIT("c1"),
-                                .tool = PEG_LIT("t"),
-                                .text = PEG_LIT("done")};
+    const peg_record_def def = {PEG_RECORD_DEF_INIT, .key = PEG_LIT("k"), .call_id = PEG_LIT("c1"),
+                                .tool = PEG_LIT("t"), .text = PEG_LIT("done")};
     peg_record *record = NULL;
     struct world w;
     peg_status status = world_new(&w);

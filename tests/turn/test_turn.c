@@ -17,9 +17,9 @@ PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 static peg_status make_block(peg_block_kind kind, const char *id, const char *text,
                              peg_block **ret_block)
 {
-    return peg_block_new(
-        &(const peg_block_def){.kind = kind, .id = peg_cstr(id), .text = peg_cstr(text)}, ret_block,
-        NULL);
+    return peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = kind,
+                                                .id = peg_cstr(id), .text = peg_cstr(text)},
+                         ret_block, NULL);
 }
 
 static peg_block *user(const char *id)

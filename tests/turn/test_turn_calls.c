@@ -16,9 +16,8 @@ static peg_block *user(const char *id)
 {
     peg_block *block = NULL;
 
-    CHECK_INT(peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_USER,
-                                                   .id = peg_cstr(id),
-                                                   .text = peg_cstr(id)},
+    CHECK_INT(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                                                   .id = peg_cstr(id), .text = peg_cstr(id)},
                             &block, NULL),
               PEG_OK);
     return block;
@@ -47,7 +46,8 @@ struct result {
 static peg_block *result_of(struct result r)
 {
     peg_artifact *kept = r.is_artifact ? artifact() : NULL;
-    const peg_record_def def = {.key = peg_cstr(r.key),
+    const peg_record_def def = {PEG_RECORD_DEF_INIT,
+                                .key = peg_cstr(r.key),
                                 .call_id = PEG_LIT("call"),
                                 .handle = peg_cstr(r.handle),
                                 .tool = PEG_LIT("look"),
@@ -59,9 +59,8 @@ static peg_block *result_of(struct result r)
     peg_error error;
 
     CHECK_STATUS(peg_record_new(&def, &record, &error), PEG_OK, error);
-    CHECK_STATUS(peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_RESULT,
-                                                      .id = peg_cstr(r.id),
-                                                      .record = record},
+    CHECK_STATUS(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT,
+                                                      .id = peg_cstr(r.id), .record = record},
                                &block, &error),
                  PEG_OK, error);
     peg_record_unref(record);
@@ -74,11 +73,9 @@ static peg_block *result_of(struct result r)
 static peg_block *retrieved(const char *id)
 {
     peg_artifact *kept = artifact();
-    const peg_block_def def = {.kind = PEG_BLOCK_OTHER,
-                               .id = peg_cstr(id),
-                               .type = PEG_LIT("retrieved"),
-                               .artifact = kept,
-                               .tier = PEG_TIER_THIRD_PARTY_PUBLIC};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                               .id = peg_cstr(id), .type = PEG_LIT("retrieved"),
+                               .artifact = kept,   .tier = PEG_TIER_THIRD_PARTY_PUBLIC};
     peg_block *block = NULL;
 
     CHECK_INT(peg_block_new(&def, &block, NULL), PEG_OK);
@@ -145,9 +142,8 @@ static peg_status add_call(peg_turn *turn, const char *id)
 {
     peg_block *block = NULL;
 
-    CHECK_INT(peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_CALL,
-                                                   .id = peg_cstr(id),
-                                                   .call_id = PEG_LIT("call"),
+    CHECK_INT(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_CALL,
+                                                   .id = peg_cstr(id), .call_id = PEG_LIT("call"),
                                                    .tool = PEG_LIT("look")},
                             &block, NULL),
               PEG_OK);
@@ -410,9 +406,9 @@ TORTURE(turn_that_gives_another_handle_survives_any_allocation_failure)
     if (!status)
         status = peg_artifact_new(NULL, reader, &kept, NULL);
     for (size_t i = 0; i < 3 && !status; i++) {
-        const peg_record_def def = {
-            .call_id = PEG_LIT("c"), .tool = PEG_LIT("look"), .artifact = kept};
-        peg_block_def result = {.kind = PEG_BLOCK_RESULT};
+        const peg_record_def def = {PEG_RECORD_DEF_INIT, .call_id = PEG_LIT("c"),
+                                    .tool = PEG_LIT("look"), .artifact = kept};
+        peg_block_def result = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT};
         peg_block *block = NULL;
 
         status = peg_record_new(&def, &result.record, NULL);

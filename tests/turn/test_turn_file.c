@@ -112,7 +112,8 @@ TEST(data_can_be_left_out_and_nothing_else_is)
     static const char text[] = "{\"id\":\"t\",\"blocks\":[],\"metadata\":{\"a.b@v1\":1},"
                                "\"data\":{\"c.d@v1\":2},\"more\":3}";
     peg_turn *turn = must_read(text);
-    char *without = must_write_as(turn, &(const peg_turn_write_options){.omit_data = true});
+    char *without = must_write_as(
+        turn, &(const peg_turn_write_options){PEG_TURN_WRITE_OPTIONS_INIT, .omit_data = true});
 
     CHECK_STR(peg_cstr(without),
               "{\"id\":\"t\",\"blocks\":[],\"metadata\":{\"a.b@v1\":1},\"more\":3}");
@@ -124,7 +125,7 @@ TEST(data_can_be_left_out_and_nothing_else_is)
 /* G25 */
 TEST(no_turn_is_written_as_an_empty_object)
 {
-    const peg_turn_write_options yaml = {.format = PEG_FORMAT_YAML};
+    const peg_turn_write_options yaml = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_YAML};
     char *text = must_write_as(NULL, NULL);
     char *as_yaml = must_write_as(NULL, &yaml);
 
@@ -184,7 +185,7 @@ TEST(a_strict_reader_refuses_what_nobody_knows)
 /* Members of a payload are whoever's made the block: engines put their own there. */
 TEST(a_strict_reader_takes_what_we_write)
 {
-    const peg_turn_read_options strict = {.strict = true};
+    const peg_turn_read_options strict = {PEG_TURN_READ_OPTIONS_INIT, .strict = true};
     static const char text[] =
         "{\"id\":\"t\",\"blocks\":[{\"id\":\"s\",\"kind\":\"system\",\"role\":\"system\","
         "\"payload\":{\"of_an_engine\":1,\"text\":\"x\"},\"metadata\":{\"a.b@v1\":1},"
@@ -384,8 +385,10 @@ TEST(a_block_alone_says_everything_and_reads_back)
         "\"c\","
         "\"name\":\"f\"}},{\"id\":\"r\",\"kind\":\"tool_use\",\"payload\":{\"id\":\"c\",\"nonce\":"
         "\"0123456789abcdef0123456789abcdef\",\"result\":\"y\",\"error\":\"\"}}]}";
-    const peg_turn_write_options write_options = {.format = PEG_FORMAT_JSON};
-    const peg_turn_read_options read_options = {.format = PEG_FORMAT_JSON};
+    const peg_turn_write_options write_options = {PEG_TURN_WRITE_OPTIONS_INIT,
+                                                  .format = PEG_FORMAT_JSON};
+    const peg_turn_read_options read_options = {PEG_TURN_READ_OPTIONS_INIT,
+                                                .format = PEG_FORMAT_JSON};
     const struct peg__block_write write = {.options = &write_options};
     const struct peg__block_read read = {.options = &read_options};
     peg_turn *turn = must_read(text);

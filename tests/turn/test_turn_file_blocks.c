@@ -342,12 +342,11 @@ TEST(images_of_the_reference_survive_a_reload)
 static peg_turn *turn_of(peg_str bytes, const peg_artifact_kind *kind)
 {
     peg_artifact *artifact = artifact_of(bytes, kind);
-    const peg_record_def record_def = {.key = peg_cstr("k"),
-                                       .call_id = peg_cstr("c"),
-                                       .tool = peg_cstr("f"),
-                                       .artifact = artifact,
-                                       .nonce = "0123456789abcdef0123456789abcdef"};
-    peg_block_def def = {.kind = PEG_BLOCK_RESULT, .id = peg_cstr("r"), .created_ms = 1};
+    const peg_record_def record_def = {
+        PEG_RECORD_DEF_INIT,   .key = peg_cstr("k"), .call_id = peg_cstr("c"),
+        .tool = peg_cstr("f"), .artifact = artifact, .nonce = "0123456789abcdef0123456789abcdef"};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT, .id = peg_cstr("r"),
+                         .created_ms = 1};
     peg_turn *turn = NULL;
     peg_block *block = NULL;
 
@@ -392,8 +391,8 @@ TEST(many_bytes_go_to_the_store_and_come_back_from_there)
 {
     peg_spool_store *store = NULL;
     peg_turn *turn = turn_of(peg_cstr("hello"), &peg_artifact_json);
-    peg_turn_write_options write = {.inline_below = 5};
-    peg_turn_read_options read = {.format = PEG_FORMAT_AUTO};
+    peg_turn_write_options write = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = 5};
+    peg_turn_read_options read = {PEG_TURN_READ_OPTIONS_INIT, .format = PEG_FORMAT_AUTO};
     peg_turn *again;
     char *text;
     peg_str answer;
@@ -420,7 +419,7 @@ TEST(many_bytes_go_to_the_store_and_come_back_from_there)
 TEST(bytes_that_find_no_place_are_an_error_or_are_left_out)
 {
     peg_turn *turn = turn_of(peg_cstr("hello"), NULL);
-    peg_turn_write_options options = {.inline_below = 5};
+    peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = 5};
     char *text = NULL;
     peg_error error;
 
@@ -437,7 +436,7 @@ TEST(bytes_that_find_no_place_are_an_error_or_are_left_out)
 
 static peg_status read_answer(const char *text, peg_spool_store *store, peg_error *reterr)
 {
-    const peg_turn_read_options read = {.bytes = store};
+    const peg_turn_read_options read = {PEG_TURN_READ_OPTIONS_INIT, .bytes = store};
     peg_turn *turn = must_read_as(text, &read);
     peg_str answer;
     const peg_status status = peg_record_answer(record_at(turn, 0), &answer, reterr);
@@ -488,8 +487,8 @@ TEST(bytes_move_from_one_store_to_another)
 {
     peg_spool_store *stores[2] = {NULL, NULL};
     peg_turn *turn = turn_of(peg_cstr("hello"), NULL);
-    peg_turn_write_options write = {.inline_below = 1};
-    peg_turn_read_options read = {.format = PEG_FORMAT_AUTO};
+    peg_turn_write_options write = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = 1};
+    peg_turn_read_options read = {PEG_TURN_READ_OPTIONS_INIT, .format = PEG_FORMAT_AUTO};
     peg_turn *second;
     char *first_text;
     char *second_text;
@@ -518,7 +517,7 @@ TEST(a_kind_of_the_host_is_found_again)
 {
     static const peg_artifact_kind table = {.name = "table"};
     const peg_artifact_kind *const kinds[] = {&table};
-    const peg_turn_read_options read = {.kinds = kinds, .n_kinds = 1};
+    const peg_turn_read_options read = {PEG_TURN_READ_OPTIONS_INIT, .kinds = kinds, .n_kinds = 1};
     peg_turn *turn = turn_of(peg_cstr("a,b"), &table);
     char *text = must_write_as(turn, NULL);
     peg_turn *again = must_read_as(text, &read);
@@ -538,8 +537,8 @@ TORTURE(bytes_in_a_store_survive_any_allocation_failure)
     static const char text[] =
         "{\"blocks\":[{\"id\":\"r\",\"kind\":\"tool_use\",\"payload\":{\"id\":\"c\","
         "\"result\":\"hello\",\"artifact\":{}}}]}";
-    peg_turn_write_options write = {.inline_below = 1};
-    peg_turn_read_options read = {.format = PEG_FORMAT_AUTO};
+    peg_turn_write_options write = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = 1};
+    peg_turn_read_options read = {PEG_TURN_READ_OPTIONS_INIT, .format = PEG_FORMAT_AUTO};
     peg_spool_store *store = NULL;
     peg_turn *turn = NULL;
     char *written = NULL;

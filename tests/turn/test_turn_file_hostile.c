@@ -141,7 +141,7 @@ static void check_limit(const char *text, const peg_turn_read_options *options, 
 /* G34 */
 TEST(depth_size_and_aliases_have_limits)
 {
-    const peg_turn_read_options small = {.max_bytes = 20};
+    const peg_turn_read_options small = {PEG_TURN_READ_OPTIONS_INIT, .max_bytes = 20};
     char deep[2048] = "{\"blocks\":[],\"data\":{\"a.b@v1\":";
     char bomb[4096] = "blocks: []\ndata:\n  a: &a [x,x,x,x,x,x,x,x,x,x]\n";
 
@@ -198,7 +198,7 @@ TEST(many_artifacts_of_one_call_are_told_apart)
 
 TEST(a_value_that_could_not_be_read_back_is_not_written)
 {
-    const peg_json_options deep = {.max_depth = 400};
+    const peg_json_options deep = {PEG_JSON_OPTIONS_INIT, .max_depth = 400};
     char text[1024] = "{\"blocks\":[],\"x\":";
     peg_json_doc *doc = NULL;
     peg_turn *turn = NULL;
@@ -230,8 +230,8 @@ TEST(a_wrapped_turn_is_read)
 
 TEST(the_format_is_told_by_the_first_character_or_by_the_caller)
 {
-    const peg_turn_read_options yaml = {.format = PEG_FORMAT_YAML};
-    const peg_turn_read_options json = {.format = PEG_FORMAT_JSON};
+    const peg_turn_read_options yaml = {PEG_TURN_READ_OPTIONS_INIT, .format = PEG_FORMAT_YAML};
+    const peg_turn_read_options json = {PEG_TURN_READ_OPTIONS_INIT, .format = PEG_FORMAT_JSON};
     peg_turn *turn = NULL;
 
     peg_turn_free(must_read(" \n{\"blocks\":[]}"));
@@ -274,7 +274,7 @@ TORTURE(reading_survives_any_allocation_failure)
 
 static peg_status torture_writing(peg_format format)
 {
-    const peg_turn_write_options options = {.format = format};
+    const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .format = format};
     peg_turn *turn = NULL;
     char *text = NULL;
     peg_status status = peg_turn_read(peg_cstr(everything), NULL, &turn, NULL);
@@ -324,7 +324,7 @@ TEST(what_torture_reads_is_written_the_same_again_and_again)
 
 static peg_turn *read_claims(bool is_untrusted)
 {
-    const peg_turn_read_options options = {.untrusted = is_untrusted};
+    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .untrusted = is_untrusted};
     peg_turn *turn = NULL;
     peg_error error;
 

@@ -120,7 +120,8 @@ static peg_media *random_media(void)
     static const char *const bytes[] = {"", "plain", "\xFF\xD8\xFF", "l1\nl2\n"};
     peg_media_note notes[2] = {{"text:caption", "a caption", PEG_TIER_FIRST_PARTY, true},
                                {"mine", "", PEG_TIER_THIRD_PARTY_PUBLIC, false}};
-    peg_media_def def = {.kind = (peg_media_kind)(any(4) + 1),
+    peg_media_def def = {PEG_MEDIA_DEF_INIT,
+                         .kind = (peg_media_kind)(any(4) + 1),
                          .mime_type = "image/png",
                          .filename = words().ptr,
                          .uri = maybe() ? "https://e.x/a" : NULL,
@@ -183,7 +184,8 @@ static peg_record *random_record(const peg_turn *turn)
     const size_t at = peg_turn_next(turn, PEG_BLOCKS(PEG_BLOCK_CALL), any(6));
     const peg_block *call = maybe() ? peg_turn_at(turn, at) : NULL;
     peg_json_doc *data = random_object();
-    peg_record_def def = {.call_id = call ? peg_block_call_id(call) : peg_cstr("c1"),
+    peg_record_def def = {PEG_RECORD_DEF_INIT,
+                          .call_id = call ? peg_block_call_id(call) : peg_cstr("c1"),
                           .key = call ? peg_block_id(call) : peg_cstr(maybe() ? "c2" : ""),
                           .tool = call && maybe() ? peg_block_tool(call) : peg_cstr("a_tool"),
                           .args = call && maybe() ? peg_block_args(call) : random_args(),
@@ -236,7 +238,8 @@ static void add_random_block(peg_turn *turn, unsigned i)
     char call_id[8];
     peg_json_doc *payload = maybe() ? random_object() : NULL;
     peg_media *media[1] = {NULL};
-    peg_block_def def = {.kind = (peg_block_kind)any(7), .created_ms = maybe() ? 1 : 1700000000000};
+    peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = (peg_block_kind)any(7),
+                         .created_ms = maybe() ? 1 : 1700000000000};
     peg_block *block = NULL;
     peg_error error;
     peg_status status;

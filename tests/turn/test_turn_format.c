@@ -34,7 +34,7 @@ static char *example(const char *language)
 
 static peg_turn *read_example(const char *language, char **ret_text)
 {
-    const peg_turn_read_options strict = {.strict = true};
+    const peg_turn_read_options strict = {PEG_TURN_READ_OPTIONS_INIT, .strict = true};
 
     *ret_text = example(language);
     return must_read_as(*ret_text, &strict);
@@ -58,8 +58,9 @@ TEST(the_example_in_json_is_what_we_write)
 {
     char *text;
     peg_turn *turn = read_example("json", &text);
-    char *written = must_write_as(
-        turn, &(const peg_turn_write_options){.format = PEG_FORMAT_JSON, .pretty = true});
+    char *written = must_write_as(turn, &(const peg_turn_write_options){PEG_TURN_WRITE_OPTIONS_INIT,
+                                                                        .format = PEG_FORMAT_JSON,
+                                                                        .pretty = true});
 
     text[strlen(text) - 1] = '\0'; /* the line end before the fence */
     CHECK_STR(peg_cstr(written), text);

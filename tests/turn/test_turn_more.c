@@ -28,7 +28,8 @@ static peg_turn *turn_new(void)
 
 static peg_block *text_block(const char *id)
 {
-    const peg_block_def def = {.kind = PEG_BLOCK_USER, .id = peg_cstr(id), .text = peg_cstr(id)};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER, .id = peg_cstr(id),
+                               .text = peg_cstr(id)};
     peg_block *block = NULL;
 
     CHECK_INT(peg_block_new(&def, &block, NULL), PEG_OK);
@@ -207,9 +208,8 @@ TEST(each_kind_of_block_has_its_own_fields_and_ids_of_calls_and_results_differ)
 {
     static const peg_block_kind kinds[] = {PEG_BLOCK_SYSTEM, PEG_BLOCK_USER, PEG_BLOCK_ASSISTANT,
                                            PEG_BLOCK_REASONING};
-    const peg_record_def record_def = {.call_id = peg_cstr("c1"),
-                                       .tool = peg_cstr("t"),
-                                       .args = peg_cstr("{}"),
+    const peg_record_def record_def = {PEG_RECORD_DEF_INIT, .call_id = peg_cstr("c1"),
+                                       .tool = peg_cstr("t"), .args = peg_cstr("{}"),
                                        .text = peg_cstr("r")};
     TURN turn = turn_new();
     peg_record *record = NULL;
@@ -222,7 +222,8 @@ TEST(each_kind_of_block_has_its_own_fields_and_ids_of_calls_and_results_differ)
     }
     CHECK_INT(peg_turn_add_call(turn, peg_cstr("c1"), peg_cstr("t"), peg_cstr("{}"), NULL), PEG_OK);
     CHECK_INT(peg_record_new(&record_def, &record, NULL), PEG_OK);
-    CHECK_INT(peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_RESULT, .record = record},
+    CHECK_INT(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT,
+                                                   .record = record},
                             &result, NULL),
               PEG_OK);
     CHECK_INT(peg_turn_add(turn, result, NULL), PEG_OK);
@@ -236,13 +237,15 @@ TEST(each_kind_of_block_has_its_own_fields_and_ids_of_calls_and_results_differ)
 TEST(a_thought_may_be_sealed_and_has_no_words_then)
 {
     DOC payload = parse("{\"encrypted_content\":\"abc\",\"item_id\":\"rs_1\"}");
-    const peg_block_def def = {.kind = PEG_BLOCK_REASONING, .payload = peg_json_root(payload)};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING,
+                               .payload = peg_json_root(payload)};
     BLOCK block = NULL;
 
     CHECK_INT(peg_block_new(&def, &block, NULL), PEG_OK);
     CHECK_INT(peg_block_text(block).len, 0);
     CHECK_STR(peg_json_str(peg_json_get(peg_block_payload(block), "item_id")), "rs_1");
-    CHECK_INT(peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_REASONING}, &block, NULL),
+    CHECK_INT(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING},
+                            &block, NULL),
               PEG_EINVAL);
 }
 
@@ -254,8 +257,8 @@ TEST(a_payload_is_an_object_without_names_that_are_ours)
 
     for (size_t i = 0; i < 3; i++) {
         DOC payload = parse(bad[i]);
-        const peg_block_def def = {
-            .kind = PEG_BLOCK_USER, .text = peg_cstr("x"), .payload = peg_json_root(payload)};
+        const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                                   .text = peg_cstr("x"), .payload = peg_json_root(payload)};
 
         CHECK_INT(peg_block_new(&def, &block, &error), PEG_EINVAL);
         CHECK_STR(peg__str(error.where), "/payload");
@@ -265,9 +268,8 @@ TEST(a_payload_is_an_object_without_names_that_are_ours)
 TEST(a_block_with_other_metadata_is_the_same_otherwise)
 {
     DOC payload = parse("{\"signature\":\"s\"}");
-    const peg_block_def def = {.kind = PEG_BLOCK_REASONING,
-                               .text = peg_cstr("hm"),
-                               .payload = peg_json_root(payload),
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING,
+                               .text = peg_cstr("hm"), .payload = peg_json_root(payload),
                                .created_ms = 5};
     BLOCK block = NULL;
     BLOCK marked = NULL;
@@ -306,8 +308,9 @@ static peg_status run_again(peg_dispatch *dispatch, void *user, peg_error *reter
 TEST(bags_and_id_of_a_turn_cannot_be_changed_while_a_dispatch_works_on_it)
 {
     TURN turn = turn_new();
-    const peg_dispatch_options loop = {.engine = run_again, .user = turn};
-    const peg_dispatch_input input = {.turn = turn};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = run_again,
+                                       .user = turn};
+    const peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .turn = turn};
     peg_outcome outcome;
 
     insert(turn, 0, "a");
@@ -332,7 +335,8 @@ TORTURE(blocks_with_all_they_carry_survive_any_allocation_failure)
     if (!status)
         status = peg_json_parse(peg_cstr("{\"a\":1}"), NULL, &doc, NULL);
     if (!status) {
-        const peg_block_def def = {.kind = PEG_BLOCK_REASONING, .payload = peg_json_root(doc)};
+        const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_REASONING,
+                                   .payload = peg_json_root(doc)};
 
         status = peg_block_new(&def, &block, NULL);
     }

@@ -177,7 +177,8 @@ static void add_at_random(peg_turn *turn, unsigned *seed, unsigned step)
 
     /* Some texts repeat: two blocks, one content but for the id. */
     snprintf(text, sizeof(text), "step %u", step % 7);
-    CHECK_INT(peg_block_new(&(const peg_block_def){.kind = PEG_BLOCK_USER, .text = peg_cstr(text)},
+    CHECK_INT(peg_block_new(&(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_USER,
+                                                   .text = peg_cstr(text)},
                             &block, NULL),
               PEG_OK);
     CHECK_INT(peg_turn_insert(turn, next_random(seed) % (n + 1), block, NULL), PEG_OK);
@@ -459,11 +460,9 @@ STORE_TEST(artifacts_of_the_hosts_kinds_are_read_as_such)
     CHECK_INT(peg_reader_from_bytes(peg_cstr("line"), &reader, NULL), PEG_OK);
     CHECK_INT(peg_artifact_new(&log_kind, reader, &artifact, NULL), PEG_OK);
     peg_reader_unref(reader);
-    add_block(turn, &(const peg_block_def){.kind = PEG_BLOCK_OTHER,
-                                           .id = peg_cstr("log1"),
-                                           .type = peg_cstr("log"),
-                                           .artifact = artifact,
-                                           .tier = PEG_TIER_FIRST_PARTY});
+    add_block(turn, &(const peg_block_def){PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_OTHER,
+                                           .id = peg_cstr("log1"), .type = peg_cstr("log"),
+                                           .artifact = artifact, .tier = PEG_TIER_FIRST_PARTY});
     peg_artifact_unref(artifact);
     save(w, turn);
     world_reopen(w);

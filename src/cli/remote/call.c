@@ -234,13 +234,9 @@ static void hear(peg_str stream, peg_str delta, void *user)
 static int call(struct call_options *o, peg_client *client, const char *json)
 {
     const peg_remote_request request = {
-        .toolset = o->toolset,
-        .tool = o->tool,
-        .args = peg__str(json),
-        .idempotency_key = o->key,
-        .timeout_ms = o->timeout_ms,
-        .metadata = o->meta,
-        .n_metadata = o->n_meta,
+        PEG_REMOTE_REQUEST_INIT, .toolset = o->toolset,     .tool = o->tool,
+        .args = peg__str(json),  .idempotency_key = o->key, .timeout_ms = o->timeout_ms,
+        .metadata = o->meta,     .n_metadata = o->n_meta,
     };
     const peg_remote_output output = {.fn = hear, .user = o};
     peg_remote_result *result = NULL;

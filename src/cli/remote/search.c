@@ -124,7 +124,8 @@ static int read_options(struct cli_args *args, struct remote_args *remote, struc
 
 static int ask(const struct remote_args *remote, const char *words, uint64_t limit)
 {
-    const peg_search_query query = {.words = words, .tags = remote->tags, .limit = (size_t)limit};
+    const peg_search_query query = {PEG_SEARCH_QUERY_INIT, .words = words, .tags = remote->tags,
+                                    .limit = (size_t)limit};
     peg_search_result *found = NULL;
     peg_client *client = NULL;
     peg_error error;

@@ -157,7 +157,8 @@ static void block_signals(sigset_t *ret_signals)
 
 static int watch(struct watching *w)
 {
-    const peg_watch_options options = {.tags = w->remote.tags, .changes_only = w->changes_only};
+    const peg_watch_options options = {PEG_WATCH_OPTIONS_INIT, .tags = w->remote.tags,
+                                       .changes_only = w->changes_only};
     peg_client *client = NULL;
     peg_watch *watching = NULL;
     peg_error error;

@@ -156,7 +156,7 @@ static peg_status serve(struct serve_options *o, struct signals *signals, peg_er
 static int run(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    struct serve_options options = {.addr = NULL};
+    struct serve_options options = {.config = {PEG_GATEWAY_CONFIG_INIT}};
     struct signals signals = {.gateway = NULL};
     peg_store store;
     peg_error error;

@@ -181,7 +181,7 @@ static int show(const struct definitions_options *o, const peg_json *definitions
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct definitions_options options = {.path = NULL};
+    struct definitions_options options = {.render = {PEG_DEFINITIONS_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     peg_json_doc *doc = NULL;
     peg_error error;

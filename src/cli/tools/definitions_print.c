@@ -56,7 +56,7 @@ static peg_status print_losses(const struct definitions_outcome *o, FILE *to, pe
 
 static peg_status print_pretty(peg_str json, peg_error *reterr)
 {
-    const peg_json_options deep = {.max_depth = PEG_LIMIT_JSON_DEPTH_MAX};
+    const peg_json_options deep = {PEG_JSON_OPTIONS_INIT, .max_depth = PEG_LIMIT_JSON_DEPTH_MAX};
     PEG_CLEANUP(peg__freep) char *text = NULL;
     peg_json_doc *doc = NULL;
     peg_status status = peg_json_parse(json, &deep, &doc, reterr);

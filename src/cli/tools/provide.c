@@ -440,6 +440,7 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
 {
     struct provided provided = {.o = o, .manifest = manifest};
     const peg_provider_options options = {
+        PEG_PROVIDER_OPTIONS_INIT,
         .toolset = peg_manifest_toolset(manifest),
         .description = peg_manifest_description(manifest),
         .version = peg_manifest_version(manifest)[0] ? peg_manifest_version(manifest) : NULL,

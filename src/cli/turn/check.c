@@ -60,7 +60,8 @@ void turn_found(struct turn_findings *findings, bool is_error, const peg_error *
 /* With the place of a member, which only those get that are told. */
 static void found_at(struct checking *c, bool is_error, peg_error *error, const char *where)
 {
-    static const peg_json_options limits = {.max_bytes = PEG_LIMIT_JSON_BYTES_MAX};
+    static const peg_json_options limits = {PEG_JSON_OPTIONS_INIT,
+                                            .max_bytes = PEG_LIMIT_JSON_BYTES_MAX};
     const peg_str text = peg__buf_view(&c->file->text);
     char at[sizeof(error->where) + 64];
 
@@ -321,7 +322,8 @@ static peg_status check_schema(struct checking *c, const peg_json *definition, s
 static peg_status check_definitions(struct checking *c)
 {
     PEG_CLEANUP(peg__freep) char *text = NULL;
-    const peg_definitions_options neutral = {.provider = PEG_VENDOR_NEUTRAL};
+    const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                             .provider = PEG_VENDOR_NEUTRAL};
     const peg_json *definitions = NULL;
     size_t i = 0;
     peg_error error;
@@ -377,9 +379,8 @@ static peg_status check_block(struct checking *c, size_t i)
 /* What only a strict reader minds: members, kinds and ids that nobody here knows. */
 static peg_status check_strictly(struct checking *c)
 {
-    const peg_turn_read_options strict = {.format = c->file->format,
-                                          .strict = true,
-                                          .bytes = c->file->bytes,
+    const peg_turn_read_options strict = {PEG_TURN_READ_OPTIONS_INIT, .format = c->file->format,
+                                          .strict = true, .bytes = c->file->bytes,
                                           .max_bytes = c->file->text.max};
     peg_turn *turn = NULL;
     peg_error error;
@@ -401,7 +402,7 @@ static peg_status check_strictly(struct checking *c)
 
 static peg_status parse(struct checking *c)
 {
-    const peg_json_options limits = {.max_bytes = c->file->text.max};
+    const peg_json_options limits = {PEG_JSON_OPTIONS_INIT, .max_bytes = c->file->text.max};
     const peg_str text = peg__buf_view(&c->file->text);
     const peg_json *inner;
     const peg_status status = c->file->format == PEG_FORMAT_JSON

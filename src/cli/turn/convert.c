@@ -221,7 +221,7 @@ static int convert_file(const struct convert_options *o)
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct convert_options options = {.path = NULL};
+    struct convert_options options = {.write = {PEG_TURN_WRITE_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     size_t n = 0;
     int id;

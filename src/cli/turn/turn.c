@@ -90,7 +90,7 @@ static peg_status gather_begun(struct turn_file *file, peg_error *reterr)
 peg_status turn_load(const struct turn_common *common, const char *path, struct turn_file *file,
                      peg_error *reterr)
 {
-    peg_turn_read_options options = {.max_bytes = common->max_bytes};
+    peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .max_bytes = common->max_bytes};
     peg_status status = PEG_OK;
 
     file->path = path;

@@ -180,10 +180,9 @@ static peg_status prepare(struct validate *v, peg_error *reterr)
     v->docs = peg_schema_docs_new();
     if (!v->docs)
         return peg__fail_nomem(reterr);
-    v->schema_options = (peg_schema_options){.docs = v->docs,
+    v->schema_options = (peg_schema_options){PEG_SCHEMA_OPTIONS_INIT, .docs = v->docs,
                                              .dialect = v->options->dialect,
-                                             .format = v->options->format,
-                                             .base_uri = base.ptr};
+                                             .format = v->options->format, .base_uri = base.ptr};
     return PEG_OK;
 }
 

@@ -243,7 +243,8 @@ static int run(const struct cli_command *self, int argc, char **argv)
 {
     PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     PEG_CLEANUP(peg__freep) const char **refs = peg__alloc_zero((size_t)argc, sizeof(char *));
-    struct validate_options options = {.paths = paths, .refs = refs};
+    struct validate_options options = {
+        .paths = paths, .refs = refs, .json = {PEG_JSON_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     int status;
 

@@ -275,8 +275,10 @@ static void write_schema(const struct entry *entry, const char *properties,
 static peg_status make_tool(struct entry *entry, const char *schema, peg_tool **ret_tool,
                             peg_error *reterr)
 {
-    const peg_schema_options options = {.max_bytes = 2L * PEG_LIMIT_FORGED_BYTES};
+    const peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT,
+                                        .max_bytes = 2L * PEG_LIMIT_FORGED_BYTES};
     const peg_tool_def def = {
+        PEG_TOOL_DEF_INIT,
         .name = entry->query->name,
         .description = entry->query->description,
         .input_schema = schema,

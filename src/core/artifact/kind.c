@@ -139,7 +139,7 @@ static peg_status check_required(const struct chain *chain, const peg_json *requ
 static peg_status parse_field(const struct chain *chain, const char *field, const char *text,
                               peg_json_doc **ret_doc, peg_error *reterr)
 {
-    const peg_json_options options = {.max_bytes = PEG_LIMIT_SCHEMA_BYTES,
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = PEG_LIMIT_SCHEMA_BYTES,
                                       .duplicates = PEG_JSON_REFUSE};
     peg_error why;
 

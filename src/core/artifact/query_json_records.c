@@ -83,7 +83,7 @@ static peg_status check_lines(peg_str text, peg_error *reterr)
 
 static peg_status read_lines(peg_str text, struct peg__records **ret_records, peg_error *reterr)
 {
-    const peg_json_options options = {.max_bytes = text.len + 2,
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = text.len + 2,
                                       .max_depth = PEG_LIMIT_JSON_DEPTH + 1};
     struct peg__buf array = PEG__BUF(text.len + 2);
     peg_json_doc *doc = NULL;

@@ -136,7 +136,8 @@ static void put_content(struct peg__md_answer *a, const char *name,
 /* [{format, startLine, endLine, data}], or text and error where it is no YAML. */
 static void put_frontmatter(struct peg__md_answer *a, const struct peg__md_block *block)
 {
-    static const peg_json_options options = {.max_bytes = PEG_LIMIT_FRONTMATTER_BYTES};
+    static const peg_json_options options = {PEG_JSON_OPTIONS_INIT,
+                                             .max_bytes = PEG_LIMIT_FRONTMATTER_BYTES};
     const peg_str text = {a->md->text.ptr + block->start, block->end - block->start};
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
     peg_error why;

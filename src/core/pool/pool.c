@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/pool/state.h"
 
@@ -112,7 +113,8 @@ static void init_pool(peg_pool *pool, const peg_pool_options *options)
 
 peg_status peg_pool_new(const peg_pool_options *options, peg_pool **ret_pool, peg_error *reterr)
 {
-    static const peg_pool_options defaults;
+    PEG__READ_OR_RETURN(options, PEG_POOL_OPTIONS_INIT, reterr);
+    static const peg_pool_options defaults = {PEG_POOL_OPTIONS_INIT};
     const peg_pool_options *chosen = options ? options : &defaults;
     const peg_status status = check_options(chosen, reterr);
     peg_pool *pool;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/sized.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "core/result/reader.h"
@@ -328,6 +329,7 @@ static peg_status make(const peg_media_def *def, const char *id, size_t len, peg
 
 peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_MEDIA_DEF_INIT, reterr);
     char fresh[PEG_UUID_TEXT];
     size_t len = 0;
     peg_status status;
@@ -349,6 +351,7 @@ peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media, peg_er
 static peg_status new_from(const peg_media_def *def, peg_trust_tier tier, peg_media **ret_media,
                            peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_MEDIA_DEF_INIT, reterr);
     peg_media_def sure;
 
     if (!def)

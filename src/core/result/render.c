@@ -13,13 +13,14 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/artifact/artifact.h"
 #include "core/result/envelope.h"
 #include "core/run/record.h"
 #include "json/json.h"
 
-static const peg_render_options default_options;
+static const peg_render_options default_options = {PEG_RENDER_OPTIONS_INIT};
 
 /* ---- trust ------------------------------------------------------------------------- */
 
@@ -211,6 +212,7 @@ static void put_media(const peg_record *record, const peg_render_options *option
 peg_status peg_render_result(const peg_record *record, const peg_render_options *options,
                              char **ret_text, size_t *ret_len, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_RENDER_OPTIONS_INIT, reterr);
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     const peg_render_options *opts = options ? options : &default_options;
     const char *nonce;

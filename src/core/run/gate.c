@@ -24,6 +24,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/context/ctx.h"
 #include "core/context/wait.h"
@@ -426,6 +427,7 @@ static peg_status give(peg_gate *gate, peg_json_doc **ret_value, peg_error *rete
 peg_status peg_gate_wait(peg_ctx *ctx, const peg_gate_def *def, peg_json_doc **ret_value,
                          peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_GATE_DEF_INIT, reterr);
     PEG_CLEANUP(peg_gate_unrefp) peg_gate *gate = NULL;
     void *user = NULL;
     const peg_gate_fn listener = peg__ctx_gate_listener(ctx, &user);

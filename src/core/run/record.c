@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/artifact.h"
 #include "pegboard/media.h"
@@ -361,6 +362,7 @@ static peg_status fill_in(peg_record *record, const peg_record_def *def, peg_err
 
 peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_RECORD_DEF_INIT, reterr);
     const peg_str args = def->args.len ? def->args : peg__str("{}");
     const struct peg__record_start start = {.key = def->key,
                                             .call_id = def->call_id,

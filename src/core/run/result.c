@@ -101,7 +101,7 @@ static peg_status refuse_server_data(struct peg__run *run, const char *why, peg_
 static peg_status take_server_data(struct peg__run *run, peg_error *reterr)
 {
     /* Data as deep as JSON may be is in an array of objects. */
-    const peg_json_options options = {.max_depth = PEG_LIMIT_JSON_DEPTH + 2};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_depth = PEG_LIMIT_JSON_DEPTH + 2};
     peg_call *call = run->call;
     peg_error why;
     peg_status status;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/context/ctx.h"
 #include "core/tool/tool.h"
@@ -236,6 +237,8 @@ peg_status peg__run_end(struct peg__run *run, peg_record **ret_record, peg_error
 peg_status peg_call_run(peg_ctx *ctx, const peg_call_request *request,
                         const peg_run_options *options, peg_record **ret_record, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(request, PEG_CALL_REQUEST_INIT, reterr);
+    PEG__READ_OR_RETURN(options, PEG_RUN_OPTIONS_INIT, reterr);
     struct peg__run run;
     const peg_status status = peg__run_begin(&run, ctx, request, options, NULL, reterr);
 
@@ -245,7 +248,8 @@ peg_status peg_call_run(peg_ctx *ctx, const peg_call_request *request,
 peg_status peg_registry_call(peg_registry *registry, const char *tool, const char *args,
                              peg_record **ret_record, peg_error *reterr)
 {
-    const peg_call_request request = {.tool = peg_cstr(tool), .args = peg_cstr(args)};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr(tool),
+                                      .args = peg_cstr(args)};
     peg_ctx *ctx;
     peg_status status = peg_ctx_with_registry(NULL, registry, &ctx, reterr);
 

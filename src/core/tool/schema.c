@@ -282,7 +282,7 @@ static void write_closed(const struct root *root, enum peg__keyword closer, stru
 static peg_status compile(const peg_tool_def *def, peg_str text, bool check_defaults,
                           peg_schema **ret_schema, peg_error *reterr)
 {
-    peg_schema_options options = {0};
+    peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT};
 
     if (def->schema_options)
         options = *def->schema_options;
@@ -299,6 +299,7 @@ static peg_status parse(const peg_tool_def *def, peg_str text, peg_json_doc **re
     const peg_schema_options *o = def->schema_options;
     const unsigned depth = o && o->max_depth ? o->max_depth : PEG_LIMIT_SCHEMA_DEPTH;
     const peg_json_options limits = {
+        PEG_JSON_OPTIONS_INIT,
         .max_bytes = o && o->max_bytes ? o->max_bytes : PEG_LIMIT_SCHEMA_BYTES,
         .max_depth = 2 * depth + 2,
         .duplicates = PEG_JSON_REFUSE,

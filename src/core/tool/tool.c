@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/refs.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/tool/make.h"
 #include "pegboard/artifact.h"
@@ -207,7 +208,8 @@ static peg_status copy_strings(peg_tool *tool, const peg_tool_def *def, peg_erro
 static peg_status parse_field(const char *text, const char *field, size_t max_bytes,
                               peg_json_doc **ret_doc, peg_error *reterr)
 {
-    const peg_json_options options = {.max_bytes = max_bytes, .duplicates = PEG_JSON_REFUSE};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = max_bytes,
+                                      .duplicates = PEG_JSON_REFUSE};
     peg_error why;
 
     if (peg_json_parse(peg__str(text), &options, ret_doc, &why))
@@ -381,11 +383,13 @@ peg_status peg__tool_new(const peg_tool_def *def, bool is_artifact_tool, const c
 
 peg_status peg_tool_new(const peg_tool_def *def, peg_tool **ret_tool, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_TOOL_DEF_INIT, reterr);
     return peg__tool_new(def, false, NULL, ret_tool, reterr);
 }
 
 peg_status peg_artifact_tool_new(const peg_tool_def *def, peg_tool **ret_tool, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_TOOL_DEF_INIT, reterr);
     return peg__tool_new(def, true, NULL, ret_tool, reterr);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 
 PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
@@ -383,7 +384,9 @@ peg_status peg_definitions_render(const peg_json *definitions,
                                   size_t *ret_len, peg_definition_losses **ret_losses,
                                   peg_error *reterr)
 {
-    static const peg_definitions_options neutral = {.provider = PEG_VENDOR_NEUTRAL};
+    PEG__READ_OR_RETURN(options, PEG_DEFINITIONS_OPTIONS_INIT, reterr);
+    static const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                                    .provider = PEG_VENDOR_NEUTRAL};
     PEG_CLEANUP(peg__names_freep) struct peg__names *names = NULL;
     PEG_CLEANUP(peg_definition_losses_freep) peg_definition_losses *losses = NULL;
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);

@@ -215,7 +215,7 @@ static peg_status report_refusal(const struct peg__wire *wire, const struct refu
 peg_status peg__wire_error(const struct peg__wire *wire, long http_status, peg_str body,
                            peg_error *reterr)
 {
-    const peg_json_options options = {.max_bytes = PEG_LIMIT_TEXT_BYTES,
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = PEG_LIMIT_TEXT_BYTES,
                                       .max_depth = PEG_LIMIT_REPLY_DEPTH};
     struct refusal refusal = {.http_status = http_status, .message = body};
     peg_json_doc *doc = NULL;

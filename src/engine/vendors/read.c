@@ -65,7 +65,7 @@ bool peg__has_member(const peg_json *object, const char *name)
 /* An event or a body has to be an object. */
 static peg_status parse_object(struct peg__reply *reply, peg_str text, peg_json_doc **ret_doc)
 {
-    const peg_json_options options = {.max_bytes = PEG_LIMIT_TEXT_BYTES};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = PEG_LIMIT_TEXT_BYTES};
     peg_json_doc *doc;
     peg_error error;
     const peg_status status = peg_json_parse(text, &options, &doc, &error);

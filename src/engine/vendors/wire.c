@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "engine/engine.h"
 #include "pegboard/tool_config.h"
@@ -146,7 +147,8 @@ static peg_status parse_extra(const char *extra, peg_json_doc **ret_doc, peg_err
 static peg_status merge_extra(const struct peg__request *request, struct peg__buf *body,
                               struct peg__buf *out, peg_error *reterr)
 {
-    const peg_json_options options = {.max_bytes = PEG_LIMIT_TEXT_BYTES, .max_depth = 4096};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = PEG_LIMIT_TEXT_BYTES,
+                                      .max_depth = 4096};
     struct merge merge = {.out = {.buf = out}};
     peg_json_doc *ours = NULL;
     peg_json_doc *theirs = NULL;
@@ -215,7 +217,8 @@ static peg_status write_with_history(const struct peg__wire *wire,
 peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__request *partial,
                            struct peg__buf *out, peg_error *reterr)
 {
-    const peg_definitions_options options = {.provider = wire->vendor};
+    const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                             .provider = wire->vendor};
     struct peg__request request = *partial;
     struct peg__names *names = NULL;
     peg_status status;
@@ -238,6 +241,7 @@ peg_status peg_engine_render(peg_vendor vendor, const peg_model_options *options
                              const peg_turn *turn, const peg_json *definitions, bool is_streaming,
                              char **ret_text, size_t *ret_len, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_MODEL_OPTIONS_INIT, reterr);
     const struct peg__wire *wire = peg__wire_of(vendor);
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_tool_config config;

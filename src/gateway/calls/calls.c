@@ -75,7 +75,7 @@ static void renew(struct net_timer *timer)
 /* On a loop a check that is not done soon is left to a worker, which takes its time. */
 static peg_status prepare(struct gw_calls *desk, peg_error *reterr)
 {
-    const peg_checker_options quick = {.max_steps = 2000,
+    const peg_checker_options quick = {PEG_CHECKER_OPTIONS_INIT, .max_steps = 2000,
                                        .max_pattern_steps = PEG_LIMIT_GATEWAY_PATTERN_STEPS};
     peg_status status = peg_checker_new(desk->loop ? &quick : NULL, &desk->checker, reterr);
 

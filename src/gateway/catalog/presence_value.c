@@ -113,7 +113,8 @@ peg_status presence_read(peg_str key, const struct peg__blob *value, peg_str *re
                          struct gw_provider_entry *ret_entry)
 {
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
-    const peg_json_options options = {.max_bytes = VALUE_BYTES, .max_depth = 4};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = VALUE_BYTES,
+                                      .max_depth = 4};
     struct gw_provider_entry entry = {.sent = 0};
     peg_status status;
 

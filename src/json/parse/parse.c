@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "json/json.h"
 #include "json/parse/internal.h"
@@ -113,7 +114,7 @@ static unsigned max_depth(const peg_json_options *options)
 
 static void take_options(struct peg__parser *p, const peg_json_options *options)
 {
-    const peg_json_options none = {0};
+    const peg_json_options none = {PEG_JSON_OPTIONS_INIT};
     const peg_json_options *o = options ? options : &none;
 
     p->max_digits = o->max_number_digits ? o->max_number_digits : PEG_LIMIT_NUMBER_DIGITS;
@@ -185,12 +186,14 @@ peg_status peg__json_reparse_by(peg__parse_values_fn *way, peg_json_doc *doc, pe
 peg_status peg_json_reparse(peg_json_doc *doc, peg_str text, const peg_json_options *options,
                             peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_JSON_OPTIONS_INIT, reterr);
     return peg__json_reparse_by(best_way(), doc, text, options, reterr);
 }
 
 peg_status peg_json_parse(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
                           peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_JSON_OPTIONS_INIT, reterr);
     /* One that is too large is refused before it is copied. */
     peg_json_doc *doc = peg__json_doc_new(text.len <= max_bytes(options) ? room_for(text) : 0);
     peg_status status;

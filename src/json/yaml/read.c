@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "json/json.h"
 #include "json/number/number.h"
@@ -450,9 +451,10 @@ static size_t limit_or(size_t given, size_t otherwise, size_t most)
 
 static peg_json_options fill_limits(const peg_json_options *options)
 {
-    const peg_json_options given = options ? *options : (peg_json_options){0};
+    const peg_json_options given = options ? *options : (peg_json_options){PEG_JSON_OPTIONS_INIT};
 
     return (peg_json_options){
+        PEG_JSON_OPTIONS_INIT,
         .max_bytes = limit_or(given.max_bytes, PEG_LIMIT_JSON_BYTES, PEG_LIMIT_JSON_BYTES_MAX),
         .max_depth =
             (unsigned)limit_or(given.max_depth, PEG_LIMIT_JSON_DEPTH, PEG_LIMIT_JSON_DEPTH_MAX),
@@ -528,6 +530,7 @@ static peg_status read_tree(struct peg__yaml_reader *r, const peg_json_options *
 peg_status peg_yaml_parse(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
                           peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_JSON_OPTIONS_INIT, reterr);
     static const struct peg__yaml_node nothing = {.kind = PEG__YAML_SCALAR};
     struct peg__yaml_reader r = {.text = text, .reterr = reterr};
     const struct peg__yaml_node *root = NULL;

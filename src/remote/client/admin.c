@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "remote/client/remote.h"
 #include "wire/name.h"
@@ -103,6 +104,7 @@ static peg_status give_stream_id(const Pegboard__V1__RegisterResponse *response,
 peg_status peg_client_register(peg_client *client, peg_ctx *ctx, const char *registry,
                                const peg_toolset_def *def, char **ret_stream_id, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_TOOLSET_DEF_INIT, reterr);
     Pegboard__V1__RegisterRequest request = PEGBOARD__V1__REGISTER_REQUEST__INIT;
     struct remote__fan fan = {
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_REGISTER],

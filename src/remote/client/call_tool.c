@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "grpc/message.h"
 #include "remote/client/call.h"
@@ -531,6 +532,7 @@ static peg_status call(struct calling *c, const peg_remote_request *request, peg
 static peg_status call_and_give(struct calling *c, const peg_remote_request *request,
                                 peg_remote_result **ret_result, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(request, PEG_REMOTE_REQUEST_INIT, reterr);
     peg_status status = call(c, request, reterr);
 
     if (!status && c->registry)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/refs.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "grpc/client/blocking.h"
 #include "net/tls/tls.h"
@@ -28,7 +29,7 @@ enum {
     MAX_BACKOFF_MS = 2000,
 };
 
-static const peg_client_options default_options;
+static const peg_client_options default_options = {PEG_CLIENT_OPTIONS_INIT};
 
 /* ---- tokens -------------------------------------------------------------------------------- */
 
@@ -161,6 +162,7 @@ static peg_status check_name(const struct remote__registry *r, peg_error *reterr
 static peg_status fill_registry(struct remote__registry *r, const peg_client_registry *def,
                                 const peg_client_options *options, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(def, PEG_CLIENT_REGISTRY_INIT, reterr);
     peg_client *client = r->client;
     const char *address = def->address ? def->address : DEFAULT_ADDRESS;
     peg_status status;
@@ -179,8 +181,8 @@ static peg_status fill_registry(struct remote__registry *r, const peg_client_reg
 static peg_status add_registries(peg_client *client, const peg_client_options *options,
                                  peg_error *reterr)
 {
-    const peg_client_registry single = {.address = options->address};
-    const peg_client_registry *defs = options->n_registries ? options->registries : &single;
+    const peg_client_registry single = {PEG_CLIENT_REGISTRY_INIT, .address = options->address};
+    const peg_client_registry *def = options->n_registries ? options->registries : &single;
     const size_t n = options->n_registries ? options->n_registries : 1;
     peg_status status = PEG_OK;
 
@@ -197,7 +199,8 @@ static peg_status add_registries(peg_client *client, const peg_client_options *o
     for (size_t i = 0; i < n && !status; i++) {
         client->registries[i].client = client;
         client->n_registries++;
-        status = fill_registry(&client->registries[i], &defs[i], options, reterr);
+        status = fill_registry(&client->registries[i], def, options, reterr);
+        def = (const void *)((const char *)def + def->size);
     }
     return status;
 }
@@ -241,6 +244,7 @@ static peg_status start(peg_client *client, const peg_client_options *options, p
 peg_status peg_client_new(const peg_client_options *options, peg_client **ret_client,
                           peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_CLIENT_OPTIONS_INIT, reterr);
     peg_client *client = peg__alloc_zero(1, sizeof(*client));
     peg_status status;
 

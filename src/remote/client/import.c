@@ -9,12 +9,13 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "remote/client/import.h"
 
 PEG_DEFINE_CLEANUP(peg_tool, peg_tool_unref)
 
-static const peg_import_options default_options;
+static const peg_import_options default_options = {PEG_IMPORT_OPTIONS_INIT};
 
 struct importing {
     peg_client *client;
@@ -113,6 +114,7 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
     if (!input || !output || !tags)
         return PEG_ENOMEM;
     *ret_def = (peg_tool_def){
+        PEG_TOOL_DEF_INIT,
         .name = name,
         .description = describe(toolset, tool),
         .input_schema = *input ? input : "{\"type\":\"object\"}",
@@ -264,6 +266,7 @@ peg_status peg_client_import(peg_client *client, peg_ctx *ctx, const char *tools
                              const peg_import_options *options, peg_registry **ret_registry,
                              peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_IMPORT_OPTIONS_INIT, reterr);
     struct importing i = {
         .client = client, .ctx = ctx, .options = options ? options : &default_options};
     peg_status status;

@@ -172,9 +172,8 @@ static bool is_past(const peg_remote_result *result)
 static peg_status ask_attempts(peg_call *call, const struct remote__imported *imported,
                                peg_str args, peg_remote_result **ret_result, peg_error *reterr)
 {
-    peg_remote_request request = {.registry = imported->registry,
-                                  .toolset = imported->toolset,
-                                  .tool = imported->tool,
+    peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .registry = imported->registry,
+                                  .toolset = imported->toolset, .tool = imported->tool,
                                   .args = args};
     const unsigned n = peg_call_attempt(call);
     char key[KEY_BYTES];

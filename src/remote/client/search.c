@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "remote/client/remote.h"
 
@@ -162,6 +163,7 @@ static peg_status make_request(const peg_search_query *query, Pegboard__V1__Sear
 peg_status peg_client_search(peg_client *client, peg_ctx *ctx, const peg_search_query *query,
                              peg_search_result **ret_result, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(query, PEG_SEARCH_QUERY_INIT, reterr);
     Pegboard__V1__SearchRequest request = PEGBOARD__V1__SEARCH_REQUEST__INIT;
     struct remote__fan first = {
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_SEARCH],

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "grpc/client/backoff.h"
 #include "grpc/message.h"
@@ -274,7 +275,8 @@ static peg_status start_watchers(peg_watch *watch, size_t first, size_t end, boo
 peg_status peg_client_watch(peg_client *client, const peg_watch_options *options, peg_watch_fn fn,
                             void *user, peg_watch **ret_watch, peg_error *reterr)
 {
-    static const peg_watch_options by_default;
+    PEG__READ_OR_RETURN(options, PEG_WATCH_OPTIONS_INIT, reterr);
+    static const peg_watch_options by_default = {PEG_WATCH_OPTIONS_INIT};
     const peg_watch_options *o = options ? options : &by_default;
     size_t first;
     size_t end;

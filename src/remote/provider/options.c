@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
 #include "remote/token.h"
@@ -208,8 +209,12 @@ static void copy_numbers(struct remote__prov_config *config, const peg_provider_
     config->user = options->user;
 }
 
-static void copy_run(struct remote__prov_config *config, const peg_run_options *run)
+static peg_status copy_run(struct remote__prov_config *config, const peg_run_options *run,
+                           peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(run, PEG_RUN_OPTIONS_INIT, reterr);
+
+    config->run = (peg_run_options){PEG_RUN_OPTIONS_INIT};
     if (run) {
         config->run = *run;
         if (run->hooks) {
@@ -222,6 +227,7 @@ static void copy_run(struct remote__prov_config *config, const peg_run_options *
         peg_pool_ref(config->run.pool);
     if (config->run.spool)
         peg_spool_store_ref(config->run.spool);
+    return PEG_OK;
 }
 
 static peg_status read_tls(struct remote__prov_config *config, const peg_provider_options *options,
@@ -261,8 +267,9 @@ peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_regi
     if (!copy_strings(config, options))
         return peg__fail_nomem(reterr);
     copy_numbers(config, options);
-    copy_run(config, options->run);
-    status = make_base_ctx(config, registry, options->ctx, reterr);
+    status = copy_run(config, options->run, reterr);
+    if (!status)
+        status = make_base_ctx(config, registry, options->ctx, reterr);
     return status ? status : read_tls(config, options, reterr);
 }
 

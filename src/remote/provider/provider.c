@@ -19,6 +19,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
 
@@ -322,6 +323,7 @@ static peg_status set_up_provider(peg_provider *prov, const peg_provider_options
 peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *options,
                             peg_provider **ret_provider, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_PROVIDER_OPTIONS_INIT, reterr);
     peg_provider *prov;
     peg_status status;
 

@@ -44,8 +44,9 @@ static void report_end(struct remote__prov_call *call)
 static void run_call(struct remote__prov_call *call)
 {
     const int64_t started_ns = peg__mono_ns();
-    const peg_call_request request = {
-        .call_id = call->call_id, .tool = call->tool, .args = call->payload, .key = call->call_id};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = call->call_id,
+                                      .tool = call->tool, .args = call->payload,
+                                      .key = call->call_id};
     peg_record *record = NULL;
     peg_error error;
 

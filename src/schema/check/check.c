@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "schema/check/report.h"
 #include "json/json.h"
 #include "json/number/number.h"
@@ -259,6 +260,7 @@ uint64_t peg__checker_seed(struct peg_checker *ck)
 peg_status peg_checker_new(const peg_checker_options *options, peg_checker **ret_checker,
                            peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_CHECKER_OPTIONS_INIT, reterr);
     peg_checker *ck = peg__alloc(sizeof(*ck));
 
     if (!ck)

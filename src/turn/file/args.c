@@ -14,7 +14,8 @@
  * names came twice. */
 static peg_status parse(peg_str text, peg_json_doc **ret_doc, peg_error *reterr)
 {
-    static const peg_json_options options = {.max_depth = PEG_LIMIT_TURN_ARGS_DEPTH,
+    static const peg_json_options options = {PEG_JSON_OPTIONS_INIT,
+                                             .max_depth = PEG_LIMIT_TURN_ARGS_DEPTH,
                                              .duplicates = PEG_JSON_REFUSE};
     peg_json_doc *doc = NULL;
     const peg_status status = peg_json_parse(text, &options, &doc, NULL);

@@ -221,7 +221,8 @@ static void define_foreign(struct reading *r)
 {
     const peg_json *text = peg_json_get(r->payload.object, "text");
 
-    r->def = (peg_block_def){.kind = PEG_BLOCK_OTHER,
+    r->def = (peg_block_def){PEG_BLOCK_DEF_INIT,
+                             .kind = PEG_BLOCK_OTHER,
                              .id = r->def.id,
                              .type = r->kind_text,
                              .tier = PEG_TIER_THIRD_PARTY_PUBLIC,

@@ -202,7 +202,8 @@ static peg_status read_media(struct peg__in *in, const char *id,
     PEG_CLEANUP(peg__freep) peg_media_note *notes = NULL;
     const peg_str kind = peg__in_string(in, "kind");
     const peg_str hazard = peg__in_string(in, "modality_hazard");
-    peg_media_def def = {.id = read_optional(in, "id"),
+    peg_media_def def = {PEG_MEDIA_DEF_INIT,
+                         .id = read_optional(in, "id"),
                          .kind = kind_named(kind),
                          .mime_type = read_optional(in, "media_type"),
                          .filename = read_optional(in, "filename"),
@@ -314,7 +315,8 @@ static peg_status read_image(struct peg__in *in, const char *id,
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
     const char *uri = read_optional(in, "file_uri");
     const char *url = read_optional(in, "url");
-    peg_media_def def = {.kind = PEG_MEDIA_IMAGE,
+    peg_media_def def = {PEG_MEDIA_DEF_INIT,
+                         .kind = PEG_MEDIA_IMAGE,
                          .mime_type = read_optional(in, "media_type"),
                          .uri = uri,
                          .file_id = read_optional(in, "file_id"),

@@ -368,7 +368,10 @@ static peg_status make(struct making *m, peg_record **ret_record)
 peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *payload, peg_str id,
                             peg_record **ret_record)
 {
-    struct making m = {.how = how, .payload = payload, .holds = look_at(payload->object)};
+    struct making m = {.how = how,
+                       .payload = payload,
+                       .holds = look_at(payload->object),
+                       .def = {PEG_RECORD_DEF_INIT}};
 
     read_call(&m, id);
     if (!payload->status && !read_asked(&m) && !read_answer(&m, id) && !read_replay(&m) &&

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/yaml.h"
 #include "turn/file/block.h"
@@ -338,7 +339,9 @@ static const peg_json *unwrap(const peg_json *value, bool is_strict)
 peg_status peg_turn_from_json(const peg_json *value, const peg_turn_read_options *options,
                               peg_turn **ret_turn, peg_error *reterr)
 {
-    static const peg_turn_read_options defaults = {.format = PEG_FORMAT_AUTO};
+    PEG__READ_OR_RETURN(options, PEG_TURN_READ_OPTIONS_INIT, reterr);
+    static const peg_turn_read_options defaults = {PEG_TURN_READ_OPTIONS_INIT,
+                                                   .format = PEG_FORMAT_AUTO};
     struct peg__in in = {value, "", options && options->strict, PEG_OK, reterr};
     const peg_json *inner;
 
@@ -378,7 +381,9 @@ static void locate(peg_error *reterr, peg_str text, bool json, const peg_json_op
 peg_status peg_turn_read(peg_str text, const peg_turn_read_options *options, peg_turn **ret_turn,
                          peg_error *reterr)
 {
-    const peg_json_options limits = {.max_bytes = options ? options->max_bytes : 0,
+    PEG__READ_OR_RETURN(options, PEG_TURN_READ_OPTIONS_INIT, reterr);
+    const peg_json_options limits = {PEG_JSON_OPTIONS_INIT,
+                                     .max_bytes = options ? options->max_bytes : 0,
                                      .duplicates = PEG_JSON_REFUSE};
     const bool json = is_json(text, options ? options->format : PEG_FORMAT_AUTO);
     peg_json_doc *doc = NULL;

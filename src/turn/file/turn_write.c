@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/yaml.h"
 #include "turn/file/block.h"
@@ -78,7 +79,9 @@ static peg_status check_depth(const peg_json *root, peg_error *reterr)
 peg_status peg_turn_to_json(const peg_turn *turn, const peg_turn_write_options *options,
                             peg_json_doc **ret_doc, peg_error *reterr)
 {
-    static const peg_turn_write_options defaults = {.format = PEG_FORMAT_AUTO};
+    PEG__READ_OR_RETURN(options, PEG_TURN_WRITE_OPTIONS_INIT, reterr);
+    static const peg_turn_write_options defaults = {PEG_TURN_WRITE_OPTIONS_INIT,
+                                                    .format = PEG_FORMAT_AUTO};
     peg_json_builder *b = peg_json_builder_new();
     peg_json_doc *doc = NULL;
     peg_status status = PEG_OK;
@@ -104,6 +107,7 @@ peg_status peg_turn_to_json(const peg_turn *turn, const peg_turn_write_options *
 peg_status peg_turn_write(const peg_turn *turn, const peg_turn_write_options *options,
                           char **ret_text, size_t *ret_len, peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(options, PEG_TURN_WRITE_OPTIONS_INIT, reterr);
     const bool is_pretty = options && options->pretty;
     peg_json_doc *doc = NULL;
     peg_status status = peg_turn_to_json(turn, options, &doc, reterr);

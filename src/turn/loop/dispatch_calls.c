@@ -84,8 +84,8 @@ static peg_status snapshot(struct batch *batch, size_t end, peg_phase phase, peg
 static peg_status keep(struct batch *batch, peg_record *record, bool has_begun, peg_error *reterr)
 {
     peg_dispatch *dispatch = batch->dispatch;
-    const peg_block_def def = {
-        .kind = PEG_BLOCK_RESULT, .record = record, .created_ms = peg_record_completed_ms(record)};
+    const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT, .record = record,
+                               .created_ms = peg_record_completed_ms(record)};
     peg_block *block;
     peg_status status = peg_block_new(&def, &block, reterr);
 
@@ -145,9 +145,8 @@ static bool is_ended_early(const struct batch *batch)
 static peg_status begin_next(struct batch *batch, peg_error *reterr)
 {
     const peg_block *block = batch->blocks[batch->n_begun];
-    peg_call_request request = {.call_id = peg_block_call_id(block),
-                                .tool = peg_block_tool(block),
-                                .args = peg_block_args(block),
+    peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_block_call_id(block),
+                                .tool = peg_block_tool(block), .args = peg_block_args(block),
                                 .key = peg_block_id(block)};
     peg_status status = make_handle(batch, request.call_id, &request.handle, reterr);
 
@@ -202,7 +201,8 @@ static peg_status end_oldest(struct batch *batch, peg_error *reterr)
 static peg_status refuse_one(struct batch *batch, const peg_block *block, const peg_error *why,
                              peg_error *reterr)
 {
-    peg_record_def def = {.key = peg_block_id(block),
+    peg_record_def def = {PEG_RECORD_DEF_INIT,
+                          .key = peg_block_id(block),
                           .call_id = peg_block_call_id(block),
                           .tool = peg_block_tool(block),
                           .is_error = true,

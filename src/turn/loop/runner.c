@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/text/str.h"
 #include "core/context/ctx.h"
 #include "core/registry/registry.h"
@@ -124,9 +125,16 @@ static peg_status fill_in(peg_runner *runner, const peg_runner_config *config, p
     return peg_registry_new(config->tools, config->n_tools, &runner->baseline, reterr);
 }
 
+static const struct peg__layout call_layout = PEG__LAYOUT(peg_run_options, PEG_RUN_OPTIONS_INIT);
+static const struct peg__layout dispatch_layout =
+    PEG__LAYOUT_AROUND(peg_dispatch_options, call, &call_layout, PEG_DISPATCH_OPTIONS_INIT);
+static const struct peg__layout runner_layout =
+    PEG__LAYOUT_AROUND(peg_runner_config, loop, &dispatch_layout, PEG_RUNNER_CONFIG_INIT);
+
 peg_status peg_runner_new(const peg_runner_config *config, peg_runner **ret_runner,
                           peg_error *reterr)
 {
+    PEG__READ_AS_OR_RETURN(config, &runner_layout, reterr);
     peg_runner *runner;
     peg_status status = peg__runner_check(config, reterr);
 
@@ -446,6 +454,8 @@ peg_status peg_dispatch_run(peg_ctx *ctx, const peg_dispatch_options *loop,
                             const peg_dispatch_input *input, peg_outcome *ret_outcome,
                             peg_error *reterr)
 {
+    PEG__READ_OR_RETURN(input, PEG_DISPATCH_INPUT_INIT, reterr);
+    PEG__READ_AS_OR_RETURN(loop, &dispatch_layout, reterr);
     peg_ctx *fresh = NULL;
     peg_status status;
 

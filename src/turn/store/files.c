@@ -260,7 +260,8 @@ static const peg_json *member_of(const peg_turn *turn)
 static peg_status write_text(const peg_turn *turn, const peg_turn_info *info,
                              peg_spool_store *bytes, struct peg__buf *ret_buf, peg_error *reterr)
 {
-    const peg_turn_write_options how = {.format = PEG_FORMAT_JSON, .bytes = bytes};
+    const peg_turn_write_options how = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_JSON,
+                                        .bytes = bytes};
     char *text = NULL;
     size_t len = 0;
     peg_status status = peg_turn_write(turn, &how, &text, &len, reterr);
@@ -503,7 +504,7 @@ static peg_status list_by_member(const struct listing *listing, const char *name
 
 static peg_status list_whole(const struct listing *listing, const char *name, peg_error *reterr)
 {
-    const peg_turn_read_options how = {0};
+    const peg_turn_read_options how = {PEG_TURN_READ_OPTIONS_INIT};
     struct loaded loaded = {.turn = NULL};
     peg_status status = load_file(listing->dir, name, &how, &loaded, reterr);
 

@@ -44,7 +44,8 @@ struct saving {
 static peg_status build_thing(struct saving *s, enum peg__cache_kind kind, const void *thing,
                               peg_json_builder *b)
 {
-    const peg_turn_write_options options = {.format = PEG_FORMAT_JSON, .bytes = s->bytes};
+    const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_JSON,
+                                            .bytes = s->bytes};
     const struct peg__block_write how = {.options = &options};
 
     if (kind == PEG__CACHE_BLOCK)
@@ -171,7 +172,7 @@ static peg_status want_data(struct saving *s)
 /* A turn without what is kept elsewhere. */
 static peg_status write_head(const struct saving *s, char **ret_text, size_t *ret_len)
 {
-    const peg_turn_write_options how = {.format = PEG_FORMAT_JSON};
+    const peg_turn_write_options how = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_JSON};
     peg_turn head = {.id = s->turn->id, .metadata = s->turn->metadata, .members = s->turn->members};
 
     return peg_turn_write(&head, &how, ret_text, ret_len, s->reterr);
@@ -304,7 +305,7 @@ struct loading {
 static peg_status parse_part(struct loading *l, const peg__digest digest, peg_json_doc **ret_doc,
                              size_t *ret_len)
 {
-    const peg_json_options options = {.max_bytes = PEG_LIMIT_TEXT_BYTES};
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = PEG_LIMIT_TEXT_BYTES};
     struct peg__sqlite_stmt *stmt = NULL;
     peg_str json;
     peg_status status = peg__db_part(l->db, digest, &stmt, &json, l->reterr);

@@ -128,7 +128,8 @@ static bool can_be_kept(peg_str id)
 peg_status peg_turn_store_load(peg_turn_store *store, peg_str id, peg_turn **ret_turn,
                                peg_phase *ret_phase, peg_error *reterr)
 {
-    const peg_turn_read_options how = {.kinds = store->kinds, .n_kinds = store->n_kinds};
+    const peg_turn_read_options how = {PEG_TURN_READ_OPTIONS_INIT, .kinds = store->kinds,
+                                       .n_kinds = store->n_kinds};
     peg_phase phase = PEG_PHASE_PRE_INFERENCE;
     peg_turn *turn = NULL;
     peg_status status = PEG_OK;
