@@ -5,7 +5,7 @@ CONTRIBUTING.md and docs/ is run, every output shown is compared, and every piec
 reads stands in a file of examples/, all of which are compiled with pkg-config against an installation.
 C in docs/modules/ stands in a file that a test compiles and runs; the limits and the codes of errors that
 docs/modules/net.md and docs/modules/grpc.md list are those of the sources, all of them; so are the limits and the
-names of errors in docs/gateway.md, and the options of `pegboard serve` there. Code in docs/providers.md stands in
+names of errors in docs/reference/gateway.md, and the options of `pegboard serve` there. Code in docs/providers.md stands in
 examples/, where tests/gateway/stock/ runs it.
 
     test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
@@ -417,7 +417,7 @@ def code_in_the_page_of_providers_stands_in_the_examples_that_it_names(w):
 
 UNITS = {"": 1, " KiB": 1 << 10, " MiB": 1 << 20, " ms": 1}
 # Page -> the limits of src/base/limits.h that belong there.
-LIMITS = {"modules/net.md": ("NET_", "TLS_", "HTTP1_"), "modules/grpc.md": ("GRPC_",), "gateway.md": ("GATEWAY_", "BUS_", "QUOTA_")}
+LIMITS = {"modules/net.md": ("NET_", "TLS_", "HTTP1_"), "modules/grpc.md": ("GRPC_",), "reference/gateway.md": ("GATEWAY_", "BUS_", "QUOTA_")}
 
 
 def limits_of_the_source():
@@ -456,7 +456,7 @@ def the_codes_of_errors_that_the_pages_of_modules_name_exist(w):
 
 @scenario
 def the_page_of_the_gateway_lists_every_error_option_and_rpc(w):
-    page = read(os.path.join(ROOT, "docs", "gateway.md"))
+    page = read(os.path.join(ROOT, "docs", "reference", "gateway.md"))
     table = read(os.path.join(ROOT, "src", "wire", "error.c"))
     errors = re.findall(r'^    \[WIRE_\w+\] = \{PEG_LIT\("(\w+)"\), GRPC_(\w+)\}', table, re.M)
     rows = {name: code for names, code in re.findall(r"^\| (`[a-z_`, ]+) \| ([A-Z_]+) \|", page, re.M)

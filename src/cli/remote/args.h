@@ -106,7 +106,7 @@ peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_
 int remote_open(const struct remote_args *remote, peg_client **ret_client);
 
 /* What an error of a gateway, or of the way to it, is called on the wire ("not_found"), which is
- * the name that docs/gateway.md explains; static. */
+ * the name that docs/reference/gateway.md explains; static. */
 const char *remote_error_name(const peg_error *error);
 /* What is wrong and what to do, as a sentence for people. */
 void remote_explain(const struct remote_args *remote, const peg_error *error, struct peg__buf *out);
