@@ -24,8 +24,8 @@
 
 #include "../tests/bus/sim/sim.h"
 #include "gateway/calls/provider_side.h"
-#include "gateway/catalog/toolset.h"
-#include "gateway/rpc/services.h"
+#include "gateway/catalog/catalog.h"
+#include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
 #include "linked.h"
 #include "methods.h"
@@ -471,8 +471,8 @@ static void step(peg_str *rest)
 
 static void init(void)
 {
-    world.node.n_desks = 1;
-    world.node.desks = &world.desk;
+    world.node.n_loops = 1;
+    world.node.calls = &world.desk;
     world.node.presences = &world.presence;
     world.node.bus_kind = "sim";
     world.node.store_kind = "none";
@@ -481,8 +481,7 @@ static void init(void)
     linked.on_message = on_message;
     REQUIRE(bus_sim_new(&world.sim, NULL) == PEG_OK, "a bus");
     REQUIRE(gw_service_registry_add(&linked.server, &world.node, NULL) == PEG_OK &&
-                gw_service_g0_add(&linked.server, &world.node, NULL) == PEG_OK &&
-                gw_service_g1_add(&linked.server, &world.node, NULL) == PEG_OK,
+                gw_service_compat_add(&linked.server, &world.node, NULL) == PEG_OK,
             "services");
 }
 

@@ -16,7 +16,7 @@
 #include "base/text/str.h"
 #include "bus/bus.h"
 #include "fuzz.h"
-#include "gateway/catalog/toolset.h"
+#include "gateway/catalog/catalog.h"
 #include "google/protobuf/any.pb-c.h"
 #include "grpc/message.h"
 #include "methods.h"

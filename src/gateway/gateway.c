@@ -20,19 +20,13 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "bus/bus.h"
-#include "gateway/access/auth.h"
-#include "gateway/access/listen_check.h"
+#include "gateway/access/access.h"
 #include "gateway/calls/provider_side.h"
-#include "gateway/node_internal.h"
-#include "gateway/rpc/admin.h"
-#include "gateway/rpc/answer.h"
-#include "gateway/rpc/http.h"
-#include "gateway/rpc/on_loop.h"
-#include "gateway/rpc/services.h"
-#include "gateway/rpc/watch.h"
+#include "gateway/node.h"
+#include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
 #include "gateway/telemetry/event_log.h"
-#include "gateway/telemetry/metrics_page.h"
+#include "gateway/telemetry/metrics.h"
 #include "goapb/goa.grpc.h"
 #include "google/rpc/status.grpc.h"
 #include "grpc/server/health.h"
@@ -48,7 +42,7 @@ enum {
 
 struct peg_gateway {
     struct gw_node node;
-    struct gw_loop_state *seats;
+    struct gw_loop_state *states;
     struct bus_local_hub *hub;
     peg_store store;
     size_t max_connections;
@@ -64,9 +58,9 @@ struct peg_gateway {
     char address[NET_ADDRESS_TEXT];
 };
 
-/* ---- the config ------------------------------------------------------------------------------ */
+/* ---- the config ---- */
 
-static peg_status refuse(peg_error *reterr, const char *field, const char *why)
+static peg_status reject_config(peg_error *reterr, const char *field, const char *why)
 {
     peg_status status = peg__fail(reterr, PEG_EINVAL, "E_GATEWAY_CONFIG", "%s: %s", field, why);
 
@@ -84,7 +78,7 @@ static peg_status check_language(const peg_gateway_config *config, peg_error *re
     if (!config->search_language || gw_language_find(config->search_language, &language))
         return PEG_OK;
     gw_language_names(why + len, sizeof(why) - len);
-    return refuse(reterr, "search_language", why);
+    return reject_config(reterr, "search_language", why);
 }
 
 static peg_status check_bounds(const peg_gateway_config *config, peg_error *reterr)
@@ -92,17 +86,17 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
     enum { LEAST_HELD_BYTES = 1 << 20, LEAST_PAYLOAD_BYTES = 1 << 10, MOST_CONNECTIONS = 1000000 };
 
     if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
-        return refuse(reterr, "lease_ms", "it must be at least 100");
+        return reject_config(reterr, "lease_ms", "it must be at least 100");
     if (config->keepalive_ms < 0 || (config->keepalive_ms && config->keepalive_ms < 100))
-        return refuse(reterr, "keepalive_ms", "it must be at least 100");
+        return reject_config(reterr, "keepalive_ms", "it must be at least 100");
     if (config->max_held_bytes && config->max_held_bytes < LEAST_HELD_BYTES)
-        return refuse(reterr, "max_held_bytes", "it must be at least 1 MiB");
+        return reject_config(reterr, "max_held_bytes", "it must be at least 1 MiB");
     if (config->max_payload_bytes && (config->max_payload_bytes < LEAST_PAYLOAD_BYTES ||
                                       config->max_payload_bytes > PEG_LIMIT_ARGS_BYTES))
-        return refuse(reterr, "max_payload_bytes",
-                      "it must be 1 KiB to 4 MiB (PEG_LIMIT_ARGS_BYTES)");
+        return reject_config(reterr, "max_payload_bytes",
+                             "it must be 1 KiB to 4 MiB (PEG_LIMIT_ARGS_BYTES)");
     if (config->max_connections > MOST_CONNECTIONS)
-        return refuse(reterr, "max_connections", "it must be at most 1,000,000");
+        return reject_config(reterr, "max_connections", "it must be at most 1,000,000");
     return PEG_OK;
 }
 
@@ -116,27 +110,29 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
                          "redis_password (REDIS_PASSWORD) to run on its own, embedded store");
     /* In a cluster it is part of keys. */
     if (config->name && wire_check_name(peg__str(config->name), "name", NULL))
-        return refuse(reterr, "name", "use 1 to 256 of the characters A-Z a-z 0-9 _ . : / -");
+        return reject_config(reterr, "name",
+                             "use 1 to 256 of the characters A-Z a-z 0-9 _ . : / -");
     if (config->ping_interval_ms < 0 || config->ping_interval_ms > 3600000)
-        return refuse(reterr, "ping_interval_ms", "it must be 1 ms to an hour");
+        return reject_config(reterr, "ping_interval_ms", "it must be 1 ms to an hour");
     if (config->missed_ping_threshold > 1000)
-        return refuse(reterr, "missed_ping_threshold", "it must be at most 1,000");
+        return reject_config(reterr, "missed_ping_threshold", "it must be at most 1,000");
     if (config->result_mapping_ttl_ms < 0 || config->drain_ms < 0 || config->call_timeout_ms < 0)
-        return refuse(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
-                      "they must not be negative");
+        return reject_config(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
+                             "they must not be negative");
     if (config->call_timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
-        return refuse(reterr, "call_timeout_ms",
-                      "it must be at most 86,400,000 (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
+        return reject_config(reterr, "call_timeout_ms",
+                             "it must be at most 86,400,000 (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
     if (!config->tls_cert != !config->tls_key)
-        return refuse(reterr, "tls_cert", "it needs tls_key, and the other way round");
+        return reject_config(reterr, "tls_cert", "it needs tls_key, and the other way round");
     if (config->tls_client_ca && !config->tls_cert)
-        return refuse(reterr, "tls_client_ca", "it needs tls_cert and tls_key");
+        return reject_config(reterr, "tls_client_ca", "it needs tls_cert and tls_key");
     if (config->admin_names && !config->tls_client_ca)
-        return refuse(reterr, "admin_names", "it needs tls_client_ca, which says whose they are");
+        return reject_config(reterr, "admin_names",
+                             "it needs tls_client_ca, which says whose they are");
     return check_language(config, reterr);
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- making it ---- */
 
 static void stop_from_admin(void *user)
 {
@@ -168,7 +164,7 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
                                     peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    const struct gw_event_log_options journal = {
+    const struct gw_event_log_options log = {
         .path = config->log_file,
         .least = config->log_level ? config->log_level : PEG_LOG_INFO,
     };
@@ -186,11 +182,11 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
         .is_client_optional = config->token_file && config->tls_client_ca,
         .allows_http1 = true,
     };
-    peg_status status = gw_event_log_new(&journal, &node->journal, reterr);
+    peg_status status = gw_event_log_new(&log, &node->log, reterr);
 
     if (!status && gateway->takes_log)
-        status = peg_log_set(gw_event_log_hook, journal.least, node->journal);
-    auth.journal = node->journal;
+        status = peg_log_set(gw_event_log_hook, log.least, node->log);
+    auth.log = node->log;
     if (!status)
         status = gw_auth_new(node->loops, &auth, &node->auth, reterr);
     if (!status && config->tls_cert)
@@ -198,11 +194,11 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
     return status;
 }
 
-static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *config,
-                                peg_error *reterr)
+static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_config *config,
+                                   peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    struct gw_loop_state seat = {
+    struct gw_loop_state state = {
         .node = node,
         .hub = gateway->hub,
         .options =
@@ -223,29 +219,29 @@ static peg_status furnish_seats(peg_gateway *gateway, const peg_gateway_config *
     };
     peg_status status = PEG_OK;
 
-    if (!peg__random(seat.options.secret, sizeof(seat.options.secret)))
+    if (!peg__random(state.options.secret, sizeof(state.options.secret)))
         return peg__fail(reterr, PEG_EIO, "E_RANDOM", "the system has no randomness for a secret");
-    for (; node->n_desks < net_loops_len(node->loops) && !status; node->n_desks++) {
-        gateway->seats[node->n_desks] = seat;
-        gateway->seats[node->n_desks].number = node->n_desks;
-        status = gw_loop_state_init(&gateway->seats[node->n_desks], reterr);
+    for (; node->n_loops < net_loops_len(node->loops) && !status; node->n_loops++) {
+        gateway->states[node->n_loops] = state;
+        gateway->states[node->n_loops].number = node->n_loops;
+        status = gw_loop_state_init(&gateway->states[node->n_loops], reterr);
     }
     return status;
 }
 
-static peg_status make_seats(peg_gateway *gateway, const peg_gateway_config *config,
-                             peg_error *reterr)
+static peg_status make_loop_states(peg_gateway *gateway, const peg_gateway_config *config,
+                                   peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
     const unsigned n = net_loops_len(node->loops);
 
-    gateway->seats = (struct gw_loop_state *)peg__alloc_zero(n, sizeof(*gateway->seats));
-    node->desks = (struct gw_calls **)peg__alloc_zero(n, sizeof(struct gw_calls *));
+    gateway->states = (struct gw_loop_state *)peg__alloc_zero(n, sizeof(*gateway->states));
+    node->calls = (struct gw_calls **)peg__alloc_zero(n, sizeof(struct gw_calls *));
     node->presences = (struct gw_presence **)peg__alloc_zero(n, sizeof(struct gw_presence *));
     node->watches = (struct gw_watches **)peg__alloc_zero(n, sizeof(struct gw_watches *));
-    if (!gateway->seats || !node->desks || !node->presences || !node->watches)
+    if (!gateway->states || !node->calls || !node->presences || !node->watches)
         return peg__fail_nomem(reterr);
-    return furnish_seats(gateway, config, reterr);
+    return init_loop_states(gateway, config, reterr);
 }
 
 static peg_status open_catalog(peg_gateway *gateway, const peg_gateway_config *config,
@@ -254,20 +250,20 @@ static peg_status open_catalog(peg_gateway *gateway, const peg_gateway_config *c
     const char *name = config->search_language ? config->search_language : "english";
     struct gw_language language = {.stemmer = NULL};
     struct gw_node *node = &gateway->node;
-    void **users = (void **)peg__alloc(node->n_desks * sizeof(*users));
+    void **users = (void **)peg__alloc(node->n_loops * sizeof(*users));
     peg_status status;
 
     if (!users)
         return peg__fail_nomem(reterr);
     (void)gw_language_find(name, &language); /* check_config() has */
-    for (unsigned i = 0; i < node->n_desks; i++)
-        users[i] = &gateway->seats[i];
+    for (unsigned i = 0; i < node->n_loops; i++)
+        users[i] = &gateway->states[i];
     status =
         gw_catalog_new(&(struct gw_catalog_options){.loops = node->loops,
-                                                    .home_bus = gateway->seats[0].bus,
+                                                    .home_bus = gateway->states[0].bus,
                                                     .store = &gateway->store,
                                                     .events = &gw_loop_state_events,
-                                                    .desks = users,
+                                                    .users = users,
                                                     .language = language,
                                                     .has_principals = gw_auth_asks(node->auth)},
                        &node->catalog, reterr);
@@ -276,7 +272,7 @@ static peg_status open_catalog(peg_gateway *gateway, const peg_gateway_config *c
 }
 
 /* Probes may name the service that they need. */
-static peg_status tell_services(peg_gateway *gateway, peg_error *reterr)
+static peg_status report_services(peg_gateway *gateway, peg_error *reterr)
 {
     const struct grpc_service *service;
     peg_status status = PEG_OK;
@@ -301,9 +297,7 @@ static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
     peg_status status = gw_service_registry_add(node->server, node, reterr);
 
     if (!status)
-        status = gw_service_g0_add(node->server, node, reterr);
-    if (!status)
-        status = gw_service_g1_add(node->server, node, reterr);
+        status = gw_service_compat_add(node->server, node, reterr);
     if (!status)
         status = gw_admin_new(node, &gateway->admin, reterr);
     if (!status)
@@ -311,7 +305,7 @@ static peg_status add_services(peg_gateway *gateway, peg_error *reterr)
     if (!status)
         status = add_reflection(gateway, reterr);
     if (!status)
-        status = tell_services(gateway, reterr);
+        status = report_services(gateway, reterr);
     return status;
 }
 
@@ -366,7 +360,8 @@ static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *co
     return status;
 }
 
-static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, peg_error *reterr)
+static peg_status build_gateway(peg_gateway *gateway, const peg_gateway_config *config,
+                                peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
     peg_status status = name_node(gateway, config, reterr);
@@ -382,7 +377,7 @@ static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, p
     if (!status)
         status = bus_local_hub_new(node->id, &gateway->hub, reterr);
     if (!status)
-        status = make_seats(gateway, config, reterr);
+        status = make_loop_states(gateway, config, reterr);
     if (!status)
         status = open_catalog(gateway, config, reterr);
     if (!status)
@@ -390,8 +385,8 @@ static peg_status make(peg_gateway *gateway, const peg_gateway_config *config, p
     return status;
 }
 
-static peg_status prepare(const peg_gateway_config *config, const peg_store *store,
-                          peg_gateway **ret_gateway, peg_error *reterr)
+static peg_status prepare_gateway(const peg_gateway_config *config, const peg_store *store,
+                                  peg_gateway **ret_gateway, peg_error *reterr)
 {
     peg_gateway *gateway = (peg_gateway *)peg__alloc_zero(1, sizeof(*gateway));
     peg_status status = PEG_OK;
@@ -413,7 +408,7 @@ static peg_status prepare(const peg_gateway_config *config, const peg_store *sto
         status = gateway->admin_addr ? PEG_OK : peg__fail_nomem(reterr);
     }
     if (!status)
-        status = make(gateway, config, reterr);
+        status = build_gateway(gateway, config, reterr);
     if (status) {
         peg_gateway_free(gateway);
         return status;
@@ -444,7 +439,7 @@ peg_status peg_gateway_new(const peg_gateway_config *config, peg_gateway **ret_g
         store.free(store.self);
         return status;
     }
-    return prepare(chosen, &store, ret_gateway, reterr);
+    return prepare_gateway(chosen, &store, ret_gateway, reterr);
 }
 
 peg_gateway *peg_gateway_free(peg_gateway *gateway)
@@ -461,20 +456,20 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     grpc_reflection_free(gateway->reflection);
     grpc_health_free(gateway->health);
     node->catalog = gw_catalog_free(node->catalog);
-    for (unsigned i = 0; i < node->n_desks; i++)
-        gw_loop_state_clear(&gateway->seats[i]);
+    for (unsigned i = 0; i < node->n_loops; i++)
+        gw_loop_state_clear(&gateway->states[i]);
     gw_auth_free(node->auth);
     node->loops = net_loops_free(node->loops);
     bus_local_hub_free(gateway->hub);
     gw_metrics_page_free(node->metrics_page);
     gw_metrics_free(node->metrics);
-    if (gateway->takes_log && node->journal)
+    if (gateway->takes_log && node->log)
         (void)peg_log_set(NULL, PEG_LOG_INFO, NULL);
-    gw_event_log_free(node->journal);
+    gw_event_log_free(node->log);
     net_tls_config_unref(gateway->tls);
     gateway->store.free(gateway->store.self);
-    peg__free(gateway->seats);
-    peg__free(node->desks);
+    peg__free(gateway->states);
+    peg__free(node->calls);
     peg__free(node->presences);
     peg__free(node->watches);
     free(gateway->admin_addr);
@@ -484,7 +479,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     return NULL;
 }
 
-/* ---- serving --------------------------------------------------------------------------------- */
+/* ---- serving ---- */
 
 static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
 {
@@ -544,11 +539,11 @@ peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error 
     if (!status && gateway->admin_addr && !gateway->admin_server)
         status = listen_admin(gateway, reterr);
     if (!status)
-        gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_START,
+        gw_event_log_write(node->log, PEG_LOG_INFO, GW_EVENT_START,
                            GW_FIELDS(gw_field_text("address", gateway->address),
                                      gw_field_text("registry", node->name),
                                      gw_field_text("store", node->store_kind),
-                                     gw_field_number("threads", node->n_desks)));
+                                     gw_field_number("threads", node->n_loops)));
     return status;
 }
 
@@ -565,11 +560,11 @@ peg_status peg_gateway_drain(peg_gateway *gateway, peg_error *reterr)
     struct gw_node *node = &gateway->node;
     bool is_clean;
 
-    gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
+    gw_event_log_write(node->log, PEG_LOG_INFO, GW_EVENT_DRAIN,
                        GW_FIELDS(gw_field_number("drain_ms", node->drain_ms)));
     grpc_health_shut_down(gateway->health);
-    is_clean = gw_node_drain(node, gateway->seats, node->drain_ms, is_hurried, gateway);
-    gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_STOP,
+    is_clean = gw_node_drain(node, gateway->states, node->drain_ms, is_hurried, gateway);
+    gw_event_log_write(node->log, PEG_LOG_INFO, GW_EVENT_STOP,
                        GW_FIELDS(gw_field_text("clean", is_clean ? "yes" : "no")));
     if (is_clean)
         return PEG_OK;
@@ -599,29 +594,29 @@ void peg_gateway_stop(peg_gateway *gateway)
         return;
 }
 
-static void end_strangers(void *user)
+static void end_unknown(void *user)
 {
-    const struct gw_loop_state *seat = (const struct gw_loop_state *)user;
-    struct gw_node *node = seat->node;
+    const struct gw_loop_state *state = (const struct gw_loop_state *)user;
+    struct gw_node *node = state->node;
 
-    if (!node->desks[seat->number])
+    if (!node->calls[state->number])
         return; /* the gateway goes */
-    gw_providers_evict_unknown(node->desks[seat->number], node->auth);
-    gw_watches_end_strangers(node->watches[seat->number], node->auth);
+    gw_providers_evict_unknown(node->calls[state->number], node->auth);
+    gw_watches_end_unknown(node->watches[state->number], node->auth);
 }
 
 /* The tokens may be read once more meanwhile: then it is asked again. */
-static void end_strangers_soon(struct net_message *message)
+static void end_unknown_soon(struct net_message *message)
 {
-    struct gw_loop_state *seat = peg__container_of(message, struct gw_loop_state, strangers);
+    struct gw_loop_state *state = peg__container_of(message, struct gw_loop_state, eviction);
 
-    atomic_store(&seat->is_asked, false);
-    end_strangers(seat);
+    atomic_store(&state->is_eviction_sent, false);
+    end_unknown(state);
 }
 
 static bool is_on_a_loop(const struct gw_node *node)
 {
-    for (unsigned i = 0; i < node->n_desks; i++)
+    for (unsigned i = 0; i < node->n_loops; i++)
         if (net_loop_is_here(net_loops_at(node->loops, i)))
             return true;
     return false;
@@ -629,15 +624,15 @@ static bool is_on_a_loop(const struct gw_node *node)
 
 /* A loop, from which a host reloads when something is logged, is in the middle of anything, and
  * does not wait: another one may be about to wait for it. */
-static void look_for_strangers(struct gw_loop_state *seat, bool waits)
+static void evict_unknown(struct gw_loop_state *state, bool waits)
 {
-    struct net_loop *loop = net_loops_at(seat->node->loops, seat->number);
+    struct net_loop *loop = net_loops_at(state->node->loops, state->number);
 
     if (waits) {
-        gw_on_loop(loop, end_strangers, seat);
-    } else if (!atomic_exchange(&seat->is_asked, true)) {
-        seat->strangers.fn = end_strangers_soon;
-        net_loop_post(loop, &seat->strangers);
+        gw_on_loop(loop, end_unknown, state);
+    } else if (!atomic_exchange(&state->is_eviction_sent, true)) {
+        state->eviction.fn = end_unknown_soon;
+        net_loop_post(loop, &state->eviction);
     }
 }
 
@@ -647,15 +642,15 @@ static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
     struct gw_node *node = &gateway->node;
     const peg_status status = gw_auth_reload(node->auth, reterr);
 
-    for (unsigned i = 0; !status && i < node->n_desks; i++)
-        look_for_strangers(&gateway->seats[i], !is_on_a_loop(node));
+    for (unsigned i = 0; !status && i < node->n_loops; i++)
+        evict_unknown(&gateway->states[i], !is_on_a_loop(node));
     return status;
 }
 
 peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;
-    peg_status status = gw_event_log_reopen(node->journal, reterr);
+    peg_status status = gw_event_log_reopen(node->log, reterr);
     peg_status next = reload_tokens(gateway, status ? NULL : reterr);
 
     /* A log that cannot be opened is no reason to let in whose token was taken out. */
@@ -664,7 +659,7 @@ peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
     next = gateway->tls ? net_tls_config_reload(gateway->tls, status ? NULL : reterr) : PEG_OK;
     if (!status)
         status = next;
-    gw_event_log_write(node->journal, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
+    gw_event_log_write(node->log, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
                        GW_FIELDS(gw_field_text("result", status ? "failed" : "ok")));
     return status;
 }

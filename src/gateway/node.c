@@ -1,31 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/node.h"
+#include <pthread.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "bus/bus.h"
-#include "gateway/node_internal.h"
-#include "gateway/rpc/on_loop.h"
-#include "gateway/rpc/watch.h"
+#include "gateway/node.h"
+#include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
 
-struct gw_calls *gw_node_calls(const struct gw_node *node, const struct net_loop *loop)
-{
-    for (unsigned i = 0; i < node->n_desks; i++)
-        if (node->desks[i]->loop == loop)
-            return node->desks[i];
-    return NULL;
-}
+/* ---- what one loop has ---- */
 
-/* ---- what one loop has ----------------------------------------------------------------------- */
-
-static void tell_health(struct gw_node *node, struct gw_presence *presence, peg_str toolset)
+static void log_health(struct gw_node *node, struct gw_presence *presence, peg_str toolset)
 {
     const struct gw_health health = gw_presence_health(presence, toolset);
     const bool is_healthy = health.state == GW_HEALTHY;
 
-    gw_event_log_write(node->journal, is_healthy ? PEG_LOG_INFO : PEG_LOG_WARN, GW_EVENT_HEALTH,
+    gw_event_log_write(node->log, is_healthy ? PEG_LOG_INFO : PEG_LOG_WARN, GW_EVENT_HEALTH,
                        GW_FIELDS(gw_field_str("toolset", toolset),
                                  gw_field_text("state", is_healthy ? "healthy" : "unhealthy"),
                                  gw_field_number("providers", health.n_providers),
@@ -35,80 +26,120 @@ static void tell_health(struct gw_node *node, struct gw_presence *presence, peg_
 /* Every loop sees the same changes: the first one writes them down. */
 static void on_presence(void *user, peg_str toolset)
 {
-    struct gw_loop_state *seat = (struct gw_loop_state *)user;
-    struct gw_node *node = seat->node;
+    struct gw_loop_state *state = (struct gw_loop_state *)user;
+    struct gw_node *node = state->node;
 
-    if (!node->presences[seat->number])
+    if (!node->presences[state->number])
         return; /* it is just being made */
-    gw_watches_on_health(node->watches[seat->number], toolset);
-    if (seat->number == 0)
-        tell_health(node, node->presences[0], toolset);
+    gw_watches_on_health(node->watches[state->number], toolset);
+    if (state->number == 0)
+        log_health(node, node->presences[0], toolset);
 }
 
 static void on_snapshot(void *user, struct gw_snapshot *snapshot)
 {
-    struct gw_loop_state *seat = (struct gw_loop_state *)user;
-    struct gw_node *node = seat->node;
+    struct gw_loop_state *state = (struct gw_loop_state *)user;
+    struct gw_node *node = state->node;
 
-    gw_calls_on_snapshot(node->desks[seat->number], snapshot);
-    gw_watches_on_snapshot(node->watches[seat->number], snapshot);
+    gw_calls_on_snapshot(node->calls[state->number], snapshot);
+    gw_watches_on_snapshot(node->watches[state->number], snapshot);
 }
 
 const struct gw_catalog_events gw_loop_state_events = {.on_snapshot = on_snapshot};
 
-static const struct bus_events DESK_EVENTS = {
+static const struct bus_events calls_bus_events = {
     .on_message = gw_calls_on_message,
     .on_reset = gw_calls_on_reset,
 };
 
-static peg_status furnish(struct gw_loop_state *seat, peg_error *reterr)
+static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reterr)
 {
-    struct gw_node *node = seat->node;
-    const unsigned i = seat->number;
+    struct gw_node *node = state->node;
+    const unsigned i = state->number;
     struct net_loop *loop = net_loops_at(node->loops, i);
-    peg_status status = bus_local_new(seat->hub, loop, i, &seat->bus, reterr);
+    peg_status status = bus_local_new(state->hub, loop, i, &state->bus, reterr);
 
     if (!status)
-        status = gw_presence_new(seat->bus, &seat->health, on_presence, seat, &node->presences[i],
-                                 reterr);
+        status = gw_presence_new(state->bus, &state->health, on_presence, state,
+                                 &node->presences[i], reterr);
     if (!status)
-        status = gw_calls_new(seat->bus, loop, i, &seat->options, node->presences[i], node->metrics,
-                              &node->desks[i], reterr);
+        status = gw_calls_new(state->bus, loop, i, &state->options, node->presences[i],
+                              node->metrics, &node->calls[i], reterr);
     if (!status)
-        status = gw_watches_new(node->desks[i], &node->watches[i], reterr);
+        status = gw_watches_new(node->calls[i], &node->watches[i], reterr);
     if (!status)
-        bus_listen(seat->bus, &DESK_EVENTS, node->desks[i]);
+        bus_listen(state->bus, &calls_bus_events, node->calls[i]);
     return status;
 }
 
-static void furnish_on_loop(void *user)
+static void build_on_loop(void *user)
 {
-    struct gw_loop_state *seat = (struct gw_loop_state *)user;
+    struct gw_loop_state *state = (struct gw_loop_state *)user;
 
-    seat->status = furnish(seat, &seat->error);
+    state->status = build_loop_state(state, &state->error);
 }
 
-peg_status gw_loop_state_init(struct gw_loop_state *seat, peg_error *reterr)
+peg_status gw_loop_state_init(struct gw_loop_state *state, peg_error *reterr)
 {
-    gw_on_loop(net_loops_at(seat->node->loops, seat->number), furnish_on_loop, seat);
-    if (seat->status && reterr)
-        *reterr = seat->error;
-    return seat->status;
+    gw_on_loop(net_loops_at(state->node->loops, state->number), build_on_loop, state);
+    if (state->status && reterr)
+        *reterr = state->error;
+    return state->status;
 }
 
 static void clear_on_loop(void *user)
 {
-    struct gw_loop_state *seat = (struct gw_loop_state *)user;
-    struct gw_node *node = seat->node;
-    const unsigned i = seat->number;
+    struct gw_loop_state *state = (struct gw_loop_state *)user;
+    struct gw_node *node = state->node;
+    const unsigned i = state->number;
 
     node->watches[i] = gw_watches_free(node->watches[i]);
-    node->desks[i] = gw_calls_free(node->desks[i]);
+    node->calls[i] = gw_calls_free(node->calls[i]);
     node->presences[i] = gw_presence_free(node->presences[i]);
-    seat->bus = bus_free(seat->bus);
+    state->bus = bus_free(state->bus);
 }
 
-void gw_loop_state_clear(struct gw_loop_state *seat)
+void gw_loop_state_clear(struct gw_loop_state *state)
 {
-    gw_on_loop(net_loops_at(seat->node->loops, seat->number), clear_on_loop, seat);
+    gw_on_loop(net_loops_at(state->node->loops, state->number), clear_on_loop, state);
+}
+
+struct errand {
+    struct net_message message; /* the first member */
+    void (*fn)(void *user);
+    void *user;
+    bool is_done;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+};
+
+/* The errand is the waiter's, and may be gone as soon as the lock is. */
+static void run_errand(struct net_message *message)
+{
+    struct errand *errand = (struct errand *)message;
+
+    errand->fn(errand->user);
+    pthread_mutex_lock(&errand->lock);
+    errand->is_done = true;
+    pthread_cond_signal(&errand->done);
+    pthread_mutex_unlock(&errand->lock);
+}
+
+void gw_on_loop(struct net_loop *loop, void (*fn)(void *user), void *user)
+{
+    struct errand errand = {
+        .message.fn = run_errand,
+        .fn = fn,
+        .user = user,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .done = PTHREAD_COND_INITIALIZER,
+    };
+
+    net_loop_post(loop, &errand.message);
+    pthread_mutex_lock(&errand.lock);
+    while (!errand.is_done)
+        pthread_cond_wait(&errand.done, &errand.lock);
+    pthread_mutex_unlock(&errand.lock);
+    pthread_cond_destroy(&errand.done);
+    pthread_mutex_destroy(&errand.lock);
 }

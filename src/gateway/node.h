@@ -2,16 +2,20 @@
 #ifndef PEG_GATEWAY_NODE_H
 #define PEG_GATEWAY_NODE_H
 
-/* A node: its loops, a desk on each, and what they share. Made by gateway.c; services find their
- * desk here. */
+/* A node: its loops, the calls of each, and what they share. gateway.c makes it, node.c has the
+ * state of a loop, drain.c stops it. */
+
+#include <stdatomic.h>
 
 #include "gateway/calls/calls.h"
 #include "grpc/server/server.h"
+#include "net/loop/loop.h"
 
-struct gw_watches;      /* watch.h */
-struct gw_metrics_page; /* metrics_page.h */
-struct gw_event_log;    /* journal.h */
-struct gw_auth;         /* auth.h */
+struct bus_local_hub;
+struct gw_auth;
+struct gw_event_log;
+struct gw_metrics_page;
+struct gw_watches;
 
 struct gw_node {
     uint64_t id;
@@ -24,24 +28,62 @@ struct gw_node {
     int64_t lease_ms;
     int64_t drain_ms;
     struct net_loops *loops;
-    unsigned n_desks;
-    struct gw_calls **desks;        /* [i] on loop i */
+    unsigned n_loops;
+    struct gw_calls **calls;        /* [i] on loop i */
     struct gw_presence **presences; /* likewise */
     struct gw_watches **watches;    /* likewise */
     struct gw_catalog *catalog;
     struct gw_metrics *metrics;
     struct gw_metrics_page *metrics_page;
-    struct gw_event_log *journal;
+    struct gw_event_log *log;
     struct gw_auth *auth;
     struct grpc_server *server;
-    struct pegboard_v1_registry_handlers *handlers; /* service_registry.c's */
+    struct pegboard_v1_registry_handlers *handlers; /* rpc/registry.c's */
     atomic_bool is_draining;
     /* Ends peg_gateway_run(), as peg_gateway_stop() does; any thread. */
     void (*stop)(void *user);
     void *stop_user;
 };
 
-/* The desk of the loop that a call is on. */
-struct gw_calls *gw_node_calls(const struct gw_node *node, const struct net_loop *loop);
+/* The calls of a loop, which is one of the node's. */
+static inline struct gw_calls *gw_node_calls(const struct gw_node *node,
+                                             const struct net_loop *loop)
+{
+    unsigned i = 0;
+
+    while (i + 1 < node->n_loops && node->calls[i]->loop != loop)
+        i++;
+    return node->calls[i];
+}
+
+/* What a node has on one loop. */
+struct gw_loop_state {
+    struct gw_node *node;
+    unsigned number;
+    struct bus_local_hub *hub;
+    struct gw_calls_options options;
+    struct gw_presence_options health;
+    struct bus *bus;
+    peg_status status;
+    peg_error error;
+    struct net_message eviction;  /* of principals that are not known any more */
+    atomic_bool is_eviction_sent; /* the message is on its way */
+};
+
+extern const struct gw_catalog_events
+    gw_loop_state_events; /* with a struct gw_loop_state as user */
+
+peg_status gw_loop_state_init(struct gw_loop_state *state, peg_error *reterr);
+void gw_loop_state_clear(struct gw_loop_state *state);
+
+/* Refuses new calls and providers, waits at most drain_ms for those that run, then ends the
+ * streams. When `is_hurried` returns true it stops waiting, for connections too. True: everything
+ * ended in good order. */
+bool gw_node_drain(struct gw_node *node, struct gw_loop_state *states, int64_t drain_ms,
+                   bool (*is_hurried)(void *user), void *user);
+
+/* Runs `fn` on a loop and waits until it returns; from a thread that is none of the node's loops'.
+ */
+void gw_on_loop(struct net_loop *loop, void (*fn)(void *user), void *user);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "store/record.h"
+#include "store/internal.h"
 
 #include <inttypes.h>
 
@@ -22,16 +22,14 @@ peg_status store_check_record(const peg_store_record *record, peg_error *reterr)
         return peg__fail(reterr, PEG_EINVAL, "E_STORE_RECORD",
                          "a record in a store needs a name: set record.name");
     if (record->name.len > PEG_LIMIT_GATEWAY_STORE_NAME_BYTES)
-        return peg__fail(
-            reterr, PEG_ELIMIT, "E_STORE_RECORD",
-            "the name '%.*s...' has %zu bytes, more than PEG_LIMIT_GATEWAY_STORE_NAME_BYTES "
-            "(%d): choose a shorter one",
-            PEG_ARG(shown(record->name)), record->name.len, PEG_LIMIT_GATEWAY_STORE_NAME_BYTES);
+        return peg__fail(reterr, PEG_ELIMIT, "E_STORE_RECORD",
+                         "the name '%.*s...' has %zu bytes: use at most %d",
+                         PEG_ARG(shown(record->name)), record->name.len,
+                         PEG_LIMIT_GATEWAY_STORE_NAME_BYTES);
     if (!record->is_removed && record->body.len > PEG_LIMIT_GATEWAY_STORE_BODY_BYTES)
         return peg__fail(
             reterr, PEG_ELIMIT, "E_STORE_RECORD",
-            "the record '%.*s' has %zu bytes, more than PEG_LIMIT_GATEWAY_STORE_BODY_BYTES "
-            "(%d): make it of fewer or smaller tools",
+            "the record '%.*s' has %zu bytes: use at most %d, by fewer or smaller tools",
             PEG_ARG(shown(record->name)), record->body.len, PEG_LIMIT_GATEWAY_STORE_BODY_BYTES);
     return PEG_OK;
 }

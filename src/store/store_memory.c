@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "store/record.h"
+#include "store/internal.h"
 
 /* Owned; its strings are in `bytes`. */
 struct kept {
@@ -23,7 +23,7 @@ struct memory_store {
     size_t capacity;
 };
 
-static struct kept *keep(const peg_store_record *record)
+static struct kept *copy_record(const peg_store_record *record)
 {
     const size_t name_len = record->name.len;
     const size_t body_len = record->is_removed ? 0 : record->body.len;
@@ -41,7 +41,7 @@ static struct kept *keep(const peg_store_record *record)
 }
 
 /* Where the name stands or would stand. */
-static size_t find(const struct memory_store *store, peg_str name, bool *ret_is_there)
+static size_t find_place(const struct memory_store *store, peg_str name, bool *ret_is_there)
 {
     size_t low = 0;
     size_t high = store->n;
@@ -58,13 +58,12 @@ static size_t find(const struct memory_store *store, peg_str name, bool *ret_is_
     return low;
 }
 
-static peg_status make_room(struct memory_store *store, peg_error *reterr)
+static peg_status grow_store(struct memory_store *store, peg_error *reterr)
 {
     if (store->n >= PEG_LIMIT_GATEWAY_STORE_RECORDS)
         return peg__fail(
             reterr, PEG_ELIMIT, "E_STORE_FULL",
-            "the store in memory has PEG_LIMIT_GATEWAY_STORE_RECORDS (%d) records: use "
-            "another store, or remove some",
+            "the store in memory is full with %d records: use another store, or remove some",
             PEG_LIMIT_GATEWAY_STORE_RECORDS);
     if (!PEG__RESERVE(store->records, store->n + 1, store->capacity))
         return peg__fail_nomem(reterr);
@@ -74,12 +73,12 @@ static peg_status make_room(struct memory_store *store, peg_error *reterr)
 static peg_status insert(struct memory_store *store, size_t at, const peg_store_record *record,
                          peg_error *reterr)
 {
-    peg_status status = make_room(store, reterr);
+    peg_status status = grow_store(store, reterr);
     struct kept *kept;
 
     if (status)
         return status;
-    kept = keep(record);
+    kept = copy_record(record);
     if (!kept)
         return peg__fail_nomem(reterr);
     memmove(store->records + at + 1, store->records + at,
@@ -89,15 +88,15 @@ static peg_status insert(struct memory_store *store, size_t at, const peg_store_
     return PEG_OK;
 }
 
-static peg_status replace(struct memory_store *store, size_t at, const peg_store_record *record,
-                          peg_error *reterr)
+static peg_status replace_record(struct memory_store *store, size_t at,
+                                 const peg_store_record *record, peg_error *reterr)
 {
     struct kept *old = store->records[at];
     peg_status status = store_check_revision(record, old->record.revision, reterr);
 
     if (status)
         return status;
-    store->records[at] = keep(record);
+    store->records[at] = copy_record(record);
     if (!store->records[at]) {
         store->records[at] = old;
         return peg__fail_nomem(reterr);
@@ -115,8 +114,8 @@ static peg_status memory_put(void *self, const peg_store_record *record, peg_err
 
     if (status)
         return status;
-    at = find(store, record->name, &is_there);
-    return is_there ? replace(store, at, record, reterr) : insert(store, at, record, reterr);
+    at = find_place(store, record->name, &is_there);
+    return is_there ? replace_record(store, at, record, reterr) : insert(store, at, record, reterr);
 }
 
 static peg_status memory_read(void *self, peg_store_each_fn each, void *user, peg_error *reterr)

@@ -3,9 +3,9 @@
 #define PEG_WIRE_PACK_H
 
 /*
- * Fields of a protobuf message by hand. Packed messages can be joined: the fields of the second
- * add to those of the first. So a call or a result is packed once, and whoever passes it on puts
- * his own fields behind it without taking it apart.
+ * Fields of a protobuf message by hand; their numbers are in the generated x/y.fields.h. Packed
+ * messages can be joined: the fields of the second add to those of the first. So a call or a result
+ * is packed once, and each hop appends its own fields without unpacking it.
  */
 
 #include <string.h>
@@ -31,8 +31,15 @@ static inline char *wire_put_varint(char *at, uint64_t value)
     return at;
 }
 
-/* A field with bytes, a string or a message in it; fields 1 to 15 have one byte of tag. An empty
- * one is left out, as proto3 does. */
+/* The tag and the length of a field that holds bytes, a string or a message; fields 1 to 15 have a
+ * tag of one byte. */
+static inline char *wire_put_head(char *at, unsigned field, size_t len)
+{
+    *at++ = (char)(field << 3 | 2);
+    return wire_put_varint(at, len);
+}
+
+/* Such a field; an empty one is left out, as proto3 does. */
 static inline size_t wire_bytes_size(peg_str bytes)
 {
     return bytes.len ? 1 + wire_varint_size(bytes.len) + bytes.len : 0;
@@ -42,8 +49,7 @@ static inline char *wire_put_bytes(char *at, unsigned field, peg_str bytes)
 {
     if (!bytes.len)
         return at;
-    *at++ = (char)(field << 3 | 2);
-    at = wire_put_varint(at, bytes.len);
+    at = wire_put_head(at, field, bytes.len);
     memcpy(at, bytes.ptr, bytes.len);
     return at + bytes.len;
 }

@@ -165,7 +165,7 @@ static inline peg_status world_open(struct world *w)
                                                .home_bus = w->buses[0],
                                                .store = &w->store,
                                                .events = &world_events,
-                                               .desks = desks,
+                                               .users = desks,
                                                .has_principals = w->has_principals};
 
     return gw_catalog_new(&options, &w->catalog, &w->error);

@@ -5,7 +5,7 @@
 /* Random catalogs, from a seed. Include it behind t.h, or behind stdio and string. */
 
 #include "base/text/str.h"
-#include "gateway/catalog/toolset.h"
+#include "gateway/catalog/catalog.h"
 #include "pegboard/v1/registry.pb-c.h"
 
 static uint64_t words_state = 1;

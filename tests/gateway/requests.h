@@ -5,7 +5,7 @@
 /* Registrations for tests, without an allocation. Include it behind t.h. */
 
 #include "base/text/str.h"
-#include "gateway/catalog/toolset.h"
+#include "gateway/catalog/catalog.h"
 #include "pegboard/v1/registry.pb-c.h"
 
 enum { REQ_TOOLS = 16, REQ_TAGS = 70 };

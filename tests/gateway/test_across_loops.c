@@ -10,7 +10,6 @@
 
 #include "gateway/calls/provider_side.h"
 #include "gateway/node.h"
-#include "gateway/rpc/on_loop.h"
 
 #include "gateway_world.h"
 
@@ -238,7 +237,7 @@ static void look_here(void *user)
 static bool is_on(unsigned loop, const char *incarnation)
 {
     const struct gw_node *node = (const struct gw_node *)g.gateway; /* its first member */
-    struct whereabouts where = {.desk = node->desks[loop], .incarnation = incarnation};
+    struct whereabouts where = {.desk = node->calls[loop], .incarnation = incarnation};
 
     gw_on_loop(net_loops_at(node->loops, loop), look_here, &where);
     return where.is_here;

@@ -5,7 +5,7 @@
 #include "t.h"
 
 #include "base/text/str.h"
-#include "gateway/rpc/answer.h"
+#include "gateway/rpc/rpc.h"
 #include "grpc/client/blocking.h"
 #include "grpc/server/server.h"
 #include "net/address.h"

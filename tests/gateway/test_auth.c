@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #include "../net/certs.h"
-#include "gateway/access/auth.h"
+#include "gateway/access/access.h"
 #include "gateway/access/tokens.h"
 #include "grpc/world.h"
 #include "wire/error.h"

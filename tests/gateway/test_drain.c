@@ -4,7 +4,7 @@
 
 #include <semaphore.h>
 
-#include "gateway/node_internal.h"
+#include "gateway/node.h"
 
 #include "t.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text/str.h"
-#include "gateway/telemetry/event_line.h"
+#include "gateway/telemetry/event_log.h"
 #include "json/json.h"
 
 /* 2026-02-22T09:30:00.125Z */

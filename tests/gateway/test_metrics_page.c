@@ -10,9 +10,8 @@
 
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/rpc/on_loop.h"
+#include "gateway/node.h"
 #include "gateway/telemetry/metrics.h"
-#include "gateway/telemetry/metrics_page.h"
 
 enum { N_ASKERS = 4 };
 
@@ -60,7 +59,7 @@ static void open_node(void)
     memset(&w, 0, sizeof(w));
     sem_init(&w.answered, 0, 0);
     w.node.bus_kind = w.node.store_kind = "memory";
-    w.node.desks = w.desks;
+    w.node.calls = w.desks;
     CHECK_INT(net_loops_new(2, &w.node.loops, NULL), PEG_OK);
     CHECK_INT(gw_metrics_new(2, &w.node.metrics, NULL), PEG_OK);
     CHECK_INT(gw_metrics_page_new(&w.node, &w.node.metrics_page, NULL), PEG_OK);

@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "gateway/telemetry/metrics_text.h"
+#include "gateway/telemetry/metrics.h"
 
 /* ---- a strict reader of the text format, version 0.0.4 ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/catalog/presence.h"
+#include "gateway/catalog/catalog.h"
 
 #include "base/buf.h"
 #include "base/limits.h"

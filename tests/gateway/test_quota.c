@@ -511,7 +511,7 @@ TEST(large_requests_are_bounded_and_refuse_no_small_one)
     call_large(&world, &large[1], "", 0);
     call_large(&world, &large[2], "", 0);
     CHECK(large[2].error == WIRE_OVERLOADED && !large[2].was_started);
-    CHECK(strstr(large[2].message, "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES"));
+    CHECK(strstr(large[2].message, "too many bytes in large payloads"));
     CHECK(large[0].n_ends == 0 && large[1].n_ends == 0);
     call_as(&world, &small, "add", "", 0);
     await_handed(&world, &player, 3);

@@ -5,8 +5,7 @@
 
 #include "gateway/search/search.h"
 
-#include "base/text/str.h"
-#include "gateway/rpc/info.h"
+#include "gateway/rpc/rpc.h"
 #include "gateway/search/internal.h"
 #include "t.h"
 

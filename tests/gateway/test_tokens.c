@@ -183,7 +183,7 @@ TEST(tokens_are_counted)
     peg_error error;
 
     CHECK_INT(gw_token_table_parse(peg__strn(text, len), "f", &table, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_TOKENS") != NULL);
+    CHECK(strstr(error.message, "there are more than 10000 tokens") != NULL);
     CHECK_INT(gw_token_table_parse(peg__strn(text, len - 74), "f", &table, &error), PEG_OK);
     CHECK_INT(gw_token_table_len(table), PEG_LIMIT_GATEWAY_TOKENS);
     gw_token_table_free(table);
@@ -294,7 +294,7 @@ TEST(a_file_that_is_too_large_is_refused)
     CHECK_INT(gw_tokens_new(p.path, &tokens, &error), PEG_ELIMIT);
     CHECK_INT(truncate(p.path, 64 << 20), 0);
     CHECK_INT(gw_tokens_new(p.path, &tokens, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES") != NULL);
+    CHECK(strstr(error.message, "is it the right file?") != NULL);
     place_remove(&p);
 }
 

@@ -149,6 +149,14 @@ def test_initialisers_do_not_cast_const_away():
     assert ", protobuf_c_empty_text }" in made["a.pb-c.h"]
 
 
+def test_fields_have_their_numbers_by_name():
+    made = make("package p.v1; message Outer { message InnerPart { string a_b = 7; }\n"
+                "repeated InnerPart parts = 2; oneof kind { string text = 300; } }\nmessage E {}\n")
+    assert re.findall(r"(\w+) = (\d+),", made["a.fields.h"]) == [
+        ("P_V1_OUTER_PARTS_FIELD", "2"), ("P_V1_OUTER_TEXT_FIELD", "300"),
+        ("P_V1_OUTER_INNER_PART_A_B_FIELD", "7")]
+
+
 # ---- what is refused -------------------------------------------------------------
 
 def test_methods_that_would_share_a_name_are_refused():

@@ -10,7 +10,7 @@
 
 #include "base/sqlite/sqlite.h"
 #include "pegboard/store.h"
-#include "store/store_sqlite.h"
+#include "store/internal.h"
 
 static void path_of(const char *folder, char path[64])
 {

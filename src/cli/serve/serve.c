@@ -14,7 +14,7 @@
 #include "cli/output.h"
 #include "cli/remote/args.h"
 #include "cli/serve/notify.h"
-#include "gateway/access/listen_check.h"
+#include "gateway/access/access.h"
 
 /* ---- signals: a thread of their own ---- */
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/access/auth.h"
-
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "gateway/access/access.h"
 #include "gateway/access/tokens.h"
 #include "gateway/telemetry/event_log.h"
 #include "grpc/server/server.h"
 #include "net/address.h"
+#include "net/listener.h"
 #include "wire/error.h"
 
 enum { CACHE_LINE = 64 };
@@ -22,8 +24,8 @@ struct gw_auth {
     struct gw_tokens *tokens; /* NULL: none */
     bool has_certificates;
     bool is_insecure;
-    char *admin_names;            /* or NULL */
-    struct gw_event_log *journal; /* or NULL */
+    char *admin_names;        /* or NULL */
+    struct gw_event_log *log; /* or NULL */
     atomic_uint_fast64_t n_refused;
     struct net_loops *loops;
     unsigned n_loops;
@@ -38,7 +40,7 @@ static const char principal_key; /* its address is what interceptors and handler
 static const struct gw_principal local = {.name = PEG_LIT("local"), .from = GW_FROM_LOCAL};
 static const struct gw_principal anyone = {.name = PEG_LIT("anyone"), .from = GW_FROM_ANYWHERE};
 
-/* ---- its life ------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
 static bool copy_admin_names(struct gw_auth *auth, const char *names)
 {
@@ -60,7 +62,7 @@ peg_status gw_auth_new(struct net_loops *loops, const struct gw_auth_options *op
         return peg__fail_nomem(reterr);
     auth->has_certificates = options->has_certificates;
     auth->is_insecure = options->is_insecure;
-    auth->journal = options->journal;
+    auth->log = options->log;
     auth->loops = loops;
     auth->n_loops = net_loops_len(loops);
     auth->memos = peg__alloc_zero(auth->n_loops, sizeof(*auth->memos));
@@ -107,9 +109,9 @@ bool gw_auth_knows(const struct gw_auth *auth, peg_str principal)
            gw_tokens_have_name(auth->tokens, peg__str_from(principal, kind.len));
 }
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---- */
 
-static void refuse_as(struct grpc_call *call, enum wire_error error, const char *words)
+static void fail_call(struct grpc_call *call, enum wire_error error, const char *words)
 {
     struct grpc_status status;
 
@@ -120,29 +122,29 @@ static void refuse_as(struct grpc_call *call, enum wire_error error, const char 
 
 /* Somebody may be trying names, or has a token that was taken away: whoever runs the gateway should
  * see it. What was shown is nobody's business. */
-static void note_refused(struct gw_auth *auth, peg_str rpc, const char *peer)
+static void log_rejected(struct gw_auth *auth, peg_str rpc, const char *peer)
 {
     atomic_fetch_add_explicit(&auth->n_refused, 1, memory_order_relaxed);
-    gw_event_log_write(auth->journal, PEG_LOG_WARN, GW_EVENT_REFUSED,
+    gw_event_log_write(auth->log, PEG_LOG_WARN, GW_EVENT_REFUSED,
                        GW_FIELDS(gw_field_text("error", wire_error_name(WIRE_UNAUTHENTICATED)),
                                  gw_field_str("rpc", rpc), gw_field_text("peer", peer)));
 }
 
-static void refuse(struct gw_auth *auth, struct grpc_call *call, const char *words)
+static void reject_call(struct gw_auth *auth, struct grpc_call *call, const char *words)
 {
-    note_refused(auth, peg__str(grpc_call_method(call)->path), grpc_call_peer(call));
-    refuse_as(call, WIRE_UNAUTHENTICATED, words);
+    log_rejected(auth, peg__str(grpc_call_method(call)->path), grpc_call_peer(call));
+    fail_call(call, WIRE_UNAUTHENTICATED, words);
 }
 
-static void know_as(struct grpc_call *call, const struct gw_principal *principal)
+static void set_principal(struct grpc_call *call, const struct gw_principal *principal)
 {
     if (grpc_call_put(call, &principal_key, peg__unconst(principal)) != PEG_OK)
-        refuse_as(call, WIRE_OVERLOADED, "the gateway is out of memory: try again later");
+        fail_call(call, WIRE_OVERLOADED, "the gateway is out of memory: try again later");
 }
 
 /* "token:ci": the name is copied, because tokens may be read again while the call runs. */
-static void know_by_name(struct grpc_call *call, enum gw_principal_from from, peg_str name,
-                         bool is_admin)
+static void set_named_principal(struct grpc_call *call, enum gw_principal_from from, peg_str name,
+                                bool is_admin)
 {
     const char *kind = from == GW_FROM_TOKEN ? token_kind : "cert:";
     const size_t kind_len = strlen(kind);
@@ -151,7 +153,7 @@ static void know_by_name(struct grpc_call *call, enum gw_principal_from from, pe
     char *text;
 
     if (!principal) {
-        refuse_as(call, WIRE_OVERLOADED, "the gateway is out of memory: try again later");
+        fail_call(call, WIRE_OVERLOADED, "the gateway is out of memory: try again later");
         return;
     }
     text = (char *)(principal + 1);
@@ -162,11 +164,11 @@ static void know_by_name(struct grpc_call *call, enum gw_principal_from from, pe
     principal->from = from;
     principal->is_admin = is_admin;
     grpc_call_authenticate(call, principal->name);
-    know_as(call, principal);
+    set_principal(call, principal);
 }
 
 /* The scheme in any case of its letters, one space, the token. Empty: it is something else. */
-static peg_str bearer(peg_str header)
+static peg_str read_bearer(peg_str header)
 {
     static const char scheme[] = "bearer ";
     const size_t n = sizeof(scheme) - 1;
@@ -194,33 +196,33 @@ static struct gw_token_memo *memo_of(struct gw_auth *auth, const struct net_loop
 
 static void check_token(struct gw_auth *auth, struct grpc_call *call, peg_str header)
 {
-    const peg_str token = bearer(header);
-    const struct gw_token_owner *holder =
+    const peg_str token = read_bearer(header);
+    const struct gw_token_owner *owner =
         token.len ? gw_tokens_find_again(auth->tokens, memo_of(auth, grpc_call_loop(call)), token)
                   : NULL;
 
-    if (holder)
-        know_by_name(call, GW_FROM_TOKEN, peg__str(holder->name), holder->is_admin);
+    if (owner)
+        set_named_principal(call, GW_FROM_TOKEN, peg__str(owner->name), owner->is_admin);
     else
-        refuse(auth, call,
-               token.len ? "this bearer token is not known here: make one with `pegboard "
-                           "token new`, or ask whoever runs the gateway"
-                         : "the metadata 'authorization' is no bearer token: send "
-                           "'Bearer <token>'");
+        reject_call(auth, call,
+                    token.len ? "this bearer token is not known here: make one with `pegboard "
+                                "token new`, or ask whoever runs the gateway"
+                              : "the metadata 'authorization' is no bearer token: send "
+                                "'Bearer <token>'");
 }
 
-static void refuse_nameless(struct gw_auth *auth, struct grpc_call *call)
+static void reject_anonymous(struct gw_auth *auth, struct grpc_call *call)
 {
     if (!gw_auth_asks(auth))
-        refuse(auth, call,
-               "this gateway knows nobody beyond its own machine: it needs a token file or "
-               "a CA for client certificates");
+        reject_call(auth, call,
+                    "this gateway knows nobody beyond its own machine: it needs a token file or "
+                    "a CA for client certificates");
     else if (!auth->tokens)
-        refuse(auth, call, "this gateway asks for a client certificate: connect with one");
+        reject_call(auth, call, "this gateway asks for a client certificate: connect with one");
     else
-        refuse(auth, call,
-               "this gateway asks who is calling: send the metadata 'authorization: Bearer "
-               "<token>' with a token from `pegboard token new`");
+        reject_call(auth, call,
+                    "this gateway asks who is calling: send the metadata 'authorization: Bearer "
+                    "<token>' with a token from `pegboard token new`");
 }
 
 /* What stock tools look at before they know anything. */
@@ -273,8 +275,8 @@ static bool is_admin_name(const struct gw_auth *auth, peg_str name)
 }
 
 /* Without a token or a certificate. NULL: nobody. */
-static const struct gw_principal *find_nameless(const struct gw_auth *auth,
-                                                const struct grpc_call *call)
+static const struct gw_principal *find_anonymous(const struct gw_auth *auth,
+                                                 const struct grpc_call *call)
 {
     if (gw_auth_asks(auth))
         return is_own_user_of_admin(call) ? &local : NULL;
@@ -283,7 +285,7 @@ static const struct gw_principal *find_nameless(const struct gw_auth *auth,
     return auth->is_insecure ? &anyone : NULL;
 }
 
-static void on_start(struct grpc_call *call, void *user)
+static void authenticate_call(struct grpc_call *call, void *user)
 {
     struct gw_auth *auth = user;
     const peg_str header = grpc_metadata_get(grpc_call_metadata(call), "authorization");
@@ -291,11 +293,11 @@ static void on_start(struct grpc_call *call, void *user)
     const struct gw_principal *nameless;
 
     if (is_open(call)) {
-        know_as(call, &anyone);
+        set_principal(call, &anyone);
         return;
     }
     if (has_two_authorizations(call)) {
-        refuse(auth, call, "the metadata 'authorization' is there twice: send it once");
+        reject_call(auth, call, "the metadata 'authorization' is there twice: send it once");
         return;
     }
     if (auth->tokens && header.len) {
@@ -303,20 +305,21 @@ static void on_start(struct grpc_call *call, void *user)
         return;
     }
     if (auth->has_certificates && certificate.len) {
-        know_by_name(call, GW_FROM_CERTIFICATE, certificate, is_admin_name(auth, certificate));
+        set_named_principal(call, GW_FROM_CERTIFICATE, certificate,
+                            is_admin_name(auth, certificate));
         return;
     }
-    nameless = find_nameless(auth, call);
+    nameless = find_anonymous(auth, call);
     if (nameless) {
         grpc_call_authenticate(call, nameless->name);
-        know_as(call, nameless);
+        set_principal(call, nameless);
     } else
-        refuse_nameless(auth, call);
+        reject_anonymous(auth, call);
 }
 
 struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth)
 {
-    return (struct grpc_interceptor){.on_start = on_start, .user = auth};
+    return (struct grpc_interceptor){.on_start = authenticate_call, .user = auth};
 }
 
 const struct gw_principal *gw_call_principal(const struct grpc_call *call)
@@ -333,7 +336,7 @@ bool gw_auth_is_operator(const struct grpc_call *call)
     return principal->is_admin || principal->from == GW_FROM_LOCAL || is_own_user(call);
 }
 
-/* ---- beside calls --------------------------------------------------------------------------- */
+/* ---- beside calls ---- */
 
 /* HTTP/1.1 has refused a second one; a page that is asked for with HTTP/2 comes here as it is. */
 static size_t n_fields(const struct net_http1_request *request, const char *name)
@@ -349,7 +352,7 @@ static size_t n_fields(const struct net_http1_request *request, const char *name
 bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request)
 {
     const peg_str header = net_http1_field(request, "authorization");
-    struct gw_token_owner holder;
+    struct gw_token_owner owner;
     peg_str token;
 
     if (!gw_auth_asks(auth))
@@ -358,13 +361,13 @@ bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *r
         return false;
     if (!auth->tokens || !header.len)
         return auth->has_certificates && request->peer_name.len;
-    token = bearer(header);
-    return token.len && gw_tokens_find(auth->tokens, token, &holder);
+    token = read_bearer(header);
+    return token.len && gw_tokens_find(auth->tokens, token, &owner);
 }
 
 void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request)
 {
-    note_refused(auth, request->path, request->peer);
+    log_rejected(auth, request->path, request->peer);
 }
 
 uint64_t gw_auth_n_refused(const struct gw_auth *auth)
@@ -414,4 +417,52 @@ peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *ret
                      "are, tokens or not: give it an address of 127.0.0.1, and let others read "
                      "/metrics on the main port; or say --insecure",
                      (int)(address.len < 64 ? address.len : 64), address.ptr);
+}
+
+peg_status gw_listen_check_activated(size_t n_sockets, bool asks, bool is_insecure,
+                                     peg_error *reterr)
+{
+    if (!n_sockets)
+        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN",
+                         "no socket was handed over (LISTEN_FDS): start it from a socket unit, or "
+                         "name an address");
+    if (!asks && !is_insecure)
+        return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
+                         "whoever reaches the sockets that were handed over could call: give "
+                         "--token-file (see `pegboard token new`) or --tls-client-ca, or say "
+                         "--insecure");
+    return PEG_OK;
+}
+
+/* An address that may be listened on is one that can be read. */
+static peg_status try_text(const char *text, peg_error *reterr)
+{
+    struct net_endpoint endpoint;
+    struct net_address address;
+    const peg_status status = net_endpoint_parse(peg__str(text), &endpoint, reterr);
+
+    if (status || !net_endpoint_is_numeric(&endpoint, &address))
+        return status;
+    return net_listen_try(&address, reterr);
+}
+
+peg_status gw_listen_check(const peg_gateway_config *config, const char *addr, peg_error *reterr)
+{
+    const char *wanted = addr ? addr : GW_DEFAULT_ADDRESS;
+    const bool asks = config->token_file || config->tls_client_ca;
+    const bool is_activated = strcmp(wanted, GW_ACTIVATED) == 0;
+    peg_status status;
+
+    if (is_activated)
+        status = gw_listen_check_activated(secure_getenv("LISTEN_FDS") ? 1 : 0, asks,
+                                           config->insecure, reterr);
+    else
+        status = gw_auth_check_listen(peg__str(wanted), asks, config->insecure, reterr);
+    if (!status && config->admin_addr)
+        status = gw_auth_check_admin(peg__str(config->admin_addr), config->insecure, reterr);
+    if (!status && !is_activated)
+        status = try_text(wanted, reterr);
+    if (!status && config->admin_addr)
+        status = try_text(config->admin_addr, reterr);
+    return status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a loop has is shared by all who call: a principal with many slow calls and large payloads
- * could otherwise take all of it, and calls of others would be refused until his have ended. The
- * same holds for providers, the calls that they report, and streams of Watch.
+ * All principals share the capacity of a loop. Without quotas one with many slow calls and large
+ * payloads could take all of it, and calls of others would be refused until its own have ended. The
+ * same holds for providers, the calls that they report, and Watch streams.
  */
 
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "base/limits.h"
 #include "gateway/calls/call.h"
 
-peg_status gw_quotas_init(struct gw_calls *desk)
+peg_status gw_quotas_init(struct gw_calls *calls)
 {
-    const struct gw_calls_options *options = &desk->options;
-    struct gw_quotas *quotas = &desk->quotas;
+    const struct gw_calls_options *options = &calls->options;
+    struct gw_quotas *quotas = &calls->quotas;
     const struct {
         struct peg__quota *quota;
         size_t max;
@@ -35,103 +35,111 @@ peg_status gw_quotas_init(struct gw_calls *desk)
     return status;
 }
 
-void gw_quotas_destroy(struct gw_calls *desk)
+void gw_quotas_destroy(struct gw_calls *calls)
 {
-    peg__quota_destroy(&desk->quotas.calls);
-    peg__quota_destroy(&desk->quotas.large_bytes);
-    peg__quota_destroy(&desk->quotas.providers);
-    peg__quota_destroy(&desk->quotas.held);
-    peg__quota_destroy(&desk->quotas.watchers);
+    peg__quota_destroy(&calls->quotas.calls);
+    peg__quota_destroy(&calls->quotas.large_bytes);
+    peg__quota_destroy(&calls->quotas.providers);
+    peg__quota_destroy(&calls->quotas.held);
+    peg__quota_destroy(&calls->quotas.watchers);
 }
 
 /* The same on all loops and nodes that have one secret. */
-static struct peg__hash_key key_of(const struct gw_calls *desk)
+static struct peg__hash_key quota_secret(const struct gw_calls *calls)
 {
     struct peg__hash_key key;
 
-    memcpy(&key, desk->options.secret, sizeof(key));
+    memcpy(&key, calls->options.secret, sizeof(key));
     return key;
 }
 
-uint16_t gw_calls_quota_key(const struct gw_calls *desk, peg_str principal)
+uint16_t gw_calls_quota_key(const struct gw_calls *calls, peg_str principal)
 {
-    return desk->options.has_principals ? peg__quota_key(key_of(desk), principal) : 0;
+    return calls->options.has_principals ? peg__quota_key(quota_secret(calls), principal) : 0;
 }
 
-uint64_t gw_calls_owner_hash(const struct gw_calls *desk, const struct gw_toolset *toolset)
+uint64_t gw_calls_owner_hash(const struct gw_calls *calls, const struct gw_toolset *toolset)
 {
-    return peg__hash(key_of(desk), toolset->owner);
+    return peg__hash(quota_secret(calls), toolset->owner);
 }
 
-static bool has_one(const struct peg__quota *quota, uint16_t account)
+static bool has_one(const struct peg__quota *quota, uint16_t key)
 {
-    return peg__quota_has(quota, account, 1, PEG__QUOTA_BEGIN);
+    return peg__quota_has(quota, key, 1, PEG__QUOTA_BEGIN);
 }
 
-/* The words are true of one who holds nothing, too, where others have filled the room. */
-const char *gw_quota_reject_call(const struct gw_calls *desk, uint16_t account, size_t large_bytes)
+/* A principal may have a multiple of what is still free, so these are true of one that holds
+ * nothing while others have filled the node. `node` is for principals that are not told apart. */
+struct reject_reason {
+    const char *principal;
+    const char *node;
+};
+
+static const char *reject_reason(const struct reject_reason *reason, uint16_t key)
 {
-    if (!has_one(&desk->quotas.calls, account))
-        return account
-                   ? "calls of this principal would be more than three times as many as this "
-                     "loop still has room for (PEG_LIMIT_QUOTA_SHARE, PEG_LIMIT_GATEWAY_CALLS): "
-                     "try again when some have ended"
-                   : "this node has as many calls as it takes (PEG_LIMIT_GATEWAY_CALLS): try "
-                     "again later";
+    return key ? reason->principal : reason->node;
+}
+
+const char *gw_quota_reject_call(const struct gw_calls *calls, uint16_t key, size_t large_bytes)
+{
+    static const struct reject_reason too_many = {
+        "quota exceeded: too many calls of this principal; retry when some have ended",
+        "this node has too many calls; retry later",
+    };
+    static const struct reject_reason too_large = {
+        "quota exceeded: too many bytes in large payloads of this principal; retry when some calls "
+        "have ended, or send a reference to the data",
+        "this node has too many bytes in large payloads; retry later, or send a reference to the "
+        "data",
+    };
+
+    if (!has_one(&calls->quotas.calls, key))
+        return reject_reason(&too_many, key);
     if (large_bytes &&
-        !peg__quota_has(&desk->quotas.large_bytes, account, large_bytes, PEG__QUOTA_BEGIN))
-        return account ? "large payloads of this principal would be more than three times what is "
-                         "free on this loop (PEG_LIMIT_QUOTA_SHARE, "
-                         "PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again when some calls have "
-                         "ended, or send a reference to the data instead"
-                       : "the calls of this node have as large payloads as it takes "
-                         "(PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES): try again later, or send a "
-                         "reference to the data instead";
+        !peg__quota_has(&calls->quotas.large_bytes, key, large_bytes, PEG__QUOTA_BEGIN))
+        return reject_reason(&too_large, key);
     return NULL;
 }
 
-/* Who waits for what he has begun need not keep to his share, which shrinks as others come: he
- * would be lost to his call. But he could wait for one call many times, and the last of the room is
- * for those who are within theirs. */
-bool gw_quota_has_wait(const struct gw_calls *desk, uint16_t account)
+/* A caller that waits for what it has begun need not keep to its quota, which shrinks as others
+ * come: it would lose its call. But it could wait for one call many times, so the last sixteenth is
+ * for those within theirs. */
+bool gw_quota_has_wait(const struct gw_calls *calls, uint16_t key)
 {
-    const size_t max = desk->options.max_calls;
+    const size_t max = calls->options.max_calls;
 
-    return has_one(&desk->quotas.calls, account) ||
-           peg__quota_used(&desk->quotas.calls) + 1 <= max - max / 16;
+    return has_one(&calls->quotas.calls, key) ||
+           peg__quota_used(&calls->quotas.calls) + 1 <= max - max / 16;
 }
 
-const char *gw_quota_reject_provider(const struct gw_calls *desk, uint16_t account)
+const char *gw_quota_reject_provider(const struct gw_calls *calls, uint16_t key)
 {
-    if (has_one(&desk->quotas.providers, account))
-        return NULL;
-    return account
-               ? "providers of this principal would be more than three times as many as this "
-                 "loop still has room for (PEG_LIMIT_QUOTA_SHARE, PEG_LIMIT_GATEWAY_PROVIDERS): "
-                 "attach to another node, or try again"
-               : "this node has as many providers on one loop as it takes "
-                 "(PEG_LIMIT_GATEWAY_PROVIDERS): attach to another node, or try again";
+    static const struct reject_reason too_many = {
+        "quota exceeded: too many providers of this principal; attach to another node, or retry",
+        "this node has too many providers; attach to another node, or retry",
+    };
+
+    return has_one(&calls->quotas.providers, key) ? NULL : reject_reason(&too_many, key);
 }
 
-const char *gw_quota_reject_report(const struct gw_calls *desk, uint16_t account)
+const char *gw_quota_reject_report(const struct gw_calls *calls, uint16_t key)
 {
-    if (has_one(&desk->quotas.held, account))
-        return NULL;
-    return account ? "calls that providers of this principal have, or list, would be more than "
-                     "three times as many as this loop still has room for (PEG_LIMIT_QUOTA_SHARE, "
-                     "PEG_LIMIT_GATEWAY_ASSIGNMENTS): come back later"
-                   : "providers on this loop have listed, or have, as many calls as it takes "
-                     "(PEG_LIMIT_GATEWAY_ASSIGNMENTS): come back later";
+    static const struct reject_reason too_many = {
+        "quota exceeded: providers of this principal run or report too many calls; retry later",
+        "providers of this node run or report too many calls; retry later",
+    };
+
+    return has_one(&calls->quotas.held, key) ? NULL : reject_reason(&too_many, key);
 }
 
-const char *gw_quota_reject_watch(const struct gw_calls *desk, uint16_t account)
+const char *gw_quota_reject_watch(const struct gw_calls *calls, uint16_t key)
 {
-    if (has_one(&desk->quotas.watchers, account))
-        return NULL;
-    return account ? "streams of Watch of this principal would be more than three times as many as "
-                     "this loop still has room for (PEG_LIMIT_QUOTA_SHARE, "
-                     "PEG_LIMIT_GATEWAY_WATCHERS): end other streams"
-                   : "as many watch as PEG_LIMIT_GATEWAY_WATCHERS allows: end other streams";
+    static const struct reject_reason too_many = {
+        "quota exceeded: too many Watch streams of this principal; end some",
+        "this node has too many Watch streams; end some",
+    };
+
+    return has_one(&calls->quotas.watchers, key) ? NULL : reject_reason(&too_many, key);
 }
 
 void gw_quota_count_call(const struct gw_call *call, bool is_here)

@@ -24,7 +24,7 @@
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "base/text/token.h"
-#include "gateway/access/token_file.h"
+#include "gateway/access/tokens.h"
 
 enum { TOKEN_BYTES = 32, MAX_TRIES = 100 };
 
@@ -59,7 +59,7 @@ peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr)
     return PEG_OK;
 }
 
-/* ---- the file that stands ------------------------------------------------------------------- */
+/* ---- the file that stands ---- */
 
 /* 1: locked, and it is the one under that name; 0: it is another one by now; -1: errno. */
 static int lock_once(struct edit *edit)
@@ -80,7 +80,7 @@ static int lock_once(struct edit *edit)
     return 0;
 }
 
-static peg_status lock(struct edit *edit, peg_error *reterr)
+static peg_status lock_file(struct edit *edit, peg_error *reterr)
 {
     int got = 0;
 
@@ -108,9 +108,9 @@ static peg_status read_old(struct edit *edit, peg_error *reterr)
     return status;
 }
 
-/* ---- the new one ---------------------------------------------------------------------------- */
+/* ---- the new one ---- */
 
-static bool write_all(int fd, peg_str bytes)
+static bool write_whole(int fd, peg_str bytes)
 {
     while (bytes.len) {
         const ssize_t n = write(fd, bytes.ptr, bytes.len);
@@ -141,7 +141,7 @@ static void sync_folder(const char *path)
     close(fd);
 }
 
-static peg_status replace(struct edit *edit, peg_error *reterr)
+static peg_status replace_file(struct edit *edit, peg_error *reterr)
 {
     char fresh[PATH_MAX];
     const int n = snprintf(fresh, sizeof(fresh), "%s.XXXXXX", edit->target);
@@ -155,7 +155,7 @@ static peg_status replace(struct edit *edit, peg_error *reterr)
     fd = mkostemp(fresh, O_CLOEXEC);
     if (fd < 0)
         return gw_token_file_fail(edit->path, "written", reterr);
-    is_good = fchmod(fd, edit->mode) == 0 && write_all(fd, peg__buf_view(&edit->text)) &&
+    is_good = fchmod(fd, edit->mode) == 0 && write_whole(fd, peg__buf_view(&edit->text)) &&
               fsync(fd) == 0 && rename(fresh, edit->target) == 0;
     if (!is_good) {
         gw_token_file_fail(edit->path, "written", reterr);
@@ -167,7 +167,8 @@ static peg_status replace(struct edit *edit, peg_error *reterr)
     return is_good ? PEG_OK : PEG_EIO;
 }
 
-static peg_status add_line(struct edit *edit, const struct gw_new_token *add, peg_error *reterr)
+static peg_status add_token_line(struct edit *edit, const struct gw_new_token *add,
+                                 peg_error *reterr)
 {
     unsigned char digest[PEG_SHA256_BYTES];
     char hex[PEG_SHA256_HEX];
@@ -190,15 +191,15 @@ static peg_status add_line(struct edit *edit, const struct gw_new_token *add, pe
     return status;
 }
 
-static void drop(struct edit *edit)
+static void end_edit(struct edit *edit)
 {
     peg__buf_free(&edit->text);
     if (edit->fd >= 0)
         close(edit->fd);
 }
 
-/* All but the change of the file; what it holds is for drop(), also after a failure. */
-static peg_status prepare(struct edit *edit, const struct gw_new_token *add, peg_error *reterr)
+/* All but the change of the file; what it holds is for end_edit(), also after a failure. */
+static peg_status prepare_edit(struct edit *edit, const struct gw_new_token *add, peg_error *reterr)
 {
     peg_status status;
 
@@ -210,10 +211,10 @@ static peg_status prepare(struct edit *edit, const struct gw_new_token *add, peg
     /* A file of that name would be made, and show the token to everybody who lists the folder. */
     if (peg__is_token_for_path(edit->path))
         return gw_token_file_fail(edit->path, "made", reterr);
-    status = lock(edit, reterr);
+    status = lock_file(edit, reterr);
     if (!status)
         status = read_old(edit, reterr);
-    return status ? status : add_line(edit, add, reterr);
+    return status ? status : add_token_line(edit, add, reterr);
 }
 
 static struct edit edit_of(const char *path, int flags)
@@ -229,20 +230,20 @@ static struct edit edit_of(const char *path, int flags)
 peg_status gw_token_check(const char *path, const struct gw_new_token *add, peg_error *reterr)
 {
     struct edit edit = edit_of(path, O_CREAT);
-    const peg_status status = prepare(&edit, add, reterr);
+    const peg_status status = prepare_edit(&edit, add, reterr);
 
-    drop(&edit);
+    end_edit(&edit);
     return status;
 }
 
 peg_status gw_token_add(const char *path, const struct gw_new_token *add, peg_error *reterr)
 {
     struct edit edit = edit_of(path, O_CREAT);
-    peg_status status = prepare(&edit, add, reterr);
+    peg_status status = prepare_edit(&edit, add, reterr);
 
     if (!status)
-        status = replace(&edit, reterr);
-    drop(&edit);
+        status = replace_file(&edit, reterr);
+    end_edit(&edit);
     return status;
 }
 
@@ -259,7 +260,7 @@ peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_
     return status;
 }
 
-/* ---- taking out ----------------------------------------------------------------------------- */
+/* ---- taking out ---- */
 
 /* The lines that stay move up. */
 static size_t remove_lines(struct peg__buf *text, peg_str name, peg_str hash)
@@ -284,7 +285,7 @@ static size_t remove_lines(struct peg__buf *text, peg_str name, peg_str hash)
     return n;
 }
 
-static peg_status refuse_unknown(peg_str name, peg_str hash, peg_error *reterr)
+static peg_status reject_unknown_token(peg_str name, peg_str hash, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ENOTFOUND, "E_TOKEN_NAME",
                      "there is no token of '%.*s'%s%.*s in the file: `pegboard token list` shows "
@@ -298,17 +299,17 @@ peg_status gw_token_revoke(const char *path, peg_str name, peg_str hash, size_t 
                            peg_error *reterr)
 {
     struct edit edit = edit_of(path, 0);
-    peg_status status =
-        gw_token_name_is_good(name) ? lock(&edit, reterr) : refuse_unknown(name, hash, reterr);
+    peg_status status = gw_token_name_is_good(name) ? lock_file(&edit, reterr)
+                                                    : reject_unknown_token(name, hash, reterr);
     size_t n = 0;
 
     if (!status)
         status = read_old(&edit, reterr);
     if (!status) {
         n = remove_lines(&edit.text, name, hash);
-        status = n ? replace(&edit, reterr) : refuse_unknown(name, hash, reterr);
+        status = n ? replace_file(&edit, reterr) : reject_unknown_token(name, hash, reterr);
     }
-    drop(&edit);
+    end_edit(&edit);
     if (!status)
         *ret_n_revoked = n;
     return status;

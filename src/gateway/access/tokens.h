@@ -2,6 +2,9 @@
 #ifndef PEG_GATEWAY_ACCESS_TOKENS_H
 #define PEG_GATEWAY_ACCESS_TOKENS_H
 
+#include "base/buf.h"
+#include "pegboard/common.h"
+
 /*
  * Bearer tokens, of which a file holds the names and the hashes:
  *
@@ -15,8 +18,6 @@
  * hash, so a plain SHA-256 is enough, and reading the file gives nobody a way in; writing to it
  * does. A name may stand there twice, so that a token can be changed while both are in use.
  */
-
-#include "pegboard/common.h"
 
 struct gw_tokens;
 
@@ -42,7 +43,7 @@ struct gw_token_owner {
 };
 
 /* Any thread. False: nobody has it. Takes a lock and a hash: see struct gw_token_memo. */
-bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, struct gw_token_owner *ret_holder);
+bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, struct gw_token_owner *ret_owner);
 
 /* What one thread remembers of the tokens it was shown, so that asking again costs neither lock nor
  * hash. All zero is an empty one; nothing in it has to be freed. */
@@ -52,14 +53,14 @@ struct gw_token_memo {
     struct gw_memo_slot {
         uint64_t token[GW_TOKEN_TEXT / 8]; /* its bytes, zeros behind them */
         size_t len;                        /* 0: none */
-        struct gw_token_owner holder;
+        struct gw_token_owner owner;
     } slots[GW_MEMO_SLOTS];
 };
 /* Borrowed from the memo until the next call; NULL: nobody has it. */
 const struct gw_token_owner *gw_tokens_find_again(struct gw_tokens *tokens,
                                                   struct gw_token_memo *memo, peg_str token);
 
-/* ---- changing the file ----------------------------------------------------------------------- */
+/* ---- changing the file ---- */
 
 /* A token that nobody is let in with yet. PEG_EIO (E_NO_RANDOMNESS). */
 peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr);
@@ -84,7 +85,7 @@ peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_
 peg_status gw_token_revoke(const char *path, peg_str name, peg_str hash, size_t *ret_n_revoked,
                            peg_error *reterr);
 
-/* ---- what such a file holds ------------------------------------------------------------------ */
+/* ---- what such a file holds ---- */
 
 struct gw_token_entry {
     uint64_t start; /* of the digest */
@@ -108,5 +109,17 @@ const struct gw_token_entry *gw_token_table_find(const struct gw_token_table *ta
                                                  const unsigned char digest[32]);
 /* By their digests, borrowed. */
 const struct gw_token_entry *gw_token_table_at(const struct gw_token_table *table, size_t i);
+
+/* What tokens.c, token_table.c and token_edit.c share. */
+
+/* PEG_EIO (E_TOKEN_FILE): "cannot be <what>", and why, by errno; or that the path is a token, which
+ * is not repeated. */
+peg_status gw_token_file_fail(const char *path, const char *what, peg_error *reterr);
+/* Checks who may write to it, and adds all of it to the text. */
+peg_status gw_token_file_read(int fd, const char *path, struct peg__buf *ret_text,
+                              peg_error *reterr);
+bool gw_token_name_is_good(peg_str name);
+/* Is a line of a file that has no error a token of that name, whose hash begins like that? */
+bool gw_token_line_is(peg_str line, peg_str name, peg_str hash);
 
 #endif

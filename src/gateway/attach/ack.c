@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/attach/attached.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 
 enum { ACK_DELAY_NS = 5000000 };
@@ -23,10 +24,9 @@ static void say_ack(struct gw_attached *attached, const struct gw_unsaid_ack *un
     char *at = frame + 2;
 
     bus_id_print(&unsaid->id, id);
-    at = wire_put_bytes(at, 1, peg__str(id));
-    at = wire_put_number(at, 2, unsaid->attempt);
-    frame[0] = 5 << 3 | 2;
-    frame[1] = (char)(at - frame - 2); /* below 128: one byte */
+    at = wire_put_bytes(at, PEGBOARD_V1_ACK_CALL_ID_FIELD, peg__str(id));
+    at = wire_put_number(at, PEGBOARD_V1_ACK_ATTEMPT_FIELD, unsaid->attempt);
+    wire_put_head(frame, PEGBOARD_V1_ATTACH_RESPONSE_ACK_FIELD, (size_t)(at - frame - 2));
     (void)grpc_call_send(attached->call, peg__strn(frame, (size_t)(at - frame)), NULL);
 }
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "gateway/access/principal.h"
+#include "gateway/access/access.h"
 #include "gateway/attach/attached.h"
 #include "gateway/calls/call.h"
 
@@ -33,7 +33,8 @@ void gw_assembly_count(struct gw_assembly *assembly, size_t n_bytes)
     assembly->counted = n_bytes;
 }
 
-static peg_status check_room(const struct gw_attached *attached, size_t n, peg_error *reterr)
+static peg_status check_assembly_quota(const struct gw_attached *attached, size_t n,
+                                       peg_error *reterr)
 {
     if (attached->assembled + n > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
@@ -100,7 +101,7 @@ static struct gw_assembly *begin_assembly(struct gw_attached *attached, const st
 
 static peg_status add_chunk(struct gw_assembly *assembly, peg_str chunk, peg_error *reterr)
 {
-    peg_status status = check_room(assembly->attached, chunk.len, reterr);
+    peg_status status = check_assembly_quota(assembly->attached, chunk.len, reterr);
 
     if (status)
         return status;

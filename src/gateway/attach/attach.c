@@ -87,7 +87,7 @@ void gw_provider_leave(struct gw_provider *provider)
 }
 
 /* Drivers look less and less often for themselves whether the lease is over: they are told. */
-static void lose(struct gw_assignment *held)
+static void lose_provider(struct gw_assignment *held)
 {
     if (held->step == GW_HANDED)
         gw_assignment_send(held, BUS_LOST, NULL);
@@ -101,7 +101,7 @@ static void forget_lost(struct gw_provider *provider)
     struct bus *bus = provider->desk->bus;
 
     for (unsigned n = 0; provider->running.first && n < DROPS_AT_ONCE; n++)
-        lose(provider->running.first);
+        lose_provider(provider->running.first);
     if (provider->running.first)
         bus_arm(bus, &provider->away, bus_now_ns(bus));
     else

@@ -5,7 +5,7 @@
 /* One Attach stream, in the arena of its RPC. */
 
 #include "gateway/node.h"
-#include "gateway/rpc/services.h"
+#include "gateway/rpc/rpc.h"
 #include "wire/frames.h"
 
 enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DETACHED };

@@ -10,16 +10,15 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
-#include "gateway/access/principal.h"
+#include "gateway/access/access.h"
 #include "gateway/attach/attached.h"
-#include "gateway/rpc/answer.h"
+#include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
 #include "wire/name.h"
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static peg_status copy_text(struct gw_attached *attached, const char *text, peg_str *ret_copy)
+static peg_status copy_hello_text(struct gw_attached *attached, const char *text, peg_str *ret_copy)
 {
     const peg_str str = peg__str(text);
     const char *copy = peg__arena_copy(grpc_call_arena(attached->call), str);
@@ -48,7 +47,7 @@ static peg_status copy_running_call(struct gw_attached *attached,
                          "a running call has no route: list the one of its Call");
     if (before && peg__str_is(before->tool, call->tool))
         ret_running->tool = before->tool;
-    else if (copy_text(attached, call->tool, &ret_running->tool))
+    else if (copy_hello_text(attached, call->tool, &ret_running->tool))
         return peg__fail_nomem(reterr);
     return PEG_OK;
 }
@@ -78,8 +77,8 @@ static peg_status copy_running(struct gw_attached *attached, const Pegboard__V1_
 /* What the incarnation begins with, for people who look at leases; then what makes it one. */
 enum { SHOWN = 31, HASH_BYTES = 16, NAME_TEXT = SHOWN + 1 + 2 * HASH_BYTES + 1 };
 
-static peg_status hash_name(const struct gw_attached *attached,
-                            unsigned char ret_hash[PEG_SHA256_BYTES])
+static peg_status hash_toolset_name(const struct gw_attached *attached,
+                                    unsigned char ret_hash[PEG_SHA256_BYTES])
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_GATEWAY_FRAME_BYTES);
     bool is_hashed;
@@ -102,11 +101,11 @@ static peg_status name_provider(struct gw_attached *attached)
     char hex[2 * HASH_BYTES + 1];
     char name[NAME_TEXT];
 
-    if (hash_name(attached, hash))
+    if (hash_toolset_name(attached, hash))
         return PEG_ENOMEM;
     peg__hex(hash, HASH_BYTES, hex);
     snprintf(name, sizeof(name), "%.*s-%s", SHOWN, attached->incarnation.ptr, hex);
-    return copy_text(attached, name, &attached->hello.incarnation);
+    return copy_hello_text(attached, name, &attached->hello.incarnation);
 }
 
 /* Before anything is registered: a stream that is refused leaves nothing behind. */
@@ -134,11 +133,11 @@ static peg_status copy_names(struct gw_attached *attached, const Pegboard__V1__H
 {
     peg_status status = wire_check_name(peg__str(hello->toolset), "toolset", reterr);
 
-    if (!status && copy_text(attached, hello->toolset, &attached->toolset_name))
+    if (!status && copy_hello_text(attached, hello->toolset, &attached->toolset_name))
         status = peg__fail_nomem(reterr);
     if (!status)
         status = wire_check_incarnation(peg__str(hello->incarnation), reterr);
-    if (!status && (copy_text(attached, hello->incarnation, &attached->incarnation) ||
+    if (!status && (copy_hello_text(attached, hello->incarnation, &attached->incarnation) ||
                     name_provider(attached)))
         status = peg__fail_nomem(reterr);
     return status;
@@ -203,7 +202,7 @@ static void tell_registered(const struct gw_attached *attached, const struct gw_
     if (toolset->revision == before)
         return;
     gw_event_log_write(
-        attached->node->journal, PEG_LOG_INFO, GW_EVENT_REGISTER,
+        attached->node->log, PEG_LOG_INFO, GW_EVENT_REGISTER,
         GW_FIELDS(gw_field_str("toolset", toolset->name), gw_field_str("owner", toolset->owner),
                   gw_field_number("tools", (int64_t)toolset->n_tools),
                   gw_field_number("revision", (int64_t)toolset->revision),

@@ -11,6 +11,7 @@
 #include "gateway/attach/attached.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 
 enum { MAX_STREAM_NAME = 128 };
@@ -28,11 +29,8 @@ static void add_field(struct peg__buf *out, unsigned field, peg_str bytes)
 static void add_head(struct peg__buf *out, unsigned field, size_t len)
 {
     char head[1 + WIRE_MAX_VARINT];
-    char *at = head;
 
-    *at++ = (char)(field << 3 | 2);
-    at = wire_put_varint(at, len);
-    peg__buf_add(out, head, (size_t)(at - head));
+    peg__buf_add(out, head, (size_t)(wire_put_head(head, field, len) - head));
 }
 
 static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error)
@@ -40,9 +38,10 @@ static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error
     const peg_str code = peg__str(error->code[0] ? error->code : "execution_failed");
     const peg_str message = peg__str(error->message);
 
-    add_head(out, 3, wire_bytes_size(code) + wire_bytes_size(message));
-    add_field(out, 1, code);
-    add_field(out, 2, message);
+    add_head(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_ERROR_FIELD,
+             wire_bytes_size(code) + wire_bytes_size(message));
+    add_field(out, PEGBOARD_V1_TOOL_ERROR_CODE_FIELD, code);
+    add_field(out, PEGBOARD_V1_TOOL_ERROR_MESSAGE_FIELD, message);
 }
 
 /* Those that are large are read with the result, by a worker: see complete.c. */
@@ -72,10 +71,11 @@ static peg_status add_server_data(struct gw_calls *desk, struct peg__buf *out,
     if (status)
         return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "%.*s",
                          PEG_ARG(peg__buf_view(&desk->text)));
-    add_head(out, 4, wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
-    add_field(out, 1, kind);
-    add_field(out, 2, audience);
-    add_field(out, 3, json);
+    add_head(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_SERVER_DATA_FIELD,
+             wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
+    add_field(out, PEGBOARD_V1_SERVER_DATA_KIND_FIELD, kind);
+    add_field(out, PEGBOARD_V1_SERVER_DATA_AUDIENCE_FIELD, audience);
+    add_field(out, PEGBOARD_V1_SERVER_DATA_DATA_FIELD, json);
     return PEG_OK;
 }
 
@@ -108,7 +108,7 @@ peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *p
     if (parts->error) {
         add_error(out, parts->error);
     } else {
-        add_field(out, 2, result);
+        add_field(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_RESULT_FIELD, result);
         end = out->len;
     }
     status = add_all_server_data(desk, parts, out, reterr);
@@ -120,20 +120,20 @@ peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *p
 
 /* ---- what comes ------------------------------------------------------------------------------ */
 
-static void refuse(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
-                   const char *why)
+static void reject_result(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
+                          const char *why)
 {
     gw_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
 }
 
 /* Without memory nobody knows what it is. */
-static void refuse_because(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
-                           const peg_error *error)
+static void reject_result_because(struct gw_attached *attached, const struct bus_id *id,
+                                  uint32_t attempt, const peg_error *error)
 {
     if (error->status == PEG_ENOMEM)
         gw_provider_unread_result(attached->provider, id, attempt);
     else
-        refuse(attached, id, attempt, error->message);
+        reject_result(attached, id, attempt, error->message);
 }
 
 /* A call that this provider does not have (any more): it need not keep the result. Of one whose
@@ -157,7 +157,7 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
     peg_error error;
 
     if (gw_pack_answer(attached->desk, &parts, &attached->response, &packed_result, &error))
-        refuse_because(attached, id, result->attempt, &error);
+        reject_result_because(attached, id, result->attempt, &error);
     else
         gw_provider_result(attached->provider, id, result->attempt,
                            peg__buf_view(&attached->response), packed_result,
@@ -180,7 +180,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
     assembly->chunks.bytes.max =
         GW_OUTCOME_CAPACITY + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     if (add_all_server_data(attached->desk, &parts, &assembly->chunks.bytes, &error)) {
-        refuse_because(attached, id, result->attempt, &error);
+        reject_result_because(attached, id, result->attempt, &error);
         return;
     }
     gw_assembly_count(assembly, 0); /* by whoever reads it from now on */
@@ -207,14 +207,14 @@ static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
     peg_error error;
 
     if (gw_assembly_add(attached, id, result->attempt, chunk, &assembly, &error)) {
-        refuse_because(attached, id, result->attempt, &error);
+        reject_result_because(attached, id, result->attempt, &error);
     } else if (!result->more) {
         take_assembled(attached, id, result, assembly);
         gw_attached_drop_assembly(attached, id, result->attempt);
     }
 }
 
-static void take_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
+static void accept_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
 {
     const peg_str chunk = {(const char *)result->chunk.data, result->chunk.len};
     struct bus_id id;
@@ -225,9 +225,10 @@ static void take_result(struct gw_attached *attached, const Pegboard__V1__Result
         if (!result->more)
             ack_unknown(attached, &id, result->attempt);
     } else if (chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES) {
-        refuse(attached, &id, result->attempt,
-               "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
-               "it in several");
+        reject_result(
+            attached, &id, result->attempt,
+            "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
+            "it in several");
     } else if (result->more || gw_assembly_find(attached, &id, result->attempt)) {
         take_chunk(attached, &id, result, chunk);
     } else {
@@ -235,7 +236,7 @@ static void take_result(struct gw_attached *attached, const Pegboard__V1__Result
     }
 }
 
-static void go_on(struct gw_result_wait *wait)
+static void resume_results(struct gw_result_wait *wait)
 {
     struct gw_attached *attached = peg__container_of(wait, struct gw_attached, room);
 
@@ -245,10 +246,10 @@ static void go_on(struct gw_result_wait *wait)
 /* Who sends faster than workers read waits, so that nothing is refused that a tool has done. */
 void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result)
 {
-    take_result(attached, result);
+    accept_result(attached, result);
     if (attached->step != GW_ATTACHED_NOW)
         return;
-    attached->room.go_on = go_on;
+    attached->room.go_on = resume_results;
     if (gw_result_quota_must_wait(attached->desk->results, attached->account, &attached->room))
         grpc_call_pause(attached->call);
 }
@@ -266,8 +267,8 @@ void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *
         stream.len > MAX_STREAM_NAME || text.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES)
         return;
     peg__buf_clear(out);
-    add_field(out, 1, stream);
-    add_field(out, 2, text);
+    add_field(out, PEGBOARD_V1_OUTPUT_STREAM_FIELD, stream);
+    add_field(out, PEGBOARD_V1_OUTPUT_DELTA_FIELD, text);
     if (!out->status)
         gw_provider_output(attached->provider, &id, delta->attempt, peg__buf_view(out));
 }

@@ -14,12 +14,13 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 
 /* ---- refusals before there is a call -------------------------------------------------------- */
 
-static void refuse(struct gw_caller *caller, enum wire_error error, peg_str message,
-                   int64_t retry_after_ms)
+static void reject_ask(struct gw_caller *caller, enum wire_error error, peg_str message,
+                       int64_t retry_after_ms)
 {
     const struct gw_outcome terminal = {
         .outcome = GW_REFUSED,
@@ -31,8 +32,8 @@ static void refuse(struct gw_caller *caller, enum wire_error error, peg_str mess
     caller->events->on_end(caller, &terminal);
 }
 
-static void refuse_unknown(struct gw_calls *desk, const struct gw_ask *ask, bool knows_toolset,
-                           struct gw_caller *caller)
+static void reject_unknown_tool(struct gw_calls *desk, const struct gw_ask *ask, bool knows_toolset,
+                                struct gw_caller *caller)
 {
     peg__buf_clear(&desk->text);
     if (knows_toolset)
@@ -40,7 +41,7 @@ static void refuse_unknown(struct gw_calls *desk, const struct gw_ask *ask, bool
                         PEG_ARG(ask->tool), PEG_ARG(ask->toolset));
     else
         peg__buf_printf(&desk->text, "toolset \"%.*s\" not found", PEG_ARG(ask->toolset));
-    refuse(caller, WIRE_NOT_FOUND, peg__buf_view(&desk->text), 0);
+    reject_ask(caller, WIRE_NOT_FOUND, peg__buf_view(&desk->text), 0);
 }
 
 static void refuse_too_large(struct gw_calls *desk, struct gw_caller *caller)
@@ -52,13 +53,13 @@ static void refuse_too_large(struct gw_calls *desk, struct gw_caller *caller)
         "(--max-payload, PEG_LIMIT_GATEWAY_PAYLOAD_BYTES): send a reference to the data "
         "instead",
         desk->options.max_payload);
-    refuse(caller, WIRE_LIMIT, peg__buf_view(&desk->text), 0);
+    reject_ask(caller, WIRE_LIMIT, peg__buf_view(&desk->text), 0);
 }
 
 static void refuse_memory(struct gw_caller *caller)
 {
-    refuse(caller, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"),
-           1000);
+    reject_ask(caller, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"),
+               1000);
 }
 
 /* ---- the id --------------------------------------------------------------------------------- */
@@ -114,7 +115,8 @@ static bool is_served_here(struct gw_calls *desk, peg_str toolset)
     return true;
 }
 
-static peg_status make_id(struct gw_calls *desk, const struct gw_ask *ask, struct bus_id *ret_id)
+static peg_status make_call_id(struct gw_calls *desk, const struct gw_ask *ask,
+                               struct bus_id *ret_id)
 {
     if (has_identity(ask))
         return id_of_identity(desk, ask, ret_id);
@@ -142,14 +144,14 @@ static peg_status pack_request(struct gw_call *call, const struct gw_ask *ask)
     call->request = peg__blob_new(size);
     if (!call->request)
         return PEG_ENOMEM;
-    at = wire_put_bytes(call->request->bytes, 1, id_text);
-    at = wire_put_bytes(at, 3, ask->tool);
-    at = wire_put_bytes(at, 4, payload);
+    at = wire_put_bytes(call->request->bytes, PEGBOARD_V1_CALL_CALL_ID_FIELD, id_text);
+    at = wire_put_bytes(at, PEGBOARD_V1_CALL_TOOL_FIELD, ask->tool);
+    at = wire_put_bytes(at, PEGBOARD_V1_CALL_PAYLOAD_FIELD, payload);
     call->payload = (peg_str){at - payload.len, payload.len};
-    at = wire_put_number(at, 6, (uint64_t)call->deadline_ms);
+    at = wire_put_number(at, PEGBOARD_V1_CALL_DEADLINE_UNIX_MS_FIELD, (uint64_t)call->deadline_ms);
     if (ask->packed.len)
         at = (char *)memcpy(at, ask->packed.ptr, ask->packed.len) + ask->packed.len;
-    wire_put_bytes(at, 12, ask->principal);
+    wire_put_bytes(at, PEGBOARD_V1_CALL_CALLER_FIELD, ask->principal);
     return PEG_OK;
 }
 
@@ -278,7 +280,7 @@ static void refuse_unhealthy(struct gw_call *call)
 }
 
 static void ask_name(struct gw_call *call);
-static void read_name(struct gw_call *call);
+static void read_identity(struct gw_call *call);
 
 static struct gw_call *of_again(struct net_timer *timer)
 {
@@ -292,10 +294,10 @@ static void try_name_again(struct net_timer *timer)
 
 static void try_read_again(struct net_timer *timer)
 {
-    read_name(of_again(timer));
+    read_identity(of_again(timer));
 }
 
-static void retry(struct gw_call *call, void (*fn)(struct net_timer *timer))
+static void retry_admission(struct gw_call *call, void (*fn)(struct net_timer *timer))
 {
     enum { PAUSE_NS = 50000000 };
 
@@ -338,7 +340,7 @@ static void on_named(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
     if (answer->status == PEG_EIO) {
-        retry(call, try_name_again);
+        retry_admission(call, try_name_again);
     } else if (answer->status) {
         refuse_name(call, answer->status);
     } else if (!answer->written) {
@@ -391,11 +393,11 @@ static void on_old_name(struct bus_wait *wait, const struct bus_answer *answer)
     else if (call->ending)
         refuse_unread(call);
     else
-        retry(call, try_read_again);
+        retry_admission(call, try_read_again);
 }
 
 /* Somebody may have asked for it before. */
-static void read_name(struct gw_call *call)
+static void read_identity(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, BUS_IDENTITY, 0);
 
@@ -431,7 +433,7 @@ void gw_admit_checked(struct gw_call *call)
     if (is_healthy && !desk->is_draining && !call->may_run_elsewhere)
         ask_name(call);
     else
-        read_name(call);
+        read_identity(call);
 }
 
 void gw_admit_again(struct gw_call *call)
@@ -481,7 +483,7 @@ static void refuse_payload(struct gw_calls *desk, peg_status status, struct gw_c
     if (status == PEG_ENOMEM)
         refuse_memory(caller);
     else
-        refuse(caller, payload_error(status), peg__buf_view(&desk->text), 0);
+        reject_ask(caller, payload_error(status), peg__buf_view(&desk->text), 0);
 }
 
 /* With an id and a deadline. */
@@ -491,7 +493,7 @@ static struct gw_call *new_call(struct gw_calls *desk, const struct gw_ask *ask,
     struct bus_id id;
     struct gw_call *call = NULL;
 
-    if (!make_id(desk, ask, &id))
+    if (!make_call_id(desk, ask, &id))
         call = gw_call_new(desk, &id, gw_calls_quota_key(desk, ask->principal));
     if (!call)
         return NULL;
@@ -503,8 +505,8 @@ static struct gw_call *new_call(struct gw_calls *desk, const struct gw_ask *ask,
     return call;
 }
 
-static struct gw_call *make_call(struct gw_calls *desk, const struct gw_ask *ask,
-                                 struct gw_toolset *toolset, const struct gw_tool *tool)
+static struct gw_call *make_admitted_call(struct gw_calls *desk, const struct gw_ask *ask,
+                                          struct gw_toolset *toolset, const struct gw_tool *tool)
 {
     struct gw_call *call = new_call(desk, ask, toolset, tool);
 
@@ -534,7 +536,7 @@ static void admit_known(struct gw_calls *desk, const struct gw_ask *ask, struct 
         status = PEG_OK;
     }
     if (!status)
-        call = make_call(desk, ask, toolset, tool);
+        call = make_admitted_call(desk, ask, toolset, tool);
     if (!call) {
         gw_meter_refused(gw_metrics_meter(desk->metrics, desk->number, toolset->name));
         refuse_payload(desk, status ? status : PEG_ENOMEM, caller);
@@ -567,7 +569,7 @@ static void admit_standing(struct gw_calls *desk, const struct gw_ask *ask,
     call->why_not = why_not;
     call->step = GW_NAMING;
     gw_call_add_caller(call, caller);
-    read_name(call);
+    read_identity(call);
 }
 
 void gw_calls_start(struct gw_calls *desk, const struct gw_ask *ask, struct gw_caller *caller)
@@ -583,15 +585,15 @@ void gw_calls_start(struct gw_calls *desk, const struct gw_ask *ask, struct gw_c
     if (toolset)
         tool = gw_toolset_tool(toolset, ask->tool);
     if (!tool)
-        refuse_unknown(desk, ask, toolset != NULL, caller);
+        reject_unknown_tool(desk, ask, toolset != NULL, caller);
     else if (ask->payload.len > desk->options.max_payload)
         refuse_too_large(desk, caller);
     else if (desk->is_draining && !has_identity(ask))
-        refuse(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
+        reject_ask(caller, WIRE_SERVICE_UNAVAILABLE, peg__str(SHUTTING_DOWN), 1000);
     else if (why_not && has_identity(ask) && gw_quota_has_wait(desk, account))
         admit_standing(desk, ask, toolset, tool, why_not, caller);
     else if (why_not)
-        refuse(caller, WIRE_OVERLOADED, peg__str(why_not), 1000);
+        reject_ask(caller, WIRE_OVERLOADED, peg__str(why_not), 1000);
     else
         admit_known(desk, ask, toolset, tool, caller);
 }

@@ -38,7 +38,7 @@ static void list_remove(struct gw_assignment_list *list, struct gw_assignment *h
 }
 
 /* The loop hears how many answers are on their way. */
-static void await(const struct gw_calls *desk, int n)
+static void await_retry(const struct gw_calls *desk, int n)
 {
     if (desk->loop)
         net_loop_await(desk->loop, n);
@@ -51,12 +51,12 @@ void gw_assignment_run(struct gw_assignment *held)
     list_remove(&provider->queue, held);
     list_add(&provider->running, held);
     gw_meter_queued(provider->meter, -1);
-    await(provider->desk, 1);
+    await_retry(provider->desk, 1);
 }
 
 /* ---- a held call ----------------------------------------------------------------------------- */
 
-static void retry(struct net_timer *timer)
+static void retry_assignment(struct net_timer *timer)
 {
     gw_complete_retry(peg__container_of(timer, struct gw_assignment, again));
 }
@@ -77,7 +77,7 @@ struct gw_assignment *gw_assignment_new(struct gw_provider *provider, const stru
     }
     held->provider = provider;
     peg__quota_add(&provider->desk->quotas.held, provider->account, 1);
-    held->again.fn = retry;
+    held->again.fn = retry_assignment;
     list_add(&provider->queue, held);
     gw_meter_queued(provider->meter, 1);
     return held;
@@ -115,7 +115,7 @@ void gw_assignment_drop(struct gw_assignment *held)
         if (provider->unlooked == held)
             provider->unlooked = held->next;
         list_remove(&provider->running, held);
-        await(provider->desk, -1);
+        await_retry(provider->desk, -1);
         tell_dropped(held);
     }
     gw_table_remove(&provider->desk->held, &held->entry);

@@ -180,7 +180,7 @@ static bool may_forget_registers(const struct gw_call *call, const struct gw_out
 
 /* Tells every caller, and is gone. Letters that may still arrive find the registers, and see that
  * there is nothing to start. */
-static void finish(struct gw_call *call, const struct gw_outcome *terminal, bool may_forget)
+static void finish_call(struct gw_call *call, const struct gw_outcome *terminal, bool may_forget)
 {
     struct bus *bus = call->desk->bus;
     const struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
@@ -208,7 +208,7 @@ void gw_call_end(struct gw_call *call, struct peg__blob *blob)
     gw_outcome_read(kept, &terminal);
     if (call->is_admitted)
         gw_meter_ended(call->meter, terminal.outcome, bus_now_ns(call->desk->bus) - call->begun_ns);
-    finish(call, &terminal, may_forget_registers(call, &terminal));
+    finish_call(call, &terminal, may_forget_registers(call, &terminal));
     peg__blob_unref(kept);
 }
 
@@ -239,7 +239,7 @@ void gw_call_refuse(struct gw_call *call, enum wire_error error, peg_str message
         gw_meter_ended(call->meter, GW_REFUSED, bus_now_ns(call->desk->bus) - call->begun_ns);
     else if (!is_anothers)
         gw_meter_refused(call->meter);
-    finish(call, &terminal, forgets && may_forget_registers(call, &terminal));
+    finish_call(call, &terminal, forgets && may_forget_registers(call, &terminal));
 }
 
 /* ---- marks: values of registers ------------------------------------------------------------ */

@@ -43,7 +43,7 @@ static void take_defaults(struct gw_calls_options *options)
 
 /* ---- leases: of the desk itself, for those who join its calls, and of its providers ---------- */
 
-static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_own_lease(struct bus_wait *wait, const struct bus_answer *answer)
 {
     (void)wait;
     (void)answer; /* a lease that was not renewed is asked for again soon enough, or is gone */
@@ -55,7 +55,7 @@ static void renew_own(struct gw_calls *desk)
 
     bus_address_print(desk->bus->self, name);
     bus_forget_wait(desk->bus, &desk->lease_wait);
-    desk->lease_wait.fn = on_lease;
+    desk->lease_wait.fn = on_own_lease;
     bus_lease(desk->bus, peg__str(name), desk->options.lease_ms, &desk->lease_wait);
 }
 
@@ -73,7 +73,7 @@ static void renew(struct net_timer *timer)
 /* ---- its life ---------------------------------------------------------------------------- */
 
 /* On a loop a check that is not done soon is left to a worker, which takes its time. */
-static peg_status prepare(struct gw_calls *desk, peg_error *reterr)
+static peg_status prepare_calls(struct gw_calls *desk, peg_error *reterr)
 {
     const peg_checker_options quick = {PEG_CHECKER_OPTIONS_INIT, .max_steps = 2000,
                                        .max_pattern_steps = PEG_LIMIT_GATEWAY_PATTERN_STEPS};
@@ -115,7 +115,7 @@ peg_status gw_calls_new(struct bus *bus, struct net_loop *loop, unsigned number,
     gw_table_init(&desk->held);
     gw_table_init(&desk->incarnations);
     gw_presence_on_moved(presence, gw_providers_on_moved, desk);
-    status = prepare(desk, reterr);
+    status = prepare_calls(desk, reterr);
     if (status) {
         gw_calls_free(desk);
         return status;

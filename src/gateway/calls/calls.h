@@ -22,7 +22,6 @@
 #include "gateway/calls/result_quota.h"
 #include "gateway/calls/table.h"
 #include "gateway/catalog/catalog.h"
-#include "gateway/catalog/presence.h"
 #include "gateway/telemetry/metrics.h"
 
 struct gw_call;

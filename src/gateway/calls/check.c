@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/error.h"
 #include "wire/pack.h"
 #include "json/json.h"
@@ -100,8 +101,8 @@ static peg_status explain_failures(const struct text *text, peg_checker *checker
     return status;
 }
 
-static peg_status check_value(const struct text *text, peg_checker *checker, const peg_json *value,
-                              struct peg__buf *words)
+static peg_status check_parsed_value(const struct text *text, peg_checker *checker,
+                                     const peg_json *value, struct peg__buf *words)
 {
     switch (peg_schema_check(text->schema, checker, value)) {
     case PEG_VALID:
@@ -114,8 +115,8 @@ static peg_status check_value(const struct text *text, peg_checker *checker, con
 }
 
 /* PEG_ENOMEM: there may be no words about it, or a part of them. */
-static peg_status check_text(const struct text *text, peg_checker *checker, peg_json_doc *doc,
-                             struct peg__buf *words)
+static peg_status check_json_text(const struct text *text, peg_checker *checker, peg_json_doc *doc,
+                                  struct peg__buf *words)
 {
     peg_status status;
     peg_error error;
@@ -126,7 +127,7 @@ static peg_status check_text(const struct text *text, peg_checker *checker, peg_
     else if (!text->schema)
         return PEG_OK;
     else
-        status = check_value(text, checker, peg_json_root(doc), words);
+        status = check_parsed_value(text, checker, peg_json_root(doc), words);
     return words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
 }
 
@@ -134,7 +135,7 @@ peg_status gw_check_now(struct gw_calls *desk, peg_schema *schema, peg_str json,
 {
     const struct text text = {schema, json, name};
 
-    return check_text(&text, desk->checker, desk->doc, &desk->text);
+    return check_json_text(&text, desk->checker, desk->doc, &desk->text);
 }
 
 /* ---- on a worker ------------------------------------------------------------------------------
@@ -161,16 +162,17 @@ static peg_status check_server_data(peg_str response, peg_checker *checker, peg_
     peg_str data;
     peg_status status = PEG_OK;
 
-    while (!status && wire_next_bytes(&response, 4, &data)) {
-        text.json = wire_find_bytes(data, 3);
+    while (!status &&
+           wire_next_bytes(&response, PEGBOARD_V1_CALL_TOOL_RESPONSE_SERVER_DATA_FIELD, &data)) {
+        text.json = wire_find_bytes(data, PEGBOARD_V1_SERVER_DATA_DATA_FIELD);
         if (!text.json.len)
             text.json = peg__str("");
-        status = check_text(&text, checker, doc, words);
+        status = check_json_text(&text, checker, doc, words);
     }
     return status;
 }
 
-static void work(struct net_work *work)
+static void check_on_worker(struct net_work *work)
 {
     struct gw_check *check = (struct gw_check *)work;
     peg_checker *checker = NULL;
@@ -180,7 +182,7 @@ static void work(struct net_work *work)
     if (!check->status)
         check->status = peg_json_parse(peg__str("null"), NULL, &doc, NULL);
     if (!check->status && (check->text.json.len || !check->response.len))
-        check->status = check_text(&check->text, checker, doc, &check->words);
+        check->status = check_json_text(&check->text, checker, doc, &check->words);
     if (!check->status)
         check->status = check_server_data(check->response, checker, doc, &check->words);
     peg_json_doc_free(doc);
@@ -220,7 +222,7 @@ gw_check_start_answer(struct gw_calls *desk, peg_schema *schema, struct peg__blo
     if (!check)
         return NULL;
     *check = (struct gw_check){
-        .work = {.work = work, .done = done},
+        .work = {.work = check_on_worker, .done = done},
         .keep = peg__blob_ref(keep),
         .text = {.schema = schema ? peg_schema_ref(schema) : NULL,
                  .json = answer->result,

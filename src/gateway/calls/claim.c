@@ -12,6 +12,7 @@
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 
 /* A claim whose answer took longer is given back: the driver may have given up meanwhile. */
@@ -54,8 +55,8 @@ static struct gw_assignment *hold(struct gw_provider *provider, const struct bus
     held->deadline_ms = letter->deadline_ms;
     held->epoch = letter->epoch;
     held->account = letter->account;
-    held->tool =
-        gw_toolset_tool(provider->toolset, wire_find_bytes(peg__blob_str(letter->body), 3));
+    held->tool = gw_toolset_tool(provider->toolset, wire_find_bytes(peg__blob_str(letter->body),
+                                                                    PEGBOARD_V1_CALL_TOOL_FIELD));
     provider->queued_bytes += letter->body->len;
     return held;
 }
@@ -120,7 +121,7 @@ static int64_t time_for_provider(const struct gw_assignment *held)
     return left_ms - spare_ms > 1 ? left_ms - spare_ms : 1;
 }
 
-static void hand_over(struct gw_assignment *held)
+static void hand_over_claimed(struct gw_assignment *held)
 {
     struct gw_provider *provider = held->provider;
     struct peg__blob *request = held->request;
@@ -160,7 +161,7 @@ static enum bus_reason why_not_start(const struct gw_assignment *held,
     return BUS_NO_REASON;
 }
 
-static void ask(struct gw_assignment *held);
+static void ask_for_claim(struct gw_assignment *held);
 
 static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
 {
@@ -183,17 +184,17 @@ static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
         if (reason)
             gw_assignment_nak(held, reason, answer->epoch == held->epoch);
         else
-            hand_over(held);
+            hand_over_claimed(held);
     }
     gw_claim_pump(provider);
 }
 
 static void ask_again(struct net_timer *timer)
 {
-    ask(peg__container_of(timer, struct gw_assignment, again));
+    ask_for_claim(peg__container_of(timer, struct gw_assignment, again));
 }
 
-static void ask(struct gw_assignment *held)
+static void ask_for_claim(struct gw_assignment *held)
 {
     struct bus_key key = gw_assignment_key(held, BUS_CLAIM, held->entry.attempt);
 
@@ -214,7 +215,7 @@ static void claim(struct gw_assignment *held)
     held->step = GW_CLAIMING;
     held->mark = gw_calls_claim_token(provider->desk, provider->incarnation);
     if (held->mark)
-        ask(held);
+        ask_for_claim(held);
     else
         gw_assignment_nak(held, BUS_FULL, false);
 }

@@ -15,6 +15,7 @@
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 
 enum { PAUSE_NS = 50000000 };
@@ -54,7 +55,7 @@ static void be_done(struct gw_assignment *held)
     gw_claim_pump(provider);
 }
 
-static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_result_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, waiters);
 
@@ -65,7 +66,7 @@ static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 
 /* Those who joined a call of their own identity look for themselves too: what is lost here costs
  * them a second. */
-static void tell(struct gw_assignment *held)
+static void send_completion(struct gw_assignment *held)
 {
     const struct bus_key key = gw_assignment_key(held, BUS_WAITERS, 0);
 
@@ -74,7 +75,7 @@ static void tell(struct gw_assignment *held)
         be_done(held);
         return;
     }
-    held->waiters.fn = on_waiters;
+    held->waiters.fn = on_result_waiters;
     bus_waiters(held->provider->desk->bus, &key, &held->waiters);
 }
 
@@ -123,7 +124,7 @@ static void write_stand_in(struct gw_assignment *held)
         write_later(held);
     } else if (stand_in->len >= held->terminal->len) {
         peg__blob_unref(stand_in);
-        tell(held); /* it would take no less */
+        send_completion(held); /* it would take no less */
     } else {
         held->stand_in = stand_in;
         gw_complete_retry(held);
@@ -137,7 +138,7 @@ static bool stands_as_end(const struct gw_assignment *held, const struct bus_ans
                                                              peg__blob_str(held->terminal)));
 }
 
-static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_result_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, wait);
     struct gw_provider *provider = held->provider;
@@ -147,7 +148,7 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
     } else if (answer->status && !held->stand_in) {
         write_stand_in(held);
     } else if (answer->status || stands_as_end(held, answer)) {
-        tell(held);
+        send_completion(held);
     } else {
         provider->desk->n_late++;
         gw_meter_late_result(provider->meter);
@@ -223,7 +224,7 @@ static void prove(struct gw_assignment *held)
 }
 
 /* A call that was listed: its name tells its deadline, if it is still there. */
-static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_completed_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_assignment *held = peg__container_of(wait, struct gw_assignment, wait);
     struct gw_named named;
@@ -244,7 +245,7 @@ static void read_deadline(struct gw_assignment *held)
 {
     const struct bus_key key = gw_assignment_key(held, BUS_IDENTITY, 0);
 
-    held->wait.fn = on_name;
+    held->wait.fn = on_completed_name;
     bus_read(held->provider->desk->bus, &key, &held->wait);
 }
 
@@ -265,13 +266,13 @@ void gw_complete_retry(struct gw_assignment *held)
         read_deadline(held);
         return;
     }
-    held->wait.fn = on_written;
+    held->wait.fn = on_result_written;
     bus_put_if_absent(held->provider->desk->bus, &key,
                       held->stand_in ? held->stand_in : held->terminal,
                       gw_assignment_keep_until(held), &held->wait);
 }
 
-static void retry(struct net_timer *timer)
+static void retry_result(struct net_timer *timer)
 {
     gw_complete_retry(peg__container_of(timer, struct gw_assignment, again));
 }
@@ -282,16 +283,16 @@ void gw_complete_give_back(struct gw_assignment *held, enum bus_reason reason)
 {
     held->step = GW_COMPLETING;
     held->given_back = reason;
-    held->again.fn = retry;
+    held->again.fn = retry_result;
     gw_complete_retry(held);
 }
 
-static void complete(struct gw_assignment *held, const struct gw_outcome *terminal)
+static void complete_assignment(struct gw_assignment *held, const struct gw_outcome *terminal)
 {
     struct gw_calls *desk = held->provider->desk;
 
     held->step = GW_COMPLETING;
-    held->again.fn = retry;
+    held->again.fn = retry_result;
     peg__blob_unref(held->terminal);
     held->terminal = gw_outcome_write(terminal);
     if (held->terminal) {
@@ -328,7 +329,7 @@ static void complete_without_memory(struct gw_assignment *held)
         .was_started = true,
     };
 
-    complete(held, &terminal);
+    complete_assignment(held, &terminal);
 }
 
 /* A tool's own error, as CallToolResponse{error{code, message}}. */
@@ -344,12 +345,11 @@ static void complete_as_error(struct gw_assignment *held, const char *code, peg_
         complete_without_memory(held);
         return;
     }
-    *at++ = 3 << 3 | 2;
-    at = wire_put_varint(at, inner);
-    at = wire_put_bytes(at, 1, code_text);
-    at = wire_put_bytes(at, 2, message);
+    at = wire_put_head(at, PEGBOARD_V1_CALL_TOOL_RESPONSE_ERROR_FIELD, inner);
+    at = wire_put_bytes(at, PEGBOARD_V1_TOOL_ERROR_CODE_FIELD, code_text);
+    at = wire_put_bytes(at, PEGBOARD_V1_TOOL_ERROR_MESSAGE_FIELD, message);
     terminal.response = peg__strn(packed.ptr, (size_t)(at - packed.ptr));
-    complete(held, &terminal);
+    complete_assignment(held, &terminal);
     peg__buf_free(&packed);
 }
 
@@ -383,7 +383,7 @@ static void on_vetted(void *user, peg_status status, peg_str words)
         complete_unfit(held, status, words);
         return;
     }
-    held->again.fn = retry;
+    held->again.fn = retry_result;
     gw_complete_retry(held);
 }
 
@@ -407,7 +407,8 @@ static void vet_on_worker(struct gw_assignment *held, peg_schema *schema, struct
 }
 
 /* What comes in chunks had to have room before; this has to now. */
-static peg_status check_room(const struct gw_assignment *held, size_t n_bytes, peg_error *reterr)
+static peg_status check_result_quota(const struct gw_assignment *held, size_t n_bytes,
+                                     peg_error *reterr)
 {
     const struct gw_provider *provider = held->provider;
 
@@ -419,7 +420,7 @@ static void copy_and_vet(struct gw_assignment *held, peg_schema *schema,
 {
     const size_t offset = result.len ? (size_t)(result.ptr - terminal->response.ptr) : 0;
     peg_error error;
-    const peg_status status = check_room(held, terminal->response.len, &error);
+    const peg_status status = check_result_quota(held, terminal->response.len, &error);
 
     if (status)
         complete_malformed(held, status, peg__str(error.message));
@@ -463,7 +464,7 @@ static void complete_result(struct gw_assignment *held, peg_str response, peg_st
     else if (status)
         complete_unfit(held, status, peg__buf_view(&desk->text));
     else
-        complete(held, &terminal);
+        complete_assignment(held, &terminal);
     peg_schema_unref(schema);
 }
 
@@ -482,7 +483,7 @@ bool gw_provider_result(struct gw_provider *provider, const struct bus_id *id, u
     if (is_error && is_for_worker(provider->desk, response, result))
         copy_and_vet(held, NULL, &failed, result);
     else if (is_error)
-        complete(held, &failed);
+        complete_assignment(held, &failed);
     else
         complete_result(held, response, result);
     return true;

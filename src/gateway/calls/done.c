@@ -32,7 +32,7 @@ static bool may_trust(const struct gw_call *call, const struct bus_message *lett
     return letter->attempt == call->attempt && strcmp(letter->incarnation, call->incarnation) == 0;
 }
 
-static void hear(struct gw_call *call, const struct bus_message *letter)
+static void handle_done(struct gw_call *call, const struct bus_message *letter)
 {
     const bool is_ours = call->step != GW_FOLLOWING && letter->attempt == call->attempt;
 
@@ -62,7 +62,7 @@ void gw_done_on_message(struct gw_calls *desk, const struct bus_message *letter)
             continue;
         }
         call->told = number;
-        hear(call, letter);
+        handle_done(call, letter);
         entry = gw_table_find(&desk->calls, &letter->id, 0);
     }
 }

@@ -25,7 +25,7 @@ struct head {
 
 /* ---- the one who asks ------------------------------------------------------------------------ */
 
-static void answer(struct gw_emit *emit, enum wire_error error, const char *words)
+static void answer_emit(struct gw_emit *emit, enum wire_error error, const char *words)
 {
     gw_emit_forget(emit);
     emit->fn(emit, error, words);
@@ -33,14 +33,14 @@ static void answer(struct gw_emit *emit, enum wire_error error, const char *word
 
 static void on_late(struct net_timer *timer)
 {
-    answer(peg__container_of(timer, struct gw_emit, late), WIRE_SERVICE_UNAVAILABLE,
-           "the node that the provider is attached to does not answer: send the result again");
+    answer_emit(peg__container_of(timer, struct gw_emit, late), WIRE_SERVICE_UNAVAILABLE,
+                "the node that the provider is attached to does not answer: send the result again");
 }
 
 static const char NOT_RUNNING[] =
     "no provider is running this call: it has ended, or was never started";
 
-static void on_lease(struct bus_wait *wait, const struct bus_answer *got)
+static void on_emit_lease(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct gw_emit *emit = peg__container_of(wait, struct gw_emit, wait);
     struct bus_message letter = {
@@ -53,7 +53,7 @@ static void on_lease(struct bus_wait *wait, const struct bus_answer *got)
     };
 
     if (got->status || !got->n_addresses || !got->addresses[0].node) {
-        answer(emit, WIRE_NOT_FOUND, NOT_RUNNING);
+        answer_emit(emit, WIRE_NOT_FOUND, NOT_RUNNING);
         return;
     }
     memcpy(letter.incarnation, emit->incarnation, sizeof(letter.incarnation));
@@ -69,13 +69,13 @@ static void on_owner(struct bus_wait *wait, const struct bus_answer *got)
 
     if (got->status || !who.len || who.len >= sizeof(emit->incarnation) ||
         gw_claim_token_is_coordinator(who)) {
-        answer(emit, WIRE_NOT_FOUND, NOT_RUNNING);
+        answer_emit(emit, WIRE_NOT_FOUND, NOT_RUNNING);
         return;
     }
     memcpy(emit->incarnation, who.ptr, who.len);
     emit->incarnation[who.len] = '\0';
     name = peg__str(emit->incarnation);
-    emit->wait.fn = on_lease;
+    emit->wait.fn = on_emit_lease;
     bus_leases(emit->desk->bus, &name, 1, &emit->wait);
 }
 
@@ -106,7 +106,7 @@ static void on_earlier(struct bus_wait *wait, const struct bus_answer *got)
     }
 }
 
-static struct peg__blob *pack(const struct gw_emitted *emitted)
+static struct peg__blob *pack_emit(const struct gw_emitted *emitted)
 {
     const struct head head = {
         .principal_len = (uint32_t)emitted->principal.len,
@@ -144,7 +144,7 @@ void gw_calls_emit(struct gw_calls *desk, const struct gw_emitted *emitted, stru
         .number = ++desk->n_emits,
         .id = *emitted->id,
         .attempt = emitted->attempt,
-        .body = pack(emitted),
+        .body = pack_emit(emitted),
         .late.fn = on_late,
     };
     if (!emit->body) {
@@ -187,14 +187,14 @@ void gw_emit_on_answer(struct gw_calls *desk, const struct bus_message *letter)
     if (!emit)
         return;
     if (letter->reason)
-        answer(emit, WIRE_NOT_FOUND, NOT_RUNNING);
+        answer_emit(emit, WIRE_NOT_FOUND, NOT_RUNNING);
     else
-        answer(emit, WIRE_OK, "");
+        answer_emit(emit, WIRE_OK, "");
 }
 
 /* ---- the one who has the provider ------------------------------------------------------------ */
 
-static bool unpack(const struct bus_message *letter, struct gw_emitted *ret_emitted)
+static bool unpack_emit(const struct bus_message *letter, struct gw_emitted *ret_emitted)
 {
     const peg_str body = peg__blob_str(letter->body);
     struct head head;
@@ -217,12 +217,12 @@ static bool unpack(const struct bus_message *letter, struct gw_emitted *ret_emit
 }
 
 /* Another principal's call is not there for this one: whether it exists is not his to know. */
-static bool take(struct gw_calls *desk, const struct bus_message *letter)
+static bool take_emit(struct gw_calls *desk, const struct bus_message *letter)
 {
     struct gw_assignment *held = gw_assignment_find(desk, &letter->id, letter->attempt);
     struct gw_emitted emitted;
 
-    if (!held || !unpack(letter, &emitted) ||
+    if (!held || !unpack_emit(letter, &emitted) ||
         !peg__str_eq(held->provider->toolset->owner, emitted.principal))
         return false;
     return gw_provider_result(held->provider, &letter->id, letter->attempt, emitted.response,
@@ -233,7 +233,7 @@ void gw_emit_on_message(struct gw_calls *desk, const struct bus_message *letter)
 {
     const struct bus_message told = {
         .kind = BUS_EMITTED,
-        .reason = take(desk, letter) ? BUS_NO_REASON : BUS_UNKNOWN,
+        .reason = take_emit(desk, letter) ? BUS_NO_REASON : BUS_UNKNOWN,
         .id = letter->id,
         .attempt = letter->attempt,
         .epoch = letter->epoch,

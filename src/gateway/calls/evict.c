@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
+#include "gateway/access/access.h"
 #include "gateway/calls/provider_side.h"
 
 /* ---- farewell -------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static void change(struct gw_provider *provider, struct gw_toolset *toolset)
 }
 
 /* One that is away is asked who it is when it comes back. */
-static void look_at(struct gw_provider *provider, struct gw_toolset *toolset)
+static void check_provider(struct gw_provider *provider, struct gw_toolset *toolset)
 {
     const bool is_its = toolset && peg__str_eq(toolset->owner, provider->toolset->owner);
 
@@ -102,7 +102,7 @@ static void look_at(struct gw_provider *provider, struct gw_toolset *toolset)
 void gw_providers_on_snapshot(struct gw_calls *desk)
 {
     for (struct gw_provider *provider = desk->providers; provider; provider = provider->next)
-        look_at(provider, gw_snapshot_find(desk->snapshot, provider->toolset->name));
+        check_provider(provider, gw_snapshot_find(desk->snapshot, provider->toolset->name));
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */

@@ -140,7 +140,7 @@ void gw_follow_reject_unanswered(struct gw_call *call)
 
 /* The same words for a call that never was and for another principal's. Nobody knows here whether
  * it has run. */
-static void refuse_unknown(struct gw_call *call)
+static void reject_unfollowed(struct gw_call *call)
 {
     if (call->may_run_elsewhere)
         gw_call_refuse(call, WIRE_OUTCOME_UNKNOWN,
@@ -164,11 +164,12 @@ void gw_follow_again(struct gw_call *call, struct peg__blob *named)
     else if ((call->tool && call->named) || call->why_not)
         gw_admit_again(call);
     else
-        refuse_unknown(call);
+        reject_unfollowed(call);
 }
 
 /* Is it its principal's? If not, or if that is not known, it is refused. */
-static bool is_of(struct gw_call *call, const struct bus_answer *answer, struct gw_named *ret_named)
+static bool is_of_principal(struct gw_call *call, const struct bus_answer *answer,
+                            struct gw_named *ret_named)
 {
     if (answer->status)
         gw_follow_reject_unanswered(call);
@@ -176,7 +177,7 @@ static bool is_of(struct gw_call *call, const struct bus_answer *answer, struct 
              peg__str_eq(ret_named->principal, peg__blob_str(call->request)))
         return true;
     else
-        refuse_unknown(call);
+        reject_unfollowed(call);
     return false;
 }
 
@@ -185,7 +186,7 @@ static void on_awaited(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_call *call = of_wait(wait);
     struct gw_named named;
 
-    if (!is_of(call, answer, &named))
+    if (!is_of_principal(call, answer, &named))
         return;
     call->request = peg__blob_unref(call->request);
     gw_follow(call, answer->current);
@@ -203,7 +204,7 @@ static void on_stopped(struct bus_wait *wait, const struct bus_answer *answer)
     struct gw_named named;
     struct gw_caller *caller = call->callers;
 
-    if (!is_of(call, answer, &named))
+    if (!is_of_principal(call, answer, &named))
         return;
     bus_send(call->desk->bus, named.driver, &letter, NULL);
     gw_call_take_caller(caller);
@@ -266,7 +267,7 @@ void gw_calls_cancel(struct gw_calls *desk, const struct bus_id *id, peg_str pri
 /* ---- taking over -----------------------------------------------------------------------------
  */
 
-static void walk(struct gw_call *call);
+static void walk_followed(struct gw_call *call);
 static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answer);
 
 static bool is_long_over(const struct gw_call *call)
@@ -317,7 +318,7 @@ static void on_pause_over(struct net_timer *timer)
     name_again(peg__container_of(timer, struct gw_call, again));
 }
 
-static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_followed_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     enum { PAUSE_NS = 50000000 };
     struct gw_call *call = of_wait(wait);
@@ -342,7 +343,7 @@ static void name_again(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, BUS_IDENTITY, 0);
 
-    call->wait.fn = on_name;
+    call->wait.fn = on_followed_name;
     if (call->named)
         bus_put_if_absent(call->desk->bus, &key, call->named, gw_call_keep_until(call),
                           &call->wait);
@@ -361,7 +362,7 @@ static void on_taken(struct bus_wait *wait, const struct bus_answer *answer)
     }
 }
 
-static void take(struct gw_call *call)
+static void take_followed(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, BUS_CLAIM, call->walk);
 
@@ -428,7 +429,7 @@ static void on_walked(struct bus_wait *wait, const struct bus_answer *answer)
     else if (answer->current)
         ask_owner_lease(call, answer->current);
     else
-        take(call);
+        take_followed(call);
 }
 
 /* Who owns the attempt: a driver that revoked it, or a provider that ran it. It may have given it
@@ -447,13 +448,13 @@ static void on_owner_lease(struct bus_wait *wait, const struct bus_answer *answe
     call->is_owner_lost |= !is_driver;
     if (call->walk < PEG_LIMIT_GATEWAY_ATTEMPTS + 1) {
         call->walk++;
-        walk(call);
+        walk_followed(call);
     } else {
         give_up_lost(call);
     }
 }
 
-static void walk(struct gw_call *call)
+static void walk_followed(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, BUS_CLAIM, call->walk);
 
@@ -466,5 +467,5 @@ void gw_follow_take_over(struct gw_call *call)
     bus_forget_wait(call->desk->bus, &call->wait);
     call->walk = 1;
     call->is_owner_lost = false;
-    walk(call);
+    walk_followed(call);
 }

@@ -28,8 +28,8 @@ static bool is_waited_for(const struct gw_calls *desk, const struct bus_id *id)
     return entry != NULL;
 }
 
-static void say(struct gw_calls *desk, const struct bus_id *id, enum bus_message_kind kind,
-                enum bus_reason why, uint64_t question, struct bus_address to)
+static void send_left(struct gw_calls *desk, const struct bus_id *id, enum bus_message_kind kind,
+                      enum bus_reason why, uint64_t question, struct bus_address to)
 {
     const struct bus_message letter = {
         .kind = kind,
@@ -42,7 +42,7 @@ static void say(struct gw_calls *desk, const struct bus_id *id, enum bus_message
     bus_send(desk->bus, to, &letter, NULL);
 }
 
-static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_left_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = peg__container_of(wait, struct gw_call, waiters);
     struct gw_calls *desk = call->desk;
@@ -53,7 +53,7 @@ static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
     for (size_t i = 0; !answer->status && i < answer->n_addresses; i++) {
         if (bus_address_equal(answer->addresses[i], desk->bus->self))
             continue;
-        say(desk, &call->entry.id, BUS_WAITING, 0, call->question, answer->addresses[i]);
+        send_left(desk, &call->entry.id, BUS_WAITING, 0, call->question, answer->addresses[i]);
         call->n_asked++;
     }
     if (!call->n_asked)
@@ -67,14 +67,14 @@ static void ask_waiters(struct gw_call *call)
 
     call->question = ++call->desk->n_marks; /* no answer to an earlier call is one to this */
     bus_forget_wait(call->desk->bus, &call->waiters);
-    call->waiters.fn = on_waiters;
+    call->waiters.fn = on_left_waiters;
     bus_waiters(call->desk->bus, &key, &call->waiters);
 }
 
 void gw_leave_on_waiting(struct gw_calls *desk, const struct bus_message *letter)
 {
     if (!is_waited_for(desk, &letter->id))
-        say(desk, &letter->id, BUS_LEFT, 0, letter->epoch, letter->from);
+        send_left(desk, &letter->id, BUS_LEFT, 0, letter->epoch, letter->from);
 }
 
 /* Its driver may have no callers any more, and not know that this was the last. */
@@ -86,7 +86,7 @@ static void leave_joined(struct gw_call *call, enum bus_reason why)
 
     gw_call_drop(call);
     if (driver.node && (why == BUS_GONE || !is_waited_for(desk, &id)))
-        say(desk, &id, BUS_LEFT, why, 0, driver);
+        send_left(desk, &id, BUS_LEFT, why, 0, driver);
 }
 
 static void leave_alone(struct gw_call *call)
@@ -178,7 +178,7 @@ void gw_caller_detach(struct gw_caller *caller)
     /* Whoever joined and does not wait has no part in it, but that it goes on. Within on_admitted
      * the joiner looks on, and is dropped with its next look. */
     if (call->step == GW_FOLLOWING) {
-        say(call->desk, &call->entry.id, BUS_KEEP, 0, 0, call->driver);
+        send_left(call->desk, &call->entry.id, BUS_KEEP, 0, 0, call->driver);
         bus_arm(call->desk->bus, &call->deadline, bus_now_ns(call->desk->bus));
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "pegboard/v1/registry.fields.h"
 
 /* The register's bytes: this head, the message, the response. */
 struct head {
@@ -50,7 +51,7 @@ struct peg__blob *gw_outcome_write(const struct gw_outcome *terminal)
 /* A tag and a length that takes four bytes, whatever it is: readers take both forms. */
 static void put_result_head(uint8_t *at, size_t len)
 {
-    at[0] = 2 << 3 | 2;
+    at[0] = PEGBOARD_V1_CALL_TOOL_RESPONSE_RESULT_FIELD << 3 | 2;
     at[1] = (uint8_t)(len | 0x80);
     at[2] = (uint8_t)(len >> 7 | 0x80);
     at[3] = (uint8_t)(len >> 14 | 0x80);

@@ -51,7 +51,7 @@ void gw_output_on_listener(struct gw_calls *desk, const struct bus_message *lett
         listeners->desks[listeners->n++] = letter->from;
 }
 
-static void pass_on(const struct gw_call *call, const struct bus_message *letter)
+static void forward_output(const struct gw_call *call, const struct bus_message *letter)
 {
     struct bus *bus = call->desk->bus;
     struct bus_message copy = *letter;
@@ -61,7 +61,7 @@ static void pass_on(const struct gw_call *call, const struct bus_message *letter
         bus_send(bus, call->listeners->desks[i], &copy, NULL);
 }
 
-static void tell(struct gw_call *call, const struct bus_message *letter)
+static void send_output(struct gw_call *call, const struct bus_message *letter)
 {
     if (gw_output_is_wanted(call))
         call->callers->events->on_output(call->callers, peg__blob_str(letter->body));
@@ -85,7 +85,7 @@ static void tell_joined(struct gw_calls *desk, const struct bus_message *letter,
         }
         call->told = number;
         n_dropped = desk->n_dropped;
-        tell(call, letter);
+        send_output(call, letter);
         entry = desk->n_dropped == n_dropped ? gw_table_again(entry)
                                              : gw_table_find(&desk->calls, &letter->id, 0);
     }
@@ -101,7 +101,7 @@ void gw_output_on_message(struct gw_calls *desk, const struct bus_message *lette
     }
     if (call->attempt != letter->attempt || strcmp(call->incarnation, letter->incarnation) != 0)
         return;
-    pass_on(call, letter);
-    tell(call, letter); /* which may be the end of it */
+    forward_output(call, letter);
+    send_output(call, letter); /* which may be the end of it */
     tell_joined(desk, letter, desk->bus->self);
 }

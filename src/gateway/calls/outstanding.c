@@ -104,7 +104,7 @@ void gw_outstanding_answer(struct gw_call *call, const struct bus_message *lette
 /* ---- the last answer --------------------------------------------------------------------------
  */
 
-static struct bus_key key_of(const struct astray *astray, char what)
+static struct bus_key outstanding_key(const struct astray *astray, char what)
 {
     return (struct bus_key){
         .id = astray->entry.id,
@@ -113,31 +113,31 @@ static struct bus_key key_of(const struct astray *astray, char what)
     };
 }
 
-static void forget(struct astray *astray)
+static void forget_outstanding(struct astray *astray)
 {
-    const struct bus_key key = key_of(astray, BUS_RESULT);
+    const struct bus_key key = outstanding_key(astray, BUS_RESULT);
 
     bus_forget(astray->desk->bus, &key, astray->n_attempts);
     stop_counting(astray);
 }
 
-static void on_name(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_outstanding_name(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct astray *astray = peg__container_of(wait, struct astray, wait);
 
     if (!answer->status && answer->current &&
         peg__str_eq(peg__blob_str(answer->current), peg__blob_str(astray->named)))
-        forget(astray);
+        forget_outstanding(astray);
     else
         stop_counting(astray);
 }
 
 /* Registers of an identity may have been lost, and be those of one who has asked since. */
-static void read_name(struct astray *astray)
+static void read_outstanding_name(struct astray *astray)
 {
-    const struct bus_key key = key_of(astray, BUS_IDENTITY);
+    const struct bus_key key = outstanding_key(astray, BUS_IDENTITY);
 
-    astray->wait.fn = on_name;
+    astray->wait.fn = on_outstanding_name;
     bus_read(astray->desk->bus, &key, &astray->wait);
 }
 
@@ -153,9 +153,9 @@ void gw_outstanding_on_answer(struct gw_calls *desk, const struct bus_message *l
         !is_first_answer(letter, &astray->answered) || --astray->n_letters > 0)
         return;
     if (astray->named)
-        read_name(astray);
+        read_outstanding_name(astray);
     else
-        forget(astray);
+        forget_outstanding(astray);
 }
 
 void gw_outstanding_free(struct gw_calls *desk)

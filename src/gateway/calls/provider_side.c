@@ -44,7 +44,7 @@ struct gw_provider *gw_providers_find(struct gw_calls *desk, const char *incarna
     return (struct gw_provider *)entry;
 }
 
-static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_provider_lease(struct bus_wait *wait, const struct bus_answer *answer)
 {
     (void)wait;
     (void)answer; /* it is asked for again in a third of its time */
@@ -59,7 +59,7 @@ void gw_provider_renew(struct gw_provider *provider)
     if (provider->is_away || provider->is_moved)
         return;
     bus_forget_wait(desk->bus, &provider->lease);
-    provider->lease.fn = on_lease;
+    provider->lease.fn = on_provider_lease;
     bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, &provider->lease);
 }
 
@@ -71,7 +71,7 @@ static void on_holder(struct bus_wait *wait, const struct bus_answer *answer)
     if (answer->status || !answer->n_addresses ||
         !bus_address_equal(answer->addresses[0], desk->bus->self))
         return;
-    provider->lease.fn = on_lease;
+    provider->lease.fn = on_provider_lease;
     bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, &provider->lease);
 }
 

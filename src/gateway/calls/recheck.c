@@ -18,7 +18,7 @@
 
 enum { FIRST_MS = 1000, MAX_MS = 5000 };
 
-static void ask(struct gw_call *call, enum gw_recheck what);
+static void ask_register(struct gw_call *call, enum gw_recheck what);
 
 static struct gw_call *of_look(struct bus_wait *wait)
 {
@@ -61,7 +61,7 @@ void gw_recheck_now(struct gw_call *call)
         return;
     }
     call->n_looks++;
-    ask(call, GW_RECHECK_OUTCOME);
+    ask_register(call, GW_RECHECK_OUTCOME);
 }
 
 void gw_recheck_on_timer(struct net_timer *timer)
@@ -122,17 +122,17 @@ static void on_terminal(struct gw_call *call, const struct bus_answer *answer)
     if (answer->current)
         end_with(call, answer->current);
     else if (call->step != GW_FOLLOWING)
-        ask(call, GW_RECHECK_OWNER);
+        ask_register(call, GW_RECHECK_OWNER);
     else
-        ask(call, call->attempt ? GW_RECHECK_LEASE : GW_RECHECK_IDENTITY);
+        ask_register(call, call->attempt ? GW_RECHECK_LEASE : GW_RECHECK_IDENTITY);
 }
 
 /* A call that nobody could run is forgotten with its identity, and somebody else may have asked for
  * that anew. */
-static void on_name(struct gw_call *call, const struct bus_answer *answer)
+static void on_rechecked_name(struct gw_call *call, const struct bus_answer *answer)
 {
     if (gw_follow_is_same(call, answer->current)) {
-        ask(call, GW_RECHECK_LEASE);
+        ask_register(call, GW_RECHECK_LEASE);
     } else {
         call->looking = GW_RECHECK_NONE;
         gw_follow_again(call, answer->current);
@@ -191,7 +191,7 @@ static void on_owner(struct gw_call *call, const struct bus_answer *answer)
         return;
     }
     gw_recheck_follow(call, who);
-    ask(call, GW_RECHECK_LEASE);
+    ask_register(call, GW_RECHECK_LEASE);
 }
 
 /* A node that is alive may have given the call up meanwhile, when all who waited for it there were
@@ -210,7 +210,7 @@ static void on_driver_lease(struct gw_call *call, struct bus_address address)
     }
 }
 
-static void on_lease(struct gw_call *call, const struct bus_answer *answer)
+static void on_rechecked_lease(struct gw_call *call, const struct bus_answer *answer)
 {
     const struct bus_address address =
         answer->n_addresses ? answer->addresses[0] : (struct bus_address){0};
@@ -218,7 +218,7 @@ static void on_lease(struct gw_call *call, const struct bus_answer *answer)
     if (call->step == GW_FOLLOWING) {
         on_driver_lease(call, address);
     } else if (!address.node) {
-        ask(call, GW_RECHECK_LOST);
+        ask_register(call, GW_RECHECK_LOST);
     } else {
         call->holder = address;
         ask_holder(call);
@@ -249,13 +249,13 @@ static void on_look(struct bus_wait *wait, const struct bus_answer *answer)
         on_terminal(call, answer);
         break;
     case GW_RECHECK_IDENTITY:
-        on_name(call, answer);
+        on_rechecked_name(call, answer);
         break;
     case GW_RECHECK_OWNER:
         on_owner(call, answer);
         break;
     case GW_RECHECK_LEASE:
-        on_lease(call, answer);
+        on_rechecked_lease(call, answer);
         break;
     case GW_RECHECK_LOST:
     case GW_RECHECK_UNREPORTED:
@@ -278,7 +278,7 @@ static void ask_lease(struct gw_call *call)
     bus_leases(call->desk->bus, &name, 1, &call->look);
 }
 
-static void ask(struct gw_call *call, enum gw_recheck what)
+static void ask_register(struct gw_call *call, enum gw_recheck what)
 {
     struct bus *bus = call->desk->bus;
     struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
@@ -321,7 +321,7 @@ void gw_recheck_on_unknown(struct gw_call *call, const struct bus_message *lette
     if (!call->tool || !call->tool->is_idempotent)
         return;
     bus_disarm(call->desk->bus, &call->again);
-    ask(call, GW_RECHECK_UNREPORTED);
+    ask_register(call, GW_RECHECK_UNREPORTED);
 }
 
 /* The lease ends now, or has: that it has is the proof, and is looked for as often as at first. One

@@ -108,7 +108,7 @@ static void on_terminal(struct bus_wait *wait, const struct bus_answer *answer)
 }
 
 /* Whoever settled a call that was listed here did not know where its provider would turn up. */
-static void look(struct gw_assignment *held)
+static void check_reported(struct gw_assignment *held)
 {
     const struct bus_key key = gw_assignment_key(held, BUS_RESULT, 0);
 
@@ -160,7 +160,7 @@ void gw_reported_review(struct net_timer *timer)
         }
         has_any = true;
         if (!held->was_asked)
-            look(held);
+            check_reported(held);
         held->was_asked = false;
     }
     if (has_any)
@@ -176,7 +176,7 @@ void gw_reported_queue(struct gw_provider *provider)
 
 /* What was said while it was away, or was lost with its stream; or was said to another desk, and
  * the driver, who says it again, has not heard of this one. */
-static void tell(struct gw_assignment *held)
+static void notify_reported(struct gw_assignment *held)
 {
     if (!held->is_listed || held->step != GW_HANDED)
         return;
@@ -185,7 +185,7 @@ static void tell(struct gw_assignment *held)
         gw_claim_send_cancel(held);
     } else {
         gw_assignment_send(held, BUS_HAVE, NULL);
-        look(held);
+        check_reported(held);
     }
 }
 
@@ -199,7 +199,7 @@ void gw_reported_recheck(struct gw_provider *provider)
         struct gw_assignment *held = provider->unlooked;
 
         provider->unlooked = held->next;
-        tell(held);
+        notify_reported(held);
     }
     if (provider->unlooked) {
         bus_arm(bus, &provider->review, bus_now_ns(bus));

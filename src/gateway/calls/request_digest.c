@@ -29,7 +29,7 @@ static bool fold(struct block *block)
     return true;
 }
 
-static bool add(struct block *block, const char *at, const char *end)
+static bool add_to_digest(struct block *block, const char *at, const char *end)
 {
     while (at < end) {
         const size_t room = sizeof(block->bytes) - block->len;
@@ -99,7 +99,7 @@ static bool add_compact(struct block *block, peg_str json)
         const char *start = at;
 
         at = end_of_run(at, end);
-        if (!add(block, start, at))
+        if (!add_to_digest(block, start, at))
             return false;
         while (at < end && is_json_space(*at))
             at++;

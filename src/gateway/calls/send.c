@@ -21,8 +21,8 @@ enum { RETRY_MS = 250 };
 
 /* A provider where it is: what it does not take at the loop that it leaves it may take at the one
  * that it comes to. */
-static uint64_t hash_of(const struct gw_call *call, const char *incarnation,
-                        struct bus_address address)
+static uint64_t hash_provider(const struct gw_call *call, const char *incarnation,
+                              struct bus_address address)
 {
     return peg__hash(call->desk->calls.key, peg__str(incarnation)) ^ address.node ^ address.loop;
 }
@@ -38,7 +38,8 @@ enum tolerance {
 static bool has_refused(const struct gw_call *call, const struct gw_provider_entry *entry,
                         bool is_forgiven)
 {
-    const uint64_t hash = call->n_refused ? hash_of(call, entry->incarnation, entry->address) : 0;
+    const uint64_t hash =
+        call->n_refused ? hash_provider(call, entry->incarnation, entry->address) : 0;
 
     for (unsigned i = 0; i < call->n_refused; i++)
         if (call->refused_by[i] == hash && !(is_forgiven && call->was_given_back[i]))
@@ -161,7 +162,7 @@ static void on_posted(struct bus_wait *wait, const struct bus_answer *answer)
     gw_send_on_nak(call, &letter);
 }
 
-static void deliver(struct gw_call *call)
+static void deliver_call(struct gw_call *call)
 {
     struct bus *bus = call->desk->bus;
     struct bus_message letter = {
@@ -186,7 +187,7 @@ static void deliver(struct gw_call *call)
     bus_send(bus, call->holder, &letter, &call->post);
 }
 
-static bool is_full(enum bus_reason reason)
+static bool is_provider_full(enum bus_reason reason)
 {
     return reason == BUS_OVERLOADED || reason == BUS_FULL;
 }
@@ -206,7 +207,7 @@ static void say_why_nobody_took_it(const struct gw_call *call, struct peg__buf *
                         PEG_ARG(call->toolset->name));
 }
 
-static bool is_healthy(const struct gw_call *call)
+static bool is_provider_healthy(const struct gw_call *call)
 {
     return gw_presence_health(call->desk->presence, call->toolset->name).state == GW_HEALTHY;
 }
@@ -238,17 +239,17 @@ static void say_why(const struct gw_call *call, struct peg__buf *out)
             "the providers of toolset \"%.*s\" that are attached have other versions of "
             "it than the one that is registered: restart them with that one",
             PEG_ARG(call->toolset->name));
-    else if (is_healthy(call))
+    else if (is_provider_healthy(call))
         say_why_nobody_took_it(call, out);
     else
         gw_presence_explain(call->desk->presence, call->toolset->name, out);
 }
 
 /* Nobody can run it, and, but for attempts that may be repeated, nobody has started it. */
-static void give_up(struct gw_call *call)
+static void give_up_sending(struct gw_call *call)
 {
     struct gw_calls *desk = call->desk;
-    const bool may_have_room_soon = is_full(call->refusal);
+    const bool may_have_room_soon = is_provider_full(call->refusal);
     struct gw_outcome terminal = {
         .outcome = GW_ERROR,
         .error = may_have_room_soon ? WIRE_OVERLOADED : WIRE_SERVICE_UNAVAILABLE,
@@ -278,7 +279,7 @@ void gw_send(struct gw_call *call)
     gw_send_release(call);
     call->step = GW_SENT;
     if (!entry) {
-        give_up(call);
+        give_up_sending(call);
         return;
     }
     entry->sent++;
@@ -289,7 +290,7 @@ void gw_send(struct gw_call *call)
     call->n_looks = 0;
     call->holder = entry->address;
     memcpy(call->incarnation, entry->incarnation, sizeof(call->incarnation));
-    deliver(call);
+    deliver_call(call);
 }
 
 /* One that has become silent, or drains, will not start it: the right to is taken back, and it goes
@@ -300,7 +301,7 @@ void gw_send_again(struct gw_call *call)
 
     if (entry && may_run(call, entry, bus_now_ms(call->desk->bus))) {
         call->holder = entry->address;
-        deliver(call);
+        deliver_call(call);
     } else {
         gw_settle_revoke(call);
     }
@@ -339,7 +340,7 @@ static void remember_refusal(struct gw_call *call, const struct bus_message *let
     if (call->n_refused == PEG_LIMIT_GATEWAY_ATTEMPTS)
         return;
     call->was_given_back[call->n_refused] = letter->was_claimed && !is_final;
-    call->refused_by[call->n_refused++] = hash_of(call, call->incarnation, where);
+    call->refused_by[call->n_refused++] = hash_provider(call, call->incarnation, where);
 }
 
 /* What its caller is told if nobody takes it: that one was full if one was, as then it may try
@@ -351,7 +352,8 @@ static void note_reason(struct gw_call *call, enum bus_reason reason)
     if (entry)
         entry->said_outdated = true;
     call->met_outdated |= reason == BUS_OUTDATED;
-    if (is_full(reason) || (!is_full(call->refusal) && call->refusal != BUS_OUTDATED))
+    if (is_provider_full(reason) ||
+        (!is_provider_full(call->refusal) && call->refusal != BUS_OUTDATED))
         call->refusal = reason;
 }
 

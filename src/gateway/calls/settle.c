@@ -55,7 +55,7 @@ static void tell_waiters(struct gw_call *call, const struct bus_answer *answer)
         bus_send(bus, answer->addresses[i], &letter, NULL);
 }
 
-static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_settled_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
@@ -69,11 +69,11 @@ static void ask_waiters(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, BUS_WAITERS, 0);
 
-    call->wait.fn = on_waiters;
+    call->wait.fn = on_settled_waiters;
     bus_waiters(call->desk->bus, &key, &call->wait);
 }
 
-static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_outcome_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
 
@@ -91,7 +91,7 @@ static void write_terminal(struct gw_call *call)
 {
     const struct bus_key key = gw_call_key(call, BUS_RESULT, 0);
 
-    call->wait.fn = on_written;
+    call->wait.fn = on_outcome_written;
     bus_put_if_absent(call->desk->bus, &key, call->terminal, gw_call_keep_until(call), &call->wait);
 }
 
@@ -105,7 +105,7 @@ static void close_again(struct net_timer *timer)
 
 /* Lost to one who took it over while this desk was away. If that one has ended it too, it does not
  * matter who says so. */
-static void on_closed(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_settled_closed(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct gw_call *call = peg__container_of(wait, struct gw_call, wait);
     struct bus_address address;
@@ -138,7 +138,7 @@ static void close_attempts(struct gw_call *call)
         try_again(call, close_again);
         return;
     }
-    call->wait.fn = on_closed;
+    call->wait.fn = on_settled_closed;
     bus_put_if_absent(call->desk->bus, &key, call->mark, gw_call_keep_until(call), &call->wait);
 }
 

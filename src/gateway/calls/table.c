@@ -21,7 +21,7 @@ void gw_table_free(struct gw_table *table)
 
 /* Attempts of one id, which anybody may list by the thousand, are spread: side by side they would
  * be in the way of others. */
-static uint64_t hash_of(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
+static uint64_t hash_entry(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
 {
     const uint64_t hash = (bus_id_hash(id, table->key) ^ attempt) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -35,25 +35,25 @@ static size_t slot_after(const struct gw_table *table, size_t at)
     return (at + 1) & (table->n_slots - 1);
 }
 
-static bool is_same(const struct gw_slot *slot, uint64_t hash, const struct bus_id *id,
-                    uint32_t attempt)
+static bool is_same_key(const struct gw_slot *slot, uint64_t hash, const struct bus_id *id,
+                        uint32_t attempt)
 {
     return slot->hash == hash && slot->first->attempt == attempt &&
            bus_id_equal(&slot->first->id, id);
 }
 
 /* That of the key, or the free one where it belongs. One is always free. */
-static size_t place_of(const struct gw_table *table, uint64_t hash, const struct bus_id *id,
-                       uint32_t attempt)
+static size_t slot_of_key(const struct gw_table *table, uint64_t hash, const struct bus_id *id,
+                          uint32_t attempt)
 {
     size_t at = hash & (table->n_slots - 1);
 
-    while (table->slots[at].first && !is_same(&table->slots[at], hash, id, attempt))
+    while (table->slots[at].first && !is_same_key(&table->slots[at], hash, id, attempt))
         at = slot_after(table, at);
     return at;
 }
 
-static peg_status grow(struct gw_table *table)
+static peg_status grow_table(struct gw_table *table)
 {
     const size_t n = table->n_slots ? table->n_slots * 2 : FIRST_SLOTS;
     struct gw_slot *slots = (struct gw_slot *)peg__alloc_zero(n, sizeof(*slots));
@@ -76,7 +76,7 @@ static peg_status grow(struct gw_table *table)
 }
 
 /* Those behind a slot that becomes free move up, so that they are found from where they belong. */
-static void free_slot(struct gw_table *table, size_t at)
+static void clear_slot(struct gw_table *table, size_t at)
 {
     const size_t mask = table->n_slots - 1;
 
@@ -116,10 +116,11 @@ peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry)
 {
     struct gw_slot *slot;
 
-    if (table->n_keys >= table->n_slots / 2 && grow(table) && table->n_keys + 1 >= table->n_slots)
+    if (table->n_keys >= table->n_slots / 2 && grow_table(table) &&
+        table->n_keys + 1 >= table->n_slots)
         return PEG_ENOMEM;
-    entry->hash = hash_of(table, &entry->id, entry->attempt);
-    slot = &table->slots[place_of(table, entry->hash, &entry->id, entry->attempt)];
+    entry->hash = hash_entry(table, &entry->id, entry->attempt);
+    slot = &table->slots[slot_of_key(table, entry->hash, &entry->id, entry->attempt)];
     table->n_keys += !slot->first;
     table->n++;
     link_entry(slot, entry);
@@ -129,11 +130,11 @@ peg_status gw_table_add(struct gw_table *table, struct gw_entry *entry)
 
 static void remove_first(struct gw_table *table, const struct gw_entry *entry)
 {
-    const size_t place = place_of(table, entry->hash, &entry->id, entry->attempt);
+    const size_t place = slot_of_key(table, entry->hash, &entry->id, entry->attempt);
 
     table->slots[place].first = entry->next;
     if (!entry->next)
-        free_slot(table, place);
+        clear_slot(table, place);
 }
 
 void gw_table_remove(struct gw_table *table, struct gw_entry *entry)
@@ -154,13 +155,13 @@ struct gw_entry *gw_table_find(const struct gw_table *table, const struct bus_id
 {
     if (!table->n_slots)
         return NULL;
-    return table->slots[place_of(table, hash_of(table, id, attempt), id, attempt)].first;
+    return table->slots[slot_of_key(table, hash_entry(table, id, attempt), id, attempt)].first;
 }
 
 void gw_table_expect(const struct gw_table *table, const struct bus_id *id, uint32_t attempt)
 {
     if (table->n_slots)
-        __builtin_prefetch(&table->slots[hash_of(table, id, attempt) & (table->n_slots - 1)]);
+        __builtin_prefetch(&table->slots[hash_entry(table, id, attempt) & (table->n_slots - 1)]);
 }
 
 struct gw_entry *gw_table_again(const struct gw_entry *entry)

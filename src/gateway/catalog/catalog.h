@@ -2,6 +2,117 @@
 #ifndef PEG_GATEWAY_CATALOG_CATALOG_H
 #define PEG_GATEWAY_CATALOG_CATALOG_H
 
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "bus/bus.h"
+#include "net/loop/loop.h"
+#include "pegboard/json.h"
+#include "pegboard/schema.h"
+#include "pegboard/store.h"
+#include "wire/error.h"
+
+/* A toolset as the catalog holds it. Immutable, reference counted, shared by all loops. */
+
+struct gw_schema;
+
+enum gw_kind { GW_ATTACHED, GW_DIRECT };
+
+struct gw_tool {
+    peg_str name;
+    peg_str description;
+    const peg_str *tags;
+    size_t n_tags;
+    peg_str input_schema;  /* as registered */
+    peg_str output_schema; /* "": results are not checked */
+    bool is_idempotent;
+    int64_t timeout_ms; /* 0: the gateway's */
+    /* toolset_schema.c's: compiled, or to be compiled again. NULL: there is none. The texts above
+     * are theirs. */
+    struct gw_schema *input;
+    struct gw_schema *output;
+};
+
+/* Strings end with NUL and live as long as the toolset. */
+struct gw_toolset {
+    atomic_uint n_refs;
+    peg_str name;
+    peg_str description;
+    peg_str version;
+    const peg_str *tags;
+    size_t n_tags;
+    const struct gw_tool *tools; /* in the order in which they were registered */
+    size_t n_tools;
+    const uint32_t *by_name; /* places in tools, by name */
+    enum gw_kind kind;
+    peg_str owner; /* the principal */
+    int64_t registered_at_ms;
+    uint64_t revision;
+    size_t stored_bytes; /* of its JSON in the map; 0: not written yet */
+    /* SHA-256 of what a caller sees of it, owner and dates aside: a registration that is equal
+     * changes nothing. */
+    unsigned char digest[32];
+};
+
+/* Takes a registration apart: names, limits, every schema compiled. Nothing is kept on failure.
+ * PEG_EINVAL (E_MISSING_FIELD, E_INVALID_LENGTH, E_INVALID_PATTERN, E_INVALID_RANGE, E_NAME, E_TAG,
+ * E_TOOL_TWICE), PEG_ESCHEMA (E_TOOL_SCHEMA: `invalid tool schema: tool "x": input schema: ...`),
+ * PEG_ELIMIT (names the limit), PEG_ENOMEM. Any thread: it may take milliseconds, workers do it. */
+struct Pegboard__V1__RegisterRequest;
+struct gw_toolset_dates {
+    peg_str owner;
+    int64_t registered_at_ms;
+    uint64_t revision;
+};
+peg_status gw_toolset_make(const struct Pegboard__V1__RegisterRequest *request,
+                           const struct gw_toolset_dates *dates, struct gw_toolset **ret_toolset,
+                           peg_error *reterr);
+struct gw_toolset *gw_toolset_ref(struct gw_toolset *toolset);
+struct gw_toolset *gw_toolset_unref(struct gw_toolset *toolset);
+
+/* The time of a call or of a wait, wherever a request names one: 0 (the gateway's own) to
+ * PEG_LIMIT_GATEWAY_MAX_CALL_MS. PEG_EINVAL (E_INVALID_RANGE). */
+peg_status gw_check_timeout(int64_t timeout_ms, peg_error *reterr);
+
+/* The registry's word for what gw_toolset_make(), a request check or the catalog failed with:
+ * missing_field, invalid_length, permission_denied, conflict, ... */
+enum wire_error gw_wire_error(const peg_error *error);
+
+/* The one with that name, or NULL. */
+const struct gw_tool *gw_toolset_tool(const struct gw_toolset *toolset, peg_str name);
+
+/* Does it have all of these tags? */
+bool gw_toolset_has_tags(const struct gw_toolset *toolset, char *const *tags, size_t n);
+
+/* The same tools, taking and giving the same? Then those who provide one can provide the other. */
+bool gw_toolset_has_schemas_of(const struct gw_toolset *toolset, const struct gw_toolset *other);
+
+/* The JSON that stores and maps keep; reading it checks everything again. */
+peg_status gw_toolset_write(const struct gw_toolset *toolset, struct peg__buf *ret_json,
+                            peg_error *reterr);
+peg_status gw_toolset_read(peg_str json, struct gw_toolset **ret_toolset, peg_error *reterr);
+enum { GW_TOOLSET_FORMAT = 1 }; /* raised when an older version could not read what is written */
+
+/* A reference on the compiled schema of a tool; NULL only without memory, or where there is no
+ * output schema. Any thread. It is compiled again, in microseconds, if it had to make room; else
+ * it costs two locked instructions. */
+peg_schema *gw_tool_input_schema(const struct gw_tool *tool);
+peg_schema *gw_tool_output_schema(const struct gw_tool *tool);
+
+/* ---- toolset_schema.c: schemas by their text, shared by all toolsets of the process ---- */
+
+/* Compiles the text, unless it is known. One reference for the caller. PEG_ESCHEMA, PEG_EPARSE,
+ * PEG_ELIMIT as peg_schema_compile(). */
+peg_status gw_schema_get(peg_str text, struct gw_schema **ret_schema, peg_error *reterr);
+struct gw_schema *gw_schema_unref(struct gw_schema *schema);
+/* As it was registered; lives as long as the schema does. */
+peg_str gw_schema_text(const struct gw_schema *schema);
+/* How many there are, and bytes of those that are compiled now. */
+size_t gw_schema_count(size_t *ret_compiled_bytes);
+/* Tests: another bound than PEG_LIMIT_GATEWAY_COMPILED_BYTES; 0: that one. */
+void gw_schema_set_budget(size_t bytes);
+
 /*
  * What toolsets there are. One loop of a node, the first, is their home: it alone watches the
  * bus's map of toolsets and writes store and map. Every change makes a new snapshot, immutable and
@@ -10,11 +121,6 @@
  *   Register on loop 2 --post--> home: worker compiles, store, map --> snapshot to all loops
  *                      <-post--- done, behind the snapshot: own writes are visible at once
  */
-
-#include "bus/bus.h"
-#include "gateway/catalog/toolset.h"
-#include "net/loop/loop.h"
-#include "pegboard/store.h"
 
 /* Toolsets by name, and what finds them by words. */
 struct gw_snapshot {
@@ -49,7 +155,7 @@ struct gw_catalog;
 
 struct gw_catalog_events {
     /* On each loop: a new snapshot; whoever keeps it takes a reference. */
-    void (*on_snapshot)(void *desk, struct gw_snapshot *snapshot);
+    void (*on_snapshot)(void *user, struct gw_snapshot *snapshot);
 };
 
 /* All of it is copied, or outlives the catalog. */
@@ -58,7 +164,7 @@ struct gw_catalog_options {
     struct bus *home_bus; /* of loop 0 */
     const peg_store *store;
     const struct gw_catalog_events *events;
-    void *const *desks;          /* desks[i] is handed to on_snapshot on loop i */
+    void *const *users;          /* users[i] is handed to on_snapshot on loop i */
     struct gw_language language; /* of the search index */
     bool has_principals;         /* each has its share of toolsets, names and bytes */
 };
@@ -97,5 +203,80 @@ void gw_catalog_unregister(struct gw_catalog *catalog, struct net_loop *loop, pe
                            peg_str principal, struct gw_change_wait *wait);
 /* On the asker's loop. One that asks nothing is left alone. */
 void gw_change_forget(struct gw_change_wait *wait);
+
+/*
+ * Who provides what, and whether they are well: one loop's replica of the bus's map of providers.
+ * The loop that holds a provider's stream writes its entry; every loop reads the same ones.
+ *
+ * An attached provider is well from its Hello on, as long as its last pong is not older than
+ * (missed_pings + 1) * ping_interval, and not older than the schemas of its toolset. A toolset is
+ * healthy if one of its providers is well and does not drain.
+ */
+
+struct gw_provider_entry {
+    char incarnation[65];
+    struct bus_address address; /* the loop that holds its stream */
+    int64_t last_pong_ms;       /* cluster time; its Hello to begin with */
+    bool is_draining;
+    bool is_awaited;    /* its toolset has other schemas since its last pong */
+    uint32_t credits;   /* calls at once */
+    uint32_t sent;      /* calls of this loop's that it has now; send.c counts */
+    uint64_t serves;    /* the revision of the toolset that its stream has spoken of */
+    bool said_outdated; /* it gave a call back that did not fit its version */
+    /* the presence's */
+    uint64_t revision; /* of its key in the map */
+    bool is_reported;  /* by the snapshot of the map that is being listened to */
+};
+
+struct gw_presence;
+
+struct gw_presence_options {
+    int64_t ping_interval_ms;
+    unsigned missed_pings;
+};
+
+enum gw_health_state { GW_HEALTHY, GW_UNHEALTHY };
+struct gw_health {
+    enum gw_health_state state;
+    int64_t last_pong_ms; /* 0: never */
+    unsigned n_providers;
+    unsigned n_draining;
+    int64_t staleness_ms; /* the threshold */
+};
+
+/* `on_change` is called for each toolset whose health or providers changed (a pong alone is no
+ * change), also when one has become stale: a timer looks. */
+peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *options,
+                           void (*on_change)(void *user, peg_str toolset), void *user,
+                           struct gw_presence **ret_presence, peg_error *reterr);
+struct gw_presence *gw_presence_free(struct gw_presence *presence);
+
+struct gw_health gw_presence_health(struct gw_presence *presence, peg_str toolset);
+/* The providers of a toolset; borrowed until the presence changes. */
+struct gw_provider_entry *gw_presence_providers(struct gw_presence *presence, peg_str toolset,
+                                                size_t *ret_n);
+bool gw_provider_is_well(const struct gw_presence *presence, const struct gw_provider_entry *entry,
+                         int64_t now_ms);
+/* In words, for service_unavailable: `no healthy providers for toolset "x"
+ * (staleness_threshold=40s, last_pong=<RFC 3339|missing>, age=12.5s)`. */
+void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text);
+
+/* The quota_key's side: writes an entry of this loop, changes it, removes it. What the bus could
+ * not write is written again later, and after a reset. An entry that another loop has written
+ * meanwhile is theirs, and is neither changed nor removed: the provider has moved there.
+ * PEG_ENOMEM; PEG_ELIMIT (PEG_LIMIT_GATEWAY_PROVIDERS): nothing was written. */
+peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
+                           const struct gw_provider_entry *entry, peg_error *reterr);
+void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* It is not well until its next pong. */
+void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* Its stream has spoken of that revision of its toolset. */
+void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char *incarnation,
+                       uint64_t revision);
+void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* `fn` hears of each provider of this loop that has moved, perhaps several times, and from within
+ * any of the functions above. NULL: nobody does. */
+void gw_presence_on_moved(struct gw_presence *presence,
+                          void (*fn)(void *user, const char *incarnation), void *user);
 
 #endif

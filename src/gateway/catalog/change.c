@@ -12,11 +12,12 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
+#include "grpc/message.h"
+#include "pegboard/v1/registry.pb-c.h"
 
 enum { MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
 
-/* ---- changes -----------------------------------------------------------------------------------
- */
+/* ---- changes ---- */
 
 struct gw_change *change_new(struct gw_catalog *catalog, enum gw_change_kind kind, peg_str name,
                              peg_str principal)
@@ -36,7 +37,7 @@ struct gw_change *change_new(struct gw_catalog *catalog, enum gw_change_kind kin
     return change;
 }
 
-void change_free(struct gw_change *change)
+static void change_free(struct gw_change *change)
 {
     peg__blob_unref(change->request);
     peg__blob_unref(change->value);
@@ -45,7 +46,7 @@ void change_free(struct gw_change *change)
     peg__free(change);
 }
 
-static void deliver(struct net_message *message)
+static void deliver_answer(struct net_message *message)
 {
     struct gw_change *change = (struct gw_change *)message;
     struct gw_change_wait *wait = change->wait;
@@ -63,7 +64,7 @@ void change_answer(struct gw_change *change)
         change_free(change);
         return;
     }
-    change->message.fn = deliver;
+    change->message.fn = deliver_answer;
     net_loop_post(change->loop, &change->message);
 }
 
@@ -73,8 +74,7 @@ static peg_status fail_canceled(struct gw_change *change)
                      "the gateway is stopping: ask another one");
 }
 
-/* ---- the end of one ----------------------------------------------------------------------------
- */
+/* ---- the end of one ---- */
 
 static bool is_unused(const struct gw_record *record)
 {
@@ -82,7 +82,7 @@ static bool is_unused(const struct gw_record *record)
            !record->is_unreadable && !record->is_queued;
 }
 
-static void finish(struct gw_catalog *catalog, struct gw_change *change, peg_status status)
+static void finish_change(struct gw_catalog *catalog, struct gw_change *change, peg_status status)
 {
     struct gw_record *record = record_find(catalog, change->name);
 
@@ -104,16 +104,15 @@ static void finish(struct gw_catalog *catalog, struct gw_change *change, peg_sta
 
 static void finish_canceled(struct gw_catalog *catalog, struct gw_change *change)
 {
-    finish(catalog, change, fail_canceled(change));
+    finish_change(catalog, change, fail_canceled(change));
 }
 
 static void finish_nomem(struct gw_catalog *catalog, struct gw_change *change)
 {
-    finish(catalog, change, peg__fail_nomem(&change->error));
+    finish_change(catalog, change, peg__fail_nomem(&change->error));
 }
 
-/* ---- the map -----------------------------------------------------------------------------------
- */
+/* ---- the map ---- */
 
 static void decide(struct gw_catalog *catalog, struct gw_change *change);
 static void write_store(struct gw_catalog *catalog, struct gw_change *change);
@@ -122,8 +121,7 @@ static void fail_map(struct gw_change *change, const struct bus_answer *answer)
 {
     if (answer->status == PEG_ELIMIT)
         change->status = peg__fail(&change->error, PEG_ELIMIT, "E_BUS_FULL",
-                                   "the map of toolsets is full (PEG_LIMIT_BUS_MAP_BYTES, "
-                                   "PEG_LIMIT_BUS_MAP_KEYS): unregister toolsets");
+                                   "the map of toolsets is full: unregister toolsets");
     else if (answer->status == PEG_ENOMEM)
         change->status = peg__fail_nomem(&change->error);
     else
@@ -142,7 +140,7 @@ static void on_mapped(struct bus_wait *wait, const struct bus_answer *answer)
     if (catalog->is_stopping) {
         finish_canceled(catalog, change);
     } else if (!answer->status && answer->written) {
-        finish(catalog, change, PEG_OK);
+        finish_change(catalog, change, PEG_OK);
     } else if (!answer->status && change->n_tries++ < GW_CATALOG_TRIES) {
         decide(catalog, change); /* another node was quicker: what it wrote is known by now */
     } else if (was_asked) {
@@ -151,7 +149,7 @@ static void on_mapped(struct bus_wait *wait, const struct bus_answer *answer)
         write_store(catalog, change);
     } else {
         catalog_try_again(catalog, false);
-        finish(catalog, change, PEG_EIO);
+        finish_change(catalog, change, PEG_EIO);
     }
     change_run_queue(catalog);
 }
@@ -164,8 +162,7 @@ static void write_map(struct gw_catalog *catalog, struct gw_change *change)
                 record ? record->map_revision : 0, &catalog->wait);
 }
 
-/* ---- the store ---------------------------------------------------------------------------------
- */
+/* ---- the store ---- */
 
 static peg_status put_record(const peg_store *store, struct gw_change *change)
 {
@@ -186,30 +183,31 @@ static peg_status put_record(const peg_store *store, struct gw_change *change)
     return status;
 }
 
-static peg_status fail_share(struct gw_change *change, const char *limit, int max)
+static peg_status fail_quota(struct gw_change *change, const char *what)
 {
-    return peg__fail(&change->error, PEG_ELIMIT, "E_TOOLSETS",
-                     "%.*s holds its share (PEG_LIMIT_QUOTA_SHARE) of what there is room for (%s, "
-                     "%d): unregister toolsets, or wait until names that ended are forgotten",
-                     (int)(change->principal.len < 128 ? change->principal.len : 128),
-                     change->principal.ptr, limit, max);
+    return peg__fail(
+        &change->error, PEG_ELIMIT, "E_TOOLSETS",
+        "quota exceeded: too many %s of %.*s; unregister toolsets, or wait until names "
+        "that ended are forgotten",
+        what, (int)(change->principal.len < 128 ? change->principal.len : 128),
+        change->principal.ptr);
 }
 
 /* Of the map: what a toolset grows by. On a worker. */
 static peg_status check_bytes(struct gw_catalog *catalog, struct gw_change *change)
 {
     const size_t n = change->value->len;
-    const uint16_t holder = record_holder(catalog, change->principal);
+    const uint16_t quota_key = record_quota_key(catalog, change->principal);
 
     change->toolset->stored_bytes = n;
     if (n <= change->old_bytes ||
-        peg__quota_has(&catalog->n_bytes, holder, n - change->old_bytes, PEG__QUOTA_BEGIN))
+        peg__quota_has(&catalog->n_bytes, quota_key, n - change->old_bytes, PEG__QUOTA_BEGIN))
         return PEG_OK;
-    return fail_share(change, "PEG_LIMIT_BUS_MAP_BYTES", PEG_LIMIT_BUS_MAP_BYTES);
+    return fail_quota(change, "bytes of toolsets");
 }
 
 /* On a worker; `current` is left alone meanwhile. */
-static void work(struct net_work *net_work)
+static void write_on_worker(struct net_work *net_work)
 {
     struct gw_catalog *catalog = peg__container_of(net_work, struct gw_catalog, work);
     struct gw_change *change = catalog->current;
@@ -236,7 +234,7 @@ static void work(struct net_work *net_work)
 
 /* Both who asks and who runs the gateway: the one cannot see to its disk, the other was not asked.
  */
-static void tell_store(struct gw_change *change)
+static void report_store_failure(struct gw_change *change)
 {
     const peg_error why = change->error;
 
@@ -250,22 +248,22 @@ static void tell_store(struct gw_change *change)
                                        change->text);
 }
 
-static void go_on(struct gw_catalog *catalog, struct gw_change *change, bool was_canceled)
+static void continue_change(struct gw_catalog *catalog, struct gw_change *change, bool was_canceled)
 {
     struct gw_record *record = record_find(catalog, change->name);
 
     if (was_canceled) {
         finish_canceled(catalog, change);
     } else if (change->is_undoing || change->kind == GW_CHANGE_FORGET) {
-        finish(catalog, change, change->status);
+        finish_change(catalog, change, change->status);
     } else if (change->status) {
-        tell_store(change);
-        finish(catalog, change, change->status);
+        report_store_failure(change);
+        finish_change(catalog, change, change->status);
     } else {
         if (record && record->stored < change->revision)
             record->stored = change->revision;
         if (change->kind == GW_CHANGE_MIRROR || catalog->is_stopping)
-            finish(catalog, change, PEG_OK);
+            finish_change(catalog, change, PEG_OK);
         else
             write_map(catalog, change);
     }
@@ -276,7 +274,7 @@ static void on_stored(struct net_work *net_work, bool was_canceled)
     struct gw_catalog *catalog = peg__container_of(net_work, struct gw_catalog, work);
 
     catalog->is_working = false;
-    go_on(catalog, catalog->current, was_canceled);
+    continue_change(catalog, catalog->current, was_canceled);
     change_run_queue(catalog);
 }
 
@@ -303,8 +301,7 @@ static void write_store(struct gw_catalog *catalog, struct gw_change *change)
     finish_nomem(catalog, change);
 }
 
-/* ---- deciding ----------------------------------------------------------------------------------
- */
+/* ---- deciding ---- */
 
 /* Greater than all that is known of the name; time makes it greater than what was forgotten. */
 static void date(struct gw_catalog *catalog, const struct gw_record *record,
@@ -319,8 +316,8 @@ static void date(struct gw_catalog *catalog, const struct gw_record *record,
     change->revision = revision;
 }
 
-static peg_status check_owner(const struct gw_record *record, const struct gw_change *change,
-                              peg_error *reterr)
+static peg_status check_change_owner(const struct gw_record *record, const struct gw_change *change,
+                                     peg_error *reterr)
 {
     const bool is_operator =
         change->kind == GW_CHANGE_UNREGISTER && change->principal.len == GW_ANY_OWNER.len;
@@ -333,8 +330,8 @@ static peg_status check_owner(const struct gw_record *record, const struct gw_ch
                      change->text);
 }
 
-static peg_status check_kind(const struct gw_record *record, const struct gw_change *change,
-                             peg_error *reterr)
+static peg_status check_change_kind(const struct gw_record *record, const struct gw_change *change,
+                                    peg_error *reterr)
 {
     if (record->toolset->kind == change->toolset->kind || !change->has_live)
         return PEG_OK;
@@ -346,27 +343,27 @@ static peg_status check_kind(const struct gw_record *record, const struct gw_cha
 }
 
 /* One more toolset, and perhaps one more name. What stands may always be changed. */
-static peg_status check_share(struct gw_catalog *catalog, struct gw_change *change,
+static peg_status check_quota(struct gw_catalog *catalog, struct gw_change *change,
                               const struct gw_record *known)
 {
-    const uint16_t holder = record_holder(catalog, change->principal);
+    const uint16_t quota_key = record_quota_key(catalog, change->principal);
 
     change->old_bytes = known ? known->n_bytes : 0;
     if (known && known->toolset)
         return PEG_OK;
-    if (!peg__quota_has(&catalog->n_toolsets, holder, 1, PEG__QUOTA_BEGIN))
-        return fail_share(change, "PEG_LIMIT_GATEWAY_TOOLSETS", PEG_LIMIT_GATEWAY_TOOLSETS);
-    if ((!known || known->holder != holder) &&
-        !peg__quota_has(&catalog->n_records, holder, 1, PEG__QUOTA_BEGIN))
-        return fail_share(change, "PEG_LIMIT_GATEWAY_RECORDS", PEG_LIMIT_GATEWAY_RECORDS);
+    if (!peg__quota_has(&catalog->n_toolsets, quota_key, 1, PEG__QUOTA_BEGIN))
+        return fail_quota(change, "toolsets");
+    if ((!known || known->quota_key != quota_key) &&
+        !peg__quota_has(&catalog->n_records, quota_key, 1, PEG__QUOTA_BEGIN))
+        return fail_quota(change, "names of toolsets");
     return PEG_OK;
 }
 
-static peg_status check_room(struct gw_catalog *catalog, struct gw_change *change,
-                             struct gw_record **ret_record)
+static peg_status check_capacity(struct gw_catalog *catalog, struct gw_change *change,
+                                 struct gw_record **ret_record)
 {
     const struct gw_record *known = record_find(catalog, change->name);
-    peg_status status = check_share(catalog, change, known);
+    peg_status status = check_quota(catalog, change, known);
 
     if (status)
         return status;
@@ -377,31 +374,29 @@ static peg_status check_room(struct gw_catalog *catalog, struct gw_change *chang
         status = record_reserve(catalog);
     if (status == PEG_ELIMIT)
         return peg__fail(&change->error, PEG_ELIMIT, "E_TOOLSETS",
-                         "there are as many toolsets as PEG_LIMIT_GATEWAY_TOOLSETS (%d) and "
-                         "PEG_LIMIT_GATEWAY_RECORDS (%d) allow: unregister some",
-                         PEG_LIMIT_GATEWAY_TOOLSETS, PEG_LIMIT_GATEWAY_RECORDS);
+                         "the gateway has too many toolsets: unregister some");
     return status ? peg__fail_nomem(&change->error) : PEG_OK;
 }
 
 static void decide_register(struct gw_catalog *catalog, struct gw_change *change)
 {
     struct gw_record *record = NULL;
-    peg_status status = check_room(catalog, change, &record);
+    peg_status status = check_capacity(catalog, change, &record);
     struct gw_toolset *standing = record ? record->toolset : NULL;
 
     if (standing)
-        status = check_owner(record, change, &change->error);
+        status = check_change_owner(record, change, &change->error);
     if (standing && !status)
-        status = check_kind(record, change, &change->error);
+        status = check_change_kind(record, change, &change->error);
     if (status || !record) {
-        finish(catalog, change, status);
+        finish_change(catalog, change, status);
         return;
     }
     if (standing &&
         memcmp(standing->digest, change->toolset->digest, sizeof(standing->digest)) == 0) {
         gw_toolset_unref(change->toolset);
         change->toolset = gw_toolset_ref(standing);
-        finish(catalog, change, PEG_OK);
+        finish_change(catalog, change, PEG_OK);
         return;
     }
     date(catalog, record, change);
@@ -416,14 +411,14 @@ static void decide_unregister(struct gw_catalog *catalog, struct gw_change *chan
     peg_status status;
 
     if (!record || !record->toolset) {
-        finish(catalog, change,
-               peg__fail(&change->error, PEG_ENOTFOUND, "E_TOOLSET", "toolset \"%s\" not found",
-                         change->text));
+        finish_change(catalog, change,
+                      peg__fail(&change->error, PEG_ENOTFOUND, "E_TOOLSET",
+                                "toolset \"%s\" not found", change->text));
         return;
     }
-    status = check_owner(record, change, &change->error);
+    status = check_change_owner(record, change, &change->error);
     if (status) {
-        finish(catalog, change, status);
+        finish_change(catalog, change, status);
         return;
     }
     date(catalog, record, change);
@@ -436,7 +431,7 @@ static void decide_repair(struct gw_catalog *catalog, struct gw_change *change)
     const struct gw_record *record = record_find(catalog, change->name);
 
     if (!record || record->revision == 0) {
-        finish(catalog, change, PEG_OK);
+        finish_change(catalog, change, PEG_OK);
         return;
     }
     gw_toolset_unref(change->toolset);
@@ -476,8 +471,7 @@ static void decide(struct gw_catalog *catalog, struct gw_change *change)
     }
 }
 
-/* ---- the queue ---------------------------------------------------------------------------------
- */
+/* ---- the queue ---- */
 
 void change_queue(struct gw_catalog *catalog, struct gw_change *change)
 {
@@ -486,7 +480,7 @@ void change_queue(struct gw_catalog *catalog, struct gw_change *change)
     catalog->queue_end = &change->next;
 }
 
-static struct gw_change *take_first(struct gw_catalog *catalog)
+static struct gw_change *take_queued(struct gw_catalog *catalog)
 {
     struct gw_change *change = catalog->queue;
 
@@ -503,8 +497,8 @@ void change_run_queue(struct gw_catalog *catalog)
     if (catalog->is_running)
         return;
     catalog->is_running = true;
-    while (catalog->is_told && !catalog->current && catalog->queue && !catalog->is_stopping) {
-        catalog->current = take_first(catalog);
+    while (catalog->is_ready && !catalog->current && catalog->queue && !catalog->is_stopping) {
+        catalog->current = take_queued(catalog);
         decide(catalog, catalog->current);
     }
     catalog->is_running = false;
@@ -516,7 +510,7 @@ void change_run_queue(struct gw_catalog *catalog)
 void change_cancel_all(struct gw_catalog *catalog)
 {
     while (catalog->queue) {
-        struct gw_change *change = take_first(catalog);
+        struct gw_change *change = take_queued(catalog);
 
         change->status = fail_canceled(change);
         change_answer(change);
@@ -527,7 +521,139 @@ void change_init(struct gw_catalog *catalog)
 {
     catalog->queue_end = &catalog->queue;
     catalog->written_end = &catalog->written;
-    catalog->work.work = work;
+    catalog->work.work = write_on_worker;
     catalog->work.done = on_stored;
     catalog->wait.fn = on_mapped;
+}
+
+/* What loops ask of the catalog. Only the asker's loop looks at `wait`: forgetting is clearing it.
+ */
+
+static void arrive(struct net_message *message)
+{
+    struct gw_change *change = (struct gw_change *)message;
+    struct gw_catalog *catalog = change->catalog;
+
+    change_queue(catalog, change);
+    if (catalog->is_stopping)
+        change_cancel_all(catalog);
+    else
+        change_run_queue(catalog);
+}
+
+static void send_home(struct gw_change *change)
+{
+    change->message.fn = arrive;
+    net_loop_post(change->catalog->home, &change->message);
+}
+
+/* Hangs the wait on the change; without a change it is answered now. */
+static bool begin_change(struct gw_change *change, struct net_loop *loop,
+                         struct gw_change_wait *wait)
+{
+    peg_error error;
+
+    if (change) {
+        change->loop = loop;
+        change->wait = wait;
+        wait->pending = change;
+        return true;
+    }
+    wait->pending = NULL;
+    wait->fn(wait, peg__fail_nomem(&error), NULL, &error);
+    return false;
+}
+
+/* ---- requests ---- */
+
+/* On a worker. */
+static void parse_registration(struct net_work *work)
+{
+    struct gw_change *change = peg__container_of(work, struct gw_change, work);
+    const struct gw_toolset_dates dates = {.owner = change->principal};
+    const struct ProtobufCMessage *message;
+    struct peg__arena arena = {0};
+
+    change->status = grpc_message_unpack(&pegboard__v1__register_request__descriptor, &arena,
+                                         peg__blob_str(change->request), &message, &change->error);
+    if (!change->status)
+        change->status = gw_toolset_make((const Pegboard__V1__RegisterRequest *)message, &dates,
+                                         &change->toolset, &change->error);
+    peg__arena_free(&arena);
+}
+
+static void on_parsed(struct net_work *work, bool was_canceled)
+{
+    struct gw_change *change = peg__container_of(work, struct gw_change, work);
+
+    change->request = peg__blob_unref(change->request);
+    if (was_canceled)
+        change->status = peg__fail(&change->error, PEG_ECANCELED, "E_CATALOG_ENDED",
+                                   "the gateway is stopping: ask another one");
+    if (change->status)
+        change_answer(change);
+    else
+        send_home(change);
+}
+
+static struct peg__blob *pack_registration(const Pegboard__V1__RegisterRequest *request)
+{
+    struct peg__blob *blob = peg__blob_new(grpc_message_packed_size(&request->base));
+
+    if (blob)
+        grpc_message_pack(&request->base, (uint8_t *)blob->bytes);
+    return blob;
+}
+
+void gw_catalog_offer(struct gw_catalog *catalog, struct net_loop *loop,
+                      const Pegboard__V1__RegisterRequest *request, peg_str principal,
+                      bool has_live, struct gw_change_wait *wait)
+{
+    struct gw_change *change =
+        change_new(catalog, GW_CHANGE_REGISTER, peg__str(request->name), principal);
+
+    if (!begin_change(change, loop, wait))
+        return;
+    change->has_live = has_live;
+    change->work.work = parse_registration;
+    change->work.done = on_parsed;
+    change->request = pack_registration(request);
+    if (change->request && net_loop_work(loop, &change->work) == PEG_OK)
+        return;
+    change->status = peg__fail_nomem(&change->error);
+    change_answer(change);
+}
+
+void gw_catalog_register(struct gw_catalog *catalog, struct net_loop *loop,
+                         struct gw_toolset *toolset, bool has_live, struct gw_change_wait *wait)
+{
+    struct gw_change *change =
+        change_new(catalog, GW_CHANGE_REGISTER, toolset->name, toolset->owner);
+
+    if (!change)
+        gw_toolset_unref(toolset);
+    if (!begin_change(change, loop, wait))
+        return;
+    change->has_live = has_live;
+    change->toolset = toolset;
+    send_home(change);
+}
+
+void gw_catalog_unregister(struct gw_catalog *catalog, struct net_loop *loop, peg_str name,
+                           peg_str principal, struct gw_change_wait *wait)
+{
+    struct gw_change *change = change_new(catalog, GW_CHANGE_UNREGISTER, name, principal);
+
+    if (begin_change(change, loop, wait))
+        send_home(change);
+}
+
+void gw_change_forget(struct gw_change_wait *wait)
+{
+    struct gw_change *change = wait->pending;
+
+    if (!change)
+        return;
+    change->wait = NULL;
+    wait->pending = NULL;
 }

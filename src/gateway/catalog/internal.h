@@ -2,24 +2,22 @@
 #ifndef PEG_GATEWAY_CATALOG_INTERNAL_H
 #define PEG_GATEWAY_CATALOG_INTERNAL_H
 
-/*
- * The catalog inside:
- *
- *   catalog_ask.c      what loops ask for: a worker of theirs, then a message to home and back
- *   catalog_change.c   one change at a time: decide, store, map, undo
- *   catalog_record.c   what is known of each name, and its form in store and map
- *   catalog_map.c      what the map tells, and what it has to be told again
- *   snapshot.c         snapshots, and sending them to the loops
- *   catalog.c          its life
- *
- * All fields are home's but where it says so.
- */
-
 #include <pthread.h>
 
 #include "base/map.h"
 #include "base/quota.h"
 #include "gateway/catalog/catalog.h"
+#include "pegboard/tool_config.h"
+
+/*
+ *   catalog.c        snapshots and the map of toolsets, and the life of a catalog
+ *   change.c         one change at a time: parse on a worker, decide, store, map, undo
+ *   record.c         what is known of each name, and its form in store and map
+ *   presence.c       a loop's replica of the map of providers
+ *   presence_own.c   the entries that this loop writes, and their form in the map
+ *
+ * All fields of the catalog belong to the home loop unless it says otherwise.
+ */
 
 /* What is known of a name. It stays when the toolset is gone: so that what comes later has a
  * greater revision. */
@@ -30,10 +28,10 @@ struct gw_record {
     int64_t at_ms;              /* when it was removed */
     uint64_t map_revision;      /* of the key in the bus's map; 0: not there */
     uint64_t stored;            /* revision that the store has, as far as we know */
-    bool is_told;               /* by the snapshot of the map that is being listened to */
+    bool is_reported;           /* by the snapshot of the map that is being listened to */
     bool is_unreadable;         /* never written by us */
     bool is_queued;             /* for the map, or for the store */
-    uint16_t holder;            /* key of its owner, or of the last one, in the quotas */
+    uint16_t quota_key;         /* key of its owner, or of the last one, in the quotas */
     size_t n_bytes;             /* that it has taken of the quota */
 };
 
@@ -77,7 +75,7 @@ struct gw_catalog {
     struct bus *bus;
     peg_store store;
     struct gw_catalog_events events;
-    void **desks;
+    void **users;
     struct peg__map records; /* struct gw_record */
     /* What owners hold. Names that have ended count for the last owner until they are forgotten:
      * who registers and unregisters names without an end would else fill the map, too. */
@@ -111,8 +109,8 @@ struct gw_catalog {
     atomic_uint n_refs;
     bool is_started;   /* under the lock */
     bool is_stopped;   /* under the lock */
-    bool is_listening; /* the map tells all there is */
-    bool is_told;      /* it has done so, at least once */
+    bool is_listening; /* the map is reporting all there is */
+    bool is_ready;     /* it has reported all, at least once */
     bool is_dirty;     /* the last snapshot is old */
     bool is_running;   /* the queue */
     bool is_stopping;
@@ -126,15 +124,16 @@ enum { GW_CATALOG_AGAIN_MS = 100, GW_CATALOG_TRIES = 5 };
 /* ---- catalog.c ---- */
 struct gw_catalog *catalog_ref(struct gw_catalog *catalog);
 struct gw_catalog *catalog_unref(struct gw_catalog *catalog);
-void catalog_signal(struct gw_catalog *catalog, bool *flag);
 /* There was no memory: in a while. */
 void catalog_try_again(struct gw_catalog *catalog, bool must_watch);
-/* Nothing is pending any more? Then ends what is ending. */
+/* Ends what is stopping once nothing is pending. */
 void catalog_check_stopped(struct gw_catalog *catalog);
+/* Sends a snapshot to all loops if the last one is old, then answers what waits for it. */
+void catalog_publish(struct gw_catalog *catalog);
 
-/* ---- catalog_record.c ---- */
+/* ---- record.c ---- */
 /* The key of an owner in the quotas; 0 where owners are not told apart. */
-uint16_t record_holder(const struct gw_catalog *catalog, peg_str owner);
+uint16_t record_quota_key(const struct gw_catalog *catalog, peg_str owner);
 struct gw_record *record_find(const struct gw_catalog *catalog, peg_str name);
 /* Finds or makes it. PEG_ENOMEM, PEG_ELIMIT. */
 peg_status record_get(struct gw_catalog *catalog, peg_str name, struct gw_record **ret_record);
@@ -158,11 +157,10 @@ peg_status record_read_value(peg_str name, peg_str value, struct gw_value *ret_v
 /* All records of the store; before home knows of the catalog. */
 peg_status record_read_store(struct gw_catalog *catalog, peg_error *reterr);
 
-/* ---- catalog_change.c ---- */
+/* ---- change.c ---- */
 /* NULL: no memory. */
 struct gw_change *change_new(struct gw_catalog *catalog, enum gw_change_kind kind, peg_str name,
                              peg_str principal);
-void change_free(struct gw_change *change);
 void change_queue(struct gw_catalog *catalog, struct gw_change *change);
 void change_run_queue(struct gw_catalog *catalog);
 /* Back to the asker, as change->status says. */
@@ -170,18 +168,83 @@ void change_answer(struct gw_change *change);
 void change_cancel_all(struct gw_catalog *catalog);
 void change_init(struct gw_catalog *catalog);
 
-/* ---- catalog_map.c ---- */
-void catalog_map_init(struct gw_catalog *catalog);
-void catalog_map_watch(struct gw_catalog *catalog);
-/* Queues a change that makes the map, or the store, say what the record says. */
-void catalog_map_repair(struct gw_catalog *catalog, struct gw_record *record,
-                        enum gw_change_kind kind);
-void catalog_map_repair_all(struct gw_catalog *catalog);
+/* ---- presence ---- */
 
-/* ---- snapshot.c ---- */
-/* Sends a snapshot to all loops if the last one is old, then answers what waits for it. */
-void catalog_publish(struct gw_catalog *catalog);
-void catalog_publish_later(struct gw_catalog *catalog);
-void catalog_snapshot_free(struct gw_catalog *catalog);
+enum {
+    PRESENCE_KEY = 256 + 1 + 64, /* toolset, '#', incarnation */
+    PRESENCE_RETRY_MS = 500,
+};
+
+/* The providers of one toolset. It stays for a while when the last one has gone. */
+struct presence_toolset {
+    peg_str name; /* the map's */
+    struct gw_provider_entry *entries;
+    size_t n;
+    size_t capacity;
+    int64_t last_pong_ms;          /* of all that ever were */
+    enum gw_health_state reported; /* the state that on_change was last called for */
+    size_t n_reported;             /* and how many there were then */
+    size_t n_reported_draining;
+    bool is_changed; /* waits to be told */
+    struct presence_toolset *next_changed;
+};
+
+/* An entry that this loop writes. */
+struct presence_own {
+    struct bus_wait wait;
+    struct gw_presence *presence;
+    peg_str key; /* the map's */
+    size_t toolset_len;
+    struct gw_provider_entry entry; /* as it should be */
+    uint64_t expected;              /* revision of the key; BUS_ANY_REVISION: whatever stands */
+    bool is_gone;                   /* it should be removed */
+    bool is_dirty;                  /* what is written, or was, is not what it should be */
+};
+
+struct gw_presence {
+    struct bus *bus;
+    struct gw_presence_options options;
+    int64_t staleness_ms;
+    char staleness[PEG_DURATION_TEXT]; /* the same in words */
+    void (*on_change)(void *user, peg_str toolset);
+    void *user;
+    void (*on_moved)(void *user, const char *incarnation);
+    void *moved_user;
+    struct peg__map toolsets; /* struct presence_toolset */
+    size_t n_entries;
+    bool is_listening;                /* the map tells all there is */
+    struct presence_toolset *changed; /* to be told, first to last */
+    struct presence_toolset **changed_end;
+    bool is_notifying;   /* or will be soon: whoever changes something need not tell */
+    struct peg__map own; /* struct presence_own */
+    /* what may be pending */
+    struct bus_watch watch;
+    struct net_timer look;  /* who has become stale */
+    struct net_timer again; /* there was no memory: watch anew */
+    struct net_timer retry; /* entries of ours that could not be written */
+};
+
+/* ---- presence.c ---- */
+struct presence_toolset *presence_find(const struct gw_presence *presence, peg_str toolset);
+struct gw_provider_entry *presence_entry(const struct presence_toolset *toolset,
+                                         const char *incarnation);
+
+/* Tells what has changed, unless somebody is at it. */
+void presence_notify(struct gw_presence *presence);
+
+/* ---- presence_own.c ---- */
+void presence_own_init(struct gw_presence *presence);
+void presence_own_free(struct gw_presence *presence);
+/* All that stands has been told: writes what is missing. The caller tells what has changed. */
+void presence_own_ready(struct gw_presence *presence);
+/* Another loop has written an entry. */
+void presence_own_on_written(struct gw_presence *presence, peg_str key,
+                             const struct gw_provider_entry *entry);
+
+peg_str presence_key(peg_str toolset, const char *incarnation, char ret_key[PRESENCE_KEY + 1]);
+/* Parses key and value. PEG_EPARSE: they are not ours; PEG_ENOMEM. */
+peg_status presence_read(peg_str key, const struct peg__blob *value, peg_str *ret_toolset,
+                         struct gw_provider_entry *ret_entry);
+bool presence_read_key(peg_str key, peg_str *ret_toolset, struct gw_provider_entry *ret_entry);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/catalog/presence.h"
+#include "gateway/catalog/catalog.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/catalog/presence_internal.h"
+#include "gateway/catalog/internal.h"
 #include "pegboard/tool_config.h"
 #include "wire/time.h"
 
@@ -20,8 +20,7 @@ enum {
     AGAIN_MS = 100,
 };
 
-/* ---- health ------------------------------------------------------------------------------------
- */
+/* ---- health ---- */
 
 bool gw_provider_is_well(const struct gw_presence *presence, const struct gw_provider_entry *entry,
                          int64_t now_ms)
@@ -138,8 +137,7 @@ void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct p
     put_remedy(presence, toolset, &health, ret_text);
 }
 
-/* ---- telling -----------------------------------------------------------------------------------
- */
+/* ---- telling ---- */
 
 static void note_change(struct gw_presence *presence, struct presence_toolset *toolset)
 {
@@ -152,24 +150,25 @@ static void note_change(struct gw_presence *presence, struct presence_toolset *t
 }
 
 /* Is it something else than was told before? An entry that is written again often is not. */
-static bool take_told(struct gw_presence *presence, struct presence_toolset *toolset)
+static bool take_news(struct gw_presence *presence, struct presence_toolset *toolset)
 {
     const struct gw_health health = gw_presence_health(presence, toolset->name);
-    const bool is_news = health.state != toolset->told || health.n_providers != toolset->n_told ||
-                         health.n_draining != toolset->n_told_draining;
+    const bool is_news = health.state != toolset->reported ||
+                         health.n_providers != toolset->n_reported ||
+                         health.n_draining != toolset->n_reported_draining;
 
-    toolset->told = health.state;
-    toolset->n_told = health.n_providers;
-    toolset->n_told_draining = health.n_draining;
+    toolset->reported = health.state;
+    toolset->n_reported = health.n_providers;
+    toolset->n_reported_draining = health.n_draining;
     return is_news;
 }
 
 /* What on_change does may lead to further changes, which are told behind it. */
-void presence_tell(struct gw_presence *presence)
+void presence_notify(struct gw_presence *presence)
 {
-    if (presence->is_telling)
+    if (presence->is_notifying)
         return;
-    presence->is_telling = true;
+    presence->is_notifying = true;
     while (presence->changed) {
         struct presence_toolset *toolset = presence->changed;
 
@@ -177,27 +176,26 @@ void presence_tell(struct gw_presence *presence)
         if (!presence->changed)
             presence->changed_end = &presence->changed;
         toolset->is_changed = false;
-        if (take_told(presence, toolset) && presence->on_change)
+        if (take_news(presence, toolset) && presence->on_change)
             presence->on_change(presence->user, toolset->name);
     }
-    presence->is_telling = false;
+    presence->is_notifying = false;
 }
 
-/* ---- looking who has become stale --------------------------------------------------------------
- */
+/* ---- looking who has become stale ---- */
 
-static int64_t look_ms(const struct gw_presence *presence)
+static int64_t stale_check_ms(const struct gw_presence *presence)
 {
     const int64_t ms = presence->options.ping_interval_ms / 4;
 
     return ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms;
 }
 
-static void arm_look(struct gw_presence *presence)
+static void arm_stale_check(struct gw_presence *presence)
 {
     if (!presence->look.is_armed && presence->toolsets.n)
         bus_arm(presence->bus, &presence->look,
-                bus_now_ns(presence->bus) + look_ms(presence) * PEG_NS_PER_MS);
+                bus_now_ns(presence->bus) + stale_check_ms(presence) * PEG_NS_PER_MS);
 }
 
 static void free_toolset(struct gw_presence *presence, struct presence_toolset *toolset)
@@ -244,7 +242,7 @@ static bool is_forgettable(const struct presence_toolset *toolset, int64_t now_m
            now_ms - toolset->last_pong_ms > PEG_LIMIT_GATEWAY_PRESENCE_MS;
 }
 
-static void look(struct net_timer *timer)
+static void check_stale(struct net_timer *timer)
 {
     struct gw_presence *presence = peg__container_of(timer, struct gw_presence, look);
     const int64_t now_ms = bus_now_ms(presence->bus);
@@ -255,7 +253,7 @@ static void look(struct net_timer *timer)
     {
         struct presence_toolset *toolset = entry->value;
 
-        if (state_of(presence, toolset, now_ms) != toolset->told)
+        if (state_of(presence, toolset, now_ms) != toolset->reported)
             note_change(presence, toolset);
         note_dead(toolset, find_dead(presence, toolset, now_ms), dead, &n_dead);
         if (is_forgettable(toolset, now_ms))
@@ -264,12 +262,11 @@ static void look(struct net_timer *timer)
     for (size_t i = 0; i < n_dead; i++)
         bus_map_set(presence->bus, BUS_MAP_PROVIDERS, peg__str(dead[i].key), NULL, dead[i].revision,
                     NULL);
-    presence_tell(presence);
-    arm_look(presence);
+    presence_notify(presence);
+    arm_stale_check(presence);
 }
 
-/* ---- the replica -------------------------------------------------------------------------------
- */
+/* ---- the replica ---- */
 
 static peg_status add_toolset(struct gw_presence *presence, peg_str name,
                               struct presence_toolset **ret_toolset)
@@ -281,7 +278,7 @@ static peg_status add_toolset(struct gw_presence *presence, peg_str name,
         toolset = peg__alloc_zero(1, sizeof(*toolset));
         if (!toolset)
             return PEG_ENOMEM;
-        toolset->told = GW_UNHEALTHY;
+        toolset->reported = GW_UNHEALTHY;
         status = peg__map_add(&presence->toolsets, name, toolset);
         if (status) {
             peg__free(toolset);
@@ -306,7 +303,7 @@ static peg_status add_entry(struct gw_presence *presence, struct presence_toolse
     return PEG_OK;
 }
 
-static bool is_same(const struct gw_provider_entry *a, const struct gw_provider_entry *b)
+static bool is_same_entry(const struct gw_provider_entry *a, const struct gw_provider_entry *b)
 {
     return bus_address_equal(a->address, b->address) && a->is_draining == b->is_draining &&
            a->is_awaited == b->is_awaited && a->credits == b->credits && a->serves == b->serves;
@@ -330,12 +327,12 @@ static peg_status put_entry(struct gw_presence *presence, peg_str name,
     if (!known)
         return add_entry(presence, toolset, entry);
 
-    if (!is_same(known, entry))
+    if (!is_same_entry(known, entry))
         note_change(presence, toolset);
     entry->sent = known->sent;
     entry->said_outdated = known->said_outdated && known->serves == entry->serves;
     *known = *entry;
-    if (state_of(presence, toolset, now_ms) != toolset->told)
+    if (state_of(presence, toolset, now_ms) != toolset->reported)
         note_change(presence, toolset);
     return PEG_OK;
 }
@@ -349,7 +346,7 @@ static void drop_entry(struct gw_presence *presence, struct presence_toolset *to
     note_change(presence, toolset);
 }
 
-static void remove_key(struct gw_presence *presence, peg_str key)
+static void remove_entry(struct gw_presence *presence, peg_str key)
 {
     struct gw_provider_entry entry;
     struct gw_provider_entry *known;
@@ -380,8 +377,7 @@ static void handle_failure(struct gw_presence *presence, peg_str key, peg_status
                 bus_now_ns(presence->bus) + AGAIN_MS * PEG_NS_PER_MS);
     else if (status == PEG_ELIMIT)
         peg__log(PEG_LOG_WARN, "provider_ignored",
-                 "more than PEG_LIMIT_GATEWAY_PRESENT (%d) providers are attached: one is ignored",
-                 PEG_LIMIT_GATEWAY_PRESENT);
+                 "more than %d providers are attached: one is ignored", PEG_LIMIT_GATEWAY_PRESENT);
     else if (status == PEG_EPARSE)
         peg__log(PEG_LOG_WARN, "provider_ignored",
                  "an entry of the map of providers is not ours: %zu bytes of key", key.len);
@@ -399,18 +395,18 @@ static void on_map_change(struct bus_watch *watch, const struct bus_change *chan
     if (change->value) {
         status = presence_read(change->key, change->value, &toolset, &entry);
         entry.revision = change->revision;
-        entry.is_told = presence->is_listening;
+        entry.is_reported = presence->is_listening;
         if (!status)
             status = put_entry(presence, toolset, &entry);
         if (!status && !bus_address_equal(entry.address, presence->bus->self))
-            presence_own_hear(presence, change->key, &entry);
+            presence_own_on_written(presence, change->key, &entry);
     } else {
-        remove_key(presence, change->key);
+        remove_entry(presence, change->key);
     }
     if (status)
         handle_failure(presence, change->key, status);
-    arm_look(presence);
-    presence_tell(presence);
+    arm_stale_check(presence);
+    presence_notify(presence);
 }
 
 /* What was there before a reset and was not told again is gone. */
@@ -425,19 +421,18 @@ static void on_map_ready(struct bus_watch *watch)
         for (size_t i = toolset->n; i > 0; i--) {
             struct gw_provider_entry *known = &toolset->entries[i - 1];
 
-            if (!known->is_told)
+            if (!known->is_reported)
                 drop_entry(presence, toolset, i - 1);
             else
-                known->is_told = false;
+                known->is_reported = false;
         }
     }
     presence->is_listening = false;
     presence_own_ready(presence);
-    presence_tell(presence);
+    presence_notify(presence);
 }
 
-/* ---- its life ----------------------------------------------------------------------------------
- */
+/* ---- its life ---- */
 
 peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *options,
                            void (*on_change)(void *user, peg_str toolset), void *user,
@@ -455,7 +450,7 @@ peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *op
     presence->user = user;
     presence->toolsets = (struct peg__map)PEG__MAP(PEG_LIMIT_GATEWAY_PRESENT);
     presence->changed_end = &presence->changed;
-    presence->look.fn = look;
+    presence->look.fn = check_stale;
     presence->again.fn = watch_again;
     presence->watch.on_change = on_map_change;
     presence->watch.on_ready = on_map_ready;

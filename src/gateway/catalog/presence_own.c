@@ -1,21 +1,146 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The entries that this loop writes, because it holds the streams of their providers. There is one
+ * The entries that this loop writes, because it has the streams of their providers. There is one
  * write at a time for each; what changes meanwhile is written behind it.
  *
- * A put takes the key whoever has it: a provider that comes back here has left where it was. All
- * later writes expect the revision of the one before: if it is another, somebody else has put, and
- * the entry is theirs.
+ * A put takes the key whichever loop has it: a provider that comes back here has left where it was.
+ * All later writes expect the revision of the one before: if it is another, another loop has put,
+ * and the entry belongs to that loop.
  */
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/catalog/presence_internal.h"
+#include "gateway/catalog/internal.h"
+#include "wire/name.h"
+#include "json/json.h"
 
-static void forget(struct presence_own *own)
+/*
+ * ---- the form of an entry: key "toolset#incarnation", value
+ *
+ *   {"at":"9f86d081884c7d65.0","pong_ms":1700000000000,"credits":4,"revision":7,"draining":true}
+ *
+ * and "awaited":true while its schemas are younger than its pong. Others may have written it, so
+ * everything is checked. ----
+ */
+
+enum { VALUE_BYTES = 512 };
+
+PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
+
+peg_str presence_key(peg_str toolset, const char *incarnation, char ret_key[PRESENCE_KEY + 1])
+{
+    const size_t len = strlen(incarnation);
+
+    memcpy(ret_key, toolset.ptr, toolset.len);
+    ret_key[toolset.len] = '#';
+    memcpy(ret_key + toolset.len + 1, incarnation, len + 1);
+    return peg__strn(ret_key, toolset.len + 1 + len);
+}
+
+static struct peg__blob *write_entry(const struct gw_provider_entry *entry)
+{
+    struct peg__buf buf = PEG__BUF(VALUE_BYTES);
+    struct peg__out out = {.buf = &buf};
+    struct peg__blob *blob;
+    char address[BUS_ADDRESS_TEXT];
+
+    bus_address_print(entry->address, address);
+    peg__out_object(&out);
+    peg__out_cmember(&out, "at", address);
+    peg__out_key(&out, "pong_ms");
+    peg__out_integer(&out, entry->last_pong_ms);
+    peg__out_key(&out, "credits");
+    peg__out_integer(&out, entry->credits);
+    peg__out_key(&out, "revision");
+    peg__out_integer(&out, (int64_t)entry->serves);
+    if (entry->is_draining) {
+        peg__out_key(&out, "draining");
+        peg__out_bool(&out, true);
+    }
+    if (entry->is_awaited) {
+        peg__out_key(&out, "awaited");
+        peg__out_bool(&out, true);
+    }
+    peg__out_end_object(&out);
+    blob = buf.status ? NULL : peg__blob_copy(peg__buf_view(&buf));
+    peg__buf_free(&buf);
+    return blob;
+}
+
+bool presence_read_key(peg_str key, peg_str *ret_toolset, struct gw_provider_entry *ret_entry)
+{
+    const char *mark = key.len <= PRESENCE_KEY ? memchr(key.ptr, '#', key.len) : NULL;
+    peg_str toolset;
+    peg_str incarnation;
+
+    if (!mark)
+        return false;
+    toolset = peg__strn(key.ptr, (size_t)(mark - key.ptr));
+    incarnation = peg__str_from(key, toolset.len + 1);
+    if (wire_check_name(toolset, "toolset", NULL) || wire_check_incarnation(incarnation, NULL))
+        return false;
+    memcpy(ret_entry->incarnation, incarnation.ptr, incarnation.len);
+    ret_entry->incarnation[incarnation.len] = '\0';
+    *ret_toolset = toolset;
+    return true;
+}
+
+static bool read_count(const peg_json *object, const char *member, int64_t max, int64_t *ret_number)
+{
+    const peg_json *value = peg_json_get(object, member);
+
+    return value && peg_json_int64(value, ret_number) && *ret_number >= 0 && *ret_number <= max;
+}
+
+static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry)
+{
+    const peg_json *address = peg_json_get(root, "at");
+    const peg_json *is_draining = peg_json_get(root, "draining");
+    const peg_json *is_awaited = peg_json_get(root, "awaited");
+    const peg_json *revision = peg_json_get(root, "revision");
+    int64_t credits;
+    int64_t serves = 0;
+
+    if (!address || address->kind != PEG_JSON_STRING ||
+        !bus_address_parse(peg_json_str(address), &ret_entry->address) ||
+        !read_count(root, "pong_ms", INT64_MAX, &ret_entry->last_pong_ms) ||
+        !read_count(root, "credits", PEG_LIMIT_GATEWAY_CREDITS, &credits) ||
+        (revision && !read_count(root, "revision", INT64_MAX, &serves)))
+        return false;
+    ret_entry->credits = (uint32_t)credits;
+    ret_entry->serves = (uint64_t)serves;
+    ret_entry->is_draining = is_draining && peg_json_is_true(is_draining);
+    ret_entry->is_awaited = is_awaited && peg_json_is_true(is_awaited);
+    return true;
+}
+
+peg_status presence_read(peg_str key, const struct peg__blob *value, peg_str *ret_toolset,
+                         struct gw_provider_entry *ret_entry)
+{
+    PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
+    const peg_json_options options = {PEG_JSON_OPTIONS_INIT, .max_bytes = VALUE_BYTES,
+                                      .max_depth = 4};
+    struct gw_provider_entry entry = {.sent = 0};
+    peg_status status;
+
+    if (!presence_read_key(key, ret_toolset, &entry))
+        return PEG_EPARSE;
+    status = peg_json_parse(peg__blob_str(value), &options, &doc, NULL);
+    if (status)
+        return status == PEG_ENOMEM ? PEG_ENOMEM : PEG_EPARSE;
+    if (!read_value(peg_json_root(doc), &entry))
+        return PEG_EPARSE;
+    *ret_entry = entry;
+    return PEG_OK;
+}
+
+/* ---- writing ---- */
+
+static void forget_own(struct presence_own *own)
 {
     struct gw_presence *presence = own->presence;
 
@@ -37,7 +162,7 @@ static void try_later(struct presence_own *own)
 static void write_own(struct presence_own *own);
 
 /* What the replica says of it; NULL: nothing. */
-static const struct gw_provider_entry *standing(const struct presence_own *own)
+static const struct gw_provider_entry *find_current(const struct presence_own *own)
 {
     const struct presence_toolset *toolset =
         presence_find(own->presence, peg__strn(own->key.ptr, own->toolset_len));
@@ -45,13 +170,13 @@ static const struct gw_provider_entry *standing(const struct presence_own *own)
     return toolset ? presence_entry(toolset, own->entry.incarnation) : NULL;
 }
 
-static bool is_ours(const struct presence_own *own, const struct gw_provider_entry *entry)
+static bool is_own_entry(const struct presence_own *own, const struct gw_provider_entry *entry)
 {
     return entry && bus_address_equal(entry->address, own->presence->bus->self);
 }
 
 /* Its stream here is the old half of it, which may not have noticed. */
-static void tell_moved(const struct presence_own *own)
+static void report_moved(const struct presence_own *own)
 {
     const struct gw_presence *presence = own->presence;
 
@@ -60,18 +185,18 @@ static void tell_moved(const struct presence_own *own)
 }
 
 /* Somebody else has written the key, or it is gone. */
-static void lost(struct presence_own *own)
+static void handle_lost(struct presence_own *own)
 {
-    const struct gw_provider_entry *entry = standing(own);
-    const bool is_news = is_ours(own, entry) && entry->revision != own->expected;
+    const struct gw_provider_entry *entry = find_current(own);
+    const bool is_news = is_own_entry(own, entry) && entry->revision != own->expected;
 
-    if (own->is_gone ? !is_news : entry && !is_ours(own, entry)) {
-        tell_moved(own);
-        forget(own);
+    if (own->is_gone ? !is_news : entry && !is_own_entry(own, entry)) {
+        report_moved(own);
+        forget_own(own);
         return;
     }
     /* The replica has not heard yet whose it is: to take it now would take it back. */
-    if (is_ours(own, entry) && !is_news) {
+    if (is_own_entry(own, entry) && !is_news) {
         try_later(own);
         return;
     }
@@ -79,7 +204,7 @@ static void lost(struct presence_own *own)
     write_own(own);
 }
 
-static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_own_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct presence_own *own = (struct presence_own *)wait;
 
@@ -88,14 +213,14 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
         return;
     }
     if (!answer->written) {
-        lost(own);
+        handle_lost(own);
         return;
     }
     own->expected = answer->revision;
     if (own->is_dirty)
         write_own(own);
     else if (own->is_gone)
-        forget(own);
+        forget_own(own);
 }
 
 /* `own` may be gone when it returns. */
@@ -109,7 +234,7 @@ static void write_own(struct presence_own *own)
         return;
     }
     own->is_dirty = false;
-    value = own->is_gone ? NULL : presence_write(&own->entry);
+    value = own->is_gone ? NULL : write_entry(&own->entry);
     if (!own->is_gone && !value) {
         try_later(own);
         return;
@@ -124,7 +249,7 @@ static void write_dirty(struct net_timer *timer)
 {
     struct gw_presence *presence = peg__container_of(timer, struct gw_presence, retry);
 
-    presence->is_telling = true;
+    presence->is_notifying = true;
     PEG__MAP_EACH(&presence->own, entry)
     {
         struct presence_own *own = entry->value;
@@ -132,8 +257,8 @@ static void write_dirty(struct net_timer *timer)
         if (own->is_dirty && !own->wait.pending)
             write_own(own);
     }
-    presence->is_telling = false;
-    presence_tell(presence);
+    presence->is_notifying = false;
+    presence_notify(presence);
 }
 
 void presence_own_init(struct gw_presence *presence)
@@ -146,7 +271,7 @@ void presence_own_free(struct gw_presence *presence)
 {
     bus_disarm(presence->bus, &presence->retry);
     PEG__MAP_EACH(&presence->own, entry)
-    forget(entry->value);
+    forget_own(entry->value);
     peg__map_free(&presence->own);
 }
 
@@ -154,51 +279,50 @@ void presence_own_free(struct gw_presence *presence)
  */
 void presence_own_ready(struct gw_presence *presence)
 {
-    const bool was_telling = presence->is_telling;
+    const bool was_telling = presence->is_notifying;
 
-    presence->is_telling = true;
+    presence->is_notifying = true;
     PEG__MAP_EACH(&presence->own, entry)
     {
         struct presence_own *own = entry->value;
-        const struct gw_provider_entry *now = standing(own);
+        const struct gw_provider_entry *now = find_current(own);
 
-        if (now && !is_ours(own, now)) {
+        if (now && !is_own_entry(own, now)) {
             if (own->expected == BUS_ANY_REVISION)
                 continue; /* a put that is on its way, and takes it */
-            tell_moved(own);
-            forget(own);
+            report_moved(own);
+            forget_own(own);
         } else if (!now && !own->is_gone) {
             own->expected = BUS_ANY_REVISION;
             write_own(own);
         }
     }
-    presence->is_telling = was_telling;
+    presence->is_notifying = was_telling;
 }
 
 /* What is heard while a write is on its way may be from before it: its answer tells. */
-void presence_own_hear(struct gw_presence *presence, peg_str key,
-                       const struct gw_provider_entry *entry)
+void presence_own_on_written(struct gw_presence *presence, peg_str key,
+                             const struct gw_provider_entry *entry)
 {
     const struct presence_own *own = peg__map_get(&presence->own, key);
 
     if (own && !own->wait.pending && own->expected != BUS_ANY_REVISION &&
         entry->revision > own->expected)
-        tell_moved(own);
+        report_moved(own);
 }
 
-/* ---- for the holder ---------------------------------------------------------------------------
- */
+/* ---- for the loop that has the stream ---- */
 
-static struct presence_own *find(struct gw_presence *presence, peg_str toolset,
-                                 const char *incarnation)
+static struct presence_own *find_own(struct gw_presence *presence, peg_str toolset,
+                                     const char *incarnation)
 {
     char key[PRESENCE_KEY + 1];
 
     return peg__map_get(&presence->own, presence_key(toolset, incarnation, key));
 }
 
-static peg_status add(struct gw_presence *presence, peg_str toolset, const char *incarnation,
-                      struct presence_own **ret_own, peg_error *reterr)
+static peg_status add_own(struct gw_presence *presence, peg_str toolset, const char *incarnation,
+                          struct presence_own **ret_own, peg_error *reterr)
 {
     char text[PRESENCE_KEY + 1];
     const peg_str key = presence_key(toolset, incarnation, text);
@@ -214,11 +338,9 @@ static peg_status add(struct gw_presence *presence, peg_str toolset, const char 
             return peg__fail_nomem(reterr);
         /* Some may have gone whose entries are still being taken out. */
         return peg__fail(reterr, PEG_ELIMIT, "E_NODE_FULL",
-                         "PEG_LIMIT_GATEWAY_PROVIDERS (%d) providers are attached to this loop: "
-                         "attach to another node, or try again",
-                         PEG_LIMIT_GATEWAY_PROVIDERS);
+                         "this node has too many providers; attach to another node, or retry");
     }
-    own->wait.fn = on_written;
+    own->wait.fn = on_own_written;
     own->presence = presence;
     own->key = peg__map_find(&presence->own, key)->name;
     own->toolset_len = toolset.len;
@@ -229,9 +351,9 @@ static peg_status add(struct gw_presence *presence, peg_str toolset, const char 
 peg_status gw_presence_put(struct gw_presence *presence, peg_str toolset,
                            const struct gw_provider_entry *entry, peg_error *reterr)
 {
-    struct presence_own *own = find(presence, toolset, entry->incarnation);
+    struct presence_own *own = find_own(presence, toolset, entry->incarnation);
     const peg_status status =
-        own ? PEG_OK : add(presence, toolset, entry->incarnation, &own, reterr);
+        own ? PEG_OK : add_own(presence, toolset, entry->incarnation, &own, reterr);
 
     if (status || !own)
         return status;
@@ -249,11 +371,19 @@ void gw_presence_on_moved(struct gw_presence *presence,
     presence->moved_user = user;
 }
 
+static struct presence_own *find_present(struct gw_presence *presence, peg_str toolset,
+                                         const char *incarnation)
+{
+    struct presence_own *own = find_own(presence, toolset, incarnation);
+
+    return own && !own->is_gone ? own : NULL;
+}
+
 void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char *incarnation)
 {
-    struct presence_own *own = find(presence, toolset, incarnation);
+    struct presence_own *own = find_present(presence, toolset, incarnation);
 
-    if (!own || own->is_gone)
+    if (!own)
         return;
     own->entry.last_pong_ms = bus_now_ms(presence->bus);
     own->entry.is_awaited = false;
@@ -262,9 +392,9 @@ void gw_presence_pong(struct gw_presence *presence, peg_str toolset, const char 
 
 void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char *incarnation)
 {
-    struct presence_own *own = find(presence, toolset, incarnation);
+    struct presence_own *own = find_present(presence, toolset, incarnation);
 
-    if (!own || own->is_gone)
+    if (!own)
         return;
     own->entry.is_awaited = true;
     write_own(own);
@@ -273,9 +403,9 @@ void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char
 void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char *incarnation,
                        uint64_t revision)
 {
-    struct presence_own *own = find(presence, toolset, incarnation);
+    struct presence_own *own = find_present(presence, toolset, incarnation);
 
-    if (!own || own->is_gone)
+    if (!own)
         return;
     own->entry.serves = revision;
     write_own(own);
@@ -283,7 +413,7 @@ void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char
 
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation)
 {
-    struct presence_own *own = find(presence, toolset, incarnation);
+    struct presence_own *own = find_own(presence, toolset, incarnation);
 
     if (!own)
         return;

@@ -22,26 +22,27 @@ struct gw_record *record_find(const struct gw_catalog *catalog, peg_str name)
     return peg__map_get(&catalog->records, name);
 }
 
-uint16_t record_holder(const struct gw_catalog *catalog, peg_str owner)
+uint16_t record_quota_key(const struct gw_catalog *catalog, peg_str owner)
 {
     return catalog->has_principals ? peg__quota_key(catalog->secret, owner) : 0;
 }
 
 /* From now on this is what stands under the name. */
-static void count(struct gw_catalog *catalog, struct gw_record *record,
-                  const struct gw_toolset *toolset)
+static void count_record(struct gw_catalog *catalog, struct gw_record *record,
+                         const struct gw_toolset *toolset)
 {
-    const uint16_t holder = toolset ? record_holder(catalog, toolset->owner) : record->holder;
+    const uint16_t quota_key =
+        toolset ? record_quota_key(catalog, toolset->owner) : record->quota_key;
 
     if (record->toolset)
-        peg__quota_give_back(&catalog->n_toolsets, record->holder, 1);
-    peg__quota_give_back(&catalog->n_bytes, record->holder, record->n_bytes);
-    peg__quota_move(&catalog->n_records, record->holder, holder, 1);
-    record->holder = holder;
+        peg__quota_give_back(&catalog->n_toolsets, record->quota_key, 1);
+    peg__quota_give_back(&catalog->n_bytes, record->quota_key, record->n_bytes);
+    peg__quota_move(&catalog->n_records, record->quota_key, quota_key, 1);
+    record->quota_key = quota_key;
     record->n_bytes = toolset ? toolset->stored_bytes : 0;
-    peg__quota_add(&catalog->n_bytes, holder, record->n_bytes);
+    peg__quota_add(&catalog->n_bytes, quota_key, record->n_bytes);
     if (toolset)
-        peg__quota_add(&catalog->n_toolsets, holder, 1);
+        peg__quota_add(&catalog->n_toolsets, quota_key, 1);
 }
 
 peg_status record_get(struct gw_catalog *catalog, peg_str name, struct gw_record **ret_record)
@@ -66,7 +67,7 @@ peg_status record_get(struct gw_catalog *catalog, peg_str name, struct gw_record
 }
 
 /* Where a name stands among the toolsets, or would. */
-static size_t place_of(const struct gw_catalog *catalog, peg_str name, bool *ret_is_there)
+static size_t find_place_of_name(const struct gw_catalog *catalog, peg_str name, bool *ret_is_there)
 {
     size_t low = 0;
     size_t high = catalog->n;
@@ -116,7 +117,7 @@ peg_status record_apply(struct gw_catalog *catalog, struct gw_record *record,
                         struct gw_toolset *toolset)
 {
     bool is_there;
-    const size_t place = place_of(catalog, record->name, &is_there);
+    const size_t place = find_place_of_name(catalog, record->name, &is_there);
 
     if (toolset && is_there) {
         gw_toolset_ref(toolset);
@@ -128,7 +129,7 @@ peg_status record_apply(struct gw_catalog *catalog, struct gw_record *record,
     } else if (is_there) {
         take_out(catalog, place);
     }
-    count(catalog, record, toolset);
+    count_record(catalog, record, toolset);
     record->toolset = toolset; /* the array has the reference */
     catalog->is_dirty = true;
     return PEG_OK;
@@ -137,7 +138,7 @@ peg_status record_apply(struct gw_catalog *catalog, struct gw_record *record,
 void record_remove(struct gw_catalog *catalog, struct gw_record *record)
 {
     (void)record_apply(catalog, record, NULL);
-    peg__quota_give_back(&catalog->n_records, record->holder, 1);
+    peg__quota_give_back(&catalog->n_records, record->quota_key, 1);
     peg__map_remove(&catalog->records, record->name, NULL);
     peg__free(record);
 }
@@ -154,8 +155,7 @@ void record_free_all(struct gw_catalog *catalog)
     catalog->n = catalog->capacity = 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 struct peg__blob *record_value(const struct gw_toolset *toolset, uint64_t revision, int64_t at_ms)
 {
@@ -172,7 +172,7 @@ struct peg__blob *record_value(const struct gw_toolset *toolset, uint64_t revisi
     return blob;
 }
 
-static bool read_end(peg_str value, struct gw_value *ret_value)
+static bool read_tombstone(peg_str value, struct gw_value *ret_value)
 {
     char text[END_BYTES];
     int end = 0;
@@ -195,7 +195,7 @@ peg_status record_read_value(peg_str name, peg_str value, struct gw_value *ret_v
     struct gw_toolset *toolset;
     peg_status status;
 
-    if (read_end(value, ret_value))
+    if (read_tombstone(value, ret_value))
         return PEG_OK;
     status = gw_toolset_read(value, &toolset, reterr);
     if (status)
@@ -211,11 +211,10 @@ peg_status record_read_value(peg_str name, peg_str value, struct gw_value *ret_v
     return PEG_OK;
 }
 
-/* ---- the store ---------------------------------------------------------------------------------
- */
+/* ---- the store ---- */
 
-static peg_status read_body(const peg_store_record *stored, struct gw_toolset **ret_toolset,
-                            peg_error *reterr)
+static peg_status read_stored_toolset(const peg_store_record *stored,
+                                      struct gw_toolset **ret_toolset, peg_error *reterr)
 {
     struct gw_value value = {.toolset = NULL};
     peg_status status;
@@ -231,7 +230,7 @@ static peg_status read_body(const peg_store_record *stored, struct gw_toolset **
     return PEG_OK;
 }
 
-static void tell_unreadable(const peg_store_record *stored, const peg_error *error)
+static void log_unreadable(const peg_store_record *stored, const peg_error *error)
 {
     char name[WIRE_PRINTABLE];
 
@@ -247,11 +246,11 @@ static peg_status read_record(const peg_store_record *stored, void *user, peg_er
     struct gw_toolset *toolset = NULL;
     struct gw_record *record;
     peg_error why = {.message = ""};
-    peg_status status = read_body(stored, &toolset, &why);
+    peg_status status = read_stored_toolset(stored, &toolset, &why);
     const bool is_unreadable = status && status != PEG_ENOMEM;
 
     if (is_unreadable)
-        tell_unreadable(stored, &why);
+        log_unreadable(stored, &why);
     else if (status)
         return peg__fail_nomem(reterr);
     status = record_get(catalog, stored->name, &record);
@@ -260,8 +259,7 @@ static peg_status read_record(const peg_store_record *stored, void *user, peg_er
     gw_toolset_unref(toolset);
     if (status == PEG_ELIMIT)
         return peg__fail(reterr, PEG_ELIMIT, "E_RECORDS",
-                         "the store has more than PEG_LIMIT_GATEWAY_RECORDS (%d) records: use "
-                         "another data directory",
+                         "the store has more than %d records: use another data directory",
                          PEG_LIMIT_GATEWAY_RECORDS);
     if (status)
         return peg__fail_nomem(reterr);

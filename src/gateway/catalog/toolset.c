@@ -6,7 +6,7 @@
  * of toolset_schema.c.
  */
 
-#include "gateway/catalog/toolset.h"
+#include "gateway/catalog/catalog.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ typedef Pegboard__V1__Tool tool_msg;
 /* Escapes make at most six bytes of one. */
 enum { MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
 
-/* ---- looking at it --------------------------------------------------------------------------- */
+/* ---- looking at it ---- */
 
 static peg_status missing(const char *field, const char *what, peg_error *reterr)
 {
@@ -35,31 +35,30 @@ static peg_status missing(const char *field, const char *what, peg_error *reterr
                      field, what);
 }
 
-static peg_status check_name(const char *name, const char *what, peg_error *reterr)
+static peg_status check_tool_name(const char *name, const char *what, peg_error *reterr)
 {
     const peg_str s = peg__str(name);
 
     if (s.len == 0)
         return missing("name", "give each toolset and each tool a name", reterr);
     if (s.len > PEG_LIMIT_NAME_BYTES)
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH",
-                         "%s has %zu bytes: PEG_LIMIT_NAME_BYTES allows %d", what, s.len,
-                         PEG_LIMIT_NAME_BYTES);
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH", "%s has %zu bytes: use at most %d",
+                         what, s.len, PEG_LIMIT_NAME_BYTES);
     return wire_check_name(s, what, reterr);
 }
 
-static peg_status check_description(const char *text, peg_error *reterr)
+static peg_status check_description_length(const char *text, peg_error *reterr)
 {
     const size_t n = peg__utf8_length(peg__str(text));
 
     if (n <= PEG_LIMIT_GATEWAY_DESCRIPTION)
         return PEG_OK;
     return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH",
-                     "the description has %zu characters: PEG_LIMIT_GATEWAY_DESCRIPTION allows %d",
-                     n, PEG_LIMIT_GATEWAY_DESCRIPTION);
+                     "the description has %zu characters: use at most %d", n,
+                     PEG_LIMIT_GATEWAY_DESCRIPTION);
 }
 
-static peg_status check_tags(char *const *tags, size_t n, peg_error *reterr)
+static peg_status check_all_tags(char *const *tags, size_t n, peg_error *reterr)
 {
     if (n > PEG_LIMIT_GATEWAY_TAGS)
         return wire_check_tags(NULL, n, reterr);
@@ -78,25 +77,24 @@ peg_status gw_check_timeout(int64_t timeout_ms, peg_error *reterr)
     if (timeout_ms >= 0 && timeout_ms <= PEG_LIMIT_GATEWAY_MAX_CALL_MS)
         return PEG_OK;
     return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
-                     "timeout_ms is %lld: use 0 (the gateway's) to %d "
-                     "(PEG_LIMIT_GATEWAY_MAX_CALL_MS)",
-                     (long long)timeout_ms, PEG_LIMIT_GATEWAY_MAX_CALL_MS);
+                     "timeout_ms is %lld: use 0 (the gateway's) to %d", (long long)timeout_ms,
+                     PEG_LIMIT_GATEWAY_MAX_CALL_MS);
 }
 
 static peg_status check_tool(const tool_msg *tool, peg_error *reterr)
 {
-    peg_status status = check_name(tool->name, "the tool's name", reterr);
+    peg_status status = check_tool_name(tool->name, "the tool's name", reterr);
 
     if (!status)
-        status = check_description(tool->description, reterr);
+        status = check_description_length(tool->description, reterr);
     if (!status)
-        status = check_tags(tool->tags, tool->n_tags, reterr);
+        status = check_all_tags(tool->tags, tool->n_tags, reterr);
     if (!status)
         status = gw_check_timeout(tool->timeout_ms, reterr);
     return status;
 }
 
-static void tell_where(size_t i, peg_error *reterr)
+static void set_where(size_t i, peg_error *reterr)
 {
     char where[64];
 
@@ -110,21 +108,20 @@ static peg_status check_tools(const request_msg *request, peg_error *reterr)
         return missing("tools", "a toolset has at least one tool", reterr);
     if (request->n_tools > PEG_LIMIT_GATEWAY_TOOLS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TOOLS",
-                         "%zu tools in one toolset are more than PEG_LIMIT_GATEWAY_TOOLS (%d): "
-                         "register several toolsets",
+                         "the toolset has %zu tools: use at most %d, and register several toolsets",
                          request->n_tools, PEG_LIMIT_GATEWAY_TOOLS);
     for (size_t i = 0; i < request->n_tools; i++) {
         const peg_status status = check_tool(request->tools[i], reterr);
 
         if (status) {
-            tell_where(i, reterr);
+            set_where(i, reterr);
             return status;
         }
     }
     return PEG_OK;
 }
 
-static peg_status check_kind(const request_msg *request, peg_error *reterr)
+static peg_status check_toolset_kind(const request_msg *request, peg_error *reterr)
 {
     if (request->kind >= PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_UNSPECIFIED &&
         request->kind <= PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT)
@@ -134,24 +131,24 @@ static peg_status check_kind(const request_msg *request, peg_error *reterr)
                      (int)request->kind);
 }
 
-static peg_status check_request(const request_msg *request, peg_error *reterr)
+static peg_status check_registration(const request_msg *request, peg_error *reterr)
 {
-    peg_status status = check_name(request->name, "the toolset's name", reterr);
+    peg_status status = check_tool_name(request->name, "the toolset's name", reterr);
 
     if (!status)
-        status = check_description(request->description, reterr);
+        status = check_description_length(request->description, reterr);
     if (!status)
         status = wire_check_version(peg__str(request->version), reterr);
     if (!status)
-        status = check_tags(request->tags, request->n_tags, reterr);
+        status = check_all_tags(request->tags, request->n_tags, reterr);
     if (!status)
-        status = check_kind(request, reterr);
+        status = check_toolset_kind(request, reterr);
     if (!status)
         status = check_tools(request, reterr);
     return status;
 }
 
-/* ---- its size -------------------------------------------------------------------------------- */
+/* ---- its size ---- */
 
 struct size {
     size_t n_tags;
@@ -166,7 +163,7 @@ static void add_tags(struct size *size, char *const *tags, size_t n)
         size->n_chars += strlen(tags[i]) + 1;
 }
 
-static struct size measure(const request_msg *request, peg_str owner)
+static struct size measure_registration(const request_msg *request, peg_str owner)
 {
     struct size size = {.n_chars = owner.len + 1};
 
@@ -184,20 +181,97 @@ static struct size measure(const request_msg *request, peg_str owner)
     return size;
 }
 
-static peg_status check_size(const struct size *size, peg_error *reterr)
+static peg_status check_toolset_size(const struct size *size, peg_error *reterr)
 {
     if (size->n_chars + size->n_schema <= PEG_LIMIT_GATEWAY_TOOLSET_BYTES)
         return PEG_OK;
     return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSET_TOO_LARGE",
-                     "the toolset has %zu bytes of text and schemas: "
-                     "PEG_LIMIT_GATEWAY_TOOLSET_BYTES allows %d, so register several toolsets",
+                     "the toolset has %zu bytes of text and schemas: use at most %d, and register "
+                     "several toolsets",
                      size->n_chars + size->n_schema, PEG_LIMIT_GATEWAY_TOOLSET_BYTES);
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- as JSON: what stores and maps keep. Schemas are strings in it, so that they come back byte
+ * for byte ---- */
+
+static void write_tags(const peg_str *tags, size_t n, struct peg__out *out)
+{
+    if (n == 0)
+        return;
+    peg__out_key(out, "tags");
+    peg__out_array(out);
+    for (size_t i = 0; i < n; i++)
+        peg__out_string(out, tags[i]);
+    peg__out_end_array(out);
+}
+
+static void write_optional(struct peg__out *out, const char *key, peg_str text)
+{
+    if (text.len)
+        peg__out_member(out, key, text);
+}
+
+static void write_tool(const struct gw_tool *tool, struct peg__out *out)
+{
+    peg__out_object(out);
+    peg__out_member(out, "name", tool->name);
+    write_optional(out, "description", tool->description);
+    write_tags(tool->tags, tool->n_tags, out);
+    peg__out_member(out, "input_schema", tool->input_schema);
+    write_optional(out, "output_schema", tool->output_schema);
+    if (tool->is_idempotent) {
+        peg__out_key(out, "idempotent");
+        peg__out_bool(out, true);
+    }
+    if (tool->timeout_ms) {
+        peg__out_key(out, "timeout_ms");
+        peg__out_integer(out, tool->timeout_ms);
+    }
+    peg__out_end_object(out);
+}
+
+static void write_content(const struct gw_toolset *toolset, struct peg__out *out)
+{
+    peg__out_member(out, "name", toolset->name);
+    write_optional(out, "description", toolset->description);
+    write_optional(out, "version", toolset->version);
+    write_tags(toolset->tags, toolset->n_tags, out);
+    if (toolset->kind == GW_DIRECT)
+        peg__out_cmember(out, "kind", "direct");
+    peg__out_key(out, "tools");
+    peg__out_array(out);
+    for (size_t i = 0; i < toolset->n_tools; i++)
+        write_tool(&toolset->tools[i], out);
+    peg__out_end_array(out);
+}
+
+peg_status gw_toolset_write(const struct gw_toolset *toolset, struct peg__buf *ret_json,
+                            peg_error *reterr)
+{
+    struct peg__out out = {.buf = ret_json};
+
+    peg__out_object(&out);
+    peg__out_key(&out, "format");
+    peg__out_integer(&out, GW_TOOLSET_FORMAT);
+    peg__out_key(&out, "revision");
+    peg__out_integer(&out, (int64_t)toolset->revision);
+    peg__out_key(&out, "registered_at_ms");
+    peg__out_integer(&out, toolset->registered_at_ms);
+    peg__out_member(&out, "owner", toolset->owner);
+    write_content(toolset, &out);
+    peg__out_end_object(&out);
+    if (ret_json->status == PEG_ELIMIT)
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSET_TOO_LARGE",
+                         "toolset \"%s\" has more than %zu bytes as JSON: register several "
+                         "toolsets",
+                         toolset->name.ptr, ret_json->max);
+    return ret_json->status ? peg__fail_nomem(reterr) : PEG_OK;
+}
+
+/* ---- making it ---- */
 
 /* What is still free of the block. */
-struct room {
+struct block {
     struct gw_tool *tools;
     peg_str *tags;
     uint32_t *places;
@@ -205,7 +279,7 @@ struct room {
 };
 
 static struct gw_toolset *make_block(const request_msg *request, const struct size *size,
-                                     struct room *ret_room)
+                                     struct block *ret_block)
 {
     const size_t tools_at = sizeof(struct gw_toolset);
     const size_t tags_at = tools_at + request->n_tools * sizeof(struct gw_tool);
@@ -215,7 +289,7 @@ static struct gw_toolset *make_block(const request_msg *request, const struct si
 
     if (!block)
         return NULL;
-    *ret_room = (struct room){
+    *ret_block = (struct block){
         .tools = (struct gw_tool *)(void *)(block + tools_at),
         .tags = (peg_str *)(void *)(block + tags_at),
         .places = (uint32_t *)(void *)(block + places_at),
@@ -224,23 +298,23 @@ static struct gw_toolset *make_block(const request_msg *request, const struct si
     return (struct gw_toolset *)(void *)block;
 }
 
-static peg_str put_str(struct room *room, peg_str s)
+static peg_str put_str(struct block *block, peg_str s)
 {
-    const peg_str copy = {room->chars, s.len};
+    const peg_str copy = {block->chars, s.len};
 
     if (s.len)
-        memcpy(room->chars, s.ptr, s.len);
-    room->chars += s.len + 1; /* the block was zeroed */
+        memcpy(block->chars, s.ptr, s.len);
+    block->chars += s.len + 1; /* the block was zeroed */
     return copy;
 }
 
-static const peg_str *put_tags(struct room *room, char *const *tags, size_t n)
+static const peg_str *put_tags(struct block *block, char *const *tags, size_t n)
 {
-    peg_str *copies = room->tags;
+    peg_str *copies = block->tags;
 
-    room->tags += n;
+    block->tags += n;
     for (size_t i = 0; i < n; i++)
-        copies[i] = put_str(room, peg__str(tags[i]));
+        copies[i] = put_str(block, peg__str(tags[i]));
     return copies;
 }
 
@@ -259,15 +333,15 @@ static peg_status get_schema(const tool_msg *tool, const char *what, ProtobufCBi
     return status == PEG_ELIMIT ? PEG_ELIMIT : PEG_ESCHEMA;
 }
 
-static peg_status fill_tool(const tool_msg *msg, struct room *room, struct gw_tool *tool,
-                            peg_error *reterr)
+static peg_status fill_tool_entry(const tool_msg *msg, struct block *block, struct gw_tool *tool,
+                                  peg_error *reterr)
 {
     peg_status status;
 
-    tool->name = put_str(room, peg__str(msg->name));
-    tool->description = put_str(room, peg__str(msg->description));
+    tool->name = put_str(block, peg__str(msg->name));
+    tool->description = put_str(block, peg__str(msg->description));
     tool->n_tags = msg->n_tags;
-    tool->tags = put_tags(room, msg->tags, msg->n_tags);
+    tool->tags = put_tags(block, msg->tags, msg->n_tags);
     tool->is_idempotent = msg->idempotent;
     tool->timeout_ms = msg->timeout_ms;
     tool->output_schema = peg__str("");
@@ -283,7 +357,7 @@ static peg_status fill_tool(const tool_msg *msg, struct room *room, struct gw_to
     return status;
 }
 
-static int compare_places(const void *a, const void *b, void *tools)
+static int compare_tool_places(const void *a, const void *b, void *tools)
 {
     const struct gw_tool *of = tools;
 
@@ -294,7 +368,7 @@ static peg_status sort_names(struct gw_toolset *toolset, uint32_t *places, peg_e
 {
     for (size_t i = 0; i < toolset->n_tools; i++)
         places[i] = (uint32_t)i;
-    qsort_r(places, toolset->n_tools, sizeof(*places), compare_places,
+    qsort_r(places, toolset->n_tools, sizeof(*places), compare_tool_places,
             peg__unconst(toolset->tools));
     toolset->by_name = places;
     for (size_t i = 1; i < toolset->n_tools; i++) {
@@ -308,18 +382,19 @@ static peg_status sort_names(struct gw_toolset *toolset, uint32_t *places, peg_e
 }
 
 static peg_status fill_tools(struct gw_toolset *toolset, const request_msg *request,
-                             struct room *room, peg_error *reterr)
+                             struct block *block, peg_error *reterr)
 {
     for (size_t i = 0; i < request->n_tools; i++) {
-        const peg_status status = fill_tool(request->tools[i], room, &room->tools[i], reterr);
+        const peg_status status =
+            fill_tool_entry(request->tools[i], block, &block->tools[i], reterr);
 
         toolset->n_tools = i + 1; /* those that hold schemas */
         if (status) {
-            tell_where(i, reterr);
+            set_where(i, reterr);
             return status;
         }
     }
-    return sort_names(toolset, room->places, reterr);
+    return sort_names(toolset, block->places, reterr);
 }
 
 static peg_status make_digest(struct gw_toolset *toolset, peg_error *reterr)
@@ -329,7 +404,7 @@ static peg_status make_digest(struct gw_toolset *toolset, peg_error *reterr)
     bool is_made;
 
     peg__out_object(&out);
-    gw_toolset_write_content(toolset, &out);
+    write_content(toolset, &out);
     peg__out_end_object(&out);
     is_made = !buf.status && peg__sha256(peg__buf_view(&buf), toolset->digest);
     peg__buf_free(&buf);
@@ -337,16 +412,16 @@ static peg_status make_digest(struct gw_toolset *toolset, peg_error *reterr)
 }
 
 static void fill_head(struct gw_toolset *toolset, const request_msg *request,
-                      const struct gw_toolset_dates *dates, struct room *room)
+                      const struct gw_toolset_dates *dates, struct block *block)
 {
     atomic_init(&toolset->n_refs, 1);
-    toolset->name = put_str(room, peg__str(request->name));
-    toolset->description = put_str(room, peg__str(request->description));
-    toolset->version = put_str(room, peg__str(request->version));
-    toolset->owner = put_str(room, dates->owner);
+    toolset->name = put_str(block, peg__str(request->name));
+    toolset->description = put_str(block, peg__str(request->description));
+    toolset->version = put_str(block, peg__str(request->version));
+    toolset->owner = put_str(block, dates->owner);
     toolset->n_tags = request->n_tags;
-    toolset->tags = put_tags(room, request->tags, request->n_tags);
-    toolset->tools = room->tools;
+    toolset->tags = put_tags(block, request->tags, request->n_tags);
+    toolset->tools = block->tools;
     toolset->kind =
         request->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT ? GW_DIRECT : GW_ATTACHED;
     toolset->registered_at_ms = dates->registered_at_ms;
@@ -358,21 +433,21 @@ peg_status gw_toolset_make(const request_msg *request, const struct gw_toolset_d
 {
     struct gw_toolset *toolset;
     struct size size;
-    struct room room;
-    peg_status status = check_request(request, reterr);
+    struct block block;
+    peg_status status = check_registration(request, reterr);
 
     if (status)
         return status;
-    size = measure(request, dates->owner);
-    status = check_size(&size, reterr);
+    size = measure_registration(request, dates->owner);
+    status = check_toolset_size(&size, reterr);
     if (status)
         return status;
-    toolset = make_block(request, &size, &room);
+    toolset = make_block(request, &size, &block);
     if (!toolset)
         return peg__fail_nomem(reterr);
 
-    fill_head(toolset, request, dates, &room);
-    status = fill_tools(toolset, request, &room, reterr);
+    fill_head(toolset, request, dates, &block);
+    status = fill_tools(toolset, request, &block, reterr);
     if (!status)
         status = make_digest(toolset, reterr);
     if (status)
@@ -382,7 +457,7 @@ peg_status gw_toolset_make(const request_msg *request, const struct gw_toolset_d
     return status;
 }
 
-/* ---- its life -------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
 struct gw_toolset *gw_toolset_ref(struct gw_toolset *toolset)
 {
@@ -438,7 +513,25 @@ bool gw_toolset_has_schemas_of(const struct gw_toolset *toolset, const struct gw
     return true;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+static bool has_tag(const struct gw_toolset *toolset, const char *tag)
+{
+    for (size_t i = 0; i < toolset->n_tags; i++) {
+        if (strcmp(toolset->tags[i].ptr, tag) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool gw_toolset_has_tags(const struct gw_toolset *toolset, char *const *tags, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!has_tag(toolset, tags[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- errors ---- */
 
 enum wire_error gw_wire_error(const peg_error *error)
 {

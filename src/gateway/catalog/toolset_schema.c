@@ -20,7 +20,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/catalog/toolset.h"
+#include "gateway/catalog/catalog.h"
 
 #define BUSY ((uintptr_t)1)
 enum { SPINS = 64 };
@@ -45,7 +45,7 @@ static struct {
     size_t budget; /* 0: the limit */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .by_text = PEG__MAP(PEG_LIMIT_GATEWAY_SCHEMAS)};
 
-/* ---- the word ------------------------------------------------------------------------------ */
+/* ---- the word ---- */
 
 static uintptr_t take_word(struct gw_schema *schema)
 {
@@ -83,7 +83,7 @@ static peg_schema *use_compiled(struct gw_schema *schema)
     return compiled;
 }
 
-/* ---- the ring, under the lock -------------------------------------------------------------- */
+/* ---- the ring, under the lock ---- */
 
 /* Just behind the hand, which comes by last. */
 static void enter_ring(struct gw_schema *schema, size_t bytes)
@@ -119,7 +119,7 @@ static peg_schema *leave_ring(struct gw_schema *schema)
 }
 
 /* Twice round at most: the first round takes all marks away. */
-static void make_room(const struct gw_schema *but_not)
+static void evict_compiled(const struct gw_schema *but_not)
 {
     const size_t budget = table.budget ? table.budget : PEG_LIMIT_GATEWAY_COMPILED_BYTES;
 
@@ -137,19 +137,19 @@ static void make_room(const struct gw_schema *but_not)
 }
 
 /* Keeps what was compiled, unless somebody else was quicker. */
-static void keep(struct gw_schema *schema, peg_schema *compiled)
+static void keep_compiled(struct gw_schema *schema, peg_schema *compiled)
 {
     pthread_mutex_lock(&table.lock);
     if (schema->bytes == 0) {
         (void)take_word(schema);
         put_word(schema, (uintptr_t)peg_schema_ref(compiled));
         enter_ring(schema, peg_schema_bytes(compiled));
-        make_room(schema);
+        evict_compiled(schema);
     }
     pthread_mutex_unlock(&table.lock);
 }
 
-/* ---- schemas ------------------------------------------------------------------------------- */
+/* ---- schemas ---- */
 
 static void forget_table_if_empty(void)
 {
@@ -157,7 +157,7 @@ static void forget_table_if_empty(void)
         peg__map_free(&table.by_text);
 }
 
-static struct gw_schema *find(peg_str text)
+static struct gw_schema *find_schema(peg_str text)
 {
     struct gw_schema *schema;
 
@@ -170,7 +170,7 @@ static struct gw_schema *find(peg_str text)
 }
 
 /* Adds it, or takes the one that somebody else has added meanwhile. */
-static peg_status add(peg_str text, struct gw_schema **ret_schema)
+static peg_status add_schema(peg_str text, struct gw_schema **ret_schema)
 {
     struct gw_schema *schema = peg__alloc_zero(1, sizeof(*schema));
     struct gw_schema *known;
@@ -198,7 +198,7 @@ static peg_status add(peg_str text, struct gw_schema **ret_schema)
 
 peg_status gw_schema_get(peg_str text, struct gw_schema **ret_schema, peg_error *reterr)
 {
-    struct gw_schema *schema = find(text);
+    struct gw_schema *schema = find_schema(text);
     peg_schema *compiled;
     peg_status status;
 
@@ -209,17 +209,15 @@ peg_status gw_schema_get(peg_str text, struct gw_schema **ret_schema, peg_error 
     status = peg_schema_compile(text, NULL, &compiled, reterr);
     if (status)
         return status;
-    status = add(text, &schema);
+    status = add_schema(text, &schema);
     if (!status) {
-        keep(schema, compiled);
+        keep_compiled(schema, compiled);
         *ret_schema = schema;
     }
     peg_schema_unref(compiled);
     if (status == PEG_ELIMIT)
         return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMAS",
-                         "there are %d different schemas, which is all that "
-                         "PEG_LIMIT_GATEWAY_SCHEMAS allows: unregister toolsets",
-                         PEG_LIMIT_GATEWAY_SCHEMAS);
+                         "the gateway has too many different schemas: unregister toolsets");
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
@@ -262,11 +260,11 @@ void gw_schema_set_budget(size_t bytes)
 {
     pthread_mutex_lock(&table.lock);
     table.budget = bytes;
-    make_room(NULL);
+    evict_compiled(NULL);
     pthread_mutex_unlock(&table.lock);
 }
 
-static peg_schema *use(struct gw_schema *schema)
+static peg_schema *use_schema(struct gw_schema *schema)
 {
     peg_schema *compiled;
 
@@ -277,16 +275,16 @@ static peg_schema *use(struct gw_schema *schema)
         return compiled;
     if (peg_schema_compile(schema->text, NULL, &compiled, NULL))
         return NULL;
-    keep(schema, compiled);
+    keep_compiled(schema, compiled);
     return compiled;
 }
 
 peg_schema *gw_tool_input_schema(const struct gw_tool *tool)
 {
-    return use(tool->input);
+    return use_schema(tool->input);
 }
 
 peg_schema *gw_tool_output_schema(const struct gw_tool *tool)
 {
-    return use(tool->output);
+    return use_schema(tool->output);
 }

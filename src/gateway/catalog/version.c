@@ -11,9 +11,10 @@
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 
-/* ---- what it serves -------------------------------------------------------------------------- */
+/* ---- what it serves ---- */
 
 /* Tools are looked up again: those of the old toolset go with it. */
 void gw_provider_set_toolset(struct gw_provider *provider, struct gw_toolset *toolset)
@@ -50,9 +51,9 @@ void gw_provider_end_offer(struct gw_provider *provider, struct gw_toolset *tool
         gw_provider_set_serves(provider, toolset);
 }
 
-/* ---- what it may be handed ------------------------------------------------------------------- */
+/* ---- what it may be handed ---- */
 
-static bool is_in(const peg_json *names, const peg_json *name)
+static bool is_named(const peg_json *names, const peg_json *name)
 {
     for (size_t i = 0; names && i < peg_json_len(names); i++)
         if (peg__str_eq(peg_json_str(peg_json_at(names, i)), peg_json_str(name)))
@@ -67,20 +68,20 @@ static bool asks_for_more(const peg_schema *schema, const peg_schema *old)
     const peg_json *then = peg_json_get(peg_schema_source(old), "required");
 
     for (size_t i = 0; now && i < peg_json_len(now); i++)
-        if (!is_in(then, peg_json_at(now, i)))
+        if (!is_named(then, peg_json_at(now, i)))
             return true;
     return false;
 }
 
 /* Large arguments are not read a second time: they go to who serves the toolset as it is. */
-static bool takes_arguments(struct gw_calls *desk, const struct gw_tool *tool,
+static bool takes_arguments(struct gw_calls *calls, const struct gw_tool *tool,
                             const struct gw_tool *old, peg_str payload)
 {
     peg_schema *schema = gw_tool_input_schema(tool);
     peg_schema *schema_then = gw_tool_input_schema(old);
     const bool takes = schema && schema_then && payload.len <= PEG_LIMIT_GATEWAY_INLINE_BYTES &&
                        !asks_for_more(schema, schema_then) &&
-                       gw_check_now(desk, schema_then, payload, "payload") == PEG_OK;
+                       gw_check_now(calls, schema_then, payload, "payload") == PEG_OK;
 
     peg_schema_unref(schema);
     peg_schema_unref(schema_then);
@@ -89,7 +90,7 @@ static bool takes_arguments(struct gw_calls *desk, const struct gw_tool *tool,
 
 bool gw_provider_serves(struct gw_provider *provider, peg_str call)
 {
-    const peg_str name = wire_find_bytes(call, 3);
+    const peg_str name = wire_find_bytes(call, PEGBOARD_V1_CALL_TOOL_FIELD);
     const struct gw_tool *tool = gw_toolset_tool(provider->toolset, name);
     const struct gw_tool *old;
 
@@ -99,5 +100,6 @@ bool gw_provider_serves(struct gw_provider *provider, peg_str call)
     if (!tool || !old || (tool->output && tool->output != old->output))
         return false;
     return tool->input == old->input ||
-           takes_arguments(provider->desk, tool, old, wire_find_bytes(call, 4));
+           takes_arguments(provider->desk, tool, old,
+                           wire_find_bytes(call, PEGBOARD_V1_CALL_PAYLOAD_FIELD));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/rpc/admin.h"
+#include "gateway/rpc/rpc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,14 +10,10 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
-#include "gateway/access/principal.h"
-#include "gateway/rpc/answer.h"
-#include "gateway/rpc/info.h"
-#include "gateway/rpc/on_loop.h"
-#include "gateway/rpc/services.h"
+#include "gateway/access/access.h"
+#include "gateway/node.h"
 #include "gateway/telemetry/event_log.h"
-#include "gateway/telemetry/metrics_text.h"
+#include "gateway/telemetry/metrics.h"
 #include "grpc/message.h"
 #include "pegboard/v1/admin.grpc.h"
 
@@ -30,7 +26,7 @@ struct gw_admin {
     struct net_timer tick; /* on the first loop */
 };
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- what is told ---- */
 
 static Pegboard__V1__NodeInfo *make_node_info(const struct gw_node *node, struct peg__arena *arena)
 {
@@ -76,7 +72,7 @@ static uint32_t at_least_0(int64_t n)
     return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw_calls *desk,
+static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw_calls *calls,
                                                  const struct gw_toolset *toolset,
                                                  struct peg__arena *arena)
 {
@@ -89,7 +85,7 @@ static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw
     gw_metrics_of(node->metrics, toolset->name, &totals);
     gw_metrics_latencies(node->metrics, toolset->name, &latencies);
     pegboard__v1__toolset_status__init(status);
-    status->toolset = gw_info_toolset(toolset, desk->presence, arena);
+    status->toolset = gw_info_toolset(toolset, calls->presence, arena);
     status->outcomes = make_outcomes(&totals, arena);
     status->in_flight = at_least_0(totals.in_flight);
     status->queued = at_least_0(totals.queued);
@@ -100,10 +96,10 @@ static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw
 }
 
 /* As many as one answer has room for; `toolsets` says how many there are. */
-static bool add_toolsets(struct gw_node *node, struct gw_calls *desk,
+static bool add_toolsets(struct gw_node *node, struct gw_calls *calls,
                          Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
 {
-    const struct gw_snapshot *snapshot = desk->snapshot;
+    const struct gw_snapshot *snapshot = calls->snapshot;
     size_t bytes = 0;
 
     response->per_toolset = peg__arena_alloc(arena, (snapshot->n + 1) * sizeof(void *));
@@ -111,7 +107,7 @@ static bool add_toolsets(struct gw_node *node, struct gw_calls *desk,
         return false;
     for (size_t i = 0; i < snapshot->n; i++) {
         Pegboard__V1__ToolsetStatus *status =
-            make_toolset(node, desk, snapshot->toolsets[i], arena);
+            make_toolset(node, calls, snapshot->toolsets[i], arena);
 
         if (!status)
             return false;
@@ -123,19 +119,19 @@ static bool add_toolsets(struct gw_node *node, struct gw_calls *desk,
     return true;
 }
 
-static void count_health(struct gw_calls *desk, Pegboard__V1__StatusResponse *response)
+static void count_health(struct gw_calls *calls, Pegboard__V1__StatusResponse *response)
 {
-    for (size_t i = 0; i < desk->snapshot->n; i++) {
+    for (size_t i = 0; i < calls->snapshot->n; i++) {
         const struct gw_health health =
-            gw_presence_health(desk->presence, desk->snapshot->toolsets[i]->name);
+            gw_presence_health(calls->presence, calls->snapshot->toolsets[i]->name);
 
         response->healthy += health.state == GW_HEALTHY;
         response->providers += health.n_providers;
     }
-    response->toolsets = at_least_0((int64_t)desk->snapshot->n);
+    response->toolsets = at_least_0((int64_t)calls->snapshot->n);
 }
 
-static bool fill_status(struct gw_node *node, struct gw_calls *desk,
+static bool fill_status(struct gw_node *node, struct gw_calls *calls,
                         Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
 {
     struct grpc_server_counts counts;
@@ -151,18 +147,18 @@ static bool fill_status(struct gw_node *node, struct gw_calls *desk,
     response->late_results = totals.late_results;
     response->connections = counts.n_connections;
     response->memory_bytes = gw_rss_bytes();
-    if (desk->snapshot)
-        count_health(desk, response);
+    if (calls->snapshot)
+        count_health(calls, response);
     return response->node && response->outcomes;
 }
 
-/* ---- methods -------------------------------------------------------------------------------- */
+/* ---- methods ---- */
 
-static bool refuse_strangers(struct gw_node *node, struct grpc_call *call)
+static bool reject_others(struct gw_node *node, struct grpc_call *call)
 {
     if (gw_auth_is_operator(call))
         return false;
-    gw_report_refused(node->journal, call, WIRE_PERMISSION_DENIED, peg__str(""));
+    gw_report_refused(node->log, call, WIRE_PERMISSION_DENIED, peg__str(""));
     gw_fail(call, WIRE_PERMISSION_DENIED,
             peg__str("only operators may administer the gateway: use a token of `pegboard token "
                      "new --admin`, a certificate of --admin-names, or its unix socket"));
@@ -176,13 +172,13 @@ static void serve_status(struct grpc_call *call, const Pegboard__V1__StatusReque
     struct gw_node *node = admin->node;
     struct peg__arena *arena = grpc_call_arena(call);
     Pegboard__V1__StatusResponse response = PEGBOARD__V1__STATUS_RESPONSE__INIT;
-    struct gw_calls *desk;
+    struct gw_calls *calls;
 
-    if (refuse_strangers(node, call))
+    if (reject_others(node, call))
         return;
-    desk = gw_node_calls(node, grpc_call_loop(call));
-    if (!fill_status(node, desk, &response, arena) ||
-        (request->with_toolsets && desk->snapshot && !add_toolsets(node, desk, &response, arena)))
+    calls = gw_node_calls(node, grpc_call_loop(call));
+    if (!fill_status(node, calls, &response, arena) ||
+        (request->with_toolsets && calls->snapshot && !add_toolsets(node, calls, &response, arena)))
         gw_fail_memory(call);
     else
         pegboard_v1_admin_status_reply(call, &response);
@@ -196,7 +192,7 @@ static void serve_nodes(struct grpc_call *call, const Pegboard__V1__NodesRequest
     Pegboard__V1__NodeInfo *info;
 
     (void)request;
-    if (refuse_strangers(admin->node, call))
+    if (reject_others(admin->node, call))
         return;
     info = make_node_info(admin->node, grpc_call_arena(call));
     if (!info) {
@@ -216,7 +212,7 @@ static void serve_drain(struct grpc_call *call, const Pegboard__V1__DrainNodeReq
     Pegboard__V1__DrainNodeResponse response = PEGBOARD__V1__DRAIN_NODE_RESPONSE__INIT;
     char id[NODE_ID_TEXT];
 
-    if (refuse_strangers(node, call))
+    if (reject_others(node, call))
         return;
     snprintf(id, sizeof(id), "%016" PRIx64, node->id);
     if (request->node_id[0] && strcmp(request->node_id, id) != 0) {
@@ -235,7 +231,7 @@ static void serve_drain(struct grpc_call *call, const Pegboard__V1__DrainNodeReq
                 peg__str("whoever runs this node ends it themselves"));
         return;
     }
-    gw_event_log_write(node->journal, PEG_LOG_INFO, GW_EVENT_DRAIN,
+    gw_event_log_write(node->log, PEG_LOG_INFO, GW_EVENT_DRAIN,
                        GW_FIELDS(gw_field_text("via", "admin"),
                                  gw_field_str("principal", gw_call_principal(call)->name),
                                  gw_field_text("peer", grpc_call_peer(call))));
@@ -250,11 +246,11 @@ static void serve_unregister(struct grpc_call *call,
 {
     struct gw_admin *admin = user;
 
-    if (!refuse_strangers(admin->node, call))
+    if (!reject_others(admin->node, call))
         gw_unregister_any(call, request->toolset, admin->node);
 }
 
-/* ---- its life ------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
 static void on_tick(struct net_timer *timer)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Attach: the stream between a provider and the desk that holds its calls. */
+/* Attach: the stream between a provider and the calls that holds its calls. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,37 +9,37 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
-#include "gateway/access/principal.h"
+#include "gateway/access/access.h"
 #include "gateway/attach/attached.h"
 #include "gateway/calls/provider_side.h"
-#include "gateway/rpc/answer.h"
+#include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 #include "wire/time.h"
 
-static struct gw_attached *of_call(struct grpc_call *call)
+static struct gw_attached *attached_of(struct grpc_call *call)
 {
     return (struct gw_attached *)grpc_call_state(call);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------- */
+/* ---- ending ---- */
 
 /* Comings and goings, not calls: a line for each is bearable. */
-static void tell(struct gw_attached *attached, enum gw_event event)
+static void log_attachment(struct gw_attached *attached, enum gw_event event)
 {
-    gw_event_log_write(attached->node->journal, PEG_LOG_INFO, event,
+    gw_event_log_write(attached->node->log, PEG_LOG_INFO, event,
                        GW_FIELDS(gw_field_str("toolset", attached->toolset_name),
                                  gw_field_str("incarnation", attached->incarnation),
                                  gw_field_text("peer", grpc_call_peer(attached->call))));
 }
 
-static void leave(struct gw_attached *attached)
+static void detach_provider(struct gw_attached *attached)
 {
     struct gw_provider *provider = attached->provider;
 
     if (provider)
-        tell(attached, GW_EVENT_DETACH);
+        log_attachment(attached, GW_EVENT_DETACH);
 
     attached->provider = NULL;
     attached->step = GW_DETACHED;
@@ -53,25 +53,25 @@ static void leave(struct gw_attached *attached)
 }
 
 /* One that a gateway does not take because it is full, or goes, tries again by itself. */
-static void tell_refused(struct gw_attached *attached, enum wire_error error)
+static void log_refusal(struct gw_attached *attached, enum wire_error error)
 {
     if (error == WIRE_SERVICE_UNAVAILABLE || error == WIRE_OVERLOADED)
         return;
-    gw_report_refused(attached->node->journal, attached->call, error, attached->toolset_name);
+    gw_report_refused(attached->node->log, attached->call, error, attached->toolset_name);
 }
 
 void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_str message)
 {
     if (attached->step == GW_HELLO_AWAITED || attached->step == GW_REGISTERING)
-        tell_refused(attached, error);
+        log_refusal(attached, error);
     gw_attached_send_acks(attached);
-    leave(attached);
+    detach_provider(attached);
     gw_fail(attached->call, error, message);
 }
 
-/* ---- frames to the provider ------------------------------------------------------------------ */
+/* ---- frames to the provider ---- */
 
-static void say(struct gw_attached *attached, const Pegboard__V1__AttachResponse *frame)
+static void send_frame(struct gw_attached *attached, const Pegboard__V1__AttachResponse *frame)
 {
     /* One that does not fit is a hint that is lost: pings come again, and what is not acknowledged
      * is listed when the provider comes back. */
@@ -97,7 +97,7 @@ void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
 }
 
 /* The call was packed by its driver; what only its holder knows goes behind it. */
-static void hand(void *user, const struct gw_handed *handed)
+static void hand_call(void *user, const struct gw_handed *handed)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
     struct peg__buf *frame = &attached->desk->frame;
@@ -108,12 +108,11 @@ static void hand(void *user, const struct gw_handed *handed)
     size_t tail_len;
 
     bus_address_print(handed->route, route);
-    at = wire_put_number(tail, 2, handed->attempt);
-    at = wire_put_number(at, 5, (uint64_t)handed->timeout_ms);
-    at = wire_put_bytes(at, 13, peg__str(route));
+    at = wire_put_number(tail, PEGBOARD_V1_CALL_ATTEMPT_FIELD, handed->attempt);
+    at = wire_put_number(at, PEGBOARD_V1_CALL_TIMEOUT_MS_FIELD, (uint64_t)handed->timeout_ms);
+    at = wire_put_bytes(at, PEGBOARD_V1_CALL_ROUTE_FIELD, peg__str(route));
     tail_len = (size_t)(at - tail);
-    head[0] = 2 << 3 | 2;
-    at = wire_put_varint(head + 1, handed->call.len + tail_len);
+    at = wire_put_head(head, PEGBOARD_V1_ATTACH_RESPONSE_CALL_FIELD, handed->call.len + tail_len);
     peg__buf_clear(frame);
     peg__buf_add(frame, head, (size_t)(at - head));
     peg__buf_str(frame, handed->call);
@@ -122,7 +121,7 @@ static void hand(void *user, const struct gw_handed *handed)
         gw_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
 }
 
-static const char *reason_name(enum bus_reason reason)
+static const char *cancel_reason(enum bus_reason reason)
 {
     switch (reason) {
     case BUS_DEADLINE:
@@ -134,7 +133,8 @@ static const char *reason_name(enum bus_reason reason)
     }
 }
 
-static void cancel(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason)
+static void cancel_call(void *user, const struct bus_id *id, uint32_t attempt,
+                        enum bus_reason reason)
 {
     char text[BUS_ID_TEXT];
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -143,10 +143,10 @@ static void cancel(void *user, const struct bus_id *id, uint32_t attempt, enum b
     bus_id_print(id, text);
     canceled.call_id = text;
     canceled.attempt = attempt;
-    canceled.reason = (char *)peg__unconst(reason_name(reason));
+    canceled.reason = (char *)peg__unconst(cancel_reason(reason));
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CANCEL;
     frame.cancel = &canceled;
-    say((struct gw_attached *)user, &frame);
+    send_frame((struct gw_attached *)user, &frame);
 }
 
 static bool is_ready(void *user)
@@ -156,7 +156,7 @@ static bool is_ready(void *user)
     return attached->step == GW_ATTACHED_NOW && grpc_call_is_writable(attached->call);
 }
 
-static void replaced(void *user)
+static void on_replaced(void *user)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
 
@@ -165,7 +165,7 @@ static void replaced(void *user)
                      peg__str("another stream with this incarnation took the place of this one"));
 }
 
-static void dismissed(void *user, enum wire_error why)
+static void on_dismissed(void *user, enum wire_error why)
 {
     const char *words = why == WIRE_NOT_FOUND
                             ? "the toolset was unregistered: attach with a registration if it is "
@@ -178,28 +178,28 @@ static void dismissed(void *user, enum wire_error why)
     gw_attached_fail((struct gw_attached *)user, why, peg__str(words));
 }
 
-static void say_ping(struct net_timer *timer);
+static void send_ping(struct net_timer *timer);
 
-static void ping(void *user)
+static void ping_now(void *user)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
 
     attached->first_ping = attached->n_pings + 1;
-    say_ping(&attached->ping);
+    send_ping(&attached->ping);
 }
 
 static const struct gw_provider_events EVENTS = {
-    .hand = hand,
-    .cancel = cancel,
+    .hand = hand_call,
+    .cancel = cancel_call,
     .ack = gw_attached_ack,
     .dropped = gw_attached_drop_assembly,
     .is_ready = is_ready,
-    .replaced = replaced,
-    .dismissed = dismissed,
-    .ping = ping,
+    .replaced = on_replaced,
+    .dismissed = on_dismissed,
+    .ping = ping_now,
 };
 
-static void say_ping(struct net_timer *timer)
+static void send_ping(struct net_timer *timer)
 {
     struct gw_attached *attached = peg__container_of(timer, struct gw_attached, ping);
     struct bus *bus = attached->desk->bus;
@@ -214,11 +214,11 @@ static void say_ping(struct net_timer *timer)
     ping.ping_id = id;
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_PING;
     frame.ping = &ping;
-    say(attached, &frame);
+    send_frame(attached, &frame);
     bus_arm(bus, &attached->ping, bus_now_ns(bus) + attached->node->ping_interval_ms * 1000000);
 }
 
-static void say_welcome(struct gw_attached *attached, const struct gw_toolset *toolset)
+static void send_welcome(struct gw_attached *attached, const struct gw_toolset *toolset)
 {
     char registered_at[WIRE_TIME_TEXT];
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
@@ -231,14 +231,14 @@ static void say_welcome(struct gw_attached *attached, const struct gw_toolset *t
     welcome.revision = toolset->revision;
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
     frame.welcome = &welcome;
-    say(attached, &frame);
+    send_frame(attached, &frame);
 }
 
 /* It refuses what it is handed from now on, so it is not asked. */
-static void say_drain(struct gw_attached *attached)
+static void send_drain(struct gw_attached *attached)
 {
-    const struct gw_calls *desk = attached->desk;
-    const int64_t left_ms = (desk->drain_ends_ns - bus_now_ns(desk->bus)) / 1000000;
+    const struct gw_calls *calls = attached->desk;
+    const int64_t left_ms = (calls->drain_ends_ns - bus_now_ns(calls->bus)) / 1000000;
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
 
@@ -247,7 +247,7 @@ static void say_drain(struct gw_attached *attached)
     drain.drain_ms = left_ms > 0 ? left_ms : 0;
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
     frame.drain = &drain;
-    say(attached, &frame);
+    send_frame(attached, &frame);
 }
 
 /* Welcome goes before any call, and only if it is true: until then nothing is handed over. */
@@ -264,20 +264,20 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
     }
     attached->hello.toolset = NULL;
     attached->account = attached->provider->account;
-    say_welcome(attached, toolset);
+    send_welcome(attached, toolset);
     attached->step = GW_ATTACHED_NOW;
-    tell(attached, GW_EVENT_ATTACH);
-    say_ping(&attached->ping);
+    log_attachment(attached, GW_EVENT_ATTACH);
+    send_ping(&attached->ping);
     if (attached->provider->is_draining)
-        say_drain(attached);
+        send_drain(attached);
     gw_provider_ready(attached->provider);
     grpc_call_resume(attached->call); /* last: what has waited may end the stream */
 }
 
-/* ---- frames from the provider ---------------------------------------------------------------- */
+/* ---- frames from the provider ---- */
 
 /* Whatever it is, the call was not started: so one of a later version is as good as any. */
-static enum bus_reason reason_of(const Pegboard__V1__Nak *nak)
+static enum bus_reason nak_reason(const Pegboard__V1__Nak *nak)
 {
     switch (nak->reason) {
     case PEGBOARD__V1__NAK__REASON__REASON_DRAINING:
@@ -294,7 +294,7 @@ static void on_nak(struct gw_attached *attached, const Pegboard__V1__Nak *nak)
     struct bus_id id;
 
     if (bus_id_parse(peg__str(nak->call_id), &id))
-        gw_provider_nak(attached->provider, &id, nak->attempt, reason_of(nak));
+        gw_provider_nak(attached->provider, &id, nak->attempt, nak_reason(nak));
 }
 
 /* A pong whose number cannot be read is one all the same. */
@@ -316,7 +316,7 @@ static void on_drain(struct gw_attached *attached)
     gw_provider_drain(attached->provider);
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED;
     frame.drained = &drained;
-    say(attached, &frame);
+    send_frame(attached, &frame);
 }
 
 static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachRequest *frame)
@@ -348,7 +348,7 @@ static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachReq
     }
 }
 
-static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
+static struct gw_attached *begin_attach(struct grpc_call *call, struct gw_node *node)
 {
     struct gw_attached *attached =
         (struct gw_attached *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*attached));
@@ -360,7 +360,7 @@ static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
     attached->call = call;
     attached->node = node;
     attached->desk = gw_node_calls(node, grpc_call_loop(call));
-    attached->ping.fn = say_ping;
+    attached->ping.fn = send_ping;
     attached->acks_due.fn = gw_attached_acks_due;
     gw_table_init(&attached->assembling);
     attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
@@ -371,10 +371,10 @@ static struct gw_attached *begin(struct grpc_call *call, struct gw_node *node)
 void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__AttachRequest *frame,
                                 void *node)
 {
-    struct gw_attached *attached = of_call(call);
+    struct gw_attached *attached = attached_of(call);
 
     if (!attached)
-        attached = begin(call, (struct gw_node *)node);
+        attached = begin_attach(call, (struct gw_node *)node);
     if (!attached)
         return;
     if (attached->step == GW_ATTACHED_NOW)
@@ -390,20 +390,20 @@ void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__Atta
 /* It says nothing more: what it still has it may come back with. */
 void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
 {
-    struct gw_attached *attached = of_call(call);
+    struct gw_attached *attached = attached_of(call);
     const struct grpc_status ok = {.code = GRPC_OK};
 
     (void)node;
     if (attached && attached->step != GW_DETACHED) {
         gw_attached_send_acks(attached);
-        leave(attached);
+        detach_provider(attached);
     }
     grpc_call_finish(call, &ok);
 }
 
 void gw_serve_attach_on_writable(struct grpc_call *call, void *node)
 {
-    struct gw_attached *attached = of_call(call);
+    struct gw_attached *attached = attached_of(call);
 
     (void)node;
     if (attached && attached->step == GW_ATTACHED_NOW)
@@ -412,17 +412,17 @@ void gw_serve_attach_on_writable(struct grpc_call *call, void *node)
 
 void gw_serve_attach_on_end(struct grpc_call *call, void *node)
 {
-    struct gw_attached *attached = of_call(call);
+    struct gw_attached *attached = attached_of(call);
 
     (void)node;
     if (!attached)
         return;
     if (attached->step != GW_DETACHED)
-        leave(attached);
+        detach_provider(attached);
     peg__buf_free(&attached->response);
 }
 
-/* ---- the node goes --------------------------------------------------------------------------- */
+/* ---- the node goes ---- */
 
 static bool may_leave(const struct gw_provider *provider, bool is_urgent)
 {
@@ -438,28 +438,28 @@ static bool may_leave(const struct gw_provider *provider, bool is_urgent)
     return true;
 }
 
-void gw_serve_attach_drain(struct gw_calls *desk, bool is_urgent)
+void gw_serve_attach_drain(struct gw_calls *calls, bool is_urgent)
 {
-    for (struct gw_provider *provider = desk->providers; provider; provider = provider->next) {
+    for (struct gw_provider *provider = calls->providers; provider; provider = provider->next) {
         struct gw_attached *attached = (struct gw_attached *)provider->user;
 
         /* One that was dismissed is not to come back, here or elsewhere. */
         if (!provider->is_away && !provider->dismissal && provider->events == &EVENTS &&
             !attached->was_told_to_leave && may_leave(provider, is_urgent))
-            say_drain(attached);
+            send_drain(attached);
     }
 }
 
-void gw_serve_attach_close(struct gw_calls *desk)
+void gw_serve_attach_close(struct gw_calls *calls)
 {
     struct gw_provider *next;
 
-    for (struct gw_provider *provider = desk->providers; provider; provider = next) {
+    for (struct gw_provider *provider = calls->providers; provider; provider = next) {
         next = provider->next;
         if (provider->is_away || provider->events != &EVENTS)
             continue;
         if (provider->dismissal)
-            dismissed(provider->user, provider->dismissal);
+            on_dismissed(provider->user, provider->dismissal);
         else
             gw_attached_fail((struct gw_attached *)provider->user, WIRE_SERVICE_UNAVAILABLE,
                              peg__str("this node is shutting down: attach to another one"));

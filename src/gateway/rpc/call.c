@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* CallTool, CallToolStream, StartTool, AwaitTool, CancelTool: from the request to the desk, and
- * from the call's end to the answer. */
+/* CallTool, CallToolStream, StartTool, AwaitTool, CancelTool: from the request to the calls of the
+ * loop, and from the outcome to the answer. */
 
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "gateway/access/principal.h"
-#include "gateway/rpc/answer.h"
-#include "gateway/rpc/services.h"
+#include "gateway/access/access.h"
+#include "gateway/rpc/rpc.h"
+#include "pegboard/v1/registry.fields.h"
 #include "wire/name.h"
 #include "wire/pack.h"
 
 enum mode { CALL, STREAM, START, AWAIT, STOP };
 
-/* What hangs on an RPC; in its arena. */
+/* The state of an RPC, in its arena. */
 struct asked {
     struct gw_caller caller; /* the first member */
     struct grpc_call *call;
@@ -26,52 +26,10 @@ struct asked {
     unsigned n_lost; /* outputs that the reader was too slow for */
 };
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
-static peg_str pack_response(struct grpc_call *call, const struct gw_caller *caller,
-                             const struct gw_outcome *terminal)
-{
-    char id[BUS_ID_TEXT];
-    char *start;
-    char *at;
-    peg_str id_text;
-
-    bus_id_print(&caller->id, id);
-    id_text = peg__str(id);
-    start = (char *)peg__arena_alloc(grpc_call_arena(call), terminal->response.len +
-                                                                wire_bytes_size(id_text) +
-                                                                wire_number_size(1));
-    if (!start)
-        return (peg_str){NULL, 0};
-    at = wire_put_bytes(start, 1, id_text);
-    memcpy(at, terminal->response.ptr, terminal->response.len);
-    at = wire_put_number(at + terminal->response.len, 5, caller->is_joined);
-    return (peg_str){start, (size_t)(at - start)};
-}
-
-/* A message that holds another as its field. */
-static peg_str wrap(struct grpc_call *call, unsigned field, peg_str inner)
-{
-    char *start = (char *)peg__arena_alloc(grpc_call_arena(call), inner.len + WIRE_MAX_VARINT + 1);
-    char *at = start;
-
-    if (!start)
-        return (peg_str){NULL, 0};
-    *at++ = (char)(field << 3 | 2);
-    at = wire_put_varint(at, inner.len);
-    if (inner.len)
-        memcpy(at, inner.ptr, inner.len);
-    return (peg_str){start, (size_t)(at + inner.len - start)};
-}
-
-static void fail_memory(struct grpc_call *call)
-{
-    gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
-}
-
-/* A large response is the register's, and goes out from there: what belongs to this caller is put
- * before it. */
-static void reply_large(struct asked *asked, const struct gw_outcome *terminal)
+/* What belongs to this caller goes before the response, which all callers share. */
+static void reply_result(struct asked *asked, const struct gw_outcome *outcome)
 {
     const struct gw_caller *caller = &asked->caller;
     char id[BUS_ID_TEXT];
@@ -81,65 +39,54 @@ static void reply_large(struct asked *asked, const struct gw_outcome *terminal)
     size_t n_own;
 
     bus_id_print(&caller->id, id);
-    at = wire_put_bytes(own, 1, peg__str(id));
-    at = wire_put_number(at, 5, caller->is_joined);
+    at = wire_put_bytes(own, PEGBOARD_V1_CALL_TOOL_RESPONSE_CALL_ID_FIELD, peg__str(id));
+    at = wire_put_number(at, PEGBOARD_V1_CALL_TOOL_RESPONSE_ATTACHED_FIELD, caller->is_joined);
     n_own = (size_t)(at - own);
     at = head;
-    if (asked->mode == STREAM) {
-        *at++ = 3 << 3 | 2;
-        at = wire_put_varint(at, n_own + terminal->response.len);
-    }
+    if (asked->mode == STREAM)
+        at = wire_put_head(at, PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_RESULT_FIELD,
+                           n_own + outcome->response.len);
     memcpy(at, own, n_own);
-    if (grpc_call_reply_shared(asked->call, peg__strn(head, (size_t)(at + n_own - head)),
-                               terminal->blob, terminal->response, NULL))
-        gw_fail_report(asked->call, &asked->caller.id);
+    gw_reply_outcome(asked->call, &caller->id, peg__strn(head, (size_t)(at + n_own - head)),
+                     outcome->blob, outcome->response);
 }
 
-static void reply_terminal(struct asked *asked, const struct gw_outcome *terminal)
-{
-    const struct grpc_status ok = {.code = GRPC_OK};
-    struct grpc_call *call = asked->call;
-    peg_str message;
-
-    if (terminal->blob && terminal->response.len > PEG_LIMIT_GATEWAY_INLINE_BYTES) {
-        reply_large(asked, terminal);
-        return;
-    }
-    message = pack_response(call, &asked->caller, terminal);
-    if (message.ptr && asked->mode == STREAM)
-        message = wrap(call, 3, message);
-    if (message.ptr && !grpc_call_send(call, message, NULL))
-        grpc_call_finish(call, &ok);
-    else
-        gw_fail_report(asked->call, &asked->caller.id);
-}
-
-static void on_end(struct gw_caller *caller, const struct gw_outcome *terminal)
+static void on_call_ended(struct gw_caller *caller, const struct gw_outcome *outcome)
 {
     struct asked *asked = (struct asked *)caller;
 
-    if (asked->mode == STOP && terminal->outcome == GW_CANCELED)
+    if (asked->mode == STOP && outcome->outcome == GW_CANCELED)
         grpc_call_reply(asked->call, peg__str(""));
-    else if (terminal->error != WIRE_OK)
-        gw_fail_outcome(asked->call, terminal, &caller->id);
+    else if (outcome->error != WIRE_OK)
+        gw_fail_outcome(asked->call, outcome, &caller->id);
     else
-        reply_terminal(asked, terminal);
+        reply_result(asked, outcome);
 }
 
-/* ---- what is told before the end ------------------------------------------------------------- */
+/* ---- what is sent before the end ---- */
 
-static void say_started(struct asked *asked, const struct bus_id *id)
+enum { EVENT_BYTES = 160 };
+
+/* A short event of the stream. */
+static bool send_event(struct asked *asked, unsigned field, peg_str event)
+{
+    char frame[EVENT_BYTES + 1 + WIRE_MAX_VARINT];
+    char *at = wire_put_bytes(frame, field, event);
+
+    return grpc_call_send(asked->call, peg__strn(frame, (size_t)(at - frame)), NULL) == PEG_OK;
+}
+
+static void send_started(struct asked *asked, const struct bus_id *id)
 {
     char text[BUS_ID_TEXT];
-    char inner[BUS_ID_TEXT + 4];
-    peg_str message;
-    size_t len;
+    char event[EVENT_BYTES];
+    char *at;
 
     bus_id_print(id, text);
-    len = (size_t)(wire_put_bytes(inner, 1, peg__str(text)) - inner);
-    message = wrap(asked->call, 1, (peg_str){inner, len});
-    if (message.ptr)
-        (void)grpc_call_send(asked->call, message, NULL);
+    at = wire_put_bytes(event, PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_STARTED_CALL_ID_FIELD,
+                        peg__str(text));
+    (void)send_event(asked, PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_STARTED_FIELD,
+                     peg__strn(event, (size_t)(at - event)));
 }
 
 static void reply_started(struct asked *asked, const struct bus_id *id, int64_t deadline_ms,
@@ -158,83 +105,82 @@ static void reply_started(struct asked *asked, const struct bus_id *id, int64_t 
     grpc_call_reply_message(asked->call, &response.base);
 }
 
-static void on_admitted(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
-                        bool is_joined)
+static void on_call_admitted(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
+                             bool is_joined)
 {
     struct asked *asked = (struct asked *)caller;
 
     if (asked->mode == STREAM)
-        say_started(asked, id);
+        send_started(asked, id);
     else if (asked->mode == START)
         reply_started(asked, id, deadline_ms, is_joined);
 }
 
-/* Says once, when there is room again, how much is missing. */
-static bool say_lost(struct asked *asked)
+/* Reports once, when the stream takes more again, how much is missing. */
+static bool send_lost(struct asked *asked)
 {
-    char words[64];
-    char output[128];
-    peg_str message;
+    char text[64];
+    char event[EVENT_BYTES];
     char *at;
 
-    snprintf(words, sizeof(words), "[%u outputs were dropped: read faster]", asked->n_lost);
-    at = wire_put_bytes(output, 1, peg__str("pegboard"));
-    at = wire_put_bytes(at, 2, peg__str(words));
-    message = wrap(asked->call, 2, (peg_str){output, (size_t)(at - output)});
-    if (!message.ptr || grpc_call_send(asked->call, message, NULL))
+    snprintf(text, sizeof(text), "[%u outputs were dropped: read faster]", asked->n_lost);
+    at = wire_put_bytes(event, PEGBOARD_V1_OUTPUT_STREAM_FIELD, peg__str("pegboard"));
+    at = wire_put_bytes(at, PEGBOARD_V1_OUTPUT_DELTA_FIELD, peg__str(text));
+    if (!send_event(asked, PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_OUTPUT_FIELD,
+                    peg__strn(event, (size_t)(at - event))))
         return false;
     asked->n_lost = 0;
     return true;
 }
 
-static void on_output(struct gw_caller *caller, peg_str output)
+static void on_call_output(struct gw_caller *caller, peg_str output)
 {
     struct asked *asked = (struct asked *)caller;
-    struct gw_calls *desk;
+    struct gw_calls *calls;
     char head[WIRE_MAX_VARINT + 1];
-    char *at = head;
+    char *at;
 
-    if (!grpc_call_is_writable(asked->call) || (asked->n_lost && !say_lost(asked))) {
+    if (!grpc_call_is_writable(asked->call) || (asked->n_lost && !send_lost(asked))) {
         asked->n_lost++;
         return;
     }
-    desk = (struct gw_calls *)grpc_call_state(asked->call);
-    *at++ = 2 << 3 | 2;
-    at = wire_put_varint(at, output.len);
-    peg__buf_clear(&desk->frame);
-    peg__buf_add(&desk->frame, head, (size_t)(at - head));
-    peg__buf_str(&desk->frame, output);
-    if (desk->frame.status || grpc_call_send(asked->call, peg__buf_view(&desk->frame), NULL))
+    calls = (struct gw_calls *)grpc_call_state(asked->call);
+    at = wire_put_head(head, PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_OUTPUT_FIELD, output.len);
+    peg__buf_clear(&calls->frame);
+    peg__buf_add(&calls->frame, head, (size_t)(at - head));
+    peg__buf_str(&calls->frame, output);
+    if (calls->frame.status || grpc_call_send(asked->call, peg__buf_view(&calls->frame), NULL))
         asked->n_lost++;
 }
 
-static const struct gw_caller_events EVENTS = {
-    .on_admitted = on_admitted,
-    .on_end = on_end,
+static const struct gw_caller_events call_events = {
+    .on_admitted = on_call_admitted,
+    .on_end = on_call_ended,
 };
 
-static const struct gw_caller_events STREAM_EVENTS = {
-    .on_admitted = on_admitted,
-    .on_output = on_output,
-    .on_end = on_end,
+static const struct gw_caller_events stream_events = {
+    .on_admitted = on_call_admitted,
+    .on_output = on_call_output,
+    .on_end = on_call_ended,
 };
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
-static const void *const ASKED_KEY = &ASKED_KEY;
+static const void *const asked_key = &asked_key;
 
-static struct asked *make_asked(struct grpc_call *call, struct gw_calls *desk, enum mode mode)
+static struct asked *make_asked(struct grpc_call *call, struct gw_calls *calls, enum mode mode)
 {
     struct asked *asked =
         (struct asked *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*asked));
 
-    if (!asked || grpc_call_put(call, ASKED_KEY, asked)) {
-        fail_memory(call);
+    if (!asked || grpc_call_put(call, asked_key, asked)) {
+        gw_fail_memory(call);
         return NULL;
     }
-    *asked = (struct asked){
-        .caller.events = mode == STREAM ? &STREAM_EVENTS : &EVENTS, .call = call, .mode = mode};
-    grpc_call_set_state(call, desk);
+    *asked = (struct asked){.caller.events = mode == STREAM ? &stream_events : &call_events,
+                            .call = call,
+                            .mode = mode};
+    grpc_call_set_state(call, calls);
     return asked;
 }
 
@@ -245,20 +191,25 @@ static peg_status check_id_field(const char *text, const char *what, peg_error *
 
 static peg_status check_meta(const Pegboard__V1__CallMeta *meta, peg_error *reterr)
 {
-    peg_status status = check_id_field(meta->run_id, "meta.run_id", reterr);
+    const struct {
+        const char *id;
+        const char *field;
+    } ids[] = {
+        {meta->run_id, "meta.run_id"},
+        {meta->session_id, "meta.session_id"},
+        {meta->turn_id, "meta.turn_id"},
+        {meta->tool_call_id, "meta.tool_call_id"},
+        {meta->parent_tool_call_id, "meta.parent_tool_call_id"},
+    };
+    peg_status status = PEG_OK;
 
-    if (!status)
-        status = check_id_field(meta->session_id, "meta.session_id", reterr);
-    if (!status)
-        status = check_id_field(meta->turn_id, "meta.turn_id", reterr);
-    if (!status)
-        status = check_id_field(meta->tool_call_id, "meta.tool_call_id", reterr);
-    if (!status)
-        status = check_id_field(meta->parent_tool_call_id, "meta.parent_tool_call_id", reterr);
+    for (size_t i = 0; !status && i < sizeof(ids) / sizeof(ids[0]); i++)
+        status = check_id_field(ids[i].id, ids[i].field, reterr);
     return status;
 }
 
-static peg_status check_request(const Pegboard__V1__CallToolRequest *request, peg_error *reterr)
+static peg_status check_call_request(const Pegboard__V1__CallToolRequest *request,
+                                     peg_error *reterr)
 {
     peg_status status = wire_check_name(peg__str(request->toolset), "toolset", reterr);
 
@@ -270,12 +221,12 @@ static peg_status check_request(const Pegboard__V1__CallToolRequest *request, pe
         status = check_meta(request->meta, reterr);
     if (!status && request->n_metadata > PEG_LIMIT_GATEWAY_METADATA)
         status = peg__fail(reterr, PEG_ELIMIT, "E_CALL_METADATA",
-                           "%zu entries of metadata are more than PEG_LIMIT_GATEWAY_METADATA = %d",
-                           request->n_metadata, PEG_LIMIT_GATEWAY_METADATA);
+                           "metadata has %zu entries: use at most %d", request->n_metadata,
+                           PEG_LIMIT_GATEWAY_METADATA);
     return status ? status : gw_check_timeout(request->timeout_ms, reterr);
 }
 
-/* ---- what is handed on as it came ------------------------------------------------------------ */
+/* ---- what is handed on as it came ---- */
 
 static bool is_part(const struct grpc_metadata_entry *entry, peg_str key)
 {
@@ -340,11 +291,14 @@ static peg_status find_trace(struct grpc_call *call, const Pegboard__V1__CallToo
 }
 
 peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
-                        struct gw_calls *desk, peg_str *ret_packed)
+                        struct gw_calls *calls, peg_str *ret_packed)
 {
+    static const unsigned fields[] = {PEGBOARD_V1_CALL_TRACEPARENT_FIELD,
+                                      PEGBOARD_V1_CALL_TRACESTATE_FIELD,
+                                      PEGBOARD_V1_CALL_BAGGAGE_FIELD};
     Pegboard__V1__Call rest = PEGBOARD__V1__CALL__INIT;
     peg_str trace[3];
-    struct peg__buf *out = &desk->frame;
+    struct peg__buf *out = &calls->frame;
     size_t size;
     char *at;
     const peg_status status = find_trace(call, request, trace);
@@ -368,16 +322,16 @@ peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequ
         return PEG_ENOMEM;
     at += protobuf_c_message_pack(&rest.base, (uint8_t *)at);
     for (unsigned i = 0; i < 3; i++)
-        at = wire_put_bytes(at, 9 + i, trace[i]);
+        at = wire_put_bytes(at, fields[i], trace[i]);
     out->len = size;
     *ret_packed = peg__buf_view(out);
     return PEG_OK;
 }
 
-static void ask(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
-                struct gw_node *node, enum mode mode)
+static void start_call(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
+                       struct gw_node *node, enum mode mode)
 {
-    struct gw_calls *desk = gw_node_calls(node, grpc_call_loop(call));
+    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
     char key[PEG_ID_HEX_TEXT] = "";
     peg_error error;
     struct asked *asked;
@@ -390,7 +344,7 @@ static void ask(struct grpc_call *call, const Pegboard__V1__CallToolRequest *req
         .timeout_ms = request->timeout_ms,
         .deadline_ns = mode == START ? NET_NEVER : grpc_call_deadline_ns(call),
     };
-    peg_status status = check_request(request, &error);
+    peg_status status = check_call_request(request, &error);
 
     if (status) {
         gw_fail_because(call, &error);
@@ -401,46 +355,45 @@ static void ask(struct grpc_call *call, const Pegboard__V1__CallToolRequest *req
         what.tool_call_id = peg__str(request->meta->tool_call_id);
     }
     if (what.key.len || (what.run_id.len && what.tool_call_id.len)) {
-        gw_report_epoch(call, desk);
-        what.may_have_run = gw_was_asked_elsewhere(call, desk);
+        gw_report_epoch(call, calls);
+        what.may_have_run = gw_was_asked_elsewhere(call, calls);
     } else if (mode == START && peg__id_hex(key)) {
         /* A call that is to be asked for again has an identity, if only of ours. */
-        gw_report_epoch(call, desk);
+        gw_report_epoch(call, calls);
         what.key = peg__str(key);
     }
-    status = gw_pack_rest(call, request, desk, &what.packed);
+    status = gw_pack_rest(call, request, calls, &what.packed);
     if (status == PEG_ELIMIT) {
         gw_fail(call, WIRE_LIMIT,
-                peg__str("meta, metadata and trace context together are larger than "
-                         "PEG_LIMIT_GATEWAY_METADATA_BYTES = 16 KiB"));
+                peg__str("meta, metadata and trace context together are larger than 16 KiB"));
         return;
     }
-    asked = status ? NULL : make_asked(call, desk, mode);
+    asked = status ? NULL : make_asked(call, calls, mode);
     if (asked)
-        gw_calls_start(desk, &what, &asked->caller);
+        gw_calls_start(calls, &what, &asked->caller);
     else if (status)
-        fail_memory(call);
+        gw_fail_memory(call);
 }
 
 void gw_serve_call_tool(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                         void *node)
 {
-    ask(call, request, (struct gw_node *)node, CALL);
+    start_call(call, request, (struct gw_node *)node, CALL);
 }
 
 void gw_serve_call_tool_stream(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                                void *node)
 {
-    ask(call, request, (struct gw_node *)node, STREAM);
+    start_call(call, request, (struct gw_node *)node, STREAM);
 }
 
 void gw_serve_start_tool(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                          void *node)
 {
-    ask(call, request, (struct gw_node *)node, START);
+    start_call(call, request, (struct gw_node *)node, START);
 }
 
-/* ---- by id ----------------------------------------------------------------------------------- */
+/* ---- by id ---- */
 
 static bool parse_id(struct grpc_call *call, const char *text, struct bus_id *ret_id)
 {
@@ -462,11 +415,11 @@ static bool takes_timeout(struct grpc_call *call, int64_t timeout_ms)
     return false;
 }
 
-static int64_t wait_until(struct grpc_call *call, struct gw_calls *desk, int64_t timeout_ms)
+static int64_t wait_until(struct grpc_call *call, struct gw_calls *calls, int64_t timeout_ms)
 {
     const int64_t deadline_ns = grpc_call_deadline_ns(call);
-    const int64_t wait_ms = timeout_ms ? timeout_ms : desk->options.call_timeout_ms;
-    const int64_t until_ns = bus_now_ns(desk->bus) + wait_ms * 1000000;
+    const int64_t wait_ms = timeout_ms ? timeout_ms : calls->options.call_timeout_ms;
+    const int64_t until_ns = bus_now_ns(calls->bus) + wait_ms * 1000000;
 
     return deadline_ns < until_ns ? deadline_ns : until_ns;
 }
@@ -474,37 +427,37 @@ static int64_t wait_until(struct grpc_call *call, struct gw_calls *desk, int64_t
 void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRequest *request,
                          void *node)
 {
-    struct gw_calls *desk = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
+    struct gw_calls *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
         parse_id(call, request->call_id, &id) && takes_timeout(call, request->timeout_ms)
-            ? make_asked(call, desk, AWAIT)
+            ? make_asked(call, calls, AWAIT)
             : NULL;
 
     if (!asked)
         return;
-    asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, desk);
-    gw_calls_await(desk, &id, gw_call_principal(call)->name,
-                   wait_until(call, desk, request->timeout_ms), &asked->caller);
+    asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, calls);
+    gw_calls_await(calls, &id, gw_call_principal(call)->name,
+                   wait_until(call, calls, request->timeout_ms), &asked->caller);
 }
 
 void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelToolRequest *request,
                           void *node)
 {
-    struct gw_calls *desk = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
+    struct gw_calls *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
-        parse_id(call, request->call_id, &id) ? make_asked(call, desk, STOP) : NULL;
+        parse_id(call, request->call_id, &id) ? make_asked(call, calls, STOP) : NULL;
 
     if (!asked)
         return;
-    asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, desk);
-    gw_calls_cancel(desk, &id, gw_call_principal(call)->name, &asked->caller);
+    asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, calls);
+    gw_calls_cancel(calls, &id, gw_call_principal(call)->name, &asked->caller);
 }
 
 void gw_serve_call_on_end(struct grpc_call *call, void *node)
 {
-    struct asked *asked = (struct asked *)grpc_call_get(call, ASKED_KEY);
+    struct asked *asked = (struct asked *)grpc_call_get(call, asked_key);
 
     (void)node;
     if (!asked)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/rpc/http.h"
+#include "gateway/rpc/rpc.h"
 
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
-#include "gateway/telemetry/metrics_page.h"
+#include "gateway/access/access.h"
+#include "gateway/telemetry/metrics.h"
 
 static void answer_with(struct net_http1_answer *answer, int status, const char *words)
 {
@@ -22,7 +22,7 @@ static unsigned number_here(const struct gw_node *node)
     return i;
 }
 
-/* ---- all paths ------------------------------------------------------------------------------ */
+/* ---- all paths ---- */
 
 static void answer_health(const struct gw_node *node, struct net_http1_answer *answer)
 {
@@ -35,18 +35,19 @@ static void answer_health(const struct gw_node *node, struct net_http1_answer *a
 static void answer_ready(const struct gw_node *node, struct net_http1_answer *answer)
 {
     const unsigned here = number_here(node);
-    const struct gw_calls *desk = here < node->n_desks ? node->desks[here] : NULL;
+    const struct gw_calls *calls = here < node->n_loops ? node->calls[here] : NULL;
 
     if (atomic_load(&node->is_draining))
         answer_with(answer, 503, "draining\n");
-    else if (!desk || !desk->snapshot)
+    else if (!calls || !calls->snapshot)
         answer_with(answer, 503, "starting\n");
     else
         answer_with(answer, 200, "ready\n");
 }
 
-static void refuse(const struct gw_node *node, const struct net_http1_request *request,
-                   struct net_http1_answer *answer)
+static void reject_unauthenticated(const struct gw_node *node,
+                                   const struct net_http1_request *request,
+                                   struct net_http1_answer *answer)
 {
     gw_auth_note_http1(node->auth, request);
     answer_with(answer, 401,
@@ -66,7 +67,7 @@ static void answer_path(const struct gw_node *node, const struct net_http1_reque
     else if (may_see)
         gw_metrics_page_answer(node->metrics_page, number_here(node), request, answer);
     else
-        refuse(node, request, answer);
+        reject_unauthenticated(node, request, answer);
 }
 
 void gw_http_answer(void *node, const struct net_http1_request *request,

@@ -9,18 +9,15 @@
  * unregistered for that watcher.
  */
 
-#include "gateway/rpc/watch.h"
+#include "gateway/rpc/rpc.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
+#include "gateway/access/access.h"
 #include "gateway/calls/call.h"
-#include "gateway/rpc/answer.h"
-#include "gateway/rpc/info.h"
-#include "gateway/rpc/services.h"
 #include "grpc/message.h"
 
 typedef Pegboard__V1__WatchResponse__Kind kind_t;
@@ -44,7 +41,7 @@ struct watcher {
     struct watcher *next_due;
     bool is_due; /* it is among those that go on at the next turn */
     struct grpc_call *call;
-    uint16_t account;
+    uint16_t quota_key;
     char *const *tags; /* the request's */
     size_t n_tags;
     bool is_changes_only;
@@ -52,7 +49,7 @@ struct watcher {
     bool is_current; /* it starts over with the snapshot whose changes are just being told */
     /* What is there, as far as it was told; NULL: all of it was. */
     struct gw_snapshot *present;
-    size_t n_told;
+    size_t n_sent;
     struct event *events; /* a ring */
     size_t first;
     size_t n;
@@ -60,7 +57,7 @@ struct watcher {
 };
 
 struct gw_watches {
-    struct gw_calls *desk;
+    struct gw_calls *calls;
     struct watcher *first;
     size_t n;
     struct gw_snapshot *snapshot; /* the one that the watchers know of */
@@ -75,8 +72,7 @@ struct gw_watches {
     kind_t packed_kind;
 };
 
-/* ---- the queue ---------------------------------------------------------------------------------
- */
+/* ---- the queue ---- */
 
 /* Behind the first one by so many. */
 static struct event *event_at(const struct watcher *watcher, size_t i)
@@ -86,7 +82,7 @@ static struct event *event_at(const struct watcher *watcher, size_t i)
     return &watcher->events[at < watcher->capacity ? at : at - watcher->capacity];
 }
 
-static bool take_event(struct watcher *watcher, struct event *ret_event)
+static bool take_queued(struct watcher *watcher, struct event *ret_event)
 {
     if (watcher->n == 0)
         return false;
@@ -96,11 +92,11 @@ static bool take_event(struct watcher *watcher, struct event *ret_event)
     return true;
 }
 
-static void clear(struct watcher *watcher)
+static void clear_queue(struct watcher *watcher)
 {
     struct event event;
 
-    while (take_event(watcher, &event))
+    while (take_queued(watcher, &event))
         gw_toolset_unref(event.toolset);
     peg__free(watcher->events);
     watcher->events = NULL;
@@ -108,7 +104,7 @@ static void clear(struct watcher *watcher)
 }
 
 /* The ring is unrolled into a larger one. */
-static bool make_room(struct watcher *watcher)
+static bool grow_queue(struct watcher *watcher)
 {
     const size_t capacity = watcher->capacity ? 2 * watcher->capacity : 8;
     struct event *events;
@@ -130,22 +126,22 @@ static bool make_room(struct watcher *watcher)
 }
 
 /* Too slow: it is told so, and starts over. */
-static void lose(struct watcher *watcher)
+static void lose_events(struct watcher *watcher)
 {
-    clear(watcher);
+    clear_queue(watcher);
     watcher->is_lost = watcher->is_current = true;
     gw_snapshot_unref(watcher->present);
     watcher->present =
         watcher->is_changes_only ? NULL : gw_snapshot_ref(watcher->watches->snapshot);
-    watcher->n_told = 0;
+    watcher->n_sent = 0;
 }
 
-static void queue(struct watcher *watcher, kind_t kind, struct gw_toolset *toolset)
+static void queue_event(struct watcher *watcher, kind_t kind, struct gw_toolset *toolset)
 {
     if (watcher->is_current || (watcher->is_lost && watcher->is_changes_only))
         return; /* it will hear of it, or list again anyway */
-    if (!make_room(watcher)) {
-        lose(watcher);
+    if (!grow_queue(watcher)) {
+        lose_events(watcher);
         return;
     }
     *event_at(watcher, watcher->n) =
@@ -153,10 +149,9 @@ static void queue(struct watcher *watcher, kind_t kind, struct gw_toolset *tools
     watcher->n++;
 }
 
-/* ---- telling -----------------------------------------------------------------------------------
- */
+/* ---- telling ---- */
 
-static bool pack(struct gw_watches *watches, kind_t kind, const struct gw_toolset *toolset)
+static bool pack_watch(struct gw_watches *watches, kind_t kind, const struct gw_toolset *toolset)
 {
     Pegboard__V1__WatchResponse response = PEGBOARD__V1__WATCH_RESPONSE__INIT;
     Pegboard__V1__ToolsetInfo name_only = PEGBOARD__V1__TOOLSET_INFO__INIT;
@@ -168,7 +163,7 @@ static bool pack(struct gw_watches *watches, kind_t kind, const struct gw_toolse
         name_only.name = gw_text(toolset->name);
         response.toolset = &name_only;
     } else if (toolset) {
-        response.toolset = gw_info_toolset(toolset, watches->desk->presence, &watches->scratch);
+        response.toolset = gw_info_toolset(toolset, watches->calls->presence, &watches->scratch);
     }
     peg__buf_clear(&watches->packed);
     if (response.toolset || !toolset) {
@@ -190,13 +185,13 @@ static void forget_packed(struct gw_watches *watches)
 }
 
 /* False: there is no memory, or the stream has ended. */
-static bool say(struct watcher *watcher, kind_t kind, const struct gw_toolset *toolset)
+static bool send_watch(struct watcher *watcher, kind_t kind, const struct gw_toolset *toolset)
 {
     struct gw_watches *watches = watcher->watches;
     const bool is_packed =
         toolset && watches->packed_toolset == toolset && watches->packed_kind == kind;
 
-    if (!is_packed && !pack(watches, kind, toolset)) {
+    if (!is_packed && !pack_watch(watches, kind, toolset)) {
         forget_packed(watches);
         return false;
     }
@@ -205,55 +200,55 @@ static bool say(struct watcher *watcher, kind_t kind, const struct gw_toolset *t
     return grpc_call_send(watcher->call, peg__buf_view(&watches->packed), NULL) == PEG_OK;
 }
 
-static bool matches(const struct watcher *watcher, const struct gw_toolset *toolset)
+static bool has_tags(const struct watcher *watcher, const struct gw_toolset *toolset)
 {
-    return toolset && gw_info_has_tags(toolset, watcher->tags, watcher->n_tags);
+    return toolset && gw_toolset_has_tags(toolset, watcher->tags, watcher->n_tags);
 }
 
 /* One of what is there, or that it was all. */
-static bool say_present(struct watcher *watcher)
+static bool send_present(struct watcher *watcher)
 {
     const struct gw_snapshot *present = watcher->present;
 
-    while (watcher->n_told < present->n && !matches(watcher, present->toolsets[watcher->n_told]))
-        watcher->n_told++;
-    if (watcher->n_told < present->n)
-        return say(watcher, KIND(PRESENT), present->toolsets[watcher->n_told++]);
+    while (watcher->n_sent < present->n && !has_tags(watcher, present->toolsets[watcher->n_sent]))
+        watcher->n_sent++;
+    if (watcher->n_sent < present->n)
+        return send_watch(watcher, KIND(PRESENT), present->toolsets[watcher->n_sent++]);
     watcher->present = gw_snapshot_unref(watcher->present);
-    return say(watcher, KIND(READY), NULL);
+    return send_watch(watcher, KIND(READY), NULL);
 }
 
-static bool say_event(struct watcher *watcher)
+static bool send_queued(struct watcher *watcher)
 {
     struct event event = {.toolset = NULL};
-    bool is_said;
+    bool is_sent;
 
-    if (!take_event(watcher, &event))
+    if (!take_queued(watcher, &event))
         return false;
-    is_said = say(watcher, event.kind, event.toolset);
+    is_sent = send_watch(watcher, event.kind, event.toolset);
     gw_toolset_unref(event.toolset);
-    return is_said;
+    return is_sent;
 }
 
-static bool can_go_on(const struct watcher *watcher)
+static bool can_send(const struct watcher *watcher)
 {
     return (watcher->is_lost || watcher->present || watcher->n > 0) &&
            grpc_call_is_writable(watcher->call);
 }
 
 /* A message that there was no memory for is one that was lost. */
-static void go_on(struct watcher *watcher)
+static void send_some(struct watcher *watcher)
 {
-    for (unsigned i = 0; i < MESSAGES_AT_ONCE && can_go_on(watcher); i++) {
-        bool is_said;
+    for (unsigned i = 0; i < MESSAGES_AT_ONCE && can_send(watcher); i++) {
+        bool is_sent;
 
         if (watcher->is_lost) {
-            is_said = say(watcher, KIND(LOST), NULL);
-            watcher->is_lost = !is_said;
+            is_sent = send_watch(watcher, KIND(LOST), NULL);
+            watcher->is_lost = !is_sent;
         } else {
-            is_said = watcher->present ? say_present(watcher) : say_event(watcher);
+            is_sent = watcher->present ? send_present(watcher) : send_queued(watcher);
         }
-        if (!is_said) {
+        if (!is_sent) {
             if (!grpc_call_has_ended(watcher->call))
                 gw_fail_memory(watcher->call);
             return;
@@ -261,14 +256,13 @@ static void go_on(struct watcher *watcher)
     }
 }
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ---- */
 
-static void be_due(struct watcher *watcher)
+static void schedule_watcher(struct watcher *watcher)
 {
     struct gw_watches *watches = watcher->watches;
 
-    if (watcher->is_due || !can_go_on(watcher))
+    if (watcher->is_due || !can_send(watcher))
         return;
     watcher->is_due = true;
     watcher->next_due = NULL;
@@ -277,7 +271,7 @@ static void be_due(struct watcher *watcher)
     net_loop_turn(watches->loop, &watches->turn);
 }
 
-static void leave_due(struct watcher *watcher)
+static void unschedule_watcher(struct watcher *watcher)
 {
     struct gw_watches *watches = watcher->watches;
     struct watcher **at = &watches->due;
@@ -304,27 +298,26 @@ static void on_turn(struct net_turn *turn)
     while (watches->due && peg__mono_ns() - from_ns < NET_TURN_NS / 2) {
         struct watcher *watcher = watches->due;
 
-        leave_due(watcher);
-        go_on(watcher);
+        unschedule_watcher(watcher);
+        send_some(watcher);
         if (!grpc_call_has_ended(watcher->call))
-            be_due(watcher);
+            schedule_watcher(watcher);
     }
     forget_packed(watches);
     if (watches->due)
         net_loop_turn(watches->loop, &watches->turn);
 }
 
-/* ---- watchers ----------------------------------------------------------------------------------
- */
+/* ---- watchers ---- */
 
-static void drop(struct watcher *watcher)
+static void drop_watcher(struct watcher *watcher)
 {
     struct gw_watches *watches = watcher->watches;
 
     if (!watches)
         return;
-    leave_due(watcher);
-    clear(watcher);
+    unschedule_watcher(watcher);
+    clear_queue(watcher);
     watcher->present = gw_snapshot_unref(watcher->present);
     if (watcher->prev)
         watcher->prev->next = watcher->next;
@@ -333,11 +326,11 @@ static void drop(struct watcher *watcher)
     if (watcher->next)
         watcher->next->prev = watcher->prev;
     watches->n--;
-    peg__quota_give_back(&watches->desk->quotas.watchers, watcher->account, 1);
+    peg__quota_give_back(&watches->calls->quotas.watchers, watcher->quota_key, 1);
     watcher->watches = NULL;
 }
 
-static void hang(struct gw_watches *watches, struct watcher *watcher)
+static void add_watcher(struct gw_watches *watches, struct watcher *watcher)
 {
     watcher->watches = watches;
     watcher->next = watches->first;
@@ -345,11 +338,11 @@ static void hang(struct gw_watches *watches, struct watcher *watcher)
         watches->first->prev = watcher;
     watches->first = watcher;
     watches->n++;
-    peg__quota_add(&watches->desk->quotas.watchers, watcher->account, 1);
+    peg__quota_add(&watches->calls->quotas.watchers, watcher->quota_key, 1);
 }
 
-static void begin(struct gw_watches *watches, struct grpc_call *call, uint16_t account,
-                  const Pegboard__V1__WatchRequest *request)
+static void begin_watch(struct gw_watches *watches, struct grpc_call *call, uint16_t quota_key,
+                        const Pegboard__V1__WatchRequest *request)
 {
     struct watcher *watcher = peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*watcher));
 
@@ -359,18 +352,18 @@ static void begin(struct gw_watches *watches, struct grpc_call *call, uint16_t a
     }
     watches->loop = grpc_call_loop(call);
     watcher->call = call;
-    watcher->account = account;
+    watcher->quota_key = quota_key;
     watcher->tags = request->tags;
     watcher->n_tags = request->n_tags;
     watcher->is_changes_only = request->changes_only;
-    hang(watches, watcher);
+    add_watcher(watches, watcher);
     grpc_call_set_state(call, watcher);
     (void)grpc_call_send_headers(call, NULL); /* whoever waits for changes sees that it has begun */
     if (request->changes_only)
-        (void)say(watcher, KIND(READY), NULL);
+        (void)send_watch(watcher, KIND(READY), NULL);
     else
         watcher->present = gw_snapshot_ref(watches->snapshot);
-    be_due(watcher);
+    schedule_watcher(watcher);
 }
 
 static struct gw_watches *watches_of(const struct gw_node *node, const struct net_loop *loop)
@@ -382,18 +375,18 @@ void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *re
 {
     struct gw_watches *watches = watches_of(node, grpc_call_loop(call));
     const peg_str principal = gw_call_principal(call)->name;
-    const uint16_t account = gw_calls_quota_key(watches->desk, principal);
-    const char *why_not = gw_quota_reject_watch(watches->desk, account);
+    const uint16_t quota_key = gw_calls_quota_key(watches->calls, principal);
+    const char *reason = gw_quota_reject_watch(watches->calls, quota_key);
     peg_error error;
 
     if (gw_check_tags(request->n_tags, &error))
         gw_fail_because(call, &error);
     else if (!gw_auth_knows(((struct gw_node *)node)->auth, principal))
         gw_fail(call, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
-    else if (why_not)
-        gw_fail(call, WIRE_LIMIT, peg__str(why_not));
+    else if (reason)
+        gw_fail(call, WIRE_LIMIT, peg__str(reason));
     else
-        begin(watches, call, account, request);
+        begin_watch(watches, call, quota_key, request);
 }
 
 void gw_serve_watch_on_writable(struct grpc_call *call, void *node)
@@ -402,7 +395,7 @@ void gw_serve_watch_on_writable(struct grpc_call *call, void *node)
 
     (void)node;
     if (watcher && watcher->watches)
-        be_due(watcher);
+        schedule_watcher(watcher);
 }
 
 void gw_serve_watch_on_end(struct grpc_call *call, void *node)
@@ -411,31 +404,30 @@ void gw_serve_watch_on_end(struct grpc_call *call, void *node)
 
     (void)node;
     if (watcher)
-        drop(watcher);
+        drop_watcher(watcher);
 }
 
-/* ---- changes -----------------------------------------------------------------------------------
- */
+/* ---- changes ---- */
 
-static void tell_change(struct gw_watches *watches, struct gw_toolset *before,
-                        struct gw_toolset *after)
+static void queue_change(struct gw_watches *watches, struct gw_toolset *before,
+                         struct gw_toolset *after)
 {
     for (struct watcher *watcher = watches->first; watcher; watcher = watcher->next) {
-        const bool was = matches(watcher, before);
-        const bool is = matches(watcher, after);
+        const bool was = has_tags(watcher, before);
+        const bool is = has_tags(watcher, after);
 
         if (was && is)
-            queue(watcher, KIND(CHANGED), after);
+            queue_event(watcher, KIND(CHANGED), after);
         else if (is)
-            queue(watcher, KIND(REGISTERED), after);
+            queue_event(watcher, KIND(REGISTERED), after);
         else if (was)
-            queue(watcher, KIND(UNREGISTERED), before);
+            queue_event(watcher, KIND(UNREGISTERED), before);
     }
 }
 
 /* Goes through both, which are sorted, side by side. */
-static void tell_difference(struct gw_watches *watches, const struct gw_snapshot *old,
-                            const struct gw_snapshot *new)
+static void queue_difference(struct gw_watches *watches, const struct gw_snapshot *old,
+                             const struct gw_snapshot *new)
 {
     size_t i = 0;
     size_t j = 0;
@@ -451,19 +443,19 @@ static void tell_difference(struct gw_watches *watches, const struct gw_snapshot
         i += order <= 0;
         j += order >= 0;
         if (order < 0)
-            tell_change(watches, before, NULL);
+            queue_change(watches, before, NULL);
         else if (order > 0)
-            tell_change(watches, NULL, after);
+            queue_change(watches, NULL, after);
         else if (before != after)
-            tell_change(watches, before, after);
+            queue_change(watches, before, after);
     }
 }
 
-static void go_on_all(struct gw_watches *watches)
+static void schedule_all(struct gw_watches *watches)
 {
     for (struct watcher *watcher = watches->first; watcher; watcher = watcher->next) {
         watcher->is_current = false;
-        be_due(watcher);
+        schedule_watcher(watcher);
     }
 }
 
@@ -476,9 +468,9 @@ void gw_watches_on_snapshot(struct gw_watches *watches, struct gw_snapshot *snap
     old = watches->snapshot;
     watches->snapshot = gw_snapshot_ref(snapshot);
     if (old && watches->first)
-        tell_difference(watches, old, snapshot);
+        queue_difference(watches, old, snapshot);
     gw_snapshot_unref(old);
-    go_on_all(watches);
+    schedule_all(watches);
 }
 
 void gw_watches_on_health(struct gw_watches *watches, peg_str toolset)
@@ -489,22 +481,22 @@ void gw_watches_on_health(struct gw_watches *watches, peg_str toolset)
         return;
     found = gw_snapshot_find(watches->snapshot, toolset);
     for (struct watcher *watcher = watches->first; watcher; watcher = watcher->next) {
-        if (matches(watcher, found))
-            queue(watcher, KIND(HEALTH), found);
+        if (has_tags(watcher, found))
+            queue_event(watcher, KIND(HEALTH), found);
     }
-    go_on_all(watches);
+    schedule_all(watches);
 }
 
-/* ---- its life ----------------------------------------------------------------------------------
- */
+/* ---- its life ---- */
 
-peg_status gw_watches_new(struct gw_calls *desk, struct gw_watches **ret_watches, peg_error *reterr)
+peg_status gw_watches_new(struct gw_calls *calls, struct gw_watches **ret_watches,
+                          peg_error *reterr)
 {
     struct gw_watches *watches = peg__alloc_zero(1, sizeof(*watches));
 
     if (!watches)
         return peg__fail_nomem(reterr);
-    watches->desk = desk;
+    watches->calls = calls;
     watches->turn.fn = on_turn;
     watches->due_end = &watches->due;
     watches->packed.max = PEG_LIMIT_GATEWAY_FRAME_BYTES;
@@ -512,7 +504,7 @@ peg_status gw_watches_new(struct gw_calls *desk, struct gw_watches **ret_watches
     return PEG_OK;
 }
 
-void gw_watches_end_strangers(struct gw_watches *watches, const struct gw_auth *auth)
+void gw_watches_end_unknown(struct gw_watches *watches, const struct gw_auth *auth)
 {
     struct watcher *next;
 
@@ -520,7 +512,7 @@ void gw_watches_end_strangers(struct gw_watches *watches, const struct gw_auth *
         next = watcher->next;
         if (gw_auth_knows(auth, gw_call_principal(watcher->call)->name))
             continue;
-        drop(watcher);
+        drop_watcher(watcher);
         gw_fail(watcher->call, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
     }
 }
@@ -530,7 +522,7 @@ void gw_watches_close(struct gw_watches *watches)
     while (watches && watches->first) {
         struct watcher *watcher = watches->first;
 
-        drop(watcher);
+        drop_watcher(watcher);
         gw_fail(watcher->call, WIRE_SERVICE_UNAVAILABLE,
                 peg__str("the gateway is stopping: watch another one"));
     }
@@ -541,7 +533,7 @@ struct gw_watches *gw_watches_free(struct gw_watches *watches)
     if (!watches)
         return NULL;
     while (watches->first)
-        drop(watches->first);
+        drop_watcher(watches->first);
     gw_snapshot_unref(watches->snapshot);
     peg__arena_free(&watches->scratch);
     peg__buf_free(&watches->packed);

@@ -22,8 +22,7 @@ enum {
     MAX_DEAD = 64, /* more than so many, and most of a segment: it is made anew */
 };
 
-/* ---- parts -------------------------------------------------------------------------------------
- */
+/* ---- parts ---- */
 
 static uint32_t n_living(const struct gw_part *part)
 {
@@ -87,8 +86,7 @@ static int64_t find_doc(const struct gw_segment *segment, const struct gw_toolse
     return -1;
 }
 
-/* ---- indexes -----------------------------------------------------------------------------------
- */
+/* ---- indexes ---- */
 
 struct gw_search_index *gw_search_index_ref(struct gw_search_index *index)
 {
@@ -144,8 +142,7 @@ unsigned gw_search_index_n_parts(const struct gw_search_index *index)
     return index->n_parts;
 }
 
-/* ---- differences -------------------------------------------------------------------------------
- */
+/* ---- differences ---- */
 
 /* Toolsets that came and went: both in one array of references that others hold. */
 struct difference {
@@ -204,8 +201,7 @@ static bool bury(struct gw_search_index *index, const struct gw_toolset *toolset
     return true;
 }
 
-/* ---- putting together --------------------------------------------------------------------------
- */
+/* ---- putting together ---- */
 
 static int compare_docs(const void *a, const void *b)
 {
@@ -213,8 +209,8 @@ static int compare_docs(const void *a, const void *b)
                   (*(struct gw_toolset *const *)b)->name.ptr);
 }
 
-static size_t collect(const struct gw_search_index *index, unsigned first, unsigned end,
-                      struct gw_toolset **ret_docs)
+static size_t collect_living(const struct gw_search_index *index, unsigned first, unsigned end,
+                             struct gw_toolset **ret_docs)
 {
     size_t n = 0;
 
@@ -242,7 +238,7 @@ static struct gw_segment *put_together(const struct gw_search_index *index, unsi
     docs = peg__alloc((n + 1) * sizeof(*docs));
     if (!docs)
         return NULL;
-    n = collect(index, first, end, docs);
+    n = collect_living(index, first, end, docs);
     if (more && more->n_added)
         memcpy(docs + n, more->added, more->n_added * sizeof(*docs));
     n += more ? more->n_added : 0;
@@ -269,7 +265,7 @@ static unsigned first_small(const struct gw_search_index *index, unsigned kept, 
     return first == GW_SEGMENTS ? (kept < GW_SEGMENTS ? kept : 0) : first;
 }
 
-static bool append(struct gw_search_index *index, unsigned kept, const struct difference *d)
+static bool append_segment(struct gw_search_index *index, unsigned kept, const struct difference *d)
 {
     const unsigned first = first_small(index, kept, d->n_added);
     struct gw_segment *segment;
@@ -299,13 +295,12 @@ struct gw_search_index *gw_search_index_next(const struct gw_search_index *index
     is_made = copy_parts(next, index, 0, index->n_parts);
     for (size_t i = 0; is_made && i < d.n_gone; i++)
         is_made = bury(next, d.gone[i]);
-    is_made = is_made && append(next, kept, &d);
+    is_made = is_made && append_segment(next, kept, &d);
     peg__free(d.added);
     return is_made ? next : gw_search_index_unref(next);
 }
 
-/* ---- by workers --------------------------------------------------------------------------------
- */
+/* ---- by workers ---- */
 
 bool gw_search_index_wants_merge(const struct gw_search_index *index, unsigned *ret_first)
 {
@@ -333,7 +328,7 @@ struct gw_segment *gw_search_index_merge(const struct gw_search_index *index, un
     return put_together(index, first, end, NULL);
 }
 
-static bool is_in(struct gw_toolsets now, const struct gw_toolset *toolset)
+static bool is_listed(struct gw_toolsets now, const struct gw_toolset *toolset)
 {
     size_t low = 0;
     size_t high = now.n;
@@ -356,7 +351,7 @@ static bool is_in(struct gw_toolsets now, const struct gw_toolset *toolset)
 static bool bury_missing(struct gw_part *part, struct gw_toolsets now)
 {
     for (uint32_t doc = 0; doc < part->segment->n_docs; doc++) {
-        if (!is_in(now, part->segment->docs[doc]) && !mark_dead(part, doc))
+        if (!is_listed(now, part->segment->docs[doc]) && !mark_dead(part, doc))
             return false;
     }
     return true;

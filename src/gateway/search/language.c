@@ -53,8 +53,7 @@ struct gw_stemmer {
     char word[GW_WORD_BYTES];
 };
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 bool gw_language_find(const char *name, struct gw_language *ret_language)
 {
@@ -79,8 +78,7 @@ void gw_language_names(char *ret_text, size_t size)
         len += (size_t)snprintf(ret_text + len, size - len, ", %s", *known);
 }
 
-/* ---- stems -------------------------------------------------------------------------------------
- */
+/* ---- stems ---- */
 
 struct gw_stemmer *gw_stemmer_new(struct gw_language language)
 {

@@ -15,8 +15,7 @@
 
 enum { MAX_STAGES = 8 };
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ---- */
 
 /* How a word of a toolset has to be related to one of the query. */
 enum relation { CONTAINS, ENDS, BEGINS, IS };
@@ -79,8 +78,7 @@ static uint32_t next_related(const struct gw_terms *words, peg_str word, enum re
     return words->n;
 }
 
-/* ---- the query ---------------------------------------------------------------------------------
- */
+/* ---- the query ---- */
 
 /* The query as words with separators before, between and behind them. */
 struct shape {
@@ -196,8 +194,8 @@ static void read_passed(struct found *found, const struct shape *shape, peg_str 
         found->docs[doc] = found->docs[doc] == shape->n ? read_doc(segment, doc, &needle) : 0;
 }
 
-static bool collect(const struct found *found, struct peg__arena *arena,
-                    struct gw_literals *ret_literals)
+static bool collect_literals(const struct found *found, struct peg__arena *arena,
+                             struct gw_literals *ret_literals)
 {
     const uint32_t n_docs = found->part->segment->n_docs;
     struct gw_literals literals = {.n = 0};
@@ -230,10 +228,10 @@ bool gw_literals_find(const struct gw_part *part, peg_str folded, struct peg__ar
     *ret_literals = (struct gw_literals){.n = 0};
     if (shape.is_one_word) {
         find_word(&found, shape.words[0]);
-        is_done = collect(&found, arena, ret_literals);
+        is_done = collect_literals(&found, arena, ret_literals);
     } else if (pass_stages(&found, &shape)) {
         read_passed(&found, &shape, folded);
-        is_done = collect(&found, arena, ret_literals);
+        is_done = collect_literals(&found, arena, ret_literals);
     } else {
         is_done = true;
     }

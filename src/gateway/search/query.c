@@ -21,8 +21,7 @@ enum {
     MAX_TEXTS = 1 << 18, /* postings of all words together: half a millisecond */
 };
 
-/* ---- rarity ------------------------------------------------------------------------------------
- */
+/* ---- rarity ---- */
 
 /* The natural logarithm of (n_texts + 1) / (n_found + 1/2), which is BM25's. Without libm, so that
  * it is the same everywhere: halved until the series of atanh takes a few terms. */
@@ -47,8 +46,7 @@ uint32_t gw_rarity(uint64_t n_texts, uint64_t n_found)
     return result * GW_RARITY_UNIT < 1 ? 1 : (uint32_t)(result * GW_RARITY_UNIT);
 }
 
-/* ---- postings ----------------------------------------------------------------------------------
- */
+/* ---- postings ---- */
 
 static struct gw_postings find_postings(const struct gw_segment *segment, peg_str stem)
 {
@@ -84,8 +82,7 @@ static uint64_t count_texts(const struct gw_search_index *index)
     return n;
 }
 
-/* ---- widening ----------------------------------------------------------------------------------
- */
+/* ---- widening ---- */
 
 enum widening { BY_PREFIX, BY_EDIT };
 
@@ -229,8 +226,7 @@ static bool find_similar(const struct gw_search_index *index, struct gw_query_wo
     return word->n_texts || word->stem.len < MIN_EDIT || widen(index, word, BY_EDIT, arena);
 }
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ---- */
 
 struct reader {
     const struct gw_search_index *index;
@@ -239,7 +235,7 @@ struct reader {
     struct gw_query *query;
 };
 
-static bool is_known(const struct gw_query *query, peg_str stem)
+static bool has_stem(const struct gw_query *query, peg_str stem)
 {
     for (unsigned i = 0; i < query->n; i++) {
         if (peg__str_eq(query->words[i].stem, stem))
@@ -256,7 +252,7 @@ static bool add_word(struct reader *r, peg_str folded)
 
     if (!stem.ptr)
         return false;
-    if (stem.len == 0 || r->query->n == PEG_LIMIT_GATEWAY_QUERY_WORDS || is_known(r->query, stem))
+    if (stem.len == 0 || r->query->n == PEG_LIMIT_GATEWAY_QUERY_WORDS || has_stem(r->query, stem))
         return true;
     copy = peg__arena_copy(r->arena, stem);
     *word = (struct gw_query_word){.stem = {copy, stem.len}};
@@ -267,7 +263,7 @@ static bool add_word(struct reader *r, peg_str folded)
     return true;
 }
 
-static bool read_words(struct reader *r, peg_str text)
+static bool read_query_words(struct reader *r, peg_str text)
 {
     struct gw_tokens tokens = {.rest = text};
     peg_str token;
@@ -346,7 +342,7 @@ bool gw_query_read(const struct gw_search_index *index, peg_str text, struct peg
 
     query.words =
         peg__arena_alloc(arena, (PEG_LIMIT_GATEWAY_QUERY_WORDS + 1) * sizeof(*query.words));
-    is_read = is_read && query.words && read_words(&r, text) && find_words(&r);
+    is_read = is_read && query.words && read_query_words(&r, text) && find_words(&r);
     gw_stemmer_free(r.stemmer);
     if (is_read)
         *ret_query = query;

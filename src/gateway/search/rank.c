@@ -17,15 +17,13 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/rpc/info.h"
 #include "gateway/search/internal.h"
 
 enum { WINDOW = 4096 };
 
 static const uint32_t NO_DOC = UINT32_MAX;
 
-/* ---- the best so far: a heap with the worst at its root ----------------------------------------
- */
+/* ---- the best so far: a heap with the worst at its root ---- */
 
 struct best {
     struct gw_ranked *items;
@@ -96,8 +94,7 @@ static void offer(struct best *best, const struct gw_search_query *asked, struct
         sift_down(best, item);
 }
 
-/* ---- one part ----------------------------------------------------------------------------------
- */
+/* ---- one part ---- */
 
 /* A word in a part. */
 struct list {
@@ -244,7 +241,7 @@ static void add_optional(struct scan *s, struct list *list, struct candidate *c)
 
 /* Where other rankings could be fused in: a score of theirs is added to the candidate's, and the
  * most that it can be to the bounds. */
-static void complete(struct scan *s, struct candidate *c)
+static void complete_candidate(struct scan *s, struct candidate *c)
 {
     const uint32_t least = threshold(&s->best);
 
@@ -286,10 +283,10 @@ static void visit(struct scan *s, struct candidate *c)
     c->bonus = find_bonus(s, c->doc);
     if ((s->total >= PEG_LIMIT_GATEWAY_PAGE && bound_of(s, c) < threshold(&s->best)) ||
         !gw_part_lives(s->part, c->doc) ||
-        !gw_info_has_tags(s->segment->docs[c->doc], asked->tags, asked->n_tags))
+        !gw_toolset_has_tags(s->segment->docs[c->doc], asked->tags, asked->n_tags))
         return;
     s->total++;
-    complete(s, c);
+    complete_candidate(s, c);
 }
 
 /* A text that was found is one of the candidate's, or begins the next one. */
@@ -380,8 +377,7 @@ static void scan_part(struct scan *s, unsigned p)
     }
 }
 
-/* ---- all parts ---------------------------------------------------------------------------------
- */
+/* ---- all parts ---- */
 
 static uint32_t widest_window(const struct gw_search_index *index)
 {

@@ -14,8 +14,7 @@
 /* BM25's factor of saturated weights: k1 + 1. */
 static const double score_factor = 2.5;
 
-/* ---- literal matches ---------------------------------------------------------------------------
- */
+/* ---- literal matches ---- */
 
 /* In quarters of what the rarest word is worth in a text about nothing else. */
 enum {
@@ -43,8 +42,7 @@ static uint32_t literal_bonus(const struct gw_rank_input *input, const struct gw
     return quarters * (input->query->rarest * GW_WEIGHT_UNIT / 4);
 }
 
-/* ---- tools of the hits -------------------------------------------------------------------------
- */
+/* ---- tools of the hits ---- */
 
 /* Goes through the hits in the order of the index. */
 struct tool_scan {
@@ -98,7 +96,7 @@ static void score_tools(struct tool_scan *scan, const struct gw_ranked *ranked)
     }
 }
 
-static int compare_places(const void *x, const void *y)
+static int compare_hit_places(const void *x, const void *y)
 {
     const struct gw_ranked *a = *(const struct gw_ranked *const *)x;
     const struct gw_ranked *b = *(const struct gw_ranked *const *)y;
@@ -132,7 +130,7 @@ static bool find_tools(struct tool_scan *scan, const struct gw_ranking *ranking,
         return false;
     for (size_t i = 0; i < ranking->n; i++)
         places[i] = &ranking->items[i];
-    qsort(places, ranking->n, sizeof(struct gw_ranked *), compare_places);
+    qsort(places, ranking->n, sizeof(struct gw_ranked *), compare_hit_places);
     for (size_t i = 0; i < ranking->n; i++) {
         if (i > 0 && places[i]->part != places[i - 1]->part)
             memset(scan->at, 0, at_bytes);
@@ -142,8 +140,7 @@ static bool find_tools(struct tool_scan *scan, const struct gw_ranking *ranking,
     return true;
 }
 
-/* ---- searching ---------------------------------------------------------------------------------
- */
+/* ---- searching ---- */
 
 static bool make_hits(const struct gw_rank_input *input, const struct gw_ranking *ranking,
                       struct peg__arena *arena, struct gw_search_result *ret_result)
@@ -176,8 +173,8 @@ static bool find_literals(const struct gw_search_index *index, peg_str folded,
     return literals != NULL;
 }
 
-static bool search(const struct gw_search_index *index, const struct gw_search_query *asked,
-                   struct peg__arena *arena, struct gw_search_result *ret_result)
+static bool search_index(const struct gw_search_index *index, const struct gw_search_query *asked,
+                         struct peg__arena *arena, struct gw_search_result *ret_result)
 {
     char *folded = peg__arena_alloc(arena, asked->text.len + 1);
     struct gw_rank_input input = {.index = index, .asked = asked, .bonus = literal_bonus};
@@ -203,7 +200,7 @@ peg_status gw_search(const struct gw_snapshot *snapshot, const struct gw_search_
 {
     struct gw_search_result result = {.n = 0};
 
-    if (query->text.len > 0 && !search(snapshot->index, query, arena, &result))
+    if (query->text.len > 0 && !search_index(snapshot->index, query, arena, &result))
         return peg__fail_nomem(reterr);
     *ret_result = result;
     return PEG_OK;

@@ -66,8 +66,7 @@ struct builder {
     char folded[FOLD_BYTES];
 };
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ---- */
 
 static bool push_number(uint32_t **list, size_t *n, size_t *capacity, uint32_t number)
 {
@@ -108,7 +107,7 @@ static void add_token(struct builder *b, peg_str folded)
         b->is_failed = true;
 }
 
-static void read_text(struct builder *b, peg_str text)
+static void index_text(struct builder *b, peg_str text)
 {
     struct gw_tokens tokens = {.rest = text};
     peg_str token;
@@ -158,8 +157,7 @@ static void end_text(struct builder *b, uint32_t text, float share)
     b->n_seen = 0;
 }
 
-/* ---- toolsets ----------------------------------------------------------------------------------
- */
+/* ---- toolsets ---- */
 
 static void read_literal(struct builder *b, peg_str text, uint32_t doc, uint8_t where)
 {
@@ -189,12 +187,12 @@ static void read_arguments(struct builder *b, const peg_json *schema, enum field
         const peg_json *text;
 
         if (field == ARGUMENTS)
-            read_text(b, peg_json_str(key));
+            index_text(b, peg_json_str(key));
         if (argument->kind != PEG_JSON_OBJECT)
             continue;
         text = peg_json_get(argument, "description");
         if (field == ARGUMENT_TEXTS && text && text->kind == PEG_JSON_STRING)
-            read_text(b, peg_json_str(text));
+            index_text(b, peg_json_str(text));
         read_arguments(b, argument, field, depth + 1);
         text = peg_json_get(argument, "items");
         if (text && text->kind == PEG_JSON_OBJECT)
@@ -224,7 +222,7 @@ static void read_schema(struct builder *b, peg_str schema)
 static void read_tags(struct builder *b, const peg_str *tags, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        read_text(b, tags[i]);
+        index_text(b, tags[i]);
     end_field(b, TAGS);
 }
 
@@ -234,18 +232,18 @@ static void read_main(struct builder *b, const struct gw_toolset *toolset, uint3
     read_literal(b, toolset->description, doc, IN_DESCRIPTION);
     for (size_t i = 0; i < toolset->n_tags; i++)
         read_literal(b, toolset->tags[i], doc, IN_TAG);
-    read_text(b, toolset->name);
+    index_text(b, toolset->name);
     end_field(b, NAME);
-    read_text(b, toolset->description);
+    index_text(b, toolset->description);
     end_field(b, DESCRIPTION);
     read_tags(b, toolset->tags, toolset->n_tags);
 }
 
 static void read_tool(struct builder *b, const struct gw_tool *tool)
 {
-    read_text(b, tool->name);
+    index_text(b, tool->name);
     end_field(b, NAME);
-    read_text(b, tool->description);
+    index_text(b, tool->description);
     end_field(b, DESCRIPTION);
     read_tags(b, tool->tags, tool->n_tags);
     read_schema(b, tool->input_schema);
@@ -267,8 +265,7 @@ static void read_docs(struct builder *b, const struct gw_segment *segment)
     }
 }
 
-/* ---- segments ----------------------------------------------------------------------------------
- */
+/* ---- segments ---- */
 
 static bool take_docs(struct gw_segment *segment, struct gw_toolset *const *docs, uint32_t n)
 {
@@ -304,7 +301,7 @@ static size_t main_text_bytes(const struct gw_toolset *toolset)
     return bytes;
 }
 
-static char *put_text(char *at, peg_str text)
+static char *put_folded(char *at, peg_str text)
 {
     gw_fold(text, at);
     at[text.len] = '\0';
@@ -326,10 +323,10 @@ static bool copy_texts(struct gw_segment *segment)
         const struct gw_toolset *toolset = segment->docs[i];
 
         segment->main_text_at[i] = (uint32_t)(at - segment->main_text);
-        at = put_text(at, toolset->name);
-        at = put_text(at, toolset->description);
+        at = put_folded(at, toolset->name);
+        at = put_folded(at, toolset->description);
         for (size_t t = 0; t < toolset->n_tags; t++)
-            at = put_text(at, toolset->tags[t]);
+            at = put_folded(at, toolset->tags[t]);
     }
     segment->main_text_at[segment->n_docs] = (uint32_t)(at - segment->main_text);
     return true;

@@ -97,8 +97,7 @@ bool gw_terms_post(struct gw_terms_builder *b, uint32_t number, uint32_t place, 
     return true;
 }
 
-/* ---- sorting -----------------------------------------------------------------------------------
- */
+/* ---- sorting ---- */
 
 static int compare_words(const void *a, const void *b)
 {
@@ -109,8 +108,8 @@ static int compare_words(const void *a, const void *b)
     return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
-static void copy_words(struct gw_terms_builder *b, struct peg__map_entry *const *sorted,
-                       struct gw_terms *terms)
+static void copy_sorted(struct gw_terms_builder *b, struct peg__map_entry *const *sorted,
+                        struct gw_terms *terms)
 {
     size_t bytes = 0;
 
@@ -139,7 +138,7 @@ static bool sort_words(struct gw_terms_builder *b, struct gw_terms *terms)
     terms->text = peg__alloc(bytes + 1);
     terms->text_at = peg__alloc((terms->n + 1) * sizeof(uint32_t));
     if (terms->text && terms->text_at)
-        copy_words(b, sorted, terms);
+        copy_sorted(b, sorted, terms);
     peg__free(sorted);
     return terms->text && terms->text_at;
 }
@@ -185,8 +184,7 @@ bool gw_terms_finish(struct gw_terms_builder *b, struct gw_terms *ret_terms)
     return true;
 }
 
-/* ---- terms -------------------------------------------------------------------------------------
- */
+/* ---- terms ---- */
 
 void gw_terms_free(struct gw_terms *terms)
 {

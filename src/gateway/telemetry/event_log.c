@@ -5,12 +5,11 @@
  * The lock is held to add a line or to change the buffers, never while anything is written.
  */
 
-#include "gateway/telemetry/event_log.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,7 +19,9 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "base/text/writer.h"
-#include "gateway/telemetry/event_line.h"
+#include "gateway/telemetry/event_log.h"
+#include "wire/time.h"
+#include "json/json.h"
 
 /* How often an event may be told: at once, and per second afterwards. Calls come from anybody;
  * what providers do needs a stream and a principal. */
@@ -54,7 +55,7 @@ struct gw_event_log {
     struct peg__buf waiting;
     struct peg__buf writing; /* the thread's while is_writing */
     bool is_writing;
-    uint64_t n_told; /* lines that were added, and that have been written or given up */
+    uint64_t n_written; /* lines that were added, and that have been written or given up */
     uint64_t n_done;
     uint64_t n_without_room; /* to be told */
     struct {
@@ -64,12 +65,12 @@ struct gw_event_log {
     } rates[GW_N_EVENTS];
 };
 
-static void count_dropped(struct gw_event_log *journal, uint64_t n)
+static void count_dropped(struct gw_event_log *log, uint64_t n)
 {
-    atomic_fetch_add_explicit(&journal->n_dropped, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&log->n_dropped, n, memory_order_relaxed);
 }
 
-/* ---- the thread ----------------------------------------------------------------------------- */
+/* ---- the thread ---- */
 
 static uint64_t count_lines(peg_str text)
 {
@@ -81,61 +82,61 @@ static uint64_t count_lines(peg_str text)
 }
 
 /* A full disk, or nobody who reads: there is nobody else to tell. */
-static void write_out(struct gw_event_log *journal, int fd, peg_str text)
+static void write_to_file(struct gw_event_log *log, int fd, peg_str text)
 {
-    const size_t n = peg__writer_write(&journal->writer, fd, text);
+    const size_t n = peg__writer_write(&log->writer, fd, text);
 
     if (n < text.len)
-        count_dropped(journal, count_lines(peg__str_from(text, n)));
+        count_dropped(log, count_lines(peg__str_from(text, n)));
 }
 
 /* With the lock. What is told from now on goes to the file that was opened again. */
-static void change_files(struct gw_event_log *journal)
+static void change_files(struct gw_event_log *log)
 {
-    if (journal->next_fd < 0)
+    if (log->next_fd < 0)
         return;
-    close(journal->fd);
-    journal->fd = journal->next_fd;
-    journal->next_fd = -1;
+    close(log->fd);
+    log->fd = log->next_fd;
+    log->next_fd = -1;
 }
 
 static void *write_lines(void *user)
 {
-    struct gw_event_log *journal = user;
+    struct gw_event_log *log = user;
 
-    pthread_mutex_lock(&journal->lock);
+    pthread_mutex_lock(&log->lock);
     for (;;) {
-        const struct peg__buf full = journal->waiting;
-        uint64_t n_told;
+        const struct peg__buf full = log->waiting;
+        uint64_t n_written;
         int fd;
 
-        change_files(journal);
-        if (!full.len && atomic_load(&journal->writer.is_over))
+        change_files(log);
+        if (!full.len && atomic_load(&log->writer.is_over))
             break;
         if (!full.len) {
-            pthread_cond_wait(&journal->has_lines, &journal->lock);
+            pthread_cond_wait(&log->has_lines, &log->lock);
             continue;
         }
-        journal->waiting = journal->writing;
-        journal->writing = full;
-        journal->is_writing = true;
-        n_told = journal->n_told;
-        fd = journal->fd;
-        pthread_mutex_unlock(&journal->lock);
+        log->waiting = log->writing;
+        log->writing = full;
+        log->is_writing = true;
+        n_written = log->n_written;
+        fd = log->fd;
+        pthread_mutex_unlock(&log->lock);
 
-        write_out(journal, fd, peg__buf_view(&journal->writing));
+        write_to_file(log, fd, peg__buf_view(&log->writing));
 
-        pthread_mutex_lock(&journal->lock);
-        peg__buf_clear(&journal->writing);
-        journal->is_writing = false;
-        journal->n_done = n_told;
-        pthread_cond_broadcast(&journal->has_written);
+        pthread_mutex_lock(&log->lock);
+        peg__buf_clear(&log->writing);
+        log->is_writing = false;
+        log->n_done = n_written;
+        pthread_cond_broadcast(&log->has_written);
     }
-    pthread_mutex_unlock(&journal->lock);
+    pthread_mutex_unlock(&log->lock);
     return NULL;
 }
 
-/* ---- its life ------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
 static peg_status open_file(const char *path, int *ret_fd, peg_error *reterr)
 {
@@ -152,220 +153,219 @@ static peg_status open_file(const char *path, int *ret_fd, peg_error *reterr)
     return PEG_OK;
 }
 
-static void drop(struct gw_event_log *journal)
+static void free_log(struct gw_event_log *log)
 {
-    if (journal->path && journal->fd >= 0)
-        close(journal->fd);
-    if (journal->next_fd >= 0)
-        close(journal->next_fd);
-    peg__buf_free(&journal->waiting);
-    peg__buf_free(&journal->writing);
-    pthread_mutex_destroy(&journal->lock);
-    pthread_cond_destroy(&journal->has_lines);
-    pthread_cond_destroy(&journal->has_written);
-    peg__free(journal->path);
-    peg__free(journal);
+    if (log->path && log->fd >= 0)
+        close(log->fd);
+    if (log->next_fd >= 0)
+        close(log->next_fd);
+    peg__buf_free(&log->waiting);
+    peg__buf_free(&log->writing);
+    pthread_mutex_destroy(&log->lock);
+    pthread_cond_destroy(&log->has_lines);
+    pthread_cond_destroy(&log->has_written);
+    peg__free(log->path);
+    peg__free(log);
 }
 
-static peg_status open_target(struct gw_event_log *journal,
-                              const struct gw_event_log_options *options, peg_error *reterr)
+static peg_status open_target(struct gw_event_log *log, const struct gw_event_log_options *options,
+                              peg_error *reterr)
 {
     if (!options->path) {
-        journal->fd = options->fd ? options->fd : STDERR_FILENO;
+        log->fd = options->fd ? options->fd : STDERR_FILENO;
         return PEG_OK;
     }
-    journal->path = peg__alloc(strlen(options->path) + 1);
-    if (!journal->path)
+    log->path = peg__alloc(strlen(options->path) + 1);
+    if (!log->path)
         return peg__fail_nomem(reterr);
-    memcpy(journal->path, options->path, strlen(options->path) + 1);
-    return open_file(journal->path, &journal->fd, reterr);
+    memcpy(log->path, options->path, strlen(options->path) + 1);
+    return open_file(log->path, &log->fd, reterr);
 }
 
 peg_status gw_event_log_new(const struct gw_event_log_options *options,
-                            struct gw_event_log **ret_journal, peg_error *reterr)
+                            struct gw_event_log **ret_log, peg_error *reterr)
 {
-    struct gw_event_log *journal = peg__alloc_zero(1, sizeof(*journal));
+    struct gw_event_log *log = peg__alloc_zero(1, sizeof(*log));
     peg_status status;
 
-    if (!journal)
+    if (!log)
         return peg__fail_nomem(reterr);
-    journal->clock = options->clock ? options->clock : peg_clock_system();
-    journal->least = options->least;
-    journal->is_json = options->is_json;
-    journal->fd = -1;
-    journal->next_fd = -1;
-    journal->waiting.max = PEG_LIMIT_GATEWAY_LOG_BYTES;
-    journal->writing.max = PEG_LIMIT_GATEWAY_LOG_BYTES;
-    pthread_mutex_init(&journal->lock, NULL);
-    pthread_cond_init(&journal->has_lines, NULL);
-    pthread_cond_init(&journal->has_written, NULL);
+    log->clock = options->clock ? options->clock : peg_clock_system();
+    log->least = options->least;
+    log->is_json = options->is_json;
+    log->fd = -1;
+    log->next_fd = -1;
+    log->waiting.max = PEG_LIMIT_GATEWAY_LOG_BYTES;
+    log->writing.max = PEG_LIMIT_GATEWAY_LOG_BYTES;
+    pthread_mutex_init(&log->lock, NULL);
+    pthread_cond_init(&log->has_lines, NULL);
+    pthread_cond_init(&log->has_written, NULL);
     for (int i = 0; i < GW_N_EVENTS; i++) {
-        journal->rates[i].left = rates[i].burst;
-        journal->rates[i].at_ns = peg_clock_mono_ns(journal->clock);
+        log->rates[i].left = rates[i].burst;
+        log->rates[i].at_ns = peg_clock_mono_ns(log->clock);
     }
-    status = open_target(journal, options, reterr);
-    if (!status && !peg__writer_start(&journal->writer, write_lines, journal))
+    status = open_target(log, options, reterr);
+    if (!status && !peg__writer_start(&log->writer, write_lines, log))
         status = peg__fail(reterr, PEG_EIO, "E_LOG_FILE",
                            "there is no thread for the log: the system has no more of them");
     if (status) {
-        drop(journal);
+        free_log(log);
         return status;
     }
-    *ret_journal = journal;
+    *ret_log = log;
     return PEG_OK;
 }
 
-static void tell_suppressed(struct gw_event_log *journal, enum gw_event event);
+static void log_suppressed(struct gw_event_log *log, enum gw_event event);
 
-struct gw_event_log *gw_event_log_free(struct gw_event_log *journal)
+struct gw_event_log *gw_event_log_free(struct gw_event_log *log)
 {
     int fd;
 
-    if (!journal)
+    if (!log)
         return NULL;
-    pthread_mutex_lock(&journal->lock);
+    pthread_mutex_lock(&log->lock);
     for (int event = 0; event < GW_N_EVENTS; event++)
-        tell_suppressed(journal, (enum gw_event)event);
-    atomic_store(&journal->writer.is_over, true);
-    fd = journal->fd;
-    pthread_cond_signal(&journal->has_lines);
-    pthread_mutex_unlock(&journal->lock);
-    if (peg__writer_join(&journal->writer, fd))
-        drop(journal);
+        log_suppressed(log, (enum gw_event)event);
+    atomic_store(&log->writer.is_over, true);
+    fd = log->fd;
+    pthread_cond_signal(&log->has_lines);
+    pthread_mutex_unlock(&log->lock);
+    if (peg__writer_join(&log->writer, fd))
+        free_log(log);
     return NULL;
 }
 
-peg_status gw_event_log_reopen(struct gw_event_log *journal, peg_error *reterr)
+peg_status gw_event_log_reopen(struct gw_event_log *log, peg_error *reterr)
 {
     peg_status status;
     int fd = -1;
 
-    if (!journal || !journal->path)
+    if (!log || !log->path)
         return PEG_OK;
-    status = open_file(journal->path, &fd, reterr);
+    status = open_file(log->path, &fd, reterr);
     if (status)
         return status;
-    pthread_mutex_lock(&journal->lock);
-    if (journal->next_fd >= 0)
-        close(journal->next_fd);
-    journal->next_fd = fd;
-    pthread_cond_signal(&journal->has_lines);
-    pthread_mutex_unlock(&journal->lock);
+    pthread_mutex_lock(&log->lock);
+    if (log->next_fd >= 0)
+        close(log->next_fd);
+    log->next_fd = fd;
+    pthread_cond_signal(&log->has_lines);
+    pthread_mutex_unlock(&log->lock);
     return PEG_OK;
 }
 
-void gw_event_log_flush(struct gw_event_log *journal)
+void gw_event_log_flush(struct gw_event_log *log)
 {
     uint64_t n;
 
-    if (!journal)
+    if (!log)
         return;
-    pthread_mutex_lock(&journal->lock);
-    n = journal->n_told;
-    while (journal->n_done < n)
-        pthread_cond_wait(&journal->has_written, &journal->lock);
-    pthread_mutex_unlock(&journal->lock);
+    pthread_mutex_lock(&log->lock);
+    n = log->n_written;
+    while (log->n_done < n)
+        pthread_cond_wait(&log->has_written, &log->lock);
+    pthread_mutex_unlock(&log->lock);
 }
 
-/* ---- telling: with the lock ----------------------------------------------------------------- */
+/* ---- telling: with the lock ---- */
 
-static bool add_line(struct gw_event_log *journal, const struct gw_line *line)
+static bool append_line(struct gw_event_log *log, const struct gw_line *line)
 {
-    struct peg__buf *buf = &journal->waiting;
+    struct peg__buf *buf = &log->waiting;
 
     peg__buf_add(buf, line->bytes, line->len);
     if (buf->status) {
         buf->status = PEG_OK; /* there may be room again later */
         return false;
     }
-    journal->n_told++;
-    pthread_cond_signal(&journal->has_lines);
+    log->n_written++;
+    pthread_cond_signal(&log->has_lines);
     return true;
 }
 
-static struct gw_line_head head_of(const struct gw_event_log *journal, peg_log_level level,
+static struct gw_line_head head_of(const struct gw_event_log *log, peg_log_level level,
                                    const char *event)
 {
     return (struct gw_line_head){
-        .is_json = journal->is_json,
-        .now_ms = peg_clock_now_ms(journal->clock),
+        .is_json = log->is_json,
+        .now_ms = peg_clock_now_ms(log->clock),
         .level = level,
         .event = event,
     };
 }
 
-static bool add_count(struct gw_event_log *journal, const char *event, const char *key, uint64_t n)
+static bool add_count(struct gw_event_log *log, const char *event, const char *key, uint64_t n)
 {
-    const struct gw_line_head head = head_of(journal, PEG_LOG_WARN, event);
+    const struct gw_line_head head = head_of(log, PEG_LOG_WARN, event);
     const struct gw_field field = gw_field_number(key, (int64_t)n);
     struct gw_line line;
 
     gw_line_make(&line, &head, &field, 1);
-    return add_line(journal, &line);
+    return append_line(log, &line);
 }
 
-static void tell_suppressed(struct gw_event_log *journal, enum gw_event event)
+static void log_suppressed(struct gw_event_log *log, enum gw_event event)
 {
-    uint64_t *n = &journal->rates[event].n_suppressed;
+    uint64_t *n = &log->rates[event].n_suppressed;
 
-    if (*n && add_count(journal, gw_event_name(event), "suppressed", *n))
+    if (*n && add_count(log, gw_event_name(event), "suppressed", *n))
         *n = 0;
 }
 
-static bool may_tell(struct gw_event_log *journal, enum gw_event event)
+static bool take_allowance(struct gw_event_log *log, enum gw_event event)
 {
-    const int64_t now_ns = peg_clock_mono_ns(journal->clock);
-    double *left = &journal->rates[event].left;
+    const int64_t now_ns = peg_clock_mono_ns(log->clock);
+    double *left = &log->rates[event].left;
 
-    *left +=
-        (double)(now_ns - journal->rates[event].at_ns) / (double)PEG_NS_PER_S * rates[event].per_s;
-    journal->rates[event].at_ns = now_ns;
+    *left += (double)(now_ns - log->rates[event].at_ns) / (double)PEG_NS_PER_S * rates[event].per_s;
+    log->rates[event].at_ns = now_ns;
     if (*left > rates[event].burst)
         *left = rates[event].burst;
     if (*left < 1) {
-        journal->rates[event].n_suppressed++;
-        count_dropped(journal, 1);
+        log->rates[event].n_suppressed++;
+        count_dropped(log, 1);
         return false;
     }
     *left -= 1;
     return true;
 }
 
-static void add_or_drop(struct gw_event_log *journal, const struct gw_line *line)
+static void add_or_drop(struct gw_event_log *log, const struct gw_line *line)
 {
-    if (journal->n_without_room && add_count(journal, "log", "dropped", journal->n_without_room))
-        journal->n_without_room = 0;
-    if (add_line(journal, line))
+    if (log->n_without_room && add_count(log, "log", "dropped", log->n_without_room))
+        log->n_without_room = 0;
+    if (append_line(log, line))
         return;
-    journal->n_without_room++;
-    count_dropped(journal, 1);
+    log->n_without_room++;
+    count_dropped(log, 1);
 }
 
-bool gw_event_log_wants(const struct gw_event_log *journal, peg_log_level level)
+bool gw_event_log_wants(const struct gw_event_log *log, peg_log_level level)
 {
-    return journal && level >= journal->least;
+    return log && level >= log->least;
 }
 
-void gw_event_log_write(struct gw_event_log *journal, peg_log_level level, enum gw_event event,
+void gw_event_log_write(struct gw_event_log *log, peg_log_level level, enum gw_event event,
                         const struct gw_field *fields, size_t n_fields)
 {
     struct gw_line_head head;
     struct gw_line line;
     bool is_told;
 
-    if (!gw_event_log_wants(journal, level) || (unsigned)event >= GW_N_EVENTS)
+    if (!gw_event_log_wants(log, level) || (unsigned)event >= GW_N_EVENTS)
         return;
-    pthread_mutex_lock(&journal->lock);
-    is_told = may_tell(journal, event);
-    pthread_mutex_unlock(&journal->lock);
+    pthread_mutex_lock(&log->lock);
+    is_told = take_allowance(log, event);
+    pthread_mutex_unlock(&log->lock);
     if (!is_told)
         return;
-    head = head_of(journal, level, gw_event_name(event));
+    head = head_of(log, level, gw_event_name(event));
     gw_line_make(&line, &head, fields, n_fields);
-    pthread_mutex_lock(&journal->lock);
-    tell_suppressed(journal, event);
-    add_or_drop(journal, &line);
-    pthread_mutex_unlock(&journal->lock);
+    pthread_mutex_lock(&log->lock);
+    log_suppressed(log, event);
+    add_or_drop(log, &line);
+    pthread_mutex_unlock(&log->lock);
 }
 
 struct gw_field gw_field_text(const char *key, const char *text)
@@ -373,13 +373,163 @@ struct gw_field gw_field_text(const char *key, const char *text)
     return gw_field_str(key, peg_cstr(text));
 }
 
-void gw_event_log_hook(peg_log_level level, const char *code, const char *message, void *journal)
+void gw_event_log_hook(peg_log_level level, const char *code, const char *message, void *log)
 {
-    gw_event_log_write(journal, level, GW_EVENT_LIBRARY,
+    gw_event_log_write(log, level, GW_EVENT_LIBRARY,
                        GW_FIELDS(gw_field_text("code", code), gw_field_text("message", message)));
 }
 
-uint64_t gw_event_log_n_dropped(const struct gw_event_log *journal)
+uint64_t gw_event_log_n_dropped(const struct gw_event_log *log)
 {
-    return journal ? atomic_load_explicit(&journal->n_dropped, memory_order_relaxed) : 0;
+    return log ? atomic_load_explicit(&log->n_dropped, memory_order_relaxed) : 0;
+}
+
+enum {
+    VALUE_BYTES = 600, /* of one value as it is written */
+    END_BYTES = 4,     /* a quote, a brace, a line feed */
+    ESCAPE_BYTES = 6,  /* \u001f */
+};
+
+const char *gw_event_name(enum gw_event event)
+{
+    static const char *const names[GW_N_EVENTS] = {
+        [GW_EVENT_START] = "start",
+        [GW_EVENT_STOP] = "stop",
+        [GW_EVENT_DRAIN] = "drain",
+        [GW_EVENT_RELOAD] = "reload",
+        [GW_EVENT_HEALTH] = "health",
+        [GW_EVENT_REGISTER] = "register",
+        [GW_EVENT_UNREGISTER] = "unregister",
+        [GW_EVENT_ATTACH] = "attach",
+        [GW_EVENT_DETACH] = "detach",
+        [GW_EVENT_REFUSED] = "refused",
+        [GW_EVENT_CALL] = "call",
+        [GW_EVENT_LATE] = "late",
+        [GW_EVENT_STORE] = "store",
+        [GW_EVENT_LIBRARY] = "library",
+    };
+
+    return (unsigned)event < GW_N_EVENTS ? names[event] : "unknown";
+}
+
+struct writer {
+    char *to;
+    size_t len;
+    size_t max;
+};
+
+/* All of it or nothing. */
+static bool put_bytes(struct writer *w, const char *bytes, size_t n)
+{
+    if (n > w->max - w->len)
+        return false;
+    memcpy(w->to + w->len, bytes, n);
+    w->len += n;
+    return true;
+}
+
+static bool put_text(struct writer *w, const char *text)
+{
+    return put_bytes(w, text, strlen(text));
+}
+
+/* ---- values ---- */
+
+/* May it stand without quotes? */
+static bool is_bare_value(peg_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const char c = text.ptr[i];
+
+        if (!peg__is_alnum(c) && (c == '\0' || !strchr("_.:/@+-[]", c)))
+            return false;
+    }
+    return text.len > 0;
+}
+
+/* One character of a string: as it is, escaped, or '?' if it is no UTF-8. */
+static bool put_escaped(struct writer *w, const char *at, size_t n)
+{
+    const unsigned char c = (unsigned char)at[0];
+    char escape[ESCAPE_BYTES + 1];
+
+    if (n == 0)
+        return put_bytes(w, "?", 1);
+    if (c == '"' || c == '\\') {
+        escape[0] = '\\';
+        escape[1] = (char)c;
+        return put_bytes(w, escape, 2);
+    }
+    /* C0, DEL, and C1: what a terminal would obey. */
+    if (c < 0x20 || c == 0x7f || (c == 0xC2 && (unsigned char)at[1] < 0xA0)) {
+        snprintf(escape, sizeof(escape), "\\u%04x", c == 0xC2 ? (unsigned char)at[1] : c);
+        return put_bytes(w, escape, ESCAPE_BYTES);
+    }
+    return put_bytes(w, at, n);
+}
+
+/* Cut at VALUE_BYTES, which "..." tells. */
+static bool put_quoted(struct writer *w, peg_str text)
+{
+    const size_t start = w->len;
+    peg_str rest = text;
+
+    if (!put_bytes(w, "\"", 1))
+        return false;
+    while (rest.len) {
+        const size_t n = peg__utf8_char_len(rest);
+
+        if (w->len - start > VALUE_BYTES)
+            return put_text(w, "...\"");
+        if (!put_escaped(w, rest.ptr, n))
+            return false;
+        rest = peg__str_from(rest, n ? n : 1);
+    }
+    return put_bytes(w, "\"", 1);
+}
+
+static bool put_field_value(struct writer *w, const struct gw_field *field, bool is_json)
+{
+    const peg_str text = {field->text ? field->text : "", field->len};
+    char number[24];
+
+    if (field->is_number) {
+        snprintf(number, sizeof(number), "%lld", (long long)field->number);
+        return put_text(w, number);
+    }
+    if (!is_json && text.len < VALUE_BYTES && is_bare_value(text))
+        return put_bytes(w, text.ptr, text.len);
+    return put_quoted(w, text);
+}
+
+static void put_log_field(struct writer *w, const struct gw_field *field, bool is_json)
+{
+    const size_t before = w->len;
+    const bool fits = is_json ? put_text(w, ",\"") && put_text(w, field->key) &&
+                                    put_text(w, "\":") && put_field_value(w, field, true)
+                              : put_text(w, " ") && put_text(w, field->key) && put_text(w, "=") &&
+                                    put_field_value(w, field, false);
+
+    if (!fits)
+        w->len = before;
+}
+
+void gw_line_make(struct gw_line *ret_line, const struct gw_line_head *head,
+                  const struct gw_field *fields, size_t n_fields)
+{
+    struct writer w = {.to = ret_line->bytes, .max = sizeof(ret_line->bytes) - END_BYTES};
+    char time[WIRE_TIME_TEXT];
+    char text[128];
+
+    wire_time_print_ms(head->now_ms, time);
+    snprintf(text, sizeof(text),
+             head->is_json ? "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
+                           : "time=%s level=%s event=%s",
+             time, peg_log_level_name(head->level), head->event);
+    put_text(&w, text);
+    for (size_t i = 0; i < n_fields && i < GW_EVENT_LOG_FIELDS; i++)
+        put_log_field(&w, &fields[i], head->is_json);
+    w.max += END_BYTES;
+    put_text(&w, head->is_json ? "}\n" : "\n");
+    ret_line->len = w.len;
 }

@@ -2,6 +2,10 @@
 #ifndef PEG_GATEWAY_TELEMETRY_EVENT_LOG_H
 #define PEG_GATEWAY_TELEMETRY_EVENT_LOG_H
 
+#include "base/limits.h"
+#include "pegboard/common.h"
+#include "pegboard/log.h"
+
 /*
  * What a gateway tells about itself, one line for each event, in words a program can take apart:
  *
@@ -14,9 +18,6 @@
  * What it has no room for is dropped, counted and told, and so is what one kind of event says too
  * often: nobody can fill a disk by calling badly.
  */
-
-#include "pegboard/common.h"
-#include "pegboard/log.h"
 
 struct peg_clock;
 struct gw_event_log;
@@ -49,17 +50,16 @@ struct gw_event_log_options {
 
 /* PEG_EIO (E_LOG_FILE) with the system's words. */
 peg_status gw_event_log_new(const struct gw_event_log_options *options,
-                            struct gw_event_log **ret_journal, peg_error *reterr);
+                            struct gw_event_log **ret_log, peg_error *reterr);
 /* Writes what it has, for at most a second if nobody takes it. */
-struct gw_event_log *gw_event_log_free(struct gw_event_log *journal);
+struct gw_event_log *gw_event_log_free(struct gw_event_log *log);
 /* Any thread that may block. Opens the file again, so that it may be moved away before; a failure
  * leaves the old one in use. */
-peg_status gw_event_log_reopen(struct gw_event_log *journal, peg_error *reterr);
+peg_status gw_event_log_reopen(struct gw_event_log *log, peg_error *reterr);
 /* Any thread: waits until everything that was told so far is written. */
-void gw_event_log_flush(struct gw_event_log *journal);
+void gw_event_log_flush(struct gw_event_log *log);
 
-/* ---- telling: any thread, never waits for a disk; NULL for a journal tells nobody -------------
- */
+/* ---- telling: any thread, never waits for a disk; NULL for a log tells nobody ---- */
 
 struct gw_field {
     const char *key; /* [a-z_]+ */
@@ -79,22 +79,43 @@ static inline struct gw_field gw_field_number(const char *key, int64_t number)
     return (struct gw_field){.key = key, .number = number, .is_number = true};
 }
 
-/* gw_event_log_write(journal, PEG_LOG_INFO, GW_EVENT_HEALTH,
+/* gw_event_log_write(log, PEG_LOG_INFO, GW_EVENT_HEALTH,
  *                 GW_FIELDS(gw_field_str("toolset", name), gw_field_text("state", "healthy"))); */
 #define GW_FIELDS(...)                                                                             \
     (const struct gw_field[]){__VA_ARGS__},                                                        \
         sizeof((const struct gw_field[]){__VA_ARGS__}) / sizeof(struct gw_field)
 /* At most GW_EVENT_LOG_FIELDS, and PEG_LIMIT_GATEWAY_LOG_LINE_BYTES: longer values are cut. */
 enum { GW_EVENT_LOG_FIELDS = 16 };
-void gw_event_log_write(struct gw_event_log *journal, peg_log_level level, enum gw_event event,
+void gw_event_log_write(struct gw_event_log *log, peg_log_level level, enum gw_event event,
                         const struct gw_field *fields, size_t n_fields);
 /* Would it be told? For words that are costly to make. */
-bool gw_event_log_wants(const struct gw_event_log *journal, peg_log_level level);
+bool gw_event_log_wants(const struct gw_event_log *log, peg_log_level level);
 
-/* For peg_log_set(), the journal being the user. */
-void gw_event_log_hook(peg_log_level level, const char *code, const char *message, void *journal);
+/* For peg_log_set(), the log being the user. */
+void gw_event_log_hook(peg_log_level level, const char *code, const char *message, void *log);
 
 /* Lines that were left out since the start, for either reason. */
-uint64_t gw_event_log_n_dropped(const struct gw_event_log *journal);
+uint64_t gw_event_log_n_dropped(const struct gw_event_log *log);
+
+/* One line of the log as bytes; does no I/O and takes no memory. */
+
+/* A value. */
+struct gw_line {
+    size_t len;
+    char bytes[PEG_LIMIT_GATEWAY_LOG_LINE_BYTES];
+};
+
+const char *gw_event_name(enum gw_event event);
+
+struct gw_line_head {
+    bool is_json;
+    int64_t now_ms;
+    peg_log_level level;
+    const char *event;
+};
+/* Ends with a line feed, the only one in it; always UTF-8. Values are cut, and fields that have no
+ * room are left out whole. */
+void gw_line_make(struct gw_line *ret_line, const struct gw_line_head *head,
+                  const struct gw_field *fields, size_t n_fields);
 
 #endif

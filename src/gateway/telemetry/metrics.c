@@ -9,8 +9,6 @@
  * the lock by all others.
  */
 
-#include "gateway/telemetry/metrics.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,6 +19,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "gateway/telemetry/metrics.h"
 
 /* Ten seconds, one more to have both ends, and one that is being written. */
 enum { CACHE_LINE = 64, TICKS = 12 };
@@ -64,7 +63,7 @@ const char *gw_outcome_kind_name(enum gw_outcome_kind outcome)
     return (unsigned)outcome < GW_N_OUTCOMES ? names[outcome] : "unknown";
 }
 
-/* ---- its life ------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
 peg_status gw_metrics_new(unsigned n_loops, struct gw_metrics **ret_metrics, peg_error *reterr)
 {
@@ -98,7 +97,7 @@ struct gw_metrics *gw_metrics_free(struct gw_metrics *metrics)
     return NULL;
 }
 
-/* ---- counting ------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 struct gw_toolset_meter *gw_metrics_meter(struct gw_metrics *metrics, unsigned loop,
                                           peg_str toolset)
@@ -127,13 +126,13 @@ struct gw_toolset_meter *gw_metrics_meter(struct gw_metrics *metrics, unsigned l
     return NULL;
 }
 
-static void add(counter *to, uint64_t n)
+static void add_to(counter *to, uint64_t n)
 {
     atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + n,
                           memory_order_relaxed);
 }
 
-static uint64_t get(const counter *from)
+static uint64_t load_counter(const counter *from)
 {
     return atomic_load_explicit(from, memory_order_relaxed);
 }
@@ -141,7 +140,7 @@ static uint64_t get(const counter *from)
 void gw_meter_admitted(struct gw_toolset_meter *meter)
 {
     if (meter)
-        add(&meter->admitted, 1);
+        add_to(&meter->admitted, 1);
 }
 
 void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome_kind outcome,
@@ -149,15 +148,15 @@ void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome_kind outcome
 {
     if (!meter || (unsigned)outcome >= GW_N_OUTCOMES)
         return;
-    add(&meter->ended, 1);
-    add(&meter->outcomes[outcome], 1);
+    add_to(&meter->ended, 1);
+    add_to(&meter->outcomes[outcome], 1);
     gw_latency_count(&meter->latency, latency_ns);
 }
 
 void gw_meter_refused(struct gw_toolset_meter *meter)
 {
     if (meter)
-        add(&meter->outcomes[GW_REFUSED], 1);
+        add_to(&meter->outcomes[GW_REFUSED], 1);
 }
 
 void gw_meter_queued(struct gw_toolset_meter *meter, int by)
@@ -172,15 +171,15 @@ void gw_meter_queued(struct gw_toolset_meter *meter, int by)
 void gw_meter_late_result(struct gw_toolset_meter *meter)
 {
     if (meter)
-        add(&meter->late_results, 1);
+        add_to(&meter->late_results, 1);
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* What callers asked for, whether it was taken or not. */
-static uint64_t asked(const struct gw_toolset_meter *meter)
+static uint64_t count_asked(const struct gw_toolset_meter *meter)
 {
-    return get(&meter->admitted) + get(&meter->outcomes[GW_REFUSED]);
+    return load_counter(&meter->admitted) + load_counter(&meter->outcomes[GW_REFUSED]);
 }
 
 static double rate_of(const struct gw_metrics *metrics, const struct gw_toolset_meter *meter)
@@ -196,9 +195,11 @@ static double rate_of(const struct gw_metrics *metrics, const struct gw_toolset_
     oldest = n < TICKS ? 0 : (unsigned)((n + 1) % TICKS);
     span_ns = atomic_load_explicit(&metrics->ticks_ns[newest], memory_order_relaxed) -
               atomic_load_explicit(&metrics->ticks_ns[oldest], memory_order_relaxed);
-    if (span_ns <= 0 || get(&meter->at_ticks[newest]) < get(&meter->at_ticks[oldest]))
+    if (span_ns <= 0 ||
+        load_counter(&meter->at_ticks[newest]) < load_counter(&meter->at_ticks[oldest]))
         return 0;
-    return (double)(get(&meter->at_ticks[newest]) - get(&meter->at_ticks[oldest])) /
+    return (double)(load_counter(&meter->at_ticks[newest]) -
+                    load_counter(&meter->at_ticks[oldest])) /
            ((double)span_ns / (double)PEG_NS_PER_S);
 }
 
@@ -206,23 +207,23 @@ static void add_meter(const struct gw_metrics *metrics, const struct gw_toolset_
                       struct gw_totals *totals)
 {
     /* What has ended is read first, so that no call counts as ended and not as begun. */
-    const uint64_t ended = get(&meter->ended);
-    const uint64_t admitted = get(&meter->admitted);
+    const uint64_t ended = load_counter(&meter->ended);
+    const uint64_t admitted = load_counter(&meter->admitted);
 
     for (int i = 0; i < GW_N_OUTCOMES; i++)
-        totals->outcomes[i] += get(&meter->outcomes[i]);
+        totals->outcomes[i] += load_counter(&meter->outcomes[i]);
     for (int i = 0; i < GW_BUCKETS; i++)
-        totals->buckets[i] += get(&meter->latency.buckets[i]);
+        totals->buckets[i] += load_counter(&meter->latency.buckets[i]);
     totals->admitted += admitted;
     totals->in_flight += admitted > ended ? (int64_t)(admitted - ended) : 0;
     totals->queued += atomic_load_explicit(&meter->queued, memory_order_relaxed);
-    totals->late_results += get(&meter->late_results);
-    totals->latency_ns += get(&meter->latency.sum_ns);
+    totals->late_results += load_counter(&meter->late_results);
+    totals->latency_ns += load_counter(&meter->latency.sum_ns);
     totals->calls_per_s += rate_of(metrics, meter);
 }
 
 /* NULL if nobody called the toolset on that loop. */
-static const struct gw_toolset_meter *find(struct loop_meters *loop, peg_str toolset)
+static const struct gw_toolset_meter *find_meter(struct loop_meters *loop, peg_str toolset)
 {
     const struct gw_toolset_meter *meter;
 
@@ -237,7 +238,7 @@ static const struct gw_toolset_meter *find(struct loop_meters *loop, peg_str too
 void gw_metrics_add(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *totals)
 {
     for (unsigned i = 0; i < metrics->n_loops; i++) {
-        const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
+        const struct gw_toolset_meter *meter = find_meter(&metrics->loops[i], toolset);
 
         if (meter)
             add_meter(metrics, meter, totals);
@@ -255,7 +256,7 @@ void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,
 {
     *ret_latencies = (struct gw_latencies){0};
     for (unsigned i = 0; i < metrics->n_loops; i++) {
-        const struct gw_toolset_meter *meter = find(&metrics->loops[i], toolset);
+        const struct gw_toolset_meter *meter = find_meter(&metrics->loops[i], toolset);
 
         if (meter)
             gw_latency_collect(&meter->latency, ret_latencies);
@@ -276,7 +277,7 @@ void gw_metrics_total(struct gw_metrics *metrics, struct gw_totals *ret_totals)
     }
 }
 
-/* ---- rates ---------------------------------------------------------------------------------- */
+/* ---- rates ---- */
 
 void gw_metrics_tick(struct gw_metrics *metrics, int64_t mono_ns)
 {
@@ -291,11 +292,148 @@ void gw_metrics_tick(struct gw_metrics *metrics, int64_t mono_ns)
         {
             struct gw_toolset_meter *meter = entry->value;
 
-            atomic_store_explicit(&meter->at_ticks[at], asked(meter), memory_order_relaxed);
+            atomic_store_explicit(&meter->at_ticks[at], count_asked(meter), memory_order_relaxed);
         }
         pthread_mutex_unlock(&loop->lock);
-        atomic_store_explicit(&loop->other.at_ticks[at], asked(&loop->other), memory_order_relaxed);
+        atomic_store_explicit(&loop->other.at_ticks[at], count_asked(&loop->other),
+                              memory_order_relaxed);
     }
     atomic_store_explicit(&metrics->ticks_ns[at], mono_ns, memory_order_relaxed);
     atomic_store_explicit(&metrics->n_ticks, n + 1, memory_order_release);
+}
+
+/* A bucket has what took more than the one and at most the other. */
+static uint64_t low_us(unsigned bucket)
+{
+    return bucket ? UINT64_C(1) << (bucket - 1 + GW_BUCKET_SHIFT) : 0;
+}
+
+static uint64_t high_us(unsigned bucket)
+{
+    return UINT64_C(1) << (bucket + GW_BUCKET_SHIFT);
+}
+
+/* ---- counting ---- */
+
+static unsigned bucket_of(uint64_t us)
+{
+    unsigned width;
+
+    if (us <= high_us(0))
+        return 0;
+    width = 64 - (unsigned)__builtin_clzll(us - 1);
+    return width - GW_BUCKET_SHIFT < GW_BUCKETS ? width - GW_BUCKET_SHIFT : GW_BUCKETS - 1;
+}
+
+static void halve(_Atomic uint16_t parts[GW_BUCKET_PARTS])
+{
+    for (int i = 0; i < GW_BUCKET_PARTS; i++) {
+        const uint16_t n = atomic_load_explicit(&parts[i], memory_order_relaxed);
+
+        /* Rounded up: what was there once stays. */
+        atomic_store_explicit(&parts[i], (uint16_t)(n - n / 2), memory_order_relaxed);
+    }
+}
+
+static void count_part(_Atomic uint16_t parts[GW_BUCKET_PARTS], unsigned part)
+{
+    if (atomic_load_explicit(&parts[part], memory_order_relaxed) == UINT16_MAX)
+        halve(parts);
+    atomic_store_explicit(&parts[part],
+                          (uint16_t)(atomic_load_explicit(&parts[part], memory_order_relaxed) + 1),
+                          memory_order_relaxed);
+}
+
+/* Eight of one width: a bucket is as wide as its lower bound, the first one begins at 0. */
+static unsigned bucket_part(uint64_t us, unsigned bucket)
+{
+    const unsigned width_bits = bucket + GW_BUCKET_SHIFT - (bucket > 0);
+    const uint64_t from_low = us ? us - 1 - low_us(bucket) : 0;
+
+    return (unsigned)(from_low * GW_BUCKET_PARTS >> width_bits);
+}
+
+void gw_latency_count(struct gw_latency_meter *meter, int64_t latency_ns)
+{
+    const uint64_t ns = latency_ns > 0 ? (uint64_t)latency_ns : 0;
+    const uint64_t us = (ns + 999) / 1000;
+    const unsigned bucket = bucket_of(us);
+
+    add_to(&meter->sum_ns, ns);
+    if (ns > load_counter(&meter->max_ns))
+        atomic_store_explicit(&meter->max_ns, ns, memory_order_relaxed);
+    if (bucket < GW_BUCKETS - 1)
+        count_part(meter->parts[bucket], bucket_part(us, bucket));
+    add_to(&meter->buckets[bucket], 1);
+}
+
+/* ---- reading ---- */
+
+static void share_out(const _Atomic uint16_t parts[GW_BUCKET_PARTS], uint64_t n,
+                      double into[GW_BUCKET_PARTS])
+{
+    double counts[GW_BUCKET_PARTS];
+    double sum = 0;
+
+    for (int i = 0; i < GW_BUCKET_PARTS; i++) {
+        counts[i] = (double)atomic_load_explicit(&parts[i], memory_order_relaxed);
+        sum += counts[i];
+    }
+    for (int i = 0; i < GW_BUCKET_PARTS && sum > 0; i++)
+        into[i] += (double)n * counts[i] / sum;
+}
+
+void gw_latency_collect(const struct gw_latency_meter *meter, struct gw_latencies *into)
+{
+    const uint64_t max_ns = load_counter(&meter->max_ns);
+
+    if (max_ns > into->max_ns)
+        into->max_ns = max_ns;
+    for (int i = 0; i < GW_BUCKETS; i++) {
+        const uint64_t n = load_counter(&meter->buckets[i]);
+
+        into->buckets[i] += n;
+        if (i < GW_BUCKETS - 1)
+            share_out(meter->parts[i], n, into->parts[i]);
+    }
+}
+
+/* Where in a bucket the wanted call lies, of those that are in it; from 0 to 1. */
+static double place_in(const double parts[GW_BUCKET_PARTS], double wanted)
+{
+    double before = 0;
+    int i = 0;
+
+    while (i < GW_BUCKET_PARTS - 1 && (parts[i] <= 0 || before + parts[i] < wanted))
+        before += parts[i++];
+    if (parts[i] <= 0 || wanted - before > parts[i])
+        return 1;
+    return (i + (wanted - before) / parts[i]) / GW_BUCKET_PARTS;
+}
+
+double gw_latency_quantile_ms(const struct gw_latencies *latencies, double part)
+{
+    const double max_ms = (double)latencies->max_ns / 1e6;
+    const uint64_t *buckets = latencies->buckets;
+    double wanted;
+    double before = 0;
+    double low_ms;
+    double ms;
+    uint64_t n = 0;
+    unsigned i = 0;
+
+    for (int b = 0; b < GW_BUCKETS; b++)
+        n += buckets[b];
+    if (!n)
+        return 0;
+    wanted = part * (double)n;
+    while (i < GW_BUCKETS - 1 && (!buckets[i] || before + (double)buckets[i] < wanted))
+        before += (double)buckets[i++];
+    low_ms = (double)low_us(i) / 1000;
+    if (i == GW_BUCKETS - 1) /* it has no upper bound but the longest call */
+        ms = low_ms + (max_ms - low_ms) * (wanted - before) / (double)(buckets[i] ? buckets[i] : 1);
+    else
+        ms = low_ms +
+             ((double)high_us(i) / 1000 - low_ms) * place_in(latencies->parts[i], wanted - before);
+    return ms < max_ms ? ms : max_ms;
 }

@@ -2,13 +2,54 @@
 #ifndef PEG_GATEWAY_TELEMETRY_METRICS_H
 #define PEG_GATEWAY_TELEMETRY_METRICS_H
 
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "pegboard/common.h"
+
+/*
+ * How long calls took, since the start, in a few hundred bytes however many they were. Counted in
+ * buckets whose bounds double, which are exact and go to Prometheus; each has eight parts that say
+ * where in it calls lie, so that a quantile is off by an eighth at most and mostly by less. The
+ * parts are small counters: only how they compare is used, so they are halved before they overflow.
+ */
+
+enum {
+    /* Bucket i has what took at most 2^(i + 4) microseconds (16 us to 67 s), the last one the
+     * rest. */
+    GW_BUCKETS = 24,
+    GW_BUCKET_SHIFT = 4,
+    GW_BUCKET_PARTS = 8,
+};
+
+/* 576 bytes. One thread writes, any may read. */
+struct gw_latency_meter {
+    _Atomic uint64_t sum_ns;
+    _Atomic uint64_t max_ns;
+    _Atomic uint64_t buckets[GW_BUCKETS];
+    _Atomic uint16_t parts[GW_BUCKETS - 1][GW_BUCKET_PARTS]; /* the last one has no end to divide */
+};
+
+void gw_latency_count(struct gw_latency_meter *meter, int64_t latency_ns);
+
+/* Of several meters; {0} of none. */
+struct gw_latencies {
+    uint64_t max_ns;
+    uint64_t buckets[GW_BUCKETS];
+    double parts[GW_BUCKETS - 1]
+                [GW_BUCKET_PARTS]; /* calls of the bucket, as its parts share them */
+};
+
+void gw_latency_collect(const struct gw_latency_meter *meter, struct gw_latencies *into);
+/* A latency that this part (0 to 1) of calls did not exceed, never more than the longest; 0 if
+ * there was no call. */
+double gw_latency_quantile_ms(const struct gw_latencies *latencies, double part);
+
 /*
  * What is counted, by toolset. Each loop counts for itself; whoever asks adds them up. A toolset
  * that nobody registered has no line of its own, so that callers cannot make any.
  */
-
-#include "gateway/telemetry/latency.h"
-#include "pegboard/common.h"
 
 enum gw_outcome_kind {
     GW_RESULT,
@@ -40,8 +81,7 @@ void gw_meter_refused(struct gw_toolset_meter *meter);
 void gw_meter_queued(struct gw_toolset_meter *meter, int by);
 void gw_meter_late_result(struct gw_toolset_meter *meter);
 
-/* ---- reading: any thread; sums over all loops, each counter by itself -------------------------
- */
+/* ---- reading: any thread; sums over all loops, each counter by itself ---- */
 
 struct gw_totals {
     uint64_t outcomes[GW_N_OUTCOMES];
@@ -66,5 +106,91 @@ void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,
 
 /* Once a second, from one thread: remembers what was, so that rates can be told. */
 void gw_metrics_tick(struct gw_metrics *metrics, int64_t mono_ns);
+
+/*
+ * Metrics as Prometheus reads them (text format 0.0.4). A principal has series of its own for its
+ * first PEG_LIMIT_GATEWAY_OWN_SERIES toolsets by name; calls and providers of the rest are summed
+ * under GW_METRICS_OTHER, which no toolset can be named, and pegboard_toolsets_left_out says how
+ * many they are. Latencies of a toolset take two dozen lines: beyond PEG_LIMIT_GATEWAY_HISTOGRAMS
+ * toolsets they are summed there, too, and pegboard_histograms_left_out says of how many.
+ */
+
+#define GW_METRICS_OTHER "(other)"
+
+/* What a toolset is now; borrowed. */
+struct gw_metrics_toolset {
+    peg_str name;
+    peg_str owner; /* the principal */
+    bool is_healthy;
+    int64_t last_pong_ms; /* Unix time; 0: never */
+    unsigned n_providers;
+    unsigned n_draining;
+};
+
+/* What a node is now. */
+struct gw_metrics_node {
+    const char *version;
+    const char *bus;
+    const char *store;
+    peg_str registry;
+    int64_t now_ms;
+    int64_t started_ms;
+    uint64_t n_connections;
+    uint64_t n_refused_connections;
+    uint64_t n_evicted_connections;
+    uint64_t n_held_bytes;      /* by connections */
+    uint64_t n_unauthenticated; /* calls and requests of nobody who is known */
+    uint64_t n_rpcs;            /* since the start */
+    uint64_t n_running_rpcs;
+    uint64_t rss_bytes;  /* 0: not known */
+    uint64_t heap_bytes; /* likewise */
+    unsigned n_loops;
+    uint64_t n_wakes; /* of all loops, by letters and other messages */
+    uint64_t n_log_lines_dropped;
+    bool is_draining;
+    size_t n_toolsets;
+    size_t n_tools;
+    const struct gw_metrics_toolset *toolsets; /* n_toolsets of them, in the order they are told */
+};
+
+void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *node,
+                      struct peg__buf *out);
+/* A value of a label: backslash, quote and line feed escaped. */
+void gw_metrics_put_label(struct peg__buf *out, peg_str value);
+/* Resident memory of this process; 0 if the system does not tell. */
+uint64_t gw_rss_bytes(void);
+/* What is allocated and not freed, however much the allocator keeps beside it; 0 likewise. */
+uint64_t gw_measure_heap(void);
+/* The same, up to PEG_LIMIT_GATEWAY_HEAP_MS old. */
+uint64_t gw_heap_bytes(void);
+
+/*
+ * The text of /metrics, made when somebody asks and kept for PEG_LIMIT_GATEWAY_METRICS_MS for all
+ * others who ask, whatever loop they are on. Who asks while it is being made waits for it.
+ *
+ *   loop 0   looks at the toolsets, some at a time: their health may be read there only
+ *   worker   adds up the counters and writes the text
+ *   loop 0   keeps it; each loop wakes those who wait on it
+ */
+
+struct gw_metrics_page;
+struct gw_node;
+struct net_http1_answer;
+struct net_http1_request;
+
+peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **ret_page,
+                               peg_error *reterr);
+/* Looks at the node no more: when nobody asks any more, while the loops run; from a thread that is
+ * none of theirs. */
+void gw_metrics_page_stop(struct gw_metrics_page *page);
+/* After the loops, before the metrics. */
+struct gw_metrics_page *gw_metrics_page_free(struct gw_metrics_page *page);
+
+/* On the loop `number`: fills the answer, or it comes later. */
+void gw_metrics_page_answer(struct gw_metrics_page *page, unsigned number,
+                            const struct net_http1_request *request,
+                            struct net_http1_answer *answer);
+/* Any thread: how many were made. */
+uint64_t gw_metrics_page_n_made(const struct gw_metrics_page *page);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/telemetry/metrics_page.h"
+#include "gateway/telemetry/metrics.h"
 
 #include <pthread.h>
 
@@ -9,10 +9,9 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/auth.h"
-#include "gateway/rpc/on_loop.h"
+#include "gateway/access/access.h"
+#include "gateway/node.h"
 #include "gateway/telemetry/event_log.h"
-#include "gateway/telemetry/metrics_text.h"
 #include "pegboard/clock.h"
 
 /* Toolsets that are looked at in one round of the loop: below 0.1 ms. */
@@ -59,9 +58,9 @@ static struct net_loop *home_of(const struct gw_metrics_page *page)
     return page->loops[0].loop;
 }
 
-/* ---- it is there ---------------------------------------------------------------------------- */
+/* ---- it is there ---- */
 
-static void on_wake(struct net_message *message)
+static void on_page_wake(struct net_message *message)
 {
     struct page_loop *here = peg__container_of(message, struct page_loop, wake);
 
@@ -93,7 +92,7 @@ static void forget_sources(struct gw_metrics_page *page)
 }
 
 /* Who waits gets it, or hears that there is none; one that was made is kept for a while. */
-static void finish(struct gw_metrics_page *page)
+static void finish_page(struct gw_metrics_page *page)
 {
     struct net_http1_body *text = page->made;
 
@@ -124,10 +123,10 @@ static void finish(struct gw_metrics_page *page)
             peg__clock_after_ms(net_loop_now_ns(home_of(page)), PEG_LIMIT_GATEWAY_METRICS_MS));
 }
 
-/* ---- making it ------------------------------------------------------------------------------ */
+/* ---- making it ---- */
 
 /* On a worker. */
-static void write_text(struct net_work *work)
+static void write_page(struct net_work *work)
 {
     struct gw_metrics_page *page = peg__container_of(work, struct gw_metrics_page, write);
 
@@ -136,16 +135,16 @@ static void write_text(struct net_work *work)
     gw_metrics_write(page->node->metrics, &page->now, &page->made->bytes);
 }
 
-static void on_written(struct net_work *work, bool was_canceled)
+static void on_page_written(struct net_work *work, bool was_canceled)
 {
     struct gw_metrics_page *page = peg__container_of(work, struct gw_metrics_page, write);
 
     if (was_canceled)
         page->made = net_http1_body_unref(page->made);
-    finish(page);
+    finish_page(page);
 }
 
-static void look_at_node(const struct gw_node *node, struct gw_metrics_node *ret_node)
+static void read_node(const struct gw_node *node, struct gw_metrics_node *ret_node)
 {
     struct grpc_server_counts counts = {0};
 
@@ -166,14 +165,14 @@ static void look_at_node(const struct gw_node *node, struct gw_metrics_node *ret
         .n_rpcs = counts.n_started,
         .n_running_rpcs = counts.n_calls,
         .n_loops = net_loops_len(node->loops),
-        .n_log_lines_dropped = gw_event_log_n_dropped(node->journal),
+        .n_log_lines_dropped = gw_event_log_n_dropped(node->log),
         .is_draining = atomic_load(&node->is_draining),
     };
     for (unsigned i = 0; i < ret_node->n_loops; i++)
         ret_node->n_wakes += net_loop_n_wakes(net_loops_at(node->loops, i));
 }
 
-static void look_at_toolset(struct gw_metrics_page *page, size_t i)
+static void read_toolset_state(struct gw_metrics_page *page, size_t i)
 {
     const struct gw_toolset *toolset = page->snapshot->toolsets[i];
     const struct gw_health health = gw_presence_health(page->node->presences[0], toolset->name);
@@ -190,23 +189,23 @@ static void look_at_toolset(struct gw_metrics_page *page, size_t i)
 
 static void start_writing(struct gw_metrics_page *page)
 {
-    look_at_node(page->node, &page->now);
+    read_node(page->node, &page->now);
     page->now.n_toolsets = page->n_looked_at;
     page->now.n_tools = page->snapshot ? page->snapshot->n_tools : 0;
     page->now.toolsets = page->toolsets;
     if (net_loop_work(home_of(page), &page->write)) {
         page->made = net_http1_body_unref(page->made);
-        finish(page);
+        finish_page(page);
     }
 }
 
-static void on_look(struct net_later *later)
+static void read_some(struct net_later *later)
 {
     struct gw_metrics_page *page = peg__container_of(later, struct gw_metrics_page, look);
     const size_t n = page->snapshot ? page->snapshot->n : 0;
 
     for (size_t i = 0; i < LOOKED_AT_ONCE && page->n_looked_at < n; i++)
-        look_at_toolset(page, page->n_looked_at++);
+        read_toolset_state(page, page->n_looked_at++);
     if (page->n_looked_at < n)
         net_loop_later(home_of(page), &page->look);
     else
@@ -216,22 +215,22 @@ static void on_look(struct net_later *later)
 static void on_make(struct net_message *message)
 {
     struct gw_metrics_page *page = peg__container_of(message, struct gw_metrics_page, make);
-    const struct gw_calls *desk = page->node->desks[0];
+    const struct gw_calls *calls = page->node->calls[0];
 
     if (page->is_stopped)
         return;
-    page->snapshot = gw_snapshot_ref(desk ? desk->snapshot : NULL);
+    page->snapshot = gw_snapshot_ref(calls ? calls->snapshot : NULL);
     page->n_looked_at = 0;
     page->toolsets =
         peg__alloc((page->snapshot ? page->snapshot->n : 0) * sizeof(*page->toolsets) + 1);
     page->made = page->toolsets ? net_http1_body_new() : NULL;
     if (page->made)
-        on_look(&page->look);
+        read_some(&page->look);
     else
-        finish(page);
+        finish_page(page);
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static void answer_with_text(struct net_http1_answer *answer, struct net_http1_body *text)
 {
@@ -276,7 +275,7 @@ uint64_t gw_metrics_page_n_made(const struct gw_metrics_page *page)
     return atomic_load_explicit(&page->n_made, memory_order_relaxed);
 }
 
-/* ---- its life ------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
 peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **ret_page,
                                peg_error *reterr)
@@ -290,15 +289,15 @@ peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **re
     page->node = node;
     page->n_loops = n_loops;
     page->make.fn = on_make;
-    page->look.fn = on_look;
+    page->look.fn = read_some;
     page->expiry.fn = on_expiry;
-    page->write.work = write_text;
-    page->write.done = on_written;
+    page->write.work = write_page;
+    page->write.done = on_page_written;
     pthread_mutex_init(&page->lock, NULL);
     for (unsigned i = 0; i < n_loops; i++) {
         page->loops[i].page = page;
         page->loops[i].loop = net_loops_at(node->loops, i);
-        page->loops[i].wake.fn = on_wake;
+        page->loops[i].wake.fn = on_page_wake;
         net_http1_waiters_init(&page->loops[i].waiters);
     }
     *ret_page = page;

@@ -6,7 +6,7 @@
  * series of their own is the last of them; it has no health.
  */
 
-#include "gateway/telemetry/metrics_text.h"
+#include "gateway/telemetry/metrics.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -41,9 +41,9 @@ enum {
 struct text {
     struct peg__buf *out;
     const struct gw_metrics_node *node;
-    const struct gw_metrics_toolset **told; /* that have series of their own */
-    struct gw_totals *totals;               /* of each of them */
-    size_t n_told;
+    const struct gw_metrics_toolset **shown; /* that have series of their own */
+    struct gw_totals *totals;                /* of each of them */
+    size_t n_shown;
     bool has_other; /* what the rest has together: */
     struct gw_metrics_toolset other;
     struct gw_totals other_totals;
@@ -51,9 +51,9 @@ struct text {
     size_t n_left_out;
 };
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
-static void put_number(struct peg__buf *out, uint64_t n)
+static void put_unsigned(struct peg__buf *out, uint64_t n)
 {
     char digits[24];
     size_t at = sizeof(digits);
@@ -68,7 +68,7 @@ static void put_signed(struct peg__buf *out, int64_t n)
 {
     if (n < 0)
         peg__buf_putc(out, '-');
-    put_number(out, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
+    put_unsigned(out, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
 }
 
 /* Without an exponent, and exact. */
@@ -120,7 +120,7 @@ void gw_metrics_put_label(struct peg__buf *out, peg_str value)
     peg__buf_putc(out, '"');
 }
 
-static void put_head(struct peg__buf *out, const char *name, const char *type, const char *help)
+static void put_family(struct peg__buf *out, const char *name, const char *type, const char *help)
 {
     peg__buf_puts(out, "# HELP ");
     peg__buf_puts(out, name);
@@ -143,27 +143,27 @@ static void put_start(struct peg__buf *out, const char *name, peg_str toolset, c
     peg__buf_puts(out, "} ");
 }
 
-static void put_value(struct peg__buf *out, uint64_t n)
+static void put_metric_value(struct peg__buf *out, uint64_t n)
 {
-    put_number(out, n);
+    put_unsigned(out, n);
     peg__buf_putc(out, '\n');
 }
 
-/* ---- toolsets ------------------------------------------------------------------------------- */
+/* ---- toolsets ---- */
 
 static void put_health(struct text *t)
 {
     static const char healthy[] = "pegboard_toolset_healthy";
     static const char age[] = "pegboard_toolset_last_pong_age_seconds";
 
-    put_head(t->out, healthy, "gauge", "1 if a provider of the toolset is well, else 0.");
-    for (size_t i = 0; i < t->n_told - t->has_other; i++) {
-        put_start(t->out, healthy, t->told[i]->name, "");
-        put_value(t->out, t->told[i]->is_healthy);
+    put_family(t->out, healthy, "gauge", "1 if a provider of the toolset is well, else 0.");
+    for (size_t i = 0; i < t->n_shown - t->has_other; i++) {
+        put_start(t->out, healthy, t->shown[i]->name, "");
+        put_metric_value(t->out, t->shown[i]->is_healthy);
     }
-    put_head(t->out, age, "gauge", "Time since a provider of the toolset was last heard of.");
-    for (size_t i = 0; i < t->n_told - t->has_other; i++) {
-        const struct gw_metrics_toolset *toolset = t->told[i];
+    put_family(t->out, age, "gauge", "Time since a provider of the toolset was last heard of.");
+    for (size_t i = 0; i < t->n_shown - t->has_other; i++) {
+        const struct gw_metrics_toolset *toolset = t->shown[i];
 
         if (!toolset->last_pong_ms)
             continue;
@@ -177,21 +177,21 @@ static void put_providers(struct text *t)
 {
     static const char name[] = "pegboard_toolset_providers";
 
-    put_head(t->out, name, "gauge", "Providers of the toolset that are attached.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        const struct gw_metrics_toolset *toolset = t->told[i];
+    put_family(t->out, name, "gauge", "Providers of the toolset that are attached.");
+    for (size_t i = 0; i < t->n_shown; i++) {
+        const struct gw_metrics_toolset *toolset = t->shown[i];
         const unsigned n_draining =
             toolset->n_draining < toolset->n_providers ? toolset->n_draining : toolset->n_providers;
 
         put_start(t->out, name, toolset->name, ",state=\"serving\"");
-        put_value(t->out, toolset->n_providers - n_draining);
+        put_metric_value(t->out, toolset->n_providers - n_draining);
         put_start(t->out, name, toolset->name, ",state=\"draining\"");
-        put_value(t->out, n_draining);
+        put_metric_value(t->out, n_draining);
     }
 }
 
 /* Also of a toolset that nobody has called: a counter that is 1 when it is first seen has not
- * increased, for an alert. choose() has room for it. */
+ * increased, for an alert. choose_series() has room for it. */
 static void put_calls(struct text *t)
 {
     static const char name[] = "pegboard_calls_total";
@@ -200,11 +200,11 @@ static void put_calls(struct text *t)
     for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++)
         snprintf(more[outcome], sizeof(more[outcome]), ",outcome=\"%s\"",
                  gw_outcome_kind_name((enum gw_outcome_kind)outcome));
-    put_head(t->out, name, "counter", "Calls of the toolset by how they ended, on this node.");
-    for (size_t i = 0; i < t->n_told; i++) {
+    put_family(t->out, name, "counter", "Calls of the toolset by how they ended, on this node.");
+    for (size_t i = 0; i < t->n_shown; i++) {
         for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++) {
-            put_start(t->out, name, t->told[i]->name, more[outcome]);
-            put_value(t->out, t->totals[i].outcomes[outcome]);
+            put_start(t->out, name, t->shown[i]->name, more[outcome]);
+            put_metric_value(t->out, t->totals[i].outcomes[outcome]);
         }
     }
 }
@@ -215,24 +215,24 @@ static void put_waiting(struct text *t)
     static const char queued[] = "pegboard_queue_depth";
     static const char late[] = "pegboard_late_results_total";
 
-    put_head(t->out, in_flight, "gauge",
-             "Calls of the toolset that were admitted here and have not ended.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, in_flight, t->told[i]->name, "");
+    put_family(t->out, in_flight, "gauge",
+               "Calls of the toolset that were admitted here and have not ended.");
+    for (size_t i = 0; i < t->n_shown; i++) {
+        put_start(t->out, in_flight, t->shown[i]->name, "");
         put_signed(t->out, t->totals[i].in_flight);
         peg__buf_putc(t->out, '\n');
     }
-    put_head(t->out, queued, "gauge",
-             "Calls of the toolset that wait for a provider on this node.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, queued, t->told[i]->name, "");
+    put_family(t->out, queued, "gauge",
+               "Calls of the toolset that wait for a provider on this node.");
+    for (size_t i = 0; i < t->n_shown; i++) {
+        put_start(t->out, queued, t->shown[i]->name, "");
         put_signed(t->out, t->totals[i].queued);
         peg__buf_putc(t->out, '\n');
     }
-    put_head(t->out, late, "counter", "Results that came after the end of their call.");
-    for (size_t i = 0; i < t->n_told; i++) {
-        put_start(t->out, late, t->told[i]->name, "");
-        put_value(t->out, t->totals[i].late_results);
+    put_family(t->out, late, "counter", "Results that came after the end of their call.");
+    for (size_t i = 0; i < t->n_shown; i++) {
+        put_start(t->out, late, t->shown[i]->name, "");
+        put_metric_value(t->out, t->totals[i].late_results);
     }
 }
 
@@ -248,13 +248,13 @@ static void put_histogram(struct text *t, peg_str toolset, const struct gw_total
         if (i < GW_BUCKETS - 1)
             snprintf(more, sizeof(more), ",le=\"%lu.%06lu\"", us / 1000000, us % 1000000);
         put_start(t->out, "pegboard_call_duration_seconds_bucket", toolset, more);
-        put_value(t->out, n);
+        put_metric_value(t->out, n);
     }
     put_start(t->out, "pegboard_call_duration_seconds_sum", toolset, "");
     peg__buf_printf(t->out, "%llu.%06u\n", (unsigned long long)(totals->latency_ns / 1000000000),
                     (unsigned)(totals->latency_ns % 1000000000 / 1000));
     put_start(t->out, "pegboard_call_duration_seconds_count", toolset, "");
-    put_value(t->out, n);
+    put_metric_value(t->out, n);
 }
 
 static void add_histogram(struct gw_totals *to, const struct gw_totals *from)
@@ -269,10 +269,10 @@ static void put_histograms(struct text *t)
 {
     struct gw_totals rest = {0};
 
-    put_head(t->out, "pegboard_call_duration_seconds", "histogram",
-             "Time from the admission of a call to its end.");
-    for (size_t i = 0; i < t->n_told - t->has_other; i++) {
-        const peg_str name = t->told[i]->name;
+    put_family(t->out, "pegboard_call_duration_seconds", "histogram",
+               "Time from the admission of a call to its end.");
+    for (size_t i = 0; i < t->n_shown - t->has_other; i++) {
+        const peg_str name = t->shown[i]->name;
         const size_t need = HISTOGRAM_LINES * (HISTOGRAM_LINE_BYTES + label_len(name));
 
         if (!t->totals[i].admitted)
@@ -287,32 +287,32 @@ static void put_histograms(struct text *t)
         }
     }
     if (t->has_other)
-        add_histogram(&rest, &t->totals[t->n_told - 1]);
+        add_histogram(&rest, &t->totals[t->n_shown - 1]);
     if (t->has_other || t->n_left_out)
         put_histogram(t, (peg_str)PEG_LIT(GW_METRICS_OTHER), &rest);
 }
 
-/* ---- the node ------------------------------------------------------------------------------- */
+/* ---- the node ---- */
 
 static void put_gauge(struct peg__buf *out, const char *name, const char *help, uint64_t n)
 {
-    put_head(out, name, "gauge", help);
+    put_family(out, name, "gauge", help);
     peg__buf_puts(out, name);
     peg__buf_putc(out, ' ');
-    put_value(out, n);
+    put_metric_value(out, n);
 }
 
 static void put_counter(struct peg__buf *out, const char *name, const char *help, uint64_t n)
 {
-    put_head(out, name, "counter", help);
+    put_family(out, name, "counter", help);
     peg__buf_puts(out, name);
     peg__buf_putc(out, ' ');
-    put_value(out, n);
+    put_metric_value(out, n);
 }
 
 static void put_build(const struct text *t)
 {
-    put_head(t->out, "pegboard_build_info", "gauge", "What this node is.");
+    put_family(t->out, "pegboard_build_info", "gauge", "What this node is.");
     peg__buf_puts(t->out, "pegboard_build_info{version=");
     gw_metrics_put_label(t->out, peg_cstr(t->node->version));
     peg__buf_puts(t->out, ",bus=");
@@ -322,7 +322,7 @@ static void put_build(const struct text *t)
     peg__buf_puts(t->out, ",registry=");
     gw_metrics_put_label(t->out, t->node->registry);
     peg__buf_puts(t->out, "} 1\n");
-    put_head(t->out, "pegboard_uptime_seconds", "gauge", "Time since this node started.");
+    put_family(t->out, "pegboard_uptime_seconds", "gauge", "Time since this node started.");
     peg__buf_puts(t->out, "pegboard_uptime_seconds ");
     put_thousandths(t->out, t->node->now_ms - t->node->started_ms);
     peg__buf_putc(t->out, '\n');
@@ -370,12 +370,12 @@ static void put_totals(const struct text *t, struct gw_metrics *metrics)
     struct gw_totals all;
 
     gw_metrics_total(metrics, &all);
-    put_head(t->out, "pegboard_node_calls_total", "counter",
-             "Calls of all toolsets by how they ended, those that are gone too.");
+    put_family(t->out, "pegboard_node_calls_total", "counter",
+               "Calls of all toolsets by how they ended, those that are gone too.");
     for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++) {
         peg__buf_printf(t->out, "pegboard_node_calls_total{outcome=\"%s\"} ",
                         gw_outcome_kind_name((enum gw_outcome_kind)outcome));
-        put_value(t->out, all.outcomes[outcome]);
+        put_metric_value(t->out, all.outcomes[outcome]);
     }
     put_counter(t->out, "pegboard_node_late_results_total",
                 "Results of all toolsets that came after the end of their call.", all.late_results);
@@ -389,13 +389,13 @@ static void put_catalog(const struct text *t)
     put_gauge(t->out, "pegboard_tools", "Tools of all toolsets.", t->node->n_tools);
     put_gauge(t->out, "pegboard_toolsets_left_out",
               "Toolsets without series of their own here, because there are too many.",
-              t->node->n_toolsets - (t->n_told - t->has_other));
+              t->node->n_toolsets - (t->n_shown - t->has_other));
     put_gauge(t->out, "pegboard_histograms_left_out",
               "Toolsets with series, but not of their latencies, because there are too many.",
               t->n_left_out);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ---- */
 
 /* Is there a series of its own for one more toolset of this principal? */
 static bool take_place(struct peg__map *owners, peg_str owner, struct peg__buf *out)
@@ -421,7 +421,7 @@ static void leave_out(struct text *t, const struct gw_metrics_toolset *toolset,
 }
 
 /* Each principal has its share, by name, while there is room. */
-static void choose(struct text *t, struct gw_metrics *metrics)
+static void choose_series(struct text *t, struct gw_metrics *metrics)
 {
     const struct gw_metrics_node *node = t->node;
     struct peg__map owners = PEG__MAP(SIZE_MAX);
@@ -437,15 +437,15 @@ static void choose(struct text *t, struct gw_metrics *metrics)
             continue;
         }
         left -= need;
-        gw_metrics_of(metrics, toolset->name, &t->totals[t->n_told]);
-        t->told[t->n_told++] = toolset;
+        gw_metrics_of(metrics, toolset->name, &t->totals[t->n_shown]);
+        t->shown[t->n_shown++] = toolset;
     }
     peg__map_free(&owners);
     if (!t->has_other)
         return;
     t->other.name = (peg_str)PEG_LIT(GW_METRICS_OTHER);
-    t->totals[t->n_told] = t->other_totals;
-    t->told[t->n_told++] = &t->other;
+    t->totals[t->n_shown] = t->other_totals;
+    t->shown[t->n_shown++] = &t->other;
 }
 
 void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *node,
@@ -453,10 +453,10 @@ void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *
 {
     struct text t = {.out = out, .node = node};
 
-    t.told = peg__alloc((node->n_toolsets + 1) * sizeof(*t.told));
+    t.shown = peg__alloc((node->n_toolsets + 1) * sizeof(*t.shown));
     t.totals = peg__alloc((node->n_toolsets + 1) * sizeof(*t.totals));
-    if (t.told && t.totals)
-        choose(&t, metrics);
+    if (t.shown && t.totals)
+        choose_series(&t, metrics);
     else
         out->status = PEG_ENOMEM;
     if (!out->status) {
@@ -470,7 +470,7 @@ void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *
         put_histograms(&t);
         put_catalog(&t);
     }
-    peg__free(t.told);
+    peg__free(t.shown);
     peg__free(t.totals);
 }
 

@@ -144,7 +144,7 @@ def test_who_cannot_be_told_by_g0_hears_that_the_tool_has_run():
         error = failure(future)
         assert error.name == "outcome_unknown" and error.started == "true", error
         assert error.trailers["pegboard-call-id"] == call.call_id
-        assert "PEG_LIMIT_GRPC_HELD_BYTES" in error.message, error.message
+        assert "64 MiB wait on this connection" in error.message, error.message
         for one in crowd:
             one.cancel()
 

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * A toolset as JSON: what stores and maps keep. Schemas are strings in it, so that they come back
- * byte for byte. Reading makes a registration of it and goes the way of every other one.
- */
+/* Reads a toolset from JSON: makes a registration of it, which goes the way of every other one. */
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/catalog/toolset.h"
+#include "gateway/catalog/catalog.h"
 #include "pegboard/v1/registry.pb-c.h"
 #include "json/json.h"
 
@@ -19,87 +16,6 @@ typedef Pegboard__V1__Tool tool_msg;
 
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
-/* Raised when an older version could not read what this one writes. */
-enum { FORMAT = 1 };
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static void write_tags(const peg_str *tags, size_t n, struct peg__out *out)
-{
-    if (n == 0)
-        return;
-    peg__out_key(out, "tags");
-    peg__out_array(out);
-    for (size_t i = 0; i < n; i++)
-        peg__out_string(out, tags[i]);
-    peg__out_end_array(out);
-}
-
-static void write_text(struct peg__out *out, const char *key, peg_str text)
-{
-    if (text.len)
-        peg__out_member(out, key, text);
-}
-
-static void write_tool(const struct gw_tool *tool, struct peg__out *out)
-{
-    peg__out_object(out);
-    peg__out_member(out, "name", tool->name);
-    write_text(out, "description", tool->description);
-    write_tags(tool->tags, tool->n_tags, out);
-    peg__out_member(out, "input_schema", tool->input_schema);
-    write_text(out, "output_schema", tool->output_schema);
-    if (tool->is_idempotent) {
-        peg__out_key(out, "idempotent");
-        peg__out_bool(out, true);
-    }
-    if (tool->timeout_ms) {
-        peg__out_key(out, "timeout_ms");
-        peg__out_integer(out, tool->timeout_ms);
-    }
-    peg__out_end_object(out);
-}
-
-void gw_toolset_write_content(const struct gw_toolset *toolset, struct peg__out *out)
-{
-    peg__out_member(out, "name", toolset->name);
-    write_text(out, "description", toolset->description);
-    write_text(out, "version", toolset->version);
-    write_tags(toolset->tags, toolset->n_tags, out);
-    if (toolset->kind == GW_DIRECT)
-        peg__out_cmember(out, "kind", "direct");
-    peg__out_key(out, "tools");
-    peg__out_array(out);
-    for (size_t i = 0; i < toolset->n_tools; i++)
-        write_tool(&toolset->tools[i], out);
-    peg__out_end_array(out);
-}
-
-peg_status gw_toolset_write(const struct gw_toolset *toolset, struct peg__buf *ret_json,
-                            peg_error *reterr)
-{
-    struct peg__out out = {.buf = ret_json};
-
-    peg__out_object(&out);
-    peg__out_key(&out, "format");
-    peg__out_integer(&out, FORMAT);
-    peg__out_key(&out, "revision");
-    peg__out_integer(&out, (int64_t)toolset->revision);
-    peg__out_key(&out, "registered_at_ms");
-    peg__out_integer(&out, toolset->registered_at_ms);
-    peg__out_member(&out, "owner", toolset->owner);
-    gw_toolset_write_content(toolset, &out);
-    peg__out_end_object(&out);
-    if (ret_json->status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSET_TOO_LARGE",
-                         "toolset \"%s\" has more than %zu bytes as JSON: register several "
-                         "toolsets",
-                         toolset->name.ptr, ret_json->max);
-    return ret_json->status ? peg__fail_nomem(reterr) : PEG_OK;
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
 /* The first failure sticks; what is read after it does not matter. */
 struct reader {
     struct peg__arena arena;
@@ -107,7 +23,7 @@ struct reader {
     const char *wrong; /* the member that is not what it should be */
 };
 
-static void fail(struct reader *reader, peg_status status, const char *member)
+static void note_failure(struct reader *reader, peg_status status, const char *member)
 {
     if (!reader->status) {
         reader->status = status;
@@ -123,12 +39,12 @@ static char *copy_string(struct reader *reader, const peg_json *value, const cha
     if (!value)
         return empty;
     if (value->kind != PEG_JSON_STRING || memchr(value->u.ptr, '\0', value->len)) {
-        fail(reader, PEG_EPARSE, member);
+        note_failure(reader, PEG_EPARSE, member);
         return empty;
     }
     copy = peg__arena_copy(&reader->arena, peg_json_str(value));
     if (!copy) {
-        fail(reader, PEG_ENOMEM, member);
+        note_failure(reader, PEG_ENOMEM, member);
         return empty;
     }
     return copy;
@@ -139,8 +55,8 @@ static char *read_string(struct reader *reader, const peg_json *object, const ch
     return copy_string(reader, peg_json_get(object, member), member);
 }
 
-static ProtobufCBinaryData read_bytes(struct reader *reader, const peg_json *object,
-                                      const char *member)
+static ProtobufCBinaryData read_schema_text(struct reader *reader, const peg_json *object,
+                                            const char *member)
 {
     char *text = read_string(reader, object, member);
 
@@ -153,7 +69,7 @@ static int64_t read_integer(struct reader *reader, const peg_json *object, const
     int64_t number = 0;
 
     if (value && !peg_json_int64(value, &number))
-        fail(reader, PEG_EPARSE, member);
+        note_failure(reader, PEG_EPARSE, member);
     return number;
 }
 
@@ -166,12 +82,12 @@ static const peg_json *read_array(struct reader *reader, const peg_json *object,
     if (!array || reader->status)
         return NULL;
     if (array->kind != PEG_JSON_ARRAY) {
-        fail(reader, PEG_EPARSE, member);
+        note_failure(reader, PEG_EPARSE, member);
         return NULL;
     }
     *ret_room = peg__arena_alloc_zero(&reader->arena, (peg_json_len(array) + 1) * sizeof(void *));
     if (!*ret_room)
-        fail(reader, PEG_ENOMEM, member);
+        note_failure(reader, PEG_ENOMEM, member);
     return *ret_room ? array : NULL;
 }
 
@@ -194,17 +110,17 @@ static tool_msg *read_tool(struct reader *reader, const peg_json *object)
     tool_msg *tool = peg__arena_alloc(&reader->arena, sizeof(*tool));
 
     if (!tool) {
-        fail(reader, PEG_ENOMEM, "tools");
+        note_failure(reader, PEG_ENOMEM, "tools");
         return NULL;
     }
     pegboard__v1__tool__init(tool);
     if (object->kind != PEG_JSON_OBJECT)
-        fail(reader, PEG_EPARSE, "tools");
+        note_failure(reader, PEG_EPARSE, "tools");
     tool->name = read_string(reader, object, "name");
     tool->description = read_string(reader, object, "description");
     tool->tags = read_tags(reader, object, &tool->n_tags);
-    tool->input_schema = read_bytes(reader, object, "input_schema");
-    tool->output_schema = read_bytes(reader, object, "output_schema");
+    tool->input_schema = read_schema_text(reader, object, "input_schema");
+    tool->output_schema = read_schema_text(reader, object, "output_schema");
     tool->idempotent =
         peg_json_get(object, "idempotent") && peg_json_is_true(peg_json_get(object, "idempotent"));
     tool->timeout_ms = read_integer(reader, object, "timeout_ms");
@@ -235,7 +151,7 @@ static void read_request(struct reader *reader, const peg_json *object, request_
     if (strcmp(kind, "direct") == 0)
         request->kind = PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT;
     else if (*kind)
-        fail(reader, PEG_EPARSE, "kind");
+        note_failure(reader, PEG_EPARSE, "kind");
     read_tools(reader, object, request);
 }
 
@@ -244,16 +160,16 @@ static peg_status check_format(const peg_json *root, peg_error *reterr)
     const peg_json *format = peg_json_get(root, "format");
     int64_t number;
 
-    if (format && peg_json_int64(format, &number) && number == FORMAT)
+    if (format && peg_json_int64(format, &number) && number == GW_TOOLSET_FORMAT)
         return PEG_OK;
-    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_TOOLSET_FORMAT",
+    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_TOOLSET_GW_TOOLSET_FORMAT",
                      "the record of a toolset is not of format %d: a later version of pegboard "
                      "may have written it",
-                     FORMAT);
+                     GW_TOOLSET_FORMAT);
 }
 
-static peg_status read_root(struct reader *reader, const peg_json *root,
-                            struct gw_toolset **ret_toolset, peg_error *reterr)
+static peg_status read_toolset(struct reader *reader, const peg_json *root,
+                               struct gw_toolset **ret_toolset, peg_error *reterr)
 {
     struct gw_toolset_dates dates;
     request_msg request;
@@ -283,7 +199,7 @@ peg_status gw_toolset_read(peg_str json, struct gw_toolset **ret_toolset, peg_er
     if (!status)
         status = check_format(peg_json_root(doc), reterr);
     if (!status)
-        status = read_root(&reader, peg_json_root(doc), ret_toolset, reterr);
+        status = read_toolset(&reader, peg_json_root(doc), ret_toolset, reterr);
     peg__arena_free(&reader.arena);
     return status;
 }

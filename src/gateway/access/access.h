@@ -1,6 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_GATEWAY_ACCESS_AUTH_H
-#define PEG_GATEWAY_ACCESS_AUTH_H
+#ifndef PEG_GATEWAY_ACCESS_ACCESS_H
+#define PEG_GATEWAY_ACCESS_ACCESS_H
+
+#include "grpc/client/call.h"
+#include "net/http1/http1.h"
+#include "pegboard/gateway.h"
+
+/*
+ * Who is calling: the name of a bearer token, of a client certificate, or `local` on a listener of
+ * this machine without authentication. The interceptor finds it out before any handler hears of
+ * the call, and refuses what has none.
+ */
+
+enum gw_principal_from { GW_FROM_LOCAL, GW_FROM_TOKEN, GW_FROM_CERTIFICATE, GW_FROM_ANYWHERE };
+
+struct gw_principal {
+    peg_str name; /* "token:ci", "cert:agent.example", "local", "anyone" (--insecure) */
+    enum gw_principal_from from;
+    bool is_admin; /* its token is marked so, or its certificate's name is among --admin-names */
+};
+
+/* Of a call behind the interceptor: never NULL; lives as long as the call. */
+const struct gw_principal *gw_call_principal(const struct grpc_call *call);
 
 /*
  * Who may call: the interceptor behind principal.h.
@@ -15,19 +36,15 @@
  * and /readyz. /metrics names toolsets, and asks like every RPC.
  */
 
-#include "gateway/access/principal.h"
-#include "net/http1/http1.h"
-
 struct gw_auth;
 struct gw_event_log;
 
 struct gw_auth_options {
-    const char *token_file;  /* NULL: no tokens */
-    bool has_certificates;   /* clients' certificates are verified */
-    bool is_insecure;        /* everybody may call, from anywhere */
-    const char *admin_names; /* of operators' certificates, between commas; NULL: none */
-    struct gw_event_log
-        *journal; /* hears of who was refused, never of what was shown; NULL: none */
+    const char *token_file;   /* NULL: no tokens */
+    bool has_certificates;    /* clients' certificates are verified */
+    bool is_insecure;         /* everybody may call, from anywhere */
+    const char *admin_names;  /* of operators' certificates, between commas; NULL: none */
+    struct gw_event_log *log; /* hears of who was refused, never of what was shown; NULL: none */
 };
 
 /* As gw_tokens_new(). `loops` outlives it, the options are copied. */
@@ -74,5 +91,20 @@ bool gw_auth_is_operator(const struct grpc_call *call);
 peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr);
 /* And may it answer operators there, of whom it asks nothing? Fails as above. */
 peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr);
+
+/* What is wrong with an address, before anything is made for it. */
+
+#define GW_DEFAULT_ADDRESS "127.0.0.1:9090"
+#define GW_ACTIVATED "systemd" /* instead of an address: sockets that were handed over */
+
+/* Before there are threads, and before the store is made: would a gateway of that config listen on
+ * `addr` (NULL: the default), and on its admin_addr? Fails as peg_gateway_listen() would, and takes
+ * nothing: somebody else may still be faster. */
+peg_status gw_listen_check(const peg_gateway_config *config, const char *addr, peg_error *reterr);
+
+/* May it listen on so many sockets that were handed over? PEG_EINVAL (E_LISTEN,
+ * E_LISTEN_INSECURE). */
+peg_status gw_listen_check_activated(size_t n_sockets, bool asks, bool is_insecure,
+                                     peg_error *reterr);
 
 #endif

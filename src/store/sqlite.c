@@ -8,17 +8,20 @@
  *   put    what stands? -> the record in its place -> commit
  */
 
-#include "store/store_sqlite.h"
-
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "store/lock.h"
-#include "store/record.h"
+#include "store/internal.h"
 
 /* Each brings a database to its number. Revisions are unsigned: those above 2^63 are there as
  * negative numbers, and are compared only in here. */
@@ -53,7 +56,7 @@ struct sqlite_store {
     char path[]; /* for messages */
 };
 
-/* ---- errors -------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static peg_status fail_damaged(const struct sqlite_store *store, const peg_error *why,
                                peg_error *reterr)
@@ -65,8 +68,8 @@ static peg_status fail_damaged(const struct sqlite_store *store, const peg_error
 }
 
 /* Our own errors as they are, those of SQLite with the file and what to do. */
-static peg_status explain(const struct sqlite_store *store, peg_status status, const peg_error *why,
-                          peg_error *reterr)
+static peg_status explain_failure(const struct sqlite_store *store, peg_status status,
+                                  const peg_error *why, peg_error *reterr)
 {
     if (strncmp(why->code, "E_SQLITE", strlen("E_SQLITE")) != 0) {
         if (reterr)
@@ -81,7 +84,7 @@ static peg_status explain(const struct sqlite_store *store, peg_status status, c
                              store->path);
 }
 
-/* ---- records --------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static peg_status check_standing(struct sqlite_store *store, const peg_store_record *record,
                                  peg_error *reterr)
@@ -138,7 +141,7 @@ static peg_status sqlite_put(void *self, const peg_store_record *record, peg_err
     status = peg__sqlite_begin(store->db, &why);
     if (!status)
         status = peg__sqlite_end(store->db, put_in(store, record, &why), &why);
-    return status ? explain(store, status, &why, reterr) : PEG_OK;
+    return status ? explain_failure(store, status, &why, reterr) : PEG_OK;
 }
 
 static peg_status sqlite_read(void *self, peg_store_each_fn each, void *user, peg_error *reterr)
@@ -165,7 +168,7 @@ static peg_status sqlite_read(void *self, peg_store_each_fn each, void *user, pe
         }
     }
     peg__sqlite_reset(stmt);
-    return status ? explain(store, status, &why, reterr) : PEG_OK;
+    return status ? explain_failure(store, status, &why, reterr) : PEG_OK;
 }
 
 static peg_status sqlite_forget(void *self, int64_t before_ms, peg_error *reterr)
@@ -177,11 +180,10 @@ static peg_status sqlite_forget(void *self, int64_t before_ms, peg_error *reterr
 
     if (!status)
         status = peg__sqlite_run(stmt, &why);
-    return status ? explain(store, status, &why, reterr) : PEG_OK;
+    return status ? explain_failure(store, status, &why, reterr) : PEG_OK;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 /* Made without being opened: SQLite opens it, and the files beside it get the same mode. */
 static peg_status make_file(const char *path, peg_error *reterr)
@@ -213,7 +215,7 @@ static peg_status check_file(struct sqlite_store *store, peg_error *reterr)
     return fail_damaged(store, &why, reterr);
 }
 
-static peg_status prepare(struct sqlite_store *store, peg_error *reterr)
+static peg_status prepare_statements(struct sqlite_store *store, peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
@@ -223,7 +225,7 @@ static peg_status prepare(struct sqlite_store *store, peg_error *reterr)
     return status;
 }
 
-static peg_status start(struct sqlite_store *store, peg_error *reterr)
+static peg_status open_store(struct sqlite_store *store, peg_error *reterr)
 {
     peg_status status = make_file(store->path, reterr);
 
@@ -238,7 +240,7 @@ static peg_status start(struct sqlite_store *store, peg_error *reterr)
         status = check_file(store, reterr);
     if (!status)
         status = store_migrate(store->db, store->path, &store_sqlite_schema, reterr);
-    return status ? status : prepare(store, reterr);
+    return status ? status : prepare_statements(store, reterr);
 }
 
 static void sqlite_free(void *self)
@@ -267,9 +269,9 @@ peg_status peg_sqlite_store_new(const char *path, peg_store *ret_store, peg_erro
         return peg__fail_nomem(reterr);
     store->lock_fd = -1;
     memcpy(store->path, path, strlen(path) + 1);
-    status = start(store, &why);
+    status = open_store(store, &why);
     if (status) {
-        status = explain(store, status, &why, reterr);
+        status = explain_failure(store, status, &why, reterr);
         sqlite_free(store);
         return status;
     }
@@ -282,4 +284,146 @@ peg_status peg_sqlite_store_new(const char *path, peg_store *ret_store, peg_erro
         .self = store,
     };
     return PEG_OK;
+}
+
+/* Who holds it, as it wrote; 0 if it has not yet, or could not. */
+static long read_holder(int fd)
+{
+    char text[24] = "";
+
+    if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
+        return 0;
+    return strtol(text, NULL, 10);
+}
+
+/* A disk that is full must not keep a store from being read: without the number others are told
+ * less. */
+static void write_holder(int fd)
+{
+    char text[24];
+    const int len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) < 0)
+        return;
+}
+
+static peg_status fail_locked(const char *path, int fd, peg_error *reterr)
+{
+    const long holder = read_holder(fd);
+    char who[40] = "another process";
+
+    if (holder > 0)
+        snprintf(who, sizeof(who), "process %ld", holder);
+    return peg__fail(reterr, PEG_ESTATE, "E_STORE_LOCKED",
+                     "the store '%.160s' is in use by %s: stop that one, or choose another file",
+                     path, who);
+}
+
+/* Behind all symbolic links, so that a file has one lock whatever it is called. */
+peg_status store_lock(const char *path, int *ret_fd, peg_error *reterr)
+{
+    char real[PATH_MAX];
+    char name[PATH_MAX + 8];
+    int fd;
+
+    if (!realpath(path, real))
+        return peg__fail(reterr, PEG_EIO, "E_STORE", "the store '%.160s' cannot be found: %m",
+                         path);
+    snprintf(name, sizeof(name), "%s-lock", real);
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return peg__fail(reterr, PEG_EIO, "E_STORE",
+                         "the store '%.120s' cannot be locked, for the file '%.100s' beside it "
+                         "cannot be opened: %m",
+                         path, name);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        const peg_status status =
+            errno == EWOULDBLOCK
+                ? fail_locked(path, fd, reterr)
+                : peg__fail(reterr, PEG_EIO, "E_STORE",
+                            "the store '%.160s' cannot be locked: %m; use a local disk", path);
+
+        close(fd);
+        return status;
+    }
+    write_holder(fd);
+    *ret_fd = fd;
+    return PEG_OK;
+}
+
+void store_unlock(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static peg_status get_number(struct peg__sqlite *db, const char *query, int64_t *ret_number,
+                             peg_error *reterr)
+{
+    PEG_CLEANUP(peg__sqlite_finalizep) struct peg__sqlite_stmt *stmt = NULL;
+    bool is_row = false;
+    peg_status status = peg__sqlite_prepare(db, peg__str(query), &stmt, NULL, reterr);
+
+    if (!status)
+        status = peg__sqlite_step(stmt, &is_row, reterr);
+    if (!status)
+        *ret_number = is_row ? peg__sqlite_int64(stmt, 0) : 0;
+    return status;
+}
+
+static peg_status get_version(struct peg__sqlite *db, const char *path,
+                              const struct store_schema *schema, int64_t *ret_version,
+                              peg_error *reterr)
+{
+    int64_t id = 0;
+    int64_t n_tables = 0;
+    int64_t version = 0;
+    peg_status status = get_number(db, "PRAGMA application_id", &id, reterr);
+
+    if (!status)
+        status = get_number(db, "PRAGMA user_version", &version, reterr);
+    if (!status)
+        status = get_number(db, "SELECT count(*) FROM sqlite_schema", &n_tables, reterr);
+    if (status)
+        return status;
+    if (id != schema->application_id && (id || version || n_tables))
+        return peg__fail(reterr, PEG_EIO, "E_STORE",
+                         "'%.128s' is a database, but no store of toolsets: choose another file",
+                         path);
+    if (version > schema->version || version < 0)
+        return peg__fail(reterr, PEG_EUNSUPPORTED, "E_STORE_VERSION",
+                         "the store '%.128s' was written by a later pegboard (its schema is %lld, "
+                         "this one knows %d): use that one, or another file",
+                         path, (long long)version, schema->version);
+    *ret_version = version;
+    return PEG_OK;
+}
+
+static peg_status migrate_from(struct peg__sqlite *db, const struct store_schema *schema,
+                               int64_t version, peg_error *reterr)
+{
+    char pragmas[96];
+    peg_status status = PEG_OK;
+
+    while (!status && version < schema->version)
+        status = peg__sqlite_exec(db, schema->migrations[++version], reterr);
+    if (status)
+        return status;
+    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             schema->application_id, schema->version);
+    return peg__sqlite_exec(db, pragmas, reterr);
+}
+
+peg_status store_migrate(struct peg__sqlite *db, const char *path,
+                         const struct store_schema *schema, peg_error *reterr)
+{
+    int64_t version = 0;
+    peg_status status = get_version(db, path, schema, &version, reterr);
+
+    if (status || version == schema->version)
+        return status;
+    status = peg__sqlite_begin(db, reterr);
+    if (status)
+        return status;
+    return peg__sqlite_end(db, migrate_from(db, schema, version, reterr), reterr);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_STORE_INTERNAL_H
+#define PEG_STORE_INTERNAL_H
+
+#include "base/sqlite/sqlite.h"
+#include "pegboard/common.h"
+#include "pegboard/store.h"
+
+/* What every store asks of a record. */
+
+/* PEG_EINVAL (E_STORE_RECORD): it has no name; PEG_ELIMIT (E_STORE_RECORD): it is too long. */
+peg_status store_check_record(const peg_store_record *record, peg_error *reterr) PEG_MUST_USE;
+/* PEG_ESTATE (E_STORE_REVISION) if the revision that stands is not below the record's. */
+peg_status store_check_revision(const peg_store_record *record, uint64_t standing,
+                                peg_error *reterr) PEG_MUST_USE;
+
+/*
+ * A file has one user at a time. The lock is a file beside it ("toolsets.db-lock") that says who
+ * has it; the system drops it with the process, however that ends. It stays there: whoever removed
+ * it could remove the next one's.
+ */
+
+/* The file is there. PEG_ESTATE (E_STORE_LOCKED): it is in use, perhaps by this process itself;
+ * PEG_EIO (E_STORE). */
+peg_status store_lock(const char *path, int *ret_fd, peg_error *reterr) PEG_MUST_USE;
+/* -1 is no lock. */
+void store_unlock(int fd);
+
+/*
+ * A database knows which version of its schema it has (user_version) and whose it is
+ * (application_id). Each migration brings it from one version to the next; what was released is
+ * never changed again, only added to.
+ */
+
+struct store_schema {
+    int application_id;
+    const char *const *migrations; /* [1] makes version 1 of an empty database; [0] is not used */
+    int version;                   /* the last of them */
+};
+
+/* All of them or none: what fails leaves the database as it was. `path` is for messages. PEG_EIO
+ * (E_STORE): it is another program's; PEG_EUNSUPPORTED (E_STORE_VERSION): it is of a later version;
+ * and those of SQLite. */
+peg_status store_migrate(struct peg__sqlite *db, const char *path,
+                         const struct store_schema *schema, peg_error *reterr) PEG_MUST_USE;
+
+/* What the databases of this version look like; tests go on from here. */
+extern const struct store_schema store_sqlite_schema;
+
+#endif
