@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text/str.h"
 #include "cli/input.h"
-#include "schema/compile/uri.h"
+#include "schema/compile/compile.h"
 
 /* May it stand in the path of a URI as it is? RFC 3986: pchar, and the slash. */
 static bool is_path_byte(char c)

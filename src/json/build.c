@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "json/internal.h"
-#include "json/json.h"
 #include "json/number/number.h"
 
 enum {
@@ -131,7 +130,7 @@ static char *reserve_string(peg_json_builder *b, size_t n)
     return taken;
 }
 
-static const char *copy_string(peg_json_builder *b, peg_str s)
+static const char *own_string(peg_json_builder *b, peg_str s)
 {
     char *copy;
 
@@ -265,7 +264,7 @@ void peg_json_add_number(peg_json_builder *b, peg_str text)
         break;
     }
     if (value.form == PEG_JSON_FORM_TEXT)
-        value.u.ptr = copy_string(b, text);
+        value.u.ptr = own_string(b, text);
     place_value(b, value);
 }
 
@@ -278,7 +277,7 @@ static peg_json make_string(peg_json_builder *b, peg_str utf8)
         return (peg_json){0};
     }
     return (peg_json){
-        .kind = PEG_JSON_STRING, .u.ptr = copy_string(b, utf8), .len = (uint32_t)utf8.len};
+        .kind = PEG_JSON_STRING, .u.ptr = own_string(b, utf8), .len = (uint32_t)utf8.len};
 }
 
 void peg_json_add_string(peg_json_builder *b, peg_str utf8)
@@ -401,7 +400,7 @@ void peg_json_add_key(peg_json_builder *b, peg_str name)
 
 /* ---- containers ---------------------------------------------------------------------------- */
 
-static void open_container(peg_json_builder *b, peg_json_kind kind)
+static void open_kind(peg_json_builder *b, peg_json_kind kind)
 {
     const size_t at = b ? b->n : 0;
 
@@ -414,12 +413,12 @@ static void open_container(peg_json_builder *b, peg_json_kind kind)
 
 void peg_json_open_array(peg_json_builder *b)
 {
-    open_container(b, PEG_JSON_ARRAY);
+    open_kind(b, PEG_JSON_ARRAY);
 }
 
 void peg_json_open_object(peg_json_builder *b)
 {
-    open_container(b, PEG_JSON_OBJECT);
+    open_kind(b, PEG_JSON_OBJECT);
 }
 
 void peg_json_close(peg_json_builder *b)
@@ -518,5 +517,31 @@ peg_status peg_json_builder_finish(peg_json_builder *b, peg_json_doc **ret_doc, 
     }
     *ret_doc = owned->doc;
     owned->doc = NULL;
+    return PEG_OK;
+}
+
+/* ---- copies of whole values ------------------------------------------------------------------ */
+
+peg_status peg__json_copy(const peg_json *value, peg_json_doc **ret_doc, peg_error *reterr)
+{
+    peg_json_builder *b = peg_json_builder_new();
+
+    peg_json_add_copy(b, value);
+    return peg_json_builder_finish(b, ret_doc, reterr);
+}
+
+peg_status peg__shared_copy(const peg_json *value, struct peg__shared **ret_shared,
+                            peg_error *reterr)
+{
+    peg_json_doc *doc;
+    const peg_status status = peg__json_copy(value, &doc, reterr);
+    struct peg__shared *shared;
+
+    if (status)
+        return status;
+    shared = peg__shared_new(doc);
+    if (!shared)
+        return peg__fail_nomem(reterr);
+    *ret_shared = shared;
     return PEG_OK;
 }

@@ -86,25 +86,6 @@ struct peg__shared *peg__shared_new(peg_json_doc *doc)
     return shared;
 }
 
-peg_status peg__shared_copy(const peg_json *value, struct peg__shared **ret_shared,
-                            peg_error *reterr)
-{
-    peg_json_builder *b = peg_json_builder_new();
-    peg_json_doc *doc;
-    peg_status status;
-    struct peg__shared *shared;
-
-    peg_json_add_copy(b, value);
-    status = peg_json_builder_finish(b, &doc, reterr);
-    if (status)
-        return status;
-    shared = peg__shared_new(doc);
-    if (!shared)
-        return peg__fail_nomem(reterr);
-    *ret_shared = shared;
-    return PEG_OK;
-}
-
 struct peg__shared *peg__shared_ref(struct peg__shared *shared)
 {
     if (shared)

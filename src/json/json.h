@@ -38,6 +38,8 @@ void peg__json_pointer_push(peg_str token, struct peg__buf *out);
 
 /* An empty document for peg_json_reparse(): its root is null. NULL when out of memory. */
 peg_json_doc *peg__json_doc_new(size_t text_capacity);
+/* A copy of a value as a document of its own. PEG_ENOMEM, PEG_ELIMIT. */
+peg_status peg__json_copy(const peg_json *value, peg_json_doc **ret_doc, peg_error *reterr);
 /* Releases the memory that parsing reserved and did not need. The values move. */
 void peg__json_doc_trim(peg_json_doc *doc);
 
@@ -100,7 +102,6 @@ struct peg__shared {
 
 /* Takes ownership of the document. NULL when out of memory; the document is then freed. */
 struct peg__shared *peg__shared_new(peg_json_doc *doc);
-/* A copy of a value. PEG_ENOMEM, PEG_ELIMIT. */
 peg_status peg__shared_copy(const peg_json *value, struct peg__shared **ret_shared,
                             peg_error *reterr);
 struct peg__shared *peg__shared_ref(struct peg__shared *shared);

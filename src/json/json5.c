@@ -47,7 +47,7 @@ struct rewriter {
 };
 
 /* The byte i places from here, or END. */
-static int peek(const struct rewriter *r, size_t i)
+static int peek_byte(const struct rewriter *r, size_t i)
 {
     return i < r->text.len - r->at ? (unsigned char)r->text.ptr[r->at + i] : END;
 }
@@ -85,9 +85,9 @@ static bool is_separator(const struct rewriter *r)
 /* Bytes of the line end that comes next, CR LF as one; 0 if none. */
 static size_t line_end_len(const struct rewriter *r)
 {
-    if (peek(r, 0) == '\r')
-        return peek(r, 1) == '\n' ? 2 : 1;
-    if (peek(r, 0) == '\n')
+    if (peek_byte(r, 0) == '\r')
+        return peek_byte(r, 1) == '\n' ? 2 : 1;
+    if (peek_byte(r, 0) == '\n')
         return 1;
     return is_separator(r) ? 3 : 0;
 }
@@ -96,7 +96,7 @@ static size_t line_end_len(const struct rewriter *r)
 static size_t space_len(const struct rewriter *r)
 {
     static const char *const wide[] = {"\u00A0", "\uFEFF", "\u1680", "\u202F", "\u205F", "\u3000"};
-    const int c = peek(r, 0);
+    const int c = peek_byte(r, 0);
 
     if (c == ' ' || (c >= '\t' && c <= '\r'))
         return 1;
@@ -106,7 +106,7 @@ static size_t space_len(const struct rewriter *r)
         if (is_ahead(r, wide[i]))
             return strlen(wide[i]);
     /* U+2000 to U+200A */
-    if (c == 0xE2 && peek(r, 1) == 0x80 && peek(r, 2) >= 0x80 && peek(r, 2) <= 0x8A)
+    if (c == 0xE2 && peek_byte(r, 1) == 0x80 && peek_byte(r, 2) >= 0x80 && peek_byte(r, 2) <= 0x8A)
         return 3;
     return is_separator(r) ? 3 : 0;
 }
@@ -125,7 +125,7 @@ static bool is_ascii_name(int c)
 
 static void skip_line(struct rewriter *r)
 {
-    while (peek(r, 0) != END && line_end_len(r) == 0)
+    while (peek_byte(r, 0) != END && line_end_len(r) == 0)
         r->at++;
 }
 
@@ -143,7 +143,7 @@ static peg_status skip_comment(struct rewriter *r)
     return PEG_OK;
 }
 
-static peg_status skip_space(struct rewriter *r)
+static peg_status skip_space_and_comments(struct rewriter *r)
 {
     for (;;) {
         const size_t n = space_len(r);
@@ -169,7 +169,7 @@ static peg_status skip_space(struct rewriter *r)
 /* A byte that stands for itself. */
 static peg_status rewrite_byte(struct rewriter *r)
 {
-    const int c = peek(r, 0);
+    const int c = peek_byte(r, 0);
 
     if (c == END)
         return PEG_OK; /* the caller reports the end */
@@ -187,7 +187,7 @@ static peg_status rewrite_byte(struct rewriter *r)
  * the parser to refuse. */
 static peg_status rewrite_escape(struct rewriter *r)
 {
-    const int c = peek(r, 0);
+    const int c = peek_byte(r, 0);
     const size_t n_hex = c == 'x' ? 2 : c == 'u' ? 4 : 0;
     const size_t n_line_end = line_end_len(r);
 
@@ -196,10 +196,10 @@ static peg_status rewrite_escape(struct rewriter *r)
         return PEG_OK;
     }
     for (size_t i = 1; i <= n_hex; i++)
-        if (!is_hex(peek(r, i)))
+        if (!is_hex(peek_byte(r, i)))
             return fail_syntax(r, r->at - 1,
                                "expected \\x with two or \\u with four hexadecimal digits");
-    if (peg__is_digit(c) && (c != '0' || peg__is_digit(peek(r, 1))))
+    if (peg__is_digit(c) && (c != '0' || peg__is_digit(peek_byte(r, 1))))
         return fail_syntax(r, r->at - 1, "there are no octal escapes; write \\x with two digits");
     if (c == 'v' || c == '0')
         peg__buf_puts(&r->out, c == 'v' ? "\\u000b" : "\\u0000");
@@ -218,7 +218,7 @@ static void copy_plain(struct rewriter *r)
 {
     size_t n = 0;
 
-    while (peek(r, n) >= 0x20 && !strchr("\\\"'", peek(r, n)))
+    while (peek_byte(r, n) >= 0x20 && !strchr("\\\"'", peek_byte(r, n)))
         n++;
     peg__buf_add(&r->out, r->text.ptr + r->at, n);
     r->at += n;
@@ -226,12 +226,12 @@ static void copy_plain(struct rewriter *r)
 
 static peg_status rewrite_string(struct rewriter *r)
 {
-    const int quote = peek(r, 0);
+    const int quote = peek_byte(r, 0);
 
     r->at++;
     peg__buf_putc(&r->out, '"');
-    while (copy_plain(r), peek(r, 0) != quote) {
-        const int c = peek(r, 0);
+    while (copy_plain(r), peek_byte(r, 0) != quote) {
+        const int c = peek_byte(r, 0);
         peg_status status = PEG_OK;
 
         if (c == END || c == '\n' || c == '\r')
@@ -261,7 +261,7 @@ static size_t name_len(struct rewriter *r)
     size_t len;
 
     for (;;) {
-        if (is_ascii_name(peek(r, 0)) || (peek(r, 0) >= 0x80 && space_len(r) == 0))
+        if (is_ascii_name(peek_byte(r, 0)) || (peek_byte(r, 0) >= 0x80 && space_len(r) == 0))
             r->at++;
         else if (is_ahead(r, "\\u"))
             r->at += 2;
@@ -357,7 +357,7 @@ static size_t digits_len(const struct rewriter *r, size_t i)
 {
     const size_t start = i;
 
-    while (peg__is_digit(peek(r, i)))
+    while (peg__is_digit(peek_byte(r, i)))
         i++;
     return i - start;
 }
@@ -369,16 +369,16 @@ static size_t decimal_len(const struct rewriter *r, size_t i)
     size_t n_fraction = 0;
     size_t end = i + n_whole;
 
-    if (n_whole > 1 && peek(r, i) == '0')
+    if (n_whole > 1 && peek_byte(r, i) == '0')
         return 0;
-    if (peek(r, end) == '.') {
+    if (peek_byte(r, end) == '.') {
         n_fraction = digits_len(r, end + 1);
         end += 1 + n_fraction;
     }
     if (n_whole + n_fraction == 0)
         return 0;
-    if ((peek(r, end) | 0x20) == 'e') {
-        const size_t sign = peek(r, end + 1) == '+' || peek(r, end + 1) == '-';
+    if ((peek_byte(r, end) | 0x20) == 'e') {
+        const size_t sign = peek_byte(r, end + 1) == '+' || peek_byte(r, end + 1) == '-';
         const size_t n_exponent = digits_len(r, end + 1 + sign);
 
         return n_exponent ? end + 1 + sign + n_exponent - i : 0;
@@ -390,15 +390,15 @@ static size_t hex_len(const struct rewriter *r, size_t i)
 {
     size_t n = 2;
 
-    while (is_hex(peek(r, i + n)))
+    while (is_hex(peek_byte(r, i + n)))
         n++;
     return n > 2 ? n : 0;
 }
 
 static peg_status rewrite_number(struct rewriter *r)
 {
-    const size_t sign = peek(r, 0) == '+' || peek(r, 0) == '-';
-    const bool is_based = peek(r, sign) == '0' && (peek(r, sign + 1) | 0x20) == 'x';
+    const size_t sign = peek_byte(r, 0) == '+' || peek_byte(r, 0) == '-';
+    const bool is_based = peek_byte(r, sign) == '0' && (peek_byte(r, sign + 1) | 0x20) == 'x';
     const size_t len = is_based ? hex_len(r, sign) : decimal_len(r, sign);
     const peg_str number = {r->text.ptr + r->at, sign + len};
 
@@ -417,7 +417,7 @@ static peg_status rewrite_number(struct rewriter *r)
 /* true, false, null, or what no value can be: Infinity, NaN, a word without quotes. */
 static peg_status rewrite_word(struct rewriter *r)
 {
-    const size_t sign = peek(r, 0) == '+' || peek(r, 0) == '-';
+    const size_t sign = peek_byte(r, 0) == '+' || peek_byte(r, 0) == '-';
     peg_str word;
 
     r->at += sign;
@@ -428,8 +428,8 @@ static peg_status rewrite_word(struct rewriter *r)
     if (sign ||
         (!peg__str_is(word, "true") && !peg__str_is(word, "false") && !peg__str_is(word, "null")))
         return fail_syntax(r, r->token,
-                           peek(r, 0) == END ? "expected a value, but the text ends here"
-                                             : "expected a value; strings need quotes");
+                           peek_byte(r, 0) == END ? "expected a value, but the text ends here"
+                                                  : "expected a value; strings need quotes");
     peg__buf_str(&r->out, word);
     r->at += word.len;
     return PEG_OK;
@@ -437,8 +437,8 @@ static peg_status rewrite_word(struct rewriter *r)
 
 static peg_status rewrite_scalar(struct rewriter *r)
 {
-    const int c = peek(r, 0);
-    const int unsigned_c = peek(r, c == '+' || c == '-');
+    const int c = peek_byte(r, 0);
+    const int unsigned_c = peek_byte(r, c == '+' || c == '-');
 
     if (c == '"' || c == '\'')
         return rewrite_string(r);
@@ -456,7 +456,7 @@ static bool is_in_object(const struct rewriter *r)
 
 static peg_status begin_container(struct rewriter *r)
 {
-    const bool is_object = peek(r, 0) == '{';
+    const bool is_object = peek_byte(r, 0) == '{';
     const unsigned bit = 1U << (r->depth % 8);
     uint8_t *byte = &r->is_object[r->depth / 8];
 
@@ -474,14 +474,14 @@ static peg_status begin_container(struct rewriter *r)
 
 static peg_status read_member_name(struct rewriter *r)
 {
-    const int c = peek(r, 0);
+    const int c = peek_byte(r, 0);
     peg_status status = c == '"' || c == '\'' ? rewrite_string(r) : rewrite_name(r);
 
     if (!status)
-        status = skip_space(r);
+        status = skip_space_and_comments(r);
     if (status)
         return status;
-    if (peek(r, 0) != ':')
+    if (peek_byte(r, 0) != ':')
         return fail_syntax(r, r->at, "expected : after the name");
     r->at++;
     peg__buf_putc(&r->out, ':');
@@ -491,7 +491,7 @@ static peg_status read_member_name(struct rewriter *r)
 
 static peg_status read_value(struct rewriter *r)
 {
-    if (peek(r, 0) == '[' || peek(r, 0) == '{')
+    if (peek_byte(r, 0) == '[' || peek_byte(r, 0) == '{')
         return begin_container(r);
     r->expected = EXPECT_END_OR_COMMA;
     return rewrite_scalar(r);
@@ -499,12 +499,12 @@ static peg_status read_value(struct rewriter *r)
 
 static bool is_at_end(const struct rewriter *r)
 {
-    return r->depth > 0 && peek(r, 0) == (is_in_object(r) ? '}' : ']');
+    return r->depth > 0 && peek_byte(r, 0) == (is_in_object(r) ? '}' : ']');
 }
 
 static peg_status end_container(struct rewriter *r)
 {
-    peg__buf_putc(&r->out, (char)peek(r, 0));
+    peg__buf_putc(&r->out, (char)peek_byte(r, 0));
     r->owes_comma = false;
     r->at++;
     r->depth--;
@@ -523,14 +523,14 @@ static void pay_comma(struct rewriter *r)
 static peg_status end_value(struct rewriter *r)
 {
     if (r->depth == 0) {
-        if (peek(r, 0) != END)
+        if (peek_byte(r, 0) != END)
             return fail_syntax(r, r->at, "expected nothing after the value; remove what follows");
         r->expected = EXPECT_NOTHING;
         return PEG_OK;
     }
     if (is_at_end(r))
         return end_container(r);
-    if (peek(r, 0) != ',')
+    if (peek_byte(r, 0) != ',')
         return fail_syntax(r, r->at,
                            is_in_object(r) ? "expected , or } after the member"
                                            : "expected , or ] after the item");
@@ -542,7 +542,7 @@ static peg_status end_value(struct rewriter *r)
 
 static peg_status rewrite_token(struct rewriter *r)
 {
-    const peg_status status = skip_space(r);
+    const peg_status status = skip_space_and_comments(r);
 
     if (status)
         return status;

@@ -16,14 +16,14 @@ static void put_comma(struct peg__out *out)
     out->needs_comma = true;
 }
 
-static void open_container(struct peg__out *out, char bracket)
+static void put_opening(struct peg__out *out, char bracket)
 {
     put_comma(out);
     peg__buf_putc(out->buf, bracket);
     out->needs_comma = false;
 }
 
-static void close_container(struct peg__out *out, char bracket)
+static void put_closing(struct peg__out *out, char bracket)
 {
     peg__buf_putc(out->buf, bracket);
     out->needs_comma = true;
@@ -31,22 +31,22 @@ static void close_container(struct peg__out *out, char bracket)
 
 void peg__out_object(struct peg__out *out)
 {
-    open_container(out, '{');
+    put_opening(out, '{');
 }
 
 void peg__out_end_object(struct peg__out *out)
 {
-    close_container(out, '}');
+    put_closing(out, '}');
 }
 
 void peg__out_array(struct peg__out *out)
 {
-    open_container(out, '[');
+    put_opening(out, '[');
 }
 
 void peg__out_end_array(struct peg__out *out)
 {
-    close_container(out, ']');
+    put_closing(out, ']');
 }
 
 void peg__out_key_str(struct peg__out *out, peg_str name)

@@ -99,7 +99,7 @@ static peg_status make_key(const peg_json *schema, const peg_schema_options *o, 
     peg_status status;
 
     /* Member order is part of the key: it decides the order in which defaults are filled in
-     * and which of several failures is told first. */
+     * and which of several failures is reported first. */
     peg__json_write(schema, PEG_JSON_COMPACT, &text);
     peg__buf_printf(&text, "\n%d %d %d %zu %u %u %u %s", (int)o->dialect, (int)o->format,
                     (int)o->check_defaults, o->max_bytes, o->max_depth, o->max_subschemas,
@@ -114,7 +114,7 @@ static peg_status make_key(const peg_json *schema, const peg_schema_options *o, 
     return PEG_OK;
 }
 
-static peg_schema *look_up(peg_schema_cache *cache, const char *key)
+static peg_schema *find_schema(peg_schema_cache *cache, const char *key)
 {
     struct entry *entry;
     peg_schema *schema = NULL;
@@ -130,8 +130,8 @@ static peg_schema *look_up(peg_schema_cache *cache, const char *key)
     return schema;
 }
 
-/* Keeps a schema if there is room. Whatever happens, the caller's reference stays good. */
-static void keep(peg_schema_cache *cache, const char *key, peg_schema *schema)
+/* Keeps a schema if it fits; the caller keeps its own reference. */
+static void keep_schema(peg_schema_cache *cache, const char *key, peg_schema *schema)
 {
     struct entry *entry = peg__alloc_zero(1, sizeof(*entry));
 
@@ -176,13 +176,13 @@ peg_status peg_schema_cache_compile(peg_schema_cache *cache, peg_str text,
     if (status)
         return status;
 
-    known = look_up(cache, key);
+    known = find_schema(cache, key);
     if (known) {
         *ret_schema = known;
         return PEG_OK;
     }
     status = peg_schema_compile(text, options, ret_schema, reterr);
     if (status == PEG_OK)
-        keep(cache, key, *ret_schema);
+        keep_schema(cache, key, *ret_schema);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The public face of compiling: options, documents, references. */
+/* Compiling for callers: options, documents, references. */
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "schema/compile/compile.h"
+#include "schema/compile/internal.h"
 #include "json/json.h"
 
 static peg_schema_options with_defaults(const peg_schema_options *options)
@@ -53,8 +53,9 @@ static void free_schema(peg_schema *schema)
 }
 
 /* Compiles and takes its own reference to the document. */
-static peg_status compile(struct peg__document *document, const peg_schema_options *options,
-                          peg_schema **ret_schema, peg_error *reterr)
+static peg_status compile_own_document(struct peg__document *document,
+                                       const peg_schema_options *options, peg_schema **ret_schema,
+                                       peg_error *reterr)
 {
     struct peg__compiler c = {.options = *options, .reterr = reterr};
 
@@ -76,7 +77,7 @@ static peg_status compile(struct peg__document *document, const peg_schema_optio
 static peg_status compile_json(peg_json_doc *json, const peg_schema_options *options,
                                peg_schema **ret_schema, peg_error *reterr)
 {
-    /* Without a URI of its own: what a report says of the schema itself is a plain pointer. */
+    /* Without a URI of its own: reports give places in it as plain pointers. */
     struct peg__document *document = peg__document_new(peg__str(""), json);
     peg_status status;
 
@@ -84,17 +85,17 @@ static peg_status compile_json(peg_json_doc *json, const peg_schema_options *opt
         peg_json_doc_free(json);
         return peg__fail_nomem(reterr);
     }
-    status = compile(document, options, ret_schema, reterr);
+    status = compile_own_document(document, options, ret_schema, reterr);
     peg__document_unref(document);
     return status;
 }
 
-/* The parser's limits, told in the words of a schema. */
-static void rename_limit(peg_error *reterr, const peg_schema_options *options)
+/* Reports the parser's limits as those of a schema. */
+static void rename_limit(peg_error *reterr, const peg_schema_options *options, size_t len)
 {
     const peg_error was = *reterr;
 
-    if (!strcmp(was.code, "E_JSON_TOO_LARGE"))
+    if (len > options->max_bytes)
         peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                   "the schema has more than max_bytes = %zu bytes; shorten it or raise the limit",
                   options->max_bytes);
@@ -121,7 +122,7 @@ peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
 
     if (status) {
         if (reterr && status == PEG_ELIMIT)
-            rename_limit(reterr, &o);
+            rename_limit(reterr, &o, text.len);
         return status;
     }
     peg__json_doc_trim(json);

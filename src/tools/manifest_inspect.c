@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "schema/compile/typos.h"
+#include "schema/compile/compile.h"
 #include "tools/command_internal.h"
 #include "tools/manifest_internal.h"
 #include "json/json.h"

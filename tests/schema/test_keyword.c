@@ -2,7 +2,7 @@
 
 #include "base/text/str.h"
 #include "fixture.h"
-#include "schema/compile/keyword.h"
+#include "schema/compile/compile.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */
 

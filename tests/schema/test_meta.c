@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "schema/meta.h"
+#include "schema/compile/compile.h"
 
 #include "../t.h"
 #include "base/text/str.h"

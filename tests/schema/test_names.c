@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "schema/compile/names.h"
+#include "schema/compile/program.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 /* Patterns by automaton: the same verdicts as PCRE2, and a time that grows with the subject. */
 
 #include "fixture.h"
-#include "schema/pattern/nfa.h"
+#include "schema/pattern/internal.h"
 
 #define N_OF(array) (sizeof(array) / sizeof(*(array)))
 

@@ -3,7 +3,7 @@
 /* Schema keywords one edit from a known one. */
 
 #include "fixture.h"
-#include "schema/compile/typos.h"
+#include "schema/compile/compile.h"
 
 struct told {
     char text[512];

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "schema/compile/uri.h"
+#include "schema/compile/compile.h"
 
 /* ---- fixture ---------------------------------------------------------------------- */
 

@@ -14,8 +14,7 @@
 #include "cli/file_uri.h"
 #include "cli/validate/validate.h"
 #include "pegboard/yaml.h"
-#include "schema/compile/typos.h"
-#include "schema/compile/uri.h"
+#include "schema/compile/compile.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/tool/make.h"
-#include "schema/compile/index.h"
+#include "schema/compile/compile.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)

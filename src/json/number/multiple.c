@@ -111,7 +111,7 @@ static bool add_back(uint64_t *words, const uint64_t *divisor, size_t n)
 
 /* rest = (rest * 10^n_digits + chunk) mod divisor; chunk < 10^n_digits, n_digits <= 18. The
  * quotient is guessed from the highest words and is at most two too large (Knuth 4.3.1). */
-static void read_digits(struct division *d, uint64_t chunk, unsigned n_digits)
+static void load_digits(struct division *d, uint64_t chunk, unsigned n_digits)
 {
     const wide shifted = (wide)chunk << d->shift;
     wide sum;
@@ -191,13 +191,13 @@ static bool is_decimal_multiple(const peg_json *value, const peg_json *divisor)
     for (size_t left = a.n_digits; left;) {
         const size_t n = left < STEP_DIGITS ? left : STEP_DIGITS;
 
-        read_digits(&d, read_chunk(&cursor, n), (unsigned)n);
+        load_digits(&d, read_chunk(&cursor, n), (unsigned)n);
         left -= n;
     }
     if (k > (int64_t)d.n * WORD_BITS)
         k = (int64_t)d.n * WORD_BITS;
     for (; k > 0 && !rest_is_zero(&d); k -= STEP_DIGITS)
-        read_digits(&d, 0, k < STEP_DIGITS ? (unsigned)k : STEP_DIGITS);
+        load_digits(&d, 0, k < STEP_DIGITS ? (unsigned)k : STEP_DIGITS);
     return rest_is_zero(&d);
 }
 

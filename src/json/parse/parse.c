@@ -75,16 +75,16 @@ static peg_status parse_text(struct peg__parser *p, peg__parse_values_fn *way)
     return p->status;
 }
 
-static size_t room_for(peg_str text)
+static size_t text_capacity_for(peg_str text)
 {
     return PEG__TEXT_LEAD + text.len + PEG__TEXT_PADDING;
 }
 
 /* Copies the text into the document. */
-static bool load(struct peg__parser *p, peg_str text)
+static bool load_text(struct peg__parser *p, peg_str text)
 {
     peg_json_doc *doc = p->doc;
-    const size_t held = room_for(text);
+    const size_t held = text_capacity_for(text);
 
     if (doc->text_capacity < held) {
         char *grown = peg__alloc(held);
@@ -130,7 +130,7 @@ static size_t max_bytes(const peg_json_options *options)
     return max < PEG_LIMIT_JSON_BYTES_MAX ? max : PEG_LIMIT_JSON_BYTES_MAX;
 }
 
-static peg_status fail(const struct peg__parser *p, peg_str text, peg_error *reterr)
+static peg_status report_failure(const struct peg__parser *p, peg_str text, peg_error *reterr)
 {
     char where[sizeof(reterr->where)] = "";
 
@@ -144,8 +144,8 @@ static peg_status fail(const struct peg__parser *p, peg_str text, peg_error *ret
     return p->status;
 }
 
-static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
-                        const peg_json_options *options, peg_error *reterr)
+static peg_status parse_into(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
+                             const peg_json_options *options, peg_error *reterr)
 {
     struct peg__frame small[SMALL_DEPTH + 1];
     struct peg__parser p = {.doc = doc, .frames = small};
@@ -158,7 +158,7 @@ static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str te
     take_options(&p, options);
     if (max_depth(options) > SMALL_DEPTH)
         p.frames = peg__alloc((max_depth(options) + 1) * sizeof(*p.frames));
-    if (!p.frames || !load(&p, text)) {
+    if (!p.frames || !load_text(&p, text)) {
         p.status = PEG_ENOMEM;
     } else {
         p.frames[0] = (struct peg__frame){.closer = '\0'};
@@ -166,7 +166,7 @@ static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str te
         parse_text(&p, way);
     }
     if (p.status)
-        fail(&p, text, reterr);
+        report_failure(&p, text, reterr);
     if (p.frames != small)
         peg__free(p.frames);
     return p.status;
@@ -175,7 +175,7 @@ static peg_status parse(peg__parse_values_fn *way, peg_json_doc *doc, peg_str te
 peg_status peg__json_reparse_by(peg__parse_values_fn *way, peg_json_doc *doc, peg_str text,
                                 const peg_json_options *options, peg_error *reterr)
 {
-    const peg_status status = parse(way, doc, text, options, reterr);
+    const peg_status status = parse_into(way, doc, text, options, reterr);
 
     /* No half-read value is ever handed out. */
     if (status && doc->values)
@@ -194,18 +194,19 @@ peg_status peg_json_parse(peg_str text, const peg_json_options *options, peg_jso
                           peg_error *reterr)
 {
     PEG__READ_OR_RETURN(options, PEG_JSON_OPTIONS_INIT, reterr);
-    /* One that is too large is refused before it is copied. */
-    peg_json_doc *doc = peg__json_doc_new(text.len <= max_bytes(options) ? room_for(text) : 0);
+    /* A text that is too large is rejected before it is copied. */
+    peg_json_doc *doc =
+        peg__json_doc_new(text.len <= max_bytes(options) ? text_capacity_for(text) : 0);
     peg_status status;
 
     if (!doc)
         return peg__fail_nomem(reterr);
-    status = parse(best_way(), doc, text, options, reterr);
+    status = parse_into(best_way(), doc, text, options, reterr);
     if (status) {
         peg_json_doc_free(doc);
         return status;
     }
-    /* Mostly there was room for hardly more than there is. */
+    /* Mostly hardly more was reserved than is used. */
     if (doc->capacity > WASTED_VALUES + peg_json_extent(doc->values) / 8 * 9)
         peg__json_doc_trim(doc);
     *ret_doc = doc;

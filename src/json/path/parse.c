@@ -27,7 +27,7 @@ struct reader {
 };
 
 /* The byte at the reader's place, or 0 at the end: no token contains a NUL. */
-static unsigned char peek(const struct reader *r)
+static unsigned char peek_char(const struct reader *r)
 {
     return r->at < r->text.len ? (unsigned char)r->text.ptr[r->at] : 0;
 }
@@ -49,7 +49,7 @@ static peg_status fail_syntax(const struct reader *r, size_t at, const char *exp
 
 static void skip_blanks(struct reader *r)
 {
-    while (peek(r) && strchr(" \t\n\r", peek(r)))
+    while (peek_char(r) && strchr(" \t\n\r", peek_char(r)))
         r->at++;
 }
 
@@ -68,11 +68,11 @@ static bool starts_name(unsigned char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
 }
 
-static peg_str read_name(struct reader *r)
+static peg_str read_plain_name(struct reader *r)
 {
     const size_t start = r->at;
 
-    while (starts_name(peek(r)) || peg__is_digit(peek(r)))
+    while (starts_name(peek_char(r)) || peg__is_digit(peek_char(r)))
         r->at++;
     return peg__strn(r->text.ptr + start, r->at - start);
 }
@@ -83,7 +83,7 @@ static int read_unit(struct reader *r)
     int unit = 0;
 
     for (int i = 0; i < 4; i++) {
-        const int digit = peg__hex_value((char)peek(r));
+        const int digit = peg__hex_value((char)peek_char(r));
 
         if (digit < 0)
             return -1;
@@ -114,7 +114,7 @@ static int32_t read_path_escape(struct reader *r, char quote)
 {
     static const char letters[] = "bfnrt/\\";
     static const char meanings[] = "\b\f\n\r\t/\\";
-    const unsigned char c = peek(r);
+    const unsigned char c = peek_char(r);
     const char *letter = c ? strchr(letters, c) : NULL;
 
     if (c)
@@ -136,7 +136,7 @@ static size_t quoted_length(const struct reader *r, char quote)
     return end - r->at;
 }
 
-static peg_status read_string(struct reader *r, peg_str *ret_string)
+static peg_status read_quoted(struct reader *r, peg_str *ret_string)
 {
     const char quote = r->text.ptr[r->at++];
     /* Unescaping never makes a string longer. */
@@ -145,11 +145,11 @@ static peg_status read_string(struct reader *r, peg_str *ret_string)
 
     if (!copy)
         return peg__fail_nomem(r->reterr);
-    while (peek(r) != (unsigned char)quote) {
+    while (peek_char(r) != (unsigned char)quote) {
         const size_t at = r->at;
         int32_t c;
 
-        if (peek(r) < 0x20)
+        if (peek_char(r) < 0x20)
             return fail_syntax(r, at, "a closing quote (control characters are escaped)");
         if (!accept(r, "\\")) {
             *to++ = r->text.ptr[r->at++];
@@ -174,8 +174,8 @@ static peg_status read_integer(struct reader *r, int64_t *ret_number)
     const size_t first = r->at;
     int64_t number = 0;
 
-    for (; peg__is_digit(peek(r)); r->at++) {
-        number = number * 10 + (peek(r) - '0');
+    for (; peg__is_digit(peek_char(r)); r->at++) {
+        number = number * 10 + (peek_char(r) - '0');
         if (number > MAX_INTEGER)
             return fail_syntax(r, start, "an integer within +-(2^53 - 1)");
     }
@@ -189,7 +189,7 @@ static peg_status read_number_literal(struct reader *r, peg_json *ret_value)
 {
     const size_t start = r->at;
 
-    while (peek(r) && strchr("+-.0123456789eE", peek(r)))
+    while (peek_char(r) && strchr("+-.0123456789eE", peek_char(r)))
         r->at++;
     switch (peg__number_read(peg__strn(r->text.ptr + start, r->at - start), PEG_LIMIT_NUMBER_DIGITS,
                              PEG_LIMIT_NUMBER_EXPONENT, ret_value)) {
@@ -210,7 +210,7 @@ static peg_status read_number_literal(struct reader *r, peg_json *ret_value)
 static peg_status read_string_literal(struct reader *r, peg_json *ret_value)
 {
     peg_str s;
-    peg_status status = read_string(r, &s);
+    peg_status status = read_quoted(r, &s);
 
     if (status)
         return status;
@@ -218,9 +218,9 @@ static peg_status read_string_literal(struct reader *r, peg_json *ret_value)
     return PEG_OK;
 }
 
-static peg_status read_literal(struct reader *r, peg_json *ret_value)
+static peg_status read_literal_value(struct reader *r, peg_json *ret_value)
 {
-    const unsigned char c = peek(r);
+    const unsigned char c = peek_char(r);
     const size_t start = r->at;
     peg_str word;
 
@@ -229,7 +229,7 @@ static peg_status read_literal(struct reader *r, peg_json *ret_value)
     if (c == '-' || peg__is_digit(c))
         return read_number_literal(r, ret_value);
 
-    word = read_name(r);
+    word = read_plain_name(r);
     if (peg__str_is(word, "true"))
         *ret_value = (peg_json){.kind = PEG_JSON_BOOL, .u.truth = 1};
     else if (peg__str_is(word, "false"))
@@ -269,7 +269,7 @@ static peg_status parse_slice(struct reader *r, struct peg__path_selector *selec
     selector->kind = PEG__PATH_SLICE;
     selector->step = 1;
     skip_blanks(r);
-    if (peek(r) != ':' && peek(r) != ']' && peek(r) != ',') {
+    if (peek_char(r) != ':' && peek_char(r) != ']' && peek_char(r) != ',') {
         status = read_integer(r, &selector->end);
         selector->has_end = true;
         skip_blanks(r);
@@ -277,14 +277,14 @@ static peg_status parse_slice(struct reader *r, struct peg__path_selector *selec
     if (status || !accept(r, ":"))
         return status;
     skip_blanks(r);
-    if (peek(r) != ']' && peek(r) != ',')
+    if (peek_char(r) != ']' && peek_char(r) != ',')
         status = read_integer(r, &selector->step);
     return status;
 }
 
 static peg_status parse_index_or_slice(struct reader *r, struct peg__path_selector *selector)
 {
-    const unsigned char c = peek(r);
+    const unsigned char c = peek_char(r);
     size_t behind;
 
     if (c != ':' && c != '-' && (c < '0' || c > '9'))
@@ -324,14 +324,14 @@ static peg_status parse_filter(struct reader *r, struct peg__path_selector *sele
 static peg_status parse_selector(struct reader *r, struct peg__path_selector **ret)
 {
     struct peg__path_selector *selector = peg__arena_alloc_zero(&r->path->arena, sizeof(*selector));
-    const unsigned char c = peek(r);
+    const unsigned char c = peek_char(r);
 
     if (!selector)
         return peg__fail_nomem(r->reterr);
     *ret = selector;
     if (c == '"' || c == '\'') {
         selector->kind = PEG__PATH_NAME;
-        return read_string(r, &selector->name);
+        return read_quoted(r, &selector->name);
     }
     if (accept(r, "*")) {
         selector->kind = PEG__PATH_WILDCARD;
@@ -375,9 +375,9 @@ static peg_status parse_shorthand(struct reader *r, struct peg__path_segment *se
         return PEG_OK;
     }
     selector->kind = PEG__PATH_NAME;
-    if (!starts_name(peek(r)))
+    if (!starts_name(peek_char(r)))
         return fail_syntax(r, r->at, "a name or '*' (other names are written ['...'])");
-    selector->name = read_name(r);
+    selector->name = read_plain_name(r);
     return PEG_OK;
 }
 
@@ -416,7 +416,7 @@ static peg_status parse_segments(struct reader *r, struct peg__path_query *query
         peg_status status;
 
         skip_blanks(r);
-        if (peek(r) != '.' && peek(r) != '[') {
+        if (peek_char(r) != '.' && peek_char(r) != '[') {
             r->at = behind;
             return PEG_OK;
         }
@@ -451,9 +451,9 @@ static struct peg__path_expr *new_expr(struct reader *r, enum peg__path_expr_kin
 static peg_status refuse_function(const struct reader *r)
 {
     struct reader ahead = *r;
-    const peg_str name = read_name(&ahead);
+    const peg_str name = read_plain_name(&ahead);
 
-    if (name.len == 0 || peek(&ahead) != '(')
+    if (name.len == 0 || peek_char(&ahead) != '(')
         return PEG_OK;
     peg__fail(r->reterr, PEG_EPARSE, "E_JSON_PATH_SYNTAX",
               "the function %.*s() is unsupported: JSONPath here has no function extensions, "
@@ -470,11 +470,11 @@ static peg_status parse_operand(struct reader *r, struct peg__path_operand *oper
 
     if (status)
         return status;
-    operand->query.is_absolute = peek(r) == '$';
+    operand->query.is_absolute = peek_char(r) == '$';
     if (accept(r, "$") || accept(r, "@"))
         return parse_segments(r, &operand->query);
     operand->is_literal = true;
-    return read_literal(r, &operand->literal);
+    return read_literal_value(r, &operand->literal);
 }
 
 static bool accept_comparison(struct reader *r, enum peg__path_comparison *ret)

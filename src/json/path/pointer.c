@@ -103,8 +103,8 @@ static const peg_json *find_item(const peg_json *array, peg_str token)
     return peg_json_at(array, peg__pointer_index(token)); /* SIZE_MAX is past every end */
 }
 
-static peg_status fail_missing(const peg_json *value, peg_str found, peg_str token,
-                               peg_error *reterr)
+static peg_status fail_not_found(const peg_json *value, peg_str found, peg_str token,
+                                 peg_error *reterr)
 {
     const int shown = token.len > SHOWN_BYTES ? SHOWN_BYTES : (int)token.len;
     const char *more = token.len > SHOWN_BYTES ? "..." : "";
@@ -143,9 +143,9 @@ peg_status peg_json_pointer(const peg_json *value, peg_str pointer, const peg_js
         else if (peg_json_kind_of(value) == PEG_JSON_ARRAY)
             child = find_item(value, token);
         if (!child)
-            return fail_missing(value,
-                                peg__strn(pointer.ptr, pointer.len - rest.len - token.len - 1),
-                                token, reterr);
+            return fail_not_found(value,
+                                  peg__strn(pointer.ptr, pointer.len - rest.len - token.len - 1),
+                                  token, reterr);
         value = child;
     }
 
@@ -241,14 +241,15 @@ struct scanner {
     size_t at;
 };
 
-static char peek(const struct scanner *s)
+static char current_byte(const struct scanner *s)
 {
     return (char)(s->at < s->text.len ? s->text.ptr[s->at] : '\0');
 }
 
 static void skip_space(struct scanner *s)
 {
-    while (peek(s) == ' ' || peek(s) == '\t' || peek(s) == '\n' || peek(s) == '\r')
+    while (current_byte(s) == ' ' || current_byte(s) == '\t' || current_byte(s) == '\n' ||
+           current_byte(s) == '\r')
         s->at++;
 }
 
@@ -263,8 +264,8 @@ static void skip_past(struct scanner *s)
 static void skip_string(struct scanner *s)
 {
     s->at++;
-    while (s->at < s->text.len && peek(s) != '"')
-        s->at += peek(s) == '\\' ? 2 : 1;
+    while (s->at < s->text.len && current_byte(s) != '"')
+        s->at += current_byte(s) == '\\' ? 2 : 1;
     s->at++;
 }
 
@@ -273,7 +274,7 @@ static void skip_value(struct scanner *s)
     size_t depth = 0;
 
     do {
-        const char c = peek(s);
+        const char c = current_byte(s);
 
         if (c == '"') {
             skip_string(s);
@@ -284,8 +285,8 @@ static void skip_value(struct scanner *s)
         else if (c == '}' || c == ']')
             depth--;
         s->at++;
-    } while (s->at < s->text.len &&
-             (depth || (peek(s) != ',' && peek(s) != '}' && peek(s) != ']')));
+    } while (s->at < s->text.len && (depth || (current_byte(s) != ',' && current_byte(s) != '}' &&
+                                               current_byte(s) != ']')));
 }
 
 /* The name is quoted text; only one with escapes has to be read. */
@@ -307,13 +308,13 @@ static bool is_named(peg_str quoted, peg_str token)
 /* From '{' or '[' to the value of a token within; false if there is none. */
 static bool enter_value(struct scanner *s, peg_str token)
 {
-    const bool is_object = peek(s) == '{';
+    const bool is_object = current_byte(s) == '{';
     const char end = (char)(is_object ? '}' : ']');
     size_t index = is_object ? 0 : peg__pointer_index(token);
 
-    if (!is_object && (peek(s) != '[' || index == SIZE_MAX))
+    if (!is_object && (current_byte(s) != '[' || index == SIZE_MAX))
         return false;
-    for (skip_past(s); s->at < s->text.len && peek(s) != end;) {
+    for (skip_past(s); s->at < s->text.len && current_byte(s) != end;) {
         if (is_object) {
             const size_t start = s->at;
 
@@ -327,7 +328,7 @@ static bool enter_value(struct scanner *s, peg_str token)
             return true;
         skip_value(s);
         skip_space(s);
-        if (peek(s) == ',')
+        if (current_byte(s) == ',')
             skip_past(s);
     }
     return false;

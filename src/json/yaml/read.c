@@ -342,8 +342,7 @@ static peg_status add_alias(struct composer *c, const yaml_event_t *event)
 
 /* ---- containers ---------------------------------------------------------------------------- */
 
-static peg_status open_container(struct composer *c, enum peg__yaml_kind kind,
-                                 const yaml_event_t *event)
+static peg_status open_node(struct composer *c, enum peg__yaml_kind kind, const yaml_event_t *event)
 {
     const bool is_mapping = kind == PEG__YAML_MAPPING;
     const char *tag =
@@ -371,7 +370,7 @@ static peg_status open_container(struct composer *c, enum peg__yaml_kind kind,
     return PEG_OK;
 }
 
-static peg_status close_container(struct composer *c)
+static peg_status close_node(struct composer *c)
 {
     struct peg__yaml_node *node = c->open;
 
@@ -413,12 +412,12 @@ static peg_status handle_event(struct composer *c, const yaml_event_t *event)
     case YAML_ALIAS_EVENT:
         return add_alias(c, event);
     case YAML_SEQUENCE_START_EVENT:
-        return open_container(c, PEG__YAML_SEQUENCE, event);
+        return open_node(c, PEG__YAML_SEQUENCE, event);
     case YAML_MAPPING_START_EVENT:
-        return open_container(c, PEG__YAML_MAPPING, event);
+        return open_node(c, PEG__YAML_MAPPING, event);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        return close_container(c);
+        return close_node(c);
     case YAML_STREAM_END_EVENT:
         c->is_finished = true;
         return PEG_OK;
@@ -546,7 +545,8 @@ peg_status peg_yaml_parse(peg_str text, const peg_json_options *options, peg_jso
 /* ---- places: the text is read once more, for its nodes know where they start --------------- */
 
 /* The key of a member; its value is the next node. */
-static const struct peg__yaml_node *find_key(const struct peg__yaml_node *mapping, peg_str token)
+static const struct peg__yaml_node *find_member_key(const struct peg__yaml_node *mapping,
+                                                    peg_str token)
 {
     for (const struct peg__yaml_node *key = mapping->u.children.first; key; key = key->next->next) {
         if (!key->is_dropped && peg__pointer_is_name(token, peg__yaml_resolve(key)->u.scalar.text))
@@ -569,7 +569,7 @@ static const struct peg__yaml_node *find_child(const struct peg__yaml_node *node
                                                const struct peg__yaml_node **ret_key)
 {
     node = peg__yaml_resolve(node);
-    *ret_key = node->kind == PEG__YAML_MAPPING ? find_key(node, token) : NULL;
+    *ret_key = node->kind == PEG__YAML_MAPPING ? find_member_key(node, token) : NULL;
     if (*ret_key)
         return (*ret_key)->next;
     return node->kind == PEG__YAML_SEQUENCE ? find_item(node, token) : NULL;

@@ -282,8 +282,8 @@ struct frame {
 };
 
 /* Adds a scalar, or opens a container: then *ret_frame is set and the answer is true. */
-static bool add_node(peg_json_builder *b, const struct peg__yaml_node *node,
-                     struct frame *ret_frame)
+static bool add_tree_node(peg_json_builder *b, const struct peg__yaml_node *node,
+                          struct frame *ret_frame)
 {
     node = peg__yaml_resolve(node);
     if (node->kind == PEG__YAML_SCALAR) {
@@ -319,7 +319,7 @@ static const struct peg__yaml_node *next_value(peg_json_builder *b, struct frame
 peg_status peg__yaml_build(const struct peg__yaml_node *root, peg_json_doc **ret_doc,
                            peg_error *reterr)
 {
-    /* One more than needed, so that add_node() always has a frame to write to. */
+    /* One more than needed, so that add_tree_node() always has a frame to write to. */
     PEG_CLEANUP(peg__freep)
     struct frame *frames = peg__alloc((root->height + (size_t)1) * sizeof(*frames));
     peg_json_builder *b = frames ? peg_json_builder_new() : NULL;
@@ -327,14 +327,14 @@ peg_status peg__yaml_build(const struct peg__yaml_node *root, peg_json_doc **ret
 
     if (!b)
         return peg__fail_nomem(reterr);
-    depth = add_node(b, root, &frames[0]) ? 1 : 0;
+    depth = add_tree_node(b, root, &frames[0]) ? 1 : 0;
     while (depth) {
         const struct peg__yaml_node *value = next_value(b, &frames[depth - 1]);
 
         if (!value) {
             peg_json_close(b);
             depth--;
-        } else if (add_node(b, value, &frames[depth])) {
+        } else if (add_tree_node(b, value, &frames[depth])) {
             depth++;
         }
     }

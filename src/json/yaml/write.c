@@ -343,7 +343,7 @@ struct writer {
     size_t capacity;
 };
 
-static void open_container(struct writer *w, const peg_json *value, size_t indent, bool is_on_line)
+static void open_frame(struct writer *w, const peg_json *value, size_t indent, bool is_on_line)
 {
     if (!PEG__RESERVE(w->frames, w->depth + 1, w->capacity)) {
         w->out->status = PEG_ENOMEM;
@@ -379,10 +379,10 @@ static void write_next(struct writer *w)
         return;
     }
     peg__buf_putc(w->out, is_object ? '\n' : ' ');
-    open_container(w, value, inner, !is_object);
+    open_frame(w, value, inner, !is_object);
 }
 
-static void write_value(const peg_json *value, struct peg__buf *out)
+static void write_root(const peg_json *value, struct peg__buf *out)
 {
     struct writer w = {.out = out};
 
@@ -390,7 +390,7 @@ static void write_value(const peg_json *value, struct peg__buf *out)
         write_leaf(value, INDENT, true, out);
         return;
     }
-    open_container(&w, value, 0, true);
+    open_frame(&w, value, 0, true);
     while (w.depth && !out->status) {
         if (w.frames[w.depth - 1].next == w.frames[w.depth - 1].end)
             w.depth--;
@@ -405,6 +405,6 @@ peg_status peg_yaml_write(const peg_json *value, char **ret_text, size_t *ret_le
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    write_value(peg__json_or_null(value), &out);
+    write_root(peg__json_or_null(value), &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }

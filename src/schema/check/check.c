@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/sized.h"
-#include "schema/check/report.h"
+#include "schema/check/check.h"
 #include "json/json.h"
 #include "json/number/number.h"
 

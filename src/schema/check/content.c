@@ -3,42 +3,18 @@
 /* contentEncoding and contentMediaType, which draft-07 lets a validator check. */
 
 #include "base/mem.h"
+#include "base/text/base64.h"
 #include "base/text/str.h"
 #include "schema/check/check.h"
 #include "json/json.h"
 
-static int base64_value(char c)
+/* RFC 4648 section 4: padded, without spaces and without the other alphabet. */
+static bool decode_strictly(peg_str text, char *to, size_t *ret_len)
 {
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* RFC 4648 section 4. Writes the bytes to `to` and returns how many, or -1. */
-static long decode_base64(peg_str text, char *to)
-{
-    const size_t padding = text.len && text.ptr[text.len - 1] == '='
-                               ? 1 + (text.len > 1 && text.ptr[text.len - 2] == '=')
-                               : 0;
-    uint32_t bits = 0;
-    long n = 0;
-
-    if (text.len % 4 != 0)
-        return -1;
-    for (size_t i = 0; i < text.len - padding; i++) {
-        const int value = base64_value(text.ptr[i]);
-
-        if (value < 0)
-            return -1;
-        bits = bits << 6 | (uint32_t)value;
-        if (i % 4 > 0)
-            to[n++] = (char)(bits >> (6 - 2 * (i % 4)));
-    }
-    return n;
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr("-_ \t\r\n", text.ptr[i]))
+            return false;
+    return text.len % 4 == 0 && peg__base64_decode(text, to, ret_len);
 }
 
 static bool is_json(struct peg_checker *ck, peg_str text)
@@ -58,15 +34,15 @@ static bool is_json(struct peg_checker *ck, peg_str text)
 static bool is_content(struct peg_checker *ck, const struct peg__insn *insn, peg_str text)
 {
     PEG_CLEANUP(peg__freep) char *decoded = NULL;
+    size_t len;
 
     if (insn->a) {
-        const long len = (decoded = peg__alloc(text.len)) ? decode_base64(text, decoded) : -1;
-
+        decoded = peg__alloc(peg__base64_bytes(text.len));
         if (!decoded)
             return peg__halt(ck, "memory");
-        if (len < 0)
+        if (!decode_strictly(text, decoded, &len))
             return false;
-        text = peg__strn(decoded, (size_t)len);
+        text = peg__strn(decoded, len);
     }
     return !insn->b || is_json(ck, text);
 }

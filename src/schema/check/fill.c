@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "schema/compile/plan.h"
 #include "schema/compile/program.h"
 #include "json/json.h"
 
@@ -28,7 +27,7 @@ struct filling {
     const char *limit; /* that was reached, or NULL */
 };
 
-static bool has(const struct plans *plans, const struct peg__fill_plan *plan)
+static bool has_plan(const struct plans *plans, const struct peg__fill_plan *plan)
 {
     for (unsigned i = 0; i < plans->n; i++)
         if (plans->list[i] == plan)
@@ -38,7 +37,7 @@ static bool has(const struct plans *plans, const struct peg__fill_plan *plan)
 
 static void add_one(struct filling *f, struct plans *plans, const struct peg__fill_plan *plan)
 {
-    if (!plan || !plan->is_useful || has(plans, plan))
+    if (!plan || !plan->is_useful || has_plan(plans, plan))
         return;
     if (plans->n == PEG_LIMIT_FILL_TOGETHER)
         f->limit = "allOf and $ref at one place";
@@ -234,7 +233,7 @@ static void fill_value(struct filling *f, const peg_json *value, const struct pl
 /* ---- a whole value ----------------------------------------------------------------------------
  */
 
-static peg_status fail_limit(const struct filling *f, peg_error *reterr)
+static peg_status fail_fill_limit(const struct filling *f, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_FILL_LIMIT",
                      "filling defaults in stopped at a limit: %s; simplify the schema's defaults",
@@ -250,7 +249,7 @@ peg_status peg__fill(const struct peg__fill_plan *plan, const peg_json *value,
     add_plan(&f, &plans, plan);
     fill_value(&f, value, &plans);
     if (f.limit)
-        return fail_limit(&f, reterr);
+        return fail_fill_limit(&f, reterr);
     if (!f.is_missing) {
         *ret_doc = NULL;
         return PEG_OK;
@@ -261,7 +260,7 @@ peg_status peg__fill(const struct peg__fill_plan *plan, const peg_json *value,
     fill_value(&f, value, &plans);
     if (f.limit) {
         peg_json_builder_free(f.b);
-        return fail_limit(&f, reterr);
+        return fail_fill_limit(&f, reterr);
     }
     return peg_json_builder_finish(f.b, ret_doc, reterr);
 }

@@ -9,8 +9,6 @@
 
 #include "schema/check/check.h"
 
-#include "schema/check/report.h"
-
 /* ---- marks ------------------------------------------------------------------ */
 
 static void mark_up_to(struct peg_checker *ck, const struct peg__track *track, size_t n)

@@ -18,7 +18,7 @@ static inline const peg_json *find_key(const peg_json *object, peg_str name)
     return NULL;
 }
 
-static const peg_json *find_member(const peg_json *object, const peg_json *name)
+static const peg_json *find_value(const peg_json *object, const peg_json *name)
 {
     const peg_json *key = find_key(object, (peg_str){name->u.ptr, name->len});
 
@@ -199,7 +199,7 @@ bool peg__check_map_of_kinds(struct peg_checker *ck, const struct peg__insn *ins
 bool peg__check_switch(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v)
 {
     const struct peg__switch *branches = &ck->schema->switches[insn->a];
-    const peg_json *member = find_member(v, branches->name);
+    const peg_json *member = find_value(v, branches->name);
     const struct peg__slot *slot = member && member->kind == PEG_JSON_STRING
                                        ? peg__names_find(&branches->cases, member)
                                        : NULL;
@@ -220,7 +220,7 @@ bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, c
     for (uint32_t i = 0; i < insn->b; i++) {
         const peg_json *name = ck->schema->words[insn->a + i];
 
-        if (!find_member(v, name) && !peg__fail_rule(ck, peg__rule(ck, insn), v, name))
+        if (!find_value(v, name) && !peg__fail_rule(ck, peg__rule(ck, insn), v, name))
             return false;
     }
     return true;
@@ -242,11 +242,11 @@ bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__ins
 {
     const peg_json *name = ck->schema->words[insn->a];
 
-    if (!find_member(v, name))
+    if (!find_value(v, name))
         return true;
     PEG_JSON_EACH_ITEM (name + 1, needed)
         if (!peg__charge(ck, peg__size_in_steps(v)) ||
-            (!find_member(v, needed) && !peg__fail_rule(ck, peg__rule(ck, insn), v, needed)))
+            (!find_value(v, needed) && !peg__fail_rule(ck, peg__rule(ck, insn), v, needed)))
             return false;
     return true;
 }
@@ -254,13 +254,13 @@ bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__ins
 bool peg__check_dependent_schema(struct peg_checker *ck, const struct peg__insn *insn,
                                  const peg_json *v)
 {
-    return !find_member(v, ck->schema->words[insn->b]) || peg__check_call(ck, insn, v);
+    return !find_value(v, ck->schema->words[insn->b]) || peg__check_call(ck, insn, v);
 }
 
 bool peg__check_dependent_value(struct peg_checker *ck, const struct peg__insn *insn,
                                 const peg_json *v)
 {
-    const peg_json *member = find_member(v, ck->schema->words[insn->b]);
+    const peg_json *member = find_value(v, ck->schema->words[insn->b]);
     const peg_json *wanted = ck->schema->words[insn->c];
 
     if (!member || member->kind != PEG_JSON_STRING || !peg_json_equal(member, wanted))

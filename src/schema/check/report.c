@@ -5,7 +5,7 @@
  * the order of the text, so the pointer is found from the address, and only for failures.
  */
 
-#include "schema/check/report.h"
+#include "schema/check/check.h"
 
 #include <string.h>
 
@@ -72,7 +72,7 @@ peg_str peg_report_text(const peg_report *report)
 /* ---- one failure ------------------------------------------------------------------ */
 
 /* Takes the field as a string of the report. One that is too long is cut, not lost. */
-static peg_str take_field(struct peg_report *report)
+static peg_str take_string(struct peg_report *report)
 {
     const peg_str text = peg__buf_view(&report->field);
     const bool failed = report->field.status == PEG_ENOMEM;
@@ -82,23 +82,6 @@ static peg_str take_field(struct peg_report *report)
     if (!copy)
         report->out_of_memory = true;
     return copy ? peg__strn(copy, text.len) : (peg_str){"", 0};
-}
-
-static void write_schema_place(const struct peg_schema *schema, const peg_json *rule,
-                               struct peg__buf *out)
-{
-    for (size_t i = 0; i < schema->n_documents; i++) {
-        const struct peg__document *document = schema->documents[i];
-        const peg_str uri = peg__document_uri(document);
-
-        if (!peg__document_holds(document, rule))
-            continue;
-        peg__buf_str(out, uri);
-        if (uri.len)
-            peg__buf_putc(out, '#');
-        peg__json_pointer_to(peg__document_root(document), rule, out);
-        return;
-    }
 }
 
 /* Is the value a member's name? Walks down to it from the root. */
@@ -149,17 +132,17 @@ void peg__report_add(struct peg_checker *ck, const peg_json *rule, const peg_jso
     };
     failure = &report->failures[report->n++];
     peg__json_pointer_to(ck->root, value, &report->field);
-    failure->instance = take_field(report);
-    write_schema_place(ck->schema, rule, &report->field);
-    failure->schema = take_field(report);
+    failure->instance = take_string(report);
+    peg__documents_locate(ck->schema->documents, ck->schema->n_documents, rule, &report->field);
+    failure->schema = take_string(report);
     peg__buf_puts(&report->field, finding.keyword);
-    failure->keyword = take_field(report);
+    failure->keyword = take_string(report);
     peg__write_expected(&finding, &report->field);
-    failure->expected = take_field(report);
+    failure->expected = take_string(report);
     peg__write_got(&finding, &report->field);
-    failure->got = take_field(report);
+    failure->got = take_string(report);
     peg__write_sentence(&finding, &report->field);
-    failure->message = take_field(report);
+    failure->message = take_string(report);
 }
 
 size_t peg__report_count(const struct peg_checker *ck)
@@ -268,7 +251,7 @@ bool peg__report_best_branch(struct peg_checker *ck, const struct peg__insn *ins
 
 /* ---- a whole report ------------------------------------------------------------------- */
 
-static void write_text(struct peg_report *report)
+static void write_report_text(struct peg_report *report)
 {
     for (size_t i = 0; i < report->n; i++) {
         const peg_failure *failure = &report->failures[i];
@@ -302,7 +285,7 @@ peg_verdict peg_schema_report(const peg_schema *schema, peg_checker *checker, co
     verdict = peg__check(schema, checker, value, MODE_REPORT);
     checker->report = NULL;
 
-    write_text(report);
+    write_report_text(report);
     if (report->out_of_memory) {
         report->n = 0;
         peg__halt(checker, "memory");

@@ -10,7 +10,7 @@
 
 #include "base/text/str.h"
 #include "base/text/typo.h"
-#include "schema/check/report.h"
+#include "schema/check/check.h"
 #include "json/json.h"
 
 enum {
@@ -49,7 +49,7 @@ static void write_cut(peg_str text, size_t max, struct peg__buf *out)
 }
 
 /* A value as short JSON. Large containers are only described. */
-static void show(const peg_json *value, size_t max, struct peg__buf *out)
+static void write_short_value(const peg_json *value, size_t max, struct peg__buf *out)
 {
     struct peg__buf text = PEG__BUF(4096);
 
@@ -70,7 +70,7 @@ static void show(const peg_json *value, size_t max, struct peg__buf *out)
     peg__buf_free(&text);
 }
 
-static void show_name(const peg_json *name, struct peg__buf *out)
+static void write_name(const peg_json *name, struct peg__buf *out)
 {
     peg__buf_putc(out, '\'');
     write_cut(peg_json_str(name), MAX_SHOWN, out);
@@ -110,7 +110,7 @@ static void write_type(const peg_json *name, struct peg__buf *out)
 }
 
 /* "a string", "a string or null" */
-static void write_types(const peg_json *type, struct peg__buf *out)
+static void write_type_names(const peg_json *type, struct peg__buf *out)
 {
     size_t i = 0;
 
@@ -136,7 +136,7 @@ static void write_choices(const peg_json *list, struct peg__buf *out)
             peg__buf_printf(out, "... (%zu in all)", peg_json_len(list));
             return;
         }
-        show(item, MAX_RULE_SHOWN, out);
+        write_short_value(item, MAX_RULE_SHOWN, out);
     }
 }
 
@@ -191,7 +191,7 @@ static void write_known_names(const struct peg__finding *f, struct peg__buf *out
     meant = closest_name(properties, f->value, f->detail);
     if (meant) {
         peg__buf_puts(out, "; did you mean ");
-        show_name(meant, out);
+        write_name(meant, out);
         peg__buf_putc(out, '?');
         return;
     }
@@ -203,7 +203,7 @@ static void write_known_names(const struct peg__finding *f, struct peg__buf *out
             peg__buf_puts(out, "...");
             return;
         }
-        show_name(key, out);
+        write_name(key, out);
     }
 }
 
@@ -315,7 +315,7 @@ static void write_contained(const struct peg__finding *f, struct peg__buf *out)
         schema = peg_json_get(enclosing_schema(f), "contains");
     peg__buf_puts(out, " that fit ");
     if (schema)
-        show(schema, MAX_RULE_SHOWN, out);
+        write_short_value(schema, MAX_RULE_SHOWN, out);
 }
 
 static void write_wanted_pattern(const struct peg__finding *f, struct peg__buf *out)
@@ -331,14 +331,14 @@ void peg__write_expected(const struct peg__finding *f, struct peg__buf *out)
     if (phrase) {
         /* draft-04 has booleans beside minimum and maximum */
         peg__buf_puts(out, phrase->before);
-        show(f->rule, MAX_RULE_SHOWN, out);
+        write_short_value(f->rule, MAX_RULE_SHOWN, out);
         peg__buf_puts(out, phrase->unit);
         if (*phrase->unit && !is_one(f->rule))
             peg__buf_putc(out, 's');
         if (is_about_contained(f))
             write_contained(f, out);
     } else if (is(f, "type")) {
-        write_types(f->rule, out);
+        write_type_names(f->rule, out);
     } else if (is(f, "enum")) {
         peg__buf_puts(out, "one of ");
         write_choices(f->rule, out);
@@ -348,7 +348,7 @@ void peg__write_expected(const struct peg__finding *f, struct peg__buf *out)
         write_format(f->rule, out);
     } else if (is_about_missing(f)) {
         peg__buf_puts(out, "the member ");
-        show_name(f->detail, out);
+        write_name(f->detail, out);
     } else if (is_about_unknown(f) || is(f, "false")) {
         peg__buf_puts(out, "nothing");
     } else if (is(f, "anyOf")) {
@@ -372,13 +372,13 @@ void peg__write_got(const struct peg__finding *f, struct peg__buf *out)
     if (is_about_missing(f))
         peg__buf_puts(out, "no such member");
     else if (is_about_unknown(f))
-        show_name(f->detail, out);
+        write_name(f->detail, out);
     else if (phrase && phrase->counts)
         peg__buf_printf(out, "%zu",
                         f->value->kind == PEG_JSON_STRING ? peg__utf8_length(peg_json_str(f->value))
                                                           : peg_json_len(f->value));
     else
-        show(f->value, MAX_SHOWN, out);
+        write_short_value(f->value, MAX_SHOWN, out);
 }
 
 /* ---- whole sentences ---------------------------------------------------------------------- */
@@ -398,11 +398,11 @@ static void write_missing(const struct peg__finding *f, struct peg__buf *out)
     const peg_json *asks = who_asks(f);
 
     peg__buf_puts(out, "the member ");
-    show_name(f->detail, out);
+    write_name(f->detail, out);
     peg__buf_puts(out, " is missing");
     if (asks) {
         peg__buf_puts(out, ", which ");
-        show_name(asks, out);
+        write_name(asks, out);
         peg__buf_puts(out, " asks for");
     }
     peg__buf_puts(out, "; add it");
@@ -411,7 +411,7 @@ static void write_missing(const struct peg__finding *f, struct peg__buf *out)
 static void write_unknown(const struct peg__finding *f, struct peg__buf *out)
 {
     peg__buf_puts(out, "the member ");
-    show_name(f->detail, out);
+    write_name(f->detail, out);
     peg__buf_puts(out, " is not allowed here");
     write_known_names(f, out);
 }
@@ -443,7 +443,7 @@ static bool write_switch(const struct peg__finding *f, struct peg__buf *out)
         if (branches->name != f->detail)
             continue;
         peg__buf_puts(out, "must have a member ");
-        show_name(branches->name, out);
+        write_name(branches->name, out);
         peg__buf_puts(out, " that is one of ");
         peg__buf_str(out, branches->values);
         return true;
@@ -481,18 +481,18 @@ static bool write_special(const struct peg__finding *f, struct peg__buf *out)
                                       : "nothing is allowed here; remove it");
     } else if (is(f, "not")) {
         peg__buf_puts(out, "must not fit ");
-        show(f->rule, MAX_RULE_SHOWN, out);
+        write_short_value(f->rule, MAX_RULE_SHOWN, out);
         peg__buf_puts(out, ", but does; change it");
     } else if (is(f, "uniqueItems")) {
         peg__buf_puts(out, "must not have equal items, but has this one twice: ");
-        show(f->detail ? f->detail : f->value, MAX_SHOWN, out);
+        write_short_value(f->detail ? f->detail : f->value, MAX_SHOWN, out);
     } else if (is(f, "contains")) {
         peg__buf_puts(out, "must have at least 1 item that fits ");
-        show(f->rule, MAX_RULE_SHOWN, out);
+        write_short_value(f->rule, MAX_RULE_SHOWN, out);
         peg__buf_puts(out, ", but has none");
     } else if (is(f, "unevaluatedItems") && f->detail) {
         peg__buf_puts(out, "has an item that is not allowed; remove it: ");
-        show(f->detail, MAX_SHOWN, out);
+        write_short_value(f->detail, MAX_SHOWN, out);
     } else {
         return write_branches(f, out);
     }

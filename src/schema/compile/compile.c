@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The driver: a document, then every node it needs, then defaults and the fill plan. */
+/* Compiles a document: every node it needs, then defaults and the fill plan. */
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "schema/compile/compile.h"
-#include "schema/compile/plan.h"
+#include "schema/compile/internal.h"
 
 /* Code 0 is an empty list and node 0 accepts everything. */
 static bool compile_constants(struct peg__compiler *c)
@@ -110,8 +109,8 @@ static bool compile_document(struct peg__compiler *c, struct peg__document *docu
     return peg__compile_plan(c, &task);
 }
 
-/* Gives back what an array has room for and does not hold; returns the bytes that stay. */
-static size_t trim(void *array_pointer, const struct peg__counts *counts, size_t item_size)
+/* Releases what an array does not use; returns the bytes that stay. */
+static size_t trim_array(void *array_pointer, const struct peg__counts *counts, size_t item_size)
 {
     void **array = array_pointer;
     void *trimmed = counts->n ? peg__realloc(*array, counts->n * item_size) : NULL;
@@ -121,7 +120,7 @@ static size_t trim(void *array_pointer, const struct peg__counts *counts, size_t
     return counts->n * item_size;
 }
 
-#define TRIM(c, array, counts) trim(&(c)->out->array, &(c)->counts, sizeof(*(c)->out->array))
+#define TRIM(c, array, counts) trim_array(&(c)->out->array, &(c)->counts, sizeof(*(c)->out->array))
 
 static size_t finish_arrays(struct peg__compiler *c)
 {
@@ -151,7 +150,7 @@ bool peg__compile(struct peg__compiler *c, struct peg__document *document)
         c->out->bytes = finish_arrays(c);
         fine = check_defaults(c);
     }
-    /* The documents that were looked at are the schema's from now on, or nobody's. */
+    /* The schema takes over the documents, or they are freed. */
     if (fine) {
         c->index.documents = NULL;
         c->index.n_documents = 0;

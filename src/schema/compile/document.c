@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "schema/compile/document.h"
+#include "schema/compile/compile.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "schema/compile/uri.h"
+#include "json/json.h"
 
 enum { MAX_DOCUMENTS = 10000 };
 
@@ -71,12 +71,20 @@ bool peg__document_holds(const struct peg__document *document, const peg_json *v
     return value >= root && value < peg_json_next(root);
 }
 
-peg_status peg__json_copy(const peg_json *value, peg_json_doc **ret_doc, peg_error *reterr)
+void peg__documents_locate(struct peg__document *const *documents, size_t n, const peg_json *value,
+                           struct peg__buf *out)
 {
-    peg_json_builder *b = peg_json_builder_new();
+    for (size_t i = 0; i < n; i++) {
+        const peg_str uri = peg__document_uri(documents[i]);
 
-    peg_json_add_copy(b, value);
-    return peg_json_builder_finish(b, ret_doc, reterr);
+        if (!peg__document_holds(documents[i], value))
+            continue;
+        peg__buf_str(out, uri);
+        if (uri.len)
+            peg__buf_putc(out, '#');
+        peg__json_pointer_to(peg__document_root(documents[i]), value, out);
+        return;
+    }
 }
 
 /* ---- the documents that a host registered ---------------------------------- */

@@ -6,8 +6,6 @@
  * an $id inside an enum or an unknown keyword names nothing.
  */
 
-#include "schema/compile/index.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +13,140 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "schema/compile/uri.h"
-#include "schema/meta.h"
+#include "schema/compile/compile.h"
+#include "schema/compile/program.h"
 #include "json/json.h"
+
+enum { FEW_MEMBERS = 32, MAX_TABLES = 100000, MAX_TOKEN = 240, PADDING = 16 };
+
+static bool fill_table(struct peg__index *index, const peg_json *object, struct peg__names *names)
+{
+    struct peg__name *list = peg__alloc_zero(object->len, sizeof(*list));
+    uint32_t n = 0;
+    bool filled;
+
+    if (!list)
+        return false;
+    PEG_JSON_EACH_MEMBER (object, key)
+        list[n++] =
+            (struct peg__name){.text = peg_json_str(key), .node = (uint32_t)(key + 1 - object)};
+    filled = peg__names_init(names, list, n, &index->arena);
+    peg__free(list);
+    return filled;
+}
+
+/* NULL when out of memory. */
+static struct peg__names *table_of(struct peg__index *index, const peg_json *object)
+{
+    const peg_str address = {(const char *)&object, sizeof(object)};
+    struct peg__names *names = peg__map_get(&index->tables, address);
+
+    if (names)
+        return names;
+    index->tables.max = MAX_TABLES;
+    names = peg__arena_alloc(&index->arena, sizeof(*names));
+    if (!names || !fill_table(index, object, names) || peg__map_add(&index->tables, address, names))
+        return NULL;
+    return names;
+}
+
+static peg_status step_into(struct peg__index *index, const peg_json *value, peg_str token,
+                            const peg_json **ret_value)
+{
+    char padded[MAX_TOKEN + PADDING] = {0};
+    const struct peg__names *names;
+    const struct peg__slot *slot;
+    peg_json key = {.kind = PEG_JSON_STRING, .len = (uint32_t)token.len - 1};
+
+    if (value->kind != PEG_JSON_OBJECT || value->len <= FEW_MEMBERS || token.len > MAX_TOKEN ||
+        memchr(token.ptr, '~', token.len))
+        return peg_json_pointer(value, token, ret_value, NULL);
+    names = table_of(index, value);
+    if (!names)
+        return PEG_ENOMEM;
+    memcpy(padded, token.ptr + 1, key.len);
+    key.u.ptr = padded;
+    slot = peg__names_find(names, &key);
+    if (!slot)
+        return PEG_ENOTFOUND;
+    *ret_value = value + slot->node;
+    return PEG_OK;
+}
+
+enum { MAX_DIALECT_HOPS = 8, MAX_WHERE = 4096 };
+
+void peg__index_report_place(const struct peg__index *index, const peg_json *value,
+                             peg_error *reterr)
+{
+    struct peg__buf where = PEG__BUF(MAX_WHERE);
+
+    if (!reterr || reterr->status == PEG_ENOMEM)
+        return;
+    peg__documents_locate(index->documents, index->n_documents, value, &where);
+    peg__error_where(reterr, peg__buf_view(&where));
+    peg__buf_free(&where);
+}
+
+/* ---- dialects: $schema, or a meta-schema that the host registered -------------------- */
+
+static peg_status fail_dialect(peg_str uri, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_DIALECT",
+                     "the dialect '%.*s' is unknown; use https://json-schema.org/draft/2020-12/"
+                     "schema or http://json-schema.org/draft-07/schema#, or register its "
+                     "meta-schema",
+                     PEG_ARG(uri));
+}
+
+/* A meta-schema that the host registered: its own $schema decides, its $vocabulary narrows. */
+static peg_status custom_dialect(const struct peg__index *index, peg_str uri,
+                                 struct peg__dialect *ret_dialect, peg_error *reterr)
+{
+    const peg_json *vocabulary = NULL;
+    const peg_json *unknown;
+    const peg_str asked = uri;
+
+    for (int hops = 0; hops < MAX_DIALECT_HOPS; hops++) {
+        struct peg__document *meta = peg__docs_find(index->docs, peg__uri_split(uri).uri);
+        const peg_json *next = meta ? peg_json_get(peg__document_root(meta), "$schema") : NULL;
+        const peg_json *listed =
+            meta ? peg_json_get(peg__document_root(meta), "$vocabulary") : NULL;
+
+        if (!next || next->kind != PEG_JSON_STRING)
+            return fail_dialect(asked, reterr);
+        if (!vocabulary && listed && listed->kind == PEG_JSON_OBJECT)
+            vocabulary = listed;
+        uri = peg_json_str(next);
+        if (!peg__dialect_by_uri(uri, ret_dialect))
+            continue;
+        if (vocabulary && !peg__dialect_narrow(ret_dialect, vocabulary, &unknown))
+            return peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_DIALECT",
+                             "the dialect '%.*s' requires the vocabulary '%.*s', which is unknown",
+                             PEG_ARG(asked), PEG_ARG(peg_json_str(unknown)));
+        return PEG_OK;
+    }
+    return fail_dialect(asked, reterr);
+}
+
+peg_status peg__index_dialect(const struct peg__index *index, const peg_json *schema,
+                              const struct peg__dialect *outer, struct peg__dialect *ret_dialect,
+                              peg_error *reterr)
+{
+    const peg_json *uri = schema->kind == PEG_JSON_OBJECT ? peg_json_get(schema, "$schema") : NULL;
+    peg_status status = PEG_OK;
+
+    if (!uri) {
+        *ret_dialect = *outer;
+        return PEG_OK;
+    }
+    if (uri->kind != PEG_JSON_STRING)
+        status = peg__fail(reterr, PEG_ESCHEMA, "E_SCHEMA_KEYWORD", "'$schema' must be a string");
+    else if (!peg__dialect_by_uri(peg_json_str(uri), ret_dialect))
+        status = custom_dialect(index, peg_json_str(uri), ret_dialect, reterr);
+    if (status)
+        peg__index_report_place(index, uri, reterr);
+    return status;
+}
 
 enum {
     MAX_NAMES = 200000,
@@ -41,77 +170,30 @@ struct walk {
     size_t n;
     size_t capacity;
     struct visit now;
+    peg_status status; /* of push_schema() */
     peg_error *reterr;
 };
 
-static peg_status push(struct walk *w, const peg_json *schema)
+/* A peg__visit_schema: the schema is visited later. */
+static bool push_schema(const peg_json *schema, void *user)
 {
+    struct walk *w = user;
+
     if (schema->kind != PEG_JSON_OBJECT)
-        return PEG_OK; /* booleans hold nothing; what is wrong is the compiler's to say */
-    if (w->now.depth >= w->index->max_depth)
-        return peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_DEEP",
-                         "subschemas nest deeper than max_depth = %u; use $ref to flatten them",
-                         w->index->max_depth);
-    if (!PEG__RESERVE(w->stack, w->n + 1, w->capacity))
-        return peg__fail_nomem(w->reterr);
-    w->stack[w->n++] = (struct visit){schema, w->now.resource, w->now.depth + 1};
-    return PEG_OK;
-}
-
-static peg_status push_items(struct walk *w, const peg_json *array)
-{
-    peg_status status = PEG_OK;
-
-    if (array->kind != PEG_JSON_ARRAY)
-        return PEG_OK;
-    PEG_JSON_EACH_ITEM (array, item)
-        if ((status = push(w, item)))
-            return status;
-    return PEG_OK;
-}
-
-static peg_status push_members(struct walk *w, const peg_json *map)
-{
-    peg_status status = PEG_OK;
-
-    if (map->kind != PEG_JSON_OBJECT)
-        return PEG_OK;
-    PEG_JSON_EACH_MEMBER (map, key)
-        if ((status = push(w, key + 1)))
-            return status;
-    return PEG_OK;
-}
-
-static peg_status push_maps(struct walk *w, const peg_json *map)
-{
-    peg_status status = PEG_OK;
-
-    if (map->kind != PEG_JSON_OBJECT)
-        return PEG_OK;
-    PEG_JSON_EACH_MEMBER (map, key)
-        if ((status = push_members(w, key + 1)))
-            return status;
-    return PEG_OK;
-}
-
-static peg_status push_keyword(struct walk *w, enum peg__shape shape, const peg_json *value)
-{
-    switch (shape) {
-    case SHAPE_NONE:
-        return PEG_OK;
-    case SHAPE_SCHEMA:
-        return push(w, value);
-    case SHAPE_ARRAY:
-        return push_items(w, value);
-    case SHAPE_MAP:
-    case SHAPE_MAP_OR_NAMES:
-        return push_members(w, value);
-    case SHAPE_SCHEMA_OR_ARRAY:
-        return value->kind == PEG_JSON_ARRAY ? push_items(w, value) : push(w, value);
-    case SHAPE_MAP_OF_MAPS:
-        return push_maps(w, value);
+        return true; /* booleans hold nothing; the compiler reports other kinds */
+    if (w->now.depth >= w->index->max_depth) {
+        w->status =
+            peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_DEEP",
+                      "subschemas nest deeper than max_depth = %u; use $ref to flatten them",
+                      w->index->max_depth);
+        return false;
     }
-    return PEG_OK;
+    if (!PEG__RESERVE(w->stack, w->n + 1, w->capacity)) {
+        w->status = peg__fail_nomem(w->reterr);
+        return false;
+    }
+    w->stack[w->n++] = (struct visit){schema, w->now.resource, w->now.depth + 1};
+    return true;
 }
 
 /* ---- resources and anchors --------------------------------------------------- */
@@ -290,7 +372,7 @@ static peg_status enter_resource(struct walk *w, struct peg__subschema *sub, peg
     return status;
 }
 
-static peg_status visit(struct walk *w)
+static peg_status visit_schema(struct walk *w)
 {
     struct peg__subschema sub;
     const struct peg__dialect *dialect;
@@ -305,20 +387,22 @@ static peg_status visit(struct walk *w)
 
     dialect = &w->now.resource->dialect;
     for (int i = 0; i < KW_COUNT && !status; i++)
-        if (peg__has(&sub, (enum peg__keyword)i))
-            status = push_keyword(w, peg__keyword_shape((enum peg__keyword)i, dialect),
-                                  peg__value_of(&sub, (enum peg__keyword)i));
+        if (peg__has(&sub, (enum peg__keyword)i) &&
+            !peg__visit_subschemas(peg__keyword_shape((enum peg__keyword)i, dialect),
+                                   peg__value_of(&sub, (enum peg__keyword)i), push_schema, w))
+            status = w->status;
     return status;
 }
 
-static peg_status walk(struct peg__index *index, struct peg__resource *root, peg_error *reterr)
+static peg_status walk_document(struct peg__index *index, struct peg__resource *root,
+                                peg_error *reterr)
 {
     struct walk w = {.index = index, .now = {.resource = root}, .reterr = reterr};
-    peg_status status = push(&w, root->root);
+    peg_status status = push_schema(root->root, &w) ? PEG_OK : w.status;
 
     while (!status && w.n > 0) {
         w.now = w.stack[--w.n];
-        status = visit(&w);
+        status = visit_schema(&w);
     }
     if (status && reterr && !reterr->where[0])
         peg__index_report_place(index, w.now.schema ? w.now.schema : root->root, reterr);
@@ -328,7 +412,7 @@ static peg_status walk(struct peg__index *index, struct peg__resource *root, peg
 
 /* ---- documents -------------------------------------------------------------------- */
 
-static peg_status keep(struct peg__index *index, struct peg__document *document)
+static peg_status keep_document(struct peg__index *index, struct peg__document *document)
 {
     if (!PEG__RESERVE(index->documents, index->n_documents + 1, index->documents_capacity))
         return PEG_ENOMEM;
@@ -358,7 +442,7 @@ peg_status peg__index_add(struct peg__index *index, struct peg__document *docume
     peg_status status;
 
     index->resources.max = index->anchors.max = index->roots.max = MAX_NAMES;
-    if (keep(index, document))
+    if (keep_document(index, document))
         return peg__fail_nomem(reterr);
     status = peg__index_dialect(index, root, &index->dialect, &dialect, reterr);
     if (status)
@@ -374,7 +458,7 @@ peg_status peg__index_add(struct peg__index *index, struct peg__document *docume
     status = peg__map_add(&index->resources, uri, resource);
     if (status && status != PEG_EEXISTS)
         return fail_map(status, reterr);
-    status = walk(index, resource, reterr);
+    status = walk_document(index, resource, reterr);
     if (status == PEG_OK)
         *ret_root = resource;
     return status;
@@ -391,11 +475,6 @@ void peg__index_free(struct peg__index *index)
     peg__map_free(&index->tables);
     peg__arena_free(&index->scratch);
     peg__arena_free(&index->arena);
-}
-
-static struct peg__document *find_document(const struct peg__index *index, peg_str uri)
-{
-    return peg__docs_find(index->docs, uri);
 }
 
 static peg_status add_meta(struct peg__index *index, const struct peg__meta_doc *meta,
@@ -420,7 +499,7 @@ static peg_status add_meta(struct peg__index *index, const struct peg__meta_doc 
 }
 
 /* Registered documents may hold the resource under an $id inside: look at all of them, once. */
-static peg_status add_all(struct peg__index *index, peg_error *reterr)
+static peg_status add_registered(struct peg__index *index, peg_error *reterr)
 {
     struct peg__document *document;
     struct peg__resource *root;
@@ -434,9 +513,9 @@ static peg_status add_all(struct peg__index *index, peg_error *reterr)
 }
 
 /* Brings in the document that holds a URI, if there is one. */
-static peg_status load(struct peg__index *index, peg_str uri, peg_error *reterr)
+static peg_status load_document(struct peg__index *index, peg_str uri, peg_error *reterr)
 {
-    struct peg__document *document = find_document(index, uri);
+    struct peg__document *document = peg__docs_find(index->docs, uri);
     struct peg__resource *root;
 
     if (document)
@@ -444,7 +523,7 @@ static peg_status load(struct peg__index *index, peg_str uri, peg_error *reterr)
     for (size_t i = 0; i < peg__n_meta_docs; i++)
         if (peg__str_is(uri, peg__meta_docs[i].uri))
             return add_meta(index, &peg__meta_docs[i], reterr);
-    return index->has_all_docs ? PEG_OK : add_all(index, reterr);
+    return index->has_all_docs ? PEG_OK : add_registered(index, reterr);
 }
 
 /* ---- following a reference ----------------------------------------------------------- */
@@ -466,7 +545,7 @@ static peg_status follow_pointer(struct peg__index *index, peg_str pointer,
 
         while (end < pointer.len && pointer.ptr[end] != '/')
             end++;
-        status = peg__index_step(index, place->schema, peg__strn(pointer.ptr, end), &next);
+        status = step_into(index, place->schema, peg__strn(pointer.ptr, end), &next);
         if (status)
             return status;
         place->schema = next;
@@ -519,7 +598,7 @@ peg_status peg__index_resolve(struct peg__index *index, const struct peg__resour
     } else {
         place.resource = peg__map_get(&index->resources, uri);
         if (!place.resource) {
-            status = load(index, uri, reterr);
+            status = load_document(index, uri, reterr);
             if (status)
                 return status;
             place.resource = peg__map_get(&index->resources, uri);
@@ -533,18 +612,4 @@ peg_status peg__index_resolve(struct peg__index *index, const struct peg__resour
     if (status == PEG_OK)
         *ret_place = place;
     return status;
-}
-
-void peg__index_locate(const struct peg__index *index, const peg_json *value, struct peg__buf *out)
-{
-    for (size_t i = 0; i < index->n_documents; i++) {
-        if (!peg__document_holds(index->documents[i], value))
-            continue;
-        if (peg__document_uri(index->documents[i]).len) {
-            peg__buf_str(out, peg__document_uri(index->documents[i]));
-            peg__buf_putc(out, '#');
-        }
-        peg__json_pointer_to(peg__document_root(index->documents[i]), value, out);
-        return;
-    }
 }

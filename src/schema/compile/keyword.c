@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "schema/compile/keyword.h"
-
 #include <string.h>
 
 #include "base/text/str.h"
+#include "base/text/typo.h"
+#include "schema/compile/compile.h"
 
 /* The vocabularies, and CORE for what is always there. */
 enum vocabulary {
@@ -213,6 +213,47 @@ enum peg__shape peg__keyword_shape(enum peg__keyword keyword, const struct peg__
     return keywords[keyword].shape;
 }
 
+static bool visit_items(const peg_json *array, peg__visit_schema *visit, void *user)
+{
+    PEG_JSON_EACH_ITEM (array, item)
+        if (!visit(item, user))
+            return false;
+    return true;
+}
+
+static bool visit_members(const peg_json *map, peg__visit_schema *visit, void *user)
+{
+    PEG_JSON_EACH_MEMBER (map, key)
+        if (!visit(key + 1, user))
+            return false;
+    return true;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): by the depth of a document, which is limited */
+bool peg__visit_subschemas(enum peg__shape shape, const peg_json *value, peg__visit_schema *visit,
+                           void *user)
+{
+    switch (shape) {
+    case SHAPE_NONE:
+        return true;
+    case SHAPE_SCHEMA:
+        return visit(value, user);
+    case SHAPE_ARRAY:
+        return visit_items(value, visit, user);
+    case SHAPE_MAP:
+    case SHAPE_MAP_OR_NAMES:
+        return visit_members(value, visit, user);
+    case SHAPE_SCHEMA_OR_ARRAY:
+        return value->kind == PEG_JSON_ARRAY ? visit_items(value, visit, user) : visit(value, user);
+    case SHAPE_MAP_OF_MAPS:
+        PEG_JSON_EACH_MEMBER (value, key)
+            if (!visit_members(key + 1, visit, user))
+                return false;
+        return true;
+    }
+    return true;
+}
+
 /* A scan that looks at two bytes of each name first: some 20 ns, and only while compiling. */
 static enum peg__keyword find_keyword(peg_str name)
 {
@@ -251,4 +292,70 @@ peg__keywords peg__active_keywords(const struct peg__subschema *sub)
         1ULL << KW_RECURSIVE_ANCHOR | 1ULL << KW_REF | 1ULL << KW_SCHEMA | 1ULL << KW_VOCABULARY;
 
     return sub->present & ~silent;
+}
+
+/* ---- typos ---------------------------------------------------------------- */
+
+struct search {
+    const struct peg__dialect *dialect;
+    peg__found_typo *found;
+    void *user;
+};
+
+/* Shorter names are one edit from too many words. */
+enum { MIN_KEYWORD = 4, MIN_NAME = 3 };
+
+/* The keyword that a name is, or the one that it is an edit away from; KW_COUNT if it is neither.
+ */
+static enum peg__keyword find_closest(peg_str name, bool *ret_is_keyword)
+{
+    enum peg__keyword best = KW_COUNT;
+    struct peg__typo typo;
+
+    *ret_is_keyword = false;
+    peg__typo_start(&typo, name);
+    typo.best = 2; /* below it: one edit, or another case */
+    for (int i = 0; i < KW_COUNT; i++) {
+        const char *keyword = peg__keyword_name((enum peg__keyword)i);
+
+        if (peg__str_is(name, keyword)) {
+            *ret_is_keyword = true;
+            return (enum peg__keyword)i;
+        }
+        if (strlen(keyword) >= MIN_KEYWORD && name.len >= MIN_NAME &&
+            peg__typo_offer(&typo, peg__str(keyword)))
+            best = (enum peg__keyword)i;
+    }
+    return best;
+}
+
+/* A peg__visit_schema.
+ * NOLINTNEXTLINE(misc-no-recursion): by the depth of a document, which is limited */
+static bool search_schema(const peg_json *schema, void *user)
+{
+    const struct search *s = user;
+
+    if (schema->kind != PEG_JSON_OBJECT)
+        return true;
+    PEG_JSON_EACH_MEMBER (schema, key) {
+        bool is_keyword;
+        const enum peg__keyword keyword = find_closest(peg_json_str(key), &is_keyword);
+
+        if (is_keyword)
+            peg__visit_subschemas(peg__keyword_shape(keyword, s->dialect), key + 1, search_schema,
+                                  user);
+        else if (keyword != KW_COUNT)
+            s->found(key, peg__keyword_name(keyword), s->user);
+    }
+    return true;
+}
+
+void peg__schema_typos(const peg_json *schema, peg__found_typo *found, void *user)
+{
+    /* Of the shapes only that of items depends on it, and a draft that has no array there has no
+     * use for one. */
+    const struct peg__dialect dialect = peg__dialect_of(PEG_DIALECT_DRAFT7);
+    struct search search = {.dialect = &dialect, .found = found, .user = user};
+
+    search_schema(schema, &search);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "schema/compile/names.h"
+#include "schema/compile/program.h"
 
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static uint64_t tail_of(peg_str text)
 
 /* Puts every name into its slot; returns how many did not get their first choice, or UINT32_MAX
  * if they are all in each other's way. */
-static uint32_t fill(struct peg__names *names, const struct peg__name *list, uint32_t n)
+static uint32_t fill_slots(struct peg__names *names, const struct peg__name *list, uint32_t n)
 {
     uint64_t probes_left = (uint64_t)n * PROBES_PER_NAME + FEW;
     uint32_t displaced = 0;
@@ -122,7 +122,7 @@ static bool use_hash(struct peg__names *names, const struct peg__name *list,
 
 /* ---- the order in which names are given --------------------------------------------- */
 
-static int compare_places(const void *a, const void *b)
+static int compare_slots(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a;
     const uint64_t y = *(const uint64_t *)b;
@@ -141,7 +141,7 @@ static bool link_in_order(struct peg__names *names)
     for (uint32_t at = 0; at <= names->mask; at++)
         if (names->slots[at].ptr)
             places[n++] = (uint64_t)names->slots[at].next << 32 | at;
-    qsort(places, n, sizeof(*places), compare_places);
+    qsort(places, n, sizeof(*places), compare_slots);
     names->first = (uint32_t)places[0];
     for (uint32_t i = 0; i < n; i++)
         names->slots[(uint32_t)places[i]].next = (uint32_t)places[(i + 1) % n];
@@ -172,7 +172,7 @@ bool peg__names_init(struct peg__names *names, const struct peg__name *list, uin
         uint32_t displaced;
 
         names->seed = seed;
-        displaced = fill(names, list, n);
+        displaced = fill_slots(names, list, n);
         if (displaced < least) {
             least = displaced;
             best = seed;
@@ -183,7 +183,7 @@ bool peg__names_init(struct peg__names *names, const struct peg__name *list, uin
         return use_hash(names, list, arena);
     if (names->seed != best) {
         names->seed = best;
-        fill(names, list, n);
+        fill_slots(names, list, n);
     }
     return link_in_order(names);
 }

@@ -6,10 +6,8 @@
  * any has no plan: filling such a value in costs nothing.
  */
 
-#include "schema/compile/plan.h"
-
 #include "base/mem.h"
-#include "schema/compile/compile.h"
+#include "schema/compile/internal.h"
 
 enum {
     MAX_PLANS = 100000,
@@ -28,7 +26,7 @@ struct planner {
 };
 
 /* For as long as the compile lasts. */
-static void *allocate(struct planner *p, size_t n, size_t size)
+static void *allocate_scratch(struct planner *p, size_t n, size_t size)
 {
     void *memory = peg__arena_alloc_zero(&p->c->index.arena, n * size);
 
@@ -70,7 +68,7 @@ static bool plan_for(struct planner *p, const struct peg__task *task,
     *ret_plan = find_plan(p, task->schema);
     if (*ret_plan)
         return true;
-    *ret_plan = allocate(p, 1, sizeof(**ret_plan));
+    *ret_plan = allocate_scratch(p, 1, sizeof(**ret_plan));
     if (!*ret_plan)
         return false;
     todo = peg__add_items(p->c, &p->todo, &p->todos, sizeof(*todo), 1);
@@ -96,8 +94,8 @@ static bool plan_members(struct planner *p, const struct todo *now, const peg_js
     struct peg__fill_plan *plan = now->plan;
     uint32_t i = 0;
 
-    plan->members = allocate(p, properties->len, sizeof(*plan->members));
-    plan->keys = allocate(p, properties->len, sizeof(*plan->keys));
+    plan->members = allocate_scratch(p, properties->len, sizeof(*plan->members));
+    plan->keys = allocate_scratch(p, properties->len, sizeof(*plan->keys));
     if (!plan->members || !plan->keys)
         return false;
     plan->n_members = properties->len;
@@ -129,7 +127,7 @@ static bool plan_items(struct planner *p, const struct todo *now, const struct p
     if (peg__has(sub, keyword)) {
         const peg_json *schemas = peg__value_of(sub, keyword);
 
-        now->plan->prefix = allocate(p, schemas->len, sizeof(*now->plan->prefix));
+        now->plan->prefix = allocate_scratch(p, schemas->len, sizeof(*now->plan->prefix));
         if (!now->plan->prefix || !plan_list(p, now, schemas, now->plan->prefix))
             return false;
         now->plan->n_prefix = schemas->len;
@@ -148,7 +146,7 @@ static bool plan_in_place(struct planner *p, const struct todo *now,
 
     if (n == 0)
         return true;
-    now->plan->also = allocate(p, n, sizeof(*now->plan->also));
+    now->plan->also = allocate_scratch(p, n, sizeof(*now->plan->also));
     if (!now->plan->also || (all && !plan_list(p, now, all, now->plan->also)))
         return false;
     now->plan->n_also = n;

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "schema/compile/compile.h"
+#include "schema/compile/internal.h"
 
 enum { FEW_VALUES = 8 };
 
@@ -108,8 +108,8 @@ static struct choice read_choice(const struct peg__draft *d, enum peg__keyword k
     return choice;
 }
 
-static bool refuse(struct peg__compiler *c, struct peg__draft *d, unsigned kinds,
-                   enum peg__keyword keyword)
+static bool emit_fail(struct peg__compiler *c, struct peg__draft *d, unsigned kinds,
+                      enum peg__keyword keyword)
 {
     return peg__emit(c, d, kinds, keyword, (struct peg__insn){.op = OP_FAIL});
 }
@@ -124,7 +124,7 @@ static bool choose_bool(struct peg__compiler *c, struct peg__draft *d, const str
     if (truths == 3)
         return true;
     if (truths == 0)
-        return refuse(c, d, 1U << PEG_JSON_BOOL, choice->keyword);
+        return emit_fail(c, d, 1U << PEG_JSON_BOOL, choice->keyword);
     return peg__emit(c, d, 1U << PEG_JSON_BOOL, choice->keyword,
                      (struct peg__insn){.op = OP_TRUTH, .a = truths >> 1});
 }
@@ -139,7 +139,7 @@ static bool choose_string(struct peg__compiler *c, struct peg__draft *d,
     bool added;
 
     if (n == 0)
-        return refuse(c, d, KINDS_STRING, choice->keyword);
+        return emit_fail(c, d, KINDS_STRING, choice->keyword);
     names = PEG__ADD(c, enums, enums, 1);
     list = names ? peg__alloc_zero(n, sizeof(*list)) : NULL;
     if (!list)
@@ -200,7 +200,7 @@ static bool choose_number(struct peg__compiler *c, struct peg__draft *d,
     const unsigned decimal = 1U << PEG_JSON_DECIMAL;
 
     if (choice->n_of_kind[PEG_JSON_INTEGER] + choice->n_of_kind[PEG_JSON_DECIMAL] == 0)
-        return refuse(c, d, integer | decimal, choice->keyword);
+        return emit_fail(c, d, integer | decimal, choice->keyword);
     if (choice->n == 1 && choice->first->kind == PEG_JSON_INTEGER)
         return peg__emit(c, d, integer, choice->keyword,
                          with_immediate(OP_INT_EQUAL, choice->first->u.number)) &&
@@ -218,7 +218,7 @@ static bool compile_choice(struct peg__compiler *c, struct peg__draft *d, enum p
         refused |= 1U << PEG_JSON_NULL;
     for (unsigned kind = PEG_JSON_ARRAY; kind <= PEG_JSON_OBJECT; kind++)
         *(choice.n_of_kind[kind] ? &compared : &refused) |= 1U << kind;
-    return (!refused || refuse(c, d, refused, keyword)) && choose_bool(c, d, &choice) &&
+    return (!refused || emit_fail(c, d, refused, keyword)) && choose_bool(c, d, &choice) &&
            choose_string(c, d, &choice) && choose_number(c, d, &choice) &&
            (!compared || choose_other(c, d, &choice, compared));
 }
@@ -328,22 +328,6 @@ bool peg__compile_number(struct peg__compiler *c, struct peg__draft *d)
 
 /* ---- strings ------------------------------------------------------------------------------- */
 
-static bool compile_lengths(struct peg__compiler *c, struct peg__draft *d)
-{
-    struct peg__insn insn = {.op = OP_LENGTH_MIN};
-
-    if (peg__has(&d->sub, KW_MIN_LENGTH)) {
-        if (!peg__read_count(c, d, KW_MIN_LENGTH, &insn.a))
-            return false;
-        if (insn.a > 0 && !peg__emit(c, d, KINDS_STRING, KW_MIN_LENGTH, insn))
-            return false;
-    }
-    insn.op = OP_LENGTH_MAX;
-    return !peg__has(&d->sub, KW_MAX_LENGTH) ||
-           (peg__read_count(c, d, KW_MAX_LENGTH, &insn.a) &&
-            peg__emit(c, d, KINDS_STRING, KW_MAX_LENGTH, insn));
-}
-
 static bool compile_pattern(struct peg__compiler *c, struct peg__draft *d)
 {
     const peg_json *key = d->sub.key[KW_PATTERN];
@@ -416,6 +400,10 @@ static bool compile_content(struct peg__compiler *c, struct peg__draft *d)
 
 bool peg__compile_string(struct peg__compiler *c, struct peg__draft *d)
 {
-    return compile_lengths(c, d) && (!peg__has(&d->sub, KW_FORMAT) || compile_format(c, d)) &&
+    static const struct peg__count_rule lengths = {KW_MIN_LENGTH, KW_MAX_LENGTH, OP_LENGTH_MIN,
+                                                   OP_LENGTH_MAX, KINDS_STRING};
+
+    return peg__compile_counts(c, d, &lengths) &&
+           (!peg__has(&d->sub, KW_FORMAT) || compile_format(c, d)) &&
            (!peg__has(&d->sub, KW_PATTERN) || compile_pattern(c, d)) && compile_content(c, d);
 }

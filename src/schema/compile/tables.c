@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What all keywords use while compiling: failures, and room in the schema's arrays. */
+/* What all keywords use while compiling: failures, drafts, and the schema's arrays. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "schema/compile/compile.h"
+#include "schema/compile/internal.h"
 
 /* ---- failures ---------------------------------------------------------------------- */
 
@@ -31,16 +31,6 @@ bool peg__compile_nomem(struct peg__compiler *c)
     return false;
 }
 
-bool peg__fail_too_many(struct peg__compiler *c)
-{
-    c->status =
-        peg__fail(c->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
-                  "the schema applies more than max_subschemas = %u subschemas; simplify it "
-                  "or raise the limit",
-                  c->options.max_subschemas);
-    return false;
-}
-
 bool peg__need_kind(struct peg__compiler *c, const peg_json *key, peg_json_kind kind,
                     const char *must)
 {
@@ -58,6 +48,35 @@ bool peg__read_count(struct peg__compiler *c, const struct peg__draft *d, enum p
         return peg__fail_keyword(c, d->sub.key[keyword], "a whole number that is not negative");
     *ret_count = peg_json_int64(value, &count) && count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
     return true;
+}
+
+/* ---- drafts -------------------------------------------------------------------------- */
+
+bool peg__emit(struct peg__compiler *c, struct peg__draft *d, unsigned kinds,
+               enum peg__keyword keyword, struct peg__insn insn)
+{
+    if (!PEG__RESERVE(d->insns, d->n + 1, d->capacity))
+        return peg__compile_nomem(c);
+    insn.flags = d->task.is_tracked ? FLAG_TRACKED : 0;
+    d->insns[d->n++] = (struct peg__draft_insn){
+        .insn = insn, .rule = d->sub.key[keyword], .kinds = kinds & d->kinds};
+    return true;
+}
+
+bool peg__compile_counts(struct peg__compiler *c, struct peg__draft *d,
+                         const struct peg__count_rule *rule)
+{
+    struct peg__insn insn = {.op = (uint8_t)rule->min_op};
+
+    if (peg__has(&d->sub, rule->min)) {
+        if (!peg__read_count(c, d, rule->min, &insn.a))
+            return false;
+        if (insn.a > 0 && !peg__emit(c, d, rule->kinds, rule->min, insn))
+            return false;
+    }
+    insn.op = (uint8_t)rule->max_op;
+    return !peg__has(&d->sub, rule->max) || (peg__read_count(c, d, rule->max, &insn.a) &&
+                                             peg__emit(c, d, rule->kinds, rule->max, insn));
 }
 
 /* ---- the schema's arrays ------------------------------------------------------------- */

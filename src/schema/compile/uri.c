@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "schema/compile/uri.h"
+#include "schema/compile/compile.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct parts {
     peg_str query; /* with '?' */
 };
 
-static size_t find(peg_str s, size_t start, const char *stops)
+static size_t find_stop(peg_str s, size_t start, const char *stops)
 {
     while (start < s.len && (s.ptr[start] == '\0' || !strchr(stops, s.ptr[start])))
         start++;
@@ -32,22 +32,22 @@ static bool is_scheme(peg_str s)
     return s.len > 0;
 }
 
-static struct parts split(peg_str uri)
+static struct parts split_parts(peg_str uri)
 {
     struct parts parts = {0};
     size_t at = 0;
-    size_t end = find(uri, 0, ":/?");
+    size_t end = find_stop(uri, 0, ":/?");
 
     if (end < uri.len && uri.ptr[end] == ':' && is_scheme(peg__strn(uri.ptr, end))) {
         parts.scheme = peg__strn(uri.ptr, end + 1);
         at = end + 1;
     }
     if (uri.len - at >= 2 && uri.ptr[at] == '/' && uri.ptr[at + 1] == '/') {
-        end = find(uri, at + 2, "/?");
+        end = find_stop(uri, at + 2, "/?");
         parts.authority = peg__strn(uri.ptr + at, end - at);
         at = end;
     }
-    end = find(uri, at, "?");
+    end = find_stop(uri, at, "?");
     parts.path = peg__strn(uri.ptr + at, end - at);
     parts.query = peg__strn(uri.ptr + end, uri.len - end);
     return parts;
@@ -55,7 +55,7 @@ static struct parts split(peg_str uri)
 
 struct peg__reference peg__uri_split(peg_str reference)
 {
-    const size_t hash = find(reference, 0, "#");
+    const size_t hash = find_stop(reference, 0, "#");
     struct peg__reference split = {.uri = peg__strn(reference.ptr, hash), .fragment = {"", 0}};
 
     if (hash < reference.len) {
@@ -69,10 +69,10 @@ bool peg__uri_is_absolute(peg_str uri)
 {
     const struct peg__reference split_uri = peg__uri_split(uri);
 
-    return split_uri.fragment.len == 0 && split(split_uri.uri).scheme.len > 0;
+    return split_uri.fragment.len == 0 && split_parts(split_uri.uri).scheme.len > 0;
 }
 
-static char *put(char *to, peg_str s)
+static char *put_part(char *to, peg_str s)
 {
     if (s.len)
         memcpy(to, s.ptr, s.len);
@@ -116,7 +116,7 @@ static char *remove_dots(char *path, char *end)
     return to;
 }
 
-static peg_str join(struct peg__arena *arena, struct parts p, peg_str directory)
+static peg_str join_parts(struct peg__arena *arena, struct parts p, peg_str directory)
 {
     const size_t len = p.scheme.len + p.authority.len + directory.len + p.path.len + p.query.len;
     char *text = peg__arena_alloc(arena, len + 1);
@@ -125,14 +125,14 @@ static peg_str join(struct peg__arena *arena, struct parts p, peg_str directory)
 
     if (!text)
         return (peg_str){NULL, 0};
-    to = put(to, p.scheme);
-    to = put(to, p.authority);
+    to = put_part(to, p.scheme);
+    to = put_part(to, p.authority);
     path = to;
-    to = put(to, directory);
-    to = put(to, p.path);
+    to = put_part(to, directory);
+    to = put_part(to, p.path);
     if (to > path && (*path == '/' || directory.len))
         to = remove_dots(path, to);
-    to = put(to, p.query);
+    to = put_part(to, p.query);
     return peg__strn(text, (size_t)(to - text));
 }
 
@@ -150,14 +150,14 @@ static peg_str directory_of(const struct parts *base)
 
 peg_str peg__uri_resolve(struct peg__arena *arena, peg_str base, peg_str reference)
 {
-    const struct parts b = split(base);
-    struct parts r = split(reference);
+    const struct parts b = split_parts(base);
+    struct parts r = split_parts(reference);
     peg_str directory = {"", 0};
 
     if (reference.len == 0)
         return base;
     if (r.scheme.len)
-        return memmem(reference.ptr, reference.len, "/.", 2) ? join(arena, r, directory)
+        return memmem(reference.ptr, reference.len, "/.", 2) ? join_parts(arena, r, directory)
                                                              : reference;
     r.scheme = b.scheme;
     if (r.authority.len == 0) {
@@ -167,7 +167,7 @@ peg_str peg__uri_resolve(struct peg__arena *arena, peg_str base, peg_str referen
         else if (r.path.ptr[0] != '/')
             directory = directory_of(&b);
     }
-    return join(arena, r, directory);
+    return join_parts(arena, r, directory);
 }
 
 peg_str peg__uri_decode(struct peg__arena *arena, peg_str fragment)

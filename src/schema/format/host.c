@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * hostname of RFC 1123 and idn-hostname of RFC 5890 to 5893 (IDNA2008).
+ * hostname of RFC 1123 and idn-hostname of RFC 5890 to 5893 (IDNA2008); ipv4 and ipv6; email.
  *
  * libidn2's registration test knows the code points that a label may have, and where. What it
  * leaves to us: the ASCII labels, the length of the whole name, and the Bidi rule (RFC 5893) as
@@ -10,8 +10,7 @@
 
 #include <idn2.h>
 
-#include "base/text/str.h"
-#include "schema/format/kinds.h"
+#include "schema/format/format.h"
 
 enum {
     MAX_NAME_LEN = 253,
@@ -92,9 +91,9 @@ static const struct range neutrals[] = {
     {0x30FB, 0x30FB}, {0xA67F, 0xA67F}, {0xA717, 0xA71F}, {0xA788, 0xA788},
 };
 
-#define IN(ranges, c) is_in(ranges, sizeof(ranges) / sizeof((ranges)[0]), c)
+#define IN(ranges, c) is_in_ranges(ranges, sizeof(ranges) / sizeof((ranges)[0]), c)
 
-static bool is_in(const struct range *ranges, size_t n, uint32_t c)
+static bool is_in_ranges(const struct range *ranges, size_t n, uint32_t c)
 {
     for (size_t i = 0; i < n && c >= ranges[i].first; i++)
         if (c <= ranges[i].last)
@@ -248,4 +247,191 @@ bool peg__format_idn_hostname(peg_str s)
 bool peg__format_idn_domain(peg_str s)
 {
     return s.len > 0 && is_idn(s, false, IDN2_NFC_INPUT);
+}
+
+/* ---- addresses: the dotted quad of RFC 2673 section 3.2, RFC 4291 section 2.2 -------- */
+
+enum { IPV4_MIN_LEN = 7, IPV4_MAX_LEN = 15, IPV6_MAX_LEN = 45, IPV6_GROUPS = 8 };
+
+/* The length of the number 0 to 255 at p, written without leading zeros; 0 if there is none. */
+static size_t octet_len(const char *p, const char *end)
+{
+    unsigned value = 0;
+    size_t len = 0;
+
+    while (p + len < end && len < 3 && peg__byte_is(p[len], PEG__DIGIT))
+        value = value * 10 + (unsigned)(p[len++] - '0');
+    if (value > 255 || (len > 1 && *p == '0'))
+        return 0;
+    return len;
+}
+
+bool peg__format_ipv4(peg_str s)
+{
+    const char *p = s.ptr;
+    const char *end;
+
+    if (s.len < IPV4_MIN_LEN || s.len > IPV4_MAX_LEN)
+        return false;
+
+    end = s.ptr + s.len;
+    for (unsigned n = 1;; n++) {
+        const size_t len = octet_len(p, end);
+
+        p += len;
+        if (len == 0 || n == 4)
+            return len > 0 && p == end;
+        if (p == end || *p++ != '.')
+            return false;
+    }
+}
+
+static size_t group_len(const char *p, const char *end)
+{
+    size_t len = 0;
+
+    while (p + len < end && len < 4 && peg__byte_is(p[len], PEG__HEX))
+        len++;
+    return len;
+}
+
+/* The groups from p on. A "::" before p is in *elided, one that comes sets it. */
+static bool count_groups(const char *p, const char *end, bool *elided, unsigned *ret_n)
+{
+    for (unsigned n = 0;;) {
+        const size_t len = group_len(p, end);
+
+        if (len == 0)
+            return false;
+        if (p + len < end && p[len] == '.') { /* the last two groups, as IPv4 */
+            *ret_n = n + 2;
+            return peg__format_ipv4(peg__strn(p, (size_t)(end - p)));
+        }
+        p += len;
+        *ret_n = ++n;
+        if (p == end)
+            return true;
+        if (*p++ != ':' || p == end)
+            return false;
+        if (*p != ':')
+            continue;
+        if (*elided)
+            return false;
+        *elided = true;
+        if (++p == end)
+            return true;
+    }
+}
+
+bool peg__format_ipv6(peg_str s)
+{
+    const char *p = s.ptr;
+    bool elided = false;
+    unsigned n = 0;
+
+    if (s.len < 2 || s.len > IPV6_MAX_LEN)
+        return false;
+    if (p[0] == ':' && p[1] == ':') {
+        if (s.len == 2)
+            return true;
+        elided = true;
+        p += 2;
+    }
+    if (!count_groups(p, s.ptr + s.len, &elided, &n))
+        return false;
+    return elided ? n < IPV6_GROUPS : n == IPV6_GROUPS;
+}
+
+/* ---- email: the Mailbox of RFC 5321 section 4.1.2 -----------------------------------
+ *
+ * idn-email: with the extensions of RFC 6531 section 3.3. No comments, no folding, no display name.
+ */
+
+enum {
+    MAX_LOCAL_LEN = 64, /* RFC 5321 section 4.5.3.1 */
+    MAX_LEN = 254,      /* a path of 256 octets with its angle brackets */
+};
+
+static inline bool is_non_ascii(char c)
+{
+    return (unsigned char)c >= 0x80;
+}
+
+/* Dot-string; returns where it ends, NULL if it is none. */
+static const char *skip_dot_string(const char *p, const char *end, bool international)
+{
+    for (;;) {
+        const char *const atom = p;
+
+        while ((p = peg__skip_class(p, end, PEG__ATEXT)) < end && international && is_non_ascii(*p))
+            p++;
+        if (p == atom)
+            return NULL;
+        if (p == end || *p != '.')
+            return p;
+        p++;
+    }
+}
+
+/* Quoted-string, from behind its opening quote. */
+static const char *skip_quoted_string(const char *p, const char *end, bool international)
+{
+    while (p < end && *p != '"') {
+        const bool is_pair = *p == '\\';
+
+        p += is_pair;
+        if (p == end)
+            return NULL;
+        if (is_non_ascii(*p) ? is_pair || !international : *p < ' ' || *p == 0x7F)
+            return NULL;
+        p++;
+    }
+    return p == end ? NULL : p + 1;
+}
+
+static bool has_ipv6_tag(peg_str s)
+{
+    return s.len >= 5 && (s.ptr[0] | 0x20) == 'i' && (s.ptr[1] | 0x20) == 'p' &&
+           (s.ptr[2] | 0x20) == 'v' && s.ptr[3] == '6' && s.ptr[4] == ':';
+}
+
+/* Between the brackets. "IPv6" is the only tag that was ever registered. */
+static bool is_address_literal(peg_str s)
+{
+    return has_ipv6_tag(s) ? peg__format_ipv6(peg__str_from(s, 5)) : peg__format_ipv4(s);
+}
+
+static bool is_domain(peg_str s, bool international)
+{
+    if (s.len > 2 && s.ptr[0] == '[')
+        return s.ptr[s.len - 1] == ']' && is_address_literal(peg__strn(s.ptr + 1, s.len - 2));
+    if (peg__format_ldh_hostname(s))
+        return true;
+    return international && peg__format_idn_domain(s);
+}
+
+static inline bool is_mailbox(peg_str s, bool international)
+{
+    const char *end;
+    const char *at;
+
+    if (s.len < 3 || s.len > MAX_LEN)
+        return false;
+
+    end = s.ptr + s.len;
+    at = *s.ptr == '"' ? skip_quoted_string(s.ptr + 1, end, international)
+                       : skip_dot_string(s.ptr, end, international);
+    if (!at || at == end || *at != '@' || at - s.ptr > MAX_LOCAL_LEN)
+        return false;
+    return is_domain(peg__strn(at + 1, (size_t)(end - at - 1)), international);
+}
+
+bool peg__format_email(peg_str s)
+{
+    return is_mailbox(s, false);
+}
+
+bool peg__format_idn_email(peg_str s)
+{
+    return is_mailbox(s, true);
 }

@@ -2,7 +2,7 @@
 
 /* date, time and date-time of RFC 3339 section 5.6, duration of its appendix A. */
 
-#include "schema/format/kinds.h"
+#include "schema/format/format.h"
 
 enum {
     DATE_LEN = 10,  /* 2024-02-29 */

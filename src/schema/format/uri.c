@@ -5,7 +5,7 @@
  * RFC 6570. One left-to-right pass: scheme, authority, path, query, fragment.
  */
 
-#include "schema/format/kinds.h"
+#include "schema/format/format.h"
 
 /* Which code points beyond ASCII may stand for themselves. */
 enum beyond_ascii { NOTHING, UCSCHAR, UCSCHAR_AND_PRIVATE };
@@ -59,8 +59,8 @@ static bool skip_percent_encoded(const char **p, const char *end)
 }
 
 /* Where the characters of a part end. */
-static inline const char *skip(const char *p, const char *end, enum peg__byte_class class,
-                               enum beyond_ascii allowed)
+static inline const char *skip_part(const char *p, const char *end, enum peg__byte_class class,
+                                    enum beyond_ascii allowed)
 {
     for (;;) {
         p = peg__skip_class(p, end, class);
@@ -95,7 +95,7 @@ static const char *skip_host_and_port(const char *p, const char *end, enum beyon
     if (p < end && *p == '[')
         p = skip_ip_literal(p + 1, end);
     else
-        p = skip(p, end, PEG__REG_NAME, allowed);
+        p = skip_part(p, end, PEG__REG_NAME, allowed);
 
     if (p && p < end && *p == ':')
         p = peg__skip_class(p + 1, end, PEG__DIGIT);
@@ -117,7 +117,7 @@ static const char *skip_authority(const char *p, const char *end, enum beyond_as
         return authority_end;
 
     /* Then it was no host but a user, who is seldom there. */
-    user_end = skip(p, end, PEG__USERINFO, allowed);
+    user_end = skip_part(p, end, PEG__USERINFO, allowed);
     if (user_end == end || *user_end != '@')
         return NULL;
     authority_end = skip_host_and_port(user_end + 1, end, allowed);
@@ -133,11 +133,11 @@ static inline bool is_rest(const char *p, const char *end, enum beyond_ascii all
             return false;
     }
 
-    p = skip(p, end, PEG__PATH, allowed);
+    p = skip_part(p, end, PEG__PATH, allowed);
     if (p < end && *p == '?')
-        p = skip(p + 1, end, PEG__QUERY, allowed == NOTHING ? NOTHING : UCSCHAR_AND_PRIVATE);
+        p = skip_part(p + 1, end, PEG__QUERY, allowed == NOTHING ? NOTHING : UCSCHAR_AND_PRIVATE);
     if (p < end && *p == '#')
-        p = skip(p + 1, end, PEG__QUERY, allowed);
+        p = skip_part(p + 1, end, PEG__QUERY, allowed);
     return p == end;
 }
 
@@ -169,7 +169,7 @@ static inline bool is_reference(peg_str s, enum beyond_ascii allowed)
         return true;
 
     end = s.ptr + s.len;
-    first_end = skip(s.ptr, end, PEG__FIRST_SEGMENT, allowed);
+    first_end = skip_part(s.ptr, end, PEG__FIRST_SEGMENT, allowed);
     if (first_end < end && *first_end == ':') /* would be taken for a scheme */
         return false;
     return is_rest(s.ptr, end, allowed);
@@ -203,7 +203,7 @@ static const char *skip_variable_name(const char *p, const char *end)
     for (;;) {
         const char *const start = p;
 
-        p = skip(p, end, PEG__VARIABLE, NOTHING);
+        p = skip_part(p, end, PEG__VARIABLE, NOTHING);
         if (p == start)
             return NULL;
         if (p == end || *p != '.')
@@ -257,7 +257,7 @@ bool peg__format_uri_template(peg_str s)
         return true;
 
     end = s.ptr + s.len;
-    while ((p = skip(p, end, PEG__LITERAL, UCSCHAR_AND_PRIVATE)) < end) {
+    while ((p = skip_part(p, end, PEG__LITERAL, UCSCHAR_AND_PRIVATE)) < end) {
         if (*p != '{')
             return false;
         p = skip_expression(p + 1, end);

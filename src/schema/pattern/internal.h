@@ -3,19 +3,17 @@
 #define PEG_SCHEMA_PATTERN_INTERNAL_H
 
 /*
- * What the pattern_*.c files share. The reader turns an ECMA-262 pattern into tokens and is the
+ * What the files of pattern/ share. The reader turns an ECMA-262 pattern into tokens and is the
  * only place that knows its grammar; the translator and the planner of hand matchers only see
  * tokens, so the two ways of matching can't disagree about what a pattern says.
  *
- *   pattern_read.c       text -> tokens: groups, quantifiers, classes
- *   pattern_escape.c     ... and what follows a backslash
- *   pattern_property.c   the names inside \p{...}
- *   pattern_translate.c  tokens -> PCRE2
- *   pattern_plan.c       tokens -> a plan, if the pattern is simple enough
- *   pattern_simple.c     matches a plan
- *   pattern_nfa.c        tokens -> an automaton, if nothing looks around or back
- *   pattern_nfa_match.c  matches it, in a time that grows with the subject alone
- *   pattern.c            chooses
+ *   read.c       text -> tokens: groups, quantifiers, classes
+ *   escape.c     ... and what follows a backslash, with the names inside \p{...}
+ *   translate.c  tokens -> PCRE2
+ *   plan.c       tokens -> a plan, if the pattern is simple enough
+ *   simple.c     matches a plan
+ *   nfa.c        tokens -> an automaton, if nothing looks around or back; matches it
+ *   pattern.c    chooses
  */
 
 #include "base/error.h"
@@ -77,7 +75,7 @@ struct peg__open_group {
     uint32_t number; /* of a capture, else 0 */
 };
 
-/* A value; lives on the stack of whoever reads. */
+/* A value; lives on the reader's stack. */
 struct peg__pattern_reader {
     peg_str text;
     size_t at;
@@ -98,7 +96,7 @@ struct peg__pattern_reader {
 void peg__pattern_reader_init(struct peg__pattern_reader *reader, peg_str text, peg_error *reterr);
 /* PEG_EPARSE (E_PATTERN_SYNTAX) with offset, PEG_ELIMIT (E_PATTERN_TOO_LARGE). */
 peg_status peg__pattern_next(struct peg__pattern_reader *reader, struct peg__token *ret_token);
-/* pattern_escape.c: the token at a backslash. */
+/* escape.c: the token at a backslash. */
 peg_status peg__pattern_escape(struct peg__pattern_reader *reader, struct peg__token *token);
 /* The character at *at, which it moves; false if it is not UTF-8. Requires *at < text.len. */
 bool peg__pattern_utf8(peg_str text, size_t *at, uint32_t *ret_char);
@@ -119,9 +117,6 @@ bool peg__pattern_may_refer_back(peg_str text);
 /* peg__pattern_translate() with flags; what it writes for CASELESS is for a caseless regex. */
 peg_status peg__pattern_translate_with_flags(peg_str ecma, unsigned flags, struct peg__buf *out,
                                              peg_error *reterr);
-
-/* Puts the PCRE2 spelling of the property into token; false if ECMA-262 has no such name. */
-bool peg__pattern_property(peg_str body, struct peg__token *token);
 
 /* ---- plans: patterns matched by hand ---------------------------------------- */
 
@@ -184,7 +179,7 @@ struct peg__plan {
 peg_status peg__pattern_plan(peg_str ecma, struct peg__plan *ret_plan, bool *ret_simple,
                              peg_error *reterr);
 
-/* What pattern_simple.c matches: a plan in just the memory it needs. Owned; immutable. */
+/* What simple.c matches: a plan in just the memory it needs. Owned; immutable. */
 struct peg__simple;
 
 struct peg__simple *peg__simple_new(const struct peg__plan *plan);
@@ -210,5 +205,65 @@ static inline bool peg__is_wide_space(uint32_t c)
     return c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
            c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
 }
+
+/* ---- the automaton --------------------------------------------------------- */
+
+/*
+ * An automaton for patterns: its time grows with the length of the subject and the size of the
+ * pattern, and with nothing else. Slower than PCRE2 where that is quick, so it is for subjects that
+ * are long and for patterns that backtrack.
+ */
+
+/* Instructions; some of a pattern that would have more are matched by PCRE2 alone. */
+enum { PEG__NFA_MAX = 1024 };
+
+enum peg__nfa_op {
+    PEG__NFA_SET,   /* one character of a set */
+    PEG__NFA_SPLIT, /* the next instruction, and the one `to` further */
+    PEG__NFA_JUMP,
+    PEG__NFA_START,
+    PEG__NFA_FINISH,
+    PEG__NFA_BOUNDARY,
+    PEG__NFA_NO_BOUNDARY,
+    PEG__NFA_MATCH,
+};
+
+struct peg__nfa_insn {
+    uint16_t op;
+    uint16_t set;
+    int16_t to; /* relative */
+};
+
+struct peg__nfa_range {
+    uint32_t lo;
+    uint32_t hi;
+};
+
+struct peg__nfa_set {
+    uint64_t ascii[2];
+    uint16_t first; /* of its ranges beyond ASCII */
+    uint16_t n;
+    bool is_negated;
+};
+
+/* Owned; immutable. One block. */
+struct peg__nfa {
+    const struct peg__nfa_set *sets;
+    const struct peg__nfa_range *ranges;
+    const struct peg__nfa_insn *insns;
+    uint32_t n_insns;
+    size_t bytes;
+    bool from_start; /* matches only begin there */
+};
+
+/* Of a valid pattern. PEG_EUNSUPPORTED: it has lookaround, a backreference, a property or more than
+ * PEG__NFA_MAX instructions. PEG_ENOMEM. */
+peg_status peg__nfa_new(peg_str ecma, struct peg__nfa **ret_nfa);
+struct peg__nfa *peg__nfa_free(struct peg__nfa *nfa);
+size_t peg__nfa_bytes(const struct peg__nfa *nfa);
+
+/* Takes a step for each instruction at each character from *steps; PEG__MATCH_LIMIT when there are
+ * none left. A step takes some 3 ns. Allocates nothing. */
+enum peg__match peg__nfa_match(const struct peg__nfa *nfa, peg_str subject, uint64_t *steps);
 
 #endif

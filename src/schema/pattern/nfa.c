@@ -7,14 +7,16 @@
  *   a|b      SPLIT 3, a, JUMP 2, b            a?       SPLIT 2, a
  *   a*       SPLIT 3, a, JUMP -2              a{2,}    a, a, SPLIT -1
  *
- * pattern_nfa_match.c follows all ways at once.
+ * Matching follows all ways through it at once, character by character. A place is entered once
+ * for a character, whichever ways lead to it, so the work for one is at most the instructions.
  */
 
 #include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "schema/pattern/nfa.h"
+#include "base/text/str.h"
+#include "schema/pattern/internal.h"
 
 enum { MAX_SETS = 256, MAX_RANGES = 1024 };
 
@@ -201,7 +203,7 @@ static void read_class(struct builder *b, bool negated)
 
 /* ---- structure ------------------------------------------------------------------------ */
 
-static void open_group(struct builder *b, enum peg__group group)
+static void open_nfa_group(struct builder *b, enum peg__group group)
 {
     if (group != PEG__GROUP_CAPTURE && group != PEG__GROUP_PLAIN) {
         b->fits = false;
@@ -221,7 +223,7 @@ static void end_alternative(struct builder *b)
     level->alternative = b->n_insns;
 }
 
-static void close_group(struct builder *b)
+static void close_nfa_group(struct builder *b)
 {
     const struct level *level = &b->levels[b->depth];
 
@@ -286,7 +288,7 @@ static void repeat(struct builder *b, const struct peg__token *token)
     repeat_rest(b, n, token);
 }
 
-static void take_token(struct builder *b, const struct peg__token *token)
+static void add_token_insns(struct builder *b, const struct peg__token *token)
 {
     switch (token->kind) {
     case PEG__TOKEN_CHAR:
@@ -311,13 +313,13 @@ static void take_token(struct builder *b, const struct peg__token *token)
         add_insn(b, token->negated ? PEG__NFA_NO_BOUNDARY : PEG__NFA_BOUNDARY, 0, 0);
         break;
     case PEG__TOKEN_GROUP_OPEN:
-        open_group(b, token->group);
+        open_nfa_group(b, token->group);
         break;
     case PEG__TOKEN_OR:
         end_alternative(b);
         break;
     case PEG__TOKEN_GROUP_CLOSE:
-        close_group(b);
+        close_nfa_group(b);
         break;
     case PEG__TOKEN_REPEAT:
         repeat(b, token);
@@ -328,7 +330,7 @@ static void take_token(struct builder *b, const struct peg__token *token)
     }
 }
 
-static void build(struct builder *b, peg_str ecma)
+static void build_automaton(struct builder *b, peg_str ecma)
 {
     struct peg__token token;
 
@@ -340,15 +342,15 @@ static void build(struct builder *b, peg_str ecma)
         else if (token.kind == PEG__TOKEN_END)
             break;
         else
-            take_token(b, &token);
+            add_token_insns(b, &token);
     }
-    close_group(b);
+    close_nfa_group(b);
     add_insn(b, PEG__NFA_MATCH, 0, 0);
 }
 
 /* ---- the automaton --------------------------------------------------------------------- */
 
-static struct peg__nfa *copy(const struct builder *b)
+static struct peg__nfa *copy_automaton(const struct builder *b)
 {
     const size_t sets = b->n_sets * sizeof(b->sets[0]);
     const size_t ranges = b->n_ranges * sizeof(b->ranges[0]);
@@ -376,10 +378,10 @@ peg_status peg__nfa_new(peg_str ecma, struct peg__nfa **ret_nfa)
     struct peg__nfa *nfa;
 
     memset(&b, 0, offsetof(struct builder, insns));
-    build(&b, ecma);
+    build_automaton(&b, ecma);
     if (!b.fits)
         return PEG_EUNSUPPORTED;
-    nfa = copy(&b);
+    nfa = copy_automaton(&b);
     if (!nfa)
         return PEG_ENOMEM;
     *ret_nfa = nfa;
@@ -395,4 +397,165 @@ struct peg__nfa *peg__nfa_free(struct peg__nfa *nfa)
 size_t peg__nfa_bytes(const struct peg__nfa *nfa)
 {
     return nfa->bytes;
+}
+
+/* ---- matching ------------------------------------------------------------------------ */
+
+/* Places whose next instruction takes a character. */
+struct places {
+    uint32_t n;
+    uint16_t at[PEG__NFA_MAX];
+};
+
+struct run {
+    const struct peg__nfa *nfa;
+    const unsigned char *start;
+    const unsigned char *at; /* between two characters */
+    const unsigned char *end;
+    uint64_t n_steps;
+    uint32_t round; /* number of `at`, from 1 */
+    bool is_matched;
+    struct places *next;
+    uint32_t entered[PEG__NFA_MAX]; /* the round in which a place was entered */
+    uint16_t to_do[PEG__NFA_MAX];
+};
+
+/* ---- characters ------------------------------------------------------------------------ */
+
+static bool is_in_ranges(struct run *r, const struct peg__nfa_set *set, uint32_t c)
+{
+    const struct peg__nfa_range *range = r->nfa->ranges + set->first;
+
+    r->n_steps += set->n / 4;
+    for (uint32_t i = 0; i < set->n; i++)
+        if (c >= range[i].lo && c <= range[i].hi)
+            return true;
+    return false;
+}
+
+static bool is_in_set(struct run *r, const struct peg__nfa_set *set, uint32_t c)
+{
+    const bool is_listed = c < 128 ? set->ascii[c >> 6] >> (c & 63) & 1 : is_in_ranges(r, set, c);
+
+    return is_listed != set->is_negated;
+}
+
+static bool is_word_char(unsigned char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
+}
+
+static bool is_boundary(const struct run *r)
+{
+    const bool before = r->at > r->start && is_word_char(r->at[-1]);
+    const bool after = r->at < r->end && is_word_char(*r->at);
+
+    return before != after;
+}
+
+/* ---- places ---------------------------------------------------------------------------- */
+
+/* Puts a place on the list of those to look at, unless it was there in this round. */
+static inline uint32_t enter_place(struct run *r, uint32_t n_to_do, uint32_t pc)
+{
+    if (r->entered[pc] == r->round)
+        return n_to_do;
+    r->entered[pc] = r->round;
+    r->to_do[n_to_do] = (uint16_t)pc;
+    return n_to_do + 1;
+}
+
+/* Follows everything that takes no character from a place on. */
+static void follow_insn(struct run *r, uint32_t pc)
+{
+    uint32_t n = enter_place(r, 0, pc);
+
+    while (n > 0) {
+        const struct peg__nfa_insn *insn;
+        bool goes_on = true;
+
+        pc = r->to_do[--n];
+        insn = &r->nfa->insns[pc];
+        r->n_steps++;
+        switch ((enum peg__nfa_op)insn->op) {
+        case PEG__NFA_SET:
+            r->next->at[r->next->n++] = (uint16_t)pc;
+            continue;
+        case PEG__NFA_MATCH:
+            r->is_matched = true;
+            return;
+        case PEG__NFA_SPLIT:
+            n = enter_place(r, n, (uint32_t)((int32_t)pc + insn->to));
+            break;
+        case PEG__NFA_JUMP:
+            n = enter_place(r, n, (uint32_t)((int32_t)pc + insn->to));
+            continue;
+        case PEG__NFA_START:
+            goes_on = r->at == r->start;
+            break;
+        case PEG__NFA_FINISH:
+            goes_on = r->at == r->end;
+            break;
+        case PEG__NFA_BOUNDARY:
+            goes_on = is_boundary(r);
+            break;
+        case PEG__NFA_NO_BOUNDARY:
+            goes_on = !is_boundary(r);
+            break;
+        }
+        if (goes_on)
+            n = enter_place(r, n, pc + 1);
+    }
+}
+
+/* Takes the character at r->at with every place, and begins anew behind it. */
+static void take_char(struct run *r, const struct places *now)
+{
+    const uint32_t c = peg__utf8_next(&r->at);
+
+    r->round++;
+    r->next->n = 0;
+    for (uint32_t i = 0; i < now->n && !r->is_matched; i++) {
+        const uint32_t pc = now->at[i];
+
+        r->n_steps++;
+        if (is_in_set(r, &r->nfa->sets[r->nfa->insns[pc].set], c))
+            follow_insn(r, pc + 1);
+    }
+    if (!r->nfa->from_start && !r->is_matched)
+        follow_insn(r, 0);
+}
+
+enum peg__match peg__nfa_match(const struct peg__nfa *nfa, peg_str subject, uint64_t *steps)
+{
+    const unsigned char *start = (const unsigned char *)(subject.len ? subject.ptr : "");
+    struct places places[2];
+    unsigned turn = 0;
+    struct run r;
+    bool is_over;
+
+    r.nfa = nfa;
+    r.start = r.at = start;
+    r.end = start + subject.len;
+    r.n_steps = 0;
+    r.round = 1;
+    r.is_matched = false;
+    r.next = &places[0];
+    r.next->n = 0;
+    memset(r.entered, 0, nfa->n_insns * sizeof(r.entered[0]));
+    follow_insn(&r, 0);
+    do {
+        is_over = r.is_matched || r.at == r.end || (nfa->from_start && places[turn].n == 0);
+        if (!is_over) {
+            r.next = &places[!turn];
+            take_char(&r, &places[turn]);
+            turn = !turn;
+        }
+    } while (!is_over && r.n_steps <= *steps);
+    if (!is_over) {
+        *steps = 0;
+        return PEG__MATCH_LIMIT;
+    }
+    *steps -= r.n_steps < *steps ? r.n_steps : *steps;
+    return r.is_matched ? PEG__MATCH_YES : PEG__MATCH_NO;
 }

@@ -21,7 +21,6 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "schema/pattern/internal.h"
-#include "schema/pattern/nfa.h"
 
 /* Either simple or regex, and an automaton beside the regex if there is one of the pattern. */
 struct peg__pattern {
@@ -82,8 +81,8 @@ static peg_status explain_token(const struct peg__pattern_reader *reader,
     return PEG_OK;
 }
 
-/* The reader found no fault, so PCRE2 refuses what it can't do. Finds out what that is; words
- * already in *reterr stay if it is none of what we know. */
+/* The reader found no fault, so PCRE2 rejects what it can't do. Finds out what that is; the message
+ * already in *reterr stays if it is none of what we know. */
 static peg_status explain_refusal(peg_str ecma, peg_error *reterr)
 {
     struct peg__pattern_reader reader;
@@ -106,8 +105,8 @@ static peg_status explain_refusal(peg_str ecma, peg_error *reterr)
     return PEG_EPARSE;
 }
 
-static peg_status compile(peg_str ecma, unsigned flags, struct peg__regex **ret_regex,
-                          peg_error *reterr)
+static peg_status compile_regex(peg_str ecma, unsigned flags, struct peg__regex **ret_regex,
+                                peg_error *reterr)
 {
     struct peg__buf translated = PEG__BUF(translated_max(ecma));
     peg_status status = peg__pattern_translate_with_flags(ecma, flags, &translated, reterr);
@@ -122,8 +121,8 @@ static peg_status compile(peg_str ecma, unsigned flags, struct peg__regex **ret_
     return status;
 }
 
-static peg_status choose(struct peg__pattern *pattern, peg_str ecma, unsigned flags,
-                         peg_error *reterr)
+static peg_status choose_matcher(struct peg__pattern *pattern, peg_str ecma, unsigned flags,
+                                 peg_error *reterr)
 {
     struct peg__plan plan;
     bool simple = false;
@@ -132,7 +131,7 @@ static peg_status choose(struct peg__pattern *pattern, peg_str ecma, unsigned fl
     if (status)
         return status;
     if (!simple) {
-        status = compile(ecma, flags, &pattern->regex, reterr);
+        status = compile_regex(ecma, flags, &pattern->regex, reterr);
         if (!status && !flags && peg__nfa_new(ecma, &pattern->nfa) == PEG_ENOMEM)
             status = peg__fail_nomem(reterr);
         return status;
@@ -160,7 +159,7 @@ peg_status peg__pattern_new_with_flags(peg_str ecma, unsigned flags, size_t max_
     pattern = peg__alloc_zero(1, sizeof(*pattern));
     if (!pattern)
         return peg__fail_nomem(reterr);
-    status = choose(pattern, ecma, flags, reterr);
+    status = choose_matcher(pattern, ecma, flags, reterr);
     if (status)
         return status;
     *ret_pattern = pattern;

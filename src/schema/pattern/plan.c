@@ -207,7 +207,7 @@ static peg_status read_class(struct planner *p, bool negated)
     return PEG_OK;
 }
 
-static void open_group(struct planner *p, enum peg__group group)
+static void open_step(struct planner *p, enum peg__group group)
 {
     if (p->open || (group != PEG__GROUP_CAPTURE && group != PEG__GROUP_PLAIN)) {
         p->simple = false;
@@ -217,7 +217,7 @@ static void open_group(struct planner *p, enum peg__group group)
         p->open = p->plan->n_steps;
 }
 
-static void close_group(struct planner *p)
+static void close_step(struct planner *p)
 {
     const uint32_t open = p->open - 1;
     struct peg__step *step = add_step(p, PEG__STEP_CLOSE);
@@ -229,7 +229,7 @@ static void close_group(struct planner *p)
     p->open = 0;
 }
 
-static peg_status take_token(struct planner *p, const struct peg__token *token)
+static peg_status plan_token(struct planner *p, const struct peg__token *token)
 {
     struct peg__charset dot = {{0}, PEG__BEYOND_NONE};
 
@@ -250,10 +250,10 @@ static peg_status take_token(struct planner *p, const struct peg__token *token)
     case PEG__TOKEN_CLASS_OPEN:
         return read_class(p, token->negated);
     case PEG__TOKEN_GROUP_OPEN:
-        open_group(p, token->group);
+        open_step(p, token->group);
         break;
     case PEG__TOKEN_GROUP_CLOSE:
-        close_group(p);
+        close_step(p);
         break;
     case PEG__TOKEN_REPEAT:
         repeat_last(p, token);
@@ -281,7 +281,7 @@ static peg_status read_steps(struct planner *p)
             p->plan->from_start = true;
         else if (token.kind == PEG__TOKEN_FINISH && !p->open)
             p->plan->to_end = true;
-        else if ((status = take_token(p, &token)))
+        else if ((status = plan_token(p, &token)))
             return status;
     }
     return PEG_OK;

@@ -210,7 +210,7 @@ static peg_status read_group_kind(struct peg__pattern_reader *reader, struct peg
     return PEG_OK;
 }
 
-static peg_status open_group(struct peg__pattern_reader *reader, struct peg__token *token)
+static peg_status read_group_open(struct peg__pattern_reader *reader, struct peg__token *token)
 {
     peg_status status;
 
@@ -236,7 +236,7 @@ static peg_status open_group(struct peg__pattern_reader *reader, struct peg__tok
     return PEG_OK;
 }
 
-static peg_status close_group(struct peg__pattern_reader *reader, struct peg__token *token)
+static peg_status read_group_close(struct peg__pattern_reader *reader, struct peg__token *token)
 {
     token->kind = PEG__TOKEN_GROUP_CLOSE;
     if (reader->depth == 0)
@@ -365,7 +365,7 @@ static peg_status read_one(struct peg__pattern_reader *reader, struct peg__token
     return PEG_OK;
 }
 
-static peg_status read_escape(struct peg__pattern_reader *reader, struct peg__token *token)
+static peg_status read_escaped(struct peg__pattern_reader *reader, struct peg__token *token)
 {
     const peg_status status = peg__pattern_escape(reader, token);
 
@@ -373,7 +373,7 @@ static peg_status read_escape(struct peg__pattern_reader *reader, struct peg__to
     return status;
 }
 
-static peg_status read_end(struct peg__pattern_reader *reader, struct peg__token *token)
+static peg_status read_pattern_end(struct peg__pattern_reader *reader, struct peg__token *token)
 {
     token->kind = PEG__TOKEN_END;
     if (reader->depth)
@@ -393,7 +393,7 @@ peg_status peg__pattern_next(struct peg__pattern_reader *reader, struct peg__tok
     if (reader->in_class)
         return read_in_class(reader, token);
     if (at_end(reader))
-        return read_end(reader, token);
+        return read_pattern_end(reader, token);
     switch (peek(reader, 0)) {
     case '^':
         return read_one(reader, token, PEG__TOKEN_START);
@@ -404,13 +404,13 @@ peg_status peg__pattern_next(struct peg__pattern_reader *reader, struct peg__tok
     case '|':
         return read_one(reader, token, PEG__TOKEN_OR);
     case '(':
-        return open_group(reader, token);
+        return read_group_open(reader, token);
     case ')':
-        return close_group(reader, token);
+        return read_group_close(reader, token);
     case '[':
         return open_class(reader, token);
     case '\\':
-        return read_escape(reader, token);
+        return read_escaped(reader, token);
     case '*':
     case '+':
     case '?':

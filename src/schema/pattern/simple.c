@@ -53,22 +53,6 @@ size_t peg__simple_bytes(const struct peg__simple *simple)
 
 /* ---- characters ------------------------------------------------------------------ */
 
-/* Decodes a character above ASCII. */
-static const unsigned char *decode(const unsigned char *at, uint32_t *ret_char)
-{
-    if (at[0] < 0xE0) {
-        *ret_char = (at[0] & 0x1FU) << 6 | (at[1] & 0x3FU);
-        return at + 2;
-    }
-    if (at[0] < 0xF0) {
-        *ret_char = (at[0] & 0x0FU) << 12 | (at[1] & 0x3FU) << 6 | (at[2] & 0x3FU);
-        return at + 3;
-    }
-    *ret_char =
-        (at[0] & 0x07U) << 18 | (at[1] & 0x3FU) << 12 | (at[2] & 0x3FU) << 6 | (at[3] & 0x3FU);
-    return at + 4;
-}
-
 static bool is_in_beyond(enum peg__beyond beyond, uint32_t c)
 {
     switch (beyond) {
@@ -89,10 +73,9 @@ static bool is_in_beyond(enum peg__beyond beyond, uint32_t c)
 /* Where the character at `at` ends, or NULL if it is not in the set. */
 static const unsigned char *take_wide(const struct peg__charset *set, const unsigned char *at)
 {
-    uint32_t c;
-    const unsigned char *next = decode(at, &c);
+    const uint32_t c = peg__utf8_next(&at);
 
-    return is_in_beyond(set->beyond, c) ? next : NULL;
+    return is_in_beyond(set->beyond, c) ? at : NULL;
 }
 
 /* ---- plans ------------------------------------------------------------------------- */
@@ -216,20 +199,13 @@ static bool match_run(const struct peg__step *step, const unsigned char *at,
     uint32_t n = 0;
 
     while (at < end) {
-        const unsigned char *next = at + 1;
-        uint32_t c = *at;
-        bool is_in;
+        const uint32_t c = peg__utf8_next(&at);
+        const bool is_in = c < 128 ? peg__in_ascii(&step->set, (unsigned char)c)
+                                   : is_in_beyond(step->set.beyond, c);
 
-        if (c < 128) {
-            is_in = peg__in_ascii(&step->set, *at);
-        } else {
-            next = decode(at, &c);
-            is_in = is_in_beyond(step->set.beyond, c);
-        }
         n = is_in ? n + 1 : 0;
         if (n >= step->min)
             return true;
-        at = next;
     }
     return false;
 }

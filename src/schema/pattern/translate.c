@@ -126,7 +126,7 @@ static void open_class(struct translation *t, bool negated)
 }
 
 /* Surrogates are in no UTF-8 subject and PCRE2 refuses them, so a range is cut to what is left. */
-static void put_range(struct translation *t, uint32_t lo, uint32_t hi)
+static void put_class_range(struct translation *t, uint32_t lo, uint32_t hi)
 {
     if (peg__is_surrogate(lo))
         lo = 0xE000;
@@ -153,7 +153,7 @@ static void close_class(struct translation *t)
     peg__buf_puts(t->out, t->class_negated ? always : never);
 }
 
-static void open_group(struct translation *t, enum peg__group group)
+static void put_group(struct translation *t, enum peg__group group)
 {
     static const char *const openings[] = {
         [PEG__GROUP_CAPTURE] = "(",   [PEG__GROUP_PLAIN] = "(?:",
@@ -162,7 +162,7 @@ static void open_group(struct translation *t, enum peg__group group)
     };
 
     if (group == PEG__GROUP_CAPTURE && !t->keep_captures)
-        group = PEG__GROUP_PLAIN; /* faster, and nobody asks what was captured */
+        group = PEG__GROUP_PLAIN; /* faster, and captures are not used */
     peg__buf_puts(t->out, openings[group]);
 }
 
@@ -188,7 +188,7 @@ static void put_repeat(struct peg__buf *out, const struct peg__token *token)
         peg__buf_putc(out, '?');
 }
 
-static void put_text(struct peg__buf *out, uint32_t c)
+static void put_plain_text(struct peg__buf *out, uint32_t c)
 {
     if (peg__is_surrogate(c))
         peg__buf_puts(out, never);
@@ -201,7 +201,7 @@ static void put_in_class(struct translation *t, const struct peg__token *token)
     if (token->kind == PEG__TOKEN_CLASS_CLOSE) {
         close_class(t);
     } else if (token->kind == PEG__TOKEN_RANGE) {
-        put_range(t, token->lo, token->hi);
+        put_class_range(t, token->lo, token->hi);
     } else {
         t->n_class_items++;
         if (token->kind == PEG__TOKEN_SET)
@@ -215,7 +215,7 @@ static void put_token(struct translation *t, const struct peg__token *token)
 {
     switch (token->kind) {
     case PEG__TOKEN_CHAR:
-        put_text(t->out, token->lo);
+        put_plain_text(t->out, token->lo);
         break;
     case PEG__TOKEN_ANY:
         peg__buf_puts(t->out, t->flags & PEG__PATTERN_DOTALL ? always : NOT_LINE_END);
@@ -236,7 +236,7 @@ static void put_token(struct translation *t, const struct peg__token *token)
         peg__buf_puts(t->out, token->negated ? "\\B" : "\\b");
         break;
     case PEG__TOKEN_GROUP_OPEN:
-        open_group(t, token->group);
+        put_group(t, token->group);
         break;
     case PEG__TOKEN_GROUP_CLOSE:
         peg__buf_putc(t->out, ')');

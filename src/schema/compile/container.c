@@ -1,28 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Keywords of objects. properties, patternProperties, additionalProperties and required become
- * one instruction, which goes through the members once. */
+/*
+ * Keywords of arrays and objects. properties, patternProperties, additionalProperties and required
+ * become one instruction, which goes through the members once.
+ */
 
 #include "base/mem.h"
-#include "schema/compile/compile.h"
+#include "schema/compile/internal.h"
 
-enum { FEW_REQUIRED = 4, FEW_PROPERTIES = 1 };
-
-static bool compile_counts(struct peg__compiler *c, struct peg__draft *d)
+bool peg__add_list(struct peg__compiler *c, const struct peg__draft *d, const peg_json *schemas,
+                   bool in_place, uint32_t *ret_start)
 {
-    struct peg__insn insn = {.op = OP_MEMBERS_MIN};
+    const size_t n = peg_json_len(schemas);
+    size_t i = 0;
 
-    if (peg__has(&d->sub, KW_MIN_PROPERTIES)) {
-        if (!peg__read_count(c, d, KW_MIN_PROPERTIES, &insn.a))
+    if (n && !PEG__ADD(c, lists, lists, n))
+        return false;
+    *ret_start = (uint32_t)(c->lists.n - n);
+    PEG_JSON_EACH_ITEM (schemas, schema) {
+        uint32_t node;
+
+        if (!(in_place ? peg__node_in_place : peg__node_below)(c, d, schema, &node))
             return false;
-        if (insn.a > 0 && !peg__emit(c, d, KINDS_OBJECT, KW_MIN_PROPERTIES, insn))
+        /* By index: compiling the node may have moved the array. */
+        c->out->lists[*ret_start + i++] = node;
+    }
+    return true;
+}
+
+/* `rest` is KW_COUNT if nothing is said about the items after the prefix. */
+static bool emit_tuple(struct peg__compiler *c, struct peg__draft *d, enum peg__keyword prefix,
+                       enum peg__keyword rest)
+{
+    const peg_json *schemas = peg__value_of(&d->sub, prefix);
+    struct peg__insn insn = {.op = OP_TUPLE, .b = (uint32_t)schemas->len, .c = NODE_TRUE};
+
+    if (!peg__add_list(c, d, schemas, false, &insn.a))
+        return false;
+    if (rest != KW_COUNT) {
+        insn.has_rest = 1;
+        if (!peg__node_below(c, d, peg__value_of(&d->sub, rest), &insn.c))
             return false;
     }
-    insn.op = OP_MEMBERS_MAX;
-    return !peg__has(&d->sub, KW_MAX_PROPERTIES) ||
-           (peg__read_count(c, d, KW_MAX_PROPERTIES, &insn.a) &&
-            peg__emit(c, d, KINDS_OBJECT, KW_MAX_PROPERTIES, insn));
+    return peg__emit(c, d, KINDS_ARRAY, prefix, insn);
 }
+
+static bool emit_items(struct peg__compiler *c, struct peg__draft *d)
+{
+    struct peg__insn insn = {.op = OP_ITEMS};
+
+    if (!peg__node_below(c, d, peg__value_of(&d->sub, KW_ITEMS), &insn.a))
+        return false;
+    if (insn.a == NODE_TRUE && !d->task.is_tracked)
+        return true;
+    return peg__emit(c, d, KINDS_ARRAY, KW_ITEMS, insn);
+}
+
+static bool compile_items(struct peg__compiler *c, struct peg__draft *d)
+{
+    const struct peg__subschema *sub = &d->sub;
+
+    if (peg__has(sub, KW_PREFIX_ITEMS))
+        return peg__need_kind(c, sub->key[KW_PREFIX_ITEMS], PEG_JSON_ARRAY,
+                              "an array of schemas") &&
+               emit_tuple(c, d, KW_PREFIX_ITEMS, peg__has(sub, KW_ITEMS) ? KW_ITEMS : KW_COUNT);
+    if (!peg__has(sub, KW_ITEMS))
+        return true;
+    if (peg__value_of(sub, KW_ITEMS)->kind == PEG_JSON_ARRAY &&
+        d->task.resource->dialect.id < PEG_DIALECT_2020_12)
+        return emit_tuple(c, d, KW_ITEMS,
+                          peg__has(sub, KW_ADDITIONAL_ITEMS) ? KW_ADDITIONAL_ITEMS : KW_COUNT);
+    return emit_items(c, d);
+}
+
+static bool compile_contains(struct peg__compiler *c, struct peg__draft *d)
+{
+    const struct peg__subschema *sub = &d->sub;
+    struct peg__contains contains = {
+        .min = 1,
+        .max = UINT32_MAX,
+        .min_rule = sub->key[KW_CONTAINS],
+        .marks = d->task.resource->dialect.id >= PEG_DIALECT_2020_12,
+    };
+    struct peg__contains *slot;
+
+    if (!peg__node_below(c, d, peg__value_of(sub, KW_CONTAINS), &contains.node))
+        return false;
+    if (peg__has(sub, KW_MIN_CONTAINS)) {
+        contains.min_rule = sub->key[KW_MIN_CONTAINS];
+        if (!peg__read_count(c, d, KW_MIN_CONTAINS, &contains.min))
+            return false;
+    }
+    if (peg__has(sub, KW_MAX_CONTAINS)) {
+        contains.max_rule = sub->key[KW_MAX_CONTAINS];
+        if (!peg__read_count(c, d, KW_MAX_CONTAINS, &contains.max))
+            return false;
+    }
+    slot = PEG__ADD(c, contains, contains, 1);
+    if (!slot)
+        return false;
+    *slot = contains;
+    return peg__emit(
+        c, d, KINDS_ARRAY, KW_CONTAINS,
+        (struct peg__insn){.op = OP_CONTAINS, .a = (uint32_t)(slot - c->out->contains)});
+}
+
+bool peg__compile_array(struct peg__compiler *c, struct peg__draft *d)
+{
+    static const struct peg__count_rule counts = {KW_MIN_ITEMS, KW_MAX_ITEMS, OP_ITEMS_MIN,
+                                                  OP_ITEMS_MAX, KINDS_ARRAY};
+    const struct peg__subschema *sub = &d->sub;
+
+    if (!peg__compile_counts(c, d, &counts) || !compile_items(c, d))
+        return false;
+    if (peg__has(sub, KW_CONTAINS) && !compile_contains(c, d))
+        return false;
+    if (!peg__has(sub, KW_UNIQUE_ITEMS))
+        return true;
+    if (!peg__need_kind(c, sub->key[KW_UNIQUE_ITEMS], PEG_JSON_BOOL, "a boolean"))
+        return false;
+    return !peg_json_is_true(peg__value_of(sub, KW_UNIQUE_ITEMS)) ||
+           peg__emit(c, d, KINDS_ARRAY, KW_UNIQUE_ITEMS, (struct peg__insn){.op = OP_UNIQUE});
+}
+
+enum { FEW_REQUIRED = 4, FEW_PROPERTIES = 1 };
 
 static bool need_names(struct peg__compiler *c, const peg_json *key, const peg_json *list)
 {
@@ -259,10 +360,13 @@ static bool compile_value_dependencies(struct peg__compiler *c, struct peg__draf
 
 bool peg__compile_object(struct peg__compiler *c, struct peg__draft *d)
 {
+    static const struct peg__count_rule counts = {KW_MIN_PROPERTIES, KW_MAX_PROPERTIES,
+                                                  OP_MEMBERS_MIN, OP_MEMBERS_MAX, KINDS_OBJECT};
     const struct peg__subschema *sub = &d->sub;
     struct peg__insn names = {.op = OP_MEMBER_NAMES};
 
-    if (!compile_counts(c, d) || !compile_members(c, d) || !compile_dependencies(c, d))
+    if (!peg__compile_counts(c, d, &counts) || !compile_members(c, d) ||
+        !compile_dependencies(c, d))
         return false;
     if (peg__has(sub, KW_PROPERTY_DEPENDENCIES) && !compile_value_dependencies(c, d))
         return false;
