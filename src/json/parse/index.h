@@ -10,7 +10,7 @@
  * [ and the first byte of each word or number. Of each string it holds both quotes, and between
  * them the first byte of each run of backslashes, control characters or bytes beyond ASCII; so a
  * string is plain if the entry behind its opening quote is a quote. What else stands between
- * tokens (space , : } ]) the second stage (parse_values.h) looks at itself.
+ * tokens (space , : } ]) the second stage (values.h) looks at itself.
  *
  *   text    {"id": 12, "tags": ["a\n", true]}
  *   index   ^^  ^  ^   ^    ^  ^^ ^ ^  ^

@@ -3,9 +3,9 @@
 #define PEG_JSON_PARSE_INTERNAL_H
 
 /*
- * What the files of the parser share: parse.c starts and ends it; parse_values.h is the fast
- * path, with the index of parse_index.h and parse_block.h, compiled once for every machine and
- * again for those with AVX2 and with AVX-512; parse_hard.c and parse_number.c are what happens
+ * What the files of the parser share: parse.c starts and ends it; values.h is the fast
+ * path, with the index of index.h and block.h, compiled once for every machine and
+ * again for those with AVX2 and with AVX-512; hard.c and number.c are what happens
  * more rarely.
  *
  * The parser works on a private copy of the text that ends with a NUL and padding, so that no

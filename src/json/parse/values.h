@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The fast path of the parser, in two stages. The first (parse_index.h) lists where in the next
+ * The fast path of the parser, in two stages. The first (index.h) lists where in the next
  * 8192 bytes of the text tokens start and strings end, without understanding them. The second,
  * here, reads token after token and writes values in the order of the text.
  *
@@ -18,7 +18,7 @@
  * Included by the files that compile it for a kind of machine, which define PARSE_VALUES as the
  * name of the function. Read it from the bottom up. Everything here is inlined into one function,
  * and where it stands is in a local struct whose address never leaves it, nor that of a field, so
- * that the compiler keeps it in registers. The slow paths of parse_hard.c take and return values.
+ * that the compiler keeps it in registers. The slow paths of hard.c take and return values.
  */
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Matches plans (pattern_plan.c): one walk over the subject, no memory, no limit needed. Counts
+ * Matches plans (plan.c): one walk over the subject, no memory, no limit needed. Counts
  * are of characters, not bytes; subjects are valid UTF-8.
  */
 
