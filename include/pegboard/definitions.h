@@ -48,7 +48,7 @@ typedef enum peg_vendor {
 
 /* "neutral", "openai-chat", "openai-responses", "anthropic", "gemini"; static. */
 PEG_API const char *peg_vendor_name(peg_vendor provider);
-/* PEG_ENOTFOUND (E_PROVIDER) lists the names there are. */
+/* PEG_ENOTFOUND (E_VENDOR) lists the names there are. */
 PEG_API PEG_MUST_USE peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_provider,
                                                      peg_error *reterr);
 

@@ -455,10 +455,10 @@ TEST(an_unknown_provider_is_told_which_there_are)
     struct world w;
 
     CHECK_INT(peg_vendor_from_name(peg__str("openai"), &provider, &error), PEG_ENOTFOUND);
-    CHECK_STR(peg__str(error.code), "E_PROVIDER");
+    CHECK_STR(peg__str(error.code), "E_VENDOR");
     CHECK(strstr(error.message, "openai-responses"));
     CHECK_INT(render(&w, "[]", &nobody), PEG_EINVAL);
-    CHECK_STR(peg__str(w.error.code), "E_PROVIDER");
+    CHECK_STR(peg__str(w.error.code), "E_VENDOR");
     world_free(&w);
 }
 

@@ -14,35 +14,6 @@
 PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
 PEG_DEFINE_CLEANUP(peg_definition_losses, peg_definition_losses_free)
 
-/* ---- providers -------------------------------------------------------------------------- */
-
-static const char *const provider_names[PEG_N_PROVIDERS] = {
-    [PEG_VENDOR_NEUTRAL] = "neutral",
-    [PEG_VENDOR_OPENAI_CHAT] = "openai-chat",
-    [PEG_VENDOR_OPENAI_RESPONSES] = "openai-responses",
-    [PEG_VENDOR_ANTHROPIC] = "anthropic",
-    [PEG_VENDOR_GEMINI] = "gemini",
-};
-
-const char *peg_vendor_name(peg_vendor provider)
-{
-    return (unsigned)provider < PEG_N_PROVIDERS ? provider_names[provider] : "unknown";
-}
-
-peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_provider, peg_error *reterr)
-{
-    for (unsigned i = 0; i < PEG_N_PROVIDERS; i++) {
-        if (peg__str_is(name, provider_names[i])) {
-            *ret_provider = (peg_vendor)i;
-            return PEG_OK;
-        }
-    }
-    return peg__fail(reterr, PEG_ENOTFOUND, "E_PROVIDER",
-                     "there is no provider '%.*s': it is neutral, openai-chat, openai-responses, "
-                     "anthropic or gemini",
-                     (int)(name.len < 64 ? name.len : 64), name.ptr);
-}
-
 /* ---- one definition --------------------------------------------------------------------- */
 
 struct definition {
@@ -53,7 +24,7 @@ struct definition {
     const peg_json *output;
 };
 
-static void refuse(peg_error *reterr, size_t i, const char *member, const char *sentence)
+static void reject_definition(peg_error *reterr, size_t i, const char *member, const char *sentence)
 {
     char where[64];
 
@@ -113,9 +84,6 @@ static struct definition read_definition(const peg_json *value)
 /* A sentence, with the member that it is about; NULL if there is nothing wrong. */
 static const char *find_fault(const struct definition *d, const char **ret_member)
 {
-    *ret_member = "/name";
-    if (d->name->len == 0)
-        return "give it a \"name\", a string that is not empty";
     *ret_member = "/description";
     if (d->description && d->description->kind != PEG_JSON_STRING)
         return "\"description\" is a string";
@@ -142,12 +110,12 @@ static void lose_tool(struct peg__render *r, const char *keyword, const char *wh
     peg__losses_add(r->losses, &loss);
 }
 
-static void tell_name(struct peg__render *r, peg_str wire)
+static void lose_name(struct peg__render *r, peg_str wire)
 {
     const char *note;
 
     peg__buf_clear(&r->scratch);
-    peg__buf_printf(&r->scratch, "the provider calls it '%.*s'", PEG_ARG(wire));
+    peg__buf_printf(&r->scratch, "the vendor calls it '%.*s'", PEG_ARG(wire));
     note = peg__arena_copy(&r->losses->arena, peg__buf_view(&r->scratch));
     if (r->scratch.status || !note)
         r->losses->status = PEG_ENOMEM;
@@ -155,21 +123,22 @@ static void tell_name(struct peg__render *r, peg_str wire)
         lose_tool(r, "name", "rewritten", peg__str(note));
 }
 
-static void tell_tool(struct peg__render *r, const struct definition *d, peg_str wire)
+static void lose_members(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     if (!r->losses)
         return;
     if (!peg__str_eq(r->tool, wire))
-        tell_name(r, wire);
+        lose_name(r, wire);
     if (d->examples && peg_json_len(d->examples))
-        lose_tool(r, "examples", "dropped", peg__str("the provider has no place for examples"));
+        lose_tool(r, "examples", "dropped", peg__str("the vendor has no place for examples"));
     if (d->output)
-        lose_tool(r, "output", "dropped", peg__str("the provider is not told what a tool answers"));
+        lose_tool(r, "output", "dropped",
+                  peg__str("the vendor takes no schema of what a tool answers"));
 }
 
-/* ---- each provider's shape -------------------------------------------------------------- */
+/* ---- each vendor's shape ---------------------------------------------------------------- */
 
-static void write_head(struct peg__render *r, const struct definition *d, peg_str wire)
+static void write_name(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     peg__put_before(r->out, "\"name\":");
     if (wire.ptr == d->name->u.ptr)
@@ -211,7 +180,7 @@ static void write_openai_parameters(struct peg__render *r, bool says_not_strict)
 static void write_chat(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     peg__put_before(r->out, "\"type\":\"function\",\"function\":{");
-    write_head(r, d, wire);
+    write_name(r, d, wire);
     write_openai_parameters(r, false);
     peg__put_close(r->out, "}");
 }
@@ -220,13 +189,13 @@ static void write_chat(struct peg__render *r, const struct definition *d, peg_st
 static void write_responses(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     peg__put(r->out, PEG__LIT("\"type\":\"function\""));
-    write_head(r, d, wire);
+    write_name(r, d, wire);
     write_openai_parameters(r, true);
 }
 
 static void write_anthropic(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    write_head(r, d, wire);
+    write_name(r, d, wire);
     peg__put_before(r->out, "\"input_schema\":");
     peg__schema_write_plain(r);
 }
@@ -234,7 +203,7 @@ static void write_anthropic(struct peg__render *r, const struct definition *d, p
 /* Without arguments there is no "parameters": Gemini refuses an object without members. */
 static void write_gemini(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    write_head(r, d, wire);
+    write_name(r, d, wire);
     if (r->options->json_schema)
         peg__schema_write_json(r);
     else
@@ -285,7 +254,7 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
         peg_str wire;
 
         if (fault) {
-            refuse(reterr, i, member, fault);
+            reject_definition(reterr, i, member, fault);
             return PEG_EINVAL;
         }
         i++;
@@ -293,14 +262,14 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
         begin_tool(r, &d);
         if (r->options->provider == PEG_VENDOR_NEUTRAL)
             continue;
-        tell_tool(r, &d, wire);
+        lose_members(r, &d, wire);
         write_tool(r, &d, wire);
     }
     return PEG_OK;
 }
 
-static peg_status write_tools(struct peg__render *r, const peg_json *definitions,
-                              const struct peg__names *names, peg_error *reterr)
+static peg_status write_list(struct peg__render *r, const peg_json *definitions,
+                             const struct peg__names *names, peg_error *reterr)
 {
     const bool is_gemini = r->options->provider == PEG_VENDOR_GEMINI;
     peg_status status;
@@ -332,7 +301,7 @@ static peg_status check_written(const struct peg__buf *out, const peg_definition
 }
 
 /* A guess, so that the text is not moved again and again while it grows. */
-static void make_room(const peg_json *definitions, struct peg__buf *out)
+static void reserve_text(const peg_json *definitions, struct peg__buf *out)
 {
     const size_t guess = 8 * peg_json_extent(definitions);
 
@@ -358,25 +327,15 @@ peg_status peg__definitions_write(const peg_json *definitions,
         peg__buf_puts(out, "[]");
         return check_written(out, losses, reterr);
     }
-    make_room(definitions, out);
+    reserve_text(definitions, out);
     if (options->provider == PEG_VENDOR_NEUTRAL) {
         status = write_each(&r, definitions, names, reterr);
         peg__json_write(definitions, PEG_JSON_COMPACT, out);
     } else {
-        status = write_tools(&r, definitions, names, reterr);
+        status = write_list(&r, definitions, names, reterr);
     }
     peg__render_free(&r);
     return status ? status : check_written(out, losses, reterr);
-}
-
-static peg_status check_options(const peg_definitions_options *options, peg_error *reterr)
-{
-    if ((unsigned)options->provider >= PEG_N_PROVIDERS)
-        return peg__fail(reterr, PEG_EINVAL, "E_PROVIDER",
-                         "there is no provider %d: use a "
-                         "PEG_PROVIDER_... constant",
-                         (int)options->provider);
-    return PEG_OK;
 }
 
 peg_status peg_definitions_render(const peg_json *definitions,
@@ -394,9 +353,9 @@ peg_status peg_definitions_render(const peg_json *definitions,
 
     if (!options)
         options = &neutral;
-    status = check_options(options, reterr);
-    if (status)
-        return status;
+    if ((unsigned)options->provider >= PEG_N_PROVIDERS)
+        return peg__fail(reterr, PEG_EINVAL, "E_VENDOR", "there is no vendor %d: name a known one",
+                         (int)options->provider);
     status = peg__names_new(definitions, NULL, options, &names, reterr);
     if (status)
         return status;

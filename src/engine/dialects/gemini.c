@@ -12,6 +12,236 @@
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place);
 
+static const struct peg__dialect dialect = {
+    /* Resolved, merged, or decided by functions of their own. */
+    .written = PEG__KW_BIT(TYPE) | PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) |
+               PEG__KW_BIT(TITLE) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFAULT) |
+               PEG__KW_BIT(NULLABLE) | PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) |
+               PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS) | PEG__KW_BIT(ANY_OF) |
+               PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(ALL_OF) | PEG__KW_BIT(REF) | PEG__KW_BIT(DEFS) |
+               PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(EXAMPLES),
+    /* Nothing a model could use, or what it does anyway. */
+    .dropped = PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) | PEG__KW_BIT(COMMENT) |
+               PEG__KW_BIT(READ_ONLY) | PEG__KW_BIT(WRITE_ONLY) | PEG__KW_BIT(ADDITIONAL_ITEMS) |
+               PEG__KW_BIT(UNEVALUATED_ITEMS),
+    .note = "Gemini's parameters do not take it",
+    .write = write_schema,
+};
+
+/* How one schema is written. */
+struct form {
+    unsigned types;        /* without null; none: anything */
+    bool is_nullable;      /* null is valid, too */
+    bool has_enum;         /* all values are strings */
+    bool has_const;        /* which is a string */
+    bool is_described;     /* the description stands outside already */
+    enum peg__kw branches; /* PEG__KW_ANY_OF, PEG__KW_ONE_OF or PEG__KW_UNKNOWN */
+};
+
+/* ---- what goes where -------------------------------------------------------------------- */
+
+static const uint64_t closing =
+    PEG__KW_BIT(ADDITIONAL_PROPERTIES) | PEG__KW_BIT(UNEVALUATED_PROPERTIES);
+
+static const uint64_t of_strings =
+    PEG__KW_BIT(MIN_LENGTH) | PEG__KW_BIT(MAX_LENGTH) | PEG__KW_BIT(PATTERN);
+static const uint64_t of_numbers = PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM);
+static const uint64_t of_arrays = PEG__KW_BIT(MIN_ITEMS) | PEG__KW_BIT(MAX_ITEMS);
+static const uint64_t of_objects =
+    PEG__KW_BIT(MIN_PROPERTIES) | PEG__KW_BIT(MAX_PROPERTIES) | PEG__KW_BIT(PROPERTY_ORDERING);
+
+/* Keywords of one type that are sent as they are, if their value is taken. */
+static uint64_t keywords_of(unsigned type)
+{
+    return type == PEG__TYPE_STRING                        ? of_strings
+           : type & (PEG__TYPE_INTEGER | PEG__TYPE_NUMBER) ? of_numbers
+           : type == PEG__TYPE_ARRAY                       ? of_arrays
+           : type == PEG__TYPE_OBJECT                      ? of_objects
+                                                           : 0;
+}
+
+/* A field of the wrong kind would have the whole request refused. */
+static bool takes_value(enum peg__kw keyword, const peg_json *value)
+{
+    int64_t number;
+
+    switch (keyword) {
+    case PEG__KW_PATTERN:
+        return value->kind == PEG_JSON_STRING;
+    case PEG__KW_MINIMUM:
+    case PEG__KW_MAXIMUM:
+        return peg_json_is_number(value);
+    case PEG__KW_PROPERTY_ORDERING:
+        return value->kind == PEG_JSON_ARRAY &&
+               !(peg__types_of_values(value) & ~(unsigned)PEG__TYPE_STRING);
+    default:
+        return peg_json_int64(value, &number) && number >= 0;
+    }
+}
+
+static bool takes_format(unsigned type, const peg_json *format)
+{
+    const peg_str name = format->kind == PEG_JSON_STRING ? peg_json_str(format) : peg__str("");
+
+    switch (type) {
+    case PEG__TYPE_STRING:
+        return peg__str_is(name, "date-time") || peg__str_is(name, "enum");
+    case PEG__TYPE_INTEGER:
+        return peg__str_is(name, "int32") || peg__str_is(name, "int64");
+    case PEG__TYPE_NUMBER:
+        return peg__str_is(name, "float") || peg__str_is(name, "double");
+    default:
+        return false;
+    }
+}
+
+/* A bound of whole numbers that excludes its value is one that includes the next. */
+static bool find_bound(const struct peg__view *view, const struct form *form, enum peg__kw keyword,
+                       int64_t *ret_bound)
+{
+    const bool is_lower = keyword == PEG__KW_EXCLUSIVE_MINIMUM;
+    const enum peg__kw plain = is_lower ? PEG__KW_MINIMUM : PEG__KW_MAXIMUM;
+    const peg_json *value = peg__view_get(view, keyword);
+    int64_t bound;
+
+    if (!value || form->types != PEG__TYPE_INTEGER || view->has >> plain & 1 ||
+        !peg_json_int64(value, &bound) || bound == (is_lower ? INT64_MAX : INT64_MIN))
+        return false;
+    *ret_bound = is_lower ? bound + 1 : bound - 1;
+    return true;
+}
+
+/* ---- the form --------------------------------------------------------------------------- */
+
+/* Types that the other keywords imply, where `type` is missing; 0: none. */
+static unsigned implied_types(const struct peg__view *view)
+{
+    const uint64_t numbers = of_numbers | PEG__KW_BIT(MULTIPLE_OF) |
+                             PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM);
+    const uint64_t arrays = of_arrays | PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS) |
+                            PEG__KW_BIT(UNIQUE_ITEMS) | PEG__KW_BIT(CONTAINS);
+
+    if (view->is_cut ||
+        view->has & (of_objects | closing | PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED)))
+        return PEG__TYPE_OBJECT;
+    if (view->has & arrays)
+        return PEG__TYPE_ARRAY;
+    if (view->has & of_strings)
+        return PEG__TYPE_STRING;
+    return view->has & numbers ? PEG__TYPE_NUMBER : 0;
+}
+
+static void decide_values(const struct peg__view *view, struct form *form)
+{
+    const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
+    const peg_json *constant = peg__view_get(view, PEG__KW_CONST);
+    const unsigned types = values     ? peg__types_of_values(values)
+                           : constant ? peg__type_of_value(constant)
+                                      : 0;
+
+    if (!form->types)
+        form->types = types & ~(unsigned)PEG__TYPE_NULL;
+    form->is_nullable = form->is_nullable || types & PEG__TYPE_NULL;
+    if ((types & ~(unsigned)PEG__TYPE_NULL) != PEG__TYPE_STRING || form->types != PEG__TYPE_STRING)
+        return;
+    form->has_enum = values;
+    form->has_const = !values;
+}
+
+/* PEG__KW_ANY_OF or PEG__KW_ONE_OF, if it has branches; PEG__KW_UNKNOWN. */
+static enum peg__kw find_branches(const struct peg__view *view)
+{
+    const peg_json *any_of = peg__view_get(view, PEG__KW_ANY_OF);
+    const peg_json *one_of = peg__view_get(view, PEG__KW_ONE_OF);
+
+    if (any_of && any_of->kind == PEG_JSON_ARRAY && any_of->len)
+        return PEG__KW_ANY_OF;
+    return one_of && one_of->kind == PEG_JSON_ARRAY && one_of->len ? PEG__KW_ONE_OF
+                                                                   : PEG__KW_UNKNOWN;
+}
+
+static void decide_form(const struct peg__view *view, struct form *ret_form)
+{
+    const unsigned types = peg__types_of(peg__view_get(view, PEG__KW_TYPE));
+    const peg_json *nullable = peg__view_get(view, PEG__KW_NULLABLE);
+    struct form *form = ret_form;
+
+    *form = (struct form){.types = types & ~(unsigned)PEG__TYPE_NULL,
+                          .is_nullable = view->is_nullable || types & PEG__TYPE_NULL ||
+                                         (nullable && peg_json_is_true(nullable)),
+                          .branches = find_branches(view)};
+    if (types == PEG__TYPE_NULL && form->branches == PEG__KW_UNKNOWN)
+        *form = (struct form){.types = PEG__TYPE_NULL, .branches = PEG__KW_UNKNOWN};
+    if (view->has & (PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST)))
+        decide_values(view, form);
+    if (!form->types && form->branches == PEG__KW_UNKNOWN)
+        form->types = implied_types(view);
+}
+
+/* ---- what has no place ------------------------------------------------------------------ */
+
+static void sort_form_values(struct peg__render *r, const struct peg__view *view,
+                             const struct form *form, uint64_t has)
+{
+    if (has & PEG__KW_BIT(ENUM) && !form->has_enum)
+        peg__describe(r, view, PEG__KW_ENUM, "Gemini's parameters take enum for strings only");
+    if (has & PEG__KW_BIT(CONST) && form->has_const)
+        peg__lose_kw(r, peg__view_place(view, PEG__KW_CONST), PEG__KW_CONST, "rewritten",
+                     "it is sent as an enum of one value");
+    else if (has & PEG__KW_BIT(CONST))
+        peg__describe(r, view, PEG__KW_CONST, dialect.note);
+    if (has & PEG__KW_BIT(FORMAT) && !takes_format(form->types, view->value[PEG__KW_FORMAT]))
+        peg__describe(r, view, PEG__KW_FORMAT, "Gemini's parameters do not know this format");
+    if (has & PEG__KW_BIT(EXAMPLES))
+        peg__describe(r, view, PEG__KW_EXAMPLES, dialect.note);
+}
+
+/* Sent as they are, with the type that they belong to. */
+static uint64_t taken_keywords(void)
+{
+    return of_strings | of_numbers | of_arrays | of_objects;
+}
+
+static void sort_one(struct peg__render *r, const struct peg__view *view, const struct form *form,
+                     enum peg__kw i)
+{
+    const struct peg__place *place = peg__view_place(view, i);
+    const peg_json *value = view->value[i];
+    const bool is_exclusive = i == PEG__KW_EXCLUSIVE_MINIMUM || i == PEG__KW_EXCLUSIVE_MAXIMUM;
+    int64_t bound;
+
+    if (taken_keywords() >> i & 1) {
+        if (!takes_value(i, value))
+            peg__lose_kw(r, place, i, "dropped", "it is not what JSON Schema wants there");
+    } else if (is_exclusive && find_bound(view, form, i, &bound)) {
+        peg__lose_kw(r, place, i, "rewritten", "it is sent as the bound next to it");
+    } else if (dialect.dropped >> i & 1 || (closing >> i & 1 && value->kind == PEG_JSON_BOOL)) {
+        peg__lose_kw(r, place, i, "dropped", dialect.note);
+    } else {
+        peg__describe(r, view, i, dialect.note);
+    }
+}
+
+/* Fills the notes, and reports what is lost. */
+static void sort_view(struct peg__render *r, const struct peg__view *view, const struct form *form)
+{
+    const uint64_t of_values =
+        PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) | PEG__KW_BIT(EXAMPLES);
+    const uint64_t has = view->has & ~view->of_base;
+    /* What is taken can only be lost. */
+    const uint64_t silent = r->losses ? dialect.written : dialect.written | taken_keywords();
+
+    peg__buf_clear(&r->notes);
+    for (uint64_t rest = has & ~silent; rest; rest &= rest - 1)
+        sort_one(r, view, form, (enum peg__kw)__builtin_ctzll(rest));
+    if (has & of_values)
+        sort_form_values(r, view, form, has);
+    if (form->branches == PEG__KW_ANY_OF && view->has & PEG__KW_BIT(ONE_OF))
+        peg__describe(r, view, PEG__KW_ONE_OF, "Gemini's parameters take one list of branches");
+    else if (form->branches == PEG__KW_ONE_OF)
+        peg__lose_kw(r, peg__view_place(view, PEG__KW_ONE_OF), PEG__KW_ONE_OF, "rewritten",
+                     "it is sent as anyOf");
+}
 /* ---- parts ------------------------------------------------------------------------------ */
 
 static void write_type(struct peg__render *r, unsigned type)
@@ -30,25 +260,23 @@ static void write_plain(struct peg__render *r, const struct peg__view *view, uin
     for (uint64_t rest = view->has & keywords; rest; rest &= rest - 1) {
         const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
 
-        if (!peg__gemini_takes_value(i, view->value[i]))
-            continue;
-        peg__put_kw(r->out, i);
-        peg__put_value(r->out, view->value[i]);
+        if (takes_value(i, view->value[i]))
+            peg__put_member(r, view, i);
     }
 }
 
 static void write_bounds(struct peg__render *r, const struct peg__view *view,
-                         const struct peg__gemini_form *form)
+                         const struct form *form)
 {
     int64_t bound;
 
     if (!(view->has & (PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM))))
         return;
-    if (peg__gemini_bound(view, form, PEG__KW_EXCLUSIVE_MINIMUM, &bound)) {
+    if (find_bound(view, form, PEG__KW_EXCLUSIVE_MINIMUM, &bound)) {
         peg__put_kw(r->out, PEG__KW_MINIMUM);
         peg__out_integer(r->out, bound);
     }
-    if (peg__gemini_bound(view, form, PEG__KW_EXCLUSIVE_MAXIMUM, &bound)) {
+    if (find_bound(view, form, PEG__KW_EXCLUSIVE_MAXIMUM, &bound)) {
         peg__put_kw(r->out, PEG__KW_MAXIMUM);
         peg__out_integer(r->out, bound);
     }
@@ -73,27 +301,16 @@ static void write_enum(struct peg__render *r, const struct peg__view *view)
                      "Gemini takes no empty value");
 }
 
-static void write_values(struct peg__render *r, const struct peg__view *view,
-                         const struct peg__gemini_form *form)
-{
-    if (form->has_enum) {
-        write_enum(r, view);
-    } else if (form->has_const) {
-        peg__put_kw(r->out, PEG__KW_ENUM);
-        peg__put_open(r->out, "[");
-        peg__put_value(r->out, view->value[PEG__KW_CONST]);
-        peg__put_close(r->out, "]");
-    }
-}
-
-static void write_title(struct peg__render *r, const struct peg__view *view)
+/* Title, description and nullable. */
+static void write_head(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const peg_json *title = peg__view_get(view, PEG__KW_TITLE);
 
-    if (title && title->kind == PEG_JSON_STRING && title->len) {
-        peg__put_kw(r->out, PEG__KW_TITLE);
-        peg__put_value(r->out, title);
-    }
+    if (title && title->kind == PEG_JSON_STRING && title->len)
+        peg__put_member(r, view, PEG__KW_TITLE);
+    peg__write_description(r, view);
+    if (is_nullable)
+        peg__put(r->out, PEG__LIT("\"nullable\":true"));
 }
 
 /* ---- arrays ----------------------------------------------------------------------------- */
@@ -110,7 +327,6 @@ static void write_tuple(struct peg__render *r, const struct peg__view *view, enu
 {
     const struct peg__place *up = peg__view_place(view, keyword);
     const peg_json *list = view->value[keyword];
-    uint32_t i = 0;
 
     peg__lose_kw(r, up, keyword, "rewritten",
                  "Gemini's parameters know no tuples, so each item may be any of them");
@@ -119,11 +335,7 @@ static void write_tuple(struct peg__render *r, const struct peg__view *view, enu
         peg__put_kw(r->out, PEG__KW_ANY_OF);
         peg__put_open(r->out, "[");
     }
-    PEG_JSON_EACH_ITEM (list, item) {
-        const struct peg__place place = peg__place_index(up, keyword, i++);
-
-        write_schema(r, item, &place);
-    }
+    peg__write_list(r, list, up, keyword);
     if (list->len > 1) {
         peg__put_close(r->out, "]");
         peg__put_close(r->out, "}");
@@ -166,17 +378,17 @@ struct members {
     size_t n;
 };
 
-static bool is_false(const peg_json *schema)
+static bool is_never_valid(const peg_json *schema)
 {
     return schema->kind == PEG_JSON_BOOL && !peg_json_is_true(schema);
 }
 
-static void write_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
-                         void *user)
+static void write_described(struct peg__render *r, const peg_json *key,
+                            const struct peg__place *place, void *user)
 {
     struct members *members = user;
 
-    if (is_false(key + 1)) {
+    if (is_never_valid(key + 1)) {
         peg__lose_here(r, place, PEG__KW_PROPERTIES, "dropped",
                        "nothing is valid there, so it is not offered");
         return;
@@ -196,19 +408,19 @@ static void write_required_name(struct peg__render *r, const peg_json *key,
     const struct members *members = user;
 
     (void)place;
-    if (!is_false(key + 1) && peg__required_has(&members->required, key))
+    if (!is_never_valid(key + 1) && peg__required_has(&members->required, key))
         peg__put_string(r->out, key);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_members(struct peg__render *r, const struct peg__view *view)
+static void write_properties(struct peg__render *r, const struct peg__view *view)
 {
     struct members members;
 
     members.n_required = 0;
     members.n = 0;
     peg__required_make(r, view, &members.required);
-    peg__view_members(r, view, write_member, &members);
+    peg__view_members(r, view, write_described, &members);
     if (members.n)
         peg__put_close(r->out, "}");
     if (members.n_required) {
@@ -228,61 +440,48 @@ static void write_members(struct peg__render *r, const struct peg__view *view)
 /* Of one type; its notes are ready. */
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_inside(struct peg__render *r, const struct peg__view *view,
-                         const struct peg__gemini_form *form)
+                         const struct form *form)
 {
     const unsigned type = form->types;
 
     write_type(r, type);
-    if (view->has & PEG__KW_BIT(FORMAT) &&
-        peg__gemini_takes_format(type, view->value[PEG__KW_FORMAT])) {
-        peg__put_kw(r->out, PEG__KW_FORMAT);
-        peg__put_value(r->out, view->value[PEG__KW_FORMAT]);
-    }
-    if (!form->is_described) {
-        write_title(r, view);
-        peg__write_description(r, view);
-        if (form->is_nullable) {
-            peg__put_kw(r->out, PEG__KW_NULLABLE);
-            peg__out_bool(r->out, true);
-        }
-    }
-    write_values(r, view, form);
-    write_plain(r, view, peg__gemini_keywords(type));
+    if (view->has & PEG__KW_BIT(FORMAT) && takes_format(type, view->value[PEG__KW_FORMAT]))
+        peg__put_member(r, view, PEG__KW_FORMAT);
+    if (!form->is_described)
+        write_head(r, view, form->is_nullable);
+    if (form->has_enum)
+        write_enum(r, view);
+    else if (form->has_const)
+        peg__put_only_value(r, view->value[PEG__KW_CONST], false);
+    write_plain(r, view, keywords_of(type));
     write_bounds(r, view, form);
     if (type == PEG__TYPE_ARRAY)
         write_items(r, view);
     if (type == PEG__TYPE_OBJECT)
-        write_members(r, view);
-    if (!form->is_described && view->has & PEG__KW_BIT(DEFAULT)) {
-        peg__put_kw(r->out, PEG__KW_DEFAULT);
-        peg__put_value(r->out, view->value[PEG__KW_DEFAULT]);
-    }
+        write_properties(r, view);
+    if (!form->is_described && view->has & PEG__KW_BIT(DEFAULT))
+        peg__put_member(r, view, PEG__KW_DEFAULT);
 }
 
 /* What stands beside branches. */
 static void write_outside(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
-    write_title(r, view);
-    peg__write_description(r, view);
-    if (is_nullable) {
-        peg__put_kw(r->out, PEG__KW_NULLABLE);
-        peg__out_bool(r->out, true);
-    }
+    write_head(r, view, is_nullable);
     peg__put_kw(r->out, PEG__KW_ANY_OF);
     peg__put_open(r->out, "[");
 }
 
 /* Several types are as many branches. */
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_types(struct peg__render *r, const struct peg__view *view,
-                        struct peg__gemini_form *form)
+static void write_type_branches(struct peg__render *r, const struct peg__view *view,
+                                struct form *form)
 {
     if (view->has & PEG__KW_BIT(TYPE))
         peg__lose_kw(r, peg__view_place(view, PEG__KW_TYPE), PEG__KW_TYPE, "rewritten",
                      "Gemini's parameters have one type each, so they are sent as anyOf");
     write_outside(r, view, form->is_nullable);
     for (unsigned rest = form->types; rest; rest &= rest - 1) {
-        const struct peg__gemini_form one = {
+        const struct form one = {
             .types = rest & -rest, .is_described = true, .branches = PEG__KW_UNKNOWN};
 
         peg__put_open(r->out, "{");
@@ -294,7 +493,7 @@ static void write_types(struct peg__render *r, const struct peg__view *view,
 
 /* ---- branches --------------------------------------------------------------------------- */
 
-static void write_laid_out(struct peg__render *r, const struct peg__view *view);
+static void write_form(struct peg__render *r, const struct peg__view *view);
 
 static bool is_null(const peg_json *branch)
 {
@@ -306,7 +505,7 @@ static bool is_null(const peg_json *branch)
 
 static bool is_real(const peg_json *branch)
 {
-    return !is_null(branch) && !is_false(branch);
+    return !is_null(branch) && !is_never_valid(branch);
 }
 
 static size_t count_real(const peg_json *list)
@@ -321,7 +520,7 @@ static size_t count_real(const peg_json *list)
 /* One branch, or one and null, is that branch with the rules beside it. */
 static void take_only_branch(struct peg__render *r, struct peg__view *view)
 {
-    for (enum peg__kw keyword; (keyword = peg__gemini_branches(view)) != PEG__KW_UNKNOWN;) {
+    for (enum peg__kw keyword; (keyword = find_branches(view)) != PEG__KW_UNKNOWN;) {
         const peg_json *list = view->value[keyword];
         const struct peg__place *up = peg__view_place(view, keyword);
         uint32_t i = 0;
@@ -353,14 +552,14 @@ static void write_branch(struct peg__render *r, const peg_json *branch,
                       PEG__VIEW_BASE);
     take_only_branch(r, &view);
     peg__put_open(r->out, "{");
-    write_laid_out(r, &view);
+    write_form(r, &view);
     peg__put_close(r->out, "}");
     r->n_inside = inside;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_branches(struct peg__render *r, const struct peg__view *view,
-                           const struct peg__gemini_form *form)
+                           const struct form *form)
 {
     const peg_json *list = view->value[form->branches];
     const struct peg__place *up = peg__view_place(view, form->branches);
@@ -382,7 +581,7 @@ static void write_branches(struct peg__render *r, const struct peg__view *view,
 /* ---- putting it together ---------------------------------------------------------------- */
 
 static void write_any_type(struct peg__render *r, const struct peg__view *view,
-                           const struct peg__gemini_form *form)
+                           const struct form *form)
 {
     peg__lose_here(r, view->n_sources ? view->sources[0].place : NULL, PEG__KW_TYPE, "rewritten",
                    "Gemini's parameters want a type, so it is sent as any of them");
@@ -402,25 +601,25 @@ static bool is_too_much(const struct peg__render *r)
 
 /* The members of a schema. */
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_laid_out(struct peg__render *r, const struct peg__view *view)
+static void write_form(struct peg__render *r, const struct peg__view *view)
 {
-    struct peg__gemini_form form;
+    struct form form;
 
-    peg__gemini_decide(view, &form);
+    decide_form(view, &form);
     if (form.branches != PEG__KW_UNKNOWN && is_too_much(r)) {
         peg__lose_kw(r, peg__view_place(view, form.branches), form.branches, "dropped",
                      "written out, the branches would become too large");
         form.branches = PEG__KW_UNKNOWN;
-        form.types = form.types ? form.types : peg__gemini_implied(view);
+        form.types = form.types ? form.types : implied_types(view);
     }
     r->depth++;
-    peg__gemini_sort(r, view, &form);
+    sort_view(r, view, &form);
     if (form.branches != PEG__KW_UNKNOWN)
         write_branches(r, view, &form);
     else if (!form.types)
         write_any_type(r, view, &form);
     else if (form.types & (form.types - 1))
-        write_types(r, view, &form);
+        write_type_branches(r, view, &form);
     else
         write_inside(r, view, &form);
     r->depth--;
@@ -444,7 +643,7 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
     if (view.has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF)))
         take_only_branch(r, &view);
     peg__put_open(r->out, "{");
-    write_laid_out(r, &view);
+    write_form(r, &view);
     peg__put_close(r->out, "}");
     r->n_inside = inside;
 }
@@ -458,47 +657,35 @@ static void count_member(struct peg__render *r, const peg_json *key, const struc
 
     (void)r;
     (void)place;
-    *n += !is_false(key + 1);
+    *n += !is_never_valid(key + 1);
 }
 
-/* The first member of a plain schema mostly tells. */
+/* The first member of a plain schema mostly decides. */
 static bool has_members(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *properties = peg__view_get(view, PEG__KW_PROPERTIES);
     size_t n = 0;
 
     if (view->n_sources == 1 && properties && properties->kind == PEG_JSON_OBJECT &&
-        properties->len && !is_false(properties + 2))
+        properties->len && !is_never_valid(properties + 2))
         return true;
     peg__view_members(r, view, count_member, &n);
     return n > 0;
 }
 
-static void tell_root(struct peg__render *r, const struct peg__view *view)
-{
-    const peg_json *type = peg__view_get(view, PEG__KW_TYPE);
-
-    for (enum peg__kw i = PEG__KW_ANY_OF; i <= PEG__KW_ONE_OF; i++) {
-        if (view->has >> i & 1)
-            peg__lose_kw(r, peg__view_place(view, i), i, "rewritten",
-                         "Gemini takes it below the root only, so the members of its branches are "
-                         "offered, each optional");
-    }
-    if (type && peg__types_of(type) != PEG__TYPE_OBJECT)
-        peg__lose_kw(r, peg__view_place(view, PEG__KW_TYPE), PEG__KW_TYPE, "rewritten",
-                     "arguments are always an object");
-}
-
 void peg__schema_write_gemini(struct peg__render *r)
 {
-    const struct peg__gemini_form form = {.types = PEG__TYPE_OBJECT, .branches = PEG__KW_UNKNOWN};
+    const struct form form = {.types = PEG__TYPE_OBJECT, .branches = PEG__KW_UNKNOWN};
     struct peg__view view;
 
     if (!r->root)
         return;
+    r->dialect = &dialect;
     peg__view_make(r, r->root, NULL, PEG__VIEW_MERGE | PEG__VIEW_ROOT, &view);
-    tell_root(r, &view);
-    peg__gemini_sort(r, &view, &form);
+    peg__lose_root(r, &view,
+                   "Gemini takes it below the root only, so the members of its branches are "
+                   "offered, each optional");
+    sort_view(r, &view, &form);
     /* Gemini refuses an object without members: then there are no parameters at all. */
     if (has_members(r, &view)) {
         peg__put_before(r->out, "\"parameters\":{");

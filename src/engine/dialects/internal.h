@@ -5,10 +5,11 @@
 /*
  * What the files that write schemas for a vendor share:
  *
- *   plain.c                  as they are, but for the root (OpenAI, Anthropic)
- *   strict.c                 OpenAI's strict subset
- *   gemini.c, gemini_form.c  Gemini's OpenAPI subset
- *   json.c                   the part of JSON Schema that Gemini takes
+ *   plain.c     as they are, but for the root (OpenAI, Anthropic)
+ *   strict.c    OpenAI's strict subset
+ *   gemini.c    Gemini's OpenAPI subset
+ *   json.c      the part of JSON Schema that Gemini takes
+ *   rewrite.c   what they share: a table of keywords for each dialect
  *
  * A view is a schema laid out by keyword, with those that apply at the same place ($ref, allOf)
  * beside it. Everything lives on the writer's stack, and points into the definitions.
@@ -76,7 +77,7 @@ static inline struct peg__place peg__place_index(const struct peg__place *up, en
 
 /* What strict mode counts, and whether it is given up. */
 struct peg__strict {
-    peg_definition_losses *losses; /* the render's own, while it is told nothing more */
+    peg_definition_losses *losses; /* the render's own, while no more is reported */
     size_t n_losses;               /* before this tool's parameters */
     size_t n_properties;
     size_t n_enum;
@@ -85,11 +86,29 @@ struct peg__strict {
     bool failed;
 };
 
+struct peg__place;
+struct peg__render;
+struct peg__view;
+
+/* What becomes of each keyword. All that are in none of the sets go into the description. */
+struct peg__dialect {
+    uint64_t kept;    /* sent as it is */
+    uint64_t numbers; /* of these, only if it is a number: Draft 4 has true and false there */
+    uint64_t written; /* by a function of its own */
+    uint64_t dropped; /* nothing a model could use */
+    const char *note; /* why it is not sent */
+    /* Whether a keyword of none of the first three was dealt with. NULL: never. */
+    bool (*reject)(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword);
+    /* Writes a schema inside the parameters. */
+    void (*write)(struct peg__render *r, const peg_json *schema, const struct peg__place *place);
+};
+
 /* The state of writing one tool. */
 struct peg__render {
     struct peg__out *out;
+    const struct peg__dialect *dialect;
     const peg_definitions_options *options;
-    peg_definition_losses *losses; /* NULL: nobody wants to know */
+    peg_definition_losses *losses; /* NULL: losses are not reported */
     peg_str tool;
     const peg_json *root;    /* its parameters */
     size_t start;            /* where they start in the text */
@@ -108,8 +127,8 @@ void peg__render_free(struct peg__render *r);
 /* Out of memory: sticks to the text that is written. */
 void peg__render_nomem(struct peg__render *r);
 
-/* Tells a loss at a keyword of the schema at `place` (NULL: the parameters). `note` is static.
- * Requires somebody who wants to know. */
+/* Reports a loss at a keyword of the schema at `place` (NULL: the parameters). `note` is static.
+ * Requires r->losses. */
 void peg__notify(struct peg__render *r, const struct peg__place *place, peg_str keyword,
                  const char *what, const char *note);
 /* The same about the place itself, where a keyword is missing. */
@@ -145,7 +164,7 @@ struct peg__view {
     size_t n_sources;
     struct peg__source sources[PEG_LIMIT_INLINED_TOGETHER];
     struct peg__place places[PEG_LIMIT_INLINED_TOGETHER]; /* of sources that were added */
-    uint64_t of_base; /* of what is there: it stands beside the branch, and was told there */
+    uint64_t of_base; /* of what is there: it stands beside the branch, and was reported there */
     bool is_false;    /* nothing is valid here */
     bool is_nullable; /* null is valid, too, whatever `type` says */
     bool is_cut;      /* a reference that leads nowhere, into itself, or too far */
@@ -155,13 +174,13 @@ enum {
     PEG__VIEW_MERGE = 1, /* take in what $ref and allOf lead to */
     PEG__VIEW_ROOT = 2,  /* the branches of anyOf and oneOf too: their members become optional */
     PEG__VIEW_QUIET = 4, /* unknown keywords are no loss */
-    PEG__VIEW_BASE = 8,  /* what stands beside branches: only its rules, without a word of loss */
+    PEG__VIEW_BASE = 8,  /* what stands beside branches: only its rules, no loss is reported */
     PEG__VIEW_MERGE_ALL_OF = 16, /* as MERGE, but only a schema with allOf */
 };
 
-/* Lays a schema out; what is said about unknown keywords, and what does not fit together, is told
- * as a loss. The place (NULL: the parameters) is borrowed. Whoever makes a view with MERGE sets
- * r->n_inside back to what it was when the schema is written. */
+/* Lays a schema out; reports unknown keywords, and what does not fit together, as losses. The place
+ * (NULL: the parameters) is borrowed. After a view with MERGE the caller sets r->n_inside back to
+ * what it was when the schema is written. */
 void peg__view_make(struct peg__render *r, const peg_json *schema, const struct peg__place *place,
                     unsigned flags, struct peg__view *ret_view);
 /* Adds a schema that applies at the same place; what is there already wins. */
@@ -232,8 +251,8 @@ unsigned peg__types_of(const peg_json *type);
 unsigned peg__types_of_values(const peg_json *array);
 unsigned peg__type_of_value(const peg_json *value);
 
-/* Adds `keyword: value` to what is moved into the description, and tells it; what is too long is
- * dropped. */
+/* Adds `keyword: value` to what is moved into the description, and reports it; what is too long
+ * is dropped. */
 void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
                    const char *note);
 /* Writes "description", with what was moved into it, if there is any. */
@@ -249,48 +268,37 @@ static inline void peg__write_description(struct peg__render *r, const struct pe
 void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str ref,
                     bool is_nullable);
 
+/* Fills the notes with keywords that go into the description, and reports what is lost. */
+void peg__sort_keywords(struct peg__render *r, const struct peg__view *view);
+/* Writes what is sent as it is. */
+void peg__put_kept(struct peg__render *r, const struct peg__view *view);
+static inline void peg__put_member(struct peg__render *r, const struct peg__view *view,
+                                   enum peg__kw keyword)
+{
+    peg__put_kw(r->out, keyword);
+    peg__put_value(r->out, view->value[keyword]);
+}
+/* "enum" of one value, and null. */
+void peg__put_only_value(struct peg__render *r, const peg_json *value, bool is_nullable);
+/* "required" of all sources, if there is any. */
+void peg__put_required(struct peg__render *r, const struct peg__view *view);
+/* Schemas of an array, and of an object with their names, without those that `skipped` has. */
+void peg__write_list(struct peg__render *r, const peg_json *list, const struct peg__place *up,
+                     enum peg__kw keyword);
+void peg__write_named(struct peg__render *r, const peg_json *members, const struct peg__place *up,
+                      enum peg__kw keyword, const peg_json *skipped);
+/* Reports branches and a type of the root that are not sent. */
+void peg__lose_root(struct peg__render *r, const struct peg__view *view, const char *note);
+/* Reports rules beside $ref that are not sent. */
+void peg__lose_beside_ref(struct peg__render *r, const struct peg__view *view, const char *note);
+
 /* ---- the ways to write parameters ------------------------------------------------------- */
 
 /* Requires r->root to be an object or NULL (no arguments). */
 void peg__schema_write_plain(struct peg__render *r);
-/* False: it cannot be said; what was written is to be taken back. Told as a loss. */
+/* False: strict mode has no form for it; the text is to be taken back. Reported as a loss. */
 bool peg__schema_write_strict(struct peg__render *r);
 void peg__schema_write_gemini(struct peg__render *r);
 void peg__schema_write_json(struct peg__render *r);
-
-/* ---- Gemini's parameters: gemini.c writes what gemini_form.c decides ------------------------- */
-
-/* How one schema is written. */
-struct peg__gemini_form {
-    unsigned types;        /* without null; none: anything */
-    bool is_nullable;      /* null is valid, too */
-    bool has_enum;         /* all values are strings */
-    bool has_const;        /* which is a string */
-    bool is_described;     /* the description stands outside already */
-    enum peg__kw branches; /* PEG__KW_ANY_OF, PEG__KW_ONE_OF or PEG__KW_UNKNOWN */
-};
-
-void peg__gemini_decide(const struct peg__view *view, struct peg__gemini_form *ret_form);
-/* Types that the other keywords speak of, where `type` is missing; 0: none. */
-unsigned peg__gemini_implied(const struct peg__view *view);
-/* PEG__KW_ANY_OF or PEG__KW_ONE_OF, if it has branches; PEG__KW_UNKNOWN. */
-enum peg__kw peg__gemini_find_branches(const struct peg__view *view);
-static inline enum peg__kw peg__gemini_branches(const struct peg__view *view)
-{
-    return view->has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF)) ? peg__gemini_find_branches(view)
-                                                                   : PEG__KW_UNKNOWN;
-}
-
-/* Fills the notes with what goes into the description, and tells what is lost. */
-void peg__gemini_sort(struct peg__render *r, const struct peg__view *view,
-                      const struct peg__gemini_form *form);
-
-/* Keywords of one type that are sent as they are, if their value is taken. */
-uint64_t peg__gemini_keywords(unsigned type);
-bool peg__gemini_takes_value(enum peg__kw keyword, const peg_json *value);
-bool peg__gemini_takes_format(unsigned type, const peg_json *format);
-/* exclusiveMinimum or exclusiveMaximum of whole numbers as the bound next to it. */
-bool peg__gemini_bound(const struct peg__view *view, const struct peg__gemini_form *form,
-                       enum peg__kw keyword, int64_t *ret_bound);
 
 #endif

@@ -11,19 +11,20 @@
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place);
 
-static const char *const not_taken = "Gemini does not take it";
-
-static const uint64_t kept = PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) | PEG__KW_BIT(TYPE) |
-                             PEG__KW_BIT(FORMAT) | PEG__KW_BIT(TITLE) | PEG__KW_BIT(MIN_ITEMS) |
-                             PEG__KW_BIT(MAX_ITEMS) | PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM) |
-                             PEG__KW_BIT(PROPERTY_ORDERING);
-
-/* Written by functions of their own. */
-static const uint64_t ours = PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) |
-                             PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) | PEG__KW_BIT(ITEMS) |
-                             PEG__KW_BIT(PREFIX_ITEMS) | PEG__KW_BIT(ADDITIONAL_PROPERTIES) |
-                             PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(ALL_OF) |
-                             PEG__KW_BIT(REF) | PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS);
+static const struct peg__dialect dialect = {
+    .kept = PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) | PEG__KW_BIT(TYPE) | PEG__KW_BIT(FORMAT) |
+            PEG__KW_BIT(TITLE) | PEG__KW_BIT(MIN_ITEMS) | PEG__KW_BIT(MAX_ITEMS) |
+            PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM) | PEG__KW_BIT(PROPERTY_ORDERING),
+    .written = PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) |
+               PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) | PEG__KW_BIT(ITEMS) |
+               PEG__KW_BIT(PREFIX_ITEMS) | PEG__KW_BIT(ADDITIONAL_PROPERTIES) |
+               PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(ALL_OF) | PEG__KW_BIT(REF) |
+               PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS),
+    .dropped = PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) |
+               PEG__KW_BIT(WRITE_ONLY),
+    .note = "Gemini does not take it",
+    .write = write_schema,
+};
 
 /* Without any of them, there is nothing to write of that kind; an array may have none but TYPE. */
 static const uint64_t of_values = PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST);
@@ -32,88 +33,63 @@ static const uint64_t of_arrays =
 static const uint64_t of_objects =
     PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) | PEG__KW_BIT(ADDITIONAL_PROPERTIES);
 
-static const uint64_t left_out =
-    PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) | PEG__KW_BIT(WRITE_ONLY);
-
 /* ---- values ----------------------------------------------------------------------------- */
 
 /* Strings and numbers, and null where the type says it already. */
-static bool has_sayable_values(const struct peg__view *view)
+static bool takes_values(const struct peg__view *view)
 {
-    const unsigned sayable =
-        PEG__TYPE_STRING | PEG__TYPE_NUMBER | PEG__TYPE_INTEGER | PEG__TYPE_NULL;
+    const unsigned taken = PEG__TYPE_STRING | PEG__TYPE_NUMBER | PEG__TYPE_INTEGER | PEG__TYPE_NULL;
     const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
     const peg_json *constant = peg__view_get(view, PEG__KW_CONST);
     const unsigned types = values     ? peg__types_of_values(values)
                            : constant ? peg__type_of_value(constant)
                                       : 0;
 
-    return types && !(types & ~sayable) && types != PEG__TYPE_NULL;
+    return types && !(types & ~taken) && types != PEG__TYPE_NULL;
 }
 
-static void write_values(struct peg__render *r, const struct peg__view *view)
+static void write_enum_values(struct peg__render *r, const struct peg__view *view)
 {
-    const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
-
-    if (!has_sayable_values(view))
+    if (!takes_values(view))
         return;
-    peg__put_kw(r->out, PEG__KW_ENUM);
-    if (values) {
-        peg__put_value(r->out, values);
-        return;
-    }
-    peg__put_open(r->out, "[");
-    peg__put_value(r->out, view->value[PEG__KW_CONST]);
-    peg__put_close(r->out, "]");
+    if (view->has & PEG__KW_BIT(ENUM))
+        peg__put_member(r, view, PEG__KW_ENUM);
+    else
+        peg__put_only_value(r, view->value[PEG__KW_CONST], false);
 }
 
-static void sort_values(struct peg__render *r, const struct peg__view *view)
+static void sort_enum_values(struct peg__render *r, const struct peg__view *view)
 {
-    const bool is_sayable = has_sayable_values(view);
+    const bool is_taken = takes_values(view);
 
-    if (view->has & PEG__KW_BIT(ENUM) && !is_sayable)
+    if (view->has & PEG__KW_BIT(ENUM) && !is_taken)
         peg__describe(r, view, PEG__KW_ENUM, "Gemini takes enum for strings and numbers only");
-    if (view->has & PEG__KW_BIT(CONST) && is_sayable)
+    if (view->has & PEG__KW_BIT(CONST) && is_taken)
         peg__lose_kw(r, peg__view_place(view, PEG__KW_CONST), PEG__KW_CONST, "rewritten",
                      "it is sent as an enum of one value");
     else if (view->has & PEG__KW_BIT(CONST))
-        peg__describe(r, view, PEG__KW_CONST, not_taken);
+        peg__describe(r, view, PEG__KW_CONST, r->dialect->note);
 }
 
-static void sort_keywords(struct peg__render *r, const struct peg__view *view)
+static void sort_view(struct peg__render *r, const struct peg__view *view)
 {
-    peg__buf_clear(&r->notes);
-    for (uint64_t rest = view->has & ~(kept | ours); rest; rest &= rest - 1) {
-        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
-
-        if (left_out >> i & 1)
-            peg__lose_kw(r, peg__view_place(view, i), i, "dropped", not_taken);
-        else
-            peg__describe(r, view, i, not_taken);
-    }
+    peg__sort_keywords(r, view);
     if (view->has & of_values)
-        sort_values(r, view);
+        sort_enum_values(r, view);
 }
 
 /* ---- schemas inside --------------------------------------------------------------------- */
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_list(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
-                       enum peg__kw as)
+static void write_branches_as(struct peg__render *r, const struct peg__view *view,
+                              enum peg__kw keyword, enum peg__kw as)
 {
     const peg_json *list = peg__view_get(view, keyword);
-    uint32_t i = 0;
 
     if (!list || list->kind != PEG_JSON_ARRAY || list->len == 0)
         return;
     peg__put_kw(r->out, as);
     peg__put_open(r->out, "[");
-    PEG_JSON_EACH_ITEM (list, item) {
-        const struct peg__place place =
-            peg__place_index(peg__view_place(view, keyword), keyword, i++);
-
-        write_schema(r, item, &place);
-    }
+    peg__write_list(r, list, peg__view_place(view, keyword), keyword);
     peg__put_close(r->out, "]");
 }
 
@@ -130,44 +106,23 @@ static void write_one(struct peg__render *r, const struct peg__view *view, enum 
     write_schema(r, schema, &place);
 }
 
-static void write_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
-                         void *user)
+static void write_property(struct peg__render *r, const peg_json *key,
+                           const struct peg__place *place, void *user)
 {
     (void)user;
     peg__put_key(r->out, key);
     write_schema(r, key + 1, place);
 }
 
-static void write_required(struct peg__render *r, const struct peg__view *view)
-{
-    struct peg__required required;
-
-    if (view->n_sources == 1 && !(view->has & PEG__KW_BIT(REQUIRED)))
-        return;
-    peg__required_make(r, view, &required);
-    if (required.n) {
-        peg__put_kw(r->out, PEG__KW_REQUIRED);
-        if (required.is_mapped) {
-            peg__put_open(r->out, "[");
-            PEG__MAP_EACH(&required.map, entry)
-            peg__out_string(r->out, entry->name);
-            peg__put_close(r->out, "]");
-        } else {
-            peg__put_value(r->out, view->value[PEG__KW_REQUIRED]);
-        }
-    }
-    peg__required_free(&required);
-}
-
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_members(struct peg__render *r, const struct peg__view *view)
+static void write_object_rules(struct peg__render *r, const struct peg__view *view)
 {
     if (view->n_sources > 1 || view->has & PEG__KW_BIT(PROPERTIES)) {
         peg__put_before(r->out, "\"properties\":{");
-        peg__view_members(r, view, write_member, NULL);
+        peg__view_members(r, view, write_property, NULL);
         peg__put_close(r->out, "}");
     }
-    write_required(r, view);
+    peg__put_required(r, view);
     write_one(r, view, PEG__KW_ADDITIONAL_PROPERTIES);
 }
 
@@ -177,11 +132,11 @@ static void write_arrays(struct peg__render *r, const struct peg__view *view)
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
 
     if (items && items->kind == PEG_JSON_ARRAY && !(view->has & PEG__KW_BIT(PREFIX_ITEMS))) {
-        write_list(r, view, PEG__KW_ITEMS, PEG__KW_PREFIX_ITEMS);
+        write_branches_as(r, view, PEG__KW_ITEMS, PEG__KW_PREFIX_ITEMS);
         peg__lose_kw(r, peg__view_place(view, PEG__KW_ITEMS), PEG__KW_ITEMS, "rewritten",
                      "it is sent as prefixItems");
     }
-    write_list(r, view, PEG__KW_PREFIX_ITEMS, PEG__KW_PREFIX_ITEMS);
+    write_branches_as(r, view, PEG__KW_PREFIX_ITEMS, PEG__KW_PREFIX_ITEMS);
     write_one(r, view, PEG__KW_ITEMS);
     if (!(view->has & (PEG__KW_BIT(ITEMS) | PEG__KW_BIT(PREFIX_ITEMS))) &&
         peg__types_of(peg__view_get(view, PEG__KW_TYPE)) & PEG__TYPE_ARRAY) {
@@ -193,42 +148,28 @@ static void write_arrays(struct peg__render *r, const struct peg__view *view)
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_defs_of(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
-                          const peg_json *before)
-{
-    const peg_json *defs = peg__view_get(view, keyword);
-
-    if (!defs || defs->kind != PEG_JSON_OBJECT)
-        return;
-    PEG_JSON_EACH_MEMBER (defs, key) {
-        const struct peg__place place =
-            peg__place_name(peg__view_place(view, keyword), keyword, key);
-
-        if (before && peg_json_get_str(before, peg_json_str(key)))
-            continue;
-        peg__put_key(r->out, key);
-        write_schema(r, key + 1, &place);
-    }
-}
-
 /* The older name is not taken: references to it are renamed, too. */
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_defs(struct peg__render *r, const struct peg__view *view)
 {
-    if (!(view->has & (PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS))))
+    const peg_json *defs = peg__view_get(view, PEG__KW_DEFS);
+    const peg_json *older = peg__view_get(view, PEG__KW_DEFINITIONS);
+
+    if (!defs && !older)
         return;
     peg__put_kw(r->out, PEG__KW_DEFS);
     peg__put_open(r->out, "{");
-    write_defs_of(r, view, PEG__KW_DEFS, NULL);
-    write_defs_of(r, view, PEG__KW_DEFINITIONS, peg__view_get(view, PEG__KW_DEFS));
+    if (defs && defs->kind == PEG_JSON_OBJECT)
+        peg__write_named(r, defs, peg__view_place(view, PEG__KW_DEFS), PEG__KW_DEFS, NULL);
+    if (older && older->kind == PEG_JSON_OBJECT)
+        peg__write_named(r, older, peg__view_place(view, PEG__KW_DEFINITIONS), PEG__KW_DEFINITIONS,
+                         defs);
     peg__put_close(r->out, "}");
 }
 
 /* ---- a schema --------------------------------------------------------------------------- */
 
 /* As it is called here: definitions have one name. */
-static peg_str renamed(struct peg__render *r, peg_str ref)
+static peg_str rename_ref(struct peg__render *r, peg_str ref)
 {
     static const peg_str old = PEG_LIT("#/definitions/");
 
@@ -242,56 +183,35 @@ static peg_str renamed(struct peg__render *r, peg_str ref)
     return peg__buf_view(&r->renamed);
 }
 
-static void write_reference(struct peg__render *r, const struct peg__view *view)
-{
-    const uint64_t beside = view->has & (ours | kept) &
-                            ~(PEG__KW_BIT(REF) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFS) |
-                              PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR));
-
-    for (uint64_t rest = beside; rest; rest &= rest - 1)
-        peg__lose_kw(r, view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
-                     "Gemini takes no other rule beside $ref");
-    peg__write_ref(r, view, renamed(r, peg_json_str(view->value[PEG__KW_REF])), false);
-}
-
-static void write_kept(struct peg__render *r, const struct peg__view *view)
-{
-    for (uint64_t rest = view->has & kept; rest; rest &= rest - 1) {
-        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
-
-        peg__put_kw(r->out, i);
-        peg__put_value(r->out, view->value[i]);
-    }
-}
-
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
 static void write_rules(struct peg__render *r, const struct peg__view *view)
 {
     peg__write_description(r, view);
-    write_kept(r, view);
+    peg__put_kept(r, view);
     if (view->has & of_values)
-        write_values(r, view);
+        write_enum_values(r, view);
     if (view->has & of_arrays)
         write_arrays(r, view);
     if (view->n_sources > 1 || view->has & of_objects)
-        write_members(r, view);
+        write_object_rules(r, view);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_laid_out(struct peg__render *r, const struct peg__view *view)
+static void write_view(struct peg__render *r, const struct peg__view *view)
 {
     const bool is_merged = view->has & PEG__KW_BIT(ALL_OF);
     const peg_json *ref = peg__view_get(view, PEG__KW_REF);
 
-    sort_keywords(r, view);
+    sort_view(r, view);
     if (ref && ref->kind == PEG_JSON_STRING && !is_merged) {
-        write_reference(r, view);
+        peg__lose_beside_ref(r, view, "Gemini takes no other rule beside $ref");
+        peg__write_ref(r, view, rename_ref(r, peg_json_str(ref)), false);
         return;
     }
     write_rules(r, view);
     if (view->has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF))) {
-        write_list(r, view, PEG__KW_ANY_OF, PEG__KW_ANY_OF);
-        write_list(r, view, PEG__KW_ONE_OF, PEG__KW_ONE_OF);
+        write_branches_as(r, view, PEG__KW_ANY_OF, PEG__KW_ANY_OF);
+        write_branches_as(r, view, PEG__KW_ONE_OF, PEG__KW_ONE_OF);
     }
 }
 
@@ -316,7 +236,7 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
     r->depth++;
     peg__view_make(r, schema, place, PEG__VIEW_MERGE_ALL_OF, &view);
     peg__put_open(r->out, "{");
-    write_laid_out(r, &view);
+    write_view(r, &view);
     write_defs(r, &view);
     peg__put_close(r->out, "}");
     r->depth--;
@@ -325,31 +245,19 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
 
 /* ---- the root --------------------------------------------------------------------------- */
 
-static void tell_root(struct peg__render *r, const struct peg__view *view)
-{
-    const peg_json *type = peg__view_get(view, PEG__KW_TYPE);
-
-    for (enum peg__kw i = PEG__KW_ANY_OF; i <= PEG__KW_ONE_OF; i++) {
-        if (view->has >> i & 1)
-            peg__lose_kw(r, peg__view_place(view, i), i, "rewritten",
-                         "the root is an object, so the members of its branches are offered, each "
-                         "optional");
-    }
-    if (type && peg__types_of(type) != PEG__TYPE_OBJECT)
-        peg__lose_kw(r, peg__view_place(view, PEG__KW_TYPE), PEG__KW_TYPE, "rewritten",
-                     "arguments are always an object");
-}
-
 void peg__schema_write_json(struct peg__render *r)
 {
     struct peg__view view;
 
     if (!r->root || r->root->len == 0)
         return;
+    r->dialect = &dialect;
     peg__view_make(r, r->root, NULL, PEG__VIEW_MERGE | PEG__VIEW_ROOT, &view);
-    tell_root(r, &view);
+    peg__lose_root(r, &view,
+                   "the root is an object, so the members of its branches are offered, each "
+                   "optional");
     view.has &= ~(PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(TYPE));
-    sort_keywords(r, &view);
+    sort_view(r, &view);
     r->depth = 1;
     peg__put_before(r->out, "\"parametersJsonSchema\":{");
     peg__put(r->out, PEG__LIT("\"type\":\"object\""));

@@ -17,16 +17,47 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 
+/* ---- vendors ---------------------------------------------------------------------------- */
+
+static const char *const vendor_names[PEG_N_PROVIDERS] = {
+    [PEG_VENDOR_NEUTRAL] = "neutral",
+    [PEG_VENDOR_OPENAI_CHAT] = "openai-chat",
+    [PEG_VENDOR_OPENAI_RESPONSES] = "openai-responses",
+    [PEG_VENDOR_ANTHROPIC] = "anthropic",
+    [PEG_VENDOR_GEMINI] = "gemini",
+};
+
+const char *peg_vendor_name(peg_vendor vendor)
+{
+    return (unsigned)vendor < PEG_N_PROVIDERS ? vendor_names[vendor] : "unknown";
+}
+
+peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_vendor, peg_error *reterr)
+{
+    for (unsigned i = 0; i < PEG_N_PROVIDERS; i++) {
+        if (peg__str_is(name, vendor_names[i])) {
+            *ret_vendor = (peg_vendor)i;
+            return PEG_OK;
+        }
+    }
+    return peg__fail(reterr, PEG_ENOTFOUND, "E_VENDOR",
+                     "there is no vendor '%.*s': it is neutral, openai-chat, openai-responses, "
+                     "anthropic or gemini",
+                     (int)(name.len < 64 ? name.len : 64), name.ptr);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
 enum {
     SUFFIX_DIGITS = 8,      /* of the digest, behind a '_' */
-    SUFFIX_DIGITS_MAX = 32, /* tried when somebody chose a name so that eight collide */
+    SUFFIX_DIGITS_MAX = 32, /* tried when names were chosen so that eight collide */
 };
 
 struct peg__names {
-    peg_vendor provider;
+    peg_vendor vendor;
     size_t max_bytes;
     struct peg__arena arena; /* of the names that changed */
-    struct peg__map out;     /* tool -> what the provider calls it, a peg_str */
+    struct peg__map out;     /* tool -> what the vendor calls it, a peg_str */
     struct peg__map in;      /* and back */
     struct peg__map refused; /* names that would stand for two tools */
 };
@@ -53,30 +84,30 @@ static const uint8_t classes[256] = {
     ['A' ... 'Z'] = LETTER, ['a' ... 'z'] = LETTER, ['_'] = LETTER,     ['0' ... '9'] = OTHER,
     ['-'] = OTHER,          ['.'] = GEMINI_ONLY,    [':'] = GEMINI_ONLY};
 
-static bool is_letter(char c)
+static bool may_begin(char c)
 {
     return classes[(unsigned char)c] == LETTER;
 }
 
-static unsigned classes_of(peg_vendor provider)
+static unsigned classes_of(peg_vendor vendor)
 {
-    return provider == PEG_VENDOR_GEMINI ? LETTER | OTHER | GEMINI_ONLY : LETTER | OTHER;
+    return vendor == PEG_VENDOR_GEMINI ? LETTER | OTHER | GEMINI_ONLY : LETTER | OTHER;
 }
 
-static bool is_taken_by(peg_vendor provider, char c)
+static bool is_taken_by(peg_vendor vendor, char c)
 {
-    return classes[(unsigned char)c] & classes_of(provider);
+    return classes[(unsigned char)c] & classes_of(vendor);
 }
 
 static bool is_acceptable(const struct peg__names *names, peg_str name)
 {
-    const unsigned taken = classes_of(names->provider);
+    const unsigned taken = classes_of(names->vendor);
 
     if (name.len == 0 || name.len > names->max_bytes)
         return false;
-    if (names->provider == PEG_VENDOR_NEUTRAL)
+    if (names->vendor == PEG_VENDOR_NEUTRAL)
         return true;
-    if (names->provider == PEG_VENDOR_GEMINI && !is_letter(name.ptr[0]))
+    if (names->vendor == PEG_VENDOR_GEMINI && !may_begin(name.ptr[0]))
         return false;
     for (size_t i = 0; i < name.len; i++) {
         if (!(classes[(unsigned char)name.ptr[i]] & taken))
@@ -103,7 +134,7 @@ static size_t slot_of(const struct taken *taken, peg_str name)
     return i;
 }
 
-static bool is_taken(const struct taken *taken, peg_str name)
+static bool has_name(const struct taken *taken, peg_str name)
 {
     return taken->n_slots && taken->slots[slot_of(taken, name)];
 }
@@ -123,17 +154,17 @@ static peg_status taken_make(size_t n, struct taken *ret_taken)
 /* ---- what a name becomes ---------------------------------------------------------------- */
 
 /* Bytes that continue a character add nothing: one '_' stands for each character. */
-static size_t replace(const struct peg__names *names, peg_str name, char *to)
+static size_t replace_chars(const struct peg__names *names, peg_str name, char *to)
 {
     size_t len = 0;
 
-    if (names->provider == PEG_VENDOR_GEMINI && name.len && !is_letter(name.ptr[0]) &&
-        is_taken_by(names->provider, name.ptr[0]))
+    if (names->vendor == PEG_VENDOR_GEMINI && name.len && !may_begin(name.ptr[0]) &&
+        is_taken_by(names->vendor, name.ptr[0]))
         to[len++] = '_';
     for (size_t i = 0; i < name.len && len < names->max_bytes; i++) {
         const char c = name.ptr[i];
 
-        if (is_taken_by(names->provider, c))
+        if (is_taken_by(names->vendor, c))
             to[len++] = c;
         else if (!peg__utf8_is_tail(c))
             to[len++] = '_';
@@ -144,22 +175,22 @@ static size_t replace(const struct peg__names *names, peg_str name, char *to)
 
 static peg_status basic_form(struct peg__names *names, peg_str name, peg_str *ret_wire)
 {
-    const size_t room = name.len < names->max_bytes ? name.len : names->max_bytes;
-    char *bytes = peg__arena_alloc(&names->arena, room + 2);
+    const size_t max = name.len < names->max_bytes ? name.len : names->max_bytes;
+    char *bytes = peg__arena_alloc(&names->arena, max + 2);
 
     if (!bytes)
         return PEG_ENOMEM;
-    *ret_wire = peg__strn(bytes, replace(names, name, bytes));
+    *ret_wire = peg__strn(bytes, replace_chars(names, name, bytes));
     return PEG_OK;
 }
 
 static bool is_free(const struct peg__names *names, const struct taken *taken, peg_str wire)
 {
-    return !is_taken(taken, wire) && !peg__map_find(&names->in, wire) &&
+    return !has_name(taken, wire) && !peg__map_find(&names->in, wire) &&
            !peg__map_find(&names->refused, wire);
 }
 
-/* The basic form, cut to make room, and digits of the name's own digest. */
+/* The basic form, cut where needed, and digits of the name's own digest. */
 static peg_status with_suffix(struct peg__names *names, const struct taken *taken, peg_str name,
                               peg_str *wire)
 {
@@ -191,7 +222,7 @@ static peg_status with_suffix(struct peg__names *names, const struct taken *take
     return PEG_ELIMIT;
 }
 
-static peg_status remember(struct peg__names *names, peg_str name, peg_str wire)
+static peg_status add_changed(struct peg__names *names, peg_str name, peg_str wire)
 {
     peg_str *pair = peg__arena_alloc(&names->arena, 2 * sizeof(*pair));
     const char *original = peg__arena_copy(&names->arena, name);
@@ -205,8 +236,8 @@ static peg_status remember(struct peg__names *names, peg_str name, peg_str wire)
     return status ? status : peg__map_add(&names->in, wire, &pair[1]);
 }
 
-static peg_status change(struct peg__names *names, const struct taken *taken, peg_str name,
-                         peg_error *reterr)
+static peg_status change_name(struct peg__names *names, const struct taken *taken, peg_str name,
+                              peg_error *reterr)
 {
     peg_str wire;
     peg_status status = basic_form(names, name, &wire);
@@ -214,7 +245,7 @@ static peg_status change(struct peg__names *names, const struct taken *taken, pe
     if (!status && !is_free(names, taken, wire))
         status = with_suffix(names, taken, name, &wire);
     if (!status)
-        status = remember(names, name, wire);
+        status = add_changed(names, name, wire);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
@@ -227,7 +258,8 @@ static peg_status change(struct peg__names *names, const struct taken *taken, pe
 
 /* ---- definitions ------------------------------------------------------------------------ */
 
-static peg_status fail_at(peg_error *reterr, size_t i, const char *member, peg_status status)
+static peg_status fail_definition(peg_error *reterr, size_t i, const char *member,
+                                  peg_status status)
 {
     char where[64];
 
@@ -237,24 +269,26 @@ static peg_status fail_at(peg_error *reterr, size_t i, const char *member, peg_s
     return status;
 }
 
-static peg_status check_name(const struct peg__names *names, const peg_json *name, size_t i,
-                             peg_error *reterr)
+static peg_status check_tool_name(const struct peg__names *names, const peg_json *name, size_t i,
+                                  peg_error *reterr)
 {
     const size_t max =
-        names->provider == PEG_VENDOR_NEUTRAL ? names->max_bytes : PEG_LIMIT_NAME_BYTES;
+        names->vendor == PEG_VENDOR_NEUTRAL ? names->max_bytes : PEG_LIMIT_NAME_BYTES;
 
     if (!name || name->kind != PEG_JSON_STRING || name->len == 0)
-        return fail_at(reterr, i, "/name",
-                       peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
-                                 "the definition at %zu has no name: give it a \"name\" that is a "
-                                 "string and not empty",
-                                 i));
+        return fail_definition(
+            reterr, i, "/name",
+            peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                      "the definition at %zu has no name: give it a \"name\" that is a "
+                      "string and not empty",
+                      i));
     if (name->len > max)
-        return fail_at(reterr, i, "/name",
-                       peg__fail(reterr, PEG_ELIMIT, "E_TOOL_NAME_TOO_LONG",
-                                 "the name '%.32s...' has %u bytes, and at most %zu are taken: "
-                                 "shorten it",
-                                 name->u.ptr, name->len, max));
+        return fail_definition(
+            reterr, i, "/name",
+            peg__fail(reterr, PEG_ELIMIT, "E_TOOL_NAME_TOO_LONG",
+                      "the name '%.32s...' has %u bytes, and at most %zu are taken: "
+                      "shorten it",
+                      name->u.ptr, name->len, max));
     return PEG_OK;
 }
 
@@ -267,17 +301,18 @@ static peg_status take_names(const struct peg__names *names, const peg_json *def
 
     PEG_JSON_EACH_ITEM (definitions, definition) {
         const peg_json *name = peg_json_get(definition, "name");
-        peg_status status = check_name(names, name, i, reterr);
+        peg_status status = check_tool_name(names, name, i, reterr);
         size_t slot;
 
         if (status)
             return status;
         slot = slot_of(taken, peg_json_str(name));
         if (taken->slots[slot])
-            return fail_at(reterr, i, "/name",
-                           peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
-                                     "two definitions have the name '%.64s': rename one of them",
-                                     name->u.ptr));
+            return fail_definition(
+                reterr, i, "/name",
+                peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                          "two definitions have the name '%.64s': rename one of them",
+                          name->u.ptr));
         taken->slots[slot] = name;
         n_changing += !is_acceptable(names, peg_json_str(name));
         i++;
@@ -286,7 +321,7 @@ static peg_status take_names(const struct peg__names *names, const peg_json *def
     return PEG_OK;
 }
 
-/* Basic forms that two names share are nobody's, so that the order of definitions does not matter.
+/* No tool gets a basic form that two names share, so that the order of definitions does not matter.
  * A value says how many want it. */
 static peg_status refuse_shared(struct peg__names *names, const peg_json *definitions)
 {
@@ -323,7 +358,7 @@ static peg_status change_definitions(struct peg__names *names, const peg_json *d
 
         if (is_acceptable(names, name))
             continue;
-        status = change(names, taken, name, reterr);
+        status = change_name(names, taken, name, reterr);
         if (status)
             return status;
     }
@@ -389,7 +424,7 @@ static peg_status add_calls(struct peg__names *names, const peg_turn *turn,
 
         if (name.len == 0 || is_acceptable(names, name) || peg__map_find(&names->out, name))
             continue;
-        status = change(names, taken, name, reterr);
+        status = change_name(names, taken, name, reterr);
         if (status)
             return status;
     }
@@ -415,7 +450,7 @@ peg_status peg__names_new(const peg_json *definitions, const peg_turn *turn,
 
     if (!names)
         return peg__fail_nomem(reterr);
-    names->provider = options->provider;
+    names->vendor = options->provider;
     names->max_bytes = max_name_bytes(options);
     names->out.max = names->in.max = names->refused.max =
         PEG_LIMIT_REGISTRY_TOOLS + PEG_LIMIT_TURN_BLOCKS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Parameters as they are, for providers that take JSON Schema: OpenAI without strict mode, and
+ * Parameters as they are, for vendors that take JSON Schema: OpenAI without strict mode, and
  * Anthropic. Both want the root to be an object that says so itself, without combinators; OpenAI
  * also wants its `properties`, and `items` wherever there is an array.
  */
@@ -26,35 +26,6 @@ static void copy_schema(struct peg__render *r, const peg_json *schema,
                         const struct peg__place *place);
 
 // NOLINTNEXTLINE(misc-no-recursion): copy_schema() has the bound
-static void copy_list(struct peg__render *r, const peg_json *list, const struct peg__place *up,
-                      enum peg__kw keyword)
-{
-    uint32_t i = 0;
-
-    peg__put_open(r->out, "[");
-    PEG_JSON_EACH_ITEM (list, item) {
-        const struct peg__place place = peg__place_index(up, keyword, i++);
-
-        copy_schema(r, item, &place);
-    }
-    peg__put_close(r->out, "]");
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): copy_schema() has the bound
-static void copy_members(struct peg__render *r, const peg_json *members,
-                         const struct peg__place *up, enum peg__kw keyword)
-{
-    peg__put_open(r->out, "{");
-    PEG_JSON_EACH_MEMBER (members, key) {
-        const struct peg__place place = peg__place_name(up, keyword, key);
-
-        peg__put_key(r->out, key);
-        copy_schema(r, key + 1, &place);
-    }
-    peg__put_close(r->out, "}");
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): copy_schema() has the bound
 static void copy_value(struct peg__render *r, enum peg__kw keyword, const peg_json *value,
                        const struct peg__place *up)
 {
@@ -65,9 +36,13 @@ static void copy_value(struct peg__render *r, enum peg__kw keyword, const peg_js
 
         copy_schema(r, value, &place);
     } else if (shape != PEG__KW_PLAIN && value->kind == PEG_JSON_ARRAY) {
-        copy_list(r, value, up, keyword);
+        peg__put_open(r->out, "[");
+        peg__write_list(r, value, up, keyword);
+        peg__put_close(r->out, "]");
     } else if (shape == PEG__KW_MEMBERS && value->kind == PEG_JSON_OBJECT) {
-        copy_members(r, value, up, keyword);
+        peg__put_open(r->out, "{");
+        peg__write_named(r, value, up, keyword, NULL);
+        peg__put_close(r->out, "}");
     } else {
         peg__put_value(r->out, value);
     }
@@ -149,27 +124,27 @@ static const char *note_of(enum peg__kw keyword)
     switch (keyword) {
     case PEG__KW_REF:
     case PEG__KW_ALL_OF:
-        return "the provider takes it below the root only, so it is merged into the root";
+        return "the vendor takes it below the root only, so it is merged into the root";
     case PEG__KW_ANY_OF:
     case PEG__KW_ONE_OF:
-        return "the provider takes it below the root only, so the members of its branches are "
+        return "the vendor takes it below the root only, so the members of its branches are "
                "offered, each optional";
     case PEG__KW_TYPE:
         return "arguments are always an object";
     default:
-        return "the provider does not take it at the root";
+        return "the vendor does not take it at the root";
     }
 }
 
-static void tell_root(struct peg__render *r, const struct peg__view *view)
+static void lose_at_root(struct peg__render *r, const struct peg__view *view)
 {
-    const uint64_t told = view->has & refused(r);
+    const uint64_t lost = view->has & refused(r);
     const peg_json *type = peg__view_get(view, PEG__KW_TYPE);
 
     for (enum peg__kw i = 0; i < PEG__KW_N; i++) {
         const bool is_dropped = i == PEG__KW_NOT || i == PEG__KW_ENUM;
 
-        if (told >> i & 1 && !(i == PEG__KW_REF && view->is_cut))
+        if (lost >> i & 1 && !(i == PEG__KW_REF && view->is_cut))
             peg__lose_kw(r, peg__view_place(view, i), i, is_dropped ? "dropped" : "rewritten",
                          note_of(i));
     }
@@ -178,8 +153,8 @@ static void tell_root(struct peg__render *r, const struct peg__view *view)
                      note_of(PEG__KW_TYPE));
 }
 
-static void copy_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
-                        void *user)
+static void copy_property(struct peg__render *r, const peg_json *key,
+                          const struct peg__place *place, void *user)
 {
     (void)user;
     peg__put_key(r->out, key);
@@ -187,24 +162,6 @@ static void copy_member(struct peg__render *r, const peg_json *key, const struct
         copy_schema(r, key + 1, place);
     else
         peg__put_value(r->out, key + 1);
-}
-
-static void copy_required(struct peg__render *r, const struct peg__view *view)
-{
-    struct peg__required required;
-
-    peg__required_make(r, view, &required);
-    if (required.is_mapped && required.n) {
-        peg__put_kw(r->out, PEG__KW_REQUIRED);
-        peg__put_open(r->out, "[");
-        PEG__MAP_EACH(&required.map, entry)
-        peg__out_string(r->out, entry->name);
-        peg__put_close(r->out, "]");
-    } else if (required.n) {
-        peg__put_kw(r->out, PEG__KW_REQUIRED);
-        peg__put_value(r->out, view->value[PEG__KW_REQUIRED]);
-    }
-    peg__required_free(&required);
 }
 
 /* What the sources say, but for the members and what the root may not say. */
@@ -239,21 +196,24 @@ static void rewrite_root(struct peg__render *r)
     struct peg__view view;
 
     peg__view_make(r, r->root, NULL, PEG__VIEW_MERGE | PEG__VIEW_ROOT | PEG__VIEW_QUIET, &view);
-    tell_root(r, &view);
+    lose_at_root(r, &view);
     peg__put_open(r->out, "{");
     peg__out_cmember(r->out, "type", "object");
     copy_rest(r, &view);
     peg__put_kw(r->out, PEG__KW_PROPERTIES);
     peg__put_open(r->out, "{");
-    peg__view_members(r, &view, copy_member, NULL);
+    peg__view_members(r, &view, copy_property, NULL);
     peg__put_close(r->out, "}");
-    copy_required(r, &view);
+    peg__put_required(r, &view);
     peg__put_close(r->out, "}");
     r->n_inside = inside;
 }
 
 void peg__schema_write_plain(struct peg__render *r)
 {
+    static const struct peg__dialect dialect = {.write = copy_schema};
+
+    r->dialect = &dialect;
     if (!r->root || r->root->len == 0)
         peg__out_raw(r->out, peg__str("{\"type\":\"object\",\"properties\":{}}"));
     else if (is_fine(r))

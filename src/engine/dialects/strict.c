@@ -11,10 +11,12 @@
 
 static void write_schema(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place, bool is_nullable);
+static void write_inner(struct peg__render *r, const peg_json *schema,
+                        const struct peg__place *place);
 
 /* ---- giving up -------------------------------------------------------------------------- */
 
-/* Only the reason is told: what was rewritten until here will not be sent. */
+/* Only the reason is reported: what was rewritten until here will not be sent. */
 static bool begin_failing(struct peg__render *r)
 {
     if (r->strict.failed)
@@ -48,8 +50,8 @@ static void fail_here(struct peg__render *r, const struct peg__place *place, enu
     end_failing(r);
 }
 
-static void count(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
-                  size_t bytes)
+static void count_bytes(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
+                        size_t bytes)
 {
     r->strict.n_bytes += bytes;
     if (r->strict.n_bytes > PEG_LIMIT_STRICT_BYTES)
@@ -59,29 +61,38 @@ static void count(struct peg__render *r, const struct peg__place *place, enum pe
 
 /* ---- keywords --------------------------------------------------------------------------- */
 
-static const uint64_t cannot_be_said =
-    PEG__KW_BIT(ALL_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(NOT) | PEG__KW_BIT(IF) |
-    PEG__KW_BIT(THEN) | PEG__KW_BIT(ELSE) | PEG__KW_BIT(PREFIX_ITEMS) |
-    PEG__KW_BIT(PATTERN_PROPERTIES) | PEG__KW_BIT(DEPENDENT_SCHEMAS) | PEG__KW_BIT(DEPENDENCIES);
+static bool reject_keyword(struct peg__render *r, const struct peg__view *view,
+                           enum peg__kw keyword)
+{
+    const uint64_t rejected = PEG__KW_BIT(ALL_OF) | PEG__KW_BIT(ONE_OF) | PEG__KW_BIT(NOT) |
+                              PEG__KW_BIT(IF) | PEG__KW_BIT(THEN) | PEG__KW_BIT(ELSE) |
+                              PEG__KW_BIT(PREFIX_ITEMS) | PEG__KW_BIT(PATTERN_PROPERTIES) |
+                              PEG__KW_BIT(DEPENDENT_SCHEMAS) | PEG__KW_BIT(DEPENDENCIES);
 
-static const uint64_t kept = PEG__KW_BIT(TITLE) | PEG__KW_BIT(PATTERN) | PEG__KW_BIT(MULTIPLE_OF) |
-                             PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM) | PEG__KW_BIT(MIN_ITEMS) |
-                             PEG__KW_BIT(MAX_ITEMS);
-static const uint64_t kept_numbers = /* Draft 4 has true and false there */
-    PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM);
+    if (!(rejected >> keyword & 1))
+        return false;
+    fail_at(r, peg__view_place(view, keyword), keyword,
+            "sent without strict: OpenAI's strict mode cannot say this");
+    return true;
+}
 
-/* Written by functions of their own. */
-static const uint64_t ours =
-    PEG__KW_BIT(TYPE) | PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) |
-    PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) |
-    PEG__KW_BIT(ADDITIONAL_PROPERTIES) | PEG__KW_BIT(UNEVALUATED_PROPERTIES) | PEG__KW_BIT(ITEMS) |
-    PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(REF) | PEG__KW_BIT(DEFS) | PEG__KW_BIT(DEFINITIONS) |
-    PEG__KW_BIT(NULLABLE);
-
-/* Nothing a model could use. */
-static const uint64_t left_out = PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) |
-                                 PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) |
-                                 PEG__KW_BIT(WRITE_ONLY) | PEG__KW_BIT(PROPERTY_ORDERING);
+static const struct peg__dialect dialect = {
+    .kept = PEG__KW_BIT(TITLE) | PEG__KW_BIT(PATTERN) | PEG__KW_BIT(MULTIPLE_OF) |
+            PEG__KW_BIT(MINIMUM) | PEG__KW_BIT(MAXIMUM) | PEG__KW_BIT(MIN_ITEMS) |
+            PEG__KW_BIT(MAX_ITEMS) | PEG__KW_BIT(EXCLUSIVE_MINIMUM) |
+            PEG__KW_BIT(EXCLUSIVE_MAXIMUM),
+    .numbers = PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM),
+    .written = PEG__KW_BIT(TYPE) | PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(FORMAT) |
+               PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(REQUIRED) |
+               PEG__KW_BIT(ADDITIONAL_PROPERTIES) | PEG__KW_BIT(UNEVALUATED_PROPERTIES) |
+               PEG__KW_BIT(ITEMS) | PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(REF) | PEG__KW_BIT(DEFS) |
+               PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(NULLABLE),
+    .dropped = PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) | PEG__KW_BIT(COMMENT) |
+               PEG__KW_BIT(READ_ONLY) | PEG__KW_BIT(WRITE_ONLY) | PEG__KW_BIT(PROPERTY_ORDERING),
+    .note = "OpenAI's strict mode does not take it",
+    .reject = reject_keyword,
+    .write = write_inner,
+};
 
 static bool is_known_format(const peg_json *format)
 {
@@ -93,48 +104,6 @@ static bool is_known_format(const peg_json *format)
             return true;
     }
     return false;
-}
-
-static bool is_kept(enum peg__kw keyword, const peg_json *value)
-{
-    return kept >> keyword & 1 || (kept_numbers >> keyword & 1 && peg_json_is_number(value));
-}
-
-/* Fills the notes, tells what is left out, and gives up where it has to. */
-static void sort_keywords(struct peg__render *r, const struct peg__view *view)
-{
-    static const char *const note = "OpenAI's strict mode does not take it";
-
-    peg__buf_clear(&r->notes);
-    for (uint64_t rest = view->has & ~(ours | kept); rest; rest &= rest - 1) {
-        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
-
-        if (cannot_be_said >> i & 1)
-            fail_at(r, peg__view_place(view, i), i,
-                    "sent without strict: OpenAI's strict mode cannot say this");
-        else if (left_out >> i & 1)
-            peg__lose_kw(r, peg__view_place(view, i), i, "dropped", note);
-        else if (!is_kept(i, view->value[i]))
-            peg__describe(r, view, i, note);
-    }
-    if (view->has & PEG__KW_BIT(FORMAT) && !is_known_format(view->value[PEG__KW_FORMAT]))
-        peg__describe(r, view, PEG__KW_FORMAT, "OpenAI's strict mode does not know this format");
-}
-
-static void write_kept(struct peg__render *r, const struct peg__view *view)
-{
-    for (uint64_t rest = view->has & (kept | kept_numbers); rest; rest &= rest - 1) {
-        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
-
-        if (!is_kept(i, view->value[i]))
-            continue;
-        peg__put_kw(r->out, i);
-        peg__put_value(r->out, view->value[i]);
-    }
-    if (view->has & PEG__KW_BIT(FORMAT) && is_known_format(view->value[PEG__KW_FORMAT])) {
-        peg__put_kw(r->out, PEG__KW_FORMAT);
-        peg__put_value(r->out, view->value[PEG__KW_FORMAT]);
-    }
 }
 
 /* ---- types and values ------------------------------------------------------------------- */
@@ -173,7 +142,7 @@ static const struct peg__kw_text one_type[][2] = {
 #undef BOTH
 };
 
-static void write_types(struct peg__render *r, unsigned types)
+static void write_type_list(struct peg__render *r, unsigned types)
 {
     const unsigned others = types & ~(unsigned)PEG__TYPE_NULL;
     const bool has_null = types & PEG__TYPE_NULL;
@@ -194,7 +163,7 @@ static void count_value(struct peg__render *r, const struct peg__view *view, enu
                         const peg_json *value)
 {
     if (value->kind == PEG_JSON_STRING)
-        count(r, peg__view_place(view, keyword), keyword, value->len);
+        count_bytes(r, peg__view_place(view, keyword), keyword, value->len);
 }
 
 static void write_enum(struct peg__render *r, const struct peg__view *view, bool is_nullable)
@@ -227,16 +196,10 @@ static void write_const(struct peg__render *r, const struct peg__view *view, boo
     const peg_json *value = view->value[PEG__KW_CONST];
 
     count_value(r, view, PEG__KW_CONST, value);
-    if (!is_nullable || value->kind == PEG_JSON_NULL) {
-        peg__put_kw(r->out, PEG__KW_CONST);
-        peg__put_value(r->out, value);
-        return;
-    }
-    peg__put_kw(r->out, PEG__KW_ENUM);
-    peg__put_open(r->out, "[");
-    peg__put_value(r->out, value);
-    peg__out_null(r->out);
-    peg__put_close(r->out, "]");
+    if (is_nullable && value->kind != PEG_JSON_NULL)
+        peg__put_only_value(r, value, true);
+    else
+        peg__put_member(r, view, PEG__KW_CONST);
 }
 
 /* ---- objects ---------------------------------------------------------------------------- */
@@ -246,8 +209,8 @@ struct members {
     size_t n_required; /* of them that there are */
 };
 
-static void write_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
-                         void *user)
+static void write_required_property(struct peg__render *r, const peg_json *key,
+                                    const struct peg__place *place, void *user)
 {
     struct members *members = user;
     const bool is_required = peg__required_has(&members->required, key);
@@ -255,7 +218,7 @@ static void write_member(struct peg__render *r, const peg_json *key, const struc
     if (r->strict.failed)
         return;
     members->n_required += is_required;
-    count(r, place->up, PEG__KW_PROPERTIES, key->len);
+    count_bytes(r, place->up, PEG__KW_PROPERTIES, key->len);
     if (++r->strict.n_properties > PEG_LIMIT_STRICT_PROPERTIES)
         fail_at(r, place->up, PEG__KW_PROPERTIES,
                 "sent without strict: OpenAI's strict mode takes at most 5,000 members");
@@ -311,7 +274,7 @@ static void write_object(struct peg__render *r, const struct peg__view *view)
                   "sent without strict: objects are more than ten levels deep");
     peg__required_make(r, view, &members.required);
     peg__put_before(r->out, "\"properties\":{");
-    peg__view_members(r, view, write_member, &members);
+    peg__view_members(r, view, write_required_property, &members);
     peg__put_close(r->out, "}");
     peg__put_before(r->out, "\"required\":[");
     peg__view_members(r, view, write_name, NULL);
@@ -353,7 +316,6 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
                             PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST) | PEG__KW_BIT(REQUIRED);
     const peg_json *list = view->value[PEG__KW_ANY_OF];
     bool has_null = false;
-    uint32_t i = 0;
 
     if (view->has & beside || list->kind != PEG_JSON_ARRAY) {
         fail_at(r, view->sources[0].place, PEG__KW_ANY_OF,
@@ -364,13 +326,9 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
     peg__write_description(r, view);
     peg__put_kw(r->out, PEG__KW_ANY_OF);
     peg__put_open(r->out, "[");
-    PEG_JSON_EACH_ITEM (list, branch) {
-        const struct peg__place place =
-            peg__place_index(view->sources[0].place, PEG__KW_ANY_OF, i++);
-
+    PEG_JSON_EACH_ITEM (list, branch)
         has_null = has_null || is_null_schema(branch);
-        write_schema(r, branch, &place, false);
-    }
+    peg__write_list(r, list, view->sources[0].place, PEG__KW_ANY_OF);
     if (is_nullable && !has_null)
         peg__out_raw(r->out, peg__str("{\"type\":\"null\"}"));
     peg__put_close(r->out, "]");
@@ -379,9 +337,6 @@ static void write_any_of(struct peg__render *r, const struct peg__view *view, bo
 static void write_reference(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const peg_json *ref = view->value[PEG__KW_REF];
-    const uint64_t beside = view->has & (ours | kept | kept_numbers) &
-                            ~(PEG__KW_BIT(REF) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFS) |
-                              PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(NULLABLE));
     peg_str pointer;
 
     if (ref->kind != PEG_JSON_STRING || !peg__ref_target(r, peg_json_str(ref), &pointer)) {
@@ -389,9 +344,7 @@ static void write_reference(struct peg__render *r, const struct peg__view *view,
                 "sent without strict: it leads out of the parameters");
         return;
     }
-    for (uint64_t rest = beside; rest; rest &= rest - 1)
-        peg__lose_kw(r, view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
-                     "OpenAI's strict mode takes no other rule beside $ref");
+    peg__lose_beside_ref(r, view, "OpenAI's strict mode takes no other rule beside $ref");
     peg__write_ref(r, view, peg_json_str(ref), is_nullable);
 }
 
@@ -406,9 +359,11 @@ static void write_typed(struct peg__render *r, const struct peg__view *view, boo
         return;
     }
     types |= is_nullable ? PEG__TYPE_NULL : 0;
-    write_types(r, types);
+    write_type_list(r, types);
     peg__write_description(r, view);
-    write_kept(r, view);
+    peg__put_kept(r, view);
+    if (view->has & PEG__KW_BIT(FORMAT) && is_known_format(view->value[PEG__KW_FORMAT]))
+        peg__put_member(r, view, PEG__KW_FORMAT);
     if (view->has & PEG__KW_BIT(ENUM))
         write_enum(r, view, is_nullable);
     else if (view->has & PEG__KW_BIT(CONST))
@@ -428,22 +383,20 @@ static void write_defs(struct peg__render *r, const struct peg__view *view, enum
         return;
     peg__put_kw(r->out, keyword);
     peg__put_open(r->out, "{");
-    PEG_JSON_EACH_MEMBER (defs, key) {
-        const struct peg__place place = peg__place_name(view->sources[0].place, keyword, key);
-
-        count(r, view->sources[0].place, keyword, key->len);
-        peg__put_key(r->out, key);
-        write_schema(r, key + 1, &place, false);
-    }
+    PEG_JSON_EACH_MEMBER (defs, key)
+        count_bytes(r, view->sources[0].place, keyword, key->len);
+    peg__write_named(r, defs, view->sources[0].place, keyword, NULL);
     peg__put_close(r->out, "}");
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
-static void write_laid_out(struct peg__render *r, const struct peg__view *view, bool is_nullable)
+static void write_strict_view(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const peg_json *nullable = peg__view_get(view, PEG__KW_NULLABLE);
 
-    sort_keywords(r, view);
+    peg__sort_keywords(r, view);
+    if (view->has & PEG__KW_BIT(FORMAT) && !is_known_format(view->value[PEG__KW_FORMAT]))
+        peg__describe(r, view, PEG__KW_FORMAT, "OpenAI's strict mode does not know this format");
     is_nullable = is_nullable || (nullable && peg_json_is_true(nullable));
     peg__put_open(r->out, "{");
     if (view->has & PEG__KW_BIT(REF))
@@ -478,8 +431,14 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
     }
     r->depth++;
     peg__view_make(r, schema, place, 0, &view);
-    write_laid_out(r, &view, is_nullable);
+    write_strict_view(r, &view, is_nullable);
     r->depth--;
+}
+
+static void write_inner(struct peg__render *r, const peg_json *schema,
+                        const struct peg__place *place)
+{
+    write_schema(r, schema, place, false);
 }
 
 /* The root is an object that says so itself. */
@@ -522,7 +481,7 @@ static void write_root(struct peg__render *r)
         view.from[PEG__KW_TYPE] = 0;
     }
     r->depth = 1;
-    write_laid_out(r, &view, false);
+    write_strict_view(r, &view, false);
     r->depth = 0;
 }
 
@@ -533,6 +492,7 @@ bool peg__schema_write_strict(struct peg__render *r)
                                       "\"additionalProperties\":false}"));
         return true;
     }
+    r->dialect = &dialect;
     r->strict = (struct peg__strict){.n_losses = peg_definition_losses_len(r->losses)};
     write_root(r);
     if (!r->strict.failed)

@@ -39,7 +39,7 @@ static void write_place(struct peg__buf *out, const struct peg__place *place)
         peg__buf_printf(out, "/%" PRIu32, place->index);
 }
 
-static void tell(struct peg__render *r, peg_str keyword, const char *what, const char *note)
+static void add_loss(struct peg__render *r, peg_str keyword, const char *what, const char *note)
 {
     const peg_definition_loss loss = {.tool = r->tool,
                                       .where = peg__buf_view(&r->scratch),
@@ -59,7 +59,7 @@ void peg__notify(struct peg__render *r, const struct peg__place *place, peg_str 
     peg__buf_clear(&r->scratch);
     write_place(&r->scratch, place);
     peg__json_pointer_push(keyword, &r->scratch);
-    tell(r, keyword, what, note);
+    add_loss(r, keyword, what, note);
 }
 
 void peg__notify_here(struct peg__render *r, const struct peg__place *place, enum peg__kw keyword,
@@ -67,7 +67,7 @@ void peg__notify_here(struct peg__render *r, const struct peg__place *place, enu
 {
     peg__buf_clear(&r->scratch);
     write_place(&r->scratch, place);
-    tell(r, peg__kw_name(keyword), what, note);
+    add_loss(r, peg__kw_name(keyword), what, note);
 }
 
 /* ---- references ------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ static bool is_inside(const struct peg__render *r, const peg_json *target)
     return target == r->root;
 }
 
-static bool has_room(const struct peg__render *r)
+static bool may_inline(const struct peg__render *r)
 {
     return r->n_inside < PEG_LIMIT_INLINED_DEPTH && r->n_refs < PEG_LIMIT_INLINED_REFS &&
            r->out->buf->len - r->start < PEG_LIMIT_INLINED_BYTES;
@@ -162,7 +162,7 @@ static uint64_t lay_out(struct peg__render *r, struct peg__view *view, const peg
             lay_out_keyword(r, view, keyword, key + 1);
         } else if (r->losses && !(flags & PEG__VIEW_QUIET)) {
             peg__notify(r, source->place, peg_json_str(key), "dropped",
-                        "the provider knows no such keyword");
+                        "the vendor knows no such keyword");
         }
     }
     return seen;
@@ -172,8 +172,8 @@ static uint64_t lay_out(struct peg__render *r, struct peg__view *view, const peg
 static void add_source(struct peg__render *r, struct peg__view *view, const peg_json *schema,
                        const struct peg__place *place, bool is_optional, unsigned flags);
 
-static void cut(struct peg__render *r, struct peg__view *view, const struct peg__place *place,
-                const char *note)
+static void cut_ref(struct peg__render *r, struct peg__view *view, const struct peg__place *place,
+                    const char *note)
 {
     peg__lose_kw(r, place, PEG__KW_REF, "rewritten", note);
     view->is_cut = true;
@@ -191,11 +191,11 @@ static void follow_ref(struct peg__render *r, struct peg__view *view,
         return;
     target = peg__ref_target(r, peg_json_str(ref), &place.pointer);
     if (!target) {
-        cut(r, view, source->place, "only references within the parameters can be written out");
+        cut_ref(r, view, source->place, "only references within the parameters can be written out");
     } else if (is_inside(r, target)) {
-        cut(r, view, source->place, "it leads back into itself, so its inside is left open");
-    } else if (!has_room(r)) {
-        cut(r, view, source->place, "written out, the references would become too large");
+        cut_ref(r, view, source->place, "it leads back into itself, so its inside is left open");
+    } else if (!may_inline(r)) {
+        cut_ref(r, view, source->place, "written out, the references would become too large");
     } else {
         r->refs[r->n_inside++] = target;
         r->n_refs++;
@@ -248,7 +248,7 @@ static void take_source(struct peg__render *r, struct peg__view *view,
         follow_branches(r, view, source, PEG__KW_ONE_OF, flags);
 }
 
-static bool is_false(const peg_json *schema)
+static bool is_false_schema(const peg_json *schema)
 {
     return schema->kind == PEG_JSON_BOOL && !peg_json_is_true(schema);
 }
@@ -261,7 +261,7 @@ static void add_source(struct peg__render *r, struct peg__view *view, const peg_
     const size_t n = view->n_sources;
 
     if (schema->kind != PEG_JSON_OBJECT) {
-        if (!is_optional && is_false(schema))
+        if (!is_optional && is_false_schema(schema))
             view->is_false = true;
         return;
     }
@@ -293,7 +293,7 @@ void peg__view_make(struct peg__render *r, const peg_json *schema, const struct 
     ret_view->is_nullable = false;
     ret_view->is_cut = false;
     if (schema->kind != PEG_JSON_OBJECT) {
-        ret_view->is_false = is_false(schema);
+        ret_view->is_false = is_false_schema(schema);
         return;
     }
     ret_view->sources[0].schema = schema;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Types by name and by value, how values of a document are written, and what is moved into
- * descriptions. */
+/*
+ * What dialects share: types by name and by value, what becomes of keywords by the dialect's table,
+ * and members that several of them write.
+ */
 
 #include "base/text/str.h"
 #include "engine/dialects/internal.h"
@@ -9,7 +11,7 @@
 static const char *const type_names[] = {"null",   "boolean", "integer", "number",
                                          "string", "array",   "object"};
 
-static bool is_name(const peg_json *name, const char *text, size_t len)
+static bool is_type(const peg_json *name, const char *text, size_t len)
 {
     return memcmp(name->u.ptr, text, len) == 0;
 }
@@ -19,17 +21,17 @@ static unsigned type_bit(const peg_json *name)
 {
     switch (name->len) {
     case 4:
-        return is_name(name, "null", 4) ? PEG__TYPE_NULL : 0;
+        return is_type(name, "null", 4) ? PEG__TYPE_NULL : 0;
     case 5:
-        return is_name(name, "array", 5) ? PEG__TYPE_ARRAY : 0;
+        return is_type(name, "array", 5) ? PEG__TYPE_ARRAY : 0;
     case 6:
-        return is_name(name, "string", 6)   ? PEG__TYPE_STRING
-               : is_name(name, "object", 6) ? PEG__TYPE_OBJECT
-               : is_name(name, "number", 6) ? PEG__TYPE_NUMBER
+        return is_type(name, "string", 6)   ? PEG__TYPE_STRING
+               : is_type(name, "object", 6) ? PEG__TYPE_OBJECT
+               : is_type(name, "number", 6) ? PEG__TYPE_NUMBER
                                             : 0;
     case 7:
-        return is_name(name, "integer", 7)   ? PEG__TYPE_INTEGER
-               : is_name(name, "boolean", 7) ? PEG__TYPE_BOOLEAN
+        return is_type(name, "integer", 7)   ? PEG__TYPE_INTEGER
+               : is_type(name, "boolean", 7) ? PEG__TYPE_BOOLEAN
                                              : 0;
     default:
         return 0;
@@ -90,127 +92,6 @@ unsigned peg__types_of_values(const peg_json *array)
     return types & PEG__TYPE_NUMBER ? types & ~(unsigned)PEG__TYPE_INTEGER : types;
 }
 
-/* ---- writing ---------------------------------------------------------------------------- */
-
-enum { BLOCK = 16 }; /* so much of a string is looked at in one go */
-
-typedef uint8_t block __attribute__((vector_size(BLOCK)));
-
-/* Does none of the first `len` bytes need an escape? */
-static bool is_plain(block bytes, size_t len)
-{
-    static const uint8_t wanted_then_not[2 * BLOCK] = {[0 ... BLOCK - 1] = 0xFF};
-    uint64_t halves[2];
-    block wanted;
-
-    memcpy(&wanted, wanted_then_not + BLOCK - len, sizeof(wanted));
-    wanted &= (block)(bytes < 0x20) | (block)(bytes == '"') | (block)(bytes == '\\');
-    memcpy(halves, &wanted, sizeof(halves));
-    return !(halves[0] | halves[1]);
-}
-
-/* A string of a document in quotes, if it is short and nothing in it needs an escape; its padding
- * is read. False: nothing is written. */
-static inline bool put_short(struct peg__out *out, const peg_json *string, char **ret_end)
-{
-    const size_t len = string->len;
-    block bytes;
-    char *p;
-
-    if (len > BLOCK || !peg__put_fits(out->buf, BLOCK + 3))
-        return false;
-    memcpy(&bytes, string->u.ptr, sizeof(bytes));
-    if (!is_plain(bytes, len))
-        return false;
-    p = peg__put_begin(out);
-    *p++ = '"';
-    memcpy(p, &bytes, sizeof(bytes));
-    p[len] = '"';
-    *ret_end = p + len + 1;
-    return true;
-}
-
-void peg__put_string(struct peg__out *out, const peg_json *string)
-{
-    char *end;
-
-    if (put_short(out, string, &end)) {
-        peg__put_end(out, end, true);
-        return;
-    }
-    if (out->needs_comma)
-        peg__buf_putc(out->buf, ',');
-    peg__json_write_doc_string(string, out->buf);
-    out->needs_comma = true;
-}
-
-void peg__put_key(struct peg__out *out, const peg_json *key)
-{
-    char *end;
-
-    if (put_short(out, key, &end)) {
-        *end++ = ':';
-        peg__put_end(out, end, false);
-        return;
-    }
-    peg__put_string(out, key);
-    peg__buf_putc(out->buf, ':');
-    out->needs_comma = false;
-}
-
-/* Most bounds are small. */
-static void put_number(struct peg__out *out, const peg_json *number)
-{
-    const uint64_t n = (uint64_t)number->u.number;
-    char *p;
-
-    if (number->kind != PEG_JSON_INTEGER || n >= 1000 || !peg__put_fits(out->buf, 3)) {
-        peg__out_value(out, number);
-        return;
-    }
-    p = peg__put_begin(out);
-    if (n >= 100)
-        *p++ = (char)('0' + n / 100);
-    if (n >= 10)
-        *p++ = (char)('0' + n / 10 % 10);
-    *p++ = (char)('0' + n % 10);
-    peg__put_end(out, p, true);
-}
-
-/* A value that contains no other. */
-static void put_single(struct peg__out *out, const peg_json *value)
-{
-    switch (peg_json_kind_of(value)) {
-    case PEG_JSON_STRING:
-        peg__put_string(out, value);
-        break;
-    case PEG_JSON_INTEGER:
-    case PEG_JSON_DECIMAL:
-        put_number(out, value);
-        break;
-    default:
-        peg__out_value(out, value);
-        break;
-    }
-}
-
-void peg__put_value(struct peg__out *out, const peg_json *value)
-{
-    if (value->kind < PEG_JSON_ARRAY) {
-        put_single(out, value);
-        return;
-    }
-    if (value->kind != PEG_JSON_ARRAY || value->u.extent != (uint64_t)value->len + 1) {
-        peg__out_value(out, value);
-        return;
-    }
-    /* As `required` and `enum` are. */
-    peg__put_open(out, "[");
-    PEG_JSON_EACH_ITEM (value, item)
-        put_single(out, item);
-    peg__put_close(out, "]");
-}
-
 /* ---- descriptions ----------------------------------------------------------------------- */
 
 /* Appends `keyword: value`, or leaves the notes as they were. */
@@ -249,6 +130,8 @@ void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg
     peg__lose_kw(r, peg__view_place(view, keyword), keyword, fits ? "described" : "dropped", note);
 }
 
+enum { PADDING = 16 }; /* that peg__put_string() reads */
+
 /* The description and the notes, with padding as a string of a document has it. */
 static peg_json join_notes(struct peg__render *r, const peg_json *description)
 {
@@ -263,12 +146,12 @@ static peg_json join_notes(struct peg__render *r, const peg_json *description)
     peg__buf_putc(text, '(');
     peg__buf_str(text, peg__buf_view(&r->notes));
     peg__buf_putc(text, ')');
-    padding = peg__buf_reserve(text, BLOCK);
+    padding = peg__buf_reserve(text, PADDING);
     if (!padding) {
         peg__render_nomem(r);
         return (peg_json){.kind = PEG_JSON_STRING};
     }
-    memset(padding, 0, BLOCK);
+    memset(padding, 0, PADDING);
     return (peg_json){.kind = PEG_JSON_STRING, .len = (uint32_t)text->len, .u.ptr = text->ptr};
 }
 
@@ -308,4 +191,114 @@ void peg__write_ref(struct peg__render *r, const struct peg__view *view, peg_str
     if (is_nullable)
         peg__out_raw(r->out, peg__str("{\"type\":\"null\"}"));
     peg__put_close(r->out, "]");
+}
+
+/* ---- keywords by the table of the dialect -------------------------------------------------- */
+
+void peg__sort_keywords(struct peg__render *r, const struct peg__view *view)
+{
+    const struct peg__dialect *dialect = r->dialect;
+    const uint64_t silent = dialect->written | (dialect->kept & ~dialect->numbers);
+
+    peg__buf_clear(&r->notes);
+    for (uint64_t rest = view->has & ~silent; rest; rest &= rest - 1) {
+        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
+
+        if (dialect->numbers >> i & 1 && peg_json_is_number(view->value[i]))
+            continue;
+        if (dialect->reject && dialect->reject(r, view, i))
+            continue;
+        if (dialect->dropped >> i & 1)
+            peg__lose_kw(r, peg__view_place(view, i), i, "dropped", dialect->note);
+        else
+            peg__describe(r, view, i, dialect->note);
+    }
+}
+
+void peg__put_kept(struct peg__render *r, const struct peg__view *view)
+{
+    for (uint64_t rest = view->has & r->dialect->kept; rest; rest &= rest - 1) {
+        const enum peg__kw i = (enum peg__kw)__builtin_ctzll(rest);
+
+        if (!(r->dialect->numbers >> i & 1) || peg_json_is_number(view->value[i]))
+            peg__put_member(r, view, i);
+    }
+}
+
+void peg__put_only_value(struct peg__render *r, const peg_json *value, bool is_nullable)
+{
+    peg__put_kw(r->out, PEG__KW_ENUM);
+    peg__put_open(r->out, "[");
+    peg__put_value(r->out, value);
+    if (is_nullable)
+        peg__out_null(r->out);
+    peg__put_close(r->out, "]");
+}
+
+void peg__put_required(struct peg__render *r, const struct peg__view *view)
+{
+    struct peg__required required;
+
+    if (view->n_sources == 1 && !(view->has & PEG__KW_BIT(REQUIRED)))
+        return;
+    peg__required_make(r, view, &required);
+    if (required.n && required.is_mapped) {
+        peg__put_before(r->out, "\"required\":[");
+        PEG__MAP_EACH(&required.map, entry)
+        peg__out_string(r->out, entry->name);
+        peg__put_close(r->out, "]");
+    } else if (required.n) {
+        peg__put_member(r, view, PEG__KW_REQUIRED);
+    }
+    peg__required_free(&required);
+}
+
+void peg__write_list(struct peg__render *r, const peg_json *list, const struct peg__place *up,
+                     enum peg__kw keyword)
+{
+    uint32_t i = 0;
+
+    PEG_JSON_EACH_ITEM (list, item) {
+        const struct peg__place place = peg__place_index(up, keyword, i++);
+
+        r->dialect->write(r, item, &place);
+    }
+}
+
+void peg__write_named(struct peg__render *r, const peg_json *members, const struct peg__place *up,
+                      enum peg__kw keyword, const peg_json *skipped)
+{
+    PEG_JSON_EACH_MEMBER (members, key) {
+        const struct peg__place place = peg__place_name(up, keyword, key);
+
+        if (skipped && peg_json_get_str(skipped, peg_json_str(key)))
+            continue;
+        peg__put_key(r->out, key);
+        r->dialect->write(r, key + 1, &place);
+    }
+}
+
+void peg__lose_root(struct peg__render *r, const struct peg__view *view, const char *note)
+{
+    const peg_json *type = peg__view_get(view, PEG__KW_TYPE);
+
+    for (enum peg__kw i = PEG__KW_ANY_OF; i <= PEG__KW_ONE_OF; i++) {
+        if (view->has >> i & 1)
+            peg__lose_kw(r, peg__view_place(view, i), i, "rewritten", note);
+    }
+    if (type && peg__types_of(type) != PEG__TYPE_OBJECT)
+        peg__lose_kw(r, peg__view_place(view, PEG__KW_TYPE), PEG__KW_TYPE, "rewritten",
+                     "arguments are always an object");
+}
+
+void peg__lose_beside_ref(struct peg__render *r, const struct peg__view *view, const char *note)
+{
+    const uint64_t beside =
+        view->has & (r->dialect->written | r->dialect->kept) &
+        ~(PEG__KW_BIT(REF) | PEG__KW_BIT(DESCRIPTION) | PEG__KW_BIT(DEFS) |
+          PEG__KW_BIT(DEFINITIONS) | PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) | PEG__KW_BIT(NULLABLE));
+
+    for (uint64_t rest = beside; rest; rest &= rest - 1)
+        peg__lose_kw(r, view->sources[0].place, (enum peg__kw)__builtin_ctzll(rest), "dropped",
+                     note);
 }
