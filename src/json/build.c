@@ -299,7 +299,7 @@ static void put_slot(struct key_slot *slots, size_t n_slots, struct key_slot slo
 
 static uint32_t hash_key_name(const peg_json_builder *b, peg_str name)
 {
-    /* Who chooses the names does not know where the builder is. */
+    /* The seed is an address, which the author of the names does not know. */
     return (uint32_t)peg__hash_bytes(name, (uintptr_t)b);
 }
 

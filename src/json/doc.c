@@ -104,23 +104,10 @@ struct peg__shared *peg__shared_unref(struct peg__shared *shared)
 
 const char *peg_json_kind_name(peg_json_kind kind)
 {
-    switch (kind) {
-    case PEG_JSON_NULL:
-        return "null";
-    case PEG_JSON_BOOL:
-        return "boolean";
-    case PEG_JSON_INTEGER:
-        return "integer";
-    case PEG_JSON_DECIMAL:
-        return "number";
-    case PEG_JSON_STRING:
-        return "string";
-    case PEG_JSON_ARRAY:
-        return "array";
-    case PEG_JSON_OBJECT:
-        return "object";
-    }
-    return "unknown";
+    static const char *const names[] = {"null",   "boolean", "integer", "number",
+                                        "string", "array",   "object"};
+
+    return (unsigned)kind <= PEG_JSON_OBJECT ? names[kind] : "unknown";
 }
 
 const peg_json *peg_json_get_str(const peg_json *object, peg_str name)

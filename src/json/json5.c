@@ -214,7 +214,7 @@ static peg_status rewrite_escape(struct rewriter *r)
     return PEG_OK;
 }
 
-static void copy_plain(struct rewriter *r)
+static void copy_plain_bytes(struct rewriter *r)
 {
     size_t n = 0;
 
@@ -230,7 +230,7 @@ static peg_status rewrite_string(struct rewriter *r)
 
     r->at++;
     peg__buf_putc(&r->out, '"');
-    while (copy_plain(r), peek_byte(r, 0) != quote) {
+    while (copy_plain_bytes(r), peek_byte(r, 0) != quote) {
         const int c = peek_byte(r, 0);
         peg_status status = PEG_OK;
 

@@ -47,7 +47,7 @@ static size_t first_special(uint64_t special)
 
 enum { BLOCK = 8 };
 
-/* The highest bit of each byte of the result tells of a zero byte; other bits are 0. */
+/* Sets the highest bit of each byte of the result that is zero in the word; other bits are 0. */
 static uint64_t zero_bytes(uint64_t word)
 {
     const uint64_t low = 0x7F7F7F7F7F7F7F7Fu;
@@ -105,7 +105,7 @@ static size_t escaped_len(unsigned char c)
     return c >= 0x20 || short_escapes[c] ? 2 : 6;
 }
 
-static char *put_escaped(char *p, unsigned char c)
+static char *put_escape(char *p, unsigned char c)
 {
     static const char hex[] = "0123456789abcdef";
 
@@ -149,7 +149,7 @@ static char *put_escaped_string(char *p, peg_str s, size_t n_plain, bool is_padd
         s = peg__str_from(s, n_plain);
         if (s.len == 0)
             return p;
-        p = put_escaped(p, (unsigned char)s.ptr[0]);
+        p = put_escape(p, (unsigned char)s.ptr[0]);
         s = peg__str_from(s, 1);
         n_plain = plain_len(s, is_padded);
     }

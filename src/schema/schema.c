@@ -81,10 +81,8 @@ static peg_status compile_json(peg_json_doc *json, const peg_schema_options *opt
     struct peg__document *document = peg__document_new(peg__str(""), json);
     peg_status status;
 
-    if (!document) {
-        peg_json_doc_free(json);
+    if (!document)
         return peg__fail_nomem(reterr);
-    }
     status = compile_own_document(document, options, ret_schema, reterr);
     peg__document_unref(document);
     return status;

@@ -30,7 +30,7 @@ static const double exact_powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  
 
 static double read_double(const char *text)
 {
-    const int saved = errno; /* out of range is told by the value */
+    const int saved = errno; /* the value shows if it is out of range */
     const double value = strtod(text, NULL);
 
     errno = saved;
@@ -197,7 +197,7 @@ static char *put_exponent(char *p, int64_t exponent)
 
 /* ---- as given ------------------------------------------------------------------------ */
 
-static char *put_bytes(char *p, const char *bytes, size_t n)
+static char *put_chars(char *p, const char *bytes, size_t n)
 {
     memcpy(p, bytes, n);
     return p + n;
@@ -226,18 +226,18 @@ static void write_scaled(const peg_json *number, struct peg__buf *out)
     if (number->u.number == 0 && (exponent > 0 || exponent < -PLAIN_DIGITS)) {
         *p++ = '0';
     } else if (exponent >= 0 && point <= PLAIN_DIGITS) {
-        p = put_bytes(p, digits, (size_t)n);
+        p = put_chars(p, digits, (size_t)n);
         p = put_zeros(p, exponent);
     } else if (exponent < 0 && point > 0) {
-        p = put_bytes(p, digits, (size_t)point);
+        p = put_chars(p, digits, (size_t)point);
         *p++ = '.';
-        p = put_bytes(p, digits + point, (size_t)(n - point));
+        p = put_chars(p, digits + point, (size_t)(n - point));
     } else if (exponent < 0 && exponent >= -PLAIN_DIGITS) {
-        p = put_bytes(p, "0.", 2);
+        p = put_chars(p, "0.", 2);
         p = put_zeros(p, -point);
-        p = put_bytes(p, digits, (size_t)n);
+        p = put_chars(p, digits, (size_t)n);
     } else {
-        p = put_bytes(p, digits, (size_t)n);
+        p = put_chars(p, digits, (size_t)n);
         *p++ = 'e';
         if (exponent < 0)
             *p++ = '-';
@@ -284,7 +284,7 @@ static char *lay_out(char *p, const struct peg__decimal *d)
         return put_digits(p, &cursor, n - point);
     }
     if (-6 < point && point <= 0) {
-        p = put_bytes(p, "0.", 2);
+        p = put_chars(p, "0.", 2);
         p = put_zeros(p, -point);
         return put_digits(p, &cursor, n);
     }

@@ -26,7 +26,7 @@ struct peg__block {
     uint64_t backslashes;
     uint64_t openers; /* { and [ */
     /* Space and , : } ]. Where it is cheaper, also bytes that stand nowhere outside of strings:
-     * nobody relies on those. */
+     * not to be relied on. */
     uint64_t separators;
     uint64_t odd; /* control characters, and bytes of characters beyond ASCII */
 };

@@ -246,7 +246,7 @@ char *peg__parse_check_key(struct peg__parser *p, const struct peg__frame *top, 
 {
     const peg_json *object = &p->doc->values[top->index];
 
-    if (top->n > PEG_JSON_FEW_MEMBERS || /* looked at when the object is complete */
+    if (top->n > PEG_JSON_FEW_MEMBERS || /* checked when the object is complete */
         !peg__json_has_key_before(object, key))
         return at;
     return note_duplicate(p, object, key, at);

@@ -10,7 +10,7 @@
  * [ and the first byte of each word or number. Of each string it holds both quotes, and between
  * them the first byte of each run of backslashes, control characters or bytes beyond ASCII; so a
  * string is plain if the entry behind its opening quote is a quote. What else stands between
- * tokens (space , : } ]) the second stage (values.h) looks at itself.
+ * tokens (space , : } ]) the second stage (values.h) reads itself.
  *
  *   text    {"id": 12, "tags": ["a\n", true]}
  *   index   ^^  ^  ^   ^    ^  ^^ ^ ^  ^
@@ -148,7 +148,7 @@ static inline uint16_t *peg__index_append(uint16_t *to, size_t offset, uint64_t 
 #endif
 
 /*
- * Makes the index of what starts at `at`, a place outside of strings and words; tells how many
+ * Makes the index of what starts at `at`, a place outside of strings and words; returns how many
  * values begin there, or a larger number. Its entries count from the byte before `at`. Behind the
  * last there is a 0, which is where no token is. The zeros behind the text may add an entry for its
  * end.

@@ -9,8 +9,8 @@
  * more rarely.
  *
  * The parser works on a private copy of the text that ends with a NUL and padding, so that no
- * length is checked while reading: a NUL is no part of any token, and whoever stops at one asks
- * whether it is the end. Functions take a place in the text and return the place behind what
+ * length is checked while reading: a NUL is no part of any token, and a reader that stops at one
+ * checks whether it is the end. Functions take a place in the text and return the place behind what
  * they read, or NULL after a failure.
  */
 
@@ -89,7 +89,7 @@ char *peg__parse_space(char *at);
 /* Where the name of a member starts, or its colon is, behind space. */
 char *peg__parse_find_name(struct peg__parser *p, char *at);
 char *peg__parse_find_colon(struct peg__parser *p, char *at);
-/* A string of which nobody knows where it ends, from behind its quote. */
+/* A string whose end is not known, from behind its quote. */
 char *peg__parse_hard_string(struct peg__parser *p, char *start, peg_json *value);
 /* The same where its value is known up to `at`, which is no plain byte: it stands from `start` up
  * to `end`. */
@@ -128,14 +128,14 @@ bool peg__json_drop_duplicates(peg_json_doc *doc, peg_json_duplicates policy);
 /* Strings with escapes or bytes beyond ASCII: the slower path of the parser. */
 
 struct peg__unescaped {
-    char *at;  /* what was not looked at yet; in the end the closing quote, or the problem */
-    char *end; /* behind the last byte of the string's value so far */
+    char *at;            /* what was not read yet; in the end the closing quote, or the problem */
+    char *end;           /* behind the last byte of the string's value so far */
     const char *problem; /* out, on failure */
     bool is_utf8;        /* out, on failure: bytes that are no UTF-8 */
 };
 
 /* Unescapes in place the rest of a string, from text->at on: that is where it stops to be plain, or
- * where somebody else left off. The text around it is padded and ends with a NUL. */
+ * where the caller left off. The text around it is padded and ends with a NUL. */
 bool peg__json_unescape(struct peg__unescaped *text);
 
 #endif

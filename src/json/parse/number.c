@@ -11,7 +11,7 @@
 enum { MAX_DIGITS = 18, MAX_EXPONENT = 9999 };
 
 struct mantissa {
-    uint64_t value; /* wraps around if there are too many digits; their count tells */
+    uint64_t value; /* wraps around if there are too many digits; then their count is used */
     unsigned n;
     int exponent;
 };

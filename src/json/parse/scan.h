@@ -4,7 +4,7 @@
 
 /*
  * Finding the end of a run of bytes, 16 or 32 at a time where the machine can. The functions
- * may read up to 32 bytes past what they look at: texts are padded for that.
+ * may read up to 32 bytes past what they return: texts are padded for that.
  */
 
 #include <stddef.h>
@@ -81,7 +81,7 @@ static inline void peg__scan_blend(char *to, const char *from, unsigned n)
 }
 
 /*
- * Moves plain bytes towards the start of the text. Tells where in `from` they end. Behind the
+ * Moves plain bytes towards the start of the text. Returns where in `from` they end. Behind the
  * last one bytes are written again as they are: that costs less than a branch on how many there
  * are.
  */
@@ -180,8 +180,8 @@ static inline const char *peg__scan_move_plain(char *to, const char *from)
 
 /* ---- digits --------------------------------------------------------------------- */
 
-/* Digits eight at a time: how many there are is then a shift and not a branch that nobody can
- * foresee. */
+/* Digits eight at a time: how many there are is then a shift and not an unpredictable
+ * branch. */
 
 struct peg__digits {
     uint64_t word; /* their values, one a byte, the first lowest; above them anything */

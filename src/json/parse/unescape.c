@@ -12,11 +12,6 @@ static bool fail_escape(struct peg__unescaped *text, const char *problem)
     return false;
 }
 
-static bool is_continuation(char c)
-{
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
 /* Bytes of the UTF-8 character at `at`, 0 if there is none: RFC 3629, so no surrogates, no
  * overlong forms, nothing above U+10FFFF. A NUL behind the text ends every test. */
 static size_t utf8_size(const char *at)
@@ -24,17 +19,17 @@ static size_t utf8_size(const char *at)
     const unsigned char first = (unsigned char)at[0];
     const unsigned char second = (unsigned char)at[1];
 
-    if (first < 0xC2 || first > 0xF4 || !is_continuation(at[1]))
+    if (first < 0xC2 || first > 0xF4 || !peg__utf8_is_tail(at[1]))
         return 0;
     if (first < 0xE0)
         return 2;
     if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-        !is_continuation(at[2]))
+        !peg__utf8_is_tail(at[2]))
         return 0;
     if (first < 0xF0)
         return 3;
     if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F) ||
-        !is_continuation(at[3]))
+        !peg__utf8_is_tail(at[3]))
         return 0;
     return 4;
 }
@@ -54,26 +49,6 @@ static long read_hex4(const char *at)
     return value;
 }
 
-static char *write_utf8(char *to, unsigned long c)
-{
-    if (c < 0x80) {
-        *to++ = (char)c;
-    } else if (c < 0x800) {
-        *to++ = (char)(0xC0 | (c >> 6));
-        *to++ = (char)(0x80 | (c & 0x3F));
-    } else if (c < 0x10000) {
-        *to++ = (char)(0xE0 | (c >> 12));
-        *to++ = (char)(0x80 | ((c >> 6) & 0x3F));
-        *to++ = (char)(0x80 | (c & 0x3F));
-    } else {
-        *to++ = (char)(0xF0 | (c >> 18));
-        *to++ = (char)(0x80 | ((c >> 12) & 0x3F));
-        *to++ = (char)(0x80 | ((c >> 6) & 0x3F));
-        *to++ = (char)(0x80 | (c & 0x3F));
-    }
-    return to;
-}
-
 /* \uXXXX, a pair of them for what is beyond the basic plane. */
 static bool unescape_unicode(struct peg__unescaped *text)
 {
@@ -83,15 +58,15 @@ static bool unescape_unicode(struct peg__unescaped *text)
     if (first < 0)
         return fail_escape(text, "expected four hexadecimal digits after \\u");
     if (first < 0xD800 || first > 0xDFFF) {
-        text->end = write_utf8(text->end, (unsigned long)first);
+        text->end = peg__utf8_put(text->end, (uint32_t)first);
         text->at += 6;
         return true;
     }
     second = text->at[6] == '\\' && text->at[7] == 'u' ? read_hex4(text->at + 8) : -1;
     if (first > 0xDBFF || second < 0xDC00 || second > 0xDFFF)
         return fail_escape(text, "half of a surrogate pair is no character; write both halves");
-    text->end = write_utf8(text->end, 0x10000UL + (((unsigned long)first & 0x3FF) << 10) +
-                                          ((unsigned long)second & 0x3FF));
+    text->end = peg__utf8_put(text->end, 0x10000 + (((uint32_t)first & 0x3FF) << 10) +
+                                             ((uint32_t)second & 0x3FF));
     text->at += 12;
     return true;
 }

@@ -59,7 +59,7 @@ HOT void enter_window(struct peg__parser *p, struct cursor *c)
     if (next)
         c->next = next;
     else
-        c->at = p->end; /* no token is there, and the failure told first is the one that counts */
+        c->at = p->end; /* no token is there, and the first failure counts */
 }
 
 /* ---- space ---------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ HOT char *skip_space(char *at)
 }
 
 /* At space before what should be a token. The index knows where the next one is: so what follows
- * need not wait until the space was looked at. The compiler would make it wait, by taking the one
+ * need not wait until the space was read. The compiler would make it wait, by taking the one
  * for the other or by a conditional move; what it cannot look into keeps it from both. */
 HOT void skip_to_token(struct cursor *c)
 {
@@ -293,7 +293,7 @@ HOT char *read_long_integer(char *at, struct peg__digits first, int64_t *ret_num
 HOT char *read_fraction(char *at, int64_t *number, unsigned *ret_n)
 {
     struct peg__digits digits = peg__digits_find(at);
-    uint64_t value = (uint64_t)*number; /* may wrap around: whoever counts them does not use it */
+    uint64_t value = (uint64_t)*number; /* may wrap around: then it is not used */
     unsigned n = 0;
 
     while (RARELY(digits.n == 8 && n < 16)) {
@@ -351,7 +351,7 @@ __attribute__((noinline)) static char *read_number(struct peg__parser *p, char *
     return at;
 }
 
-/* Which of the three words it is nobody can foresee, so that is no branch. */
+/* Which of the three words it is cannot be predicted, so that is no branch. */
 HOT char *read_word(struct peg__parser *p, char *at, peg_json *value)
 {
     const bool is_true = memcmp(at, "true", 4) == 0;

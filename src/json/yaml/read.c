@@ -222,35 +222,37 @@ static peg_status set_scalar(struct composer *c, struct peg__yaml_node *node,
     return PEG_OK;
 }
 
-static bool fits_tag(enum peg__yaml_type type, const char *tag)
+/* The name of a tag of YAML's core schema, or NULL. */
+static const char *core_name(const char *tag)
 {
-    switch (type) {
-    case PEG__YAML_NULL:
-        return strcmp(tag, CORE_TAG "null") == 0;
-    case PEG__YAML_TRUE:
-    case PEG__YAML_FALSE:
-        return strcmp(tag, CORE_TAG "bool") == 0;
-    case PEG__YAML_INT:
-        return strcmp(tag, CORE_TAG "int") == 0 || strcmp(tag, CORE_TAG "float") == 0;
-    case PEG__YAML_SEXAGESIMAL:
-    case PEG__YAML_NOT_FINITE:
-    case PEG__YAML_FLOAT:
-        return strcmp(tag, CORE_TAG "float") == 0;
-    case PEG__YAML_STRING:
-        break;
-    }
-    return false;
+    const size_t n = strlen(CORE_TAG);
+
+    return strncmp(tag, CORE_TAG, n) == 0 ? tag + n : NULL;
 }
 
 static bool is_core_scalar_tag(const char *tag)
 {
     static const char *const names[] = {"null", "bool", "int", "float"};
+    const char *name = core_name(tag);
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strncmp(tag, CORE_TAG, strlen(CORE_TAG)) == 0 &&
-            strcmp(tag + strlen(CORE_TAG), names[i]) == 0)
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
             return true;
     return false;
+}
+
+/* Requires is_core_scalar_tag(). */
+static bool fits_tag(enum peg__yaml_type type, const char *tag)
+{
+    static const char *const names[] = {
+        [PEG__YAML_STRING] = "",     [PEG__YAML_NULL] = "null",
+        [PEG__YAML_TRUE] = "bool",   [PEG__YAML_FALSE] = "bool",
+        [PEG__YAML_INT] = "int",     [PEG__YAML_SEXAGESIMAL] = "float",
+        [PEG__YAML_FLOAT] = "float", [PEG__YAML_NOT_FINITE] = "float",
+    };
+    const char *name = core_name(tag);
+
+    return strcmp(name, names[type]) == 0 || (type == PEG__YAML_INT && strcmp(name, "float") == 0);
 }
 
 static peg_status fail_tag(const struct composer *c, size_t index, const char *tag, const char *why)

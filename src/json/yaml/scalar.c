@@ -5,8 +5,8 @@
  * YAML 1.1. Numbers become the text of a JSON number and never pass a double.
  *
  * Of 1.1 two things are left out: `y` and `n` alone stay strings, as in the 1.1
- * readers in wide use, and sexagesimal numbers are told apart to be refused:
- * who writes 1:30 seldom means ninety.
+ * readers in wide use, and sexagesimal numbers are errors: 1:30 seldom means
+ * ninety.
  */
 
 #include <string.h>

@@ -167,7 +167,7 @@ static peg_str line_at(peg_str s, size_t start)
     return peg__strn(s.ptr + start, end ? (size_t)(end - s.ptr) - start : s.len - start);
 }
 
-/* Some line has text, and none has blanks alone: nobody sees them, and readers differ. */
+/* Some line has text, and none has blanks alone: they are invisible, and readers differ. */
 static bool has_only_clean_lines(peg_str s)
 {
     bool has_text = false;
@@ -186,7 +186,7 @@ static bool has_only_clean_lines(peg_str s)
     return has_text;
 }
 
-/* A reader takes the indentation from the first line, unless it is told. */
+/* Without an indicator a reader takes the indentation from the first line. */
 static bool needs_indicator(peg_str s)
 {
     return s.ptr[0] == '\n' || peg__is_blank(s.ptr[0]);
@@ -282,7 +282,7 @@ static void write_number(const peg_json *number, struct peg__buf *out)
 }
 
 /* With the line end. `indent` is where the lines of a block begin. */
-static void write_string(peg_str s, size_t indent, bool is_root, struct peg__buf *out)
+static void write_yaml_string(peg_str s, size_t indent, bool is_root, struct peg__buf *out)
 {
     const struct looks looks = inspect_string(s);
 
@@ -298,7 +298,7 @@ static void write_string(peg_str s, size_t indent, bool is_root, struct peg__buf
 static void write_leaf(const peg_json *value, size_t indent, bool is_root, struct peg__buf *out)
 {
     if (peg_json_kind_of(value) == PEG_JSON_STRING) {
-        write_string(peg_json_str(value), indent, is_root, out);
+        write_yaml_string(peg_json_str(value), indent, is_root, out);
         return;
     }
     if (peg_json_is_number(value))

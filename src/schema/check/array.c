@@ -36,7 +36,7 @@ bool peg__check_items_of_kinds(struct peg_checker *ck, const struct peg__insn *i
     return peg__pass(ck, v);
 }
 
-/* What is no record at first sight: an object is not looked at in that way again. */
+/* What is no record at first sight: an object is not compared with one again. */
 static __attribute__((noinline)) bool
 apply_to_item(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *item)
 {

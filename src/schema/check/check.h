@@ -83,7 +83,7 @@ static inline bool peg__apply(struct peg_checker *ck, uint32_t node, const peg_j
     return pc == 0 || peg__run(ck, pc, value);
 }
 
-/* Would the node accept? Nothing is reported. Look at ck->halted after false. */
+/* Would the node accept? Nothing is reported. After false, check ck->halted. */
 static inline bool peg__try(struct peg_checker *ck, uint32_t node, const peg_json *value)
 {
     const uint32_t pc = ck->schema->nodes[node].entry[value->kind];
@@ -96,7 +96,7 @@ static inline bool peg__try(struct peg_checker *ck, uint32_t node, const peg_jso
     ck->mode = MODE_VERDICT;
     fits = peg__run(ck, pc, value);
     ck->mode = mode;
-    ck->depth_left = depth_left; /* who fails does not leave */
+    ck->depth_left = depth_left; /* a failure does not leave */
     return fits;
 }
 
@@ -137,8 +137,8 @@ static inline bool peg__charge(struct peg_checker *ck, uint64_t n_steps)
     return true;
 }
 
-/* Around everything that applies a schema: depth and steps are counted here. Who returns false
- * need not leave. */
+/* Around everything that applies a schema: depth and steps are counted here. A function that
+ * returns false need not leave. */
 static inline bool peg__enter(struct peg_checker *ck, const peg_json *v)
 {
     if (__builtin_expect(ck->depth_left == 0, 0))
@@ -159,43 +159,38 @@ static inline bool peg__leave(struct peg_checker *ck)
  * reverse order by setting n_words to the offset. */
 size_t peg__scratch(struct peg_checker *ck, size_t n);
 
-/* ---- instructions, by what they look at ---------------------------------------- */
+/* ---- instructions, by the kind of value that they check ------------------------- */
 
-bool peg__check_call(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_switch(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_any_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_not(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_if(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_enum(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-
-bool peg__check_content(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-
-bool peg__check_items(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_items_of_kinds(struct peg_checker *ck, const struct peg__insn *insn,
-                               const peg_json *v);
-bool peg__check_items_records(struct peg_checker *ck, const struct peg__insn *insn,
-                              const peg_json *v);
-bool peg__check_tuple(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_contains(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_unique(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-
-bool peg__check_members(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_record(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_map_of_kinds(struct peg_checker *ck, const struct peg__insn *insn,
+typedef bool peg__check_insn(struct peg_checker *ck, const struct peg__insn *insn,
                              const peg_json *v);
-bool peg__check_few_members(struct peg_checker *ck, const struct peg__insn *insn,
-                            const peg_json *v);
-bool peg__check_required(struct peg_checker *ck, const struct peg__insn *insn, const peg_json *v);
-bool peg__check_member_names(struct peg_checker *ck, const struct peg__insn *insn,
-                             const peg_json *v);
-bool peg__check_dependent_required(struct peg_checker *ck, const struct peg__insn *insn,
-                                   const peg_json *v);
-bool peg__check_dependent_schema(struct peg_checker *ck, const struct peg__insn *insn,
-                                 const peg_json *v);
-bool peg__check_dependent_value(struct peg_checker *ck, const struct peg__insn *insn,
-                                const peg_json *v);
+
+peg__check_insn peg__check_call;
+peg__check_insn peg__check_switch;
+peg__check_insn peg__check_any_of;
+peg__check_insn peg__check_one_of;
+peg__check_insn peg__check_not;
+peg__check_insn peg__check_if;
+peg__check_insn peg__check_track;
+peg__check_insn peg__check_enum;
+
+peg__check_insn peg__check_content;
+
+peg__check_insn peg__check_items;
+peg__check_insn peg__check_items_of_kinds;
+peg__check_insn peg__check_items_records;
+peg__check_insn peg__check_tuple;
+peg__check_insn peg__check_contains;
+peg__check_insn peg__check_unique;
+
+peg__check_insn peg__check_members;
+peg__check_insn peg__check_record;
+peg__check_insn peg__check_map_of_kinds;
+peg__check_insn peg__check_few_members;
+peg__check_insn peg__check_required;
+peg__check_insn peg__check_member_names;
+peg__check_insn peg__check_dependent_required;
+peg__check_insn peg__check_dependent_schema;
+peg__check_insn peg__check_dependent_value;
 
 /* ---- what was evaluated ----------------------------------------------------------- */
 
@@ -210,11 +205,11 @@ void peg__mark_all(struct peg_checker *ck);
 
 /* ---- reports: report.c and sentence.c -------------------------------------- */
 
-/* Writes a failure down. What runs out of memory is told at the end. */
+/* Adds a failure. Running out of memory is reported at the end. */
 void peg__report_add(struct peg_checker *ck, const peg_json *rule, const peg_json *value,
                      const peg_json *detail);
 
-/* Adds to ck->score how much this failure tells against the branch. */
+/* Adds the weight of this failure to the score of the branch. */
 void peg__report_score(struct peg_checker *ck, const peg_json *rule, const peg_json *value);
 
 /* In report mode: goes into the branch that fits best and reports what it lacks. */

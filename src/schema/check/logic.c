@@ -95,7 +95,7 @@ bool peg__check_one_of(struct peg_checker *ck, const struct peg__insn *insn, con
         return true;
     if (n_fit == 0)
         return peg__fail_insn(ck, insn, v) && peg__report_best_branch(ck, insn, v);
-    /* The value itself as detail says: too many. */
+    /* The value itself as detail means: too many. */
     return peg__fail_rule(ck, peg__rule(ck, insn), v, v);
 }
 
@@ -144,7 +144,7 @@ static bool apply_to_rest(struct peg_checker *ck, const struct peg__insn *insn, 
         if (!is_marked(ck, track, i)) {
             const bool refused =
                 insn->c != 0 && ck->schema->nodes[insn->b].entry[item->kind] == insn->c;
-            /* A false schema: the failure is told of the object and names the member. */
+            /* A false schema: the failure is reported for the object and names the member. */
             const bool goes_on = refused ? peg__fail_rule(ck, peg__rule(ck, insn), v, at)
                                          : peg__apply(ck, insn->b, item);
 
@@ -177,7 +177,7 @@ bool peg__check_track(struct peg_checker *ck, const struct peg__insn *insn, cons
         return false;
     ck->track = &track;
     goes_on = peg__apply(ck, insn->a, v);
-    /* After a failure the marks are incomplete: what they leave over says nothing. */
+    /* After a failure the marks are incomplete: what they leave over means nothing. */
     if (goes_on && peg__report_count(ck) == failures)
         goes_on = apply_to_rest(ck, insn, v, &track);
     ck->track = outer;

@@ -35,7 +35,7 @@ static bool has_bit(const uint64_t *words, uint32_t i)
     return (words[i / 64] >> (i % 64)) & 1;
 }
 
-/* Says for each required name that is missing. The names that are there are marked first: there
+/* Reports each required name that is missing. The names that are there are marked first: there
  * may be as many of them as members. */
 static bool fail_missing(struct peg_checker *ck, const struct peg__members *m, const peg_json *v)
 {

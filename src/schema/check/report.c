@@ -170,7 +170,7 @@ enum {
     WEIGHT_DEEPER = 1,
 };
 
-/* Only the first children are looked at: the members that tell branches apart are few. */
+/* Only the first children are compared: the members that tell branches apart are few. */
 static bool is_child(const peg_json *parent, const peg_json *value)
 {
     const bool is_object = parent->kind == PEG_JSON_OBJECT;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The words of a report. A sentence is read by a language model that has to correct its call:
- * it says what is wanted first, then what stands there, and names the way out. At most 64
- * bytes of the instance are ever shown.
+ * The sentences of a report, for a language model that has to correct its call: what is expected,
+ * then what was found, then the remedy. At most 64 bytes of the instance are ever shown.
  */
 
 #include <string.h>
@@ -77,36 +76,14 @@ static void write_name(const peg_json *name, struct peg__buf *out)
     peg__buf_putc(out, '\'');
 }
 
-static const char *kind_word(const peg_json *value)
+/* "a string", "an array", "null" */
+static void write_type(peg_str name, struct peg__buf *out)
 {
-    switch (peg_json_kind_of(value)) {
-    case PEG_JSON_NULL:
-        return "null";
-    case PEG_JSON_BOOL:
-        return "a boolean";
-    case PEG_JSON_INTEGER:
-        return "an integer";
-    case PEG_JSON_DECIMAL:
-        return "a number";
-    case PEG_JSON_STRING:
-        return "a string";
-    case PEG_JSON_ARRAY:
-        return "an array";
-    case PEG_JSON_OBJECT:
-        return "an object";
-    }
-    return "a value";
-}
-
-static void write_type(const peg_json *name, struct peg__buf *out)
-{
-    const char first = *name->u.ptr;
-
-    if (first == 'i' || first == 'a' || first == 'o')
+    if (strchr("iao", name.ptr[0]))
         peg__buf_puts(out, "an ");
-    else if (!peg__str_is(peg_json_str(name), "null"))
+    else if (!peg__str_is(name, "null"))
         peg__buf_puts(out, "a ");
-    peg__buf_str(out, peg_json_str(name));
+    peg__buf_str(out, name);
 }
 
 /* "a string", "a string or null" */
@@ -115,13 +92,13 @@ static void write_type_names(const peg_json *type, struct peg__buf *out)
     size_t i = 0;
 
     if (type->kind == PEG_JSON_STRING) {
-        write_type(type, out);
+        write_type(peg_json_str(type), out);
         return;
     }
     PEG_JSON_EACH_ITEM (type, name) {
         if (i++ > 0)
             peg__buf_puts(out, i == type->len ? " or " : ", ");
-        write_type(name, out);
+        write_type(peg_json_str(name), out);
     }
 }
 
@@ -140,7 +117,7 @@ static void write_choices(const peg_json *list, struct peg__buf *out)
     }
 }
 
-/* ---- names that were meant ----------------------------------------------------------- */
+/* ---- did you mean ----------------------------------------------------------------------- */
 
 /* The property whose name is closest to an unknown one, if the object has not got it; or NULL. */
 static const peg_json *closest_name(const peg_json *properties, const peg_json *object,
@@ -183,15 +160,15 @@ static void write_known_names(const struct peg__finding *f, struct peg__buf *out
 {
     const peg_json *schema = enclosing_schema(f);
     const peg_json *properties = schema ? peg_json_get(schema, "properties") : NULL;
-    const peg_json *meant;
+    const peg_json *suggestion;
     size_t i = 0;
 
     if (!properties || properties->kind != PEG_JSON_OBJECT || properties->len == 0)
         return;
-    meant = closest_name(properties, f->value, f->detail);
-    if (meant) {
+    suggestion = closest_name(properties, f->value, f->detail);
+    if (suggestion) {
         peg__buf_puts(out, "; did you mean ");
-        write_name(meant, out);
+        write_name(suggestion, out);
         peg__buf_putc(out, '?');
         return;
     }
@@ -211,8 +188,8 @@ static void write_known_names(const struct peg__finding *f, struct peg__buf *out
 
 static const struct {
     const char *format;
-    const char *words;
-} format_words[] = {
+    const char *phrase;
+} format_phrases[] = {
     {"date-time", "a date and time such as 2024-05-31T13:45:00Z"},
     {"date", "a date such as 2024-05-31"},
     {"time", "a time such as 13:45:00Z"},
@@ -236,22 +213,22 @@ static const struct {
 
 static void write_format(const peg_json *format, struct peg__buf *out)
 {
-    for (size_t i = 0; i < sizeof(format_words) / sizeof(*format_words); i++)
-        if (peg__str_is(peg_json_str(format), format_words[i].format)) {
-            peg__buf_puts(out, format_words[i].words);
+    for (size_t i = 0; i < sizeof(format_phrases) / sizeof(*format_phrases); i++)
+        if (peg__str_is(peg_json_str(format), format_phrases[i].format)) {
+            peg__buf_puts(out, format_phrases[i].phrase);
             return;
         }
     peg__buf_str(out, peg_json_str(format));
 }
 
-/* ---- what a rule wants ------------------------------------------------------------------ */
+/* ---- what a rule expects ------------------------------------------------------------------ */
 
 /* Keywords whose value completes a phrase. */
 static const struct phrase {
     const char *keyword;
     const char *before;
     const char *unit; /* of a count: gets an s unless that is 1 */
-    bool counts;      /* what stands there is told as a count */
+    bool counts;      /* the value is given as a count */
 } phrases[] = {
     {"minimum", "at least ", "", false},
     {"maximum", "at most ", "", false},
@@ -384,7 +361,7 @@ void peg__write_got(const struct peg__finding *f, struct peg__buf *out)
 /* ---- whole sentences ---------------------------------------------------------------------- */
 
 /* The member of dependentRequired whose list has the name in it. */
-static const peg_json *who_asks(const struct peg__finding *f)
+static const peg_json *find_requiring_member(const struct peg__finding *f)
 {
     if (f->rule->kind == PEG_JSON_OBJECT)
         PEG_JSON_EACH_MEMBER (f->rule, key)
@@ -395,7 +372,7 @@ static const peg_json *who_asks(const struct peg__finding *f)
 
 static void write_missing(const struct peg__finding *f, struct peg__buf *out)
 {
-    const peg_json *asks = who_asks(f);
+    const peg_json *asks = find_requiring_member(f);
 
     peg__buf_puts(out, "the member ");
     write_name(f->detail, out);
@@ -424,7 +401,8 @@ static void write_but(const struct peg__finding *f, struct peg__buf *out)
     if (phrase && phrase->counts) {
         peg__buf_puts(out, ", but has ");
     } else if (is(f, "type")) {
-        peg__buf_printf(out, ", but is %s", kind_word(f->value));
+        peg__buf_puts(out, ", but is ");
+        write_type(peg__str(peg_json_kind_name(peg_json_kind_of(f->value))), out);
         if (f->value->kind == PEG_JSON_NULL || f->value->kind >= PEG_JSON_ARRAY)
             return;
         peg__buf_puts(out, ": ");

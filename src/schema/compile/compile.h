@@ -104,8 +104,8 @@ struct peg__dialect {
 struct peg__dialect peg__dialect_of(peg_dialect id);
 /* The dialect that a $schema URI names, its empty fragment aside; false if none does. */
 bool peg__dialect_by_uri(peg_str uri, struct peg__dialect *ret_dialect);
-/* Narrows a dialect to what a meta-schema's $vocabulary lists. False if it demands one that
- * nobody here knows; *ret_unknown is then its key. */
+/* Narrows a dialect to what a meta-schema's $vocabulary lists. False if it demands an
+ * unknown one; *ret_unknown is then its key. */
 bool peg__dialect_narrow(struct peg__dialect *dialect, const peg_json *vocabulary,
                          const peg_json **ret_unknown);
 
@@ -183,7 +183,8 @@ peg_str peg__uri_decode(struct peg__arena *arena, peg_str fragment);
 
 struct peg__document;
 
-/* Takes over `json` and copies `uri`, on success only; one reference. NULL when out of memory. */
+/* Copies `uri` and takes ownership of `json`; one reference. NULL when out of memory: `json` is
+ * then freed. */
 struct peg__document *peg__document_new(peg_str uri, peg_json_doc *json);
 struct peg__document *peg__document_ref(struct peg__document *document);
 struct peg__document *peg__document_unref(struct peg__document *document);
@@ -225,7 +226,7 @@ extern const size_t peg__n_meta_docs;
 
 /*
  * What a $ref can lead to: every resource ($id) and anchor of the documents that a compile has
- * looked at so far. Documents are added when something first refers to them. It lives as long
+ * read so far. Documents are added when something first refers to them. It lives as long
  * as one compile; what it found stays in the documents.
  */
 

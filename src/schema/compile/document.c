@@ -24,8 +24,10 @@ struct peg__document *peg__document_new(peg_str uri, peg_json_doc *json)
 {
     struct peg__document *document = peg__alloc(sizeof(*document) + uri.len);
 
-    if (!document)
+    if (!document) {
+        peg_json_doc_free(json);
         return NULL;
+    }
     atomic_init(&document->refs, 1);
     document->json = json;
     document->uri_len = uri.len;
@@ -142,10 +144,8 @@ peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_str uri, const peg_jso
     if (status)
         return status;
     document = peg__document_new(uri, json);
-    if (!document) {
-        peg_json_doc_free(json);
+    if (!document)
         return peg__fail_nomem(reterr);
-    }
     status = peg__map_add(&docs->by_uri, uri, document);
     if (status) {
         peg__document_unref(document);

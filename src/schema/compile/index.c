@@ -489,10 +489,8 @@ static peg_status add_meta(struct peg__index *index, const struct peg__meta_doc 
     if (status)
         return status;
     document = peg__document_new(uri, json);
-    if (!document) {
-        peg_json_doc_free(json);
+    if (!document)
         return peg__fail_nomem(reterr);
-    }
     status = peg__index_add(index, document, peg__document_uri(document), &root, reterr);
     peg__document_unref(document);
     return status;

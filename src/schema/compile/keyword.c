@@ -254,7 +254,7 @@ bool peg__visit_subschemas(enum peg__shape shape, const peg_json *value, peg__vi
     return true;
 }
 
-/* A scan that looks at two bytes of each name first: some 20 ns, and only while compiling. */
+/* A scan that compares two bytes of each name first: some 20 ns, and only while compiling. */
 static enum peg__keyword find_keyword(peg_str name)
 {
     static const unsigned longest = sizeof("unevaluatedProperties") - 1;

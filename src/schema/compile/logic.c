@@ -287,7 +287,7 @@ static bool collect_cases(struct peg__compiler *c, const struct peg__draft *d, s
     return true;
 }
 
-/* The values in words, for reports. */
+/* The values as text, for reports. */
 static bool write_case_values(struct peg__compiler *c, const struct cases *cases,
                               peg_str *ret_values)
 {

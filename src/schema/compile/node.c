@@ -245,7 +245,7 @@ static bool note_default(struct peg__compiler *c, const struct peg__task *task,
     c->has_default = true;
     if (!c->options.check_defaults)
         return true;
-    /* A tracked node cannot be checked by itself; its untracked twin says the same. */
+    /* A tracked node cannot be checked by itself; its untracked twin checks the same. */
     if (task->is_tracked) {
         struct peg__task twin = *task;
 
@@ -362,7 +362,7 @@ static bool has_in_place(const struct peg__subschema *sub)
 }
 
 /*
- * With nothing applied in place, unevaluatedProperties says what additionalProperties would,
+ * With nothing applied in place, unevaluatedProperties means what additionalProperties would,
  * and unevaluatedItems what items would: no tracking is needed.
  */
 static void simplify(struct peg__draft *d)

@@ -31,8 +31,8 @@
 /*
  * A fixed set of strings, found in one probe almost always: property names, string enums.
  * The hash reads the first and last eight bytes and the length, whatever the length is; a seed
- * is chosen when the set is made so that (nearly) no two names share a slot. Sets that somebody
- * has made to collide whatever the seed are found by a hash of all bytes with a secret key.
+ * is chosen when the set is made so that (nearly) no two names share a slot. Sets that were
+ * made to collide whatever the seed are found by a hash of all bytes with a secret key.
  *
  * Strings that are looked up come from JSON documents, which pad them, so that eight bytes can
  * be read from the start of any of them.
@@ -148,7 +148,7 @@ static inline const struct peg__slot *peg__names_find(const struct peg__names *n
 }
 
 /* The same for the members of one object, which mostly come in the order of the schema: the slot
- * after the last one is looked at first. */
+ * after the last one is tried first. */
 static inline const struct peg__slot *peg__names_find_next(const struct peg__names *names,
                                                            const struct peg__slot **guess,
                                                            const peg_json *string)
@@ -231,7 +231,7 @@ enum peg__op {
 
 enum { FLAG_TRACKED = 1 }; /* marks what it evaluates in the checker's innermost track */
 
-/* One instruction, 16 bytes. What failed is told by the rule at the same index. */
+/* One instruction, 16 bytes. The rule at the same index is what failed. */
 struct peg__insn {
     uint8_t op;
     uint8_t flags;
@@ -282,7 +282,7 @@ struct peg__members {
 /* Branches that a member with a constant string tells apart. */
 struct peg__switch {
     const peg_json *name;    /* of the member */
-    peg_str values;          /* in words, for reports */
+    peg_str values;          /* as text, for reports */
     struct peg__names cases; /* its values; `node` is the branch */
 };
 

@@ -130,7 +130,7 @@ bool peg__add_pattern(struct peg__compiler *c, const peg_json *place, peg_str ec
     return true;
 }
 
-static int compare_names(const void *a, const void *b)
+static int order_names(const void *a, const void *b)
 {
     const peg_str x = ((const struct peg__name *)a)->text;
     const peg_str y = ((const struct peg__name *)b)->text;
@@ -145,11 +145,11 @@ bool peg__add_names(struct peg__compiler *c, struct peg__names *names, struct pe
 {
     uint32_t n_distinct = 0;
 
-    qsort(list, n, sizeof(*list), compare_names);
+    qsort(list, n, sizeof(*list), order_names);
     for (uint32_t i = 0; i < n; i++) {
         struct peg__name *last = n_distinct ? &list[n_distinct - 1] : NULL;
 
-        if (last && compare_names(last, &list[i]) == 0) {
+        if (last && order_names(last, &list[i]) == 0) {
             last->flags |= list[i].flags;
             if (list[i].order < last->order)
                 last->order = list[i].order;

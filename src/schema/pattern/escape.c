@@ -63,93 +63,52 @@ static const char binary_properties[] =
     "Unified_Ideograph UIdeo Uppercase Upper Variation_Selector VS White_Space space "
     "XID_Continue XIDC XID_Start XIDS ";
 
+/* What PCRE2 calls a category, and its names. */
 static const struct {
-    const char *name;
     const char *pcre2;
+    const char *names;
 } categories[] = {
-    {"C", "C"},
-    {"Other", "C"},
-    {"Cc", "Cc"},
-    {"Control", "Cc"},
-    {"cntrl", "Cc"},
-    {"Cf", "Cf"},
-    {"Format", "Cf"},
-    {"Cn", "Cn"},
-    {"Unassigned", "Cn"},
-    {"Co", "Co"},
-    {"Private_Use", "Co"},
-    {"Cs", "Cs"},
-    {"Surrogate", "Cs"},
-    {"L", "L"},
-    {"Letter", "L"},
-    {"LC", "L&"},
-    {"Cased_Letter", "L&"},
-    {"Ll", "Ll"},
-    {"Lowercase_Letter", "Ll"},
-    {"Lm", "Lm"},
-    {"Modifier_Letter", "Lm"},
-    {"Lo", "Lo"},
-    {"Other_Letter", "Lo"},
-    {"Lt", "Lt"},
-    {"Titlecase_Letter", "Lt"},
-    {"Lu", "Lu"},
-    {"Uppercase_Letter", "Lu"},
-    {"M", "M"},
-    {"Mark", "M"},
-    {"Combining_Mark", "M"},
-    {"Mc", "Mc"},
-    {"Spacing_Mark", "Mc"},
-    {"Me", "Me"},
-    {"Enclosing_Mark", "Me"},
-    {"Mn", "Mn"},
-    {"Nonspacing_Mark", "Mn"},
-    {"N", "N"},
-    {"Number", "N"},
-    {"Nd", "Nd"},
-    {"Decimal_Number", "Nd"},
-    {"digit", "Nd"},
-    {"Nl", "Nl"},
-    {"Letter_Number", "Nl"},
-    {"No", "No"},
-    {"Other_Number", "No"},
-    {"P", "P"},
-    {"Punctuation", "P"},
-    {"punct", "P"},
-    {"Pc", "Pc"},
-    {"Connector_Punctuation", "Pc"},
-    {"Pd", "Pd"},
-    {"Dash_Punctuation", "Pd"},
-    {"Pe", "Pe"},
-    {"Close_Punctuation", "Pe"},
-    {"Pf", "Pf"},
-    {"Final_Punctuation", "Pf"},
-    {"Pi", "Pi"},
-    {"Initial_Punctuation", "Pi"},
-    {"Po", "Po"},
-    {"Other_Punctuation", "Po"},
-    {"Ps", "Ps"},
-    {"Open_Punctuation", "Ps"},
-    {"S", "S"},
-    {"Symbol", "S"},
-    {"Sc", "Sc"},
-    {"Currency_Symbol", "Sc"},
-    {"Sk", "Sk"},
-    {"Modifier_Symbol", "Sk"},
-    {"Sm", "Sm"},
-    {"Math_Symbol", "Sm"},
-    {"So", "So"},
-    {"Other_Symbol", "So"},
-    {"Z", "Z"},
-    {"Separator", "Z"},
-    {"Zl", "Zl"},
-    {"Line_Separator", "Zl"},
-    {"Zp", "Zp"},
-    {"Paragraph_Separator", "Zp"},
-    {"Zs", "Zs"},
-    {"Space_Separator", "Zs"},
+    {"C", " C Other "},
+    {"Cc", " Cc Control cntrl "},
+    {"Cf", " Cf Format "},
+    {"Cn", " Cn Unassigned "},
+    {"Co", " Co Private_Use "},
+    {"Cs", " Cs Surrogate "},
+    {"L", " L Letter "},
+    {"L&", " LC Cased_Letter "},
+    {"Ll", " Ll Lowercase_Letter "},
+    {"Lm", " Lm Modifier_Letter "},
+    {"Lo", " Lo Other_Letter "},
+    {"Lt", " Lt Titlecase_Letter "},
+    {"Lu", " Lu Uppercase_Letter "},
+    {"M", " M Mark Combining_Mark "},
+    {"Mc", " Mc Spacing_Mark "},
+    {"Me", " Me Enclosing_Mark "},
+    {"Mn", " Mn Nonspacing_Mark "},
+    {"N", " N Number "},
+    {"Nd", " Nd Decimal_Number digit "},
+    {"Nl", " Nl Letter_Number "},
+    {"No", " No Other_Number "},
+    {"P", " P Punctuation punct "},
+    {"Pc", " Pc Connector_Punctuation "},
+    {"Pd", " Pd Dash_Punctuation "},
+    {"Pe", " Pe Close_Punctuation "},
+    {"Pf", " Pf Final_Punctuation "},
+    {"Pi", " Pi Initial_Punctuation "},
+    {"Po", " Po Other_Punctuation "},
+    {"Ps", " Ps Open_Punctuation "},
+    {"S", " S Symbol "},
+    {"Sc", " Sc Currency_Symbol "},
+    {"Sk", " Sk Modifier_Symbol "},
+    {"Sm", " Sm Math_Symbol "},
+    {"So", " So Other_Symbol "},
+    {"Z", " Z Separator "},
+    {"Zl", " Zl Line_Separator "},
+    {"Zp", " Zp Paragraph_Separator "},
+    {"Zs", " Zs Space_Separator "},
 };
 
-static bool lists(const char *names, size_t names_len, peg_str name)
+static bool lists(const char *names, peg_str name)
 {
     char wanted[48];
 
@@ -158,13 +117,13 @@ static bool lists(const char *names, size_t names_len, peg_str name)
     wanted[0] = ' ';
     memcpy(wanted + 1, name.ptr, name.len);
     wanted[name.len + 1] = ' ';
-    return memmem(names, names_len, wanted, name.len + 2) != NULL;
+    return memmem(names, strlen(names), wanted, name.len + 2) != NULL;
 }
 
 static bool find_category(peg_str name, struct peg__token *token)
 {
     for (size_t i = 0; i < sizeof(categories) / sizeof(categories[0]); i++) {
-        if (!peg__str_is(name, categories[i].name))
+        if (!lists(categories[i].names, name))
             continue;
         token->name = categories[i].pcre2;
         token->name_len = strlen(categories[i].pcre2);
@@ -175,7 +134,7 @@ static bool find_category(peg_str name, struct peg__token *token)
 
 static bool find_script(peg_str name, const char *prefix, struct peg__token *token)
 {
-    if (!lists(scripts, sizeof(scripts) - 1, name))
+    if (!lists(scripts, name))
         return false;
     token->name_prefix = prefix;
     token->name = name.ptr;
@@ -190,7 +149,7 @@ static bool find_lone(peg_str name, struct peg__token *token)
         token->negated = !token->negated;
         return find_category((peg_str){"Cn", 2}, token);
     }
-    if (!lists(binary_properties, sizeof(binary_properties) - 1, name))
+    if (!lists(binary_properties, name))
         return find_category(name, token);
     token->name = name.ptr;
     token->name_len = name.len;

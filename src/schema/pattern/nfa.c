@@ -265,7 +265,7 @@ static void repeat_optional(struct builder *b, uint32_t n, const struct peg__tok
     repeat_rest(b, n, &rest);
 }
 
-/* Distances fit their type: nothing is longer than PEG__NFA_MAX, which is looked at first. */
+/* Distances fit their type: nothing is longer than PEG__NFA_MAX, which is checked first. */
 static void repeat(struct builder *b, const struct peg__token *token)
 {
     const uint32_t n = b->n_insns - b->atom;
@@ -455,7 +455,7 @@ static bool is_boundary(const struct run *r)
 
 /* ---- places ---------------------------------------------------------------------------- */
 
-/* Puts a place on the list of those to look at, unless it was there in this round. */
+/* Adds a place to the list, unless it was there in this round. */
 static inline uint32_t enter_place(struct run *r, uint32_t n_to_do, uint32_t pc)
 {
     if (r->entered[pc] == r->round)

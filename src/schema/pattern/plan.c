@@ -170,7 +170,8 @@ static struct peg__step *split_last_char(struct planner *p, struct peg__step *st
 static void repeat_last(struct planner *p, const struct peg__token *token)
 {
     struct peg__plan *plan = p->plan;
-    struct peg__step *step = &plan->steps[plan->n_steps - 1]; /* the reader says there is one */
+    struct peg__step *step =
+        &plan->steps[plan->n_steps - 1]; /* the reader ensures that there is one */
 
     if (step->kind == PEG__STEP_LITERAL)
         step = split_last_char(p, step);
@@ -393,7 +394,7 @@ static struct peg__charset next_chars(const struct peg__plan *plan, uint32_t i)
     return chars;
 }
 
-/* Whether to enter a group is told by its first character: there has to be one. */
+/* The first character of a group decides whether to enter it: there has to be one. */
 static bool groups_start_with_a_character(const struct peg__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_steps; i++) {

@@ -43,7 +43,7 @@ static bool at_end(const struct peg__pattern_reader *reader)
 /* ---- quantifiers --------------------------------------------------------------- */
 
 /* Digits at *at. Numbers beyond what anyone can mean stay below PEG__REPEAT_FOREVER. */
-static bool read_count(peg_str text, size_t *at, uint32_t *ret_count)
+static bool read_repeat_count(peg_str text, size_t *at, uint32_t *ret_count)
 {
     const size_t start = *at;
     uint64_t count = 0;
@@ -64,12 +64,12 @@ static bool read_braces(const struct peg__pattern_reader *reader, struct peg__to
     const peg_str text = reader->text;
     size_t at = reader->at + 1;
 
-    if (!read_count(text, &at, &token->min))
+    if (!read_repeat_count(text, &at, &token->min))
         return false;
     token->max = token->min;
     if (at < text.len && text.ptr[at] == ',') {
         at++;
-        if (!read_count(text, &at, &token->max))
+        if (!read_repeat_count(text, &at, &token->max))
             token->max = PEG__REPEAT_FOREVER;
     }
     if (at >= text.len || text.ptr[at] != '}')
@@ -85,7 +85,7 @@ static bool is_half_open(const struct peg__pattern_reader *reader)
     uint32_t count;
 
     return peek(reader, 0) == '{' && peek(reader, 1) == ',' &&
-           read_count(reader->text, &at, &count) && at < reader->text.len &&
+           read_repeat_count(reader->text, &at, &count) && at < reader->text.len &&
            reader->text.ptr[at] == '}';
 }
 
