@@ -60,7 +60,7 @@ int main(void)
                               .run = read_log};
     peg_tool *tool = NULL;
     const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool, .n_tools = 1,
-                                      .loop.engine = model};
+                                      .loop.engine.fn = model};
     peg_runner *runner = NULL;
     peg_turn *turn = NULL;
     peg_outcome outcome;

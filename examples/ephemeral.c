@@ -59,7 +59,7 @@ int main(void)
     peg_error e;
     int failed = peg_tool_new(&def, &pay, &e);
     const peg_dispatch_middleware input = {.run = lend, .user = pay};
-    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = model,
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine.fn = model,
                                       .loop.input = &input, .loop.n_input = 1};
 
     failed = failed || peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
@@ -68,8 +68,7 @@ int main(void)
         printf("turn %d\n", i);
         failed = peg_runner_run(runner, NULL, turn, &outcome, &e);
         if (!failed)
-            printf("  %s after %u iterations\n", peg_turn_end_name(outcome.end),
-                   outcome.iterations);
+            printf("  ack after %u iterations\n", outcome.iterations);
     }
     if (failed)
         fprintf(stderr, "%s: %s\n", e.code, e.message);

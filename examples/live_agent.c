@@ -41,44 +41,39 @@ int main(int argc, char **argv)
                               "\"properties\":{\"city\":{\"type\":\"string\"}}}",
                               .run = forecast,
                               .read_only = true};
-    const peg_engine_config at = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
-                                  .model.model = argc > 2 ? argv[2] : "",
-                                  .base_url = argc > 1 ? argv[1] : NULL,
-                                  .api_key_env = getenv("OPENAI_API_KEY") ? NULL : ""};
+    const peg_model_config at = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+                                 .model.model = argc > 2 ? argv[2] : "",
+                                 .base_url = argc > 1 ? argv[1] : NULL,
+                                 .api_key_env = getenv("OPENAI_API_KEY") ? NULL : ""};
     const char *question = argc > 3 ? argv[3] : "Do I need an umbrella in Bergen?";
     peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .n_tools = 1, .on_event = trace};
-    peg_engine *engine = NULL;
+    peg_model *engine = NULL;
     peg_script *script = NULL;
     peg_runner *runner = NULL;
     peg_tool *tool = NULL;
     peg_turn *turn = NULL;
     char *yaml = NULL;
-    peg_outcome outcome;
     peg_error e;
 
     if (argc == 2 || argc > 4)
         return fputs(usage, stderr), 2;
-    if ((argc > 2 ? peg_engine_new(&at, &engine, &e)
+    if ((argc > 2 ? peg_model_new(&at, &engine, &e)
                   : peg_script_new(peg_cstr(script_text), &script, &e)) ||
         peg_tool_new(&def, &tool, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     config.tools = &tool;
-    config.loop = (peg_dispatch_options){PEG_DISPATCH_OPTIONS_INIT,
-                                         .engine = engine ? peg_engine_infer : peg_script_engine,
-                                         .user = engine ? (void *)engine : (void *)script};
+    config.loop.engine = engine ? peg_model_engine(engine) : peg_script_engine(script);
     if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_set_system(turn, peg_cstr("Answer in one sentence."), &e) ||
         peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr(question), &e) ||
-        peg_runner_run(runner, NULL, turn, &outcome, &e))
+        peg_runner_run(runner, NULL, turn, NULL, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    if (outcome.end != PEG_END_ACK)
-        return fprintf(stderr, "%s: %s\n", outcome.error.code, outcome.error.message), 1;
     if (getenv("SHOW_TURN") &&
         !peg_turn_write(
             turn, &(peg_turn_write_options){PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_YAML},
             &yaml, NULL, &e))
         printf("\n%s", yaml);
     peg_free(yaml), peg_turn_free(turn), peg_runner_unref(runner), peg_tool_unref(tool);
-    peg_engine_unref(engine), peg_script_unref(script);
+    peg_model_unref(engine), peg_script_unref(script);
     return 0;
 }

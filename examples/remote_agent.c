@@ -36,8 +36,7 @@ int main(void)
     const char model[] = "- {calls: [{name: forecast, args: {}}]}\n- {text: Take an umbrella.}\n";
     const peg_tool_def def = {PEG_TOOL_DEF_INIT, "forecast", "Tells the weather.", NULL,
                               .run = forecast};
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_script_engine,
-                                .on_event = trace};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace};
     sem_t is_there;
     peg_provider_options offer = {PEG_PROVIDER_OPTIONS_INIT, .toolset = "weather",
                                   .on_event = note_attached, .user = &is_there};
@@ -64,7 +63,7 @@ int main(void)
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     sem_wait(&is_there); /* the provider is on its way to the gateway */
     if (peg_client_import(client, NULL, "weather", NULL, &ours, &e) ||
-        (config.registry = ours, config.loop.user = script, false) ||
+        (config.registry = ours, config.loop.engine = peg_script_engine(script), false) ||
         peg_runner_new(&config, &run, &e) || peg_runner_run(run, NULL, turn, NULL, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     peg_turn_free(turn), peg_runner_unref(run), peg_script_unref(script);

@@ -59,8 +59,7 @@ int main(void)
 {
     const peg_tool_def def = {PEG_TOOL_DEF_INIT,       "forecast",      "Tells the weather",
                               "{\"type\":\"object\"}", .run = forecast, .open_arguments = true};
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace,
-                                .loop.engine = peg_script_engine};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace};
     peg_script *script = NULL;
     peg_tool *tool = NULL;
     peg_turn *turn = NULL;
@@ -68,7 +67,7 @@ int main(void)
     if (peg_tool_new(&def, &tool, &e) || peg_turn_read(peg_cstr(kept), NULL, &turn, &e) ||
         peg_script_from_turn(turn, &script, &e))
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
-    config.loop.user = script, config.tools = &tool;
+    config.loop.engine = peg_script_engine(script), config.tools = &tool;
     for (config.n_tools = 1; config.n_tools < 2; config.n_tools--) { /* with it, and without */
         printf(config.n_tools ? "with the tool\n" : "without it\n");
         if (replay(turn, &config, &e))

@@ -69,8 +69,8 @@ int main(void)
         peg_tool_new(&defs[0], &t[0], &e) || peg_tool_new(&defs[1], &t[1], &e) ||
         peg_tool_new(&defs[2], &t[2], &e))
         return 1;
-    config.loop = (peg_dispatch_options){PEG_DISPATCH_OPTIONS_INIT, .engine = peg_script_engine,
-                                         .user = script};
+    config.loop =
+        (peg_dispatch_options){PEG_DISPATCH_OPTIONS_INIT, .engine = peg_script_engine(script)};
     if (fork() == 0)
         return live(config, &e); /* a first process, which does not get far */
     wait(NULL);

@@ -46,8 +46,7 @@ int main(void)
     const peg_sqlite_def def = {PEG_SQLITE_DEF_INIT, .fill = fill, .objects = objects,
                                 .description = "What the shop has sold."};
     peg_dispatch_middleware offer = {.run = peg_offer_middleware};
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace,
-                                .loop.engine = peg_script_engine, .loop.input = &offer,
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = trace, .loop.input = &offer,
                                 .loop.n_input = 1};
     peg_tool *tool = NULL;
     peg_script *script = NULL;
@@ -59,7 +58,7 @@ int main(void)
         return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     printf("%s\n\n", peg_tool_description(tool));
     offer.user = tool;
-    config.loop.user = script;
+    config.loop.engine = peg_script_engine(script);
     if (peg_runner_new(&config, &runner, &e) || peg_turn_new(&turn, &e) ||
         peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Who buys much?"), &e) ||
         peg_runner_run(runner, NULL, turn, &outcome, &e))

@@ -48,7 +48,7 @@ int main(void)
     const peg_ids other_chat = {.run_id = "chat 2", .iteration = -1};
     peg_memory_storage *kept = NULL;
     peg_storage storage;
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = model,
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine.fn = model,
                                 .loop.storage = &storage};
     peg_runner *runner = NULL;
     peg_ctx *root = NULL, *first = NULL, *other = NULL;

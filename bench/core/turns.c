@@ -82,7 +82,7 @@ static double time_to_model(const struct bench *bench, peg_tool **tools, size_t 
     const double end = now_ns() + bench->seconds * 1e9;
     double at = 0;
     const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = n,
-                                      .loop.engine = first_word, .loop.user = &at};
+                                      .loop.engine = {first_word, &at}};
     peg_runner *runner;
     double best = 1e300;
 
@@ -105,7 +105,7 @@ static void measure_turns(const struct bench *bench)
     peg_tool **tools = make_tools(N_TOOLS);
     struct turns t = {.n_calls = 0};
     const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = N_TOOLS,
-                                      .loop.engine = infer, .loop.user = &t};
+                                      .loop.engine = {infer, &t}};
 
     printf("turns on 1,000 baseline tools\n");
     must(peg_runner_new(&config, &t.runner, NULL), "runner");
@@ -197,9 +197,9 @@ static peg_status go_on(peg_dispatch *dispatch, void *user, peg_error *reterr)
 static void forge_once(struct forging *f, unsigned n_artifacts)
 {
     const peg_dispatch_middleware step = {.run = forged, .user = f};
-    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = hear, .on_event_user = f,
-                                      .loop.executor = go_on, .loop.user = f,   .loop.input = &step,
-                                      .loop.n_input = 1};
+    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .on_event = hear,
+                                      .on_event_user = f,     .loop.executor = {go_on, f},
+                                      .loop.input = &step,    .loop.n_input = 1};
     peg_runner *runner;
     peg_turn *turn = question();
 

@@ -83,8 +83,9 @@ static peg_turn *make_turn(unsigned n_rounds, unsigned n_tools)
 {
     peg_tool **tools = calloc(n_tools, sizeof(*tools));
     struct talk talk = {.n = n_rounds};
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .n_tools = n_tools, .loop.engine = say,
-                                .loop.user = &talk, .loop.max_iterations = -1};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .n_tools = n_tools,
+                                .loop.engine = {say, &talk},
+                                .loop.call.settings.max_iterations = -1};
     peg_runner *runner;
     peg_turn *turn;
     peg_error e;

@@ -30,8 +30,12 @@ extern "C" {
 
 /* ---- what runs in it ------------------------------------------------------------- */
 
-/* The model: adds assistant, reasoning and call blocks to peg_dispatch_turn(). */
-typedef peg_status (*peg_engine_fn)(peg_dispatch *dispatch, void *user, peg_error *reterr);
+/* The model: fn adds assistant, reasoning and call blocks to peg_dispatch_turn(). user outlives the
+ * runs. peg_model_engine() and peg_script_engine() make one. */
+typedef struct peg_engine {
+    peg_status (*fn)(peg_dispatch *dispatch, void *user, peg_error *reterr);
+    void *user;
+} peg_engine;
 
 /* The rest of a pipeline, good until the middleware that got it returns. It is run once, between
  * what the middleware does before and after; not running it is an error
@@ -96,28 +100,24 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_with_snapshots(peg_ctx *parent, peg_snap
                                                        void *user, peg_ctx **ret_ctx,
                                                        peg_error *reterr);
 
-/* How a dispatch goes. Exactly one of engine and executor. Zero means the default, told in
- * brackets; a negative number means no limit. Arrays are copied by peg_runner_new(). */
+/* How a dispatch goes. Exactly one of engine and executor. Zero means the default, in brackets; a
+ * negative number means no limit. peg_runner_new() copies the arrays. */
 typedef struct peg_dispatch_options {
-    size_t size;          /* set by PEG_DISPATCH_OPTIONS_INIT */
-    peg_run_options call; /* how each call runs; [spool: memory, held by the artifact] */
-    peg_engine_fn engine;
-    peg_engine_fn executor;
-    void *user; /* of either */
+    size_t size; /* set by PEG_DISPATCH_OPTIONS_INIT */
+    /* How each call runs [spool: memory, held by the artifact]; call.settings, of the dispatch too,
+     * wins over the settings of `tools` and of the turn. */
+    peg_run_options call;
+    peg_engine engine;
+    peg_engine executor; /* the host's own: runs model and calls of an iteration itself */
     const peg_dispatch_middleware *input;
     size_t n_input;
     const peg_dispatch_middleware *output;
     size_t n_output;
-    int max_iterations; /* [20] E_LIMIT_ITERATIONS */
-    int max_calls;      /* of one response [64] E_LIMIT_CALLS for those beyond */
-    /* The model may ask for several calls in any case, unless max_parallel is 1: then it is told
-     * not to. */
-    unsigned max_parallel; /* calls that are run at once [one]; more needs call.pool */
+    int max_calls; /* of one response [64] E_LIMIT_CALLS for those beyond */
     peg_auto_ack auto_ack;
     const peg_storage *storage; /* [none]; outlives the run */
 
-    /* [the turn's, else the default]; what is used is put on the turn. Where the fields above set
-     * something, that counts. Copied by the runner. */
+    /* [the turn's, else the default]; what is used is put on the turn. Copied by the runner. */
     const peg_tool_config *tools;
     /* Artifacts of so many bytes get queries [4,096: smaller ones are shown whole]; negative: all.
      * Those that a host put into the turn always do. */
@@ -164,9 +164,8 @@ typedef struct peg_dispatch_input {
 #define PEG_DISPATCH_INPUT_INIT .size = sizeof(peg_dispatch_input)
 
 /* Runs a dispatch below a context. ctx may be NULL for a fresh one, with a source for the source's
- * own; another one is best made from that, such as one with a deadline. Returns PEG_OK however it
- * ends, *ret_outcome (may be NULL) tells; an error means that it did not start: PEG_ESTATE
- * (E_TURN_BUSY) if another dispatch works on those blocks. */
+ * own; another one is best made from that, such as one with a deadline. Returns and fills
+ * *ret_outcome as peg_runner_run() does. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_dispatch_options *loop,
                                                  const peg_dispatch_input *input,
                                                  peg_outcome *ret_outcome, peg_error *reterr);

@@ -5,10 +5,11 @@
 /*
  * Engines: models behind HTTP. Link libpegboard-engine.
  *
- *   peg_engine *engine;
- *   peg_engine_new(&(peg_engine_config){PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
- * .model = "gpt-4.1"}, &engine, &error); config.loop.engine = peg_engine_infer; config.loop.user =
- * engine;
+ *   peg_model *model;
+ *   peg_model_new(&(peg_model_config){PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+ *                                     .model.model = "gpt-4.1"},
+ *                 &model, &error);
+ *   config.loop.engine = peg_model_engine(model);
  *
  * The key comes from the environment. Any server that speaks a provider's protocol works with
  * base_url ("http://127.0.0.1:11434/v1").
@@ -57,8 +58,8 @@ typedef struct peg_model_options {
 #define PEG_MODEL_OPTIONS_INIT .size = sizeof(peg_model_options)
 
 /* Everything but provider and model.model has a default, told here in brackets. Copied. */
-typedef struct peg_engine_config {
-    size_t size; /* set by PEG_ENGINE_CONFIG_INIT */
+typedef struct peg_model_config {
+    size_t size; /* set by PEG_MODEL_CONFIG_INIT */
     peg_model_options model;
     peg_vendor provider;
     const char *base_url;    /* [the provider's own] */
@@ -74,27 +75,27 @@ typedef struct peg_engine_config {
     int64_t backoff_ms;      /* before the second try, then twice as long, +-10 % [500] */
     int64_t backoff_max_ms;  /* also of what Retry-After asks for: longer gives up [30,000] */
     int64_t max_reply_bytes; /* [64 MiB] */
-} peg_engine_config;
-#define PEG_ENGINE_CONFIG_INIT .size = sizeof(peg_engine_config), .model = {PEG_MODEL_OPTIONS_INIT}
+} peg_model_config;
+#define PEG_MODEL_CONFIG_INIT .size = sizeof(peg_model_config), .model = {PEG_MODEL_OPTIONS_INIT}
 
-typedef struct peg_engine peg_engine;
+typedef struct peg_model peg_model;
 
 /* PEG_EINVAL (E_ENGINE_CONFIG) names the field; PEG_ENOTFOUND (E_ENGINE_KEY): the variable is not
  * set; PEG_ENOMEM. */
-PEG_API PEG_MUST_USE peg_status peg_engine_new(const peg_engine_config *config,
-                                               peg_engine **ret_engine, peg_error *reterr);
-PEG_API peg_engine *peg_engine_ref(peg_engine *engine);
-PEG_API peg_engine *peg_engine_unref(peg_engine *engine);
+PEG_API PEG_MUST_USE peg_status peg_model_new(const peg_model_config *config, peg_model **ret_model,
+                                              peg_error *reterr);
+PEG_API peg_model *peg_model_ref(peg_model *model);
+PEG_API peg_model *peg_model_unref(peg_model *model);
 
 /*
- * The engine function of a peg_dispatch_options: asks the model and adds what it says to the turn,
- * telling of it while it comes in. Fails with a code of what happened: PEG_EIO
+ * The engine of a peg_dispatch_options, borrowed: the model outlives the runs. It asks the model
+ * and adds the answer to the turn, with events while it comes in. It fails with PEG_EIO
  * (E_ENGINE_TRANSPORT), PEG_EHOST (E_ENGINE_AUTH, E_ENGINE_QUOTA, E_ENGINE_RATE_LIMITED,
  * E_ENGINE_OVERLOADED, E_ENGINE_REQUEST, E_ENGINE_FAILED, with the provider's own words),
  * PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT (E_ENGINE_TOO_LARGE), PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or
  * as peg_ctx_check() tells.
  */
-PEG_API peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *reterr);
+PEG_API peg_engine peg_model_engine(peg_model *model);
 
 /* ---- in libpegboard itself: what would be sent ------------------------------------------ */
 

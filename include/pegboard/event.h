@@ -73,7 +73,7 @@ typedef struct peg_stream_event {
 
 /* A tool call: announced once, completed once. */
 typedef struct peg_tool_call_event {
-    peg_str id; /* the provider's */
+    peg_str call_id; /* as the model gave it */
     peg_str tool;
     peg_str args;     /* JSON text, masked if the host masks */
     peg_str checksum; /* 64 hex digits; equals call_checksum of the tool events */
@@ -126,7 +126,7 @@ typedef struct peg_inference_event {
 
 /* Arguments of a call while they come in. */
 typedef struct peg_tool_args_event {
-    peg_str id; /* the provider's, of the call */
+    peg_str call_id; /* as the model gave it */
     peg_str tool;
     peg_str full;      /* all of it so far */
     peg_str delta;     /* what this event adds */

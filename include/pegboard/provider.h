@@ -110,7 +110,7 @@ typedef struct peg_provider_options {
     int64_t
         max_backoff_ms; /* with calls never more than a quarter of the gateway's lease [5,000] */
 
-    /* Limits, hooks, spool and pool of each call, see run.h; its timeout_ms is not looked at, as
+    /* Limits, hooks, spool and pool of each call, see run.h; its timeout is ignored, as
      * the gateway's deadline counts [peg_run_options' own]. */
     const peg_run_options *run;
     peg_ctx *ctx; /* what handlers find in their context [an empty one] */

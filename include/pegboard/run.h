@@ -55,22 +55,40 @@ typedef struct peg_run_hooks {
     void *user;
 } peg_run_hooks;
 
-/* Zero means the default, told here in brackets; a negative number means no limit. */
+/*
+ * How long, how often and how many at once. A member that is zero is not set there; the first place
+ * that sets it counts:
+ *
+ *   the tool's own timeout_ms                 (tool.h)
+ *   settings of a peg_run_options             one call; `call` of a peg_dispatch_options
+ *   settings of a peg_tool_config             `tools` of a peg_dispatch_options, else the turn's
+ *   the default, in brackets
+ *
+ * The three members about retries count together, where max_retries is set.
+ */
+typedef struct peg_run_settings {
+    int64_t timeout_ms; /* of one attempt [30,000]; negative: none */
+    /* A handler that failed is run again so many times [0], after so long, and so much longer each
+     * time [1]. Not one that ran out of time: it may still be running. should_retry of the hooks
+     * decides instead if there is one. */
+    int max_retries;
+    int64_t retry_delay_ms;
+    double retry_factor;
+    int max_iterations; /* of a dispatch [20] E_LIMIT_ITERATIONS; negative: no limit */
+    int max_parallel;   /* calls of a response that run at once, on a pool [one]; 1 also tells the
+                         * model to ask for one at a time */
+} peg_run_settings;
+
+/* Zero means the default, in brackets; a negative number means no limit. */
 typedef struct peg_run_options {
-    size_t size;                /* set by PEG_RUN_OPTIONS_INIT */
-    int64_t timeout_ms;         /* per attempt, unless the tool has its own [30,000] */
+    size_t size; /* set by PEG_RUN_OPTIONS_INIT */
+    peg_run_settings settings;
     int64_t max_result_bytes;   /* of text, bytes or JSON [8 MiB] */
     int64_t max_args_bytes;     /* of arguments [4 MiB] */
     unsigned max_attempts;      /* whatever should_retry says [10] */
     peg_spool_store *spool;     /* where text results go [memory, one per call] */
     peg_pool *pool;             /* where handlers run [inline] */
     const peg_run_hooks *hooks; /* [none] */
-    /* A handler that failed is run again so many times [0], after so long, and so much longer each
-     * time [1]. Not one that ran out of time: it may still be running. should_retry of the hooks
-     * decides instead if there is one. */
-    unsigned max_retries;
-    int64_t retry_delay_ms;
-    double retry_factor;
 } peg_run_options;
 #define PEG_RUN_OPTIONS_INIT .size = sizeof(peg_run_options)
 

@@ -51,9 +51,11 @@ PEG_API peg_runner *peg_runner_unref(peg_runner *runner);
 
 /*
  * Runs a turn: its blocks are the conversation so far and get what is added. ctx may be NULL.
- * Returns PEG_OK however pipelines and dispatch end; *ret_outcome (may be NULL) and the events
- * tell. PEG_EINVAL (E_INVALID_TURN_CONTEXT): no turn, or one without blocks; PEG_ESTATE
- * (E_TURN_BUSY): a dispatch works on it; PEG_ENOMEM: nothing was run.
+ * Returns PEG_OK if it was acked; else the status of what ended it, with the error in *reterr.
+ * *ret_outcome (may be NULL) is filled in either case: whether it was nacked or aborted, and when.
+ *
+ * Nothing runs, and the outcome has no iterations, on PEG_EINVAL (E_INVALID_TURN_CONTEXT): no turn,
+ * or one without blocks; PEG_ESTATE (E_TURN_BUSY): a dispatch works on it; PEG_ENOMEM.
  *
  * A handler or middleware may run other turns, on this runner too, with a context made from its
  * own; each event is heard once.

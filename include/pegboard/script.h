@@ -18,7 +18,7 @@
  * comes in pieces, as from a real one, if it says stream: N (bytes a piece, whole characters).
  *
  * error breaks a step off after what else it says: {code, message}, the code one of those that
- * peg_engine_infer() fails with [E_ENGINE_FAILED]. Nothing of it reaches the turn, so it fails
+ * peg_model_engine() fails with [E_ENGINE_FAILED]. Nothing of it reaches the turn, so it fails
  * again when the model is asked again.
  *
  * Shared, immutable, reference counted: the step is chosen by how many inferences the turn has seen
@@ -45,9 +45,9 @@ PEG_API peg_script *peg_script_ref(peg_script *script);
 PEG_API peg_script *peg_script_unref(peg_script *script);
 PEG_API size_t peg_script_len(const peg_script *script);
 
-/* The engine: .engine = peg_script_engine, .user = script. PEG_ENOTFOUND (E_SCRIPT_ENDED) after its
- * last step. */
-PEG_API peg_status peg_script_engine(peg_dispatch *dispatch, void *script, peg_error *reterr);
+/* The engine of a peg_dispatch_options, borrowed: the script outlives the runs. It fails with
+ * PEG_ENOTFOUND (E_SCRIPT_ENDED) after its last step. */
+PEG_API peg_engine peg_script_engine(peg_script *script);
 
 #ifdef __cplusplus
 }

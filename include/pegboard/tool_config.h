@@ -11,10 +11,11 @@
  *    "retry_config": {"max_retries": 2, "backoff_base": "1s", "backoff_factor": 2}}
  *
  * Members that are missing have their default. Durations are text such as "1m30s", or whole
- * nanoseconds. What a peg_dispatch_options sets itself wins over what the turn says; a turn, which
- * may come from a file, gets at most 1,000 iterations and an hour a call.
+ * nanoseconds. peg_run_settings tells which place counts; a turn, which may come from a file, gets
+ * at most 1,000 iterations and an hour a call.
  */
 
+#include <pegboard/run.h>
 #include <pegboard/turn.h>
 
 #ifdef __cplusplus
@@ -37,15 +38,10 @@ typedef enum peg_error_handling {
 typedef struct peg_tool_config {
     bool is_enabled; /* [true] */
     peg_tool_choice choice;
-    int max_iterations; /* [20]; 0 and less mean that */
-    int64_t timeout_ns; /* of one attempt [30 s]; 0: the default */
-    /* [0] the model asks for as many calls at once as it likes, and they are run in order; 1: the
-     * model is told to ask for one at a time; more: so many are run at once, if there is a pool */
-    int max_parallel;
     peg_error_handling errors;
-    int max_retries;       /* [2] */
-    int64_t backoff_ns;    /* before the first retry [1 s] */
-    double backoff_factor; /* for each further one [2] */
+    /* [2 retries, after 1 s and then twice as long]: of PEG_ERRORS_RETRY alone. No timeout and no
+     * limit of iterations can be negative. */
+    peg_run_settings settings;
 } peg_tool_config;
 
 PEG_API peg_tool_config peg_tool_config_default(void);

@@ -3,7 +3,7 @@
 /*
  * Asking a model:
  *
- *   peg_engine_infer -> peg__wire_write                 the request, once
+ *   infer -> peg__wire_write                 the request, once
  *                    -> try_once, again while it is worth it
  *                         -> transport.send -> take_bytes -> on_event -> the vendor's reader
  *                         -> read_rest                  what only the end shows
@@ -24,7 +24,7 @@
 
 /* One inference, for all tries. */
 struct inference {
-    const peg_engine *engine;
+    const peg_model *engine;
     peg_dispatch *dispatch;
     peg_ctx *ctx;
     struct peg__names *names;
@@ -147,7 +147,7 @@ static peg_status read_rest(struct attempt *t, peg_error *reterr)
 
 static void open_attempt(struct attempt *t, const struct inference *inference)
 {
-    const peg_engine *engine = inference->engine;
+    const peg_model *engine = inference->engine;
     const struct peg__reply_def def = {
         .turn = peg_dispatch_turn(inference->dispatch),
         .dispatch = inference->dispatch,
@@ -178,7 +178,7 @@ static void close_attempt(struct attempt *t)
 
 static peg_status send_once(struct attempt *t, peg_error *reterr)
 {
-    const peg_engine *engine = t->inference->engine;
+    const peg_model *engine = t->inference->engine;
     const struct peg__http_request request = {
         .url = engine->url.ptr,
         .headers = peg__buf_view(&engine->headers).ptr,
@@ -200,7 +200,7 @@ static peg_status send_once(struct attempt *t, peg_error *reterr)
 }
 
 /* Vendors and proxies repeat in an error what they were sent: the key must not get into logs. */
-static void hide_secrets(const peg_engine *engine, peg_error *error)
+static void hide_secrets(const peg_model *engine, peg_error *error)
 {
     peg_str rest = peg__buf_view(&engine->headers);
 
@@ -248,7 +248,7 @@ static peg_status try_once(const struct inference *inference, int n, int64_t *re
 
 static peg_status open_inference(struct inference *inference, peg_error *reterr)
 {
-    const peg_engine *engine = inference->engine;
+    const peg_model *engine = inference->engine;
     const peg_json *definitions = peg_dispatch_definitions(inference->dispatch);
     const peg_turn *turn = peg_dispatch_turn(inference->dispatch);
     const peg_definitions_options options = {
@@ -300,7 +300,7 @@ static peg_status try_until_answered(const struct inference *inference, peg_erro
     }
 }
 
-peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *reterr)
+static peg_status infer(peg_dispatch *dispatch, void *engine, peg_error *reterr)
 {
     struct inference inference = {.engine = engine,
                                   .dispatch = dispatch,
@@ -313,4 +313,9 @@ peg_status peg_engine_infer(peg_dispatch *dispatch, void *engine, peg_error *ret
     peg__names_free(inference.names);
     peg__buf_free(&inference.body);
     return status;
+}
+
+peg_engine peg_model_engine(peg_model *model)
+{
+    return (peg_engine){infer, model};
 }

@@ -17,9 +17,9 @@
 #include "pegboard/engine.h"
 
 /* Shared, immutable once made; any thread. */
-struct peg_engine {
+struct peg_model {
     atomic_uint n_refs;
-    peg_engine_config config; /* in the arena, with its defaults; headers and the key are below */
+    peg_model_config config; /* in the arena, with its defaults; headers and the key are below */
     const struct peg__wire *wire;
     struct peg__transport transport;
     struct peg__retry retry;

@@ -27,7 +27,7 @@ static peg_status reject_config(peg_error *reterr, const char *where, const char
 
 /* ---- life --------------------------------------------------------------------------- */
 
-peg_engine *peg_engine_ref(peg_engine *engine)
+peg_model *peg_model_ref(peg_model *engine)
 {
     if (engine)
         peg__refs_take(&engine->n_refs);
@@ -41,7 +41,7 @@ static void wipe(struct peg__buf *buf)
     peg__buf_free(buf);
 }
 
-peg_engine *peg_engine_unref(peg_engine *engine)
+peg_model *peg_model_unref(peg_model *engine)
 {
     if (!engine || !peg__refs_drop(&engine->n_refs))
         return NULL;
@@ -97,10 +97,10 @@ static int64_t or_else(int64_t number, int64_t otherwise)
     return number ? number : otherwise;
 }
 
-static peg_status copy_config(peg_engine *engine, const peg_engine_config *from, peg_error *reterr)
+static peg_status copy_config(peg_model *engine, const peg_model_config *from, peg_error *reterr)
 {
     struct peg__arena *arena = &engine->arena;
-    peg_engine_config *config = &engine->config;
+    peg_model_config *config = &engine->config;
     bool is_full = false;
 
     *config = *from;
@@ -134,7 +134,7 @@ static bool is_line(const char *text)
     return true;
 }
 
-static peg_status check_numbers(const peg_engine_config *config, peg_error *reterr)
+static peg_status check_numbers(const peg_model_config *config, peg_error *reterr)
 {
     const struct {
         const char *where;
@@ -223,7 +223,7 @@ static peg_status check_url(const char *url, peg_error *reterr)
 
 /* The vendor's path goes before what the base URL has to ask ("?api-version=..."), and what the
  * path has to ask goes behind that. */
-static peg_status write_url(peg_engine *engine, const char *base_url, peg_error *reterr)
+static peg_status write_url(peg_model *engine, const char *base_url, peg_error *reterr)
 {
     const char *base = base_url ? base_url : engine->wire->base_url;
     const peg_status status = check_url(base, reterr);
@@ -255,7 +255,7 @@ static peg_status write_url(peg_engine *engine, const char *base_url, peg_error 
 
 /* ---- the key ----------------------------------------------------------------------------- */
 
-static peg_status find_key(const peg_engine *engine, const peg_engine_config *config,
+static peg_status find_key(const peg_model *engine, const peg_model_config *config,
                            const char **ret_key, peg_error *reterr)
 {
     const char *variable = config->api_key_env ? config->api_key_env : engine->wire->key_env;
@@ -277,8 +277,7 @@ static peg_status find_key(const peg_engine *engine, const peg_engine_config *co
     return PEG_OK;
 }
 
-static peg_status fill_headers(peg_engine *engine, const peg_engine_config *config,
-                               peg_error *reterr)
+static peg_status fill_headers(peg_model *engine, const peg_model_config *config, peg_error *reterr)
 {
     const char *key = NULL;
     const peg_status status = find_key(engine, config, &key, reterr);
@@ -301,8 +300,7 @@ static peg_status fill_headers(peg_engine *engine, const peg_engine_config *conf
 
 /* ---- making ------------------------------------------------------------------------------ */
 
-static peg_status fill_engine(peg_engine *engine, const peg_engine_config *config,
-                              peg_error *reterr)
+static peg_status fill_engine(peg_model *engine, const peg_model_config *config, peg_error *reterr)
 {
     peg_status status = check_numbers(config, reterr);
 
@@ -323,14 +321,14 @@ static peg_status fill_engine(peg_engine *engine, const peg_engine_config *confi
 static const struct peg__layout model_layout =
     PEG__LAYOUT(peg_model_options, PEG_MODEL_OPTIONS_INIT);
 static const struct peg__layout engine_layout =
-    PEG__LAYOUT_AROUND(peg_engine_config, model, &model_layout, PEG_ENGINE_CONFIG_INIT);
+    PEG__LAYOUT_AROUND(peg_model_config, model, &model_layout, PEG_MODEL_CONFIG_INIT);
 
-peg_status peg__engine_new(const peg_engine_config *config, const struct peg__transport *transport,
-                           peg_engine **ret_engine, peg_error *reterr)
+peg_status peg__engine_new(const peg_model_config *config, const struct peg__transport *transport,
+                           peg_model **ret_engine, peg_error *reterr)
 {
     PEG__READ_AS_OR_RETURN(config, &engine_layout, reterr);
     const struct peg__wire *wire = peg__wire_of(config->provider);
-    peg_engine *engine;
+    peg_model *engine;
     peg_status status;
 
     if (!wire)
@@ -345,7 +343,7 @@ peg_status peg__engine_new(const peg_engine_config *config, const struct peg__tr
     engine->headers.max = MAX_HEADERS;
     status = fill_engine(engine, config, reterr);
     if (status) {
-        peg_engine_unref(engine);
+        peg_model_unref(engine);
         return status;
     }
     engine->transport = *transport;

@@ -5,8 +5,7 @@
 #include "engine/transport/transport.h"
 #include "pegboard/engine.h"
 
-peg_status peg_engine_new(const peg_engine_config *config, peg_engine **ret_engine,
-                          peg_error *reterr)
+peg_status peg_model_new(const peg_model_config *config, peg_model **ret_engine, peg_error *reterr)
 {
     struct peg__transport transport;
     peg_status status = peg__http_new(&transport, reterr);

@@ -422,7 +422,7 @@ static peg_status fail_step(const peg_json *error, peg_error *reterr)
                      message ? peg_json_str(message).ptr : "the script fails here");
 }
 
-peg_status peg_script_engine(peg_dispatch *dispatch, void *script, peg_error *reterr)
+static peg_status follow_script(peg_dispatch *dispatch, void *script, peg_error *reterr)
 {
     const peg_script *steps = script;
     const struct peg__reply_def def = {.turn = peg_dispatch_turn(dispatch), .dispatch = dispatch};
@@ -444,4 +444,9 @@ peg_status peg_script_engine(peg_dispatch *dispatch, void *script, peg_error *re
     status = peg__reply_finish(&reply, !error, reterr);
     peg__reply_free(&reply);
     return status || !error ? status : fail_step(error, reterr);
+}
+
+peg_engine peg_script_engine(peg_script *script)
+{
+    return (peg_engine){follow_script, script};
 }

@@ -59,14 +59,14 @@ static void check_loop(struct complaints *all, const peg_dispatch_options *loop)
 {
     peg_error error;
 
-    if (!loop->engine && !loop->executor)
+    if (!loop->engine.fn && !loop->executor.fn)
         complain(all, "loop.engine or loop.executor is missing");
-    if (loop->engine && loop->executor)
+    if (loop->engine.fn && loop->executor.fn)
         complain(all, "loop.engine and loop.executor are both set");
-    if (loop->max_parallel > 1 && !loop->call.pool)
-        complain(all, "loop.max_parallel needs loop.call.pool");
-    if (loop->max_parallel > PEG_LIMIT_POOL_THREADS_MAX)
-        complain(all, "loop.max_parallel is above 256");
+    if (loop->call.settings.max_parallel > 1 && !loop->call.pool)
+        complain(all, "loop.call.settings.max_parallel needs loop.call.pool");
+    if (loop->call.settings.max_parallel > PEG_LIMIT_POOL_THREADS_MAX)
+        complain(all, "loop.call.settings.max_parallel is above 256");
     if ((unsigned)loop->auto_ack > PEG_AUTO_ACK_OFF)
         complain(all, "loop.auto_ack is no peg_auto_ack");
     if ((unsigned)loop->advertise > PEG_ADVERTISE_STRICT)

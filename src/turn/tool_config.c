@@ -5,147 +5,181 @@
 #include "turn/tool_config.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
 
-#define NS_PER_MS 1000000LL
+/* What a file may have of them: name and kind of each member, and where its value is. */
+enum kind { SWITCH, CHOICE, HANDLING, COUNT, COUNT_IF_SET, DURATION, FACTOR };
+
+struct member {
+    const char *where; /* ends with its name */
+    enum kind kind;
+    size_t offset; /* in peg_tool_config */
+};
+
+#define AT(field) offsetof(peg_tool_config, field)
+#define RETRY_CONFIG "/retry_config"
+
+/* In the order in which they are written; "retry_config" comes last. */
+static const struct member members[] = {
+    {"/enabled", SWITCH, AT(is_enabled)},
+    {"/tool_choice", CHOICE, AT(choice)},
+    {"/max_iterations", COUNT, AT(settings.max_iterations)},
+    {"/execution_timeout", DURATION, AT(settings.timeout_ms)},
+    {"/max_parallel_tools", COUNT_IF_SET, AT(settings.max_parallel)},
+    {"/tool_error_handling", HANDLING, AT(errors)},
+    {NULL, SWITCH, 0},
+};
+static const struct member retry_members[] = {
+    {RETRY_CONFIG "/max_retries", COUNT, AT(settings.max_retries)},
+    {RETRY_CONFIG "/backoff_base", DURATION, AT(settings.retry_delay_ms)},
+    {RETRY_CONFIG "/backoff_factor", FACTOR, AT(settings.retry_factor)},
+    {NULL, SWITCH, 0},
+};
+
+static const char *const choices[] = {"auto", "none", "required", NULL};
+static const char *const handlings[] = {"continue", "abort", "retry", NULL};
+
+static const char *name_of(const struct member *member)
+{
+    return strrchr(member->where, '/') + 1;
+}
 
 peg_tool_config peg_tool_config_default(void)
 {
     return (peg_tool_config){
         .is_enabled = true,
-        .choice = PEG_CHOICE_AUTO,
-        .max_iterations = PEG_LIMIT_ITERATIONS,
-        .timeout_ns = PEG_LIMIT_TOOL_MS * NS_PER_MS,
-        .errors = PEG_ERRORS_CONTINUE,
-        .max_retries = 2,
-        .backoff_ns = 1000 * NS_PER_MS,
-        .backoff_factor = 2,
+        .settings = {.max_iterations = PEG_LIMIT_ITERATIONS,
+                     .timeout_ms = PEG_LIMIT_TOOL_MS,
+                     .max_retries = 2,
+                     .retry_delay_ms = 1000,
+                     .retry_factor = 2},
     };
 }
 
-static const char *const choices[] = {"auto", "none", "required", NULL};
-static const char *const handlings[] = {"continue", "abort", "retry", NULL};
-
 /* ---- reading -------------------------------------------------------------------- */
 
-static peg_status refuse(const char *where, const char *why, peg_error *reterr)
+static peg_status refuse_member(const char *where, const char *reason, peg_error *reterr)
 {
-    peg__fail(reterr, PEG_ESCHEMA, "E_TOOL_CONFIG", "tool_config%s: %s", where, why);
+    peg__fail(reterr, PEG_ESCHEMA, "E_TOOL_CONFIG", "tool_config%s: %s", where, reason);
     peg__error_where(reterr, peg__str(where));
     return PEG_ESCHEMA;
 }
 
-/* A member that is missing or null keeps its default: *ret_value is NULL then. */
-static const peg_json *member(const peg_json *object, const char *name)
+/* NULL also for null: the member keeps its default. */
+static const peg_json *find_member(const peg_json *object, const char *name)
 {
     const peg_json *value = peg_json_get(object, name);
 
     return value && value->kind != PEG_JSON_NULL ? value : NULL;
 }
 
-static peg_status read_int(const peg_json *object, const char *name, const char *where, int *into,
-                           peg_error *reterr)
+static bool read_count(const peg_json *value, int *into)
 {
-    const peg_json *value = member(object, name);
     int64_t number;
 
-    if (!value)
-        return PEG_OK;
     if (!peg_json_int64(value, &number) || number > INT32_MAX || number < INT32_MIN)
-        return refuse(where, "has to be a whole number", reterr);
+        return false;
     *into = (int)number;
-    return PEG_OK;
+    return true;
 }
 
-static peg_status read_word(const peg_json *object, const char *name, const char *where,
-                            const char *const *words, int *into, peg_error *reterr)
+static bool read_word(const peg_json *value, const char *const *words, unsigned *ret_i)
 {
-    const peg_json *value = member(object, name);
-
-    if (!value)
-        return PEG_OK;
-    for (int i = 0; words[i] && value->kind == PEG_JSON_STRING; i++) {
+    for (unsigned i = 0; words[i] && value->kind == PEG_JSON_STRING; i++) {
         if (!peg__str_is(peg_json_str(value), words[i]))
             continue;
-        *into = i;
-        return PEG_OK;
+        *ret_i = i;
+        return true;
     }
-    return refuse(where,
-                  words == choices ? "has to be auto, none or required"
-                                   : "has to be continue, abort or retry",
-                  reterr);
+    return false;
 }
 
-/* Text, whole or fractional nanoseconds, null for none. */
-static peg_status read_duration(const peg_json *object, const char *name, const char *where,
-                                int64_t *into, peg_error *reterr)
+/* Text, or nanoseconds; a part of a millisecond counts as a whole one. */
+static peg_status read_duration(const peg_json *value, const char *where, int64_t *into,
+                                peg_error *reterr)
 {
-    const peg_json *value = member(object, name);
+    int64_t ns = 0;
     peg_error why;
 
-    if (!value)
-        return PEG_OK;
     if (value->kind == PEG_JSON_STRING) {
-        if (!peg_duration_parse(peg_json_str(value), into, &why))
-            return PEG_OK;
-        return refuse(where, why.message, reterr);
+        if (peg_duration_parse(peg_json_str(value), &ns, &why))
+            return refuse_member(where, why.message, reterr);
+    } else if (!peg_json_is_number(value) || fabs(peg_json_double(value)) > 9e18) {
+        return refuse_member(where, "has to be a duration such as \"30s\", or nanoseconds", reterr);
+    } else {
+        ns = (int64_t)peg_json_double(value);
     }
-    if (!peg_json_is_number(value) || fabs(peg_json_double(value)) > 9e18)
-        return refuse(where, "has to be a duration such as \"30s\", or nanoseconds", reterr);
-    *into = (int64_t)peg_json_double(value);
+    *into = ns / PEG_NS_PER_MS + (ns % PEG_NS_PER_MS > 0);
     return PEG_OK;
 }
 
-static peg_status read_retries(const peg_json *object, peg_tool_config *config, peg_error *reterr)
+static peg_status read_member(const struct member *member, const peg_json *value,
+                              peg_tool_config *config, peg_error *reterr)
 {
-    const peg_json *retry = member(object, "retry_config");
-    const peg_json *factor;
-    peg_status status;
+    void *into = (char *)config + member->offset;
+    unsigned word;
 
-    if (!retry)
+    switch (member->kind) {
+    case SWITCH:
+        if (value->kind != PEG_JSON_BOOL)
+            return refuse_member(member->where, "has to be true or false", reterr);
+        *(bool *)into = peg_json_is_true(value);
         return PEG_OK;
-    if (retry->kind != PEG_JSON_OBJECT)
-        return refuse("/retry_config", "has to be an object", reterr);
-    if ((status = read_int(retry, "max_retries", "/retry_config/max_retries", &config->max_retries,
-                           reterr)) ||
-        (status = read_duration(retry, "backoff_base", "/retry_config/backoff_base",
-                                &config->backoff_ns, reterr)))
-        return status;
-    factor = member(retry, "backoff_factor");
-    if (factor && !peg_json_is_number(factor))
-        return refuse("/retry_config/backoff_factor", "has to be a number", reterr);
-    if (factor)
-        config->backoff_factor = peg_json_double(factor);
-    return PEG_OK;
+    case CHOICE:
+        if (!read_word(value, choices, &word))
+            return refuse_member(member->where, "has to be auto, none or required", reterr);
+        config->choice = (peg_tool_choice)word;
+        return PEG_OK;
+    case HANDLING:
+        if (!read_word(value, handlings, &word))
+            return refuse_member(member->where, "has to be continue, abort or retry", reterr);
+        config->errors = (peg_error_handling)word;
+        return PEG_OK;
+    case COUNT:
+    case COUNT_IF_SET:
+        return read_count(value, into)
+                   ? PEG_OK
+                   : refuse_member(member->where, "has to be a whole number", reterr);
+    case DURATION:
+        return read_duration(value, member->where, into, reterr);
+    default:
+        if (!peg_json_is_number(value))
+            return refuse_member(member->where, "has to be a number", reterr);
+        *(double *)into = peg_json_double(value);
+        return PEG_OK;
+    }
+}
+
+static peg_status read_members(const struct member *table, const peg_json *object,
+                               peg_tool_config *config, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    for (; table->where && !status; table++) {
+        const peg_json *value = find_member(object, name_of(table));
+
+        if (value)
+            status = read_member(table, value, config, reterr);
+    }
+    return status;
 }
 
 static peg_status read_config(const peg_json *object, peg_tool_config *config, peg_error *reterr)
 {
-    const peg_json *enabled = member(object, "enabled");
-    int choice = (int)config->choice;
-    int errors = (int)config->errors;
-    peg_status status;
+    const peg_json *retry = find_member(object, RETRY_CONFIG + 1);
+    const peg_status status = read_members(members, object, config, reterr);
 
-    if (enabled && enabled->kind != PEG_JSON_BOOL)
-        return refuse("/enabled", "has to be true or false", reterr);
-    if (enabled)
-        config->is_enabled = peg_json_is_true(enabled);
-    if ((status = read_word(object, "tool_choice", "/tool_choice", choices, &choice, reterr)) ||
-        (status = read_word(object, "tool_error_handling", "/tool_error_handling", handlings,
-                            &errors, reterr)) ||
-        (status = read_int(object, "max_iterations", "/max_iterations", &config->max_iterations,
-                           reterr)) ||
-        (status = read_int(object, "max_parallel_tools", "/max_parallel_tools",
-                           &config->max_parallel, reterr)) ||
-        (status = read_duration(object, "execution_timeout", "/execution_timeout",
-                                &config->timeout_ns, reterr)))
+    if (status || !retry)
         return status;
-    config->choice = (peg_tool_choice)choice;
-    config->errors = (peg_error_handling)errors;
-    return read_retries(object, config, reterr);
+    if (retry->kind != PEG_JSON_OBJECT)
+        return refuse_member(RETRY_CONFIG, "has to be an object", reterr);
+    return read_members(retry_members, retry, config, reterr);
 }
 
 peg_status peg_turn_tool_config(const peg_turn *turn, peg_tool_config *ret_config,
@@ -159,10 +193,10 @@ peg_status peg_turn_tool_config(const peg_turn *turn, peg_tool_config *ret_confi
         status = read_config(object, &config, reterr);
     if (status)
         return status;
-    if (config.max_iterations <= 0)
-        config.max_iterations = PEG_LIMIT_ITERATIONS;
-    if (config.timeout_ns <= 0)
-        config.timeout_ns = PEG_LIMIT_TOOL_MS * NS_PER_MS;
+    if (config.settings.max_iterations <= 0)
+        config.settings.max_iterations = PEG_LIMIT_ITERATIONS;
+    if (config.settings.timeout_ms <= 0)
+        config.settings.timeout_ms = PEG_LIMIT_TOOL_MS;
     *ret_config = config;
     if (ret_is_there)
         *ret_is_there = object != NULL;
@@ -173,86 +207,87 @@ peg_status peg_turn_tool_config(const peg_turn *turn, peg_tool_config *ret_confi
 
 peg_status peg__tool_config_check(const peg_tool_config *config, peg_error *reterr)
 {
+    const peg_run_settings *settings = &config->settings;
+
     if ((unsigned)config->choice > PEG_CHOICE_REQUIRED ||
         (unsigned)config->errors > PEG_ERRORS_RETRY)
         return peg__fail(reterr, PEG_EINVAL, "E_TOOL_CONFIG",
                          "choice and errors have to be values of their enums");
-    if (config->timeout_ns < 0 || config->backoff_ns < 0 || config->max_retries < 0)
+    if (settings->timeout_ms < 0 || settings->retry_delay_ms < 0 || settings->max_retries < 0)
         return peg__fail(reterr, PEG_EINVAL, "E_TOOL_CONFIG",
-                         "timeout_ns, backoff_ns and max_retries cannot be negative");
-    if (!isfinite(config->backoff_factor) || config->backoff_factor < 0)
+                         "timeout_ms, retry_delay_ms and max_retries cannot be negative");
+    if (!isfinite(settings->retry_factor) || settings->retry_factor < 0)
         return peg__fail(reterr, PEG_EINVAL, "E_TOOL_CONFIG",
-                         "backoff_factor has to be a number that is not negative");
+                         "retry_factor has to be a number that is not negative");
     return PEG_OK;
 }
 
-static void add_key(peg_json_builder *b, const char *name)
-{
-    peg_json_add_key(b, peg__str(name));
-}
-
-static void add_text(peg_json_builder *b, const char *name, const char *text)
-{
-    add_key(b, name);
-    peg_json_add_string(b, peg__str(text));
-}
-
-static void add_int(peg_json_builder *b, const char *name, int number)
-{
-    add_key(b, name);
-    peg_json_add_integer(b, number);
-}
-
-static void add_duration(peg_json_builder *b, const char *name, int64_t ns)
+static void add_duration(peg_json_builder *b, int64_t ms)
 {
     char text[PEG_DURATION_TEXT];
 
-    peg_duration_text(ns, text);
-    add_text(b, name, text);
+    peg_duration_text(ms < INT64_MAX / PEG_NS_PER_MS ? ms * PEG_NS_PER_MS : INT64_MAX, text);
+    peg_json_add_string(b, peg__str(text));
 }
 
-/* Members of the old object that are not among ours. */
-static void add_others(peg_json_builder *b, const peg_json *old, const char *const *ours)
+static void add_member(peg_json_builder *b, const struct member *member,
+                       const peg_tool_config *config)
+{
+    const void *value = (const char *)config + member->offset;
+
+    if (member->kind == COUNT_IF_SET && *(const int *)value <= 0)
+        return;
+    peg_json_add_key(b, peg__str(name_of(member)));
+    switch (member->kind) {
+    case SWITCH:
+        peg_json_add_bool(b, *(const bool *)value);
+        break;
+    case CHOICE:
+        peg_json_add_string(b, peg__str(choices[config->choice]));
+        break;
+    case HANDLING:
+        peg_json_add_string(b, peg__str(handlings[config->errors]));
+        break;
+    case COUNT:
+    case COUNT_IF_SET:
+        peg_json_add_integer(b, *(const int *)value);
+        break;
+    case DURATION:
+        add_duration(b, *(const int64_t *)value);
+        break;
+    default:
+        peg_json_add_double(b, *(const double *)value);
+        break;
+    }
+}
+
+static bool is_ours(const struct member *table, peg_str key)
+{
+    if (table == members && peg__str_is(key, RETRY_CONFIG + 1))
+        return true;
+    for (; table->where; table++) {
+        if (peg__str_is(key, name_of(table)))
+            return true;
+    }
+    return false;
+}
+
+/* Members of the old object that are not among ours are kept. */
+static void add_others(peg_json_builder *b, const peg_json *old, const struct member *table)
 {
     if (!old || old->kind != PEG_JSON_OBJECT)
         return;
     PEG_JSON_EACH_MEMBER (old, key) {
-        bool is_ours = false;
-
-        for (size_t i = 0; ours[i] && !is_ours; i++)
-            is_ours = peg__str_is(peg_json_str(key), ours[i]);
-        if (is_ours)
+        if (is_ours(table, peg_json_str(key)))
             continue;
         peg_json_add_key(b, peg_json_str(key));
         peg_json_add_copy(b, key + 1);
     }
 }
 
-static void add_retries(peg_json_builder *b, const peg_tool_config *config, const peg_json *old)
-{
-    static const char *const ours[] = {"max_retries", "backoff_base", "backoff_factor", NULL};
-
-    add_key(b, "retry_config");
-    peg_json_open_object(b);
-    add_int(b, "max_retries", config->max_retries);
-    add_duration(b, "backoff_base", config->backoff_ns);
-    add_key(b, "backoff_factor");
-    peg_json_add_double(b, config->backoff_factor);
-    add_others(b, old ? peg_json_get(old, "retry_config") : NULL, ours);
-    peg_json_close(b);
-}
-
 peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *config,
                                     peg_error *reterr)
 {
-    static const char *const ours[] = {"enabled",
-                                       "tool_choice",
-                                       "max_iterations",
-                                       "execution_timeout",
-                                       "max_parallel_tools",
-                                       "tool_error_handling",
-                                       "retry_config",
-                                       NULL};
     const peg_json *old;
     peg_json_builder *b;
     peg_status status = peg__tool_config_check(config, reterr);
@@ -264,16 +299,15 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
         old = NULL;
     b = peg_json_builder_new();
     peg_json_open_object(b);
-    add_key(b, "enabled");
-    peg_json_add_bool(b, config->is_enabled);
-    add_text(b, "tool_choice", choices[config->choice]);
-    add_int(b, "max_iterations", config->max_iterations);
-    add_duration(b, "execution_timeout", config->timeout_ns);
-    if (config->max_parallel > 0)
-        add_int(b, "max_parallel_tools", config->max_parallel);
-    add_text(b, "tool_error_handling", handlings[config->errors]);
-    add_retries(b, config, old);
-    add_others(b, old, ours);
+    for (const struct member *member = members; member->where; member++)
+        add_member(b, member, config);
+    peg_json_add_key(b, peg__str(RETRY_CONFIG + 1));
+    peg_json_open_object(b);
+    for (const struct member *member = retry_members; member->where; member++)
+        add_member(b, member, config);
+    add_others(b, old ? peg_json_get(old, RETRY_CONFIG + 1) : NULL, retry_members);
+    peg_json_close(b);
+    add_others(b, old, members);
     peg_json_close(b);
     return peg_turn_set_built(turn, &peg_key_tool_config, b, reterr);
 }

@@ -127,9 +127,10 @@ static void open_on_pool(struct world *w, peg_pool **ret_pool)
 /* One call of a handler that does not return, given up at its deadline. */
 static peg_record *lose_one(struct world *w, peg_pool *pool, unsigned n_before)
 {
-    struct caller c = {.w = w,
-                       .tool = "stay",
-                       .options = {PEG_RUN_OPTIONS_INIT, .pool = pool, .timeout_ms = 1000}};
+    struct caller c = {
+        .w = w,
+        .tool = "stay",
+        .options = {PEG_RUN_OPTIONS_INIT, .pool = pool, .settings.timeout_ms = 1000}};
 
     caller_start(&c);
     await_inside(n_before + 1);
@@ -416,7 +417,8 @@ static void fail(peg_call *call, const peg_json *args, void *user)
 
 static void begin_on_pool(struct world *w, peg_pool *pool, const char *tool, struct peg__run *run)
 {
-    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .pool = pool, .timeout_ms = 1000};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .pool = pool,
+                                     .settings.timeout_ms = 1000};
     const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c"),
                                       .tool = peg_cstr(tool)};
 

@@ -79,14 +79,14 @@ static void put_event(struct line *line, const peg_event *event)
         put_bool(line, "complete", event->u.stream.is_complete);
         break;
     case PEG_EVENT_TOOL_ARGS:
-        peg__out_member(&line->out, "id", event->u.tool_args.id);
+        peg__out_member(&line->out, "id", event->u.tool_args.call_id);
         peg__out_member(&line->out, "tool", event->u.tool_args.tool);
         peg__out_member(&line->out, "delta", event->u.tool_args.delta);
         peg__out_member(&line->out, "full", event->u.tool_args.full);
         put_number(line, "sequence", event->u.tool_args.sequence);
         break;
     case PEG_EVENT_TOOL_CALL:
-        peg__out_member(&line->out, "id", event->u.tool_call.id);
+        peg__out_member(&line->out, "id", event->u.tool_call.call_id);
         peg__out_member(&line->out, "tool", event->u.tool_call.tool);
         peg__out_member(&line->out, "args", event->u.tool_call.args);
         put_bool(line, "complete", event->u.tool_call.is_complete);
@@ -230,7 +230,7 @@ static void print_outcome(const char *how, unsigned iterations, const peg_error 
  */
 
 struct options {
-    peg_engine_config engine;
+    peg_model_config engine;
     const char *turn; /* a file, or NULL */
     const char *prompt;
     bool no_tools;
@@ -364,7 +364,7 @@ static bool read_options(int argc, char **argv, struct options *o)
 /* ---- the run
  * -------------------------------------------------------------------------------------- */
 
-static peg_status run_turn(const struct options *o, peg_engine *engine, peg_turn *turn,
+static peg_status run_turn(const struct options *o, peg_model *engine, peg_turn *turn,
                            peg_outcome *ret_outcome, peg_error *reterr)
 {
     peg_tool *tools[N_TOOLS] = {NULL};
@@ -376,15 +376,14 @@ static peg_status run_turn(const struct options *o, peg_engine *engine, peg_turn
     for (size_t i = 0; i < N_TOOLS && !status; i++)
         status = peg_tool_new(&tool_defs[i], &tools[i], reterr);
     config.n_tools = o->no_tools ? 0 : N_TOOLS;
-    config.loop.engine = peg_engine_infer;
-    config.loop.user = engine;
-    config.loop.max_iterations = o->max_iterations;
+    config.loop.engine = peg_model_engine(engine);
+    config.loop.call.settings.max_iterations = o->max_iterations;
     if (!status)
         status = peg_runner_new(&config, &runner, reterr);
     if (!status && o->deadline_ms)
         status = peg_ctx_with_deadline(NULL, o->deadline_ms, &ctx, reterr);
-    if (!status)
-        status = peg_runner_run(runner, ctx, turn, ret_outcome, reterr);
+    if (!status && peg_runner_run(runner, ctx, turn, ret_outcome, reterr))
+        status = PEG_OK; /* the outcome says how it ended */
     peg_ctx_unref(ctx);
     peg_runner_unref(runner);
     for (size_t i = 0; i < N_TOOLS; i++)
@@ -436,8 +435,8 @@ static peg_status open_turn(const struct options *o, peg_turn **ret_turn, peg_er
 
 int main(int argc, char **argv)
 {
-    struct options options = {.engine = {PEG_ENGINE_CONFIG_INIT}};
-    peg_engine *engine = NULL;
+    struct options options = {.engine = {PEG_MODEL_CONFIG_INIT}};
+    peg_model *engine = NULL;
     peg_turn *turn = NULL;
     peg_outcome outcome;
     peg_error error;
@@ -447,7 +446,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: engine_client --provider NAME --base-url URL [OPTIONS] [PROMPT]\n");
         return 2;
     }
-    status = peg_engine_new(&options.engine, &engine, &error);
+    status = peg_model_new(&options.engine, &engine, &error);
     if (!status)
         status = open_turn(&options, &turn, &error);
     if (!status)
@@ -460,7 +459,7 @@ int main(int argc, char **argv)
                       outcome.end == PEG_END_ACK ? NULL : &outcome.error);
     }
     peg_turn_free(turn);
-    peg_engine_unref(engine);
+    peg_model_unref(engine);
     if (status)
         return 2;
     return outcome.end == PEG_END_ACK ? 0 : 1;

@@ -433,7 +433,7 @@ TEST(anthropic_request_asks_for_one_call_at_a_time_if_the_turn_says_so)
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
     CHECK(ask_has(&a, "\"tool_choice\":{\"type\":\"auto\"}"));
 
-    a.config.max_parallel = 1;
+    a.config.settings.max_parallel = 1;
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
     CHECK(ask_has(&a, "\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":true}"));
     ask_free(&a);

@@ -158,14 +158,14 @@ TEST(chat_says_whether_calls_may_be_parallel_if_the_turn_says_so)
     CHECK_INT(peg_turn_set_tool_config(a.t.turn, &a.config, NULL), PEG_OK);
     CHECK(!strstr(after_messages(&a), "parallel_tool_calls"));
 
-    a.config.max_parallel = 3;
+    a.config.settings.max_parallel = 3;
     CHECK(strstr(after_messages(&a), "\"parallel_tool_calls\":true"));
 
-    a.config.max_parallel = 1;
+    a.config.settings.max_parallel = 1;
     CHECK_INT(peg_turn_set_tool_config(a.t.turn, &a.config, NULL), PEG_OK);
     CHECK(strstr(after_messages(&a), "\"parallel_tool_calls\":false"));
 
-    a.config.max_parallel = 0;
+    a.config.settings.max_parallel = 0;
     CHECK(!strstr(after_messages(&a), "parallel_tool_calls"));
     ask_free(&a);
 }
@@ -175,7 +175,7 @@ TEST(chat_does_not_tell_models_about_parallel_calls_that_refuse_to_hear_it)
     struct ask a = ask_new(&peg__wire_chat, "o3-mini");
 
     ask_offer(&a, tools);
-    a.config.max_parallel = 3;
+    a.config.settings.max_parallel = 3;
 
     CHECK(!strstr(after_messages(&a), "parallel_tool_calls"));
     ask_free(&a);

@@ -26,8 +26,8 @@ struct play {
     char headers[1024];
     char body[8192];
     int64_t idle_ms;
-    peg_engine_config config;
-    peg_engine *engine;
+    peg_model_config config;
+    peg_model *engine;
     char left[512]; /* blocks of the dispatch's own turn after the model was asked */
     peg_error error;
 };
@@ -73,7 +73,7 @@ static void hear_words(const peg_event *event, void *user)
                   PEG_ARG(event->u.stream.delta), event->u.stream.is_complete ? " done" : "");
         break;
     case PEG_EVENT_TOOL_ARGS:
-        put_event(stage, "args %.*s %.*s +%.*s; ", PEG_ARG(event->u.tool_args.id),
+        put_event(stage, "args %.*s %.*s +%.*s; ", PEG_ARG(event->u.tool_args.call_id),
                   PEG_ARG(event->u.tool_args.tool), PEG_ARG(event->u.tool_args.delta));
         break;
     case PEG_EVENT_INFERENCE_START:
@@ -93,7 +93,8 @@ static peg_status ask_and_look(peg_dispatch *dispatch, void *user, peg_error *re
 {
     struct play *p = user;
     const peg_turn *turn = peg_dispatch_turn(dispatch);
-    const peg_status status = peg_engine_infer(dispatch, p->engine, reterr);
+    const peg_engine engine = peg_model_engine(p->engine);
+    const peg_status status = engine.fn(dispatch, engine.user, reterr);
 
     p->left[0] = '\0';
     for (size_t i = 0; i < peg_turn_len(turn); i++) {
@@ -110,8 +111,8 @@ static peg_status ask_and_look(peg_dispatch *dispatch, void *user, peg_error *re
 static void prepare(struct play *p, peg_vendor provider)
 {
     memset(p, 0, sizeof(*p));
-    p->config = (peg_engine_config){PEG_ENGINE_CONFIG_INIT, .provider = provider,
-                                    .model.model = "m", .api_key = "secret", .backoff_ms = 1};
+    p->config = (peg_model_config){PEG_MODEL_CONFIG_INIT, .provider = provider, .model.model = "m",
+                                   .api_key = "secret", .backoff_ms = 1};
 }
 
 static void add_answer(struct play *p, struct scripted_answer answer)
@@ -126,8 +127,7 @@ static peg_status run_play(struct play *p)
 
     if (!status)
         status = peg__engine_new(&p->config, &transport, &p->engine, &p->error);
-    p->stage.config.loop.engine = ask_and_look;
-    p->stage.config.loop.user = p;
+    p->stage.config.loop.engine = (peg_engine){ask_and_look, p};
     p->stage.config.on_event = hear_words;
     return status ? status : stage_run(&p->stage);
 }
@@ -135,7 +135,7 @@ static peg_status run_play(struct play *p)
 static void close_play(struct play *p)
 {
     stage_close(&p->stage);
-    peg_engine_unref(p->engine);
+    peg_model_unref(p->engine);
 }
 
 static struct stage *played(struct play *p)
@@ -287,8 +287,7 @@ TEST(a_tool_whose_name_the_provider_does_not_take_is_called_by_its_own)
     CHECK_INT(stage_add(&p.stage, &def), PEG_OK);
     mine.self = &p;
     CHECK_INT(peg__engine_new(&p.config, &mine, &p.engine, NULL), PEG_OK);
-    p.stage.config.loop.engine = peg_engine_infer;
-    p.stage.config.loop.user = p.engine;
+    p.stage.config.loop.engine = peg_model_engine(p.engine);
     p.stage.config.on_event = hear_words;
     CHECK_INT(stage_run(&p.stage), PEG_OK);
 
@@ -509,8 +508,7 @@ TEST(waiting_for_the_next_try_can_be_canceled)
     CHECK_INT(peg__engine_new(&p.config, &transport, &p.engine, NULL), PEG_OK);
     p.stage.ctx = ctx;
     p.stage.user = cancel;
-    p.stage.config.loop.engine = peg_engine_infer;
-    p.stage.config.loop.user = p.engine;
+    p.stage.config.loop.engine = peg_model_engine(p.engine);
     p.stage.config.on_event = cancel_at_retry;
     CHECK_INT(stage_run(&p.stage), PEG_OK);
 
@@ -656,10 +654,10 @@ TEST(an_answer_that_is_too_large_is_refused)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void check_config(const peg_engine_config *config, const char *where)
+static void check_config(const peg_model_config *config, const char *where)
 {
     const struct peg__transport transport = {.send = play_answer};
-    peg_engine *engine = NULL;
+    peg_model *engine = NULL;
     peg_error error;
 
     CHECK_INT(peg__engine_new(config, &transport, &engine, &error), PEG_EINVAL);
@@ -671,7 +669,7 @@ static void check_config(const peg_engine_config *config, const char *where)
 TEST(a_config_that_cannot_work_is_refused_with_its_field)
 {
     struct play p;
-    peg_engine_config c;
+    peg_model_config c;
 
 #define WITH(assignment, where)                                                                    \
     do {                                                                                           \
@@ -776,8 +774,7 @@ TEST(a_config_is_copied)
     memset(stop_word, 'x', 3);
     memset(extra, 'x', 5);
     temperature = 9;
-    p.stage.config.loop.engine = peg_engine_infer;
-    p.stage.config.loop.user = p.engine;
+    p.stage.config.loop.engine = peg_model_engine(p.engine);
     CHECK_INT(stage_run(&p.stage), PEG_OK);
 
     CHECK_CONTAINS(peg__str(p.body), "\"mine\"");
@@ -796,14 +793,14 @@ TORTURE(making_an_engine_survives_any_allocation_failure)
     static const char *const stop[] = {"a", "b", NULL};
     static const double number = 1;
     const struct peg__transport transport = {.send = play_answer};
-    const peg_engine_config config = {PEG_ENGINE_CONFIG_INIT, .provider = PEG_VENDOR_GEMINI,
-                                      .api_key = "k",         .model.model = "m",
-                                      .model.stop = stop,     .model.temperature = &number,
-                                      .model.extra = "{}"};
-    peg_engine *engine = NULL;
+    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_GEMINI,
+                                     .api_key = "k",        .model.model = "m",
+                                     .model.stop = stop,    .model.temperature = &number,
+                                     .model.extra = "{}"};
+    peg_model *engine = NULL;
     const peg_status status = peg__engine_new(&config, &transport, &engine, NULL);
 
-    peg_engine_unref(engine);
+    peg_model_unref(engine);
     return status;
 }
 

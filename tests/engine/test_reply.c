@@ -622,7 +622,7 @@ static void hear_growing(const peg_event *event, void *user)
         snprintf(stage->seen, sizeof(stage->seen), "%.*s", PEG_ARG(event->u.stream.id));
     if (event->kind == PEG_EVENT_TOOL_ARGS)
         put_event(stage, "args %u %.*s %.*s +%.*s =%.*s; ", event->u.tool_args.sequence,
-                  PEG_ARG(event->u.tool_args.id), PEG_ARG(event->u.tool_args.tool),
+                  PEG_ARG(event->u.tool_args.call_id), PEG_ARG(event->u.tool_args.tool),
                   PEG_ARG(event->u.tool_args.delta), PEG_ARG(event->u.tool_args.full));
 }
 

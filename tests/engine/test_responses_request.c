@@ -131,7 +131,7 @@ TEST(responses_says_choice_and_parallel_calls)
 
     ask_offer(&a, tools);
     a.config.choice = PEG_CHOICE_REQUIRED;
-    a.config.max_parallel = 2;
+    a.config.settings.max_parallel = 2;
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
 
     CHECK(ask_has(&a, "\"tool_choice\":\"required\",\"parallel_tool_calls\":true"));

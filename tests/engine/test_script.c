@@ -21,7 +21,7 @@ static void hear_words(const peg_event *event, void *user)
         put_event(stage, "%s +%.*s%s; ", peg_event_name(event->kind),
                   PEG_ARG(event->u.stream.delta), event->u.stream.is_complete ? " done" : "");
     if (event->kind == PEG_EVENT_TOOL_ARGS)
-        put_event(stage, "args %.*s +%.*s; ", PEG_ARG(event->u.tool_args.id),
+        put_event(stage, "args %.*s +%.*s; ", PEG_ARG(event->u.tool_args.call_id),
                   PEG_ARG(event->u.tool_args.delta));
 }
 
@@ -33,8 +33,7 @@ static peg_status open_play(struct play *p, const char *text)
     status = stage_open(&p->stage);
     if (!status)
         status = peg_script_new(peg_cstr(text), &p->script, &p->error);
-    p->stage.config.loop.engine = peg_script_engine;
-    p->stage.config.loop.user = p->script;
+    p->stage.config.loop.engine = peg_script_engine(p->script);
     p->stage.config.on_event = hear_words;
     return status;
 }
@@ -203,11 +202,11 @@ TEST(a_run_that_was_cut_off_after_its_calls_goes_on_with_the_next_step)
     struct play p;
 
     CHECK_INT(open_play(&p, "- calls: [{name: echo}]\n- text: two\n"), PEG_OK);
-    p.stage.config.loop.max_iterations = 1;
+    p.stage.config.loop.call.settings.max_iterations = 1;
     CHECK_INT(stage_run(&p.stage), PEG_OK);
     CHECK_INT(p.stage.outcome.end, PEG_END_NACK);
     p.stage.runner = peg_runner_unref(p.stage.runner);
-    p.stage.config.loop.max_iterations = 0;
+    p.stage.config.loop.call.settings.max_iterations = 0;
     CHECK_INT(stage_run(&p.stage), PEG_OK);
 
     CHECK_INT(p.stage.outcome.end, PEG_END_ACK);
@@ -267,7 +266,7 @@ TEST(what_a_model_said_in_a_turn_can_be_said_again)
     CHECK_INT(open_play(&again, "[]"), PEG_OK);
     peg_script_unref(again.script);
     CHECK_STATUS(peg_script_from_turn(turn, &again.script, &again.error), PEG_OK, again.error);
-    again.stage.config.loop.user = again.script;
+    again.stage.config.loop.engine = peg_script_engine(again.script);
     CHECK_INT(stage_run(&again.stage), PEG_OK);
 
     CHECK_INT(peg_script_len(again.script), 2);

@@ -489,7 +489,7 @@ TEST(an_agent_uses_a_toolset_behind_a_gateway)
     peg_runner *runner;
     peg_turn *turn;
     peg_outcome outcome;
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_script_engine};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT};
     char *yaml = NULL;
 
     world_open(&w);
@@ -497,7 +497,7 @@ TEST(an_agent_uses_a_toolset_behind_a_gateway)
                  w.error);
     CHECK_STATUS(peg_script_new(peg_cstr(text), &script, &w.error), PEG_OK, w.error);
     config.registry = registry;
-    config.loop.user = script;
+    config.loop.engine = peg_script_engine(script);
     CHECK_STATUS(peg_runner_new(&config, &runner, &w.error), PEG_OK, w.error);
     CHECK_STATUS(peg_turn_new(&turn, &w.error), PEG_OK, w.error);
     CHECK_STATUS(peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Umbrella?"), &w.error), PEG_OK,

@@ -396,7 +396,8 @@ TEST(a_second_attempt_looks_at_the_first_and_is_then_a_call_of_its_own)
 {
     const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("fail_once"),
                                       .key = peg__str("key-1")};
-    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .max_retries = 2, .retry_delay_ms = 1};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .settings.max_retries = 2,
+                                     .settings.retry_delay_ms = 1};
     struct world w;
     peg_ctx *ctx;
 
@@ -419,7 +420,8 @@ TEST(a_further_attempt_stays_with_a_first_one_that_goes_on)
 {
     const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("outlast"),
                                       .key = peg__str("key-1")};
-    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .max_retries = 2, .retry_delay_ms = 1};
+    const peg_run_options options = {PEG_RUN_OPTIONS_INIT, .settings.max_retries = 2,
+                                     .settings.retry_delay_ms = 1};
     struct world w;
     peg_ctx *ctx;
 
@@ -552,13 +554,13 @@ TEST(an_agent_calls_remote_tools_with_no_other_change)
     peg_runner *runner;
     peg_turn *turn;
     peg_outcome outcome;
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .loop.engine = peg_script_engine};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT};
     char *yaml = NULL;
 
     CHECK_STATUS(world_open(&w), PEG_OK, w.error);
     CHECK_STATUS(peg_script_new(peg_cstr(text), &script, &w.error), PEG_OK, w.error);
     config.registry = w.registry;
-    config.loop.user = script;
+    config.loop.engine = peg_script_engine(script);
     CHECK_STATUS(peg_runner_new(&config, &runner, &w.error), PEG_OK, w.error);
     CHECK_STATUS(peg_turn_new(&turn, &w.error), PEG_OK, w.error);
     CHECK_STATUS(peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr("Say hello."), &w.error), PEG_OK,

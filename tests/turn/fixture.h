@@ -85,7 +85,7 @@ static inline void stage_hear(const peg_event *event, void *user)
         put_event(stage, "(%s)", event->error->code);
         break;
     case PEG_EVENT_TOOL_CALL:
-        put_event(stage, "(%.*s,%s)", PEG_ARG(event->u.tool_call.id),
+        put_event(stage, "(%.*s,%s)", PEG_ARG(event->u.tool_call.call_id),
                   event->u.tool_call.is_complete ? "complete" : "announced");
         break;
     default:
@@ -195,8 +195,7 @@ static inline peg_status stage_open(struct stage *stage)
 
     memset(stage, 0, sizeof(*stage));
     stage->config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT};
-    stage->config.loop.engine = stage_infer;
-    stage->config.loop.user = stage;
+    stage->config.loop.engine = (peg_engine){stage_infer, stage};
     stage->config.loop.query_from = -1; /* artifacts of tests are small */
     stage->config.on_event = stage_hear;
     stage->config.on_event_user = stage;
@@ -238,19 +237,25 @@ static inline void stage_configure(struct stage *stage)
         ;
 }
 
-/* Makes the runner if there is none, and runs the turn. */
+/* Makes the runner if there is none, and runs the turn. PEG_OK if it ran, however it ended: status
+ * and error of a run are those of its outcome. */
 static inline peg_status stage_run(struct stage *stage)
 {
-    peg_error error;
+    const peg_outcome *outcome = &stage->outcome;
+    peg_error error = {.code = ""};
     peg_status status = PEG_OK;
 
     if (!stage->runner) {
         stage_configure(stage);
         status = peg_runner_new(&stage->config, &stage->runner, &error);
     }
-    if (!status)
-        status = peg_runner_run(stage->runner, stage->ctx, stage->turn, &stage->outcome, &error);
-    return status;
+    if (status)
+        return status;
+    status = peg_runner_run(stage->runner, stage->ctx, stage->turn, &stage->outcome, &error);
+    CHECK_INT(status, outcome->end == PEG_END_ACK ? PEG_OK : outcome->error.status);
+    if (status)
+        CHECK_STR(peg_cstr(error.message), outcome->error.message);
+    return status == PEG_ENOMEM || strcmp(error.code, "E_TURN_BUSY") == 0 ? status : PEG_OK;
 }
 
 static inline void stage_close(struct stage *stage)

@@ -132,9 +132,9 @@ TEST(eight_threads_run_turns_on_one_runner_and_see_nothing_of_each_other)
 {
     const peg_turn_middleware edit = {.run = edit_tools};
     peg_tool *tools[2];
-    const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = 2,
-                                      .input = &edit,         .n_input = 1,   .loop.engine = infer,
-                                      .loop.query_from = -1};
+    const peg_runner_config config = {
+        PEG_RUNNER_CONFIG_INIT, .tools = tools,          .n_tools = 2,         .input = &edit,
+        .n_input = 1,           .loop.engine.fn = infer, .loop.query_from = -1};
 
     make_tools(tools);
     run_all(&config);
@@ -148,12 +148,12 @@ TEST(eight_threads_run_turns_whose_calls_share_a_pool)
     peg_tool *tools[2];
     peg_pool *pool = NULL;
     peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .n_tools = 2,
-                                .input = &edit,         .n_input = 1,   .loop.engine = infer,
+                                .input = &edit,         .n_input = 1,   .loop.engine.fn = infer,
                                 .loop.query_from = -1};
 
     CHECK_INT(peg_pool_new(NULL, &pool, NULL), PEG_OK);
     config.loop.call.pool = pool;
-    config.loop.max_parallel = 2;
+    config.loop.call.settings.max_parallel = 2;
     make_tools(tools);
     run_all(&config);
     peg_tool_unref(tools[0]);

@@ -107,11 +107,11 @@ static void check_auto_ack(peg_auto_ack auto_ack, bool is_executor, unsigned n_i
 
     opened(&s)->script[0] = "say hi";
     if (is_executor) {
-        s.config.loop.engine = NULL;
-        s.config.loop.executor = stage_infer;
+        s.config.loop.executor = (peg_engine){stage_infer, &s};
+        s.config.loop.engine = (peg_engine){0};
     }
     s.config.loop.auto_ack = auto_ack;
-    s.config.loop.max_iterations = 3;
+    s.config.loop.call.settings.max_iterations = 3;
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_INT(s.outcome.iterations, n_iterations);
@@ -144,8 +144,8 @@ TEST(calls_that_an_executor_adds_keep_the_dispatch_from_acking)
 {
     struct stage s;
 
-    opened(&s)->config.loop.engine = NULL;
-    s.config.loop.executor = call_by_hand;
+    opened(&s)->config.loop.executor = (peg_engine){call_by_hand, &s};
+    s.config.loop.engine = (peg_engine){0};
     s.config.loop.auto_ack = PEG_AUTO_ACK_ON;
     CHECK_INT(stage_run(&s), PEG_OK);
 
@@ -257,8 +257,8 @@ TEST(calls_of_an_executor_count_though_the_output_pipeline_takes_them_away)
 {
     struct stage s;
 
-    opened(&s)->config.loop.engine = NULL;
-    s.config.loop.executor = call_by_hand;
+    opened(&s)->config.loop.executor = (peg_engine){call_by_hand, &s};
+    s.config.loop.engine = (peg_engine){0};
     s.config.loop.auto_ack = PEG_AUTO_ACK_ON;
     s.output[0] = (peg_dispatch_middleware){forget_oldest, &s};
     CHECK_INT(stage_run(&s), PEG_OK);
@@ -281,8 +281,8 @@ TEST(an_ack_in_the_executor_still_runs_the_output_pipeline_and_ends_the_iteratio
 {
     struct stage s;
 
-    opened(&s)->config.loop.engine = NULL;
-    s.config.loop.executor = ack_in_executor;
+    opened(&s)->config.loop.executor = (peg_engine){ack_in_executor, &s};
+    s.config.loop.engine = (peg_engine){0};
     s.output[0] = (peg_dispatch_middleware){out, &s};
     CHECK_INT(stage_run(&s), PEG_OK);
 
@@ -439,13 +439,13 @@ TEST(max_iterations_can_be_set_and_lifted)
     struct stage s;
 
     opened(&s)->act = always_call;
-    s.config.loop.max_iterations = 3;
+    s.config.loop.call.settings.max_iterations = 3;
     CHECK_INT(stage_run(&s), PEG_OK);
     CHECK_INT(s.n_infer, 3);
     stage_close(&s);
 
     opened(&s)->act = call_often;
-    s.config.loop.max_iterations = -1;
+    s.config.loop.call.settings.max_iterations = -1;
     CHECK_INT(stage_run(&s), PEG_OK);
     CHECK_INT(s.outcome.end, PEG_END_ACK);
     CHECK_INT(s.outcome.iterations, 101);

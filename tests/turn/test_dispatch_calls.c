@@ -239,8 +239,8 @@ TEST(an_executor_of_the_hosts_can_run_the_calls_in_our_way)
     struct stage s;
 
     opened(&s)->script[0] = "call a echo {}; call b nope {}";
-    s.config.loop.engine = NULL;
-    s.config.loop.executor = call_and_run;
+    s.config.loop.executor = (peg_engine){call_and_run, &s};
+    s.config.loop.engine = (peg_engine){0};
     s.config.loop.auto_ack = PEG_AUTO_ACK_ON;
     CHECK_INT(stage_run(&s), PEG_OK);
 
@@ -427,7 +427,7 @@ TEST(calls_in_parallel_run_at_once_and_are_recorded_in_call_order)
     CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);
     CHECK_INT(stage_add(opened(&s), &def), PEG_OK);
     s.config.loop.call.pool = pool;
-    s.config.loop.max_parallel = 3;
+    s.config.loop.call.settings.max_parallel = 3;
     s.script[0] = "call c meet {\"n\":0}; call c meet {\"n\":1}; call c meet {\"n\":2}; "
                   "call c meet {\"n\":3}; call c nope {}; call c meet {\"n\":5}";
     CHECK_INT(stage_run(&s), PEG_OK);
@@ -448,7 +448,7 @@ static void run_parallel(struct stage *s, const peg_pool_options *options, unsig
 
     CHECK_INT(peg_pool_new(options, &pool, NULL), PEG_OK);
     s->config.loop.call.pool = pool;
-    s->config.loop.max_parallel = max_parallel;
+    s->config.loop.call.settings.max_parallel = max_parallel;
     CHECK_INT(stage_run(s), PEG_OK);
     peg_pool_unref(pool);
 }
@@ -748,7 +748,7 @@ static peg_status torture(const char *script, unsigned max_parallel)
     if (!status && max_parallel > 1)
         status = peg_pool_new(NULL, &pool, NULL);
     s.config.loop.call.pool = pool;
-    s.config.loop.max_parallel = max_parallel;
+    s.config.loop.call.settings.max_parallel = max_parallel;
     if (!status)
         status = stage_run(&s);
     if (!status)

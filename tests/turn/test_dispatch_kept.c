@@ -114,8 +114,8 @@ static void open_cutting(struct cutting *c, enum cut cut)
         c->stage.config.loop.snapshot_user = c;
     }
     if (cut == CUT_FAILING_EXECUTOR) {
-        c->stage.config.loop.engine = NULL;
-        c->stage.config.loop.executor = execute;
+        c->stage.config.loop.executor = (peg_engine){execute, &c->stage};
+        c->stage.config.loop.engine = (peg_engine){0};
         c->stage.config.loop.auto_ack = PEG_AUTO_ACK_ON;
     }
     CHECK_INT(peg_ctx_with_cancel(NULL, &c->stage.ctx, &c->cancel, NULL), PEG_OK);

@@ -103,9 +103,9 @@ TEST(an_executor_of_the_hosts_does_not_run_twice_what_had_begun)
         leave_call(s.turn, "begun", "once");
         leave_call(s.turn, "asked_for", "once");
         mark(s.turn, "[\"begun\"]");
-        s.config.loop.engine = NULL;
-        s.config.loop.executor = only_run;
-        s.config.loop.max_iterations = 1;
+        s.config.loop.executor = (peg_engine){only_run, &s};
+        s.config.loop.engine = (peg_engine){0};
+        s.config.loop.call.settings.max_iterations = 1;
         s.config.loop.pending = cases[i].policy;
         CHECK_INT(stage_run(&s), PEG_OK);
 
@@ -219,7 +219,7 @@ TEST(a_call_whose_result_was_lost_stays_marked_when_others_end)
     opened(&s)->script[0] = "call c1 echo {}; call c2 echo {}";
     CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);
     s.config.loop.call.pool = pool;
-    s.config.loop.max_parallel = 2;
+    s.config.loop.call.settings.max_parallel = 2;
     s.config.loop.storage = &storage;
     s.config.loop.snapshot = note_last;
     s.config.loop.snapshot_user = &s;
@@ -295,7 +295,7 @@ TEST(a_call_may_have_all_the_time_there_is)
 
     opened(&s)->script[0] = "call c1 echo {}";
     config = peg_tool_config_default();
-    config.timeout_ns = INT64_MAX;
+    config.settings.timeout_ms = INT64_MAX;
     s.config.loop.tools = &config;
     CHECK_INT(stage_run(&s), PEG_OK);
 

@@ -45,10 +45,10 @@ TEST(settings_of_a_turn_are_bounded_and_the_turn_says_what_holds)
     CHECK_INT(stage_run(&s), PEG_OK);
 
     config = stored_config(s.turn);
-    CHECK_INT(config.max_iterations, PEG_LIMIT_TURN_ITERATIONS);
-    CHECK_INT(config.timeout_ns, PEG_LIMIT_TURN_TIMEOUT_MS * 1000000LL);
-    CHECK_INT(config.max_retries, PEG_LIMIT_ATTEMPTS);
-    CHECK_INT(config.max_parallel,
+    CHECK_INT(config.settings.max_iterations, PEG_LIMIT_TURN_ITERATIONS);
+    CHECK_INT(config.settings.timeout_ms, PEG_LIMIT_TURN_TIMEOUT_MS);
+    CHECK_INT(config.settings.max_retries, PEG_LIMIT_ATTEMPTS);
+    CHECK_INT(config.settings.max_parallel,
               4); /* the model may ask for so many; there is no pool to run them */
     stage_close(&s);
 }
@@ -231,7 +231,7 @@ TEST(of_two_calls_that_fail_at_once_the_first_is_told)
     CHECK_INT(stage_add(&s, &two), PEG_OK);
     CHECK_INT(peg_pool_new(&options, &pool, NULL), PEG_OK);
     s.config.loop.call.pool = pool;
-    s.config.loop.max_parallel = 2;
+    s.config.loop.call.settings.max_parallel = 2;
     put(s.turn, &peg_key_tool_config, "{\"tool_error_handling\":\"abort\"}");
     CHECK_INT(stage_run(&s), PEG_OK);
 

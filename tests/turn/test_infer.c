@@ -230,7 +230,7 @@ TEST(ephemeral_definitions_leave_the_turn_with_the_dispatch)
 
         looking(&s)->script[0] = "call c1 much {\"more\":1}";
         s.script[1] = "call c2 echo {}";
-        s.config.loop.max_iterations = ends_badly ? 2 : 0;
+        s.config.loop.call.settings.max_iterations = ends_badly ? 2 : 0;
         CHECK_INT(stage_add(&s, &def), PEG_OK);
         CHECK_INT(stage_run(&s), PEG_OK);
 
@@ -505,7 +505,7 @@ TEST(the_turn_says_how_many_iterations_unless_the_host_does)
 
     s.runner = peg_runner_unref(s.runner);
     s.n_infer = 0;
-    s.config.loop.max_iterations = 5;
+    s.config.loop.call.settings.max_iterations = 5;
     CHECK_INT(stage_run(&s), PEG_OK);
     CHECK_INT(s.n_infer, 5);
     stage_close(&s);
@@ -518,7 +518,7 @@ TEST(at_the_limit_of_iterations_the_turn_has_what_the_last_one_did)
 
     opened(&s)->script[0] = "call c0 echo {}";
     s.script[1] = "call c1 echo {}";
-    s.config.loop.max_iterations = 2;
+    s.config.loop.call.settings.max_iterations = 2;
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_STR(peg__str(s.outcome.error.code), "E_LIMIT_ITERATIONS");

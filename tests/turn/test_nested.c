@@ -74,7 +74,7 @@ static peg_status sub_dispatch(peg_turn_scope *scope, peg_middleware_next *next,
                                peg_error *reterr)
 {
     struct stage *s = user;
-    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = stage_infer, .user = s};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = {stage_infer, s}};
     const peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .source = scope};
     peg_outcome outcome;
 
@@ -99,7 +99,7 @@ static peg_status sub_with_less(peg_turn_scope *scope, peg_middleware_next *next
                                 peg_error *reterr)
 {
     struct stage *s = user;
-    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = stage_infer, .user = s};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = {stage_infer, s}};
     peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .source = scope};
     peg_registry *none = NULL;
     peg_ctx *hurried = NULL;
@@ -111,7 +111,7 @@ static peg_status sub_with_less(peg_turn_scope *scope, peg_middleware_next *next
     input.registry = none;
     CHECK_INT(peg_dispatch_run(NULL, &loop, &input, &outcome, reterr), PEG_OK);
     note(s, "%s ", peg_record_code(result_at(peg_turn_scope_turn(scope), 0)));
-    CHECK_INT(peg_dispatch_run(hurried, &loop, &input, &outcome, reterr), PEG_OK);
+    CHECK_INT(peg_dispatch_run(hurried, &loop, &input, &outcome, reterr), PEG_ETIMEOUT);
     note(s, "%s %s ", peg_turn_end_name(outcome.end), outcome.error.code);
     peg_ctx_unref(hurried);
     peg_registry_unref(none);
@@ -162,7 +162,7 @@ static void ask(peg_call *call, const peg_json *args, void *user)
     snprintf(text, sizeof(text), "%d", (int)n);
     if (peg_turn_new(&turn, NULL) ||
         peg_turn_add_text(turn, PEG_BLOCK_USER, peg_cstr(text), NULL) ||
-        peg_runner_run(s->runner, peg_call_ctx(call), turn, &outcome, NULL) || outcome.end)
+        peg_runner_run(s->runner, peg_call_ctx(call), turn, &outcome, NULL))
         peg_call_fail(call, "the other agent failed: %s", outcome.error.message);
     else
         peg_call_reply(call, peg_block_text(peg_turn_at(turn, peg_turn_len(turn) - 1)));
@@ -174,7 +174,7 @@ static void open_nest(struct stage *s, const char *depth)
     const peg_tool_def def = tool_def("ask", ask, s);
 
     CHECK_INT(stage_add(opened(s), &def), PEG_OK);
-    s->config.loop.engine = count_down;
+    s->config.loop.engine.fn = count_down;
     peg_turn_free(s->turn);
     s->turn = NULL;
     CHECK_INT(peg_turn_new(&s->turn, NULL), PEG_OK);
@@ -283,7 +283,7 @@ static peg_status say_there(peg_dispatch *dispatch, void *user, peg_error *reter
 /* A dispatch of its own on the registry that the call's context carries. */
 static void ask_below(peg_call *call, const peg_json *args, void *user)
 {
-    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = say_there};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine.fn = say_there};
     peg_registry *registry = peg_ctx_registry(peg_call_ctx(call));
     peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .turn = NULL};
     peg_outcome outcome;
@@ -341,7 +341,7 @@ TEST(a_turn_that_another_runner_went_on_with_is_still_stored_afterwards)
 {
     struct stage s;
     peg_storage storage = {note_store, note_store, no_remove, no_fetch, no_bytes, &s};
-    const peg_runner_config other = {PEG_RUNNER_CONFIG_INIT, .loop.engine = say_there};
+    const peg_runner_config other = {PEG_RUNNER_CONFIG_INIT, .loop.engine.fn = say_there};
     peg_runner *runner = NULL;
 
     CHECK_INT(peg_runner_new(&other, &runner, NULL), PEG_OK);
@@ -404,7 +404,7 @@ TORTURE(a_turn_in_a_turn_survives_any_allocation_failure)
     const peg_tool_def def = tool_def("ask", ask, &s);
     peg_status status = stage_open(&s);
 
-    s.config.loop.engine = count_down;
+    s.config.loop.engine.fn = count_down;
     if (!status)
         status = stage_add(&s, &def);
     if (!status)

@@ -134,7 +134,6 @@ static _Noreturn void live(const struct story *story)
     peg_turn_store *store = NULL;
     peg_pool *pool = NULL;
     peg_runner *runner = NULL;
-    peg_outcome outcome = {.end = PEG_END_ABORTED};
     bool is_over = false;
     peg_turn *turn;
     int log;
@@ -142,9 +141,10 @@ static _Noreturn void live(const struct story *story)
     snprintf(path, sizeof(path), "%s/log", story->world.folder);
     log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     peg_tool *tools[] = {tool_new("pay", false, &log), tool_new("look", true, &log)};
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools,
-                                .n_tools = 2,           .loop.engine = model,
-                                .loop.snapshot = keep,  .loop.max_parallel = story->n_parallel};
+    peg_runner_config config = {
+        PEG_RUNNER_CONFIG_INIT, .tools = tools,
+        .n_tools = 2,           .loop.engine.fn = model,
+        .loop.snapshot = keep,  .loop.call.settings.max_parallel = story->n_parallel};
 
     if (log < 0 || story->world.kind->open(story->world.folder, &store, NULL) ||
         (story->n_parallel > 1 && peg_pool_new(NULL, &pool, NULL)))
@@ -154,10 +154,9 @@ static _Noreturn void live(const struct story *story)
     turn = turn_to_run(store, &is_over);
     if (is_over)
         child_end(0, CHILD_WELL);
-    if (peg_runner_new(&config, &runner, NULL) ||
-        peg_runner_run(runner, NULL, turn, &outcome, NULL))
+    if (peg_runner_new(&config, &runner, NULL) || peg_runner_run(runner, NULL, turn, NULL, NULL))
         child_end(0, 4);
-    child_end(0, outcome.end == PEG_END_ACK ? CHILD_WELL : 5);
+    child_end(0, CHILD_WELL);
 }
 
 /* True if it got to the end, false if it was killed. */

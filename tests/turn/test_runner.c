@@ -211,6 +211,37 @@ TEST(a_turn_without_blocks_is_refused_before_anything_starts)
     stage_close(&s);
 }
 
+static peg_status fail_with_a_reason(peg_dispatch *dispatch, void *user, peg_error *reterr)
+{
+    const peg_error why = {.status = PEG_ELIMIT, .code = "E_MINE", .message = "no more today"};
+
+    (void)user;
+    return peg_dispatch_nack(dispatch, &why, reterr);
+}
+
+TEST(a_run_that_failed_returns_the_error_of_its_outcome)
+{
+    struct stage s;
+    peg_error error;
+
+    opened(&s)->config.loop.engine = (peg_engine){.fn = fail_with_a_reason};
+    stage_configure(&s);
+    CHECK_INT(peg_runner_new(&s.config, &s.runner, NULL), PEG_OK);
+
+    CHECK_INT(peg_runner_run(s.runner, NULL, s.turn, &s.outcome, &error), PEG_ELIMIT);
+    CHECK_STR(peg__str(error.code), "E_MINE");
+    CHECK_STR(peg__str(error.message), "no more today");
+    CHECK_INT(s.outcome.end, PEG_END_NACK);
+    CHECK_INT(s.outcome.iterations, 1);
+    CHECK_INT(peg_runner_run(s.runner, NULL, s.turn, NULL, NULL), PEG_ELIMIT);
+    CHECK_INT(peg_dispatch_run(NULL, &s.config.loop,
+                               &(peg_dispatch_input){PEG_DISPATCH_INPUT_INIT, .turn = s.turn}, NULL,
+                               &error),
+              PEG_ELIMIT);
+    CHECK_STR(peg__str(error.code), "E_MINE");
+    stage_close(&s);
+}
+
 /* ---- configuration -------------------------------------------------------------- */
 
 static void check_config(const peg_runner_config *config, const char *first, const char *second)
@@ -232,13 +263,15 @@ TEST(a_configuration_that_cannot_work_is_refused_and_everything_wrong_is_named)
     peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .input = &nothing, .n_input = 1};
 
     check_config(&config, "loop.engine or loop.executor is missing", "input[0].run is missing");
-    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine = stage_infer,
-                                 .loop.executor = stage_infer, .loop.max_parallel = 4};
-    check_config(&config, "both set", "loop.max_parallel needs loop.call.pool");
-    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine = stage_infer,
+    config =
+        (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine.fn = stage_infer,
+                            .loop.executor.fn = stage_infer, .loop.call.settings.max_parallel = 4};
+    check_config(&config, "both set", "loop.call.settings.max_parallel needs loop.call.pool");
+    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine.fn = stage_infer,
                                  .loop.storage = &half};
     check_config(&config, "store, mutate, remove, fetch, store_bytes", "storage");
-    config = (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine = stage_infer, .n_tools = 1};
+    config =
+        (peg_runner_config){PEG_RUNNER_CONFIG_INIT, .loop.engine.fn = stage_infer, .n_tools = 1};
     check_config(&config, "tools is NULL", "n_tools");
 }
 

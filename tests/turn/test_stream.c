@@ -32,7 +32,7 @@ static void note_call(struct world *w, const peg_tool_call_event *e)
 {
     w->len +=
         (size_t)snprintf(w->trace + w->len, sizeof(w->trace) - w->len, "call %.*s %.*s %.*s%s%s; ",
-                         PEG_ARG(e->id), PEG_ARG(e->tool), PEG_ARG(e->args),
+                         PEG_ARG(e->call_id), PEG_ARG(e->tool), PEG_ARG(e->args),
                          e->is_complete ? " done" : "", e->is_error ? " error" : "");
     snprintf(w->checksum, sizeof(w->checksum), "%.*s", PEG_ARG(e->checksum));
 }

@@ -46,13 +46,13 @@ TEST(settings_from_yaml_read_as_values)
     CHECK(is_there);
     CHECK(!config.is_enabled);
     CHECK_INT(config.choice, PEG_CHOICE_REQUIRED);
-    CHECK_INT(config.max_iterations, 7);
-    CHECK_INT(config.timeout_ns, 2000000000);
-    CHECK_INT(config.max_parallel, 3);
+    CHECK_INT(config.settings.max_iterations, 7);
+    CHECK_INT(config.settings.timeout_ms, 2000);
+    CHECK_INT(config.settings.max_parallel, 3);
     CHECK_INT(config.errors, PEG_ERRORS_RETRY);
-    CHECK_INT(config.max_retries, 5);
-    CHECK_INT(config.backoff_ns, 100000000);
-    CHECK(config.backoff_factor == 1.5);
+    CHECK_INT(config.settings.max_retries, 5);
+    CHECK_INT(config.settings.retry_delay_ms, 100);
+    CHECK(config.settings.retry_factor == 1.5);
 }
 
 /* G96 */
@@ -68,14 +68,14 @@ TEST(a_turn_without_settings_has_the_defaults)
     CHECK(!is_there);
     CHECK(config.is_enabled);
     CHECK_INT(config.choice, PEG_CHOICE_AUTO);
-    CHECK_INT(config.max_iterations, 20);
-    CHECK_INT(config.timeout_ns, 30000000000);
+    CHECK_INT(config.settings.max_iterations, 20);
+    CHECK_INT(config.settings.timeout_ms, 30000);
     CHECK_INT(config.errors, PEG_ERRORS_CONTINUE);
-    CHECK_INT(config.max_retries, 2);
+    CHECK_INT(config.settings.max_retries, 2);
 
     CHECK_INT(peg_turn_tool_config(zero, &config, NULL, NULL), PEG_OK);
-    CHECK_INT(config.max_iterations, 20);
-    CHECK_INT(config.timeout_ns, 30000000000);
+    CHECK_INT(config.settings.max_iterations, 20);
+    CHECK_INT(config.settings.timeout_ms, 30000);
 }
 
 /* G35 */
@@ -83,13 +83,11 @@ TEST(durations_are_text_nanoseconds_or_null)
 {
     static const struct {
         const char *yaml;
-        int64_t ns;
+        int64_t ms;
     } cases[] = {
-        {"{execution_timeout: 1m30s}", 90000000000},
-        {"{execution_timeout: 30000000000}", 30000000000},
-        {"{execution_timeout: 1.5e9}", 1500000000},
-        {"{execution_timeout: null}", 30000000000},
-        {"{execution_timeout: 100ms}", 100000000},
+        {"{execution_timeout: 1m30s}", 90000}, {"{execution_timeout: 30000000000}", 30000},
+        {"{execution_timeout: 1.5e9}", 1500},  {"{execution_timeout: null}", 30000},
+        {"{execution_timeout: 100ms}", 100},   {"{execution_timeout: 1500us}", 2},
     };
     peg_tool_config config;
     peg_error error;
@@ -98,7 +96,7 @@ TEST(durations_are_text_nanoseconds_or_null)
         TURN turn = with_config("pegboard.tool_config@v1", cases[i].yaml);
 
         CHECK_INT(peg_turn_tool_config(turn, &config, NULL, NULL), PEG_OK);
-        CHECK_INT(config.timeout_ns, cases[i].ns);
+        CHECK_INT(config.settings.timeout_ms, cases[i].ms);
     }
     {
         TURN turn = with_config("pegboard.tool_config@v1", "{execution_timeout: abc}");
@@ -149,17 +147,17 @@ TEST(settings_are_written_and_read_back_and_unknown_members_stay)
 
     config.choice = PEG_CHOICE_NONE;
     config.errors = PEG_ERRORS_ABORT;
-    config.max_iterations = 11;
-    config.timeout_ns = 1500000000;
-    config.backoff_factor = 1.25;
+    config.settings.max_iterations = 11;
+    config.settings.timeout_ms = 1500;
+    config.settings.retry_factor = 1.25;
     CHECK_INT(peg_turn_set_tool_config(turn, &config, NULL), PEG_OK);
     CHECK_INT(peg_turn_tool_config(turn, &read, NULL, NULL), PEG_OK);
 
     CHECK_INT(read.choice, PEG_CHOICE_NONE);
     CHECK_INT(read.errors, PEG_ERRORS_ABORT);
-    CHECK_INT(read.max_iterations, 11);
-    CHECK_INT(read.timeout_ns, 1500000000);
-    CHECK(read.backoff_factor == 1.25);
+    CHECK_INT(read.settings.max_iterations, 11);
+    CHECK_INT(read.settings.timeout_ms, 1500);
+    CHECK(read.settings.retry_factor == 1.25);
     CHECK_INT(peg_turn_get(turn, &peg_key_tool_config, &value, NULL), PEG_OK);
     CHECK(peg_json_get(value, "allowed_tools"));
     CHECK_INT(peg_bag_len(peg_turn_data(turn)), 1);
@@ -172,10 +170,10 @@ TEST(settings_that_cannot_be_are_not_written)
     peg_tool_config config = peg_tool_config_default();
 
     CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);
-    config.backoff_factor = -1;
+    config.settings.retry_factor = -1;
     CHECK_INT(peg_turn_set_tool_config(turn, &config, NULL), PEG_EINVAL);
     config = peg_tool_config_default();
-    config.timeout_ns = -1;
+    config.settings.timeout_ms = -1;
     CHECK_INT(peg_turn_set_tool_config(turn, &config, NULL), PEG_EINVAL);
     config = peg_tool_config_default();
     config.choice = (peg_tool_choice)9;

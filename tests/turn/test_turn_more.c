@@ -308,8 +308,7 @@ static peg_status run_again(peg_dispatch *dispatch, void *user, peg_error *reter
 TEST(bags_and_id_of_a_turn_cannot_be_changed_while_a_dispatch_works_on_it)
 {
     TURN turn = turn_new();
-    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = run_again,
-                                       .user = turn};
+    const peg_dispatch_options loop = {PEG_DISPATCH_OPTIONS_INIT, .engine = {run_again, turn}};
     const peg_dispatch_input input = {PEG_DISPATCH_INPUT_INIT, .turn = turn};
     peg_outcome outcome;
 

@@ -46,7 +46,7 @@ static int64_t timeout_of(const struct peg__run *run)
 {
     const int64_t own = peg_tool_timeout_ms(run->tool);
 
-    return own ? own : run->options.timeout_ms;
+    return own ? own : run->options.settings.timeout_ms;
 }
 
 /* The attempt's own token and time, instead of the context that the hooks saw. */
@@ -381,14 +381,14 @@ static enum peg__job_end await_attempt(struct peg__run *run)
 /* What the options say, where no hook decides. */
 static bool has_retries(const struct peg__run *run, const peg_error *failure, int64_t *ret_delay_ms)
 {
-    const peg_run_options *options = &run->options;
-    double delay_ms = (double)options->retry_delay_ms;
+    const peg_run_settings *settings = &run->options.settings;
+    double delay_ms = (double)settings->retry_delay_ms;
 
-    if (run->call->attempt > options->max_retries || failure->status == PEG_ETIMEOUT ||
+    if ((int64_t)run->call->attempt > settings->max_retries || failure->status == PEG_ETIMEOUT ||
         failure->status == PEG_ECANCELED)
         return false;
-    for (unsigned i = 1; i < run->call->attempt && options->retry_factor > 0; i++)
-        delay_ms *= options->retry_factor;
+    for (unsigned i = 1; i < run->call->attempt && settings->retry_factor > 0; i++)
+        delay_ms *= settings->retry_factor;
     *ret_delay_ms = delay_ms < PEG_LIMIT_RETRY_MS ? (int64_t)delay_ms : PEG_LIMIT_RETRY_MS;
     return true;
 }

@@ -128,8 +128,8 @@ static void set_options(struct peg__run *run, const peg_run_options *options)
     if (options)
         run->options = *options;
     /* A timeout stays negative where there is none. */
-    if (!run->options.timeout_ms)
-        run->options.timeout_ms = PEG_LIMIT_TOOL_MS;
+    if (!run->options.settings.timeout_ms)
+        run->options.settings.timeout_ms = PEG_LIMIT_TOOL_MS;
     run->options.max_result_bytes =
         or_default(run->options.max_result_bytes, PEG_LIMIT_RESULT_BYTES);
     run->options.max_args_bytes = or_default(run->options.max_args_bytes, PEG_LIMIT_ARGS_BYTES);

@@ -60,10 +60,10 @@ struct peg__transport {
 /* libcurl: HTTP/1.1 and HTTP/2, connections kept for the next request. PEG_ENOMEM, PEG_EIO. */
 peg_status peg__http_new(struct peg__transport *ret_transport, peg_error *reterr);
 
-/* An engine over a transport, which it takes over if it succeeds. As peg_engine_new(). */
-PEG__SHARED peg_status peg__engine_new(const peg_engine_config *config,
+/* An engine over a transport, which it takes over if it succeeds. As peg_model_new(). */
+PEG__SHARED peg_status peg__engine_new(const peg_model_config *config,
                                        const struct peg__transport *transport,
-                                       peg_engine **ret_engine, peg_error *reterr);
+                                       peg_model **ret_engine, peg_error *reterr);
 
 /* ---- server-sent events ------------------------------------------------------------------ */
 

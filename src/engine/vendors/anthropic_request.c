@@ -228,7 +228,7 @@ static void put_choice(struct peg__writer *w)
 {
     peg__open_object(w, "tool_choice");
     peg__out_cmember(&w->out, "type", peg__must_call(w->request) ? "any" : "auto");
-    if (w->request->config->max_parallel == 1)
+    if (w->request->config->settings.max_parallel == 1)
         peg__put_true(w, "disable_parallel_tool_use");
     peg__out_end_object(&w->out);
 }

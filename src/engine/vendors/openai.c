@@ -68,9 +68,9 @@ void peg__openai_put_choice(struct peg__writer *w)
 
     peg__out_cmember(&w->out, "tool_choice", peg__must_call(w->request) ? "required" : "auto");
     /* Without a limit it is not worth a parameter that some servers do not know. */
-    if (config->max_parallel > 0 && !is_o_series(w->request->options->model)) {
+    if (config->settings.max_parallel > 0 && !is_o_series(w->request->options->model)) {
         peg__out_key(&w->out, "parallel_tool_calls");
-        peg__out_bool(&w->out, config->max_parallel > 1);
+        peg__out_bool(&w->out, config->settings.max_parallel > 1);
     }
 }
 

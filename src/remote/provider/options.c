@@ -222,7 +222,7 @@ static peg_status copy_run(struct remote__prov_config *config, const peg_run_opt
             config->run.hooks = &config->hooks;
         }
     }
-    config->run.timeout_ms = -1; /* the gateway's deadline is in the context */
+    config->run.settings.timeout_ms = -1; /* the gateway's deadline is in the context */
     if (config->run.pool)
         peg_pool_ref(config->run.pool);
     if (config->run.spool)

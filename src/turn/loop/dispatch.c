@@ -110,7 +110,7 @@ static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middle
 static bool acks_by_itself(const peg_dispatch_options *loop)
 {
     if (loop->auto_ack == PEG_AUTO_ACK_DEFAULT)
-        return loop->engine != NULL;
+        return loop->engine.fn != NULL;
     return loop->auto_ack == PEG_AUTO_ACK_ON;
 }
 
@@ -120,8 +120,8 @@ static peg_status execute(peg_dispatch *dispatch, peg_error *reterr)
     peg_error why = PEG__HOST_ERROR;
     peg_status status;
 
-    status = loop->engine ? peg__dispatch_infer(dispatch, &why)
-                          : loop->executor(dispatch, loop->user, &why);
+    status = loop->engine.fn ? peg__dispatch_infer(dispatch, &why)
+                             : loop->executor.fn(dispatch, loop->executor.user, &why);
     if (!status || peg__dispatch_is_stopped(dispatch))
         return PEG_OK; /* whatever it says: it was asked to stop */
     peg__host_failed(status, &why, "E_EXECUTOR", "the executor", &why);
@@ -200,7 +200,7 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
 
     if (!status)
         status = run_pipeline(dispatch, loop->input, loop->n_input, "dispatch-input", reterr);
-    if (loop->engine && goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
+    if (loop->engine.fn && goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch))
         status = peg__dispatch_settle_pending(dispatch, reterr);
     asking.n_calls = count_calls(dispatch);
     if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch) &&
@@ -276,7 +276,7 @@ static peg_status loop(peg_dispatch *dispatch, peg_error *reterr)
     peg_status status = peg__dispatch_read_config(dispatch, reterr);
 
     while (!status && !peg__dispatch_is_over(dispatch)) {
-        const unsigned max = (unsigned)dispatch->config.max_iterations;
+        const unsigned max = (unsigned)dispatch->config.settings.max_iterations;
 
         if (dispatch->iteration >= max && max != INT32_MAX)
             return refuse_more(dispatch, max, reterr);

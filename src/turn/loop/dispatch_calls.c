@@ -303,13 +303,16 @@ static peg_status collect(struct batch *batch, peg_error *reterr)
     return PEG_OK;
 }
 
-static void set_retries(peg_run_options *options, const peg_tool_config *config)
+/* What the host did not set is as the turn's settings say. */
+static void fill_settings(peg_run_settings *settings, const peg_tool_config *config)
 {
-    if (config->errors != PEG_ERRORS_RETRY)
+    if (!settings->timeout_ms)
+        settings->timeout_ms = config->settings.timeout_ms;
+    if (settings->max_retries || config->errors != PEG_ERRORS_RETRY)
         return;
-    options->max_retries = (unsigned)config->max_retries;
-    options->retry_delay_ms = config->backoff_ns / 1000000;
-    options->retry_factor = config->backoff_factor;
+    settings->max_retries = config->settings.max_retries;
+    settings->retry_delay_ms = config->settings.retry_delay_ms;
+    settings->retry_factor = config->settings.retry_factor;
 }
 
 static peg_status set_options(struct batch *batch, peg_error *reterr)
@@ -319,13 +322,12 @@ static peg_status set_options(struct batch *batch, peg_error *reterr)
     const int max_calls = loop->max_calls;
 
     batch->options = loop->call;
-    if (!batch->options.timeout_ms)
-        batch->options.timeout_ms =
-            config->timeout_ns / 1000000 + (config->timeout_ns % 1000000 > 0);
-    set_retries(&batch->options, config);
+    fill_settings(&batch->options.settings, config);
     batch->is_kept = peg__snapshot_is_wanted(batch->dispatch->ctx, loop);
     batch->max_calls = max_calls < 0 ? SIZE_MAX : max_calls ? (size_t)max_calls : PEG_LIMIT_CALLS;
-    batch->width = loop->call.pool && config->max_parallel > 1 ? (size_t)config->max_parallel : 1;
+    batch->width = loop->call.pool && config->settings.max_parallel > 1
+                       ? (size_t)config->settings.max_parallel
+                       : 1;
     if (batch->width > batch->n_blocks)
         batch->width = batch->n_blocks;
     batch->runs = peg__alloc_zero(batch->width, sizeof(*batch->runs));

@@ -42,6 +42,7 @@ static peg_status ask(peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_clock *clock = peg_ctx_clock(dispatch->ctx);
     const int64_t started_ns = peg_clock_mono_ns(clock);
+    const peg_engine *engine = &dispatch->loop->engine;
     const size_t n_calls = count_calls(dispatch, 0);
     peg_event event = {.kind = PEG_EVENT_INFERENCE_START};
     peg_status status;
@@ -50,7 +51,7 @@ static peg_status ask(peg_dispatch *dispatch, peg_error *reterr)
     event.u.inference.definitions = peg_dispatch_definitions(dispatch);
     peg_ctx_emit(dispatch->ctx, &event);
 
-    status = dispatch->loop->engine(dispatch, dispatch->loop->user, reterr);
+    status = engine->fn(dispatch, engine->user, reterr);
 
     event.kind = PEG_EVENT_INFERENCE_END;
     event.u.inference.is_error = status != PEG_OK;

@@ -6,6 +6,7 @@
  * so that whatever the pipelines did to the registry is seen by the model in the same iteration.
  */
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
@@ -14,51 +15,53 @@
 #include "turn/loop/dispatch.h"
 #include "turn/turn.h"
 
-#define NS_PER_MS 1000000LL
-
 /* ---- settings ------------------------------------------------------------------- */
 
-/* A turn may come from a file: it gets no more than this. */
-static void bound(peg_tool_config *config)
+static int at_most(int number, int max)
 {
-    if (config->max_iterations > PEG_LIMIT_TURN_ITERATIONS)
-        config->max_iterations = PEG_LIMIT_TURN_ITERATIONS;
-    if (config->timeout_ns > PEG_LIMIT_TURN_TIMEOUT_MS * NS_PER_MS)
-        config->timeout_ns = PEG_LIMIT_TURN_TIMEOUT_MS * NS_PER_MS;
-    if (config->max_parallel > PEG_LIMIT_POOL_THREADS_MAX)
-        config->max_parallel = PEG_LIMIT_POOL_THREADS_MAX;
-    if (config->max_retries > PEG_LIMIT_ATTEMPTS)
-        config->max_retries = PEG_LIMIT_ATTEMPTS;
-    if (config->max_retries < 0)
-        config->max_retries = 0;
+    return number < max ? number : max;
+}
+
+/* A turn may come from a file: it gets no more than this. */
+static void bound(peg_run_settings *settings)
+{
+    settings->max_iterations = at_most(settings->max_iterations, PEG_LIMIT_TURN_ITERATIONS);
+    settings->max_parallel = at_most(settings->max_parallel, PEG_LIMIT_POOL_THREADS_MAX);
+    settings->max_retries = at_most(settings->max_retries, PEG_LIMIT_ATTEMPTS);
+    if (settings->timeout_ms > PEG_LIMIT_TURN_TIMEOUT_MS)
+        settings->timeout_ms = PEG_LIMIT_TURN_TIMEOUT_MS;
+    if (settings->max_retries < 0)
+        settings->max_retries = 0;
 }
 
 /* What the host set counts more than what a turn says. */
-static void put_hosts(peg_tool_config *config, const peg_dispatch_options *loop)
+static void put_hosts(peg_run_settings *settings, const peg_run_settings *hosts)
 {
-    if (loop->max_iterations)
-        config->max_iterations = loop->max_iterations > 0 ? loop->max_iterations : INT32_MAX;
-    if (config->max_iterations <= 0)
-        config->max_iterations = PEG_LIMIT_ITERATIONS;
-    if (loop->call.timeout_ms > 0)
-        config->timeout_ns = loop->call.timeout_ms < INT64_MAX / NS_PER_MS
-                                 ? loop->call.timeout_ms * NS_PER_MS
-                                 : INT64_MAX;
-    if (config->timeout_ns <= 0)
-        config->timeout_ns = PEG_LIMIT_TOOL_MS * NS_PER_MS;
-    if (loop->max_parallel)
-        config->max_parallel = (int)loop->max_parallel;
-    if (config->max_parallel < 0)
-        config->max_parallel = 0;
+    if (hosts->max_iterations)
+        settings->max_iterations = hosts->max_iterations > 0 ? hosts->max_iterations : INT32_MAX;
+    if (settings->max_iterations <= 0)
+        settings->max_iterations = PEG_LIMIT_ITERATIONS;
+    if (hosts->timeout_ms > 0) /* as much as a duration in text can be */
+        settings->timeout_ms = hosts->timeout_ms < INT64_MAX / PEG_NS_PER_MS
+                                   ? hosts->timeout_ms
+                                   : INT64_MAX / PEG_NS_PER_MS;
+    if (settings->timeout_ms <= 0)
+        settings->timeout_ms = PEG_LIMIT_TOOL_MS;
+    if (hosts->max_parallel)
+        settings->max_parallel = hosts->max_parallel;
+    if (settings->max_parallel < 0)
+        settings->max_parallel = 0;
 }
 
 static bool is_same(const peg_tool_config *a, const peg_tool_config *b)
 {
-    return a->is_enabled == b->is_enabled && a->choice == b->choice &&
-           a->max_iterations == b->max_iterations && a->timeout_ns == b->timeout_ns &&
-           a->max_parallel == b->max_parallel && a->errors == b->errors &&
-           a->max_retries == b->max_retries && a->backoff_ns == b->backoff_ns &&
-           a->backoff_factor == b->backoff_factor;
+    const peg_run_settings *x = &a->settings;
+    const peg_run_settings *y = &b->settings;
+
+    return a->is_enabled == b->is_enabled && a->choice == b->choice && a->errors == b->errors &&
+           x->max_iterations == y->max_iterations && x->timeout_ms == y->timeout_ms &&
+           x->max_parallel == y->max_parallel && x->max_retries == y->max_retries &&
+           x->retry_delay_ms == y->retry_delay_ms && x->retry_factor == y->retry_factor;
 }
 
 peg_status peg__dispatch_read_config(peg_dispatch *dispatch, peg_error *reterr)
@@ -73,9 +76,9 @@ peg_status peg__dispatch_read_config(peg_dispatch *dispatch, peg_error *reterr)
 
         if (status)
             return status;
-        bound(&config);
+        bound(&config.settings);
     }
-    put_hosts(&config, loop);
+    put_hosts(&config.settings, &loop->call.settings);
     dispatch->config = config;
     return PEG_OK;
 }

@@ -405,78 +405,101 @@ static void tear_down(peg_turn_scope *scope)
     peg_registry_unref(scope->registry);
 }
 
+/* The one error of a run: the outcome's. */
+static peg_status report_outcome(const peg_outcome *outcome, peg_outcome *ret_outcome,
+                                 peg_error *reterr)
+{
+    if (ret_outcome)
+        *ret_outcome = *outcome;
+    if (outcome->end == PEG_END_ACK)
+        return PEG_OK;
+    if (reterr)
+        *reterr = outcome->error;
+    return outcome->error.status;
+}
+
+static peg_status run_in_scope(peg_turn_scope *scope, peg_ctx *ctx, peg_outcome *ret_outcome,
+                               peg_error *reterr)
+{
+    peg_status status;
+
+    if (!scope->turn || !peg_turn_len(scope->turn))
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_CONTEXT",
+                         "a turn needs at least one block; add a system or user block first");
+    status = peg__turn_check_lent(scope->turn, reterr);
+    if (status)
+        return status;
+    scope->outer_storage = scope->turn->storage;
+    scope->outer_ctx = scope->turn->ctx;
+    status = set_up(scope, ctx, reterr);
+    if (!status)
+        *ret_outcome = run_turn(scope);
+    tear_down(scope);
+    return status;
+}
+
 peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
                           peg_outcome *ret_outcome, peg_error *reterr)
 {
     peg_turn_scope scope = {.runner = runner, .turn = turn};
-    peg_status status;
+    peg_outcome outcome = {.end = PEG_END_NACK};
 
-    if (!turn || !peg_turn_len(turn))
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_CONTEXT",
-                         "a turn needs at least one block; add a system or user block first");
-    status = peg__turn_check_lent(turn, reterr);
-    if (status)
-        return status;
-    scope.outer_storage = turn->storage;
-    scope.outer_ctx = turn->ctx;
-    status = set_up(&scope, ctx, reterr);
-    if (!status) {
-        const peg_outcome outcome = run_turn(&scope);
-
-        if (ret_outcome)
-            *ret_outcome = outcome;
-    }
-    tear_down(&scope);
-    return status;
+    if (run_in_scope(&scope, ctx, &outcome, &outcome.error))
+        outcome.end = PEG_END_NACK;
+    return report_outcome(&outcome, ret_outcome, reterr);
 }
 
 /* ---- standalone dispatch -------------------------------------------------------- */
 
 /* A dispatch on its own also has a last state to keep. */
-static peg_status run_standalone(peg_ctx *ctx, const peg_dispatch_options *loop, peg_turn *turn,
-                                 peg_registry *registry, peg_outcome *ret_outcome,
-                                 peg_error *reterr)
+static peg_status run_standalone(peg_ctx *ctx, const peg_dispatch_options *loop,
+                                 const peg_dispatch_input *input, peg_outcome *outcome)
 {
-    peg_outcome outcome;
-    const peg_status status = peg__dispatch_run(ctx, loop, turn, registry, &outcome, reterr);
+    peg_registry *registry = input->registry ? input->registry : peg_ctx_registry(ctx);
+    const peg_status status =
+        peg__dispatch_run(ctx, loop, input->turn, registry, outcome, &outcome->error);
 
+    if (!status && outcome->end == PEG_END_ACK &&
+        peg__snapshot(ctx, loop, input->turn, PEG_PHASE_FINAL, &outcome->error))
+        outcome->end = PEG_END_NACK;
+    return status;
+}
+
+static peg_status run_dispatch(peg_ctx *ctx, const peg_dispatch_options *loop,
+                               const peg_dispatch_input *input, peg_outcome *outcome)
+{
+    PEG__READ_OR_RETURN(input, PEG_DISPATCH_INPUT_INIT, &outcome->error);
+    PEG__READ_AS_OR_RETURN(loop, &dispatch_layout, &outcome->error);
+    peg_turn_scope *source = input ? input->source : NULL;
+    peg_ctx *fresh = NULL;
+    peg_status status;
+
+    if (!input || (source != NULL) == (input->turn != NULL))
+        return peg__fail(&outcome->error, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",
+                         "give exactly one of source (a running turn) and turn (blocks)");
+    status = peg__loop_check(loop, &outcome->error);
     if (status)
         return status;
-    if (outcome.end == PEG_END_ACK &&
-        peg__snapshot(ctx, loop, turn, PEG_PHASE_FINAL, &outcome.error))
-        outcome.end = PEG_END_NACK;
-    if (ret_outcome)
-        *ret_outcome = outcome;
-    return PEG_OK;
+    if (source)
+        return peg__dispatch_run(ctx ? ctx : source->ctx, loop, source->turn,
+                                 input->registry ? input->registry : source->registry, outcome,
+                                 &outcome->error);
+    if (!ctx && (status = peg_ctx_new(&fresh, &outcome->error)))
+        return status;
+    status = run_standalone(ctx ? ctx : fresh, loop, input, outcome);
+    peg_ctx_unref(fresh);
+    return status;
 }
 
 peg_status peg_dispatch_run(peg_ctx *ctx, const peg_dispatch_options *loop,
                             const peg_dispatch_input *input, peg_outcome *ret_outcome,
                             peg_error *reterr)
 {
-    PEG__READ_OR_RETURN(input, PEG_DISPATCH_INPUT_INIT, reterr);
-    PEG__READ_AS_OR_RETURN(loop, &dispatch_layout, reterr);
-    peg_ctx *fresh = NULL;
-    peg_status status;
+    peg_outcome outcome = {.end = PEG_END_NACK};
 
-    if (!input || (input->source != NULL) == (input->turn != NULL))
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",
-                         "give exactly one of source (a running turn) and turn (blocks)");
-    status = peg__loop_check(loop, reterr);
-    if (status)
-        return status;
-    if (input->source)
-        return peg__dispatch_run(ctx ? ctx : input->source->ctx, loop, input->source->turn,
-                                 input->registry ? input->registry : input->source->registry,
-                                 ret_outcome, reterr);
-    if (!ctx && (status = peg_ctx_new(&fresh, reterr)))
-        return status;
-    ctx = ctx ? ctx : fresh;
-    status = run_standalone(ctx, loop, input->turn,
-                            input->registry ? input->registry : peg_ctx_registry(ctx), ret_outcome,
-                            reterr);
-    peg_ctx_unref(fresh);
-    return status;
+    if (run_dispatch(ctx, loop, input, &outcome))
+        outcome.end = PEG_END_NACK;
+    return report_outcome(&outcome, ret_outcome, reterr);
 }
 
 /* ---- what a middleware sees ----------------------------------------------------- */

@@ -225,7 +225,7 @@ peg_status peg__streams_notify_args(struct peg__streams *streams, peg_ctx *ctx, 
 
     if (!text)
         return status;
-    event.u.tool_args = (peg_tool_args_event){.id = call_id,
+    event.u.tool_args = (peg_tool_args_event){.call_id = call_id,
                                               .tool = tool,
                                               .full = peg__buf_view(&text->full),
                                               .delta = delta,
@@ -320,7 +320,7 @@ static void emit_call(peg_ctx *ctx, struct call *call, const struct peg__call_pa
         .kind = PEG_EVENT_TOOL_CALL,
         .u.tool_call =
             {
-                .id = part->call_id,
+                .call_id = part->call_id,
                 .tool = call->tool,
                 .args = record && part->args.len ? part->args : call->args,
                 .checksum =
