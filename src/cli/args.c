@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/terminal/suggestion.h"
+#include "cli/terminal/terminal.h"
 
 static const struct cli_option help_option = {-1, 'h', "help", NULL, "show this help"};
 
-static const struct cli_option *find_name(const struct cli_command *command, const char *name,
-                                          size_t len)
+static const struct cli_option *find_option(const struct cli_command *command, const char *name,
+                                            size_t len)
 {
     for (const struct cli_option *o = command->options; o->id; o++) {
         if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
@@ -32,33 +32,34 @@ static const struct cli_option *find_letter(const struct cli_command *command, c
     return letter == help_option.letter ? &help_option : NULL;
 }
 
-static int stop(struct cli_args *args, int status)
+static int stop_with(struct cli_args *args, int status)
 {
     args->exit = status;
     return CLI_STOP;
 }
 
 /* Takes the value, from behind the = (attached) or from the next argument. */
-static int take(struct cli_args *args, const struct cli_option *option, const char *attached)
+static int take_option(struct cli_args *args, const struct cli_option *option, const char *attached)
 {
     args->value = attached;
     if (option == &help_option) {
         cli_print_help(args->command);
-        return stop(args, CLI_OK);
+        return stop_with(args, CLI_OK);
     }
     if (!option->value && attached)
-        return stop(args, cli_bad_use(args->command, "--%s takes no value", option->name));
+        return stop_with(args, cli_bad_use(args->command, "--%s takes no value", option->name));
     if (option->value && !attached) {
         if (args->at >= args->argc)
-            return stop(args, cli_bad_use(args->command, "--%s needs a value: %s", option->name,
-                                          option->value));
+            return stop_with(args, cli_bad_use(args->command, "--%s needs a value: %s",
+                                               option->name, option->value));
         args->value = args->argv[args->at++];
     }
     return option->id;
 }
 
 /* The name that may have been meant, or NULL. */
-static const char *meant_by(const struct cli_command *command, const char *unknown, size_t len)
+static const char *suggest_option(const struct cli_command *command, const char *unknown,
+                                  size_t len)
 {
     char copy[64];
     struct cli_suggestion meant;
@@ -74,23 +75,23 @@ static const char *meant_by(const struct cli_command *command, const char *unkno
     return meant.name;
 }
 
-static int complain_about_name(struct cli_args *args, const char *name, size_t len)
+static int reject_name(struct cli_args *args, const char *name, size_t len)
 {
-    const char *meant = meant_by(args->command, name, len);
+    const char *meant = suggest_option(args->command, name, len);
 
-    return stop(args, cli_bad_use(args->command, "there is no option --%.*s%s%s", (int)len, name,
-                                  meant ? ", but there is --" : "", meant ? meant : ""));
+    return stop_with(args, cli_bad_use(args->command, "there is no option --%.*s%s%s", (int)len,
+                                       name, meant ? ", but there is --" : "", meant ? meant : ""));
 }
 
 static int take_named(struct cli_args *args, const char *name)
 {
     const char *equals = strchr(name, '=');
     const size_t len = equals ? (size_t)(equals - name) : strlen(name);
-    const struct cli_option *option = find_name(args->command, name, len);
+    const struct cli_option *option = find_option(args->command, name, len);
 
     if (!option)
-        return complain_about_name(args, name, len);
-    return take(args, option, equals ? equals + 1 : NULL);
+        return reject_name(args, name, len);
+    return take_option(args, option, equals ? equals + 1 : NULL);
 }
 
 static int take_letter(struct cli_args *args, const char *letters)
@@ -98,8 +99,8 @@ static int take_letter(struct cli_args *args, const char *letters)
     const struct cli_option *option = letters[1] ? NULL : find_letter(args->command, letters[0]);
 
     if (!option)
-        return stop(args, cli_bad_use(args->command, "there is no option -%s", letters));
-    return take(args, option, NULL);
+        return stop_with(args, cli_bad_use(args->command, "there is no option -%s", letters));
+    return take_option(args, option, NULL);
 }
 
 int cli_next(struct cli_args *args)
@@ -125,8 +126,8 @@ int cli_next(struct cli_args *args)
 
 int cli_bad_value(struct cli_args *args, const char *option, const char *wanted)
 {
-    return stop(args, cli_bad_use(args->command, "--%s is '%s', but should be %s", option,
-                                  args->value, wanted));
+    return stop_with(args, cli_bad_use(args->command, "--%s is '%s', but should be %s", option,
+                                       args->value, wanted));
 }
 
 int cli_bad_use(const struct cli_command *command, const char *fmt, ...)

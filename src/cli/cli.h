@@ -11,6 +11,10 @@
  * line in the table of main.c.
  */
 
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
 #include "pegboard/common.h"
 
 /* What every subcommand exits with. */
@@ -88,5 +92,86 @@ const struct cli_command *cli_find_part(const struct cli_command *command, const
 bool cli_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret_number);
 
 void cli_print_help(const struct cli_command *command);
+
+/* Files and standard input ("-"), whole or line by line, never more than a maximum. */
+
+enum cli_syntax {
+    CLI_SYNTAX_BY_NAME, /* by the file's extension */
+    CLI_SYNTAX_JSON,
+    CLI_SYNTAX_YAML,
+    CLI_SYNTAX_JSON_LINES,
+};
+
+/* .yaml and .yml, .jsonl and .ndjson; anything else, "-" too, is JSON. */
+enum cli_syntax cli_syntax_of(const char *path);
+
+/* Is it "-"? */
+bool cli_is_stdin(const char *path);
+/* "<stdin>" for "-": what a message calls the file. */
+const char *cli_file_label(const char *path);
+
+/*
+ * Reads a whole file into *text, whose max is the most it may have. The buffer's memory is used
+ * again. Errors: E_FILE_OPEN, E_FILE_READ, E_FILE_TOO_LARGE, E_OUT_OF_MEMORY.
+ */
+peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr);
+/* The same for a command that has --max-bytes: its users are told to raise it. */
+peg_status cli_read_file_max(const char *path, struct peg__buf *text, peg_error *reterr);
+
+/*
+ * Adds to an E_JSON_SYNTAX what may have gone wrong with the text as a whole: it starts with a byte
+ * order mark, or it may be YAML and looks so. Leaves other errors alone.
+ */
+void cli_hint(peg_str text, bool may_be_yaml, peg_error *error);
+
+/* ---- lines ------------------------------------------------------------------ */
+
+/* Owned; open and close. Holds no more than the longest line and a read-ahead. */
+struct cli_lines {
+    int fd;
+    uint64_t size;   /* of the file, 0 if nobody knows */
+    uint64_t offset; /* bytes handed out so far */
+    uint64_t line;   /* number of the line handed out last, from 1 */
+    size_t max_line;
+    char *buf; /* owned */
+    size_t capacity;
+    size_t start; /* buf[start, end) is read and not handed out */
+    size_t end;
+    bool at_eof;
+    bool skipping; /* inside a line that was too long */
+};
+
+enum cli_line {
+    CLI_LINE,          /* *ret_line is set; borrowed until the next call */
+    CLI_LINE_TOO_LONG, /* skipped; reterr says so; go on */
+    CLI_LINE_END,
+    CLI_LINE_FAILED, /* reterr says why; don't go on */
+};
+
+peg_status cli_lines_open(const char *path, size_t max_line, struct cli_lines *ret_lines,
+                          peg_error *reterr);
+enum cli_line cli_lines_next(struct cli_lines *lines, peg_str *ret_line, peg_error *reterr);
+void cli_lines_close(struct cli_lines *lines);
+
+/* Standard output, and the reason why it could not be written: stdio forgets that one. */
+
+/* Text to standard output or standard error. Any thread, as all of these. */
+void cli_write(FILE *to, peg_str text);
+/* What was printed leaves the process. False if some of what was printed so far could not. */
+bool cli_flush(void);
+/* After false: errno of the first failure that was seen; 0 if nobody saw it. */
+int cli_output_errno(void);
+
+/* ---- names of files ---- */
+
+/*
+ * The file:// URI of a file, by its name alone: absolute, without `.` and `..`, what a URI cannot
+ * hold percent-encoded. Symbolic links are not followed, for a $ref to a neighbour follows none
+ * either. Standard input ("-") is taken for a file without a name in the current directory.
+ *
+ * *ret_uri is in the arena and NUL-terminated. Errors: E_FILE_OPEN, E_OUT_OF_MEMORY.
+ */
+peg_status cli_file_uri(struct peg__arena *arena, const char *path, peg_str *ret_uri,
+                        peg_error *reterr);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/file_uri.h"
-
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/text/str.h"
-#include "cli/input.h"
+#include "cli/cli.h"
 #include "schema/compile/compile.h"
 
 /* May it stand in the path of a URI as it is? RFC 3986: pchar, and the slash. */

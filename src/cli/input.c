@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/input.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void close_file(int fd)
         close(fd);
 }
 
-static ssize_t read_some(int fd, char *into, size_t n)
+static ssize_t read_retrying(int fd, char *into, size_t n)
 {
     ssize_t got;
 
@@ -79,7 +79,7 @@ static ssize_t read_some(int fd, char *into, size_t n)
 
 /* ---- whole files ------------------------------------------------------------ */
 
-static peg_status fail_too_large(size_t max, bool has_option, peg_error *reterr)
+static peg_status fail_file_too_large(size_t max, bool has_option, peg_error *reterr)
 {
     if (has_option)
         return peg__fail(reterr, PEG_ELIMIT, "E_FILE_TOO_LARGE",
@@ -89,7 +89,7 @@ static peg_status fail_too_large(size_t max, bool has_option, peg_error *reterr)
                      max);
 }
 
-static peg_status read_all(int fd, struct peg__buf *text, bool has_option, peg_error *reterr)
+static peg_status read_whole_file(int fd, struct peg__buf *text, bool has_option, peg_error *reterr)
 {
     for (;;) {
         /* One byte beyond the maximum tells a file that is too large from one that fits. */
@@ -101,13 +101,13 @@ static peg_status read_all(int fd, struct peg__buf *text, bool has_option, peg_e
 
         if (!into)
             return peg__fail_nomem(reterr);
-        got = read_some(fd, into, want > 1 ? want - 1 : 1);
+        got = read_retrying(fd, into, want > 1 ? want - 1 : 1);
         if (got < 0)
             return fail_read(reterr);
         if (got == 0)
             return PEG_OK;
         if (into == extra)
-            return fail_too_large(text->max, has_option, reterr);
+            return fail_file_too_large(text->max, has_option, reterr);
         text->len += (size_t)got;
     }
 }
@@ -124,8 +124,8 @@ static peg_status read_file(const char *path, struct peg__buf *text, bool has_op
     if (status)
         return status;
     /* A large file is refused before its first byte is read. */
-    status = size > text->max ? fail_too_large(text->max, has_option, reterr)
-                              : read_all(fd, text, has_option, reterr);
+    status = size > text->max ? fail_file_too_large(text->max, has_option, reterr)
+                              : read_whole_file(fd, text, has_option, reterr);
     close_file(fd);
     return status;
 }
@@ -195,7 +195,7 @@ void cli_lines_close(struct cli_lines *lines)
 }
 
 /* Makes room behind what is held and reads into it. */
-static peg_status fill(struct cli_lines *lines, peg_error *reterr)
+static peg_status fill_lines(struct cli_lines *lines, peg_error *reterr)
 {
     const size_t held = lines->end - lines->start;
     ssize_t got;
@@ -207,7 +207,7 @@ static peg_status fill(struct cli_lines *lines, peg_error *reterr)
     }
     if (!PEG__RESERVE(lines->buf, held + READ_BYTES, lines->capacity))
         return peg__fail_nomem(reterr);
-    got = read_some(lines->fd, lines->buf + lines->end, lines->capacity - lines->end);
+    got = read_retrying(lines->fd, lines->buf + lines->end, lines->capacity - lines->end);
     if (got < 0)
         return fail_read(reterr);
     lines->at_eof = got == 0;
@@ -216,7 +216,7 @@ static peg_status fill(struct cli_lines *lines, peg_error *reterr)
 }
 
 /* Takes n bytes of text and what ends them; counts the line. */
-static peg_str take(struct cli_lines *lines, size_t n, size_t n_end)
+static peg_str take_input_line(struct cli_lines *lines, size_t n, size_t n_end)
 {
     const peg_str line = {lines->buf + lines->start, n};
 
@@ -235,11 +235,11 @@ static enum cli_line too_long(const struct cli_lines *lines, peg_error *reterr)
 }
 
 /* The line in buf[start, start + n) is complete; n_end is 1 if a newline follows. */
-static enum cli_line finish(struct cli_lines *lines, size_t n, size_t n_end, peg_str *ret_line,
-                            peg_error *reterr)
+static enum cli_line finish_line(struct cli_lines *lines, size_t n, size_t n_end, peg_str *ret_line,
+                                 peg_error *reterr)
 {
     const bool skipped = lines->skipping;
-    const peg_str line = take(lines, n, n_end);
+    const peg_str line = take_input_line(lines, n, n_end);
 
     lines->skipping = false;
     if (skipped || n > lines->max_line)
@@ -258,11 +258,11 @@ enum cli_line cli_lines_next(struct cli_lines *lines, peg_str *ret_line, peg_err
         const char *newline = memchr(from + seen, '\n', held - seen);
 
         if (newline)
-            return finish(lines, (size_t)(newline - from), 1, ret_line, reterr);
+            return finish_line(lines, (size_t)(newline - from), 1, ret_line, reterr);
         if (lines->at_eof) {
             if (held == 0 && !lines->skipping)
                 return CLI_LINE_END;
-            return finish(lines, held, 0, ret_line, reterr);
+            return finish_line(lines, held, 0, ret_line, reterr);
         }
         seen = held;
         if (held > lines->max_line) { /* no need to hold what will not be parsed */
@@ -271,7 +271,7 @@ enum cli_line cli_lines_next(struct cli_lines *lines, peg_str *ret_line, peg_err
             lines->start = lines->end;
             seen = 0;
         }
-        if (fill(lines, reterr))
+        if (fill_lines(lines, reterr))
             return CLI_LINE_FAILED;
     }
 }

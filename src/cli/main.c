@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/terminal/suggestion.h"
+#include "cli/terminal/terminal.h"
 
 /* The commands by what one wants to do, as the overview shows them. */
 static const struct group {
@@ -29,7 +28,7 @@ enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]) };
     for (const struct group *group = groups; group < groups + N_GROUPS; group++)                   \
         for (const struct cli_command *const *at = group->commands; *at; at++)
 
-static const struct cli_command *find(const char *name)
+static const struct cli_command *find_command(const char *name)
 {
     EACH_COMMAND(at)
     {
@@ -54,7 +53,7 @@ static int print_overview(void)
     return CLI_OK;
 }
 
-static int complain(const char *name)
+static int reject_command(const char *name)
 {
     struct cli_suggestion meant;
 
@@ -68,15 +67,15 @@ static int complain(const char *name)
     return CLI_UNUSABLE;
 }
 
-static int help(int argc, char **argv)
+static int print_command_help(int argc, char **argv)
 {
     const struct cli_command *command;
 
     if (argc < 2)
         return print_overview();
-    command = find(argv[1]);
+    command = find_command(argv[1]);
     if (!command)
-        return complain(argv[1]);
+        return reject_command(argv[1]);
     if (argc > 2 && command->parts) {
         command = cli_find_part(command, argv[2]);
         if (!command) {
@@ -94,12 +93,12 @@ static int help(int argc, char **argv)
 static int run_other(const char *name, int argc, char **argv)
 {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        return help(argc - 1, argv + 1);
+        return print_command_help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0) {
         printf("pegboard %s\n", peg_version());
         return CLI_OK;
     }
-    return complain(name);
+    return reject_command(name);
 }
 
 /* A full disk or a closed pipe must not look like an answer; what went wrong before it is the
@@ -135,7 +134,7 @@ static void fill_closed_streams(void)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
-    const struct cli_command *command = find(name);
+    const struct cli_command *command = find_command(name);
     int status;
 
     fill_closed_streams();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/output.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <stdatomic.h>

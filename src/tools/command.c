@@ -22,9 +22,7 @@
 #include "core/run/call.h"
 #include "core/tool/tool.h"
 #include "pegboard/call.h"
-#include "tools/command_internal.h"
-#include "tools/command_talk.h"
-#include "tools/process.h"
+#include "tools/internal.h"
 #include "json/json.h"
 
 /* Owned by its tool; immutable. */
@@ -66,7 +64,7 @@ static void add_printable(struct peg__buf *out, peg_str bytes)
     }
 }
 
-static bool is_space(char c)
+static bool is_blank_byte(char c)
 {
     return c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == '\0';
 }
@@ -77,7 +75,7 @@ static void add_tail(struct peg__buf *out, const struct peg__process_result *res
 
     while (result->is_tail_cut && tail.len && (tail.ptr[0] & 0xC0) == 0x80)
         tail = peg__str_from(tail, 1);
-    while (tail.len && is_space(tail.ptr[tail.len - 1]))
+    while (tail.len && is_blank_byte(tail.ptr[tail.len - 1]))
         tail.len--;
     if (!tail.len) {
         peg__buf_puts(out, "; it wrote nothing to standard error");
@@ -99,8 +97,8 @@ static bool is_directory(const char *path)
 static void explain_spawn(struct peg__buf *out, const struct command *command, int error)
 {
     const char *directory = command->program.directory;
-    char words[128];
-    const char *reason = strerror_r(error, words, sizeof(words));
+    char strings[128];
+    const char *reason = strerror_r(error, strings, sizeof(strings));
 
     if (directory && !is_directory(directory))
         peg__buf_printf(out, "it cannot run in '%.256s', which is no directory", directory);
@@ -207,9 +205,9 @@ static void reply_json(peg_call *call, const struct command *command, peg_str ou
 /* A number or a word alone is more likely a text that looks like JSON. */
 static bool looks_like_json(const struct command *command, peg_str output)
 {
-    const enum peg__conversation_output kind = peg__conversation_kind_of(output);
+    const enum peg__output_kind kind = peg__output_kind_of(output);
 
-    return kind == PEG__TALK_JSON || (kind == PEG__TALK_TEXT && command->has_output_schema);
+    return kind == PEG__OUTPUT_JSON || (kind == PEG__OUTPUT_TEXT && command->has_output_schema);
 }
 
 static void reply_detected(peg_call *call, const struct command *command, peg_str output)
@@ -231,8 +229,8 @@ static void reply_detected(peg_call *call, const struct command *command, peg_st
     peg_json_doc_free(doc);
 }
 
-static void answer(peg_call *call, const struct command *command,
-                   const struct peg__process_result *result)
+static void answer_call(peg_call *call, const struct command *command,
+                        const struct peg__process_result *result)
 {
     const peg_str output = peg__buf_view(&result->output);
 
@@ -261,11 +259,11 @@ static void answer(peg_call *call, const struct command *command,
 }
 
 /* What may be told of standard output while it runs. */
-static enum peg__conversation_output kind_of_output(const struct command *command)
+static enum peg__output_kind kind_of_output(const struct command *command)
 {
     if (command->answers_json || (command->detects_json && command->has_output_schema))
-        return PEG__TALK_JSON;
-    return command->detects_json ? PEG__TALK_MAYBE : PEG__TALK_TEXT;
+        return PEG__OUTPUT_JSON;
+    return command->detects_json ? PEG__OUTPUT_MAYBE : PEG__OUTPUT_TEXT;
 }
 
 static peg_status run_process(peg_call *call, const struct command *command, peg_str input,
@@ -275,15 +273,15 @@ static peg_status run_process(peg_call *call, const struct command *command, peg
                                    .input = input,
                                    .max_output = command->max_output,
                                    .grace_ms = command->grace_ms};
-    struct peg__conversation talk;
+    struct peg__output_relay relay;
     peg_status status;
 
-    if (!peg__conversation_begin(&talk, call, kind_of_output(command)))
+    if (!peg__output_relay_begin(&relay, call, kind_of_output(command)))
         return peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
-    def.hear = peg__conversation_handle;
-    def.user = &talk;
+    def.hear = peg__output_relay_handle;
+    def.user = &relay;
     status = peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
-    peg__conversation_end(&talk);
+    peg__output_relay_end(&relay);
     return status;
 }
 
@@ -298,7 +296,7 @@ static void run_command(peg_call *call, const peg_json *args, void *user)
     if (input.status || run_process(call, command, peg__buf_view(&input), &result)) {
         peg__call_out_of_memory(call);
     } else {
-        answer(call, command, &result);
+        answer_call(call, command, &result);
         peg__buf_free(&result.output);
     }
     peg__buf_free(&input);
@@ -318,7 +316,7 @@ bool peg__command_can_start(const peg_tool *tool, struct peg__buf *out)
 
 /* ---- making it ----------------------------------------------------------------------------- */
 
-static peg_status refuse(peg_error *reterr, const char *where, const char *message)
+static peg_status reject_command(peg_error *reterr, const char *where, const char *message)
 {
     peg__fail(reterr, PEG_EINVAL, "E_INVALID_INITIAL_TOOL_VALUE", "%s of a command: %s", where,
               message);
@@ -326,23 +324,26 @@ static peg_status refuse(peg_error *reterr, const char *where, const char *messa
     return PEG_EINVAL;
 }
 
-static peg_status check_words(const char *const *words, const char *where, peg_error *reterr)
+static peg_status check_string_list(const char *const *strings, const char *where,
+                                    peg_error *reterr)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; words[i]; i++) {
-        bytes += strnlen(words[i], PEG_LIMIT_COMMAND_BYTES) + 1;
+    for (size_t i = 0; strings[i]; i++) {
+        bytes += strnlen(strings[i], PEG_LIMIT_COMMAND_BYTES) + 1;
         if (i >= PEG_LIMIT_COMMAND_ARGS)
-            return refuse(reterr, where, "there are more words than PEG_LIMIT_COMMAND_ARGS (4096)");
+            return reject_command(reterr, where,
+                                  "there are more words than PEG_LIMIT_COMMAND_ARGS (4096)");
         if (bytes > PEG_LIMIT_COMMAND_BYTES)
-            return refuse(reterr, where, "it is longer than PEG_LIMIT_COMMAND_BYTES (1 MiB)");
+            return reject_command(reterr, where,
+                                  "it is longer than PEG_LIMIT_COMMAND_BYTES (1 MiB)");
     }
     return PEG_OK;
 }
 
 static peg_status check_env(const char *const *env, peg_error *reterr)
 {
-    const peg_status status = check_words(env, "/env", reterr);
+    const peg_status status = check_string_list(env, "/env", reterr);
     char where[32];
 
     for (size_t i = 0; !status && env[i]; i++) {
@@ -351,50 +352,53 @@ static peg_status check_env(const char *const *env, peg_error *reterr)
         if (equals && equals != env[i])
             continue;
         snprintf(where, sizeof(where), "/env/%zu", i);
-        return refuse(reterr, where, "it is not written NAME=value");
+        return reject_command(reterr, where, "it is not written NAME=value");
     }
     return status;
 }
 
-static peg_status check_def(const peg_command_def *def, peg_error *reterr)
+static peg_status check_command_def(const peg_command_def *def, peg_error *reterr)
 {
     peg_status status;
 
     if (def->tool.run || def->tool.user || def->tool.user_free)
-        return refuse(reterr, "/tool/run",
-                      "run, user and user_free are the command's own; "
-                      "leave them NULL");
+        return reject_command(reterr, "/tool/run",
+                              "run, user and user_free are the command's own; "
+                              "leave them NULL");
     if (!def->argv || !def->argv[0] || !def->argv[0][0])
-        return refuse(reterr, "/argv", "there is no program; put its name first");
+        return reject_command(reterr, "/argv", "there is no program; put its name first");
     if (def->directory && !def->directory[0])
-        return refuse(reterr, "/directory", "it is empty; NULL means the host's");
+        return reject_command(reterr, "/directory", "it is empty; NULL means the host's");
     if (def->grace_ms < 0 || def->grace_ms > PEG_LIMIT_COMMAND_GRACE_MAX_MS)
-        return refuse(reterr, "/grace_ms", "it is between 0 and 600,000");
+        return reject_command(reterr, "/grace_ms", "it is between 0 and 600,000");
     if (def->max_output > PEG_LIMIT_TEXT_BYTES)
-        return refuse(reterr, "/max_output", "it is at most 256 MiB (PEG_LIMIT_TEXT_BYTES)");
+        return reject_command(reterr, "/max_output",
+                              "it is at most 256 MiB (PEG_LIMIT_TEXT_BYTES)");
     if (def->answers_json && def->detects_json)
-        return refuse(reterr, "/detects_json", "its output is JSON already; set one of them");
+        return reject_command(reterr, "/detects_json",
+                              "its output is JSON already; set one of them");
     if (def->max_memory &&
         (def->max_memory >> 20 < 1 || def->max_memory >> 20 > PEG_LIMIT_COMMAND_MEMORY_MIB))
-        return refuse(reterr, "/max_memory",
-                      "it is between 1 MiB and 1 TiB (PEG_LIMIT_COMMAND_MEMORY_MIB)");
-    status = check_words(def->argv, "/argv", reterr);
+        return reject_command(reterr, "/max_memory",
+                              "it is between 1 MiB and 1 TiB (PEG_LIMIT_COMMAND_MEMORY_MIB)");
+    status = check_string_list(def->argv, "/argv", reterr);
     if (!status && def->env)
         status = check_env(def->env, reterr);
     return status;
 }
 
 /* NULL when out of memory. Room for one word more. */
-static const char **copy_words(struct peg__arena *arena, const char *const *words, size_t *ret_n)
+static const char **copy_string_list(struct peg__arena *arena, const char *const *strings,
+                                     size_t *ret_n)
 {
     const char **copies;
     size_t n = 0;
 
-    while (words && words[n])
+    while (strings && strings[n])
         n++;
     copies = peg__arena_alloc_zero(arena, (n + 2) * sizeof(*copies));
     for (size_t i = 0; copies && i < n; i++) {
-        copies[i] = peg__arena_copy(arena, peg__str(words[i]));
+        copies[i] = peg__arena_copy(arena, peg__str(strings[i]));
         if (!copies[i])
             return NULL;
     }
@@ -414,7 +418,7 @@ static bool has_path(const char *const *env)
 static const char **copy_env(struct peg__arena *arena, const char *const *env)
 {
     size_t n;
-    const char **copies = copy_words(arena, env, &n);
+    const char **copies = copy_string_list(arena, env, &n);
     const char *path;
     char *entry;
     size_t size;
@@ -456,7 +460,7 @@ static struct command *copy_command(const peg_command_def *def)
     command->detects_json = def->detects_json;
     command->has_output_schema = def->tool.output_schema;
     command->program.max_memory = def->max_memory;
-    command->program.argv = copy_words(&command->arena, def->argv, &n);
+    command->program.argv = copy_string_list(&command->arena, def->argv, &n);
     command->program.env = copy_env(&command->arena, def->env);
     if (def->directory)
         command->program.directory = peg__arena_copy(&command->arena, peg__str(def->directory));
@@ -478,8 +482,8 @@ peg_status peg_command_tool_new(const peg_command_def *def, peg_tool **ret_tool,
     peg_status status;
 
     if (!def)
-        return refuse(reterr, "", "there is no definition");
-    status = check_def(def, reterr);
+        return reject_command(reterr, "", "there is no definition");
+    status = check_command_def(def, reterr);
     if (status)
         return status;
     tool = def->tool;

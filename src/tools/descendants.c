@@ -5,7 +5,7 @@
  * only when a command is ended by force.
  */
 
-#include "tools/descendants.h"
+#include "tools/internal.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -68,7 +68,7 @@ struct processes {
 };
 
 /* The text of a small file below /proc; "": there is none. */
-static void read_text(const char *path, char *ret_text, size_t size)
+static void read_proc_file(const char *path, char *ret_text, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? 0 : read(fd, ret_text, size - 1);
@@ -89,7 +89,7 @@ static bool read_stat(const char *pid, struct process *ret_process)
     char *at;
 
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    read_text(path, text, sizeof(text));
+    read_proc_file(path, text, sizeof(text));
     name_end = strrchr(text, ')');
     if (!name_end || strlen(name_end) < 4)
         return false;
@@ -112,7 +112,7 @@ static int by_pid(const void *a, const void *b)
     return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-static bool add(struct processes *processes, const struct process *process)
+static bool add_process(struct processes *processes, const struct process *process)
 {
     if (processes->n == PEG_LIMIT_COMMAND_PROCESSES)
         return false;
@@ -123,7 +123,7 @@ static bool add(struct processes *processes, const struct process *process)
 }
 
 /* As far as there is memory. */
-static void look(struct processes *ret_processes)
+static void list_processes(struct processes *ret_processes)
 {
     DIR *dir = opendir("/proc");
     const struct dirent *entry;
@@ -132,7 +132,7 @@ static void look(struct processes *ret_processes)
     *ret_processes = (struct processes){0};
     while (dir && (entry = readdir(dir))) { // NOLINT(concurrency-mt-unsafe): a stream of our own
         if (isdigit((unsigned char)entry->d_name[0]) && read_stat(entry->d_name, &process) &&
-            !add(ret_processes, &process))
+            !add_process(ret_processes, &process))
             break;
     }
     if (dir)
@@ -141,7 +141,7 @@ static void look(struct processes *ret_processes)
         qsort(ret_processes->list, ret_processes->n, sizeof(process), by_pid);
 }
 
-static struct process *find(const struct processes *processes, pid_t pid)
+static struct process *find_process(const struct processes *processes, pid_t pid)
 {
     const struct process key = {.pid = pid};
 
@@ -211,31 +211,32 @@ static const char *find_id(peg_str environment)
 static bool is_orphan_of(const struct peg__family *family, const struct processes *processes,
                          const struct process *orphan)
 {
-    const struct process *root = family->root ? find(processes, family->root) : NULL;
+    const struct process *root = family->root ? find_process(processes, family->root) : NULL;
     struct peg__buf environment = PEG__BUF(PEG_LIMIT_COMMAND_BYTES + (16 << 10));
     const char *id;
-    bool is_ours;
+    bool is_descendant;
 
     read_environment(orphan->pid, &environment);
     id = find_id(peg__buf_view(&environment));
-    is_ours = id ? strcmp(id, family->id) == 0 : root && orphan->start >= root->start && is_alone();
+    is_descendant =
+        id ? strcmp(id, family->id) == 0 : root && orphan->start >= root->start && is_alone();
     peg__buf_free(&environment);
-    return is_ours;
+    return is_descendant;
 }
 
 /* Up from parent to parent: to the command, or to an orphan, which is our child. */
-static bool is_ours(const struct peg__family *family, const struct processes *processes,
-                    const struct process *process)
+static bool is_descendant(const struct peg__family *family, const struct processes *processes,
+                          const struct process *process)
 {
     const pid_t self = getpid();
-    struct process *at = find(processes, process->pid);
+    struct process *at = find_process(processes, process->pid);
 
     if (family->root && process->group == family->root)
         return false; /* it hears what the group hears, once */
     for (size_t n = 0; at && at->parent != self && n < processes->n; n++) {
         if (family->root && at->parent == family->root)
             return true;
-        at = find(processes, at->parent);
+        at = find_process(processes, at->parent);
     }
     if (!at || at->parent != self)
         return false;
@@ -266,7 +267,7 @@ static const char **make_environment(const struct peg__family *family, const cha
     return made;
 }
 
-static bool make_id(struct peg__family *family)
+static bool make_command_id(struct peg__family *family)
 {
     uint64_t number;
 
@@ -287,7 +288,7 @@ int peg__family_spawn(struct peg__family *family, const struct peg__program *pro
     *family = (struct peg__family){0};
     if (!atomic_load(&all.is_adopted))
         return peg__spawn(program, ret_child);
-    if (!make_id(family))
+    if (!make_command_id(family))
         return ENOSYS;
     env = make_environment(family, program->env);
     if (!env)
@@ -319,11 +320,11 @@ size_t peg__family_signal(const struct peg__family *family, int number)
 
     if (!family->id[0])
         return 0;
-    look(&processes);
+    list_processes(&processes);
     for (size_t i = 0; i < processes.n; i++) {
         const struct process *process = &processes.list[i];
 
-        if (process->is_dead || !is_ours(family, &processes, process))
+        if (process->is_dead || !is_descendant(family, &processes, process))
             continue;
         kill(process->pid, number);
         n++;
@@ -361,7 +362,7 @@ static void reap_orphans(void)
     struct processes processes;
     siginfo_t info;
 
-    look(&processes);
+    list_processes(&processes);
     for (size_t i = 0; i < processes.n; i++) {
         const struct process *process = &processes.list[i];
 

@@ -5,19 +5,140 @@
  * Read it from peg_manifest_parse().
  */
 
-#include "pegboard/manifest.h"
-
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "pegboard/command.h"
+#include "pegboard/manifest.h"
+#include "pegboard/schema.h"
 #include "pegboard/yaml.h"
-#include "tools/manifest_internal.h"
+#include "schema/compile/compile.h"
+#include "tools/internal.h"
 #include "json/json.h"
+
+/* The form of a manifest, as JSON Schema. What numbers and texts mean is checked by manifest.c. */
+
+static const char peg__manifest_schema[] =
+    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"toolset\",\"tools\"],"
+    "\"properties\":{"
+    "\"toolset\":{\"$ref\":\"#/$defs/name\"},"
+    "\"description\":{\"type\":\"string\",\"maxLength\":4096},"
+    "\"version\":{\"type\":\"string\","
+    "\"pattern\":\"^v?[0-9]+\\\\.[0-9]+\\\\.[0-9]+(-[A-Za-z0-9.]+)?$\"},"
+    "\"tags\":{\"$ref\":\"#/$defs/tags\"},"
+    "\"tools\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":10000,"
+    "\"items\":{\"$ref\":\"#/$defs/tool\"}}},"
+    "\"$defs\":{"
+    "\"name\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,256}$\"},"
+    "\"tags\":{\"type\":\"array\",\"maxItems\":64,"
+    "\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256}},"
+    "\"amount\":{\"type\":[\"integer\",\"string\"]},"
+    "\"tool\":{\"type\":\"object\",\"additionalProperties\":false,"
+    "\"required\":[\"name\",\"description\",\"command\"],\"properties\":{"
+    "\"name\":{\"$ref\":\"#/$defs/name\"},"
+    "\"description\":{\"type\":\"string\",\"maxLength\":4096},"
+    "\"input_schema\":{\"type\":\"object\"},"
+    "\"output_schema\":{\"type\":[\"object\",\"boolean\"]},"
+    "\"command\":{\"type\":[\"array\",\"string\"],\"minLength\":1,\"minItems\":1,\"maxItems\":4096,"
+    "\"items\":{\"type\":\"string\"}},"
+    "\"shell\":{\"type\":\"boolean\"},"
+    "\"output\":{\"enum\":[\"auto\",\"json\",\"text\"]},"
+    "\"timeout\":{\"$ref\":\"#/$defs/amount\"},"
+    "\"grace\":{\"$ref\":\"#/$defs/amount\"},"
+    "\"max_memory\":{\"$ref\":\"#/$defs/amount\"},"
+    "\"max_output\":{\"$ref\":\"#/$defs/amount\"},"
+    "\"env\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\","
+    "\"pattern\":\"^[A-Za-z_][A-Za-z0-9_]*(=|$)\"}},"
+    "\"directory\":{\"type\":\"string\",\"minLength\":1},"
+    "\"idempotent\":{\"type\":\"boolean\"},"
+    "\"tags\":{\"$ref\":\"#/$defs/tags\"}}}}}";
+
+/* A key that nobody knows is told first: what is missing may be what it was meant to be. */
+static const peg_failure *pick_failure(const peg_report *report)
+{
+    for (size_t i = 0; i < peg_report_len(report); i++) {
+        const peg_failure *failure = peg_report_at(report, i);
+
+        if (peg__str_is(failure->keyword, "additionalProperties"))
+            return failure;
+    }
+    return peg_report_at(report, 0);
+}
+
+static size_t cut_text(peg_str words, size_t most)
+{
+    return words.len <= most ? words.len : peg__utf8_cut(words.ptr, most);
+}
+
+static peg_status report_failure(const struct peg__manifest_reader *r, const peg_report *report)
+{
+    const peg_failure *failure = pick_failure(report);
+    const bool is_key =
+        peg__str_is(failure->keyword, "additionalProperties") && failure->got.len > 2;
+    struct peg__buf pointer = PEG__BUF(PEG_LIMIT_PATH_BYTES);
+    char words[300];
+    peg_status status;
+
+    peg__buf_str(&pointer, failure->instance);
+    /* 'name': the report tells of the object, and the place of the key is wanted. */
+    if (is_key)
+        peg__json_pointer_push(peg__strn(failure->got.ptr + 1, failure->got.len - 2), &pointer);
+    snprintf(words, sizeof(words), "%.*s", (int)cut_text(failure->message, sizeof(words) - 1),
+             failure->message.ptr);
+    status = is_key ? peg__manifest_fail_key(r, peg__buf_view(&pointer), words)
+                    : peg__manifest_fail_at(r, peg__buf_view(&pointer), words);
+    if (pointer.status == PEG_ENOMEM)
+        status = peg__fail_nomem(r->reterr);
+    peg__buf_free(&pointer);
+    return status;
+}
+
+static peg_status check_with(const struct peg__manifest_reader *r, const peg_schema *schema,
+                             peg_checker *checker, peg_report *report)
+{
+    switch (peg_schema_report(schema, checker, r->root, report)) {
+    case PEG_VALID:
+        return PEG_OK;
+    case PEG_INVALID:
+        return report_failure(r, report);
+    case PEG_UNDECIDED:
+        break;
+    }
+    if (strcmp(peg_checker_reason(checker), "memory") == 0)
+        return peg__fail_nomem(r->reterr);
+    return peg__fail(r->reterr, PEG_ELIMIT, "E_MANIFEST", "the manifest is too large to check (%s)",
+                     peg_checker_reason(checker));
+}
+
+/* Has it every key that it needs, and no other? PEG_EPARSE with the place. */
+static peg_status check_form(const struct peg__manifest_reader *r)
+{
+    peg_schema *schema = NULL;
+    peg_checker *checker = NULL;
+    peg_report *report = NULL;
+    peg_status status =
+        peg_schema_compile(peg__str(peg__manifest_schema), NULL, &schema, r->reterr);
+
+    if (!status)
+        status = peg_checker_new(NULL, &checker, r->reterr);
+    if (!status)
+        status = peg_report_new(&report, r->reterr);
+    if (!status)
+        status = check_with(r, schema, checker, report);
+    peg_report_free(report);
+    peg_checker_free(checker);
+    peg_schema_unref(schema);
+    return status;
+}
 
 /* ---- one tool ---- */
 
@@ -135,7 +256,7 @@ static void take_output(const peg_json *tool, peg_command_def *def)
     def->detects_json = is_auto;
 }
 
-static bool is_set(const peg_json *tool, const char *name)
+static bool is_true_member(const peg_json *tool, const char *name)
 {
     const peg_json *value = peg_json_get(tool, name);
 
@@ -143,8 +264,8 @@ static bool is_set(const peg_json *tool, const char *name)
 }
 
 /* The parts of a definition: those that describe it, and those that run it. */
-static peg_status take_words(const struct peg__manifest_reader *r, const peg_json *tool,
-                             peg_command_def *def)
+static peg_status take_description(const struct peg__manifest_reader *r, const peg_json *tool,
+                                   peg_command_def *def)
 {
     peg_status status = peg__manifest_text(r, tool, "name", &def->tool.name);
     const char **tags = NULL;
@@ -158,7 +279,7 @@ static peg_status take_words(const struct peg__manifest_reader *r, const peg_jso
     if (!status)
         status = peg__manifest_list(r, tool, "tags", &tags);
     def->tool.tags = tags;
-    def->tool.idempotent = is_set(tool, "idempotent");
+    def->tool.idempotent = is_true_member(tool, "idempotent");
     return status;
 }
 
@@ -221,7 +342,7 @@ static peg_status add_tool(const struct peg__manifest_reader *r, const peg_json 
     peg_command_def def = {PEG_COMMAND_DEF_INIT, .argv = NULL};
     peg_tool *tool = NULL;
     peg_error error;
-    peg_status status = take_words(r, item, &def);
+    peg_status status = take_description(r, item, &def);
 
     if (!status)
         status = take_run(r, item, &def);
@@ -278,9 +399,9 @@ static peg_status keep_tags(const struct peg__manifest_reader *r)
     return manifest->tags ? PEG_OK : peg__fail_nomem(r->reterr);
 }
 
-static peg_status fill(struct peg__manifest_reader *r)
+static peg_status fill_manifest(struct peg__manifest_reader *r)
 {
-    peg_status status = peg__manifest_check_form(r);
+    peg_status status = check_form(r);
 
     if (!status)
         status = keep_text(r, "toolset", &r->manifest->toolset);
@@ -306,7 +427,7 @@ peg_status peg_manifest_parse(peg_str text, const char *folder, peg_manifest **r
     r.manifest = peg__alloc_zero(1, sizeof(*r.manifest));
     if (r.manifest)
         r.manifest->last_unset = &r.manifest->unset;
-    status = r.manifest ? fill(&r) : peg__fail_nomem(reterr);
+    status = r.manifest ? fill_manifest(&r) : peg__fail_nomem(reterr);
     peg_json_doc_free(doc);
     if (status)
         peg_manifest_free(r.manifest);
@@ -348,4 +469,159 @@ const char *const *peg_manifest_tags(const peg_manifest *manifest)
 peg_registry *peg_manifest_registry(const peg_manifest *manifest)
 {
     return manifest->registry;
+}
+
+static peg_status reject_file(const char *path, int error, peg_error *reterr)
+{
+    char words[128];
+
+    return peg__fail(reterr, PEG_EIO, "E_MANIFEST_FILE",
+                     "'%.160s' cannot be read (%s); check its name and permissions", path,
+                     strerror_r(error, words, sizeof(words)));
+}
+
+static peg_status read_manifest_file(int fd, const char *path, struct peg__buf *out,
+                                     peg_error *reterr)
+{
+    enum { STEP = 64 << 10 };
+
+    for (;;) {
+        char *at = peg__buf_reserve(out, STEP);
+        ssize_t n;
+
+        if (!at)
+            return out->status == PEG_ENOMEM
+                       ? peg__fail_nomem(reterr)
+                       : peg__fail(reterr, PEG_ELIMIT, "E_MANIFEST_FILE",
+                                   "'%.160s' is larger than PEG_LIMIT_MANIFEST_BYTES (4 MiB)",
+                                   path);
+        n = read(fd, at, STEP);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return reject_file(path, errno, reterr);
+        if (n == 0)
+            return PEG_OK;
+        out->len += (size_t)n;
+    }
+}
+
+/* "." for a name without a slash. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) + (slash == path) : 1;
+    char *folder = peg__alloc(n + 1);
+
+    if (folder) {
+        memcpy(folder, slash ? path : ".", n);
+        folder[n] = '\0';
+    }
+    return folder;
+}
+
+peg_status peg_manifest_read(const char *path, peg_manifest **ret_manifest, peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_MANIFEST_BYTES + (64 << 10));
+    PEG_CLEANUP(peg__freep) char *folder = folder_of(path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    peg_status status;
+
+    if (fd < 0)
+        return reject_file(path, errno, reterr);
+    status = folder ? read_manifest_file(fd, path, &text, reterr) : peg__fail_nomem(reterr);
+    close(fd);
+    if (!status)
+        status = peg_manifest_parse(peg__buf_view(&text), folder, ret_manifest, reterr);
+    peg__buf_free(&text);
+    return status;
+}
+
+struct inspection {
+    void (*report_problem)(const char *tool, const char *words, void *user);
+    void *user;
+    peg_error *reterr;
+};
+
+static peg_status report_problem(const struct inspection *to, const char *tool,
+                                 struct peg__buf *words)
+{
+    const peg_status status = words->status;
+
+    if (!status)
+        to->report_problem(tool, words->ptr, to->user);
+    peg__buf_free(words);
+    return status ? peg__fail_nomem(to->reterr) : PEG_OK;
+}
+
+struct typos {
+    const struct inspection *to;
+    const peg_tool *tool;
+    const peg_json *schema;
+    peg_status status;
+};
+
+static void report_typo(const peg_json *key, const char *keyword, void *user)
+{
+    struct typos *typos = user;
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+
+    peg__buf_puts(&words, "its schema has no keyword ");
+    peg__json_pointer_to(typos->schema, key, &words);
+    peg__buf_printf(&words, ", which is ignored; did you mean '%s'?", keyword);
+    if (words.status == PEG_ELIMIT || typos->status)
+        peg__buf_free(&words); /* a name that nobody has meant */
+    else
+        typos->status = report_problem(typos->to, peg_tool_name(typos->tool), &words);
+}
+
+static peg_status inspect_schema(const struct inspection *to, const peg_tool *tool,
+                                 const peg_json *schema)
+{
+    struct typos typos = {.to = to, .tool = tool, .schema = schema};
+
+    if (schema)
+        peg__schema_typos(schema, report_typo, &typos);
+    return typos.status;
+}
+
+static peg_status inspect_tool(const struct inspection *to, const peg_tool *tool)
+{
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    peg_status status = inspect_schema(to, tool, peg_tool_input_schema(tool));
+
+    if (!status)
+        status = inspect_schema(to, tool, peg_tool_output_schema(tool));
+    if (status || peg__command_can_start(tool, &words))
+        return status;
+    return report_problem(to, peg_tool_name(tool), &words);
+}
+
+static peg_status inspect_variable(const struct inspection *to,
+                                   const struct peg__manifest_unset *unset)
+{
+    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+
+    peg__buf_printf(&words, "the variable '%.256s' of env is not set here: it is not passed on",
+                    unset->name);
+    return report_problem(to, unset->tool, &words);
+}
+
+peg_status peg_manifest_inspect(const peg_manifest *manifest,
+                                void (*tell_of)(const char *tool, const char *words, void *user),
+                                void *user, peg_error *reterr)
+{
+    const struct inspection to = {tell_of, user, reterr};
+    peg_tool_list tools;
+    peg_status status = peg_registry_visible(manifest->registry, &tools, reterr);
+
+    if (status)
+        return status;
+    for (size_t i = 0; !status && i < tools.len; i++)
+        status = inspect_tool(&to, tools.items[i]);
+    for (const struct peg__manifest_unset *unset = manifest->unset; !status && unset;
+         unset = unset->next)
+        status = inspect_variable(&to, unset);
+    peg_tool_list_free(&tools);
+    return status;
 }

@@ -10,7 +10,7 @@
 #include "base/text/str.h"
 #include "pegboard/tool_config.h"
 #include "pegboard/yaml.h"
-#include "tools/manifest_internal.h"
+#include "tools/internal.h"
 #include "json/json.h"
 
 const peg_json_options peg__manifest_limits = {
@@ -20,7 +20,7 @@ const peg_json_options peg__manifest_limits = {
 
 typedef size_t (*locate_fn)(peg_str text, const peg_json_options *options, peg_str pointer);
 
-static peg_status put_place(const struct peg__manifest_reader *r, peg_status status,
+static peg_status set_place(const struct peg__manifest_reader *r, peg_status status,
                             peg_str pointer, locate_fn locate)
 {
     if (!r->reterr || status == PEG_ENOMEM)
@@ -33,14 +33,14 @@ static peg_status put_place(const struct peg__manifest_reader *r, peg_status sta
 peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
                                  const char *words)
 {
-    return put_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
+    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
                      peg__yaml_locate);
 }
 
 peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
                                   const char *words)
 {
-    return put_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
+    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
                      peg__yaml_locate_key);
 }
 
@@ -110,7 +110,7 @@ peg_status peg__manifest_list(const struct peg__manifest_reader *r, const peg_js
 }
 
 /* Nobody knows what a bare number counts: elsewhere 3 is 3 seconds. */
-static peg_status refuse_bare_number(const struct peg__manifest_reader *r, const char *name,
+static peg_status reject_bare_number(const struct peg__manifest_reader *r, const char *name,
                                      int64_t number)
 {
     char member[32];
@@ -136,7 +136,7 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
     if (!value)
         return PEG_OK;
     if (peg_json_int64(value, &ms) && ms > 0)
-        return refuse_bare_number(r, name, ms);
+        return reject_bare_number(r, name, ms);
     if (value->kind == PEG_JSON_STRING &&
         peg_duration_parse(peg_json_str(value), &ms, NULL) == PEG_OK)
         ms /= NS_PER_MS;

@@ -13,7 +13,7 @@
  * when it came from us.
  */
 
-#include "tools/process.h"
+#include "tools/internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -100,7 +100,7 @@ static bool can_be_stopped(const struct run *run)
 }
 
 /* While nobody has told it to end: has the context, or has it written too much? */
-static void look_at_reasons(struct run *run)
+static void check_reasons(struct run *run)
 {
     const peg_status stop = peg_ctx_check(run->ctx, NULL);
 
@@ -113,7 +113,7 @@ static void look_at_reasons(struct run *run)
     }
 }
 
-static void look_at_child(struct run *run)
+static void check_child(struct run *run)
 {
     siginfo_t info = {.si_pid = 0};
 
@@ -130,12 +130,12 @@ static void look_at_child(struct run *run)
         run->leave_at_ns = run->kill_at_ns;
 }
 
-static void look(struct run *run)
+static void check_process(struct run *run)
 {
     if (!run->has_exited)
-        look_at_child(run);
+        check_child(run);
     if (can_be_stopped(run))
-        look_at_reasons(run);
+        check_reasons(run);
     if (run->phase == TERMINATED && peg__mono_ns() >= run->kill_at_ns)
         kill_group(run);
 }
@@ -145,7 +145,7 @@ static bool has_pipes(const struct run *run)
     return run->child.out >= 0 || run->child.err >= 0;
 }
 
-static bool is_over(const struct run *run)
+static bool is_run_over(const struct run *run)
 {
     return run->has_exited && (!has_pipes(run) || peg__mono_ns() >= run->leave_at_ns);
 }
@@ -185,8 +185,8 @@ static bool read_some(int *fd, char bytes[READ_BYTES], size_t *ret_n)
     return true;
 }
 
-static void tell(const struct run *run, enum peg__process_stream stream, const char *bytes,
-                 size_t n)
+static void report_output(const struct run *run, enum peg__process_stream stream, const char *bytes,
+                          size_t n)
 {
     if (run->def->hear)
         run->def->hear(stream, peg__strn(bytes, n), run->def->user);
@@ -203,7 +203,7 @@ static bool read_output(struct run *run)
     if (run->is_ended)
         return true;
     peg__buf_add(&run->result->output, bytes, n);
-    tell(run, PEG__PROCESS_STDOUT, bytes, n);
+    report_output(run, PEG__PROCESS_STDOUT, bytes, n);
     return true;
 }
 
@@ -234,7 +234,7 @@ static bool read_errors(struct run *run)
     if (!read_some(&run->child.err, bytes, &n))
         return false;
     keep_tail(run->result, bytes, n);
-    tell(run, PEG__PROCESS_STDERR, bytes, n);
+    report_output(run, PEG__PROCESS_STDERR, bytes, n);
     return true;
 }
 
@@ -357,14 +357,14 @@ static void reap(struct run *run)
         run->result->end = info.si_code == CLD_EXITED ? PEG__PROCESS_EXITED : PEG__PROCESS_SIGNALED;
 }
 
-static void serve(struct run *run)
+static void serve_process(struct run *run)
 {
     struct peg__cancel_hook hook = {.fn = wake_up, .user = run};
 
     if (!run->input.len)
         peg__close(&run->child.in);
     peg__cancel_hook(&hook, peg_ctx_cancel(run->ctx));
-    for (look(run); !is_over(run); look(run))
+    for (check_process(run); !is_run_over(run); check_process(run))
         sleep_and_serve(run);
     peg__cancel_unhook(&hook);
 
@@ -378,7 +378,7 @@ static void serve(struct run *run)
     reap(run);
 }
 
-static int start(struct run *run)
+static int start_process(struct run *run)
 {
     int error;
 
@@ -415,12 +415,12 @@ peg_status peg__process_run(const struct peg__process_def *def, peg_ctx *ctx,
 
     *ret_result = (struct peg__process_result){.output = PEG__BUF(def->max_output)};
     block_sigpipe(&sigpipe);
-    error = start(&run);
+    error = start_process(&run);
     if (error) {
         ret_result->end = PEG__PROCESS_NOT_STARTED;
         ret_result->number = error;
     } else {
-        serve(&run);
+        serve_process(&run);
         peg__family_leave(&run.family);
     }
     close_all(&run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/spawn.h"
+#include "tools/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +128,7 @@ static int find_program(const char *name, const char *path, char ret_file[PATH_M
 
 /* Beforehand, because not every system under a system (valgrind, some sandboxes) lets
  * posix_spawn() tell why it failed. What a name without a slash stands for comes to `ret_found`. */
-static int look_up(const struct peg__program *program, char ret_found[PATH_MAX])
+static int resolve_program(const struct peg__program *program, char ret_found[PATH_MAX])
 {
     const char *name = program->argv[0];
     int folder = AT_FDCWD;
@@ -183,8 +183,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error;
 }
 
-static int spawn(const char *file, const char *const *argv, const struct peg__program *program,
-                 const struct pipes *pipes, pid_t *ret_pid)
+static int spawn_file(const char *file, const char *const *argv, const struct peg__program *program,
+                      const struct pipes *pipes, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -230,16 +230,16 @@ static int spawn_limited(const struct peg__program *program, const char *file,
     argv[3] = kib;
     memcpy(argv + 4, program->argv, n * sizeof(*argv));
     argv[4] = file;
-    error = spawn("/bin/sh", argv, program, pipes, ret_pid);
+    error = spawn_file("/bin/sh", argv, program, pipes, ret_pid);
     peg__free(argv);
     return error;
 }
 
-static int start(const struct peg__program *program, const char *file, const struct pipes *pipes,
-                 pid_t *ret_pid)
+static int start_program(const struct peg__program *program, const char *file,
+                         const struct pipes *pipes, pid_t *ret_pid)
 {
     return program->max_memory ? spawn_limited(program, file, pipes, ret_pid)
-                               : spawn(file, program->argv, program, pipes, ret_pid);
+                               : spawn_file(file, program->argv, program, pipes, ret_pid);
 }
 
 static int take_end(int *end)
@@ -254,7 +254,7 @@ int peg__spawn_check(const struct peg__program *program)
 {
     char found[PATH_MAX];
 
-    return look_up(program, found);
+    return resolve_program(program, found);
 }
 
 int peg__spawn(const struct peg__program *program, struct peg__child *ret_child)
@@ -262,13 +262,13 @@ int peg__spawn(const struct peg__program *program, struct peg__child *ret_child)
     struct pipes pipes = no_pipes;
     char found[PATH_MAX];
     const char *file = strchr(program->argv[0], '/') ? program->argv[0] : found;
-    int error = look_up(program, found);
+    int error = resolve_program(program, found);
     pid_t pid = -1;
 
     if (!error)
         error = make_pipes(&pipes);
     if (!error)
-        error = start(program, file, &pipes, &pid);
+        error = start_program(program, file, &pipes, &pid);
     if (!error)
         *ret_child = (struct peg__child){.pid = pid,
                                          .in = take_end(&pipes.ends[0][WRITE_END]),

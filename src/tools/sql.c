@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/sql.h"
-
-#include "base/mem.h"
-#include "base/text/str.h"
-
 /* ---- tokens ------------------------------------------------------------------------------ */
 
-static bool is_space(char c)
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "tools/sqlite.h"
+
+static bool is_sql_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v');
 }
 
 /* Letters are all of ASCII's and every byte of other characters. */
-static bool is_letter(char c)
+static bool is_name_start(char c)
 {
-    const char lower = (char)(c | 0x20);
+    const char lower_ascii = (char)(c | 0x20);
 
-    return (lower >= 'a' && lower <= 'z') || c == '_' || (unsigned char)c >= 0x80;
+    return (lower_ascii >= 'a' && lower_ascii <= 'z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
 static bool is_word_char(char c)
 {
-    return is_letter(c) || peg__is_digit(c) || c == '$';
+    return is_name_start(c) || peg__is_digit(c) || c == '$';
 }
 
-static bool has(peg_str s, size_t at, char c)
+static bool has_char(peg_str s, size_t at, char c)
 {
     return at < s.len && s.ptr[at] == c;
 }
@@ -35,14 +35,14 @@ static size_t comment_len(peg_str s)
 {
     size_t at = 2;
 
-    if (has(s, 0, '-') && has(s, 1, '-')) {
+    if (has_char(s, 0, '-') && has_char(s, 1, '-')) {
         while (at < s.len && s.ptr[at] != '\n')
             at++;
         return at;
     }
-    if (!has(s, 0, '/') || !has(s, 1, '*'))
+    if (!has_char(s, 0, '/') || !has_char(s, 1, '*'))
         return 0;
-    while (at < s.len && !(has(s, at, '*') && has(s, at + 1, '/')))
+    while (at < s.len && !(has_char(s, at, '*') && has_char(s, at + 1, '/')))
         at++;
     return at < s.len ? at + 2 : s.len;
 }
@@ -52,12 +52,12 @@ static size_t space_len(peg_str s)
 {
     static const peg_str mark = PEG_LIT("\xEF\xBB\xBF");
 
-    if (is_space(s.ptr[0]))
+    if (is_sql_space(s.ptr[0]))
         return 1;
     return peg__str_starts(s, mark) ? mark.len : comment_len(s);
 }
 
-static peg_str skip_space(peg_str s)
+static peg_str skip_sql_space(peg_str s)
 {
     while (s.len) {
         const size_t len = space_len(s);
@@ -84,7 +84,7 @@ static size_t quoted_len(peg_str s, char quote)
     for (size_t at = 1; at < s.len; at++) {
         if (s.ptr[at] != quote)
             continue;
-        if (quote == ']' || !has(s, at + 1, quote))
+        if (quote == ']' || !has_char(s, at + 1, quote))
             return at + 1;
         at++;
     }
@@ -100,10 +100,10 @@ static size_t parameter_len(peg_str s)
         if (is_word_char(s.ptr[at])) {
             at++;
         } else if (s.ptr[at] == '(' && at > 1) {
-            while (at < s.len && !is_space(s.ptr[at]) && s.ptr[at] != ')')
+            while (at < s.len && !is_sql_space(s.ptr[at]) && s.ptr[at] != ')')
                 at++;
             return at < s.len ? at + 1 : at;
-        } else if (has(s, at, ':') && has(s, at + 1, ':')) {
+        } else if (has_char(s, at, ':') && has_char(s, at + 1, ':')) {
             at += 2;
         } else {
             break;
@@ -144,7 +144,7 @@ static size_t token_len(peg_str s, enum peg__sql_kind *ret_kind)
         return parameter_len(s);
     if (peg__is_digit(c))
         return number_len(s);
-    if (!is_letter(c))
+    if (!is_name_start(c))
         return 1;
     *ret_kind = PEG__SQL_WORD;
     return word_len(s);
@@ -152,7 +152,7 @@ static size_t token_len(peg_str s, enum peg__sql_kind *ret_kind)
 
 bool peg__sql_next(peg_str *rest, unsigned *depth, struct peg__sql_token *ret_token)
 {
-    const peg_str s = skip_space(*rest);
+    const peg_str s = skip_sql_space(*rest);
     size_t len;
 
     *rest = s;
@@ -182,6 +182,12 @@ bool peg__sql_names_equal(peg_str a, peg_str b)
     return true;
 }
 
+bool peg__sql_is_reserved(peg_str name)
+{
+    return name.len >= 7 && (peg__sql_names_equal(peg__strn(name.ptr, 7), peg__str("sqlite_")) ||
+                             peg__sql_names_equal(peg__strn(name.ptr, 7), peg__str("pragma_")));
+}
+
 bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
 {
     const peg_str text = token->text;
@@ -194,7 +200,7 @@ bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
         return peg__sql_names_equal(text, name);
     for (size_t i = 1; i < text.len; i++) {
         if (text.ptr[i] == quote) {
-            if (!has(text, i + 1, quote) || quote == ']')
+            if (!has_char(text, i + 1, quote) || quote == ']')
                 break;
             i++;
         }
@@ -205,13 +211,13 @@ bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
     return n == name.len;
 }
 
-static bool is_word(const struct peg__sql *sql, size_t at, const char *word)
+static bool is_keyword(const struct peg__sql *sql, size_t at, const char *word)
 {
     return at < sql->n_tokens && sql->tokens[at].kind == PEG__SQL_WORD &&
            peg__sql_names_equal(sql->tokens[at].text, peg__str(word));
 }
 
-static bool is_char(const struct peg__sql *sql, size_t at, char c)
+static bool is_char_at(const struct peg__sql *sql, size_t at, char c)
 {
     return at < sql->n_tokens && sql->tokens[at].text.ptr[0] == c;
 }
@@ -221,14 +227,14 @@ static bool is_char(const struct peg__sql *sql, size_t at, char c)
 /* AS [[NOT] MATERIALIZED] ( */
 static bool opens_body(const struct peg__sql *sql, size_t at)
 {
-    if (!is_word(sql, at, "as"))
+    if (!is_keyword(sql, at, "as"))
         return false;
     at++;
-    if (is_word(sql, at, "not"))
+    if (is_keyword(sql, at, "not"))
         at++;
-    if (is_word(sql, at, "materialized"))
+    if (is_keyword(sql, at, "materialized"))
         at++;
-    return is_char(sql, at, '(');
+    return is_char_at(sql, at, '(');
 }
 
 /* The name before an AS, with or without a list of columns between them; NULL if there is none. */
@@ -239,10 +245,10 @@ static const struct peg__sql_token *name_before(const struct peg__sql *sql, size
     if (at == 0)
         return NULL;
     at--;
-    if (is_char(sql, at, ')')) {
+    if (is_char_at(sql, at, ')')) {
         const unsigned depth = sql->tokens[at].depth;
 
-        while (at > 0 && !(is_char(sql, at, '(') && sql->tokens[at].depth == depth))
+        while (at > 0 && !(is_char_at(sql, at, '(') && sql->tokens[at].depth == depth))
             at--;
         if (at == 0)
             return NULL;
@@ -256,7 +262,8 @@ static peg_status find_names(struct peg__sql *sql)
     for (size_t i = 0; i < sql->n_tokens; i++) {
         const struct peg__sql_token *name = opens_body(sql, i) ? name_before(sql, i) : NULL;
 
-        if (is_word(sql, i, "order") && sql->tokens[i].depth == 0 && is_word(sql, i + 1, "by"))
+        if (is_keyword(sql, i, "order") && sql->tokens[i].depth == 0 &&
+            is_keyword(sql, i + 1, "by"))
             sql->is_ordered = true;
         if (!name)
             continue;
@@ -320,4 +327,262 @@ bool peg__sql_is_blank(peg_str text)
             return false;
     }
     return true;
+}
+
+/*
+ * ---- the size of a query once SQLite has written out every CTE where it is used ----
+ *
+ * Fifty of them, each the join of the one before with itself, are a short text and more than any
+ * memory: SQLite copies them before it asks anybody or looks at the clock.
+ *
+ *   peg__sql_size -> find_uses     which body stands where, and what it uses
+ *                 -> grow_sizes    sizes, until they do not change any more
+ */
+
+/* Of a CTE; the last one is the query itself. */
+struct body {
+    size_t opens;    /* its parenthesis */
+    size_t name;     /* the first body that is called so */
+    bool is_only;    /* no other one is */
+    size_t n_tokens; /* of its own */
+    size_t size;     /* with what it uses */
+    size_t next_size;
+};
+
+struct use {
+    size_t by;
+    size_t name;
+};
+
+/* What holds between two parentheses. */
+struct level {
+    size_t body;
+    bool is_from; /* in a FROM clause: what follows a comma is a table */
+};
+
+struct sizing {
+    const struct peg__sql *sql;
+    struct body *bodies;
+    struct use *uses;
+    size_t n_uses;
+    struct level *levels;
+};
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+static bool is_any_keyword(const struct peg__sql_token *token, const char *const *words)
+{
+    for (; *words; words++) {
+        if (token->kind == PEG__SQL_WORD && peg__sql_names_equal(token->text, peg__str(*words)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_char_token(const struct peg__sql_token *token, char c)
+{
+    return token->kind == PEG__SQL_OTHER && token->text.ptr[0] == c;
+}
+
+/* ---- bodies ------------------------------------------------------------------------------- */
+
+/* name [(columns)] AS [NOT] [MATERIALIZED] ( */
+static size_t opening_of(const struct peg__sql *sql, const struct peg__sql_token *name)
+{
+    static const char *const as[] = {"as", NULL};
+    size_t at = (size_t)(name - sql->tokens) + 1;
+
+    while (at < sql->n_tokens &&
+           !(sql->tokens[at].depth == name->depth && is_any_keyword(&sql->tokens[at], as)))
+        at++;
+    while (at < sql->n_tokens && !is_char_token(&sql->tokens[at], '('))
+        at++;
+    return at;
+}
+
+/* A name's letters without its quotes, -1 at the end. */
+static int next_letter(const struct peg__sql_token *token, size_t *at)
+{
+    const peg_str text = token->text;
+    char quote = '\0';
+
+    if (token->kind == PEG__SQL_QUOTED)
+        quote = text.ptr[0];
+    if (quote == '[')
+        quote = ']';
+    if (quote && *at == 0)
+        *at = 1;
+    if (*at >= text.len)
+        return -1;
+    if (quote && text.ptr[*at] == quote) {
+        if (quote == ']' || *at + 1 >= text.len)
+            return -1;
+        ++*at; /* a doubled one */
+    }
+    return (unsigned char)text.ptr[(*at)++];
+}
+
+static int lower_code(int c)
+{
+    return peg__is_upper(c) ? c | 0x20 : c;
+}
+
+static bool is_same_name(const struct peg__sql_token *a, const struct peg__sql_token *b)
+{
+    size_t at = 0;
+    size_t bt = 0;
+    int c;
+
+    do {
+        c = lower_code(next_letter(a, &at));
+        if (c != lower_code(next_letter(b, &bt)))
+            return false;
+    } while (c >= 0);
+    return true;
+}
+
+/* The first body of that name, or how many there are. */
+static size_t find_body(const struct peg__sql *sql, const struct peg__sql_token *name)
+{
+    size_t i = 0;
+
+    while (i < sql->n_names && !is_same_name(sql->names[i], name))
+        i++;
+    return i;
+}
+
+static void find_bodies(struct sizing *s)
+{
+    for (size_t i = 0; i < s->sql->n_names; i++) {
+        struct body *body = &s->bodies[i];
+
+        body->opens = opening_of(s->sql, s->sql->names[i]);
+        body->name = find_body(s->sql, s->sql->names[i]);
+        body->is_only = true;
+        if (body->name != i)
+            body->is_only = s->bodies[body->name].is_only = false;
+    }
+}
+
+/* ---- uses --------------------------------------------------------------------------------- */
+
+static void enter_level(struct sizing *s, size_t at, bool is_table)
+{
+    const unsigned depth = s->sql->tokens[at].depth;
+    struct level *level = &s->levels[depth + 1];
+
+    *level = (struct level){.body = s->levels[depth].body, .is_from = is_table};
+    for (size_t i = 0; i < s->sql->n_names; i++) {
+        if (s->bodies[i].opens == at)
+            level->body = i;
+    }
+}
+
+/* Whether a table stands behind this token. */
+static bool precedes_table(struct sizing *s, size_t at, bool is_table)
+{
+    static const char *const first[] = {"from", "join", "in", NULL};
+    static const char *const from[] = {"from", NULL};
+    static const char *const in[] = {"in", NULL};
+    static const char *const ends[] = {"where", "group",  "having",    "order",  "limit",
+                                       "union", "except", "intersect", "select", NULL};
+    const struct peg__sql_token *token = &s->sql->tokens[at];
+    struct level *level = &s->levels[token->depth];
+
+    if (is_char_token(token, '(')) {
+        is_table = is_table && !(at > 0 && is_any_keyword(&s->sql->tokens[at - 1], in));
+        enter_level(s, at, is_table);
+        return is_table;
+    }
+    if (is_char_token(token, ','))
+        return level->is_from;
+    if (is_any_keyword(token, from))
+        level->is_from = true;
+    else if (is_any_keyword(token, ends))
+        level->is_from = false;
+    return is_any_keyword(token, first);
+}
+
+static void find_uses(struct sizing *s)
+{
+    bool is_table = false;
+
+    for (size_t i = 0; i < s->sql->n_tokens; i++) {
+        const struct peg__sql_token *token = &s->sql->tokens[i];
+        const size_t by = s->levels[token->depth].body;
+        const size_t name =
+            is_table && token->kind != PEG__SQL_OTHER ? find_body(s->sql, token) : s->sql->n_names;
+
+        s->bodies[by].n_tokens++;
+        /* A recursive one is not written out in itself. */
+        if (name < s->sql->n_names && !(name == by && s->bodies[by].is_only))
+            s->uses[s->n_uses++] = (struct use){by, name};
+        is_table = precedes_table(s, i, is_table);
+    }
+}
+
+/* ---- sizes -------------------------------------------------------------------------------- */
+
+/* One more step: what a body uses has the size of the step before. True if any became larger. */
+static bool grow_sizes(struct sizing *s, size_t max)
+{
+    bool has_grown = false;
+
+    for (size_t i = 0; i <= s->sql->n_names; i++)
+        s->bodies[i].next_size = s->bodies[i].n_tokens;
+    for (size_t i = 0; i < s->n_uses; i++)
+        s->bodies[s->uses[i].by].next_size += s->bodies[s->uses[i].name].size;
+    for (size_t i = 0; i <= s->sql->n_names; i++) {
+        struct body *body = &s->bodies[i];
+        struct body *first = &s->bodies[body->name];
+        const size_t size = body->next_size <= max ? body->next_size : max + 1;
+
+        has_grown |= size > body->size;
+        body->size = size > body->size ? size : body->size;
+        /* Of several with one name, the first stands for the largest. */
+        first->size = first->size < body->size ? body->size : first->size;
+    }
+    return has_grown;
+}
+
+static size_t measure_query(struct sizing *s, size_t max)
+{
+    struct body *whole = &s->bodies[s->sql->n_names];
+    size_t n_steps = 0;
+
+    whole->name = s->sql->n_names;
+    s->levels[0].body = s->sql->n_names;
+    find_bodies(s);
+    find_uses(s);
+    while (grow_sizes(s, max)) {
+        if (++n_steps > s->sql->n_names + 1) /* some use each other in a circle */
+            return max + 1;
+    }
+    return whole->size;
+}
+
+peg_status peg__sql_size(const struct peg__sql *sql, size_t max, size_t *ret_size)
+{
+    struct sizing s = {.sql = sql};
+    peg_status status = PEG_ENOMEM;
+
+    if (sql->n_names == 0) {
+        *ret_size = sql->n_tokens;
+        return PEG_OK;
+    }
+    if (sql->n_names > PEG_LIMIT_SQL_NAMES) {
+        *ret_size = max + 1;
+        return PEG_OK;
+    }
+    s.bodies = peg__alloc_zero(sql->n_names + 1, sizeof(*s.bodies));
+    s.uses = peg__alloc_zero(sql->n_tokens + 1, sizeof(*s.uses));
+    s.levels = peg__alloc_zero(sql->n_tokens + 2, sizeof(*s.levels));
+    if (s.bodies && s.uses && s.levels) {
+        *ret_size = measure_query(&s, max);
+        status = PEG_OK;
+    }
+    peg__free(s.bodies);
+    peg__free(s.uses);
+    peg__free(s.levels);
+    return status;
 }

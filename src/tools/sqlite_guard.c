@@ -219,12 +219,6 @@ static bool may_read_below(const struct peg__sqlite_guard *guard, peg_str table,
     return is_read_by(guard->scope, source, table);
 }
 
-bool peg__sqlite_is_reserved(peg_str name)
-{
-    return name.len >= 7 && (peg__sql_names_equal(peg__strn(name.ptr, 7), peg__str("sqlite_")) ||
-                             peg__sql_names_equal(peg__strn(name.ptr, 7), peg__str("pragma_")));
-}
-
 static bool may_read(const struct peg__sqlite_guard *guard,
                      const struct peg__sqlite_request *request)
 {
@@ -237,7 +231,7 @@ static bool may_read(const struct peg__sqlite_guard *guard,
     if ((object && object->is_allowed) || is_listed(guard->scope->functions, table))
         return true;
     /* The rows of a CTE are counted. What has "main" before it is none. */
-    if (is_count && !request->database && !peg__sqlite_is_reserved(table) &&
+    if (is_count && !request->database && !peg__sql_is_reserved(table) &&
         peg__sql_gives_name(guard->sql, table))
         return true;
     return may_read_below(guard, table, is_count, request->source) || may_read_inside(guard, table);

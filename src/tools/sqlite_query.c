@@ -44,8 +44,8 @@ struct query {
 /* ---- failing ------------------------------------------------------------------------------- */
 
 /* Names that SQLite or an error has cut may end in the midst of a character. */
-static void put_words(struct peg__buf *out, const char *fmt, va_list args) PEG_PRINTF(2, 0);
-static void put_words(struct peg__buf *out, const char *fmt, va_list args)
+static void put_clean_message(struct peg__buf *out, const char *fmt, va_list args) PEG_PRINTF(2, 0);
+static void put_clean_message(struct peg__buf *out, const char *fmt, va_list args)
 {
     struct peg__buf raw = PEG__BUF(PEG_LIMIT_FAILURE_BYTES / 4);
 
@@ -57,14 +57,14 @@ static void put_words(struct peg__buf *out, const char *fmt, va_list args)
 }
 
 /* Each returns false, for `return fail(...)`. */
-static bool fail(struct query *q, const char *code, const char *fmt, ...) PEG_PRINTF(3, 4);
-static bool fail(struct query *q, const char *code, const char *fmt, ...)
+static bool fail_query(struct query *q, const char *code, const char *fmt, ...) PEG_PRINTF(3, 4);
+static bool fail_query(struct query *q, const char *code, const char *fmt, ...)
 {
     struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
     va_list args;
 
     va_start(args, fmt);
-    put_words(&sentence, fmt, args);
+    put_clean_message(&sentence, fmt, args);
     va_end(args);
     peg__call_fail_because(q->call, code, &sentence);
     return false;
@@ -79,7 +79,7 @@ static bool fail_listing(struct query *q, const char *code, const char *fmt, ...
     va_list args;
 
     va_start(args, fmt);
-    put_words(&sentence, fmt, args);
+    put_clean_message(&sentence, fmt, args);
     va_end(args);
     peg__sqlite_scope_list(&q->scope, &names);
     if (names.status == PEG_ELIMIT) /* too many to name */
@@ -99,14 +99,15 @@ static bool fail_stopped(struct query *q)
     peg_error why;
 
     if (q->is_hungry)
-        return fail(q, "E_SQL_MEMORY",
-                    "the query needs more memory than it may have; sort, group or join less");
+        return fail_query(q, "E_SQL_MEMORY",
+                          "the query needs more memory than it may have; sort, group or join less");
     if (peg_ctx_check(peg_call_ctx(q->call), &why) == PEG_ECANCELED)
-        return fail(q, "E_SQL_CANCELED", "the query was stopped: %s", why.message);
-    return fail(q, "E_SQL_TIMEOUT",
-                "the query took longer than it may (%lld ms) and was stopped; ask for less, with "
-                "WHERE or LIMIT",
-                (long long)q->tool->timeout_ms);
+        return fail_query(q, "E_SQL_CANCELED", "the query was stopped: %s", why.message);
+    return fail_query(
+        q, "E_SQL_TIMEOUT",
+        "the query took longer than it may (%lld ms) and was stopped; ask for less, with "
+        "WHERE or LIMIT",
+        (long long)q->tool->timeout_ms);
 }
 
 /* What can happen anywhere. False if it is none of these. */
@@ -117,9 +118,9 @@ static bool fail_as_always(struct query *q, const peg_error *why)
     else if (why->status == PEG_ECANCELED)
         fail_stopped(q);
     else if (strcmp(why->code, "E_SQLITE_BUSY") == 0)
-        fail(q, "E_SQLITE_BUSY", "the database is being written; try again");
+        fail_query(q, "E_SQLITE_BUSY", "the database is being written; try again");
     else if (strcmp(why->code, "E_SQLITE_TOO_BIG") == 0)
-        fail(q, "E_SQL_LIMIT", "a value or the statement is too large; ask for less at once");
+        fail_query(q, "E_SQL_LIMIT", "a value or the statement is too large; ask for less at once");
     else
         return false;
     return true;
@@ -132,7 +133,7 @@ static bool fail_unavailable(struct query *q, const char *code, const peg_error 
         return false;
     peg__log(PEG_LOG_WARN, code, "tool '%.100s': %.300s (%s)",
              peg_tool_name(peg_call_tool(q->call)), why->message, why->code);
-    return fail(q, code, "the database is not available now; do without it");
+    return fail_query(q, code, "the database is not available now; do without it");
 }
 
 /* ---- the database ---------------------------------------------------------------------------- */
@@ -162,7 +163,7 @@ static peg_status check_temporary(struct peg__sqlite *db, peg_error *reterr)
     return status;
 }
 
-static bool fill(struct query *q)
+static bool fill_database(struct query *q)
 {
     struct peg_sqlite_db face = {.db = q->db};
     peg_error why = {.code = "", .cause = ""};
@@ -192,7 +193,7 @@ static bool open_database(struct query *q)
         status = peg__sqlite_bound_functions(q->db, &why);
     if (status)
         return fail_unavailable(q, "E_SQLITE", &why);
-    if (!is_file && !fill(q))
+    if (!is_file && !fill_database(q))
         return false;
     q->memory_before = peg__sqlite_memory_used();
     q->is_filled = true;
@@ -263,11 +264,11 @@ static void put_guards(struct query *q)
 
 static bool fail_kind(struct query *q)
 {
-    return fail(q, "E_SQL_REFUSED", "only SELECT statements can be run here, one at a time");
+    return fail_query(q, "E_SQL_REFUSED", "only SELECT statements can be run here, one at a time");
 }
 
 /* A view's name given to something else would make it read in the view's name. */
-static bool check_names(struct query *q)
+static bool check_given_names(struct query *q)
 {
     for (size_t i = 0; i < q->sql.n_names; i++) {
         const struct peg__sql_token *name = q->sql.names[i];
@@ -276,10 +277,11 @@ static bool check_names(struct query *q)
             const struct peg__sqlite_object *object = &q->scope.objects[k];
 
             if (object->is_allowed && peg__sql_is_name(name, object->name))
-                return fail(q, "E_SQL_REFUSED",
-                            "the query calls something of its own %.*s, which is a table or view; "
-                            "choose another name",
-                            PEG_ARG(name->text));
+                return fail_query(
+                    q, "E_SQL_REFUSED",
+                    "the query calls something of its own %.*s, which is a table or view; "
+                    "choose another name",
+                    PEG_ARG(name->text));
         }
     }
     return true;
@@ -302,39 +304,42 @@ static bool is_other_statement(const struct peg__sql_token *first)
 }
 
 /* SQLite writes CTEs out while it prepares, and does not look at the clock meanwhile. */
-static bool check_size(struct query *q)
+static bool check_query_size(struct query *q)
 {
     if (peg__sql_size(&q->sql, PEG_LIMIT_SQL_SYMBOLS, &q->n_written)) {
         peg__call_out_of_memory(q->call);
         return false;
     }
     if (q->n_written > PEG_LIMIT_SQL_SYMBOLS)
-        return fail(q, "E_SQL_LIMIT",
-                    "the query is too large once what its WITH names is written out where it is "
-                    "used, or uses it in a circle; use fewer of them");
+        return fail_query(
+            q, "E_SQL_LIMIT",
+            "the query is too large once what its WITH names is written out where it is "
+            "used, or uses it in a circle; use fewer of them");
     return true;
 }
 
-static bool read_text(struct query *q)
+static bool read_query(struct query *q)
 {
     if (q->text.len > PEG_LIMIT_SQL_BYTES)
-        return fail(q, "E_SQL_LIMIT", "the statement is longer than %d bytes; write a shorter one",
-                    PEG_LIMIT_SQL_BYTES);
+        return fail_query(q, "E_SQL_LIMIT",
+                          "the statement is longer than %d bytes; write a shorter one",
+                          PEG_LIMIT_SQL_BYTES);
     if (memchr(q->text.ptr, '\0', q->text.len))
-        return fail(q, "E_SQL_SYNTAX", "the statement has a NUL character in it; leave it out");
+        return fail_query(q, "E_SQL_SYNTAX",
+                          "the statement has a NUL character in it; leave it out");
     if (peg__sql_read(q->text, &q->sql)) {
         peg__call_out_of_memory(q->call);
         return false;
     }
     if (q->sql.n_tokens == 0)
-        return fail(q, "E_SQL_SYNTAX", "there is no statement; write a SELECT");
+        return fail_query(q, "E_SQL_SYNTAX", "there is no statement; write a SELECT");
     if (is_other_statement(&q->sql.tokens[0]))
         return fail_kind(q);
-    if (!check_names(q) || !check_size(q))
+    if (!check_given_names(q) || !check_query_size(q))
         return false;
     if (q->tool->require_order_by && !q->sql.is_ordered)
-        return fail(q, "E_SQL_ORDER",
-                    "the query needs an ORDER BY of its own, outside parentheses");
+        return fail_query(q, "E_SQL_ORDER",
+                          "the query needs an ORDER BY of its own, outside parentheses");
     return true;
 }
 
@@ -348,11 +353,11 @@ static bool explain_sketch(struct query *q, const peg_error *why)
     if (!guard->has_refused)
         return strncmp(why->message, "no such table", 13) == 0
                    ? fail_listing(q, "E_SQL_REFUSED", "%s", why->message)
-                   : fail(q, "E_SQL_SYNTAX", "%s", why->message);
+                   : fail_query(q, "E_SQL_SYNTAX", "%s", why->message);
     if (guard->refused == PEG__SQLITE_READ_OF)
         return fail_listing(q, "E_SQL_REFUSED", "no such table: %s", guard->name);
     if (guard->refused == PEG__SQLITE_FUNCTION)
-        return fail(q, "E_SQL_REFUSED", "the function %s() cannot be used here", guard->name);
+        return fail_query(q, "E_SQL_REFUSED", "the function %s() cannot be used here", guard->name);
     return fail_kind(q);
 }
 
@@ -373,7 +378,7 @@ static bool try_on_sketch(struct query *q)
 
 /* The second wall. A query that came through the first and not through this one shows that the
  * database has something that the sketch has not: a broken view, a table without rowids. */
-static bool prepare(struct query *q)
+static bool prepare_query(struct query *q)
 {
     peg_error why;
     const peg_status status = peg__sqlite_prepare(q->db, q->text, &q->stmt, NULL, &why);
@@ -413,15 +418,15 @@ peg_status peg__sqlite_bind_json(struct peg__sqlite_stmt *stmt, int index, const
                      peg_json_kind_name(peg_json_kind_of(value)));
 }
 
-static bool bind(struct query *q, const peg_json *params)
+static bool bind_params(struct query *q, const peg_json *params)
 {
     const size_t n = params ? peg_json_len(params) : 0;
     const size_t n_wanted = (size_t)peg__sqlite_n_params(q->stmt);
     int index = 0;
 
     if (n != n_wanted)
-        return fail(q, "E_SQL_PARAMS", "the query has %zu parameters and params has %zu values",
-                    n_wanted, n);
+        return fail_query(q, "E_SQL_PARAMS",
+                          "the query has %zu parameters and params has %zu values", n_wanted, n);
     if (n == 0)
         return true;
     PEG_JSON_EACH_ITEM (params, value) {
@@ -429,7 +434,7 @@ static bool bind(struct query *q, const peg_json *params)
         const peg_status status = peg__sqlite_bind_json(q->stmt, ++index, value, &why);
 
         if (status && !fail_as_always(q, &why))
-            fail(q, "E_SQL_PARAMS", "params: %s", why.message);
+            fail_query(q, "E_SQL_PARAMS", "params: %s", why.message);
         if (status)
             return false;
     }
@@ -459,7 +464,7 @@ static const char *words_at_run_time(const char *message)
     return "an expression in it, or in a view that it reads, cannot be computed";
 }
 
-static void answer(struct query *q)
+static void answer_query(struct query *q)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_json_doc *doc = NULL;
@@ -479,18 +484,18 @@ static void answer(struct query *q)
     if (strncmp(why.code, "E_SQL_", 6) == 0)
         peg_call_fail_with(q->call, &why);
     else if (!fail_as_always(q, &why))
-        fail(q, "E_SQL_FAILED", "the query failed while it ran: %s",
-             words_at_run_time(why.message));
+        fail_query(q, "E_SQL_FAILED", "the query failed while it ran: %s",
+                   words_at_run_time(why.message));
 }
 
 void peg__sqlite_run_query(peg_call *call, const peg_json *args, void *user)
 {
     struct query q = {.call = call, .tool = user, .text = peg_json_str(peg_json_get(args, "sql"))};
 
-    if (open_database(&q) && read_text(&q)) {
+    if (open_database(&q) && read_query(&q)) {
         put_guards(&q);
-        if (try_on_sketch(&q) && prepare(&q) && bind(&q, peg_json_get(args, "params")))
-            answer(&q);
+        if (try_on_sketch(&q) && prepare_query(&q) && bind_params(&q, peg_json_get(args, "params")))
+            answer_query(&q);
     }
     peg__sqlite_finalize(q.stmt);
     peg__sqlite_scope_close(&q.scope);

@@ -36,7 +36,7 @@ struct writer {
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool is_taken(const struct writer *w, size_t n, peg_str name)
+static bool is_name_taken(const struct writer *w, size_t n, peg_str name)
 {
     for (size_t i = 0; i < n; i++) {
         if (peg__str_eq(w->names[i], name))
@@ -57,7 +57,7 @@ static peg_status name_column(struct writer *w, size_t column)
     else
         peg__buf_printf(&name, "column_%zu", column + 1);
     len = name.len;
-    for (size_t n = 2; !name.status && is_taken(w, column, peg__buf_view(&name)); n++) {
+    for (size_t n = 2; !name.status && is_name_taken(w, column, peg__buf_view(&name)); n++) {
         name.len = len;
         peg__buf_printf(&name, "_%zu", n);
     }
@@ -86,7 +86,7 @@ static peg_status write_names(struct writer *w, peg_error *reterr)
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-static void write_text(struct writer *w, int column)
+static void write_text_cell(struct writer *w, int column)
 {
     peg__buf_clear(&w->text);
     if (peg__sqlite_add_text(peg__sqlite_text(w->stmt, column), w->tool->max_cell_bytes, &w->text))
@@ -141,7 +141,7 @@ static void write_cell(struct writer *w, int column)
         write_real(w, column);
         return;
     case PEG__SQLITE_TEXT:
-        write_text(w, column);
+        write_text_cell(w, column);
         return;
     case PEG__SQLITE_BLOB:
         write_blob(w, column);
@@ -152,7 +152,7 @@ static void write_cell(struct writer *w, int column)
 /* ---- rows ---- */
 
 /* Stops early: a row of many long cells could be far beyond what is allowed. */
-static bool is_full(const struct writer *w)
+static bool is_answer_full(const struct writer *w)
 {
     return w->out.buf->len + TAIL_BYTES > w->tool->max_bytes;
 }
@@ -165,12 +165,12 @@ static bool write_row(struct writer *w)
     const size_t n_cut = w->n_cut;
 
     peg__out_object(&w->out);
-    for (size_t i = 0; i < w->n_columns && !is_full(w); i++) {
+    for (size_t i = 0; i < w->n_columns && !is_answer_full(w); i++) {
         peg__out_key_str(&w->out, w->names[i]);
         write_cell(w, (int)i);
     }
     peg__out_end_object(&w->out);
-    if (!is_full(w) || w->out.buf->status)
+    if (!is_answer_full(w) || w->out.buf->status)
         return true;
     w->out = mark;
     w->out.buf->len = len;
@@ -213,7 +213,7 @@ static void write_end(struct writer *w)
     peg__out_end_object(&w->out);
 }
 
-static peg_status write_all(struct writer *w, peg_error *reterr)
+static peg_status write_answer(struct writer *w, peg_error *reterr)
 {
     peg_status status;
 
@@ -226,7 +226,7 @@ static peg_status write_all(struct writer *w, peg_error *reterr)
     status = write_names(w, reterr);
     if (status)
         return status;
-    if (is_full(w))
+    if (is_answer_full(w))
         return peg__fail(reterr, PEG_ELIMIT, "E_SQL_BYTES",
                          "the names of the columns alone are more than max_bytes (%zu); ask for "
                          "fewer columns, or name them with AS",
@@ -246,7 +246,7 @@ peg_status peg__sqlite_write_rows(const struct peg__sqlite_tool *tool,
                        .out = {.buf = out},
                        .text = PEG__BUF(PEG_LIMIT_TEXT_BYTES),
                        .n_columns = (size_t)peg__sqlite_n_columns(stmt)};
-    peg_status status = write_all(&w, reterr);
+    peg_status status = write_answer(&w, reterr);
 
     if (!status && out->status)
         status = peg__fail_nomem(reterr);

@@ -120,7 +120,7 @@ static peg_status find_objects(struct peg__sqlite_scope *scope, struct peg__sqli
     while (!status && !(status = peg__sqlite_step(stmt, &is_row, reterr)) && is_row) {
         const peg_str name = peg__sqlite_text(stmt, 0);
 
-        if (!peg__sqlite_is_reserved(name))
+        if (!peg__sql_is_reserved(name))
             status = add_object(scope, name, peg__sqlite_text(stmt, 1), reterr);
     }
     return status;
@@ -256,7 +256,7 @@ static peg_status touch(struct peg__sqlite *db, peg_str table, peg_error *reterr
     return status;
 }
 
-static peg_status pass_on(peg_error *reterr, const peg_error *why)
+static peg_status return_error(peg_error *reterr, const peg_error *why)
 {
     if (reterr)
         *reterr = *why;
@@ -284,7 +284,7 @@ static peg_status open_functions(struct peg__sqlite_scope *scope, struct peg__sq
             return peg__fail_because(reterr, PEG_ENOTFOUND, "E_SQLITE_OBJECT", &why,
                                      "there is no table-valued function '%.100s'", *name);
         if (status)
-            return pass_on(reterr, &why);
+            return return_error(reterr, &why);
     }
     return PEG_OK;
 }
@@ -318,7 +318,7 @@ static peg_status open_all(struct peg__sqlite_scope *scope, struct peg__sqlite *
             continue;
         status = open_object(scope, db, &scope->objects[i], &why);
         if (status && status != PEG_EIO)
-            return pass_on(reterr, &why);
+            return return_error(reterr, &why);
     }
     return PEG_OK;
 }
@@ -338,7 +338,7 @@ static peg_status open_listed(struct peg__sqlite_scope *scope, struct peg__sqlit
             continue;
         status = open_object(scope, db, &scope->objects[found - scope->objects], &why);
         if (status && (is_strict || status != PEG_EIO))
-            return pass_on(reterr, &why);
+            return return_error(reterr, &why);
     }
     return PEG_OK;
 }
@@ -441,9 +441,9 @@ static peg_status put_columns(struct peg__sqlite *db, const struct peg__sqlite_o
     return status;
 }
 
-static peg_status put_object(const struct peg__sqlite_scope *scope, struct peg__sqlite *db,
-                             const struct peg__sqlite_object *object, struct peg__buf *out,
-                             peg_error *reterr)
+static peg_status describe_object(const struct peg__sqlite_scope *scope, struct peg__sqlite *db,
+                                  const struct peg__sqlite_object *object, struct peg__buf *out,
+                                  peg_error *reterr)
 {
     PEG_CLEANUP(peg__sqlite_finalizep) struct peg__sqlite_stmt *stmt = NULL;
     bool is_row = false;
@@ -479,7 +479,7 @@ peg_status peg__sqlite_scope_describe(const struct peg__sqlite_scope *scope, str
 
         if (!scope->objects[i].is_allowed)
             continue;
-        status = put_object(scope, db, &scope->objects[i], out, reterr);
+        status = describe_object(scope, db, &scope->objects[i], out, reterr);
         if (status)
             return status;
         if (!out->status && out->len - start > max_bytes) {

@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
+#include "pegboard/dispatch.h"
+#include "pegboard/sqlite.h"
 #include "tools/sqlite.h"
 #include "json/json.h"
 
@@ -34,7 +36,7 @@ static const char output_schema[] =
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
-static peg_status refuse(peg_error *reterr, const char *where, const char *message)
+static peg_status reject_def(peg_error *reterr, const char *where, const char *message)
 {
     peg__fail(reterr, PEG_EINVAL, "E_SQLITE_TOOL", "%s of a SQLite tool: %s", where, message);
     peg__error_where(reterr, peg__str(where));
@@ -47,22 +49,24 @@ static peg_status check_lines(const char *const *lines, const char *where, peg_e
 
     for (; lines && *lines; lines++) {
         if (++n > PEG_LIMIT_SQLITE_OBJECTS)
-            return refuse(reterr, where, "there are more than PEG_LIMIT_SQLITE_OBJECTS (10,000)");
+            return reject_def(reterr, where,
+                              "there are more than PEG_LIMIT_SQLITE_OBJECTS (10,000)");
         if (!**lines)
-            return refuse(reterr, where, "one of them is empty");
+            return reject_def(reterr, where, "one of them is empty");
     }
     return PEG_OK;
 }
 
-static peg_status check_names(const char *const *names, const char *where, peg_error *reterr)
+static peg_status check_object_names(const char *const *names, const char *where, peg_error *reterr)
 {
     const peg_status status = check_lines(names, where, reterr);
 
     for (; !status && names && *names; names++) {
-        if (peg__sqlite_is_reserved(peg__str(*names)))
-            return refuse(reterr, where,
-                          "names that begin with sqlite_ or pragma_ tell of the database itself, "
-                          "and cannot be offered");
+        if (peg__sql_is_reserved(peg__str(*names)))
+            return reject_def(
+                reterr, where,
+                "names that begin with sqlite_ or pragma_ tell of the database itself, "
+                "and cannot be offered");
     }
     return status;
 }
@@ -70,34 +74,35 @@ static peg_status check_names(const char *const *names, const char *where, peg_e
 static peg_status check_limits(const peg_sqlite_def *def, peg_error *reterr)
 {
     if (def->max_rows > PEG_LIMIT_SQLITE_ROWS_MAX)
-        return refuse(reterr, "/max_rows", "it is at most 100,000 (PEG_LIMIT_SQLITE_ROWS_MAX)");
+        return reject_def(reterr, "/max_rows", "it is at most 100,000 (PEG_LIMIT_SQLITE_ROWS_MAX)");
     if (def->max_columns > PEG_LIMIT_SQLITE_COLUMNS_MAX)
-        return refuse(reterr, "/max_columns", "it is at most 2,000 (PEG_LIMIT_SQLITE_COLUMNS_MAX)");
+        return reject_def(reterr, "/max_columns",
+                          "it is at most 2,000 (PEG_LIMIT_SQLITE_COLUMNS_MAX)");
     if (def->max_cell_bytes > PEG_LIMIT_SQLITE_CELL_BYTES_MAX)
-        return refuse(reterr, "/max_cell_bytes",
-                      "it is at most 1 MiB (PEG_LIMIT_SQLITE_CELL_BYTES_MAX)");
+        return reject_def(reterr, "/max_cell_bytes",
+                          "it is at most 1 MiB (PEG_LIMIT_SQLITE_CELL_BYTES_MAX)");
     if (def->max_bytes > PEG_LIMIT_SQLITE_RESULT_BYTES_MAX)
-        return refuse(reterr, "/max_bytes",
-                      "it is at most 8 MiB (PEG_LIMIT_SQLITE_RESULT_BYTES_MAX)");
+        return reject_def(reterr, "/max_bytes",
+                          "it is at most 8 MiB (PEG_LIMIT_SQLITE_RESULT_BYTES_MAX)");
     if (def->timeout_ms < 0)
-        return refuse(reterr, "/timeout_ms", "a query without an end needs one: leave it 0");
+        return reject_def(reterr, "/timeout_ms", "a query without an end needs one: leave it 0");
     return PEG_OK;
 }
 
-static peg_status check_def(const peg_sqlite_def *def, peg_error *reterr)
+static peg_status check_sqlite_def(const peg_sqlite_def *def, peg_error *reterr)
 {
     peg_status status;
 
     if (!def)
-        return refuse(reterr, "", "there is no definition");
+        return reject_def(reterr, "", "there is no definition");
     if (!def->path == !def->fill)
-        return refuse(reterr, "/path", "exactly one of path and fill is needed");
+        return reject_def(reterr, "/path", "exactly one of path and fill is needed");
     if (def->path && !*def->path)
-        return refuse(reterr, "/path", "it is empty");
+        return reject_def(reterr, "/path", "it is empty");
     if (def->objects && !*def->objects)
-        return refuse(reterr, "/objects", "nothing could be read; NULL means everything");
-    if ((status = check_names(def->objects, "/objects", reterr)) ||
-        (status = check_names(def->functions, "/functions", reterr)) ||
+        return reject_def(reterr, "/objects", "nothing could be read; NULL means everything");
+    if ((status = check_object_names(def->objects, "/objects", reterr)) ||
+        (status = check_object_names(def->functions, "/functions", reterr)) ||
         (status = check_lines(def->notes, "/notes", reterr)) ||
         (status = check_lines(def->queries, "/queries", reterr)))
         return status;
@@ -107,7 +112,7 @@ static peg_status check_def(const peg_sqlite_def *def, peg_error *reterr)
 /* ---- copying ---- */
 
 /* NULL when out of memory. */
-static const char *const *copy_words(struct peg__arena *arena, const char *const *words)
+static const char *const *copy_string_list(struct peg__arena *arena, const char *const *words)
 {
     const char **copies;
     size_t n = 0;
@@ -146,9 +151,9 @@ static struct peg__sqlite_tool *copy_def(const peg_sqlite_def *def)
     tool->max_cell_bytes = PEG__OR_DEFAULT(def->max_cell_bytes, PEG_LIMIT_SQLITE_CELL_BYTES);
     tool->max_bytes = PEG__OR_DEFAULT(def->max_bytes, PEG_LIMIT_SQLITE_RESULT_BYTES);
     tool->timeout_ms = def->timeout_ms ? def->timeout_ms : PEG_LIMIT_SQLITE_MS;
-    tool->functions = copy_words(&tool->arena, def->functions);
+    tool->functions = copy_string_list(&tool->arena, def->functions);
     if (def->objects)
-        tool->objects = copy_words(&tool->arena, def->objects);
+        tool->objects = copy_string_list(&tool->arena, def->objects);
     if (def->path)
         tool->path = peg__arena_copy(&tool->arena, peg__str(def->path));
     if (tool->functions && !tool->objects == !def->objects && !tool->path == !def->path)
@@ -180,7 +185,7 @@ static peg_status keep_objects(struct peg__sqlite_tool *tool, const struct peg__
 
 /* ---- describing ---- */
 
-static void put_lines(struct peg__buf *out, const char *title, const char *const *lines)
+static void put_titled_list(struct peg__buf *out, const char *title, const char *const *lines)
 {
     if (!lines || !*lines)
         return;
@@ -189,7 +194,7 @@ static void put_lines(struct peg__buf *out, const char *title, const char *const
         peg__buf_printf(out, "- %s\n", *lines);
 }
 
-static void put_names(struct peg__buf *out, const char *const *names)
+static void put_object_names(struct peg__buf *out, const char *const *names)
 {
     for (const char *const *name = names; *name; name++) {
         peg__buf_puts(out, name == names ? "" : ", ");
@@ -206,12 +211,12 @@ static void put_intro(struct peg__buf *out, const peg_sqlite_def *def,
                     tool->max_rows);
     if (tool->objects) {
         peg__buf_puts(out, "Tables and views that can be read: ");
-        put_names(out, tool->objects);
+        put_object_names(out, tool->objects);
         peg__buf_puts(out, ".\n");
     }
     if (tool->functions[0]) {
         peg__buf_puts(out, "Table-valued functions: ");
-        put_names(out, tool->functions);
+        put_object_names(out, tool->functions);
         peg__buf_puts(out, ".\n");
     }
     if (tool->require_order_by)
@@ -219,7 +224,7 @@ static void put_intro(struct peg__buf *out, const peg_sqlite_def *def,
 }
 
 /* The end of every line is the description's own. */
-static void trim(struct peg__buf *out)
+static void trim_newlines(struct peg__buf *out)
 {
     while (out->len && out->ptr[out->len - 1] == '\n')
         out->ptr[--out->len] = '\0';
@@ -232,21 +237,21 @@ struct making {
     struct peg__buf description; /* for the model */
 };
 
-static void describe(struct making *m)
+static void write_description(struct making *m)
 {
     put_intro(&m->description, m->def, m->tool);
     if (m->schema.len) {
         peg__buf_puts(&m->description, "\n");
         peg__buf_str(&m->description, peg__buf_view(&m->schema));
     }
-    put_lines(&m->description, "Notes:", m->def->notes);
-    put_lines(&m->description, "Queries to start with:", m->def->queries);
-    trim(&m->description);
+    put_titled_list(&m->description, "Notes:", m->def->notes);
+    put_titled_list(&m->description, "Queries to start with:", m->def->queries);
+    trim_newlines(&m->description);
 }
 
 /* ---- making ---- */
 
-static peg_status look_at_file(struct making *m, peg_error *reterr)
+static peg_status inspect_file(struct making *m, peg_error *reterr)
 {
     PEG_CLEANUP(peg__sqlite_closep) struct peg__sqlite *db = NULL;
     struct peg__sqlite_scope scope = {0};
@@ -265,7 +270,7 @@ static peg_status look_at_file(struct making *m, peg_error *reterr)
 }
 
 /* Nothing is filled yet; but whether the functions exist can be seen. */
-static peg_status look_at_nothing(struct making *m, peg_error *reterr)
+static peg_status inspect_functions(struct making *m, peg_error *reterr)
 {
     PEG_CLEANUP(peg__sqlite_closep) struct peg__sqlite *db = NULL;
     struct peg__sqlite_scope scope = {0};
@@ -278,7 +283,7 @@ static peg_status look_at_nothing(struct making *m, peg_error *reterr)
     return status;
 }
 
-static peg_status make(struct making *m, peg_tool **ret_tool, peg_error *reterr)
+static peg_status make_tool_of(struct making *m, peg_tool **ret_tool, peg_error *reterr)
 {
     peg_tool_def tool = {PEG_TOOL_DEF_INIT,
                          .name = m->def->name ? m->def->name : "sql_query",
@@ -290,17 +295,17 @@ static peg_status make(struct making *m, peg_tool **ret_tool, peg_error *reterr)
                          .read_only = true,
                          .idempotent = true,
                          .timeout_ms = m->tool->timeout_ms};
-    peg_status status = m->tool->path ? look_at_file(m, reterr) : look_at_nothing(m, reterr);
+    peg_status status = m->tool->path ? inspect_file(m, reterr) : inspect_functions(m, reterr);
 
     if (status)
         return status;
-    describe(m);
+    write_description(m);
     if (m->schema.status == PEG_ENOMEM || m->description.status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (m->schema.status || m->description.status)
-        return refuse(reterr, "/description",
-                      "with notes, queries and tables it is longer than "
-                      "PEG_LIMIT_DESCRIPTION_BYTES (64 KiB); say less, or set hide_schema");
+        return reject_def(reterr, "/description",
+                          "with notes, queries and tables it is longer than "
+                          "PEG_LIMIT_DESCRIPTION_BYTES (64 KiB); say less, or set hide_schema");
     tool.description = m->description.ptr;
     return peg_tool_new(&tool, ret_tool, reterr);
 }
@@ -311,14 +316,14 @@ peg_status peg_sqlite_tool_new(const peg_sqlite_def *def, peg_tool **ret_tool, p
     struct making m = {.def = def,
                        .schema = PEG__BUF(PEG_LIMIT_TEXT_BYTES),
                        .description = PEG__BUF(PEG_LIMIT_DESCRIPTION_BYTES)};
-    peg_status status = check_def(def, reterr);
+    peg_status status = check_sqlite_def(def, reterr);
 
     if (status)
         return status;
     m.tool = copy_def(def);
     if (!m.tool)
         return peg__fail_nomem(reterr);
-    status = make(&m, ret_tool, reterr);
+    status = make_tool_of(&m, ret_tool, reterr);
     if (status)
         free_tool(m.tool);
     peg__buf_free(&m.schema);
@@ -332,7 +337,7 @@ peg_status peg_sqlite_offer(peg_registry *registry, const peg_sqlite_def *def, p
     peg_status status;
 
     if (!registry)
-        return refuse(reterr, "/registry", "there is none to offer it in");
+        return reject_def(reterr, "/registry", "there is none to offer it in");
     status = peg_sqlite_tool_new(def, &tool, reterr);
     if (!status)
         status = peg_registry_register(registry, tool, false, reterr);
@@ -377,4 +382,23 @@ peg_status peg_sqlite_exec(peg_sqlite_db *db, const char *sql, const peg_json *p
     if (params->kind != PEG_JSON_ARRAY)
         return peg__fail(reterr, PEG_EINVAL, "E_SQLITE_PARAMS", "params is no array");
     return exec_with(db->db, sql, params, reterr);
+}
+
+/* The registry is the run's own. A pipeline runs in each iteration, so the tool is mostly there
+ * already; it is not taken away at the end of one, because its calls run after the pipeline. */
+peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_middleware_next *next, void *tool,
+                                peg_error *reterr)
+{
+    peg_registry *registry = peg_dispatch_registry(dispatch);
+    peg_tool *there;
+    peg_status status = PEG_OK;
+
+    if (!tool)
+        return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+                         "peg_offer_middleware() needs a tool as its user pointer");
+    there = peg_registry_get(registry, peg_cstr(peg_tool_name(tool)));
+    if (there != tool)
+        status = peg_registry_register(registry, tool, false, reterr);
+    peg_tool_unref(there);
+    return status ? status : peg_middleware_run_next(next, reterr);
 }

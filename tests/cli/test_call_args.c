@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/text/str.h"
-#include "cli/remote/call_args.h"
+#include "cli/remote/remote.h"
 #include "t.h"
 
 static const char SCHEMA[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/file_uri.h"
+#include "cli/cli.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/input.h"
+#include "cli/cli.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/text/str.h"
-#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
 #include "t.h"
 
 static const struct cli_column columns[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/text/str.h"
-#include "cli/terminal/term.h"
+#include "cli/terminal/terminal.h"
 #include "t.h"
 
 static void check_safe(const char *text, size_t len, const char *expected)

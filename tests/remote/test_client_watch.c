@@ -313,7 +313,7 @@ static void flood(struct fake *fake)
 }
 
 /* Until the stream waits for its reader, or everything has come. */
-static bool is_held(struct remote__ask *ask)
+static bool is_held(struct remote__request *ask)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     bool is_paused = false;
@@ -333,7 +333,7 @@ static bool is_held(struct remote__ask *ask)
 TEST(messages_without_a_byte_are_held_at_the_gateway_too)
 {
     Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
-    struct remote__ask ask = {
+    struct remote__request ask = {
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_WATCH],
         .request = &request.base,
     };
@@ -346,15 +346,15 @@ TEST(messages_without_a_byte_are_held_at_the_gateway_too)
     w.watch = peg_watch_free(w.watch);
     ask.registry = w.client->registries;
     request.changes_only = true;
-    CHECK_STATUS(remote__ask_start(&ask, &w.error), PEG_OK, w.error);
+    CHECK_STATUS(remote__request_start(&ask, &w.error), PEG_OK, w.error);
     CHECK(fake_await(&w.fake.n_watches, 2));
     fake_do(&w.fake, flood);
 
     CHECK(is_held(&ask));
-    while (remote__ask_next(&ask, NULL, INT64_MAX, &bytes) == REMOTE_MESSAGE)
+    while (remote__request_next(&ask, NULL, INT64_MAX, &bytes) == REMOTE_MESSAGE)
         n += bytes.len == 0;
     CHECK_INT(n, N_EMPTY);
-    remote__ask_free(&ask);
+    remote__request_free(&ask);
     world_close(&w);
 }
 

@@ -160,7 +160,7 @@ static void let_talk(struct world *w, const char *id)
     CHECK(await(&w->n_taken, TAKEN_DELTAS));
 }
 
-/* Deltas of a call that came before, or behind, another frame. */
+/* Deltas of a call that received before, or behind, another frame. */
 static unsigned count_deltas(struct fake *g, const char *id, const struct fake_frame *frame,
                              bool is_before)
 {

@@ -2,7 +2,7 @@
 
 /* This process adopts what commands leave behind, as `pegboard provide` does. */
 
-#include "tools/descendants.h"
+#include "tools/internal.h"
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "child.h"
-#include "tools/process.h"
 
 enum { GRACE_MS = 50 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/process.h"
+#include "tools/internal.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/sql.h"
+#include "tools/sqlite.h"
 
 #include "../t.h"
 #include "base/text/str.h"

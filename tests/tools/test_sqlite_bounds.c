@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "sqlite_world.h"
-#include "tools/sql.h"
+#include "tools/sqlite.h"
 
 /* ---- functions ------------------------------------------------------------------------------- */
 

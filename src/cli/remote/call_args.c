@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/remote/call_args.h"
+#include "cli/remote/remote.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "cli/input.h"
+#include "cli/cli.h"
 #include "pegboard/json.h"
 #include "json/json.h"
 
@@ -75,7 +75,7 @@ struct work {
     size_t n_seen; /* bounds references in circles */
 };
 
-static void push(struct work *work, const peg_json *schema)
+static void push_schema(struct work *work, const peg_json *schema)
 {
     if (schema && work->n < sizeof(work->items) / sizeof(work->items[0]))
         work->items[work->n++] = schema;
@@ -86,11 +86,11 @@ static void push_all(struct work *work, const peg_json *schemas)
     if (!schemas || peg_json_kind_of(schemas) != PEG_JSON_ARRAY)
         return;
     PEG_JSON_EACH_ITEM (schemas, schema)
-        push(work, schema);
+        push_schema(work, schema);
 }
 
 /* A reference within the document, "#/$defs/city". */
-static const peg_json *follow(const peg_json *root, const peg_json *schema)
+static const peg_json *follow_ref(const peg_json *root, const peg_json *schema)
 {
     const peg_json *ref = peg_json_get(schema, "$ref");
     const peg_json *found = NULL;
@@ -132,12 +132,12 @@ static unsigned types_of(const peg_json *root, const peg_json *schema)
     struct work work = {.root = root};
     unsigned types = 0;
 
-    push(&work, schema);
+    push_schema(&work, schema);
     while (work.n && work.n_seen++ < MOST) {
         const peg_json *now = work.items[--work.n];
 
         types |= types_here(now);
-        push(&work, follow(root, now));
+        push_schema(&work, follow_ref(root, now));
         push_all(&work, peg_json_get(now, "anyOf"));
         push_all(&work, peg_json_get(now, "oneOf"));
         push_all(&work, peg_json_get(now, "allOf"));
@@ -146,12 +146,12 @@ static unsigned types_of(const peg_json *root, const peg_json *schema)
 }
 
 /* The schema behind its references, for a look at its members. */
-static const peg_json *resolve(const peg_json *root, const peg_json *schema)
+static const peg_json *resolve_refs(const peg_json *root, const peg_json *schema)
 {
     enum { MOST = 16 };
 
     for (int i = 0; schema && i < MOST; i++) {
-        const peg_json *next = follow(root, schema);
+        const peg_json *next = follow_ref(root, schema);
 
         if (!next)
             break;
@@ -163,7 +163,7 @@ static const peg_json *resolve(const peg_json *root, const peg_json *schema)
 /* Of a schema that may be missing. */
 static const peg_json *items_of(const peg_json *root, const peg_json *schema)
 {
-    const peg_json *behind = resolve(root, schema);
+    const peg_json *behind = resolve_refs(root, schema);
 
     return behind ? peg_json_get(behind, "items") : NULL;
 }
@@ -176,7 +176,7 @@ struct pair {
     bool is_json; /* key:=JSON */
 };
 
-static peg_status split(const char *text, struct pair *ret_pair, peg_error *reterr)
+static peg_status split_pair(const char *text, struct pair *ret_pair, peg_error *reterr)
 {
     const char *equals = strchr(text, '=');
 
@@ -208,7 +208,7 @@ static peg_status load_text(const char *text, struct peg__buf *ret_text, peg_err
 }
 
 /* @FILE, @- and @@TEXT, or itself. Who did not mean a file is told how to say so. */
-static peg_status load(const struct pair *pair, struct peg__buf *ret_text, peg_error *reterr)
+static peg_status load_value(const struct pair *pair, struct peg__buf *ret_text, peg_error *reterr)
 {
     const char *value = pair->value;
     const int key_len = (int)(pair->key.len < 80 ? pair->key.len : 80);
@@ -301,8 +301,8 @@ static peg_status add_one(struct building *b, unsigned types, peg_str text, bool
     return PEG_OK;
 }
 
-static peg_status add_text(struct building *b, const struct pair *pair, const peg_json *schema,
-                           peg_str text)
+static peg_status add_text_value(struct building *b, const struct pair *pair,
+                                 const peg_json *schema, peg_str text)
 {
     const unsigned types = types_of(b->root, schema);
     const unsigned item_types = types_of(b->root, items_of(b->root, schema));
@@ -324,12 +324,12 @@ static peg_status add_text(struct building *b, const struct pair *pair, const pe
 static peg_status add_value(struct building *b, const struct pair *pair, const peg_json *schema)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_JSON_BYTES);
-    peg_status status = load(pair, &text, b->reterr);
+    peg_status status = load_value(pair, &text, b->reterr);
 
     if (!status && pair->is_json)
         status = add_json(b, pair, peg__buf_view(&text));
     else if (!status)
-        status = add_text(b, pair, schema, peg__buf_view(&text));
+        status = add_text_value(b, pair, schema, peg__buf_view(&text));
     peg__buf_free(&text);
     return status;
 }
@@ -339,10 +339,10 @@ static peg_status add_value(struct building *b, const struct pair *pair, const p
 /* The value of a key: that of its only pair, or an array of all that have it. */
 static peg_status add_key(struct building *b, const struct pair *pairs, size_t n, size_t first)
 {
-    const peg_json *properties = peg_json_get(resolve(b->root, b->root), "properties");
+    const peg_json *properties = peg_json_get(resolve_refs(b->root, b->root), "properties");
     const peg_str key = pairs[first].key;
     const peg_json *schema =
-        properties ? resolve(b->root, peg_json_get_str(properties, key)) : NULL;
+        properties ? resolve_refs(b->root, peg_json_get_str(properties, key)) : NULL;
     peg_status status = PEG_OK;
     size_t n_same = 0;
 
@@ -369,7 +369,8 @@ static bool is_first_of_key(const struct pair *pairs, size_t at)
     return true;
 }
 
-static peg_status build(struct building *b, const struct pair *pairs, size_t n, char **ret_json)
+static peg_status build_args(struct building *b, const struct pair *pairs, size_t n,
+                             char **ret_json)
 {
     peg_json_doc *doc = NULL;
     peg_status status = PEG_OK;
@@ -417,7 +418,7 @@ peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pa
     if (!split_pairs)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; !status && i < n_pairs; i++)
-        status = split(pairs[i], &split_pairs[i], reterr);
+        status = split_pair(pairs[i], &split_pairs[i], reterr);
     if (!status)
         status = check_stdin(split_pairs, n_pairs, reterr);
     if (!status)
@@ -425,7 +426,7 @@ peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pa
     if (status)
         return status;
     b.root = peg_json_root(doc);
-    status = build(&b, split_pairs, n_pairs, ret_json);
+    status = build_args(&b, split_pairs, n_pairs, ret_json);
     peg_json_doc_free(doc);
     return status;
 }

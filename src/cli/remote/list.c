@@ -6,8 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "cli/remote/args.h"
-#include "cli/remote/toolset.h"
+#include "cli/remote/remote.h"
 
 static const struct cli_option option_table[] = {
     REMOTE_OPTION_TAG,
@@ -24,7 +23,7 @@ static const struct cli_column columns[] = {
     {"DESCRIPTION", false, true},
 };
 
-static void put_json(struct peg__buf *buf, const peg_toolset_list *list)
+static void put_list_json(struct peg__buf *buf, const peg_toolset_list *list)
 {
     struct peg__out out = {.buf = buf};
 
@@ -41,7 +40,7 @@ static void put_json(struct peg__buf *buf, const peg_toolset_list *list)
     peg__buf_putc(buf, '\n');
 }
 
-static void put_names(struct peg__buf *out, const peg_toolset_list *list)
+static void put_toolset_names(struct peg__buf *out, const peg_toolset_list *list)
 {
     for (size_t i = 0; i < list->len; i++) {
         cli_put_safe(out, peg__str(list->items[i].name));
@@ -49,8 +48,8 @@ static void put_names(struct peg__buf *out, const peg_toolset_list *list)
     }
 }
 
-static void put_table(struct peg__buf *buf, const struct cli_style *style,
-                      const peg_toolset_list *list)
+static void put_list_table(struct peg__buf *buf, const struct cli_style *style,
+                           const peg_toolset_list *list)
 {
     struct cli_table table = {.columns = columns,
                               .n_columns = sizeof(columns) / sizeof(columns[0])};
@@ -70,16 +69,16 @@ static void put_table(struct peg__buf *buf, const struct cli_style *style,
     cli_table_free(&table);
 }
 
-static int show(const struct remote_args *remote, const peg_toolset_list *list)
+static int show_list(const struct remote_args *remote, const peg_toolset_list *list)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     if (remote->as_json)
-        put_json(&out, list);
+        put_list_json(&out, list);
     else if (remote->only_names)
-        put_names(&out, list);
+        put_toolset_names(&out, list);
     else if (list->len)
-        put_table(&out, cli_style_for(remote->color, STDOUT_FILENO), list);
+        put_list_table(&out, cli_style_for(remote->color, STDOUT_FILENO), list);
     else
         peg__buf_puts(&out,
                       remote->n_tags
@@ -89,7 +88,7 @@ static int show(const struct remote_args *remote, const peg_toolset_list *list)
     return remote_print(&out);
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_list(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct remote_args remote = {.address = NULL};
@@ -107,7 +106,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (peg_client_list(client, NULL, NULL, remote.tags, &list, &error))
         answer = remote_complain(&remote, &error);
     else
-        answer = show(&remote, list);
+        answer = show_list(&remote, list);
     peg_toolset_list_free(list);
     peg_client_unref(client);
     return answer;
@@ -126,5 +125,5 @@ const struct cli_command cli_list = {
              "  pegboard list\n"
              "  pegboard list --tag weather --registry tools.example:9090\n"
              "  pegboard list --json | jq -r '.toolsets[] | [.name, .health.state] | @tsv'",
-    .run = run,
+    .run = run_list,
 };

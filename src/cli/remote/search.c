@@ -8,8 +8,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "cli/remote/args.h"
-#include "cli/remote/toolset.h"
+#include "cli/remote/remote.h"
 
 enum { OPT_LIMIT = 1, MOST = 1000 };
 
@@ -28,7 +27,7 @@ static const struct cli_column columns[] = {
     {"DESCRIPTION", false, true},
 };
 
-static void put_json(struct peg__buf *buf, const peg_search_result *found)
+static void put_hits_json(struct peg__buf *buf, const peg_search_result *found)
 {
     struct peg__out out = {.buf = buf};
 
@@ -57,8 +56,8 @@ static peg_str print_score(double score, char text[static 32])
     return peg__strn(text, (size_t)snprintf(text, 32, "%.1f", score));
 }
 
-static void put_table(struct peg__buf *buf, const struct cli_style *style,
-                      const peg_search_result *found)
+static void put_hits_table(struct peg__buf *buf, const struct cli_style *style,
+                           const peg_search_result *found)
 {
     char score[32];
     struct cli_table table = {.columns = columns,
@@ -79,15 +78,15 @@ static void put_table(struct peg__buf *buf, const struct cli_style *style,
         peg__buf_printf(buf, "and %zu more; --limit shows them\n", found->total - found->len);
 }
 
-static int show(const struct remote_args *remote, const peg_search_result *found)
+static int show_hits(const struct remote_args *remote, const peg_search_result *found)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     int answer;
 
     if (remote->as_json)
-        put_json(&out, found);
+        put_hits_json(&out, found);
     else if (found->len)
-        put_table(&out, cli_style_for(remote->color, STDOUT_FILENO), found);
+        put_hits_table(&out, cli_style_for(remote->color, STDOUT_FILENO), found);
     else
         peg__buf_puts(&out, "nothing found\n");
     toolset_warn(found->failures, found->n_failures);
@@ -98,8 +97,8 @@ static int show(const struct remote_args *remote, const peg_search_result *found
 /* ---- the command ---- */
 
 /* Operands become one question. */
-static int read_options(struct cli_args *args, struct remote_args *remote, struct peg__buf *query,
-                        uint64_t *limit)
+static int read_search_options(struct cli_args *args, struct remote_args *remote,
+                               struct peg__buf *query, uint64_t *limit)
 {
     int id;
 
@@ -122,7 +121,7 @@ static int read_options(struct cli_args *args, struct remote_args *remote, struc
     return args->exit ? CLI_STOP : 0;
 }
 
-static int ask(const struct remote_args *remote, const char *words, uint64_t limit)
+static int search_toolsets(const struct remote_args *remote, const char *words, uint64_t limit)
 {
     const peg_search_query query = {PEG_SEARCH_QUERY_INIT, .words = words, .tags = remote->tags,
                                     .limit = (size_t)limit};
@@ -136,13 +135,13 @@ static int ask(const struct remote_args *remote, const char *words, uint64_t lim
     if (peg_client_search(client, NULL, &query, &found, &error))
         answer = remote_complain(remote, &error);
     else
-        answer = show(remote, found);
+        answer = show_hits(remote, found);
     peg_search_result_free(found);
     peg_client_unref(client);
     return answer;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_search(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct remote_args remote = {.address = NULL};
@@ -150,10 +149,10 @@ static int run(const struct cli_command *self, int argc, char **argv)
     uint64_t limit = 20;
     int answer;
 
-    if (read_options(&args, &remote, &query, &limit) == CLI_STOP)
+    if (read_search_options(&args, &remote, &query, &limit) == CLI_STOP)
         answer = args.exit;
     else
-        answer = ask(&remote, query.ptr, limit);
+        answer = search_toolsets(&remote, query.ptr, limit);
     peg__buf_free(&query);
     return answer;
 }
@@ -173,5 +172,5 @@ const struct cli_command cli_search = {
              "examples:\n"
              "  pegboard search weather forecast\n"
              "  pegboard search --tag public --json invoice | jq -r '.hits[].name'",
-    .run = run,
+    .run = run_search,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/remote/toolset.h"
+#include "cli/remote/remote.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/text/str.h"
-#include "cli/remote/args.h"
-#include "cli/terminal/suggestion.h"
+#include "cli/remote/remote.h"
+#include "cli/terminal/terminal.h"
 
 enum { OPT_OPERATOR = 1 };
 
@@ -23,7 +23,7 @@ struct unregistering {
     bool is_operator;
 };
 
-static int read_options(struct cli_args *args, struct unregistering *u)
+static int read_unregister_options(struct cli_args *args, struct unregistering *u)
 {
     const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
@@ -44,13 +44,14 @@ static int read_options(struct cli_args *args, struct unregistering *u)
     return args->exit ? CLI_STOP : 0;
 }
 
-static peg_status unregister(const struct unregistering *u, peg_client *client, peg_error *reterr)
+static peg_status unregister_toolset(const struct unregistering *u, peg_client *client,
+                                     peg_error *reterr)
 {
     return u->is_operator ? peg_client_admin_unregister(client, NULL, NULL, u->name, reterr)
                           : peg_client_unregister(client, NULL, NULL, u->name, reterr);
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_unregister(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct unregistering u = {.name = NULL};
@@ -58,12 +59,12 @@ static int run(const struct cli_command *self, int argc, char **argv)
     peg_error error;
     int answer;
 
-    if (read_options(&args, &u) == CLI_STOP)
+    if (read_unregister_options(&args, &u) == CLI_STOP)
         return args.exit;
     answer = remote_open(&u.remote, &client);
     if (answer)
         return answer;
-    if (!unregister(&u, client, &error)) {
+    if (!unregister_toolset(&u, client, &error)) {
         printf("%s: unregistered\n", u.name);
     } else {
         cli_suggestion_toolset(client, u.name, &error);
@@ -88,5 +89,5 @@ const struct cli_command cli_unregister = {
              "examples:\n"
              "  pegboard unregister weather\n"
              "  pegboard unregister --operator --token ops.token weather",
-    .run = run,
+    .run = run_unregister,
 };

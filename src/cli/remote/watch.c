@@ -11,9 +11,8 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "cli/output.h"
-#include "cli/remote/args.h"
-#include "cli/remote/toolset.h"
+#include "cli/cli.h"
+#include "cli/remote/remote.h"
 
 enum { OPT_CHANGES = 1 };
 
@@ -37,7 +36,7 @@ struct watching {
 
 /* ---- a change ---- */
 
-static void put_json(struct peg__buf *buf, const peg_watch_event *event)
+static void put_event_json(struct peg__buf *buf, const peg_watch_event *event)
 {
     struct peg__out out = {.buf = buf};
 
@@ -55,7 +54,7 @@ static void put_json(struct peg__buf *buf, const peg_watch_event *event)
     peg__buf_putc(buf, '\n');
 }
 
-static void put_time(struct peg__buf *out)
+static void put_local_time(struct peg__buf *out)
 {
     const time_t now = time(NULL);
     struct tm parts;
@@ -71,7 +70,7 @@ static void put_line(struct peg__buf *out, const struct watching *w, const peg_w
     const peg_toolset_info *info = event->toolset;
     const bool is_well = info && info->health == PEG_HEALTH_HEALTHY;
 
-    put_time(out);
+    put_local_time(out);
     peg__buf_printf(out, "%-12s  ", peg_watch_kind_name(event->kind));
     if (info) {
         cli_put_safe(out, peg__str(info->name));
@@ -104,7 +103,7 @@ static bool ends_it(const struct watching *w, const peg_watch_event *event)
 }
 
 /* On a thread of the watch. */
-static void hear(const peg_watch_event *event, void *user)
+static void on_watch_event(const peg_watch_event *event, void *user)
 {
     struct watching *w = user;
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -119,7 +118,7 @@ static void hear(const peg_watch_event *event, void *user)
     if (event->kind == PEG_WATCH_READY && !w->remote.as_json)
         return;
     if (w->remote.as_json)
-        put_json(&out, event);
+        put_event_json(&out, event);
     else
         put_line(&out, w, event);
     if (remote_print(&out) || !cli_flush())
@@ -128,7 +127,7 @@ static void hear(const peg_watch_event *event, void *user)
 
 /* ---- the command ---- */
 
-static int read_options(struct cli_args *args, struct watching *w)
+static int read_watch_options(struct cli_args *args, struct watching *w)
 {
     const char *extra = NULL; /* told at the end: --help may come behind it */
     int id;
@@ -147,7 +146,7 @@ static int read_options(struct cli_args *args, struct watching *w)
 }
 
 /* Blocked for all threads from here on, so that they come here. */
-static void block_signals(sigset_t *ret_signals)
+static void block_end_signals(sigset_t *ret_signals)
 {
     sigemptyset(ret_signals);
     sigaddset(ret_signals, SIGINT);
@@ -166,11 +165,11 @@ static int watch(struct watching *w)
     int number;
     int answer;
 
-    block_signals(&signals);
+    block_end_signals(&signals);
     answer = remote_open(&w->remote, &client);
     if (answer)
         return answer;
-    if (peg_client_watch(client, &options, hear, w, &watching, &error))
+    if (peg_client_watch(client, &options, on_watch_event, w, &watching, &error))
         answer = remote_complain(&w->remote, &error);
     else
         sigwait(&signals, &number);
@@ -179,12 +178,12 @@ static int watch(struct watching *w)
     return answer ? answer : w->exit;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_watch(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct watching w = {.changes_only = false};
 
-    if (read_options(&args, &w) == CLI_STOP)
+    if (read_watch_options(&args, &w) == CLI_STOP)
         return args.exit;
     w.style = cli_style_for(w.remote.color, STDOUT_FILENO);
     return watch(&w);
@@ -206,5 +205,5 @@ const struct cli_command cli_watch = {
              "examples:\n"
              "  pegboard watch --changes\n"
              "  pegboard watch --json | jq -r 'select(.event == \"health\").toolset.name'",
-    .run = run,
+    .run = run_watch,
 };

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "cli/remote/args.h"
+#include "cli/remote/remote.h"
 #include "cli/serve/serve.h"
 #include "gateway/search/search.h"
 #include "wire/name.h"
@@ -261,7 +261,7 @@ static const char *check_language(const char *name)
     return wanted;
 }
 
-static const char *check_string(int id, const char *value)
+static const char *check_string_option(int id, const char *value)
 {
     if (id == OPT_NAME && wire_check_name(peg__str(value), "name", NULL))
         return "1 to 256 of the characters A-Z a-z 0-9 _ . : / -";
@@ -271,7 +271,7 @@ static const char *check_string(int id, const char *value)
 }
 
 /* What the value should be, or NULL if it was taken. */
-static const char *set(struct serve_options *o, int id, const char *value)
+static const char *set_option(struct serve_options *o, int id, const char *value)
 {
     const char **string = string_place(o, id);
     int64_t *duration = duration_place(o, id);
@@ -279,7 +279,7 @@ static const char *set(struct serve_options *o, int id, const char *value)
 
     if (string) {
         *string = value;
-        return check_string(id, value);
+        return check_string_option(id, value);
     }
     if (duration)
         return read_time(id, value, duration);
@@ -321,7 +321,7 @@ static int read_environment(struct cli_args *args, struct serve_options *o)
 {
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         const char *value = secure_getenv(variables[i].variable);
-        const char *wanted = value && *value ? set(o, variables[i].id, value) : NULL;
+        const char *wanted = value && *value ? set_option(o, variables[i].id, value) : NULL;
 
         if (wanted) {
             args->exit = cli_bad_use(args->command, "%s is '%s', but should be %s",
@@ -333,7 +333,7 @@ static int read_environment(struct cli_args *args, struct serve_options *o)
     return 0;
 }
 
-static const char *name_of(int id)
+static const char *option_name(int id)
 {
     const struct cli_option *option = serve_option_table;
 
@@ -384,9 +384,9 @@ int serve_read(struct cli_args *args, struct serve_options *o)
             return CLI_STOP;
         if (id == CLI_OPERAND)
             extra = args->value;
-        wanted = id == CLI_OPERAND ? NULL : set(o, id, args->value);
+        wanted = id == CLI_OPERAND ? NULL : set_option(o, id, args->value);
         if (wanted)
-            return cli_bad_value(args, name_of(id), wanted);
+            return cli_bad_value(args, option_name(id), wanted);
     }
     args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
                        : check_together(args->command, o);

@@ -2,7 +2,7 @@
 
 /* The protocol of sd_notify(3): one datagram a state, too little to link libsystemd for. */
 
-#include "cli/serve/notify.h"
+#include "cli/serve/serve.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -11,9 +11,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cli/output.h"
-#include "cli/remote/args.h"
-#include "cli/serve/notify.h"
+#include "cli/cli.h"
+#include "cli/remote/remote.h"
 #include "gateway/access/access.h"
 
 /* ---- signals: a thread of their own ---- */
@@ -34,7 +33,7 @@ static void reload(peg_gateway *gateway)
     cli_notify("READY=1");
 }
 
-static void obey(int number, peg_gateway *gateway)
+static void handle_signal(int number, peg_gateway *gateway)
 {
     if (number == SIGHUP) {
         reload(gateway);
@@ -45,7 +44,7 @@ static void obey(int number, peg_gateway *gateway)
 }
 
 /* SIGUSR2 ends it, from the thread that serves. While no signal comes it looks after memory. */
-static void *hear_signals(void *user)
+static void *handle_signals(void *user)
 {
     static const struct timespec patience = {.tv_sec = SERVE_LOOK_MS / 1000};
     const struct signals *signals = user;
@@ -54,7 +53,7 @@ static void *hear_signals(void *user)
 
     while ((number = sigtimedwait(&signals->set, NULL, &patience)) != SIGUSR2) {
         if (number > 0)
-            obey(number, signals->gateway);
+            handle_signal(number, signals->gateway);
         else if (errno == EAGAIN &&
                  (serve_should_give_back(&memory, serve_cpu_ms()) || serve_keeps_much()))
             serve_give_back();
@@ -63,7 +62,7 @@ static void *hear_signals(void *user)
 }
 
 /* Blocked for all threads that are made from here on. */
-static void block_signals(struct signals *signals)
+static void block_serve_signals(struct signals *signals)
 {
     sigemptyset(&signals->set);
     sigaddset(&signals->set, SIGINT);
@@ -101,7 +100,7 @@ static const char *client_options(const peg_gateway_config *config)
     return config->token_file ? " --token FILE" : "";
 }
 
-static void greet(const struct serve_options *o, const peg_gateway *gateway)
+static void print_greeting(const struct serve_options *o, const peg_gateway *gateway)
 {
     const char *listens = peg_gateway_address(gateway);
     const bool is_named = strcmp(listens, "systemd") != 0;
@@ -133,14 +132,14 @@ static peg_status open_store(struct serve_options *o, peg_store *ret_store, peg_
     return status ? status : peg_sqlite_store_new(o->path, ret_store, reterr);
 }
 
-static peg_status serve(struct serve_options *o, struct signals *signals, peg_error *reterr)
+static peg_status serve_gateway(struct serve_options *o, struct signals *signals, peg_error *reterr)
 {
     peg_status status = peg_gateway_listen(signals->gateway, o->addr, reterr);
 
     if (status)
         return status;
-    greet(o, signals->gateway);
-    if (pthread_create(&signals->thread, NULL, hear_signals, signals)) {
+    print_greeting(o, signals->gateway);
+    if (pthread_create(&signals->thread, NULL, handle_signals, signals)) {
         peg_gateway_stop(signals->gateway);
         return peg_gateway_drain(signals->gateway, reterr);
     }
@@ -153,7 +152,7 @@ static peg_status serve(struct serve_options *o, struct signals *signals, peg_er
 
 /* ---- the command ---- */
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_serve(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct serve_options options = {.config = {PEG_GATEWAY_CONFIG_INIT}};
@@ -166,7 +165,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         return args.exit;
     allow_connections();
     serve_share_memory(options.config.threads);
-    block_signals(&signals);
+    block_serve_signals(&signals);
     /* First: an address that is of no use leaves no folder behind. */
     status = gw_listen_check(&options.config, options.addr, &error);
     if (!status)
@@ -177,7 +176,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         status = peg_gateway_new(&options.config, &signals.gateway, &error);
     }
     if (!status)
-        status = serve(&options, &signals, &error);
+        status = serve_gateway(&options, &signals, &error);
     peg_gateway_free(signals.gateway);
     if (!status)
         return CLI_OK;
@@ -209,5 +208,5 @@ const struct cli_command cli_serve = {
              "  pegboard serve --addr :9090 --token-file tokens --tls-cert c.pem --tls-key k.pem\n"
              "  pegboard serve --store memory --addr unix:/run/pegboard.sock",
     .needs_no_reader = true,
-    .run = run,
+    .run = run_serve,
 };

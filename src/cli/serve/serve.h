@@ -49,4 +49,14 @@ bool serve_keeps_much(void);
 /* Gives pages that nobody uses back to the system. */
 void serve_give_back(void);
 
+/* ---- the service manager: notify.c ---- */
+
+/* Sends a state such as "READY=1" to the service manager that started this process (sd_notify(3)).
+ * Does nothing without NOTIFY_SOCKET. The manager may be slow or gone: that is never an error here.
+ * From any thread. */
+void cli_notify(const char *state);
+
+/* The same before and after a reload, as systemd wants it: with the monotonic time of its start. */
+void cli_notify_reloading(void);
+
 #endif

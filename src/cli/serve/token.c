@@ -5,20 +5,252 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/error.h"
+#include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/remote/args.h"
-#include "cli/serve/token.h"
+#include "cli/remote/remote.h"
+#include "cli/terminal/terminal.h"
 #include "gateway/access/tokens.h"
+#include "json/json.h"
+
+/* pegboard token list, pegboard token revoke: who is let in, and who is not any more. */
+
+enum { OPT_TOKEN_FILE = 1, OPT_JSON, OPT_HASH, OPT_OUT, OPT_ADMIN };
+
+/* Enough to tell the tokens of a name apart; `token revoke --hash` takes it. */
+enum { SHOWN_HASH = 12 };
+
+struct token_args {
+    const char *file;
+    const char *hash;
+    const char *name;
+    bool as_json;
+};
+
+/* False: `ret_exit` is set. */
+static bool read_token_args(const struct cli_command *self, int argc, char **argv, size_t n_names,
+                            struct token_args *ret_args, int *ret_exit)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    const char *extra = NULL; /* told at the end: --help may come behind it */
+    int id;
+
+    while ((id = cli_next(&args)) != CLI_END) {
+        if (id == CLI_STOP) {
+            *ret_exit = args.exit;
+            return false;
+        }
+        if (id == OPT_TOKEN_FILE)
+            ret_args->file = args.value;
+        else if (id == OPT_HASH)
+            ret_args->hash = args.value;
+        else if (id == OPT_JSON)
+            ret_args->as_json = true;
+        else if (ret_args->name || n_names == 0)
+            extra = args.value;
+        else
+            ret_args->name = args.value;
+    }
+    if (extra)
+        *ret_exit = cli_bad_use(self, "'%s' is one too many", extra);
+    else if (n_names && !ret_args->name)
+        *ret_exit = cli_bad_use(self, "the name whose tokens end is needed");
+    else if (!ret_args->file)
+        *ret_exit = cli_bad_use(self, "--token-file is needed: the file of `serve --token-file`");
+    else
+        return true;
+    return false;
+}
+
+/* ---- list ---- */
+
+static const struct cli_option list_options[] = {
+    {OPT_TOKEN_FILE, 0, "token-file", "FILE", "the file of `serve --token-file`; needed"},
+    {OPT_JSON, 0, "json", NULL, "print one JSON object with the array \"tokens\""},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static const struct cli_column columns[] = {
+    {"NAME", false, false},
+    {"OPERATOR", false, false},
+    {"HASH", false, false},
+};
+
+/* By name; those of one name in the order of the file, where new ones come last. */
+static int by_name_and_line(const void *a, const void *b)
+{
+    const struct gw_token_entry *left = *(const struct gw_token_entry *const *)a;
+    const struct gw_token_entry *right = *(const struct gw_token_entry *const *)b;
+    const int order = strcmp(left->name, right->name);
+
+    return order ? order : (left->line > right->line) - (left->line < right->line);
+}
+
+static void put_tokens_json(struct peg__buf *buf, const struct gw_token_entry *const *entries,
+                            size_t n)
+{
+    struct peg__out out = {.buf = buf};
+    char hex[PEG_SHA256_HEX];
+
+    peg__out_object(&out);
+    peg__out_key(&out, "tokens");
+    peg__out_array(&out);
+    for (size_t i = 0; i < n; i++) {
+        peg__hex(entries[i]->digest, sizeof(entries[i]->digest), hex);
+        peg__out_object(&out);
+        peg__out_cmember(&out, "name", entries[i]->name);
+        peg__out_key(&out, "admin");
+        peg__out_bool(&out, entries[i]->is_admin);
+        peg__out_cmember(&out, "sha256", hex);
+        peg__out_key(&out, "line");
+        peg__out_integer(&out, (int64_t)entries[i]->line);
+        peg__out_end_object(&out);
+    }
+    peg__out_end_array(&out);
+    peg__out_end_object(&out);
+    peg__buf_putc(buf, '\n');
+}
+
+static void put_tokens_table(struct peg__buf *buf, const struct gw_token_entry *const *entries,
+                             size_t n)
+{
+    struct cli_table table = {.columns = columns,
+                              .n_columns = sizeof(columns) / sizeof(columns[0])};
+    char hex[PEG_SHA256_HEX];
+
+    for (size_t i = 0; i < n; i++) {
+        peg__hex(entries[i]->digest, sizeof(entries[i]->digest), hex);
+        cli_table_cell(&table, peg__str(entries[i]->name), "");
+        cli_table_cell(&table, peg__str(entries[i]->is_admin ? "yes" : ""), "");
+        cli_table_cell(&table, peg__strn(hex, SHOWN_HASH), "");
+    }
+    cli_table_print(&table, 0, cli_style_for(CLI_COLOR_NEVER, STDOUT_FILENO), buf);
+    cli_table_free(&table);
+}
+
+static int show_tokens(const struct gw_token_table *table, bool as_json)
+{
+    const size_t n = gw_token_table_len(table);
+    const struct gw_token_entry **entries =
+        (const struct gw_token_entry **)peg__alloc((n + 1) * sizeof(*entries));
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    int answer;
+
+    if (!entries)
+        out.status = PEG_ENOMEM;
+    for (size_t i = 0; entries && i < n; i++)
+        entries[i] = gw_token_table_at(table, i);
+    if (entries && n)
+        qsort((void *)entries, n, sizeof(*entries), by_name_and_line);
+    if (entries && as_json)
+        put_tokens_json(&out, entries, n);
+    else if (entries && n)
+        put_tokens_table(&out, entries, n);
+    else if (entries)
+        peg__buf_puts(&out, "there are no tokens in the file; `pegboard token new` makes one\n");
+    answer = remote_print(&out);
+    peg__free((void *)entries);
+    return answer;
+}
+
+static int run_list(const struct cli_command *self, int argc, char **argv)
+{
+    struct token_args token_args = {0};
+    struct gw_token_table *table = NULL;
+    peg_error error;
+    int answer;
+
+    if (!read_token_args(self, argc, argv, 0, &token_args, &answer))
+        return answer;
+    if (gw_token_table_load(token_args.file, &table, &error))
+        return remote_complain_local(NULL, &error);
+    answer = show_tokens(table, token_args.as_json);
+    gw_token_table_free(table);
+    return answer;
+}
+
+static const struct cli_command cli_token_list = {
+    .name = "token list",
+    .usage = "--token-file FILE [--json]",
+    .summary = "list who has a token",
+    .about = "Prints the names in a token file, whether their tokens are operators', and the\n"
+             "beginning of each hash. Tokens themselves are not in the file.",
+    .options = list_options,
+    .notes = "exit status:\n"
+             "  0  they were listed, if there are any\n"
+             "  2  a wrong option, or a file that cannot be used\n\n"
+             "examples:\n"
+             "  pegboard token list --token-file tokens",
+    .run = run_list,
+};
+
+/* ---- revoke ---- */
+
+static const struct cli_option revoke_options[] = {
+    {OPT_TOKEN_FILE, 0, "token-file", "FILE", "the file of `serve --token-file`; needed"},
+    {OPT_HASH, 0, "hash", "HEX",
+     "only the token whose hash begins like this; `token list`\nshows hashes"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static peg_str read_hash(const struct token_args *token_args)
+{
+    const peg_str prefix = peg__str("sha256:");
+    const peg_str text = peg__str(token_args->hash ? token_args->hash : "");
+
+    return peg__str_starts(text, prefix) ? peg__str_from(text, prefix.len) : text;
+}
+
+static int run_revoke(const struct cli_command *self, int argc, char **argv)
+{
+    struct token_args token_args = {0};
+    peg_error error;
+    size_t n = 0;
+    int answer;
+
+    if (!read_token_args(self, argc, argv, 1, &token_args, &answer))
+        return answer;
+    if (token_args.hash && !read_hash(&token_args).len)
+        return cli_bad_use(self, "--hash is empty: leave it out to revoke all tokens of '%s'",
+                           token_args.name);
+    if (gw_token_revoke(token_args.file, peg__str(token_args.name), read_hash(&token_args), &n,
+                        &error)) {
+        answer = remote_complain_local(NULL, &error);
+        return error.status == PEG_ENOTFOUND ? CLI_NO : answer;
+    }
+    printf("%s: %zu token%s revoked\n", token_args.name, n, n == 1 ? "" : "s");
+    fputs("pegboard: a gateway that runs refuses them after SIGHUP\n", stderr);
+    return CLI_OK;
+}
+
+static const struct cli_command cli_token_revoke = {
+    .name = "token revoke",
+    .usage = "--token-file FILE [--hash HEX] NAME",
+    .summary = "end the tokens of a name",
+    .about =
+        "Takes the tokens of NAME out of a token file. A gateway that runs refuses them after\n"
+        "SIGHUP, and with the last token of a name ends the streams of its providers and\n"
+        "watchers. Toolsets that were registered with them stay; `pegboard unregister\n"
+        "--operator` takes them out.",
+    .options = revoke_options,
+    .notes = "exit status:\n"
+             "  0  they are out of the file\n"
+             "  1  there is no such token\n"
+             "  2  a wrong option, or a file that cannot be used\n\n"
+             "examples:\n"
+             "  pegboard token revoke --token-file tokens ci\n"
+             "  pegboard token revoke --token-file tokens --hash 9f86d081 ci",
+    .run = run_revoke,
+};
 
 /* ---- token new ---- */
-
-enum { OPT_TOKEN_FILE = 1, OPT_OUT, OPT_ADMIN };
 
 static const struct cli_option new_options[] = {
     {OPT_TOKEN_FILE, 0, "token-file", "FILE",
@@ -33,7 +265,7 @@ static const struct cli_option new_options[] = {
 
 static int refuse_out(const char *out, int number)
 {
-    char words[128];
+    char token_args[128];
     peg_error error;
 
     if (number == EEXIST)
@@ -42,7 +274,7 @@ static int refuse_out(const char *out, int number)
                   out);
     else
         peg__fail(&error, PEG_EIO, "E_TOKEN_OUT", "'%.160s' cannot be written (%s)", out,
-                  strerror_r(number, words, sizeof(words)));
+                  strerror_r(number, token_args, sizeof(token_args)));
     return remote_complain_local(NULL, &error);
 }
 
@@ -64,7 +296,7 @@ static int write_token(int fd, const char token[GW_TOKEN_TEXT])
 }
 
 /* 0, or the error of the system, and there is no new file. */
-static int write_out(const char *out, const char token[GW_TOKEN_TEXT])
+static int write_token_file(const char *out, const char token[GW_TOKEN_TEXT])
 {
     const int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int number;
@@ -79,7 +311,7 @@ static int write_out(const char *out, const char token[GW_TOKEN_TEXT])
 }
 
 /* The token comes first: one that nobody has must not be let in. */
-static int make_into(const char *file, struct gw_new_token add, const char *out)
+static int write_new_token(const char *file, struct gw_new_token add, const char *out)
 {
     char token[GW_TOKEN_TEXT];
     peg_error error;
@@ -87,7 +319,7 @@ static int make_into(const char *file, struct gw_new_token add, const char *out)
 
     if (gw_token_make(token, &error))
         return remote_complain_local(NULL, &error);
-    number = write_out(out, token);
+    number = write_token_file(out, token);
     if (number)
         return refuse_out(out, number);
     add.token = token;
@@ -104,7 +336,7 @@ static int make_into(const char *file, struct gw_new_token add, const char *out)
 
 /* The same on standard output. What is printed cannot be taken back, so the file is looked at
  * before. */
-static int make(const char *file, struct gw_new_token add)
+static int print_new_token(const char *file, struct gw_new_token add)
 {
     char token[GW_TOKEN_TEXT];
     peg_error error;
@@ -159,7 +391,7 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
         return cli_bad_use(self, "a name for whoever gets the token is needed");
     if (!file)
         return cli_bad_use(self, "--token-file is needed: where the hash goes");
-    return out ? make_into(file, add, out) : make(file, add);
+    return out ? write_new_token(file, add, out) : print_new_token(file, add);
 }
 
 static const struct cli_command cli_token_new = {
@@ -187,7 +419,7 @@ static const struct cli_command *const parts[] = {&cli_token_new, &cli_token_lis
 
 static const struct cli_option no_options[] = {{0, 0, NULL, NULL, NULL}};
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_token(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc < 2 ? argc : 2, .argv = argv};
     const struct cli_command *part;
@@ -220,5 +452,5 @@ const struct cli_command cli_token = {
              "  pegboard token revoke --token-file tokens ci\n\n"
              "`pegboard token COMMAND --help` explains a command.",
     .parts = parts,
-    .run = run,
+    .run = run_token,
 };

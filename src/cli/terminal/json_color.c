@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/terminal/json_color.h"
+#include "cli/terminal/terminal.h"
 
 #include <string.h>
 
@@ -24,8 +24,8 @@ static size_t measure_rest(peg_str text)
     return quote ? (size_t)(quote - text.ptr) : text.len;
 }
 
-static void put_string(struct peg__buf *out, const struct cli_style *style, peg_str string,
-                       bool is_name)
+static void put_json_string(struct peg__buf *out, const struct cli_style *style, peg_str string,
+                            bool is_name)
 {
     peg__buf_puts(out, is_name ? style->bold : style->good);
     cli_put_safe(out, string);
@@ -43,7 +43,7 @@ void cli_put_json(struct peg__buf *out, const struct cli_style *style, peg_str j
 
         json = peg__str_from(json, len);
         if (is_string)
-            put_string(out, style, piece, json.len && json.ptr[0] == ':');
+            put_json_string(out, style, piece, json.len && json.ptr[0] == ':');
         else
             peg__buf_str(out, piece);
     }

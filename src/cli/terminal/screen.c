@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/terminal/screen.h"
+#include "cli/terminal/terminal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@ static volatile sig_atomic_t is_stopped;
 
 /* ---- from within handlers too: nothing but what POSIX allows there ---- */
 
-static void put(const char *sequence)
+static void put_sequence(const char *sequence)
 {
     const ssize_t n = write(STDOUT_FILENO, sequence, strlen(sequence));
 
@@ -27,21 +27,21 @@ static void put(const char *sequence)
 }
 
 /* The modes first: in the background that stops us, before anything is drawn over the shell. */
-static void enter(void)
+static void enter_screen(void)
 {
     tcsetattr(STDIN_FILENO, TCSANOW, &during);
-    put("\033[?1049h\033[?25l");
+    put_sequence("\033[?1049h\033[?25l");
 }
 
-static void leave(void)
+static void leave_screen(void)
 {
-    put("\033[?25h\033[?1049l");
+    put_sequence("\033[?25h\033[?1049l");
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
 /* Also for SIGALRM, again and again from here on: a write that began before the look at is_stopped
  * and after the signal would wait for the terminal for ever. */
-static void stop(int number)
+static void on_stop_signal(int number)
 {
     (void)number;
     is_stopped = 1;
@@ -63,10 +63,10 @@ static void suspend(int number)
 {
     const int saved = errno;
 
-    leave();
+    leave_screen();
     raise(number); /* returns when we go on, or at once where nobody could make us */
     catch_suspend();
-    enter();
+    enter_screen();
     errno = saved;
 }
 
@@ -74,7 +74,7 @@ static void suspend(int number)
  * does so where the terminal takes nothing. */
 static void quit(int number)
 {
-    leave();
+    leave_screen();
     raise(number);
 }
 
@@ -84,7 +84,7 @@ static void resume(int number)
     const int saved = errno;
 
     (void)number;
-    enter();
+    enter_screen();
     errno = saved;
 }
 
@@ -102,7 +102,7 @@ static bool is_ignored(int number)
 /* What ends us interrupts what is being drawn, too: the terminal may take nothing. */
 bool cli_screen_open(void)
 {
-    const struct sigaction ending = {.sa_handler = stop};
+    const struct sigaction ending = {.sa_handler = on_stop_signal};
     const struct sigaction resuming = {.sa_handler = resume, .sa_flags = SA_RESTART};
     const struct sigaction quitting = {.sa_handler = quit, .sa_flags = SA_RESETHAND | SA_NODEFER};
 
@@ -122,7 +122,7 @@ bool cli_screen_open(void)
     sigaction(SIGCONT, &resuming, NULL);
     if (!is_ignored(SIGTSTP))
         catch_suspend();
-    enter();
+    enter_screen();
     return true;
 }
 
@@ -140,7 +140,7 @@ void cli_screen_draw(peg_str picture)
 }
 
 /* As the system does at ^C: what nobody has read makes room for the way back. */
-static void make_room(void)
+static void discard_unread(void)
 {
     struct pollfd terminal = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
@@ -152,8 +152,8 @@ void cli_screen_close(void)
 {
     signal(SIGTSTP, SIG_IGN); /* the few instructions that are left need no pause */
     signal(SIGCONT, SIG_DFL);
-    make_room();
-    leave();
+    discard_unread();
+    leave_screen();
     signal(SIGALRM, SIG_IGN);
     if (!is_ignored(SIGQUIT))
         signal(SIGQUIT, SIG_DFL); /* there is no screen to leave any more */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/terminal/suggestion.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ void cli_suggestion_offer(struct cli_suggestion *meant, const char *name)
         meant->name = name;
 }
 
-static void add(peg_error *error, const char *text)
+static void append_to_message(peg_error *error, const char *text)
 {
     const size_t len = strlen(error->message);
 
@@ -32,7 +32,7 @@ static void add(peg_error *error, const char *text)
 
 void cli_suggestion_toolset(peg_client *client, const char *unknown, peg_error *error)
 {
-    char words[sizeof(error->message)] = "; `pegboard list` shows all";
+    char advice[sizeof(error->message)] = "; `pegboard list` shows all";
     struct cli_suggestion meant;
     peg_toolset_list *list = NULL;
 
@@ -44,9 +44,9 @@ void cli_suggestion_toolset(peg_client *client, const char *unknown, peg_error *
     for (size_t i = 0; i < list->len; i++)
         cli_suggestion_offer(&meant, list->items[i].name);
     if (meant.name)
-        snprintf(words, sizeof(words), "; did you mean '%.80s'? `pegboard list` shows all",
+        snprintf(advice, sizeof(advice), "; did you mean '%.80s'? `pegboard list` shows all",
                  meant.name);
-    add(error, words);
+    append_to_message(error, advice);
     peg_toolset_list_free(list);
 }
 

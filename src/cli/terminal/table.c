@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -22,7 +22,7 @@ struct cli_cell {
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-static peg_status add(struct cli_table *table, peg_str text, const char *on)
+static peg_status add_cell(struct cli_table *table, peg_str text, const char *on)
 {
     struct peg__buf safe = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct cli_cell cell = {.on = on};
@@ -42,7 +42,7 @@ static peg_status add(struct cli_table *table, peg_str text, const char *on)
 void cli_table_cell(struct cli_table *table, peg_str text, const char *on)
 {
     if (!table->status)
-        table->status = add(table, text, on);
+        table->status = add_cell(table, text, on);
 }
 
 void cli_table_number(struct cli_table *table, uint64_t number)
@@ -66,7 +66,8 @@ void cli_table_free(struct cli_table *table)
 
 /* ---- widths ---------------------------------------------------------------------------------- */
 
-static unsigned measure(const struct cli_table *table, unsigned widths[CLI_TABLE_MAX_COLUMNS])
+static unsigned measure_columns(const struct cli_table *table,
+                                unsigned widths[CLI_TABLE_MAX_COLUMNS])
 {
     unsigned total = 0;
 
@@ -93,8 +94,8 @@ static unsigned *widest(const struct cli_table *table, unsigned widths[CLI_TABLE
     return found;
 }
 
-static void fit(const struct cli_table *table, unsigned total, unsigned width,
-                unsigned widths[CLI_TABLE_MAX_COLUMNS])
+static void fit_columns(const struct cli_table *table, unsigned total, unsigned width,
+                        unsigned widths[CLI_TABLE_MAX_COLUMNS])
 {
     unsigned *column;
 
@@ -107,7 +108,7 @@ static void fit(const struct cli_table *table, unsigned total, unsigned width,
 /* ---- printing -------------------------------------------------------------------------------- */
 
 /* As many bytes as fit into the width; *ret_width is what these take. */
-static size_t cut(peg_str text, unsigned width, unsigned *ret_width)
+static size_t cut_to_width(peg_str text, unsigned width, unsigned *ret_width)
 {
     size_t len = 0;
 
@@ -130,7 +131,7 @@ static void put_cell(struct peg__buf *out, peg_str text, unsigned text_width, un
         peg__buf_str(out, text);
         return;
     }
-    text.len = cut(text, width - 3, &text_width);
+    text.len = cut_to_width(text, width - 3, &text_width);
     peg__buf_str(out, text);
     peg__buf_puts(out, "...");
     peg__buf_repeat(out, ' ', width - 3 - text_width);
@@ -143,7 +144,8 @@ struct placed {
     const char *off;
 };
 
-static void put(struct peg__buf *out, const struct placed *at, const struct cli_cell *cell)
+static void put_placed_cell(struct peg__buf *out, const struct placed *at,
+                            const struct cli_cell *cell)
 {
     const unsigned blank = cell->width < at->width ? at->width - cell->width : 0;
 
@@ -166,14 +168,14 @@ void cli_table_print(const struct cli_table *table, unsigned width, const struct
                      struct peg__buf *out)
 {
     unsigned widths[CLI_TABLE_MAX_COLUMNS];
-    const unsigned total = measure(table, widths);
+    const unsigned total = measure_columns(table, widths);
 
     if (table->status) {
         out->status = table->status;
         return;
     }
     if (width)
-        fit(table, total, width, widths);
+        fit_columns(table, total, width, widths);
     for (size_t i = 0; i < table->n_columns + table->n_cells; i++) {
         const size_t c = i % table->n_columns;
         const char *title = table->columns[c].title;
@@ -186,6 +188,7 @@ void cli_table_print(const struct cli_table *table, unsigned width, const struct
                                       .width = (unsigned)strlen(title),
                                       .on = style->bold};
 
-        put(out, &at, i < table->n_columns ? &head : &table->cells[i - table->n_columns]);
+        put_placed_cell(out, &at,
+                        i < table->n_columns ? &head : &table->cells[i - table->n_columns]);
     }
 }

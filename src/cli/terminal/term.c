@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/terminal/term.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ void cli_progress_start(struct cli_progress *progress)
         progress->next_ns = cli_now_ns() + PROGRESS_DELAY_NS;
 }
 
-static void show(struct cli_progress *progress, const struct cli_progress_state *state)
+static void show_progress(struct cli_progress *progress, const struct cli_progress_state *state)
 {
     struct peg__buf line = PEG__BUF(4096);
 
@@ -150,7 +150,7 @@ void cli_progress_tick(struct cli_progress *progress, const struct cli_progress_
     if (now < progress->next_ns)
         return;
     progress->next_ns = now + PROGRESS_EVERY_NS;
-    show(progress, state);
+    show_progress(progress, state);
 }
 
 void cli_progress_clear(struct cli_progress *progress)

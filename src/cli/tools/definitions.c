@@ -2,14 +2,330 @@
 
 /* pegboard definitions: what would a model be sent for these tools? */
 
-#include "cli/tools/definitions.h"
-
 #include <stdio.h>
+#include <unistd.h>
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "cli/cli.h"
+#include "cli/terminal/terminal.h"
+#include "pegboard/definitions.h"
+#include "pegboard/schema.h"
+#include "pegboard/yaml.h"
+#include "json/json.h"
+
+/* Finds the definitions in a file: an array, {"tools": [...]}, or a turn. */
+
+/* What was asked for. Strings are borrowed from argv. */
+struct definitions_options {
+    peg_definitions_options render;
+    bool has_provider;
+    bool only_losses; /* print the report, not the tools */
+    bool as_json;
+    bool quiet;
+    bool fail_on_loss;
+    enum cli_color color;
+    const char *path;
+};
+
+/* What is rendered from it: text and losses are borrowed. */
+struct definitions_outcome {
+    const struct definitions_options *options;
+    const peg_json *definitions;
+    peg_str text;
+    const peg_definition_losses *losses;
+};
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+/* Standard input has no name to go by: JSON starts with a bracket. */
+static bool is_yaml(const char *path, peg_str text)
+{
+    size_t i = 0;
+
+    if (!cli_is_stdin(path))
+        return cli_syntax_of(path) == CLI_SYNTAX_YAML;
+    while (i < text.len && strchr(" \t\r\n", text.ptr[i]) && text.ptr[i])
+        i++;
+    return i < text.len && text.ptr[i] != '[' && text.ptr[i] != '{';
+}
+
+static peg_status parse_definitions(const char *path, peg_str text, peg_json_doc **ret_doc,
+                                    peg_error *reterr)
+{
+    peg_status status;
+
+    if (is_yaml(path, text))
+        return peg_yaml_parse(text, NULL, ret_doc, reterr);
+    status = peg_json_parse(text, NULL, ret_doc, reterr);
+    if (status && reterr)
+        cli_hint(text, false, reterr);
+    return status;
+}
+
+static peg_status read_definitions_file(const char *path, peg_json_doc **ret_doc, peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_JSON_BYTES);
+    peg_status status = cli_read_file(path, &text, reterr);
+
+    if (!status)
+        status = parse_definitions(path, peg__buf_view(&text), ret_doc, reterr);
+    peg__buf_free(&text);
+    return status;
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+/* The array, or NULL with *ret_is_turn for a turn that has none. */
+static const peg_json *find_definitions(const peg_json *root, bool *ret_is_turn)
+{
+    static const char *const keys[] = {"pegboard.tool_definitions@v1",
+                                       "geppetto.tool_definitions@v1"};
+    const peg_json *data = peg_json_get(root, "data");
+    const peg_json *tools = peg_json_get(root, "tools");
+
+    *ret_is_turn = false;
+    if (root->kind == PEG_JSON_ARRAY)
+        return root;
+    if (tools && tools->kind == PEG_JSON_ARRAY)
+        return tools;
+    for (size_t i = 0; data && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const peg_json *definitions = peg_json_get(data, keys[i]);
+
+        if (definitions)
+            return definitions;
+    }
+    *ret_is_turn = peg_json_get(root, "blocks");
+    return NULL;
+}
+
+/* ---- one form for all ---- */
+
+static bool is_schema_name(peg_str name)
+{
+    return peg__str_is(name, "parameters") || peg__str_is(name, "inputSchema") ||
+           peg__str_is(name, "input_schema");
+}
+
+static void add_definition(peg_json_builder *b, const peg_json *definition)
+{
+    const peg_json *function = peg_json_get(definition, "function");
+    bool has_schema = false;
+
+    if (function && function->kind == PEG_JSON_OBJECT)
+        definition = function;
+    if (definition->kind != PEG_JSON_OBJECT) {
+        peg_json_add_copy(b, definition);
+        return;
+    }
+    peg_json_open_object(b);
+    PEG_JSON_EACH_MEMBER (definition, key) {
+        const bool is_schema = is_schema_name(peg_json_str(key));
+
+        if (is_schema && has_schema)
+            continue;
+        has_schema = has_schema || is_schema;
+        peg_json_add_key(b, is_schema ? peg__str("parameters") : peg_json_str(key));
+        peg_json_add_copy(b, key + 1);
+    }
+    peg_json_close(b);
+}
+
+static peg_status normalise(const peg_json *definitions, peg_json_doc **ret_doc, peg_error *reterr)
+{
+    peg_json_builder *b = peg_json_builder_new();
+
+    if (definitions->kind != PEG_JSON_ARRAY) {
+        peg_json_add_copy(b, definitions);
+        return peg_json_builder_finish(b, ret_doc, reterr);
+    }
+    peg_json_open_array(b);
+    PEG_JSON_EACH_ITEM (definitions, definition)
+        add_definition(b, definition);
+    peg_json_close(b);
+    return peg_json_builder_finish(b, ret_doc, reterr);
+}
+
+/* Definitions in neutral form, from a file: an array of them, {"tools": [...]}, or a turn. Members
+ * that others call inputSchema or input_schema are parameters; a function in OpenAI's shape is
+ * unwrapped. *ret_doc is NULL for a turn that holds none. */
+static peg_status load_definitions(const char *path, peg_json_doc **ret_doc, peg_error *reterr)
+{
+    peg_json_doc *document = NULL;
+    const peg_json *definitions;
+    bool is_turn;
+    peg_status status = read_definitions_file(path, &document, reterr);
+
+    if (status)
+        return status;
+    definitions = find_definitions(peg_json_root(document), &is_turn);
+    if (definitions)
+        status = normalise(definitions, ret_doc, reterr);
+    else if (is_turn)
+        *ret_doc = NULL;
+    else
+        status = peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                           "there are no definitions here: it should be an array of them, an "
+                           "object with \"tools\", or a turn");
+    peg_json_doc_free(document);
+    return status;
+}
+
+/* Tools and losses, for people or for programs. */
+
+/* ---- losses ------------------------------------------------------------------------------- */
+
+/* "weather: /properties/city/pattern dropped: ..." */
+static void put_loss(struct peg__buf *line, const peg_definition_loss *loss,
+                     const struct cli_style *style)
+{
+    peg__buf_puts(line, style->bold);
+    cli_put_safe(line, loss->tool);
+    peg__buf_puts(line, style->off);
+    peg__buf_puts(line, ": ");
+    if (loss->where.len) {
+        cli_put_safe(line, loss->where);
+        peg__buf_putc(line, ' ');
+    } else {
+        cli_put_safe(line, loss->keyword);
+        peg__buf_putc(line, ' ');
+    }
+    peg__buf_printf(line, "%s: ", loss->what);
+    cli_put_safe(line, loss->note);
+    peg__buf_putc(line, '\n');
+}
+
+static peg_status print_losses(const struct definitions_outcome *o, FILE *to, peg_error *reterr)
+{
+    const struct cli_style *style = cli_style_for(o->options->color, fileno(to));
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    char *bytes = NULL;
+    size_t len;
+    peg_status status;
+
+    for (size_t i = 0; i < peg_definition_losses_len(o->losses); i++)
+        put_loss(&text, peg_definition_losses_at(o->losses, i), style);
+    status = peg__buf_take(&text, &bytes, &len, reterr);
+    if (!status)
+        cli_write(to, peg__strn(bytes, len));
+    peg_free(bytes);
+    return status;
+}
+
+/* ---- tools ---- */
+
+static peg_status print_pretty(peg_str json, peg_error *reterr)
+{
+    const peg_json_options deep = {PEG_JSON_OPTIONS_INIT, .max_depth = PEG_LIMIT_JSON_DEPTH_MAX};
+    PEG_CLEANUP(peg__freep) char *text = NULL;
+    peg_json_doc *doc = NULL;
+    peg_status status = peg_json_parse(json, &deep, &doc, reterr);
+
+    if (!status)
+        status = peg_json_write(peg_json_root(doc), PEG_JSON_PRETTY, &text, NULL, reterr);
+    if (!status)
+        puts(text);
+    peg_json_doc_free(doc);
+    return status;
+}
+
+static peg_status print_tools(peg_str json, peg_error *reterr)
+{
+    if (isatty(STDOUT_FILENO))
+        return print_pretty(json, reterr);
+    cli_write(stdout, json);
+    putchar('\n');
+    return PEG_OK;
+}
+
+static void put_loss_object(struct peg__out *out, const peg_definition_loss *loss)
+{
+    peg__out_object(out);
+    peg__out_member(out, "tool", loss->tool);
+    peg__out_member(out, "where", loss->where);
+    peg__out_member(out, "keyword", loss->keyword);
+    peg__out_cmember(out, "what", loss->what);
+    peg__out_member(out, "note", loss->note);
+    peg__out_end_object(out);
+}
+
+/* {"provider", "tools", "losses"} on one line; on a terminal on many. */
+static peg_status print_json(const struct definitions_outcome *o, peg_error *reterr)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    struct peg__out out = {.buf = &text};
+    PEG_CLEANUP(peg__freep) char *bytes = NULL;
+    size_t len;
+    peg_status status;
+
+    peg__out_object(&out);
+    peg__out_cmember(&out, "provider", peg_vendor_name(o->options->render.provider));
+    peg__out_key(&out, "tools");
+    peg__out_raw(&out, o->text);
+    peg__out_key(&out, "losses");
+    peg__out_array(&out);
+    for (size_t i = 0; i < peg_definition_losses_len(o->losses); i++)
+        put_loss_object(&out, peg_definition_losses_at(o->losses, i));
+    peg__out_end_array(&out);
+    peg__out_end_object(&out);
+    status = peg__buf_take(&text, &bytes, &len, reterr);
+    return status ? status : print_tools(peg__strn(bytes, len), reterr);
+}
+
+/* Prints to stdout and stderr; the status of what could not be printed. */
+static peg_status print_outcome(const struct definitions_outcome *outcome, peg_error *reterr)
+{
+    peg_status status;
+
+    if (outcome->options->as_json)
+        return print_json(outcome, reterr);
+    if (outcome->options->only_losses)
+        return print_losses(outcome, stdout, reterr);
+    status = print_tools(outcome->text, reterr);
+    if (status || outcome->options->quiet)
+        return status;
+    /* The report comes after what it is about, also where both go to one terminal. */
+    (void)cli_flush();
+    return print_losses(outcome, stderr, reterr);
+}
+
+/* ---- schemas that are none ---- */
+
+static void warn_of_schema(const peg_json *name, const peg_error *error)
+{
+    struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    peg__buf_puts(&line, "pegboard: ");
+    cli_put_safe(&line, peg_json_str(name));
+    peg__buf_puts(&line, ": its schema does not compile: ");
+    if (error->where[0]) {
+        cli_put_safe(&line, peg__str(error->where));
+        peg__buf_puts(&line, ": ");
+    }
+    cli_put_safe(&line, peg__str(error->message));
+    if (!line.status)
+        fprintf(stderr, "%s\n", line.ptr);
+    peg__buf_free(&line);
+}
+
+/* Says on stderr which schemas do not compile. */
+static void warn_of_schemas(const peg_json *definitions)
+{
+    PEG_JSON_EACH_ITEM (definitions, definition) {
+        const peg_json *name = peg_json_get(definition, "name");
+        const peg_json *schema = peg_json_get(definition, "parameters");
+        peg_schema *compiled = NULL;
+        peg_error error;
+
+        if (!schema || schema->kind == PEG_JSON_NULL)
+            continue;
+        if (peg_schema_compile_value(schema, NULL, &compiled, &error))
+            warn_of_schema(name, &error);
+        peg_schema_unref(compiled);
+    }
+}
 
 enum option_id {
     OPT_PROVIDER = 1,
@@ -39,7 +355,7 @@ static const struct cli_option option_table[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
-static void set_flag(struct definitions_options *o, int id)
+static void set_definitions_flag(struct definitions_options *o, int id)
 {
     switch (id) {
     case OPT_STRICT:
@@ -66,7 +382,7 @@ static void set_flag(struct definitions_options *o, int id)
 }
 
 /* Options with a value. Returns 0, or CLI_STOP after a complaint. */
-static int set_value(struct definitions_options *o, struct cli_args *args, int id)
+static int set_definitions_value(struct definitions_options *o, struct cli_args *args, int id)
 {
     uint64_t number;
 
@@ -110,7 +426,8 @@ static const char *find_fault(const struct definitions_options *o, size_t n_file
 }
 
 /* Returns true if there is work to do, else *ret_exit is set. */
-static bool read_options(struct cli_args *args, struct definitions_options *o, int *ret_exit)
+static bool read_definitions_options(struct cli_args *args, struct definitions_options *o,
+                                     int *ret_exit)
 {
     size_t n_files = 0;
     const char *fault;
@@ -121,9 +438,9 @@ static bool read_options(struct cli_args *args, struct definitions_options *o, i
             o->path = args->value;
             n_files++;
         } else if (id != CLI_STOP) {
-            set_flag(o, id);
+            set_definitions_flag(o, id);
         }
-        if (id == CLI_STOP || set_value(o, args, id) == CLI_STOP) {
+        if (id == CLI_STOP || set_definitions_value(o, args, id) == CLI_STOP) {
             *ret_exit = args->exit;
             return false;
         }
@@ -136,7 +453,7 @@ static bool read_options(struct cli_args *args, struct definitions_options *o, i
 
 /* ---- work ----------------------------------------------------------------------------------- */
 
-static int complain(const char *path, const peg_error *error)
+static int complain_of_file(const char *path, const peg_error *error)
 {
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
@@ -155,7 +472,7 @@ static int complain(const char *path, const peg_error *error)
     return CLI_UNUSABLE;
 }
 
-static int show(const struct definitions_options *o, const peg_json *definitions)
+static int show_definitions(const struct definitions_options *o, const peg_json *definitions)
 {
     PEG_CLEANUP(peg__freep) char *text = NULL;
     struct definitions_outcome outcome = {.options = o, .definitions = definitions};
@@ -164,22 +481,22 @@ static int show(const struct definitions_options *o, const peg_json *definitions
     int answer = CLI_OK;
 
     if (peg_definitions_render(definitions, &o->render, &text, &outcome.text.len, &losses, &error))
-        return complain(o->path, &error);
+        return complain_of_file(o->path, &error);
     outcome.text.ptr = text;
     outcome.losses = losses;
     if (definitions)
-        definitions_warn(definitions);
+        warn_of_schemas(definitions);
     else
         fprintf(stderr, "pegboard: %s: the turn holds no definitions\n", cli_file_label(o->path));
-    if (definitions_print(&outcome, &error))
-        answer = complain(o->path, &error);
+    if (print_outcome(&outcome, &error))
+        answer = complain_of_file(o->path, &error);
     else if (o->fail_on_loss && peg_definition_losses_len(losses))
         answer = CLI_NO;
     peg_definition_losses_free(losses);
     return answer;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_definitions(const struct cli_command *self, int argc, char **argv)
 {
     struct definitions_options options = {.render = {PEG_DEFINITIONS_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
@@ -187,11 +504,11 @@ static int run(const struct cli_command *self, int argc, char **argv)
     peg_error error;
     int answer;
 
-    if (!read_options(&args, &options, &answer))
+    if (!read_definitions_options(&args, &options, &answer))
         return answer;
-    if (definitions_load(options.path, &doc, &error))
-        return complain(options.path, &error);
-    answer = show(&options, doc ? peg_json_root(doc) : NULL);
+    if (load_definitions(options.path, &doc, &error))
+        return complain_of_file(options.path, &error);
+    answer = show_definitions(&options, doc ? peg_json_root(doc) : NULL);
     peg_json_doc_free(doc);
     return answer;
 }
@@ -221,5 +538,5 @@ const struct cli_command cli_definitions = {
              "  pegboard definitions --provider openai-responses --strict --losses tools.yaml\n"
              "  pegboard definitions --provider gemini --fail-on-loss --quiet turn.yaml\n"
              "  pegboard definitions --provider gemini --json turn.json | jq '.losses[].where'",
-    .run = run,
+    .run = run_definitions,
 };

@@ -14,13 +14,13 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "cli/remote/args.h"
-#include "cli/serve/notify.h"
-#include "cli/terminal/lines.h"
+#include "cli/remote/remote.h"
+#include "cli/serve/serve.h"
+#include "cli/terminal/terminal.h"
 #include "pegboard/manifest.h"
 #include "pegboard/provider.h"
 #include "pegboard/tool_config.h"
-#include "tools/descendants.h"
+#include "tools/internal.h"
 
 enum option_id {
     OPT_CONCURRENCY = 1,
@@ -53,13 +53,13 @@ struct provide_options {
     int64_t drain_ms;
     bool only_check;
     bool is_quiet;
-    struct cli_lines *lines; /* of what happens */
+    struct cli_line_queue *lines; /* of what happens */
 };
 
 /* ---- options ---- */
 
 /* Returns 0, or CLI_STOP after a complaint. */
-static int take(struct provide_options *o, struct cli_args *args, int id)
+static int take_provide_option(struct provide_options *o, struct cli_args *args, int id)
 {
     switch (id) {
     case CLI_OPERAND:
@@ -91,12 +91,12 @@ static int take(struct provide_options *o, struct cli_args *args, int id)
 }
 
 /* Returns true if there is work to do, else *ret_exit is set. */
-static bool read_options(struct cli_args *args, struct provide_options *o, int *ret_exit)
+static bool read_provide_options(struct cli_args *args, struct provide_options *o, int *ret_exit)
 {
     int id;
 
     while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_STOP || take(o, args, id) == CLI_STOP) {
+        if (id == CLI_STOP || take_provide_option(o, args, id) == CLI_STOP) {
             *ret_exit = args->exit;
             return false;
         }
@@ -125,7 +125,7 @@ static void put_timeout(struct peg__buf *out, int64_t timeout_ms)
     peg__buf_printf(out, " (timeout %s%s)\n", text, timeout_ms > 0 ? "" : " by default");
 }
 
-static int greet(const peg_manifest *manifest)
+static int print_manifest(const peg_manifest *manifest)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_tool_list tools;
@@ -145,7 +145,7 @@ static int greet(const peg_manifest *manifest)
     return remote_print(&out);
 }
 
-static void warn(const char *tool, const char *words, void *user)
+static void warn_of_tool(const char *tool, const char *words, void *user)
 {
     const struct provide_options *o = user;
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -158,11 +158,11 @@ static void warn(const char *tool, const char *words, void *user)
 }
 
 /* What is not here now may be there when it is called: no reason to refuse the manifest. */
-static int inspect(struct provide_options *o, const peg_manifest *manifest)
+static int inspect_manifest(struct provide_options *o, const peg_manifest *manifest)
 {
     peg_error error;
 
-    if (peg_manifest_inspect(manifest, warn, o, &error))
+    if (peg_manifest_inspect(manifest, warn_of_tool, o, &error))
         return remote_complain_local(NULL, &error);
     return CLI_OK;
 }
@@ -187,7 +187,7 @@ static int complain_manifest(const char *path, const peg_error *error)
 
 /* ---- what happens ---- */
 
-static void put_time(struct peg__buf *line)
+static void put_utc_time(struct peg__buf *line)
 {
     struct timespec now;
     struct tm utc;
@@ -199,7 +199,7 @@ static void put_time(struct peg__buf *line)
                     now.tv_nsec / 1000000);
 }
 
-static void put_field(struct peg__buf *line, const char *key, const char *value)
+static void put_log_field(struct peg__buf *line, const char *key, const char *value)
 {
     if (!value[0])
         return;
@@ -218,7 +218,7 @@ static void put_field(struct peg__buf *line, const char *key, const char *value)
     }
 }
 
-static const char *name_of(peg_provider_event_kind kind)
+static const char *event_name(peg_provider_event_kind kind)
 {
     switch (kind) {
     case PEG_PROVIDER_ATTACHED:
@@ -244,7 +244,7 @@ static const char *name_of(peg_provider_event_kind kind)
 }
 
 /* One line on standard error; no payload. On threads that must not wait for whoever reads it. */
-static void tell(const peg_provider_event *event, void *user)
+static void on_provider_event(const peg_provider_event *event, void *user)
 {
     const struct provide_options *o = user;
     struct peg__buf line = PEG__BUF(8192);
@@ -252,27 +252,27 @@ static void tell(const peg_provider_event *event, void *user)
     if (o->is_quiet &&
         (event->kind == PEG_PROVIDER_CALL_START || event->kind == PEG_PROVIDER_CALL_END))
         return;
-    put_time(&line);
-    put_field(&line, "event", name_of(event->kind));
-    put_field(&line, "toolset", event->toolset);
-    put_field(&line, "gateway", event->address);
-    put_field(&line, "tool", event->tool);
-    put_field(&line, "call", event->call_id);
-    put_field(&line, "caller", event->caller);
-    put_field(&line, "code", event->code);
+    put_utc_time(&line);
+    put_log_field(&line, "event", event_name(event->kind));
+    put_log_field(&line, "toolset", event->toolset);
+    put_log_field(&line, "gateway", event->address);
+    put_log_field(&line, "tool", event->tool);
+    put_log_field(&line, "call", event->call_id);
+    put_log_field(&line, "caller", event->caller);
+    put_log_field(&line, "code", event->code);
     if (event->kind == PEG_PROVIDER_CALL_END)
         peg__buf_printf(&line, " ms=%lld bytes=%zu", (long long)event->duration_ms, event->n_bytes);
     if (event->kind == PEG_PROVIDER_LOST)
         peg__buf_printf(&line, " retry_ms=%lld", (long long)event->retry_ms);
-    put_field(&line, "message", event->message);
+    put_log_field(&line, "message", event->message);
     if (!line.status)
-        cli_lines_put(o->lines, peg__buf_view(&line));
+        cli_line_queue_put(o->lines, peg__buf_view(&line));
     peg__buf_free(&line);
 }
 
 static void put_dropped(struct peg__buf *line, uint64_t n)
 {
-    put_time(line);
+    put_utc_time(line);
     peg__buf_printf(line, " event=dropped lines=%" PRIu64, n);
 }
 
@@ -314,27 +314,27 @@ static peg_status offer_manifest(const struct provided *p, const peg_manifest *m
     return status;
 }
 
-static void tell_reload(const struct provided *p, peg_status status, const peg_error *error)
+static void report_reload(const struct provided *p, peg_status status, const peg_error *error)
 {
     struct peg__buf line = PEG__BUF(8192);
     char place[PLACE_BYTES];
 
-    put_time(&line);
-    put_field(&line, "event", status ? "reload_failed" : "reloaded");
-    put_field(&line, "toolset", peg_manifest_toolset(p->manifest));
+    put_utc_time(&line);
+    put_log_field(&line, "event", status ? "reload_failed" : "reloaded");
+    put_log_field(&line, "toolset", peg_manifest_toolset(p->manifest));
     if (status) {
-        put_field(&line, "file", print_place(p->o->path, error, place));
-        put_field(&line, "code", error->code);
-        put_field(&line, "message", error->message);
+        put_log_field(&line, "file", print_place(p->o->path, error, place));
+        put_log_field(&line, "code", error->code);
+        put_log_field(&line, "message", error->message);
     } else {
         peg__buf_printf(&line, " tools=%zu", peg_registry_len(peg_manifest_registry(p->manifest)));
     }
     if (!line.status)
-        cli_lines_put(p->o->lines, peg__buf_view(&line));
+        cli_line_queue_put(p->o->lines, peg__buf_view(&line));
     peg__buf_free(&line);
 }
 
-static void reload(const struct provided *p)
+static void reload_manifest(const struct provided *p)
 {
     peg_manifest *manifest = NULL;
     peg_error error;
@@ -344,22 +344,22 @@ static void reload(const struct provided *p)
     status = peg_manifest_read(p->o->path, &manifest, &error);
     if (!status)
         status = offer_manifest(p, manifest, &error);
-    tell_reload(p, status, &error);
+    report_reload(p, status, &error);
     if (!status)
-        (void)inspect(p->o, manifest);
+        (void)inspect_manifest(p->o, manifest);
     peg_manifest_free(manifest);
     cli_notify("READY=1");
 }
 
 /* SIGUSR2 ends it, from the thread that serves. */
-static void *hear_signals(void *user)
+static void *handle_signals(void *user)
 {
     const struct provided *p = user;
     int number;
 
     while ((number = sigwaitinfo(&p->set, NULL)) != SIGUSR2) {
         if (number == SIGHUP) {
-            reload(p);
+            reload_manifest(p);
         } else if (number > 0) {
             cli_notify("STOPPING=1");
             peg_provider_stop(p->provider);
@@ -369,7 +369,7 @@ static void *hear_signals(void *user)
 }
 
 /* Blocked for all threads that are made from here on. */
-static void block_signals(struct provided *p)
+static void block_provide_signals(struct provided *p)
 {
     sigemptyset(&p->set);
     sigaddset(&p->set, SIGINT);
@@ -423,7 +423,7 @@ static peg_status serve_until_stopped(struct provided *p, const peg_provider_opt
 
     if (!status)
         status = peg_provider_start(p->provider, reterr);
-    if (!status && pthread_create(&p->thread, NULL, hear_signals, p))
+    if (!status && pthread_create(&p->thread, NULL, handle_signals, p))
         status = peg__fail(reterr, PEG_EIO, "E_PROVIDER_THREAD",
                            "the system has no thread for signals: end some, or raise its limit");
     if (!status) {
@@ -436,7 +436,7 @@ static peg_status serve_until_stopped(struct provided *p, const peg_provider_opt
     return status;
 }
 
-static int serve(struct provide_options *o, const peg_manifest *manifest)
+static int serve_manifest(struct provide_options *o, const peg_manifest *manifest)
 {
     struct provided provided = {.o = o, .manifest = manifest};
     const peg_provider_options options = {
@@ -455,14 +455,14 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
         .concurrency = (unsigned)o->concurrency,
         .max_queued = (unsigned)o->queue,
         .drain_ms = o->drain_ms,
-        .on_event = tell,
+        .on_event = on_provider_event,
         .user = o,
     };
     peg_error error;
     peg_status status;
 
-    block_signals(&provided);
-    o->lines = cli_lines_new(put_dropped);
+    block_provide_signals(&provided);
+    o->lines = cli_line_queue_new(put_dropped);
     if (!o->lines) {
         fprintf(stderr, "pegboard: the system has no memory or no thread for it: end some\n");
         return CLI_UNUSABLE;
@@ -472,10 +472,10 @@ static int serve(struct provide_options *o, const peg_manifest *manifest)
     status = serve_until_stopped(&provided, &options, &error);
     if (status)
         advise_token(&o->remote, &error);
-    return end_serve(status, &error, cli_lines_free(o->lines));
+    return end_serve(status, &error, cli_line_queue_free(o->lines));
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_provide(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct provide_options options = {.path = NULL};
@@ -483,16 +483,16 @@ static int run(const struct cli_command *self, int argc, char **argv)
     peg_error error;
     int answer;
 
-    if (!read_options(&args, &options, &answer))
+    if (!read_provide_options(&args, &options, &answer))
         return answer;
     if (peg_manifest_read(options.path, &manifest, &error))
         return complain_manifest(options.path, &error);
     signal(SIGPIPE, SIG_IGN);
-    answer = greet(manifest);
+    answer = print_manifest(manifest);
     if (answer == CLI_OK)
-        answer = inspect(&options, manifest);
+        answer = inspect_manifest(&options, manifest);
     if (answer == CLI_OK && !options.only_check)
-        answer = serve(&options, manifest);
+        answer = serve_manifest(&options, manifest);
     peg_manifest_free(manifest);
     return answer;
 }
@@ -520,5 +520,5 @@ const struct cli_command cli_provide = {
              "  pegboard provide --check tools.yaml\n"
              "  pegboard provide tools.yaml --registry tools.example:9090 --token my.token",
     .needs_no_reader = true,
-    .run = run,
+    .run = run_provide,
 };

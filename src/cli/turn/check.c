@@ -240,8 +240,8 @@ static peg_status compare_key(const peg_key *key, const peg_bag *bag, peg_str id
     return PEG_OK;
 }
 
-static void check_key(struct checking *c, peg_bag_kind kind, const peg_bag *bag, peg_str id,
-                      const char *where)
+static void check_bag_key(struct checking *c, peg_bag_kind kind, const peg_bag *bag, peg_str id,
+                          const char *where)
 {
     peg_error error;
 
@@ -273,7 +273,7 @@ static peg_status check_bag(struct checking *c, peg_bag_kind kind, const peg_bag
 
         status = name_member(at, id, "", where, c->reterr);
         if (!status)
-            check_key(c, kind, bag, id, where);
+            check_bag_key(c, kind, bag, id, where);
     }
     return status;
 }
@@ -294,8 +294,8 @@ static peg_status found_in_data(struct checking *c, const peg_key *key, peg_erro
     return status;
 }
 
-static peg_status check_schema(struct checking *c, const peg_json *definition, size_t i,
-                               const char *member)
+static peg_status check_definition_schema(struct checking *c, const peg_json *definition, size_t i,
+                                          const char *member)
 {
     const peg_json *schema = peg_json_get(definition, member);
     const peg_json *name = peg_json_get(definition, "name");
@@ -338,8 +338,8 @@ static peg_status check_definitions(struct checking *c)
     if (!definitions)
         return PEG_OK;
     PEG_JSON_EACH_ITEM (definitions, definition) {
-        if ((status = check_schema(c, definition, i, "parameters")) ||
-            (status = check_schema(c, definition, i, "output")))
+        if ((status = check_definition_schema(c, definition, i, "parameters")) ||
+            (status = check_definition_schema(c, definition, i, "output")))
             return status;
         i++;
     }
@@ -398,9 +398,148 @@ static peg_status check_strictly(struct checking *c)
     return PEG_OK;
 }
 
+/* ---- what re-writing the file would change ---- */
+
+/* The turn as its file has it. Value; borrows all. */
+struct turn_in_file {
+    const peg_json *root;
+    const char *at; /* where that stands: "" or "/turn" */
+};
+
+/* Value; borrows all. */
+struct comparing {
+    const struct turn_file *file;
+    const struct turn_in_file *in;
+    struct turn_findings *findings;
+    peg_error *reterr;
+};
+
+static bool is_same_value(const peg_json *a, const peg_json *b)
+{
+    return a && b ? peg_json_equal(a, b) : a == b;
+}
+
+/* The first block that differs; the number of blocks if none does, or if there are more or fewer.
+ */
+static size_t find_block(const peg_json *before, const peg_json *after)
+{
+    const peg_json *block = before + 1;
+    size_t i = 0;
+
+    if (peg_json_len(before) != peg_json_len(after))
+        return peg_json_len(after);
+    PEG_JSON_EACH_ITEM (after, other) {
+        if (!peg_json_equal(block, other))
+            break;
+        block = peg_json_next(block);
+        i++;
+    }
+    return i;
+}
+
+/* The first block, or else the first member of the turn, that re-writing changes. */
+static void find_difference(const struct comparing *c, const peg_json *written)
+{
+    const peg_json *before = peg_json_get(c->in->root, "blocks");
+    const peg_json *after = peg_json_get(written, "blocks");
+    const size_t i = before ? find_block(before, after) : peg_json_len(after);
+    char *told = c->findings->rewritten;
+    const size_t size = sizeof(c->findings->rewritten);
+
+    if (i < peg_json_len(after)) {
+        snprintf(told, size, "%s/blocks/%zu", c->in->at, i);
+        return;
+    }
+    PEG_JSON_EACH_MEMBER (written, key) {
+        if (!is_same_value(peg_json_get_str(c->in->root, peg_json_str(key)), key + 1)) {
+            snprintf(told, size, "%s/%.40s", c->in->at, peg_json_str(key).ptr);
+            return;
+        }
+    }
+    snprintf(told, size, "%s/", c->in->at);
+}
+
+static peg_str without_line_end(peg_str text)
+{
+    if (text.len && text.ptr[text.len - 1] == '\n')
+        text.len--;
+    return text;
+}
+
+/* Is it what we would write? */
+static peg_status compare_bytes(const struct comparing *c, const peg_turn *turn, bool is_pretty,
+                                bool *ret_same)
+{
+    const peg_turn_write_options options = {
+        PEG_TURN_WRITE_OPTIONS_INIT, .format = c->file->format, .pretty = is_pretty, .inline_below = INT64_MAX};
+    PEG_CLEANUP(peg__freep) char *text = NULL;
+    size_t len = 0;
+    const peg_status status = peg_turn_write(turn, &options, &text, &len, c->reterr);
+
+    if (!status)
+        *ret_same = peg__str_eq(without_line_end(peg__strn(text, len)),
+                                without_line_end(peg__buf_view(&c->file->text)));
+    return status;
+}
+
+static peg_status compare_values(const struct comparing *c, const peg_turn *turn)
+{
+    const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = INT64_MAX};
+    peg_json_doc *written = NULL;
+    const peg_status status = peg_turn_to_json(turn, &options, &written, c->reterr);
+
+    if (status)
+        return status;
+    if (!*c->in->at && peg_json_equal(c->in->root, peg_json_root(written))) {
+        c->findings->rewrite = TURN_REWRITE_LAYOUT;
+    } else {
+        c->findings->rewrite = TURN_REWRITE_CONTENT;
+        find_difference(c, peg_json_root(written));
+    }
+    peg_json_doc_free(written);
+    return PEG_OK;
+}
+
+static peg_status compare_turn(const struct comparing *c, const peg_turn *turn)
+{
+    bool is_same_text = false;
+    peg_status status = compare_bytes(c, turn, false, &is_same_text);
+
+    if (!status && !is_same_text && c->file->format == PEG_FORMAT_JSON)
+        status = compare_bytes(c, turn, true, &is_same_text);
+    if (!status && !is_same_text)
+        status = compare_values(c, turn);
+    if (status != PEG_ELIMIT)
+        return status;
+    /* It can be read, but what is written of it could not. */
+    c->findings->rewrite = TURN_REWRITE_CONTENT;
+    turn_found(c->findings, true, c->reterr);
+    return PEG_OK;
+}
+
+/* Sets `rewrite` and `rewritten`; what cannot be written is a finding. PEG_ENOMEM. */
+static peg_status check_rewriting(const struct turn_file *file, const struct turn_in_file *in,
+                                  struct turn_findings *findings, peg_error *reterr)
+{
+    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = file->format, .max_bytes = file->text.max};
+    const struct comparing c = {file, in, findings, reterr};
+    peg_turn *turn = NULL;
+    peg_status status;
+
+    if (!file->bytes)
+        return compare_turn(&c, file->turn);
+    /* A turn that does not know where its bytes are: references stay what they are, whatever is
+     * behind them. */
+    status = peg_turn_read(peg__buf_view(&file->text), &options, &turn, reterr);
+    if (!status)
+        status = compare_turn(&c, turn);
+    peg_turn_free(turn);
+    return status;
+}
+
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static peg_status parse(struct checking *c)
+static peg_status parse_turn_file(struct checking *c)
 {
     const peg_json_options limits = {PEG_JSON_OPTIONS_INIT, .max_bytes = c->file->text.max};
     const peg_str text = peg__buf_view(&c->file->text);
@@ -422,7 +561,7 @@ static peg_status parse(struct checking *c)
 
 static peg_status check_all(struct checking *c)
 {
-    peg_status status = parse(c);
+    peg_status status = parse_turn_file(c);
 
     for (size_t i = 0; !status && i < peg_turn_len(c->turn); i++)
         status = check_block(c, i);
@@ -432,8 +571,8 @@ static peg_status check_all(struct checking *c)
         (status = check_config(c)) || (status = check_definitions(c)) ||
         (status = check_strictly(c)))
         return status;
-    return turn_check_rewriting(c->file, &(const struct turn_in_file){c->root, c->at}, c->findings,
-                                c->reterr);
+    return check_rewriting(c->file, &(const struct turn_in_file){c->root, c->at}, c->findings,
+                           c->reterr);
 }
 
 static bool stands_before(const peg_error *a, const peg_error *b)
@@ -442,7 +581,7 @@ static bool stands_before(const peg_error *a, const peg_error *b)
 }
 
 /* In the order of the text; what has no place comes first. */
-static void sort(struct turn_findings *findings)
+static void sort_findings(struct turn_findings *findings)
 {
     for (size_t i = 1; i < findings->n; i++) {
         const struct turn_finding finding = findings->items[i];
@@ -467,7 +606,7 @@ peg_status turn_check(const struct turn_file *file, struct turn_findings *findin
                          .answered = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
     const peg_status status = check_all(&c);
 
-    sort(findings);
+    sort_findings(findings);
     peg__map_free(&c.call_ids);
     peg__map_free(&c.calls);
     peg__map_free(&c.answered);

@@ -47,7 +47,7 @@ struct convert_options {
 /* ---- options ---------------------------------------------------------------------------- */
 
 /* Returns 0, or CLI_STOP after a complaint. */
-static int take(struct convert_options *o, struct cli_args *args, int id)
+static int take_convert_option(struct convert_options *o, struct cli_args *args, int id)
 {
     switch (id) {
     case OPT_TO:
@@ -94,7 +94,7 @@ static peg_status fail_out(const char *what, peg_error *reterr)
                      "cannot be %s (%m); check the directory, its permissions and the disk", what);
 }
 
-static bool write_all(int fd, peg_str text)
+static bool write_whole_text(int fd, peg_str text)
 {
     while (text.len) {
         const ssize_t n = write(fd, text.ptr, text.len);
@@ -117,7 +117,7 @@ static peg_status write_beside(const char *temporary, const struct stat *old, pe
 
     if (fd < 0)
         return fail_out("made", reterr);
-    if ((old && fchmod(fd, old->st_mode & 0777)) || !write_all(fd, text) || fsync(fd))
+    if ((old && fchmod(fd, old->st_mode & 0777)) || !write_whole_text(fd, text) || fsync(fd))
         status = fail_out("written", reterr);
     if (close(fd) && !status)
         status = fail_out("written", reterr);
@@ -134,7 +134,7 @@ static peg_status write_through(const char *path, peg_str text, peg_error *reter
 
     if (fd < 0)
         return fail_out("opened", reterr);
-    if (!write_all(fd, text))
+    if (!write_whole_text(fd, text))
         status = fail_out("written", reterr);
     if (close(fd) && !status)
         status = fail_out("written", reterr);
@@ -219,7 +219,7 @@ static int convert_file(const struct convert_options *o)
     return status ? CLI_UNUSABLE : CLI_OK;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_turn_convert(const struct cli_command *self, int argc, char **argv)
 {
     struct convert_options options = {.write = {PEG_TURN_WRITE_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
@@ -227,7 +227,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     int id;
 
     while ((id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP || take(&options, &args, id) == CLI_STOP)
+        if (id == CLI_STOP || take_convert_option(&options, &args, id) == CLI_STOP)
             return args.exit;
         if (id == CLI_OPERAND) {
             options.path = args.value;
@@ -260,5 +260,5 @@ const struct cli_command cli_turn_convert = {
              "  pegboard turn convert turn.json\n"
              "  pegboard turn convert --omit-data -o small.yaml turn.yaml\n"
              "  pegboard turn convert --pretty turn.yaml | less",
-    .run = run,
+    .run = run_turn_convert,
 };

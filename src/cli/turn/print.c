@@ -94,8 +94,8 @@ static void put_line(const struct printing *p, const char *label, peg_str text)
 
 /* ---- the head --------------------------------------------------------------------------- */
 
-static void add_member(struct peg__buf *line, const peg_json *object, const char *name,
-                       const char *before, const char *after)
+static void add_string_of(struct peg__buf *line, const peg_json *object, const char *name,
+                          const char *before, const char *after)
 {
     const peg_json *value = peg_json_get(object, name);
 
@@ -138,8 +138,8 @@ static void put_inference(const struct printing *p)
 
     if (peg_turn_get(p->turn, &peg_key_inference_result, &result, NULL) || !result)
         return;
-    add_member(&model, result, "model", "", "");
-    add_member(&model, result, "provider", " of ", "");
+    add_string_of(&model, result, "model", "", "");
+    add_string_of(&model, result, "provider", " of ", "");
     put_built(p, "model", &model);
 
     tokens = peg_json_get(result, "usage");
@@ -152,12 +152,12 @@ static void put_inference(const struct printing *p)
     }
     put_built(p, "usage", &usage);
 
-    add_member(&stop, result, "stop_reason", "", "");
-    add_member(&stop, result, "finish_class", " (", stop.len ? ")" : "");
+    add_string_of(&stop, result, "stop_reason", "", "");
+    add_string_of(&stop, result, "finish_class", " (", stop.len ? ")" : "");
     put_built(p, "stopped", &stop);
 }
 
-static void put_tools(const struct printing *p)
+static void put_tools_line(const struct printing *p)
 {
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     const peg_json *definitions = NULL;
@@ -174,7 +174,7 @@ static void put_tools(const struct printing *p)
     put_built(p, "tools", &line);
 }
 
-static void put_pending(const struct printing *p)
+static void put_pending_line(const struct printing *p)
 {
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     size_t n = 0;
@@ -193,7 +193,7 @@ static void put_pending(const struct printing *p)
     put_built(p, "pending", &line);
 }
 
-static void put_head(const struct printing *p)
+static void put_turn_head(const struct printing *p)
 {
     const peg_str id = peg_turn_id(p->turn);
     struct peg__buf count = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -208,14 +208,14 @@ static void put_head(const struct printing *p)
         put_line(p, "session", session);
     turn_put_count(&count, peg_turn_len(p->turn));
     put_built(p, "blocks", &count);
-    put_tools(p);
+    put_tools_line(p);
     put_inference(p);
-    put_pending(p);
+    put_pending_line(p);
 }
 
 /* ---- heads of blocks -------------------------------------------------------------------- */
 
-static void put_time(const struct printing *p, int64_t ms)
+static void put_block_time(const struct printing *p, int64_t ms)
 {
     const time_t seconds = (time_t)(ms / 1000);
     char text[64];
@@ -264,7 +264,7 @@ static void put_outcome(const struct printing *p, const peg_record *record)
 }
 
 /* What comes behind the kind, as one word of the title. */
-static peg_str name_of(const peg_block *block)
+static peg_str block_title_name(const peg_block *block)
 {
     return peg_block_kind_of(block) == PEG_BLOCK_OTHER ? peg_block_type(block)
                                                        : peg_block_tool(block);
@@ -272,7 +272,7 @@ static peg_str name_of(const peg_block *block)
 
 static void put_block_head(const struct printing *p, const peg_block *block, size_t i)
 {
-    const peg_str name = name_of(block);
+    const peg_str name = block_title_name(block);
 
     peg__buf_printf(p->out, "\n%s%zu %s%s", p->style->bold, i + 1,
                     peg_block_kind_name(peg_block_kind_of(block)), name.len ? " " : "");
@@ -285,7 +285,7 @@ static void put_block_head(const struct printing *p, const peg_block *block, siz
         put_outcome(p, peg_block_record(block));
     else if (peg_block_tier(block))
         put_word(p, p->style->dim, peg__str(peg_trust_tier_name(peg_block_tier(block))));
-    put_time(p, peg_block_created_ms(block));
+    put_block_time(p, peg_block_created_ms(block));
     peg__buf_putc(p->out, '\n');
 }
 
@@ -334,7 +334,8 @@ static bool is_here(peg_reader *reader)
 }
 
 /* Its words too, if it has any: a result of a tool is nearly always an artifact. */
-static peg_status put_artifact(const struct printing *p, peg_artifact *artifact, peg_error *reterr)
+static peg_status put_artifact_lines(const struct printing *p, peg_artifact *artifact,
+                                     peg_error *reterr)
 {
     peg_str bytes = {NULL, 0};
     const peg_status status = peg_artifact_bytes(artifact, &bytes, reterr);
@@ -350,7 +351,7 @@ static peg_status put_artifact(const struct printing *p, peg_artifact *artifact,
     return PEG_OK;
 }
 
-static void put_media(const struct printing *p, const peg_media *media)
+static void put_media_line(const struct printing *p, const peg_media *media)
 {
     peg__buf_printf(p->out, "%*s%s ", INDENT, "", peg_media_kind_name(peg_media_kind_of(media)));
     cli_put_safe(p->out, peg__str(peg_media_filename(media)));
@@ -394,7 +395,8 @@ static peg_status put_payload(const struct printing *p, const peg_block *block, 
     return status;
 }
 
-static peg_status put_block(const struct printing *p, const peg_block *block, peg_error *reterr)
+static peg_status put_block_content(const struct printing *p, const peg_block *block,
+                                    peg_error *reterr)
 {
     const peg_block_kind kind = peg_block_kind_of(block);
     peg_artifact *artifact = peg_block_artifact(block);
@@ -407,13 +409,23 @@ static peg_status put_block(const struct printing *p, const peg_block *block, pe
     else
         put_body(p, peg_block_text(block), kind == PEG_BLOCK_REASONING ? p->style->dim : "");
     for (size_t i = 0; i < peg_block_n_media(block); i++)
-        put_media(p, peg_block_media(block, i));
+        put_media_line(p, peg_block_media(block, i));
     if (!status && artifact)
-        status = put_artifact(p, artifact, reterr);
+        status = put_artifact_lines(p, artifact, reterr);
     if (!status && peg_block_payload(block) && !peg_block_text(block).len &&
         (kind == PEG_BLOCK_REASONING || kind == PEG_BLOCK_OTHER))
         status = put_payload(p, block, reterr);
     return status;
+}
+
+size_t turn_show_from(const struct turn_show_options *options, const peg_turn *turn)
+{
+    size_t n = peg_turn_count(turn, options->kinds);
+    size_t i = peg_turn_next(turn, options->kinds, 0);
+
+    for (; options->last && n > options->last; n--)
+        i = peg_turn_next(turn, options->kinds, i + 1);
+    return i;
 }
 
 peg_status turn_print(const struct turn_show_options *options, const struct turn_file *file,
@@ -428,12 +440,12 @@ peg_status turn_print(const struct turn_show_options *options, const struct turn
                                .width = cli_width(STDOUT_FILENO)};
     peg_status status;
 
-    put_head(&p);
+    put_turn_head(&p);
     status = turn_flush(&out, reterr);
     for (size_t i = turn_show_from(options, file->turn); !status && i < peg_turn_len(file->turn);
          i = peg_turn_next(file->turn, options->kinds, i + 1)) {
         put_block_head(&p, peg_turn_at(file->turn, i), i);
-        status = put_block(&p, peg_turn_at(file->turn, i), reterr);
+        status = put_block_content(&p, peg_turn_at(file->turn, i), reterr);
         if (!status)
             status = turn_flush(&out, reterr);
     }

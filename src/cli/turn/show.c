@@ -8,7 +8,152 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "cli/turn/turn.h"
+#include "pegboard/definitions.h"
 #include "turn/file/block.h"
+#include "json/json.h"
+
+/*
+ * A turn as JSON lines. First what is known about it:
+ *
+ *   {"type":"turn","file":"turn.yaml","id":"t-1","session_id":"s-1","blocks":5,
+ *    "tools":["query_orders"],"inference_result":{...},"pending":["call_7"]}
+ *
+ * then each block, as it stands in a file but complete without the others:
+ *
+ *   {"type":"block","index":2,"state":"answered","block":{"id":"call_7","kind":"tool_call",...}}
+ *
+ * pegboard-turn(1) documents it.
+ */
+
+/* ---- the turn --------------------------------------------------------------------------- */
+
+static void put_string_or_null(struct peg__out *out, const char *name, peg_str text)
+{
+    peg__out_key(out, name);
+    if (text.ptr)
+        peg__out_string(out, text);
+    else
+        peg__out_null(out);
+}
+
+static void out_tools(struct peg__out *out, const peg_turn *turn)
+{
+    const peg_json *definitions = NULL;
+
+    peg__out_key(out, "tools");
+    peg__out_array(out);
+    if (!peg_turn_definitions(turn, &definitions, NULL) && definitions) {
+        PEG_JSON_EACH_ITEM (definitions, definition)
+            peg__out_string(out, peg_json_str(peg_json_get(definition, "name")));
+    }
+    peg__out_end_array(out);
+}
+
+static void out_inference_result(struct peg__out *out, const peg_turn *turn)
+{
+    const peg_json *result = NULL;
+
+    peg__out_key(out, "inference_result");
+    if (!peg_turn_get(turn, &peg_key_inference_result, &result, NULL) && result)
+        peg__out_value(out, result);
+    else
+        peg__out_null(out);
+}
+
+static void out_pending(struct peg__out *out, const peg_turn *turn)
+{
+    peg__out_key(out, "pending");
+    peg__out_array(out);
+    for (size_t i = peg_turn_next_pending(turn, 0); i < peg_turn_len(turn);
+         i = peg_turn_next_pending(turn, i + 1))
+        peg__out_string(out, peg_block_id(peg_turn_at(turn, i)));
+    peg__out_end_array(out);
+}
+
+static void put_turn(struct peg__out *out, const struct turn_file *file)
+{
+    peg_str session = {NULL, 0};
+
+    if (peg_turn_get_string(file->turn, &peg_key_session_id, &session, NULL))
+        session = (peg_str){NULL, 0};
+    peg__out_object(out);
+    peg__out_cmember(out, "type", "turn");
+    turn_out_file(out, file->path);
+    peg__out_member(out, "id", peg_turn_id(file->turn));
+    put_string_or_null(out, "session_id", session);
+    peg__out_key(out, "blocks");
+    peg__out_integer(out, (int64_t)peg_turn_len(file->turn));
+    out_tools(out, file->turn);
+    out_inference_result(out, file->turn);
+    out_pending(out, file->turn);
+    peg__out_end_object(out);
+}
+
+/* ---- blocks ----------------------------------------------------------------------------- */
+
+static const char *state_of(const struct turn_file *file, const peg_block *call)
+{
+    if (peg_turn_result_of(file->turn, peg_block_id(call)))
+        return "answered";
+    return turn_has_begun(file, peg_block_id(call)) ? "begun" : "pending";
+}
+
+static peg_status out_block(struct peg__out *out, const struct turn_file *file, size_t i,
+                            peg_error *reterr)
+{
+    /* What is in the file stays in the text, however large. */
+    static const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = INT64_MAX};
+    static const struct peg__block_write how = {.options = &options};
+    const peg_block *block = peg_turn_at(file->turn, i);
+    peg_json_builder *b = peg_json_builder_new();
+    peg_json_doc *doc = NULL;
+    peg_status status = peg__block_write(&how, block, b, reterr);
+
+    if (status) {
+        peg_json_builder_free(b);
+        return status;
+    }
+    status = peg_json_builder_finish(b, &doc, reterr);
+    if (status)
+        return status;
+    peg__out_object(out);
+    peg__out_cmember(out, "type", "block");
+    peg__out_key(out, "index");
+    peg__out_integer(out, (int64_t)i);
+    if (peg_block_kind_of(block) == PEG_BLOCK_CALL)
+        peg__out_cmember(out, "state", state_of(file, block));
+    peg__out_key(out, "block");
+    peg__out_value(out, peg_json_root(doc));
+    peg__out_end_object(out);
+    peg_json_doc_free(doc);
+    return PEG_OK;
+}
+
+static peg_status end_object_line(struct peg__out *out, peg_error *reterr)
+{
+    peg__buf_putc(out->buf, '\n');
+    out->needs_comma = false;
+    return turn_flush(out->buf, reterr);
+}
+
+peg_status turn_print_objects(const struct turn_show_options *options, const struct turn_file *file,
+                              peg_error *reterr)
+{
+    struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    struct peg__out out = {.buf = &line};
+    peg_status status;
+
+    put_turn(&out, file);
+    status = end_object_line(&out, reterr);
+    for (size_t i = turn_show_from(options, file->turn); !status && i < peg_turn_len(file->turn);
+         i = peg_turn_next(file->turn, options->kinds, i + 1)) {
+        status = out_block(&out, file, i, reterr);
+        if (!status)
+            status = end_object_line(&out, reterr);
+    }
+    peg__buf_free(&line);
+    return status;
+}
 
 enum option_id {
     OPT_KINDS = 1,
@@ -32,7 +177,7 @@ static const struct cli_option option_table[] = {
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-static bool kind_named(peg_str name, peg_block_kind *ret_kind)
+static bool find_block_kind(peg_str name, peg_block_kind *ret_kind)
 {
     for (int kind = PEG_BLOCK_SYSTEM; kind <= PEG_BLOCK_OTHER; kind++) {
         if (peg__str_is(name, peg_block_kind_name((peg_block_kind)kind)) ||
@@ -52,7 +197,7 @@ static bool read_kinds(const char *list, unsigned *ret_kinds)
         const size_t len = strcspn(list, ",");
         peg_block_kind kind;
 
-        if (!kind_named(peg__strn(list, len), &kind))
+        if (!find_block_kind(peg__strn(list, len), &kind))
             return false;
         kinds |= PEG_BLOCKS(kind);
         if (!list[len])
@@ -64,7 +209,7 @@ static bool read_kinds(const char *list, unsigned *ret_kinds)
 }
 
 /* Returns 0, or CLI_STOP after a complaint. */
-static int take(struct turn_show_options *o, struct cli_args *args, int id)
+static int take_show_option(struct turn_show_options *o, struct cli_args *args, int id)
 {
     switch (id) {
     case OPT_KINDS:
@@ -91,17 +236,7 @@ static int take(struct turn_show_options *o, struct cli_args *args, int id)
 
 /* ---- work ------------------------------------------------------------------------------- */
 
-size_t turn_show_from(const struct turn_show_options *options, const peg_turn *turn)
-{
-    size_t n = peg_turn_count(turn, options->kinds);
-    size_t i = peg_turn_next(turn, options->kinds, 0);
-
-    for (; options->last && n > options->last; n--)
-        i = peg_turn_next(turn, options->kinds, i + 1);
-    return i;
-}
-
-static int show(const struct turn_show_options *o, const char *path)
+static int show_file(const struct turn_show_options *o, const char *path)
 {
     struct turn_file file = TURN_FILE;
     peg_error error;
@@ -122,13 +257,13 @@ static int show_all(const struct turn_show_options *o, char *const *paths, size_
     for (size_t i = 0; i < n; i++) {
         if (i && !o->as_json)
             putchar('\n');
-        if (show(o, paths[i]))
+        if (show_file(o, paths[i]))
             answer = CLI_UNUSABLE;
     }
     return answer;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_turn_show(const struct cli_command *self, int argc, char **argv)
 {
     PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     struct turn_show_options options = {.kinds = PEG_BLOCKS_ALL};
@@ -138,7 +273,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     int id;
 
     while (paths && (id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP || take(&options, &args, id) == CLI_STOP)
+        if (id == CLI_STOP || take_show_option(&options, &args, id) == CLI_STOP)
             return args.exit;
         if (id == CLI_OPERAND) {
             paths[n++] = argv[args.at - 1];
@@ -176,5 +311,5 @@ const struct cli_command cli_turn_show = {
              "  pegboard turn show turn.yaml\n"
              "  pegboard turn show --kinds call,result --last 4 --full turn.json\n"
              "  pegboard turn show --json turn.json | jq 'select(.state == \"pending\").block'",
-    .run = run,
+    .run = run_turn_show,
 };

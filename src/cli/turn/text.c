@@ -32,7 +32,7 @@ static const struct range wide[] = {
     {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD},
 };
 
-static bool is_in(const struct range *ranges, size_t n, uint32_t c)
+static bool is_in_ranges(const struct range *ranges, size_t n, uint32_t c)
 {
     for (size_t i = 0; i < n; i++)
         if (c >= ranges[i].first && c <= ranges[i].last)
@@ -41,7 +41,7 @@ static bool is_in(const struct range *ranges, size_t n, uint32_t c)
 }
 
 /* Requires a whole character of n bytes. */
-static uint32_t decode(const char *text, size_t n)
+static uint32_t decode_utf8(const char *text, size_t n)
 {
     static const unsigned char first[] = {0x7F, 0x7F, 0x1F, 0x0F, 0x07};
     uint32_t c = (unsigned char)text[0] & first[n];
@@ -53,11 +53,11 @@ static uint32_t decode(const char *text, size_t n)
 
 static unsigned width_of(const char *text, size_t n)
 {
-    const uint32_t c = decode(text, n);
+    const uint32_t c = decode_utf8(text, n);
 
-    if (is_in(without_width, sizeof(without_width) / sizeof(without_width[0]), c))
+    if (is_in_ranges(without_width, sizeof(without_width) / sizeof(without_width[0]), c))
         return 0;
-    return is_in(wide, sizeof(wide) / sizeof(wide[0]), c) ? 2 : 1;
+    return is_in_ranges(wide, sizeof(wide) / sizeof(wide[0]), c) ? 2 : 1;
 }
 
 unsigned turn_text_width(peg_str text)
@@ -88,7 +88,7 @@ struct row {
     bool is_first;
 };
 
-static void emit(struct row *row, size_t len)
+static void emit_row(struct row *row, size_t len)
 {
     struct peg__buf *out = row->how->out;
 
@@ -107,7 +107,7 @@ static void emit(struct row *row, size_t len)
 
 static void end_row(struct row *row)
 {
-    emit(row, row->text.len);
+    emit_row(row, row->text.len);
     peg__buf_clear(&row->text);
     row->column = 0;
     row->break_at = 0;
@@ -116,7 +116,7 @@ static void end_row(struct row *row)
 
 /* Ends the row behind its last space, and begins the next with the rest; in the middle of a word
  * that is longer than a row. */
-static void wrap(struct row *row)
+static void wrap_row(struct row *row)
 {
     size_t len = row->break_at;
     size_t rest;
@@ -128,7 +128,7 @@ static void wrap(struct row *row)
     rest = row->text.len - len;
     while (len && row->text.ptr[len - 1] == ' ')
         len--;
-    emit(row, len);
+    emit_row(row, len);
     memmove(row->text.ptr, row->text.ptr + row->break_at, rest);
     row->text.len = rest;
     row->column -= row->break_column;
@@ -136,10 +136,10 @@ static void wrap(struct row *row)
     row->has_word = rest > 0;
 }
 
-static void put(struct row *row, const char *bytes, size_t n, unsigned width)
+static void put_row_bytes(struct row *row, const char *bytes, size_t n, unsigned width)
 {
     if (row->width && row->column + width > row->width && row->text.len && *bytes != ' ')
-        wrap(row);
+        wrap_row(row);
     peg__buf_add(&row->text, bytes, n);
     row->column += width;
     if (*bytes != ' ') {
@@ -158,12 +158,12 @@ static void put_escaped(struct row *row, peg_str bytes)
 
     for (size_t i = 0; i < bytes.len; i++) {
         snprintf(text, sizeof(text), "\\x%02X", (unsigned)(unsigned char)bytes.ptr[i]);
-        put(row, text, 4, 4);
+        put_row_bytes(row, text, 4, 4);
     }
 }
 
 /* Writes one character and returns its bytes. */
-static size_t put_character(struct row *row, peg_str rest)
+static size_t put_any_character(struct row *row, peg_str rest)
 {
     struct peg__buf safe = PEG__BUF(64);
     const size_t n = peg__utf8_char_len(rest);
@@ -176,7 +176,7 @@ static size_t put_character(struct row *row, peg_str rest)
     if (safe.status)
         row->text.status = safe.status;
     else if (safe.len == n)
-        put(row, rest.ptr, n, width_of(rest.ptr, n));
+        put_row_bytes(row, rest.ptr, n, width_of(rest.ptr, n));
     else
         put_escaped(row, peg__strn(rest.ptr, n));
     peg__buf_free(&safe);
@@ -186,7 +186,7 @@ static size_t put_character(struct row *row, peg_str rest)
 static void put_tab(struct row *row)
 {
     do
-        put(row, " ", 1, 1);
+        put_row_bytes(row, " ", 1, 1);
     while (row->column % TAB);
 }
 
@@ -205,9 +205,9 @@ void turn_put_text(const struct turn_text *how, peg_str text)
         else if (c == '\t')
             put_tab(&row);
         else if (c >= ' ' && c <= '~')
-            put(&row, &c, 1, 1);
+            put_row_bytes(&row, &c, 1, 1);
         else if (c != '\r' || i + 1 == text.len || text.ptr[i + 1] != '\n')
-            i += put_character(&row, peg__str_from(text, i)) - 1;
+            i += put_any_character(&row, peg__str_from(text, i)) - 1;
         i++;
     }
     if (row.text.status)

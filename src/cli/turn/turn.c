@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "cli/output.h"
+#include "cli/cli.h"
 #include "json/json.h"
 
 /* ---- options of all three --------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static const struct cli_command *const parts[] = {
     NULL,
 };
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_turn(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc < 2 ? argc : 2, .argv = argv};
     const struct cli_command *part;
@@ -227,5 +227,5 @@ const struct cli_command cli_turn = {
              "  pegboard turn convert -o turn.json turn.yaml\n"
              "  pegboard turn validate --strict turns/*.json\n\n"
              "`pegboard turn COMMAND --help` explains a command.",
-    .run = run,
+    .run = run_turn,
 };

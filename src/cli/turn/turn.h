@@ -19,8 +19,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "cli/cli.h"
-#include "cli/input.h"
-#include "cli/terminal/term.h"
+#include "cli/terminal/terminal.h"
 #include "pegboard/turn_file.h"
 
 extern const struct cli_command cli_turn_show;
@@ -168,15 +167,5 @@ void turn_found(struct turn_findings *findings, bool is_error, const peg_error *
 /* Everything beyond the format. PEG_ENOMEM, PEG_ELIMIT: there is no verdict. */
 peg_status turn_check(const struct turn_file *file, struct turn_findings *findings,
                       peg_error *reterr);
-
-/* The turn as its file has it. Value; borrows all. */
-struct turn_in_file {
-    const peg_json *root;
-    const char *at; /* where that stands: "" or "/turn" */
-};
-
-/* Sets `rewrite` and `rewritten`; what cannot be written is a finding. PEG_ENOMEM. */
-peg_status turn_check_rewriting(const struct turn_file *file, const struct turn_in_file *in,
-                                struct turn_findings *findings, peg_error *reterr);
 
 #endif

@@ -71,14 +71,14 @@ static void put_finding(const struct validate_turns *v, struct peg__buf *out, co
     peg__buf_printf(out, " %s(%s)%s\n", v->style->dim, error->code, v->style->off);
 }
 
-static void put_number(struct peg__buf *out, size_t n, const char *what)
+static void put_count_of(struct peg__buf *out, size_t n, const char *what)
 {
     if (n)
         peg__buf_printf(out, ", %zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-static void put_text(const struct validate_turns *v, struct peg__buf *out,
-                     const struct turn_file *file)
+static void put_verdict_text(const struct validate_turns *v, struct peg__buf *out,
+                             const struct turn_file *file)
 {
     const struct turn_findings *f = v->findings;
     const size_t n_all = f->n_errors + f->n_warnings;
@@ -86,8 +86,8 @@ static void put_text(const struct validate_turns *v, struct peg__buf *out,
     cli_put_safe(out, peg__str(cli_file_label(file->path)));
     peg__buf_printf(out, ": %s%s%s", f->n_errors ? v->style->bad : v->style->good,
                     f->n_errors ? "invalid" : "valid", v->style->off);
-    put_number(out, f->n_errors, "error");
-    put_number(out, f->n_warnings, "warning");
+    put_count_of(out, f->n_errors, "error");
+    put_count_of(out, f->n_warnings, "warning");
     peg__buf_putc(out, '\n');
     for (size_t i = 0; i < f->n; i++)
         put_finding(v, out, file->path, &f->items[i]);
@@ -103,7 +103,7 @@ static void put_text(const struct validate_turns *v, struct peg__buf *out,
 
 /* ---- for programs ----------------------------------------------------------------------- */
 
-static void put_place(struct peg__out *out, const peg_error *error)
+static void out_error_place(struct peg__out *out, const peg_error *error)
 {
     peg__out_cmember(out, "code", error->code);
     peg__out_cmember(out, "where", error->where);
@@ -134,14 +134,14 @@ static void put_findings(struct peg__out *out, const struct turn_findings *f)
     for (size_t i = 0; i < f->n; i++) {
         peg__out_object(out);
         peg__out_cmember(out, "level", f->items[i].is_error ? "error" : "warning");
-        put_place(out, &f->items[i].error);
+        out_error_place(out, &f->items[i].error);
         peg__out_end_object(out);
     }
     peg__out_end_array(out);
 }
 
-static void put_object(const struct validate_turns *v, struct peg__buf *buf,
-                       const struct turn_file *file)
+static void put_verdict_object(const struct validate_turns *v, struct peg__buf *buf,
+                               const struct turn_file *file)
 {
     static const char *const rewrites[] = {[TURN_REWRITE_NOTHING] = "same",
                                            [TURN_REWRITE_LAYOUT] = "layout",
@@ -177,7 +177,7 @@ static void put_unusable_object(struct peg__buf *buf, const char *path, const pe
     peg__out_null(&out);
     peg__out_key(&out, "error");
     peg__out_object(&out);
-    put_place(&out, error);
+    out_error_place(&out, error);
     peg__out_end_object(&out);
     peg__out_end_object(&out);
     peg__buf_putc(buf, '\n');
@@ -185,14 +185,14 @@ static void put_unusable_object(struct peg__buf *buf, const char *path, const pe
 
 /* ---- verdicts --------------------------------------------------------------------------- */
 
-static void send(struct peg__buf *out)
+static void flush_verdict(struct peg__buf *out)
 {
     if (turn_flush(out, NULL))
         fputs("pegboard: out of memory while printing a verdict\n", stderr);
     peg__buf_free(out);
 }
 
-static void tell(struct validate_turns *v, const struct turn_file *file)
+static void report_verdict(struct validate_turns *v, const struct turn_file *file)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
@@ -200,13 +200,13 @@ static void tell(struct validate_turns *v, const struct turn_file *file)
     if (v->is_quiet)
         return;
     if (v->as_json)
-        put_object(v, &out, file);
+        put_verdict_object(v, &out, file);
     else
-        put_text(v, &out, file);
-    send(&out);
+        put_verdict_text(v, &out, file);
+    flush_verdict(&out);
 }
 
-static void tell_unusable(struct validate_turns *v, const char *path, const peg_error *error)
+static void report_unusable(struct validate_turns *v, const char *path, const peg_error *error)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
@@ -216,7 +216,7 @@ static void tell_unusable(struct validate_turns *v, const char *path, const peg_
         return;
     }
     put_unusable_object(&out, path, error);
-    send(&out);
+    flush_verdict(&out);
 }
 
 static void validate_file(struct validate_turns *v, const char *path)
@@ -234,15 +234,15 @@ static void validate_file(struct validate_turns *v, const char *path)
         status = turn_check(&file, v->findings, &error);
     }
     if (status)
-        tell_unusable(v, path, &error);
+        report_unusable(v, path, &error);
     else
-        tell(v, &file);
+        report_verdict(v, &file);
     turn_file_free(&file);
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static int take(struct validate_turns *v, struct cli_args *args, int id)
+static int take_validate_option(struct validate_turns *v, struct cli_args *args, int id)
 {
     switch (id) {
     case OPT_STRICT:
@@ -270,7 +270,7 @@ static int validate_all(struct validate_turns *v, char *const *paths, size_t n)
     return v->has_invalid ? CLI_NO : CLI_OK;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_turn_validate(const struct cli_command *self, int argc, char **argv)
 {
     PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     PEG_CLEANUP(peg__freep) void *findings = peg__alloc(sizeof(struct turn_findings));
@@ -285,7 +285,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         return CLI_UNUSABLE;
     }
     while ((id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP || take(&v, &args, id) == CLI_STOP)
+        if (id == CLI_STOP || take_validate_option(&v, &args, id) == CLI_STOP)
             return args.exit;
         if (id == CLI_OPERAND) {
             paths[n++] = argv[args.at - 1];
@@ -322,5 +322,5 @@ const struct cli_command cli_turn_validate = {
              "  pegboard turn validate turn.yaml\n"
              "  pegboard turn validate --strict --bytes turns/t-1.bytes turns/t-1.json\n"
              "  pegboard turn validate --json turns/*.json | jq 'select(.valid | not).file'",
-    .run = run,
+    .run = run_turn_validate,
 };

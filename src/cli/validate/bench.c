@@ -53,8 +53,8 @@ struct bench {
 /* ---- collecting --------------------------------------------------------------------- */
 
 /* The text as it was given; what was YAML is written as JSON. */
-static peg_status copy_text(const struct validate_instance *instance, struct sample *s,
-                            peg_error *reterr)
+static peg_status copy_instance_text(const struct validate_instance *instance, struct sample *s,
+                                     peg_error *reterr)
 {
     if (!instance->text.len)
         return peg_json_write(instance->value, PEG_JSON_COMPACT, &s->text, &s->len, reterr);
@@ -74,7 +74,7 @@ static peg_status add_sample(struct bench *b, const struct validate_instance *in
 
     if (!PEG__RESERVE(b->samples, b->n + 1, b->capacity))
         return peg__fail_nomem(reterr);
-    status = copy_text(instance, &s, reterr);
+    status = copy_instance_text(instance, &s, reterr);
     if (!status)
         status = peg_json_parse((peg_str){s.text, s.len}, &b->v->options->json, &s.doc, reterr);
     if (!status && s.len > MAX_BYTES - b->bytes)
@@ -92,7 +92,8 @@ static peg_status add_sample(struct bench *b, const struct validate_instance *in
 }
 
 /* A validate_fn. */
-static void collect(struct validate *v, const struct validate_instance *instance, void *user)
+static void collect_instance(struct validate *v, const struct validate_instance *instance,
+                             void *user)
 {
     peg_error error;
 
@@ -183,7 +184,7 @@ static double clock_cost(struct bench *b, round_fn *round)
 }
 
 /* Nanoseconds of one round: the mean of the fastest batch. */
-static double measure(struct bench *b, round_fn *round)
+static double measure_rounds(struct bench *b, round_fn *round)
 {
     const double estimate = warm_up(b, round, BUDGET_NS / 10);
     const uint64_t wanted = b->v->options->loops;
@@ -228,8 +229,8 @@ static double measure_compile(const struct validate *v)
 
 static void print_figures(struct bench *b)
 {
-    const double check_ns = measure(b, check_rounds) / (double)b->n;
-    const double text_ns = measure(b, parse_and_check_rounds);
+    const double check_ns = measure_rounds(b, check_rounds) / (double)b->n;
+    const double text_ns = measure_rounds(b, parse_and_check_rounds);
     const double compile_us = measure_compile(b->v);
 
     printf("{\"instances\":%zu,\"valid\":%" PRIu64 ",\"ns_per_instance\":%.2f,"
@@ -242,7 +243,7 @@ void validate_benchmark(struct validate *v)
     struct bench b = {.v = v};
 
     for (size_t i = 0; i < v->options->n_paths; i++)
-        validate_each(v, v->options->paths[i], collect, &b);
+        validate_each(v, v->options->paths[i], collect_instance, &b);
     if (b.n) {
         print_figures(&b);
     } else {

@@ -42,8 +42,8 @@ static void each_yaml(struct validate *v, const char *path, validate_fn *fn, voi
 /* ---- JSON lines ------------------------------------------------------------------ */
 
 /* The loop that allocates nothing: same line buffer, same document, same checker. */
-static void one_line(struct validate *v, const struct validate_place *place, peg_str line,
-                     validate_fn *fn, void *user)
+static void check_line(struct validate *v, const struct validate_place *place, peg_str line,
+                       validate_fn *fn, void *user)
 {
     peg_error error;
 
@@ -92,7 +92,7 @@ static void each_line(struct validate *v, const char *path, validate_fn *fn, voi
         n++;
         place.line = lines.line;
         if (got == CLI_LINE)
-            one_line(v, &place, line, fn, user);
+            check_line(v, &place, line, fn, user);
         else
             validate_unusable(v, &place, &error);
         if (got == CLI_LINE_FAILED)

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/text/str.h"
-#include "cli/output.h"
+#include "cli/cli.h"
 #include "cli/validate/validate.h"
 #include "json/json.h"
 
@@ -34,8 +34,8 @@ static void flush_out(struct validate *v, FILE *to)
 }
 
 /* file:line:column, as far as it is known. */
-static void put_place(struct peg__buf *out, const struct validate_place *place, unsigned line,
-                      unsigned column)
+static void put_file_place(struct peg__buf *out, const struct validate_place *place, unsigned line,
+                           unsigned column)
 {
     cli_put_safe(out, peg__str(cli_file_label(place->path)));
     if (place->line)
@@ -53,7 +53,7 @@ static void put_member(struct peg__buf *out, const char *name, peg_str value)
 }
 
 /* A file name may be any bytes; in JSON it has to be UTF-8. */
-static void put_file(struct peg__buf *out, const char *path)
+static void put_file_member(struct peg__buf *out, const char *path)
 {
     const peg_str name = peg__str(path);
     struct peg__buf clean = PEG__BUF(out->max);
@@ -73,10 +73,11 @@ static void put_file(struct peg__buf *out, const char *path)
 }
 
 /* Opens the object of one instance, up to and without its failures. */
-static void put_head(struct peg__buf *out, const struct validate_place *place, const char *verdict)
+static void put_object_head(struct peg__buf *out, const struct validate_place *place,
+                            const char *verdict)
 {
     peg__buf_putc(out, '{');
-    put_file(out, place->path);
+    put_file_member(out, place->path);
     if (place->line)
         peg__buf_printf(out, ",\"line\":%llu", (unsigned long long)place->line);
     else
@@ -106,7 +107,7 @@ static void put_failure_object(struct peg__buf *out, const peg_failure *failure)
 
 static void put_invalid_object(struct validate *v, const struct validate_place *place)
 {
-    put_head(&v->out, place, "invalid");
+    put_object_head(&v->out, place, "invalid");
     peg__buf_puts(&v->out, "\"failures\":[");
     for (size_t i = 0; i < peg_report_len(v->report); i++) {
         if (i)
@@ -141,7 +142,7 @@ static void put_failure_text(struct validate *v, const peg_failure *failure)
 
 static void put_invalid_text(struct validate *v, const struct validate_place *place)
 {
-    put_place(&v->out, place, 0, 0);
+    put_file_place(&v->out, place, 0, 0);
     peg__buf_printf(&v->out, ": %sinvalid%s\n", v->style->bad, v->style->off);
     for (size_t i = 0; i < peg_report_len(v->report); i++)
         put_failure_text(v, peg_report_at(v->report, i));
@@ -149,7 +150,7 @@ static void put_invalid_text(struct validate *v, const struct validate_place *pl
         peg__buf_printf(&v->out, "  and %zu more\n", peg_report_more(v->report));
 }
 
-static void tell_invalid(struct validate *v, const struct validate_instance *instance)
+static void report_invalid(struct validate *v, const struct validate_instance *instance)
 {
     v->n_invalid++;
     if (v->options->quiet)
@@ -165,16 +166,16 @@ static void tell_invalid(struct validate *v, const struct validate_instance *ins
 
 /* ---- valid ------------------------------------------------------------------------- */
 
-static void tell_valid(struct validate *v, const struct validate_place *place)
+static void report_valid(struct validate *v, const struct validate_place *place)
 {
     v->n_valid++;
     if (v->options->quiet)
         return;
     if (v->options->as_json) {
-        put_head(&v->out, place, "valid");
+        put_object_head(&v->out, place, "valid");
         peg__buf_puts(&v->out, "\"failures\":[],\"more\":0}\n");
     } else if (place->line == 0) { /* of lines, only the sum is told */
-        put_place(&v->out, place, 0, 0);
+        put_file_place(&v->out, place, 0, 0);
         peg__buf_printf(&v->out, ": %svalid%s\n", v->style->good, v->style->off);
     } else {
         return;
@@ -189,7 +190,7 @@ void validate_print_lines(struct validate *v, const char *path, uint64_t n, uint
 
     if (v->options->quiet || v->options->as_json || v->options->benchmark)
         return;
-    put_place(&v->out, &place, 0, 0);
+    put_file_place(&v->out, &place, 0, 0);
     peg__buf_printf(&v->out, ": %s%llu of %llu valid%s\n", n == n_valid ? style->good : style->bad,
                     (unsigned long long)n_valid, (unsigned long long)n, style->off);
     flush_out(v, stdout);
@@ -200,7 +201,7 @@ void validate_print_lines(struct validate *v, const char *path, uint64_t n, uint
 static void put_error_object(struct validate *v, const struct validate_place *place,
                              const char *verdict, const peg_error *error)
 {
-    put_head(&v->out, place, verdict);
+    put_object_head(&v->out, place, verdict);
     peg__buf_puts(&v->out, "\"failures\":[],\"more\":0,");
     if (strcmp(verdict, "undecided") == 0)
         peg__buf_printf(&v->out, "\"limit\":\"%s\",", peg_checker_reason(v->checker));
@@ -220,7 +221,7 @@ static void put_error_text(struct validate *v, const struct validate_place *plac
     const struct cli_style *style = v->err_style;
 
     (void)cli_flush(); /* in a shared terminal or log, the order tells the story */
-    put_place(&v->out, place, error->line, error->column);
+    put_file_place(&v->out, place, error->line, error->column);
     peg__buf_printf(&v->out, ": %s%s%s: ", style->bad, verdict, style->off);
     if (error->where[0]) {
         peg__buf_puts(&v->out, "at ");
@@ -232,8 +233,8 @@ static void put_error_text(struct validate *v, const struct validate_place *plac
     flush_out(v, stderr);
 }
 
-static void tell_error(struct validate *v, const struct validate_place *place, const char *verdict,
-                       const peg_error *error)
+static void report_error(struct validate *v, const struct validate_place *place,
+                         const char *verdict, const peg_error *error)
 {
     v->n_unusable++;
     if (v->options->as_json && !v->options->quiet)
@@ -245,7 +246,7 @@ static void tell_error(struct validate *v, const struct validate_place *place, c
 void validate_unusable_schema(struct validate *v, const struct validate_place *place,
                               const peg_error *error)
 {
-    tell_error(v, place, "unusable", error);
+    report_error(v, place, "unusable", error);
     if (v->options->as_json && !v->options->quiet)
         put_error_text(v, place, "unusable", error);
 }
@@ -253,10 +254,10 @@ void validate_unusable_schema(struct validate *v, const struct validate_place *p
 void validate_unusable(struct validate *v, const struct validate_place *place,
                        const peg_error *error)
 {
-    tell_error(v, place, "unusable", error);
+    report_error(v, place, "unusable", error);
 }
 
-static void tell_undecided(struct validate *v, const struct validate_place *place)
+static void report_undecided(struct validate *v, const struct validate_place *place)
 {
     peg_error error;
 
@@ -264,7 +265,7 @@ static void tell_undecided(struct validate *v, const struct validate_place *plac
               "the limit %s was reached before a verdict; make the instance smaller or the schema "
               "simpler",
               peg_checker_reason(v->checker));
-    tell_error(v, place, "undecided", &error);
+    report_error(v, place, "undecided", &error);
 }
 
 /* ---- one value ------------------------------------------------------------------------ */
@@ -274,13 +275,13 @@ void validate_check(struct validate *v, const struct validate_instance *instance
     (void)user;
     switch (peg_schema_check(v->schema, v->checker, instance->value)) {
     case PEG_VALID:
-        tell_valid(v, &instance->place);
+        report_valid(v, &instance->place);
         break;
     case PEG_INVALID:
-        tell_invalid(v, instance);
+        report_invalid(v, instance);
         break;
     case PEG_UNDECIDED:
-        tell_undecided(v, &instance->place);
+        report_undecided(v, &instance->place);
         break;
     }
 }

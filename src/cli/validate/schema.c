@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "cli/file_uri.h"
+#include "cli/cli.h"
 #include "cli/validate/validate.h"
 #include "pegboard/yaml.h"
 #include "schema/compile/compile.h"
@@ -19,7 +19,8 @@
 
 PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
-static peg_status parse(const char *path, peg_str text, peg_json_doc **ret_doc, peg_error *reterr)
+static peg_status parse_document(const char *path, peg_str text, peg_json_doc **ret_doc,
+                                 peg_error *reterr)
 {
     peg_status status;
 
@@ -124,7 +125,7 @@ static peg_status add_document(struct validate *v, const struct document *docume
     peg_status status = cli_read_file_max(document->path, &v->schema_text, reterr);
 
     if (!status)
-        status = parse(document->path, peg__buf_view(&v->schema_text), &doc, reterr);
+        status = parse_document(document->path, peg__buf_view(&v->schema_text), &doc, reterr);
     if (status)
         return status;
     if (!document->uri.len)
@@ -153,7 +154,7 @@ static peg_status add_documents(struct validate *v)
 
 /* ---- the schema ----------------------------------------------------------------- */
 
-static peg_status compile(struct validate *v, peg_error *reterr)
+static peg_status compile_schema(struct validate *v, peg_error *reterr)
 {
     const char *path = v->options->schema_path;
     peg_status status = cli_read_file_max(path, &v->schema_text, reterr);
@@ -169,7 +170,7 @@ static peg_status compile(struct validate *v, peg_error *reterr)
     return status;
 }
 
-static peg_status prepare(struct validate *v, peg_error *reterr)
+static peg_status prepare_schema(struct validate *v, peg_error *reterr)
 {
     peg_str base;
     peg_status status = cli_file_uri(&v->uris, v->options->schema_path, &base, reterr);
@@ -203,13 +204,13 @@ peg_status validate_load_schema(struct validate *v)
 {
     const struct validate_place place = {v->options->schema_path, 0};
     peg_error error;
-    peg_status status = prepare(v, &error);
+    peg_status status = prepare_schema(v, &error);
 
     if (!status) {
         status = add_documents(v);
         if (status)
             return status; /* told */
-        status = compile(v, &error);
+        status = compile_schema(v, &error);
     }
     if (status)
         validate_unusable_schema(v, &place, &error);

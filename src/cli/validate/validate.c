@@ -75,7 +75,7 @@ static bool read_draft(const char *text, peg_dialect *ret_dialect)
 }
 
 /* Options with a value. Returns 0, or CLI_STOP after a complaint. */
-static int set_value(struct validate_options *o, struct cli_args *args, int id)
+static int set_validate_value(struct validate_options *o, struct cli_args *args, int id)
 {
     uint64_t number;
 
@@ -111,7 +111,7 @@ static int set_value(struct validate_options *o, struct cli_args *args, int id)
     return 0;
 }
 
-static void set_flag(struct validate_options *o, int id)
+static void set_validate_flag(struct validate_options *o, int id)
 {
     switch (id) {
     case OPT_QUIET:
@@ -150,7 +150,7 @@ static void add_operand(struct validate_options *o, char *operand)
 
 /* Returns true if there is work to do, else *ret_exit is set. refs and paths have room for all of
  * argv. */
-static bool read_options(struct cli_args *args, struct validate_options *o, int *ret_exit)
+static bool read_validate_options(struct cli_args *args, struct validate_options *o, int *ret_exit)
 {
     int id;
 
@@ -158,8 +158,8 @@ static bool read_options(struct cli_args *args, struct validate_options *o, int 
         if (id == CLI_OPERAND)
             add_operand(o, args->argv[args->at - 1]);
         else if (id != CLI_STOP)
-            set_flag(o, id);
-        if (id == CLI_STOP || set_value(o, args, id) == CLI_STOP) {
+            set_validate_flag(o, id);
+        if (id == CLI_STOP || set_validate_value(o, args, id) == CLI_STOP) {
             *ret_exit = args->exit;
             return false;
         }
@@ -183,7 +183,7 @@ static bool names_stdin_twice(const struct validate_options *o)
     return n > 1;
 }
 
-static peg_status make_tools(struct validate *v, peg_error *reterr)
+static peg_status make_checker(struct validate *v, peg_error *reterr)
 {
     static const peg_str nothing = {"null", 4};
     peg_status status = peg_checker_new(NULL, &v->checker, reterr);
@@ -214,7 +214,7 @@ static int run_with(const struct validate_options *o)
     peg_error error;
 
     cli_progress_start(&v.progress);
-    if (make_tools(&v, &error)) {
+    if (make_checker(&v, &error)) {
         fprintf(stderr, "pegboard: %s\n", error.message);
         v.n_unusable++;
     } else if (validate_load_schema(&v) == PEG_OK) {
@@ -239,7 +239,7 @@ static int run_with(const struct validate_options *o)
     return v.n_invalid ? CLI_NO : CLI_OK;
 }
 
-static int run(const struct cli_command *self, int argc, char **argv)
+static int run_validate(const struct cli_command *self, int argc, char **argv)
 {
     PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     PEG_CLEANUP(peg__freep) const char **refs = peg__alloc_zero((size_t)argc, sizeof(char *));
@@ -252,7 +252,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         fputs("pegboard: out of memory\n", stderr);
         return CLI_UNUSABLE;
     }
-    if (!read_options(&args, &options, &status))
+    if (!read_validate_options(&args, &options, &status))
         return status;
     if (names_stdin_twice(&options))
         return cli_bad_use(self, "standard input can be read only once");
@@ -280,5 +280,5 @@ const struct cli_command cli_validate = {
         "  pegboard validate --json tool.schema.json calls.jsonl | jq 'select(.valid | not)'\n"
         "  pegboard validate --ref common.json --assert-format config.yaml settings.yaml\n"
         "  pegboard validate --benchmark tool.schema.json calls.jsonl",
-    .run = run,
+    .run = run_validate,
 };

@@ -13,8 +13,8 @@
  */
 
 #include "base/arena.h"
-#include "cli/input.h"
-#include "cli/terminal/term.h"
+#include "cli/cli.h"
+#include "cli/terminal/terminal.h"
 #include "pegboard/schema.h"
 
 /* What was asked for. Strings are borrowed from argv. */

@@ -11,20 +11,20 @@
 #include "remote/client/remote.h"
 #include "wire/name.h"
 
-static char *text_of(const char *text)
+static char *wire_text(const char *text)
 {
     return peg__unconst(text ? text : "");
 }
 
 /* ---- register ---- */
 
-static ProtobufCBinaryData bytes_of(peg_str s)
+static ProtobufCBinaryData wire_bytes(peg_str s)
 {
     return (ProtobufCBinaryData){.len = s.len, .data = peg__unconst(s.ptr)};
 }
 
-static peg_status fill_tool(Pegboard__V1__Tool *ret_tool, const peg_toolset_tool *def,
-                            peg_error *reterr)
+static peg_status fill_tool_message(Pegboard__V1__Tool *ret_tool, const peg_toolset_tool *def,
+                                    peg_error *reterr)
 {
     const peg_status status = wire_check_name(peg_cstr(def->name), "tool", reterr);
 
@@ -34,12 +34,12 @@ static peg_status fill_tool(Pegboard__V1__Tool *ret_tool, const peg_toolset_tool
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
                          "the tool %s needs a description and an input_schema", def->name);
     pegboard__v1__tool__init(ret_tool);
-    ret_tool->name = text_of(def->name);
-    ret_tool->description = text_of(def->description);
+    ret_tool->name = wire_text(def->name);
+    ret_tool->description = wire_text(def->description);
     ret_tool->tags = peg__unconst(def->tags);
     ret_tool->n_tags = def->n_tags;
-    ret_tool->input_schema = bytes_of(def->input_schema);
-    ret_tool->output_schema = bytes_of(def->output_schema);
+    ret_tool->input_schema = wire_bytes(def->input_schema);
+    ret_tool->output_schema = wire_bytes(def->output_schema);
     ret_tool->idempotent = def->is_idempotent;
     ret_tool->timeout_ms = def->timeout_ms;
     return PEG_OK;
@@ -62,7 +62,7 @@ static peg_status fill_tools(Pegboard__V1__RegisterRequest *request, const peg_t
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < n && !status; i++) {
         request->tools[i] = &tools[i];
-        status = fill_tool(&tools[i], &def->tools[i], reterr);
+        status = fill_tool_message(&tools[i], &def->tools[i], reterr);
     }
     request->n_tools = n;
     return status;
@@ -75,9 +75,9 @@ static peg_status fill_request(Pegboard__V1__RegisterRequest *request, const peg
 
     if (status)
         return status;
-    request->name = text_of(def->name);
-    request->description = text_of(def->description);
-    request->version = text_of(def->version);
+    request->name = wire_text(def->name);
+    request->description = wire_text(def->description);
+    request->version = wire_text(def->version);
     request->tags = peg__unconst(def->tags);
     request->kind = def->is_direct ? PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT
                                    : PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_ATTACHED;
@@ -139,8 +139,8 @@ static peg_status find_registry(struct remote__fan *fan, peg_client *client, con
     return status ? status : wire_check_name(peg_cstr(toolset), "toolset", reterr);
 }
 
-static peg_status unregister(struct remote__fan *fan, peg_ctx *ctx, const char *toolset,
-                             peg_error *reterr)
+static peg_status unregister_toolset(struct remote__fan *fan, peg_ctx *ctx, const char *toolset,
+                                     peg_error *reterr)
 {
     struct peg__arena arena = {0};
     const peg_status status = remote__unary(fan, ctx, &arena, reterr);
@@ -161,8 +161,8 @@ peg_status peg_client_unregister(peg_client *client, peg_ctx *ctx, const char *r
     };
     const peg_status status = find_registry(&fan, client, registry, toolset, reterr);
 
-    request.name = text_of(toolset);
-    return status ? status : unregister(&fan, ctx, toolset, reterr);
+    request.name = wire_text(toolset);
+    return status ? status : unregister_toolset(&fan, ctx, toolset, reterr);
 }
 
 peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx, const char *registry,
@@ -175,8 +175,8 @@ peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx, const c
     };
     const peg_status status = find_registry(&fan, client, registry, toolset, reterr);
 
-    request.toolset = text_of(toolset);
-    return status ? status : unregister(&fan, ctx, toolset, reterr);
+    request.toolset = wire_text(toolset);
+    return status ? status : unregister_toolset(&fan, ctx, toolset, reterr);
 }
 
 /* ---- status ---- */

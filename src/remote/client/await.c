@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/text/str.h"
 #include "grpc/client/backoff.h"
-#include "remote/client/call.h"
+#include "remote/client/remote.h"
 
 enum {
     /* One wait, when there is no end to them. */
@@ -48,7 +48,7 @@ struct awaiting {
     peg_remote_result *result;
 };
 
-static int64_t now_ns(const struct awaiting *a)
+static int64_t awaiting_now_ns(const struct awaiting *a)
 {
     return peg_clock_mono_ns(a->ctx ? peg_ctx_clock(a->ctx) : peg_clock_system());
 }
@@ -59,21 +59,21 @@ static int64_t wait_of(const struct awaiting *a)
 
     if (a->until_ns == INT64_MAX)
         return WAIT_MS;
-    left_ms = (a->until_ns - now_ns(a)) / PEG_NS_PER_MS;
+    left_ms = (a->until_ns - awaiting_now_ns(a)) / PEG_NS_PER_MS;
     if (left_ms < LEAST_MS)
         return LEAST_MS;
     return left_ms < WAIT_MS ? left_ms : WAIT_MS;
 }
 
-static bool is_over(const struct awaiting *a)
+static bool is_wait_over(const struct awaiting *a)
 {
-    return now_ns(a) >= a->until_ns;
+    return awaiting_now_ns(a) >= a->until_ns;
 }
 
 /* A gateway that waits does so until just before the time that it was told. */
 static bool has_waited(const struct awaiting *a)
 {
-    return (now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= a->asked_ms / 2;
+    return (awaiting_now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= a->asked_ms / 2;
 }
 
 static bool never(void *user)
@@ -85,7 +85,8 @@ static bool never(void *user)
 /* Not longer than we wait in all. */
 static peg_status pause_before_next(struct awaiting *a, peg_error *reterr)
 {
-    const int64_t end_ns = peg__clock_after_ms(now_ns(a), grpc_backoff_take_ms(&a->backoff));
+    const int64_t end_ns =
+        peg__clock_after_ms(awaiting_now_ns(a), grpc_backoff_take_ms(&a->backoff));
     struct peg__wait wait;
     enum peg__woke woke;
 
@@ -119,27 +120,27 @@ static void wait_anew(struct awaiting *a)
     grpc_backoff_reset(&a->backoff);
 }
 
-static bool goes_again(struct awaiting *a, const struct remote__ask *ask)
+static bool may_repeat_await(struct awaiting *a, const struct remote__request *req)
 {
-    if (ask->failure)
+    if (req->failure)
         return false;
-    if ((now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= WELL_MS)
+    if ((awaiting_now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= WELL_MS)
         wait_anew(a);
-    if (remote__ask_is_lost(ask))
+    if (remote__request_is_lost(req))
         return may_lose(a);
-    if (ask->status.code != GRPC_UNAUTHENTICATED || a->has_new_token)
+    if (req->status.code != GRPC_UNAUTHENTICATED || a->has_new_token)
         return false;
     a->has_new_token = true;
-    return remote__registry_renew(a->registry, ask->authorization);
+    return remote__registry_renew(a->registry, req->authorization);
 }
 
-static peg_status fail_unasked(const struct remote__ask *ask, peg_error *reterr)
+static peg_status fail_unasked(const struct remote__request *req, peg_error *reterr)
 {
-    const peg_status status = remote__ask_error(ask, reterr);
+    const peg_status status = remote__request_error(req, reterr);
 
     return status ? status
                   : peg__fail(reterr, PEG_EHOST, "E_GATEWAY", "%s answers nothing to AwaitTool",
-                              ask->registry->address);
+                              req->registry->address);
 }
 
 static peg_status fail_unwaited(const struct awaiting *a, const peg_remote_result *late,
@@ -163,10 +164,10 @@ static peg_status wait_again(struct awaiting *a, const peg_remote_result *late, 
 }
 
 /* A gateway that has waited says that the call runs; one that has not does not know. */
-static peg_status end_late_wait(struct awaiting *a, const peg_remote_result *late, bool *ret_again,
-                                peg_error *reterr)
+static peg_status end_late_await(struct awaiting *a, const peg_remote_result *late, bool *ret_again,
+                                 peg_error *reterr)
 {
-    *ret_again = !is_over(a);
+    *ret_again = !is_wait_over(a);
     if (*ret_again)
         return wait_again(a, late, reterr);
     if (!has_waited(a))
@@ -175,94 +176,95 @@ static peg_status end_late_wait(struct awaiting *a, const peg_remote_result *lat
 }
 
 /* A terminal of the call is a result; that the gateway could not be asked is an error. */
-static peg_status end_without_answer(struct awaiting *a, const struct remote__ask *ask,
+static peg_status end_without_answer(struct awaiting *a, const struct remote__request *req,
                                      bool *ret_again, peg_error *reterr)
 {
     PEG_CLEANUP(peg_remote_result_freep) peg_remote_result *result = NULL;
     peg_status status;
 
-    *ret_again = goes_again(a, ask);
+    *ret_again = may_repeat_await(a, req);
     if (*ret_again) /* a few times at once: mostly the gateway is there again */
         return has_lost_many(a) ? pause_before_next(a, reterr) : PEG_OK;
-    if (ask->failure || ask->status.details.len == 0)
-        return fail_unasked(ask, reterr);
-    status = remote__result_of_end(ask, false, &result, reterr);
+    if (req->failure || req->status.details.len == 0)
+        return fail_unasked(req, reterr);
+    status = remote__result_of_end(req, false, &result, reterr);
     if (!status)
         status = remote__result_set_call_id(result, a->call_id, reterr);
     if (status)
         return status;
     if (result->outcome == PEG_REMOTE_REFUSED)
         return peg_remote_result_check(result, reterr);
-    if (remote__result_is_late_wait(result, ask))
-        return end_late_wait(a, result, ret_again, reterr);
+    if (remote__result_is_late_wait(result, req))
+        return end_late_await(a, result, ret_again, reterr);
     a->result = result;
     result = NULL;
     return PEG_OK;
 }
 
-static peg_status read_answer(struct awaiting *a, struct remote__ask *ask, peg_ctx *ctx,
-                              int64_t until_ns, enum remote__came *ret_came, peg_error *reterr)
+static peg_status read_await_answer(struct awaiting *a, struct remote__request *req, peg_ctx *ctx,
+                                    int64_t until_ns, enum remote__received *ret_received,
+                                    peg_error *reterr)
 {
     peg_status status = PEG_OK;
     peg_str bytes;
 
     while (!status &&
-           (*ret_came = remote__ask_next(ask, ctx, until_ns, &bytes)) == REMOTE_MESSAGE) {
+           (*ret_received = remote__request_next(req, ctx, until_ns, &bytes)) == REMOTE_MESSAGE) {
         a->result = peg_remote_result_free(a->result);
         status = remote__result_read(bytes, &a->result, reterr);
     }
     return status;
 }
 
-static peg_status end_wait(struct awaiting *a, const struct remote__ask *ask,
-                           enum remote__came came, bool *ret_again, peg_error *reterr)
+static peg_status end_wait(struct awaiting *a, const struct remote__request *req,
+                           enum remote__received received, bool *ret_again, peg_error *reterr)
 {
     *ret_again = false;
     if (a->result)
         return PEG_OK;
-    if (came == REMOTE_STOP)
+    if (received == REMOTE_STOP)
         return remote__ctx_error(a->ctx, reterr);
-    if (came == REMOTE_TIME)
+    if (received == REMOTE_TIME)
         return peg__fail(reterr, PEG_ETIMEOUT, "E_TIMEOUT",
                          "the gateway at %s does not say whether the call has ended: await it "
                          "again later",
                          a->registry->address);
-    return end_without_answer(a, ask, ret_again, reterr);
+    return end_without_answer(a, req, ret_again, reterr);
 }
 
 static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *reterr)
 {
     Pegboard__V1__AwaitToolRequest request = PEGBOARD__V1__AWAIT_TOOL_REQUEST__INIT;
-    struct remote__ask ask = {
+    struct remote__request req = {
         .registry = a->registry,
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_AWAIT_TOOL],
         .request = &request.base,
         .waits_for_ready = a->n_lost > 0,
         .asked_epoch = *a->epoch ? a->epoch : NULL,
     };
-    enum remote__came came = REMOTE_OVER;
-    enum remote__came rest;
+    enum remote__received received = REMOTE_OVER;
+    enum remote__received rest;
     peg_status status;
 
     request.call_id = peg__unconst(a->call_id);
-    a->asked_ns = now_ns(a);
+    a->asked_ns = awaiting_now_ns(a);
     a->asked_ms = wait_of(a);
     request.timeout_ms = a->asked_ms;
-    status = remote__ask_start(&ask, reterr);
+    status = remote__request_start(&req, reterr);
     if (!status)
-        status = read_answer(a, &ask, a->ctx, a->answer_ns, &came, reterr);
-    remote__ask_stop(&ask);
+        status = read_await_answer(a, &req, a->ctx, a->answer_ns, &received, reterr);
+    remote__request_stop(&req);
     /* An answer may have come while it was stopped. */
-    if (!status && came != REMOTE_OVER)
-        status = read_answer(a, &ask, NULL, INT64_MAX, &rest, reterr);
+    if (!status && received != REMOTE_OVER)
+        status = read_await_answer(a, &req, NULL, INT64_MAX, &rest, reterr);
     if (!status)
-        status = end_wait(a, &ask, came, ret_again, reterr);
-    remote__ask_free(&ask);
+        status = end_wait(a, &req, received, ret_again, reterr);
+    remote__request_free(&req);
     return status;
 }
 
 /* What was started is older than that: a gateway that has another memory by now has lost it. */
-static void note_epoch(struct awaiting *a)
+static void note_await_epoch(struct awaiting *a)
 {
     pthread_mutex_lock(&a->registry->client->lock);
     memcpy(a->epoch, a->registry->epoch, sizeof(a->epoch));
@@ -289,13 +291,13 @@ peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_c
         (status = ctx ? peg_ctx_check(ctx, reterr) : PEG_OK))
         return status;
     a.call_id = call->call_id;
-    note_epoch(&a);
+    note_await_epoch(&a);
     if (wait_ms >= 0) {
-        a.until_ns = peg__clock_after_ms(now_ns(&a), wait_ms);
+        a.until_ns = peg__clock_after_ms(awaiting_now_ns(&a), wait_ms);
         a.answer_ns = peg__clock_after_ms(
             a.until_ns, LEAST_MS + (client->timeout_ms ? client->timeout_ms : ANSWER_MS));
     }
-    grpc_backoff_init(&a.backoff, FIRST_PAUSE_MS, MAX_PAUSE_MS, (uint64_t)now_ns(&a));
+    grpc_backoff_init(&a.backoff, FIRST_PAUSE_MS, MAX_PAUSE_MS, (uint64_t)awaiting_now_ns(&a));
     while (again && !status)
         status = wait_once(&a, &again, reterr);
     if (!status)

@@ -28,7 +28,8 @@ struct remote__cached {
 enum { KEY_BYTES = 512 };
 
 /* Two registries may have toolsets of one name. */
-static peg_str key_of(const struct remote__registry *registry, peg_str name, char text[KEY_BYTES])
+static peg_str cache_key(const struct remote__registry *registry, peg_str name,
+                         char text[KEY_BYTES])
 {
     const size_t number = (size_t)(registry - registry->client->registries);
     const int n = snprintf(text, KEY_BYTES, "%zu/%.*s", number, PEG_ARG(name));
@@ -81,7 +82,7 @@ struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg
     struct remote__toolset *toolset = NULL;
     struct remote__cached *cached;
     char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
+    const peg_str key = cache_key(registry, name, text);
 
     pthread_mutex_lock(&client->lock);
     cached = peg__map_get(&client->cache.map, key);
@@ -95,7 +96,7 @@ struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg
 }
 
 /* With the lock. */
-static void make_room(struct remote__cache *cache)
+static void evict_oldest(struct remote__cache *cache)
 {
     struct peg__map_entry *oldest = NULL;
     void *removed;
@@ -118,7 +119,7 @@ uint32_t remote__cache_note(struct remote__registry *registry, peg_str name)
 {
     peg_client *client = registry->client;
     char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
+    const peg_str key = cache_key(registry, name, text);
     uint32_t heard;
 
     pthread_mutex_lock(&client->lock);
@@ -128,11 +129,11 @@ uint32_t remote__cache_note(struct remote__registry *registry, peg_str name)
 }
 
 /* With the lock. */
-static struct remote__cached *find(const struct remote__registry *registry, peg_str name)
+static struct remote__cached *find_cached(const struct remote__registry *registry, peg_str name)
 {
     char text[KEY_BYTES];
 
-    return peg__map_get(&registry->client->cache.map, key_of(registry, name, text));
+    return peg__map_get(&registry->client->cache.map, cache_key(registry, name, text));
 }
 
 /* With the lock. What registries behind this one have of the name is not the first any more. */
@@ -142,7 +143,7 @@ static void outrank(const struct remote__registry *registry, peg_str name)
     const struct remote__registry *end = client->registries + client->n_registries;
 
     for (const struct remote__registry *other = registry + 1; other < end; other++) {
-        struct remote__cached *cached = find(other, name);
+        struct remote__cached *cached = find_cached(other, name);
 
         if (cached)
             cached->is_first = false;
@@ -155,7 +156,7 @@ void remote__cache_set_first(struct remote__registry *registry, peg_str name)
     struct remote__cached *cached;
 
     pthread_mutex_lock(&client->lock);
-    cached = find(registry, name);
+    cached = find_cached(registry, name);
     if (cached) {
         cached->is_first = true;
         cached->first_ns = peg_clock_mono_ns(client->clock);
@@ -171,7 +172,7 @@ bool remote__cache_is_first(struct remote__registry *registry, peg_str name)
     bool is_first;
 
     pthread_mutex_lock(&client->lock);
-    cached = find(registry, name);
+    cached = find_cached(registry, name);
     is_first =
         cached && cached->is_first && peg_clock_mono_ns(client->clock) - cached->first_ns < ttl_ns;
     pthread_mutex_unlock(&client->lock);
@@ -179,8 +180,8 @@ bool remote__cache_is_first(struct remote__registry *registry, peg_str name)
 }
 
 /* With the lock. */
-static void put(struct remote__cache *cache, peg_str key, struct remote__cached *cached,
-                void **ret_old)
+static void put_cached(struct remote__cache *cache, peg_str key, struct remote__cached *cached,
+                       void **ret_old)
 {
     const struct remote__cached *old = peg__map_get(&cache->map, key);
 
@@ -189,7 +190,7 @@ static void put(struct remote__cache *cache, peg_str key, struct remote__cached 
         cached->is_first = old->is_first;
         cached->first_ns = old->first_ns;
     } else {
-        make_room(cache);
+        evict_oldest(cache);
     }
     if (peg__map_put(&cache->map, key, cached, ret_old))
         *ret_old = cached;
@@ -201,7 +202,7 @@ void remote__cache_put(struct remote__registry *registry, peg_str name,
     peg_client *client = registry->client;
     struct remote__cached *cached = peg__alloc_zero(1, sizeof(*cached));
     char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
+    const peg_str key = cache_key(registry, name, text);
     void *old = NULL;
 
     if (!cached)
@@ -211,7 +212,7 @@ void remote__cache_put(struct remote__registry *registry, peg_str name,
     cached->fetched_ns = peg_clock_mono_ns(client->clock);
     pthread_mutex_lock(&client->lock);
     if (*counter_of(&client->cache, key) == heard)
-        put(&client->cache, key, cached, &old);
+        put_cached(&client->cache, key, cached, &old);
     else
         old = cached;
     outrank(registry, name);
@@ -223,7 +224,7 @@ void remote__cache_drop(struct remote__registry *registry, peg_str name)
 {
     peg_client *client = registry->client;
     char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
+    const peg_str key = cache_key(registry, name, text);
     void *old = NULL;
 
     pthread_mutex_lock(&client->lock);
@@ -238,7 +239,7 @@ void remote__cache_check(struct remote__registry *registry, peg_str name, uint64
     peg_client *client = registry->client;
     struct remote__cached *cached;
     char text[KEY_BYTES];
-    const peg_str key = key_of(registry, name, text);
+    const peg_str key = cache_key(registry, name, text);
     void *old = NULL;
 
     pthread_mutex_lock(&client->lock);
@@ -270,7 +271,7 @@ void remote__cache_end_all(struct remote__registry *registry, uint64_t since)
     peg_client *client = registry->client;
     struct remote__cache *cache = &client->cache;
     char text[KEY_BYTES];
-    const peg_str prefix = key_of(registry, peg__str(""), text);
+    const peg_str prefix = cache_key(registry, peg__str(""), text);
 
     pthread_mutex_lock(&client->lock);
     PEG__MAP_EACH(&cache->map, entry)
@@ -292,7 +293,7 @@ void remote__cache_cool(struct remote__registry *registry, peg_str name)
     struct remote__cached *cached;
 
     pthread_mutex_lock(&client->lock);
-    cached = find(registry, name);
+    cached = find_cached(registry, name);
     if (cached)
         cached->is_fetching = false;
     pthread_mutex_unlock(&client->lock);

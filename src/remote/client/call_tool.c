@@ -13,7 +13,7 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "grpc/message.h"
-#include "remote/client/call.h"
+#include "remote/client/remote.h"
 
 enum {
     /* Of a call that names none: what gateways take by default. */
@@ -67,7 +67,7 @@ static peg_status take_unreadable(struct calling *c, const peg_error *why, peg_e
     return remote__result_unreadable(why, &c->result, reterr);
 }
 
-static peg_status take_result(struct calling *c, peg_str bytes, peg_error *reterr)
+static peg_status take_call_result(struct calling *c, peg_str bytes, peg_error *reterr)
 {
     peg_remote_result *result;
     const peg_status status = remote__result_read(bytes, &result, reterr);
@@ -89,7 +89,7 @@ static peg_status take_inner_result(struct calling *c, const Pegboard__V1__CallT
     if (!bytes)
         return peg__fail_nomem(reterr);
     grpc_message_pack(&inner->base, bytes);
-    return take_result(c, peg__strn((const char *)bytes, len), reterr);
+    return take_call_result(c, peg__strn((const char *)bytes, len), reterr);
 }
 
 static peg_status take_unpacked(struct calling *c,
@@ -111,7 +111,7 @@ static peg_status take_unpacked(struct calling *c,
     }
 }
 
-static peg_status take_event(struct calling *c, peg_str bytes, peg_error *reterr)
+static peg_status take_call_event(struct calling *c, peg_str bytes, peg_error *reterr)
 {
     struct peg__arena arena = {0};
     const ProtobufCMessage *message;
@@ -124,7 +124,7 @@ static peg_status take_event(struct calling *c, peg_str bytes, peg_error *reterr
     else if (status == PEG_ENOMEM)
         peg__fail_nomem(reterr);
     else
-        status = take_result(c, bytes, reterr); /* UNKNOWN, and says why */
+        status = take_call_result(c, bytes, reterr); /* UNKNOWN, and says why */
     peg__arena_free(&arena);
     return status;
 }
@@ -152,33 +152,35 @@ static peg_status take_started(struct calling *c, peg_str bytes, peg_error *rete
     return status;
 }
 
-static peg_status take(struct calling *c, peg_str bytes, peg_error *reterr)
+static peg_status take_message(struct calling *c, peg_str bytes, peg_error *reterr)
 {
     switch (c->method - pegboard_v1_registry_methods) {
     case PEGBOARD_V1_REGISTRY_CALL_TOOL_STREAM:
-        return take_event(c, bytes, reterr);
+        return take_call_event(c, bytes, reterr);
     case PEGBOARD_V1_REGISTRY_START_TOOL:
         return c->result ? PEG_OK : take_started(c, bytes, reterr);
     default:
-        return take_result(c, bytes, reterr);
+        return take_call_result(c, bytes, reterr);
     }
 }
 
 /* Until there is nothing more to read, or the context stops. */
-static peg_status read_all(struct calling *c, struct remote__ask *ask, peg_ctx *ctx,
-                           int64_t until_ns, enum remote__came *ret_came, peg_error *reterr)
+static peg_status read_messages(struct calling *c, struct remote__request *req, peg_ctx *ctx,
+                                int64_t until_ns, enum remote__received *ret_received,
+                                peg_error *reterr)
 {
     peg_status status = PEG_OK;
     peg_str bytes;
 
-    while (!status && (*ret_came = remote__ask_next(ask, ctx, until_ns, &bytes)) == REMOTE_MESSAGE)
-        status = take(c, bytes, reterr);
+    while (!status &&
+           (*ret_received = remote__request_next(req, ctx, until_ns, &bytes)) == REMOTE_MESSAGE)
+        status = take_message(c, bytes, reterr);
     return status;
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-peg_status remote__result_stopped(const struct remote__ask *ask, const peg_error *why,
+peg_status remote__result_stopped(const struct remote__request *req, const peg_error *why,
                                   bool was_sent, peg_remote_result **ret_result, peg_error *reterr)
 {
     const bool is_late = why->status == PEG_ETIMEOUT;
@@ -196,28 +198,28 @@ peg_status remote__result_stopped(const struct remote__ask *ask, const peg_error
         peg__fail_because(
             &end.error, why->status, "E_OUTCOME_UNKNOWN", why,
             "the gateway at %s %s; the call may have been started: look before you repeat it",
-            ask->registry->address,
-            ask->was_sent ? "was told that nobody waits any more" : "cannot be reached any more");
+            req->registry->address,
+            req->was_sent ? "was told that nobody waits any more" : "cannot be reached any more");
     }
     return remote__result_of(&end, ret_result, reterr);
 }
 
-static peg_status end_stopped(struct calling *c, const struct remote__ask *ask,
-                              enum remote__came came, peg_error *reterr)
+static peg_status end_stopped(struct calling *c, const struct remote__request *req,
+                              enum remote__received received, peg_error *reterr)
 {
     peg_error why = {.status = PEG_ETIMEOUT};
 
-    if (came == REMOTE_STOP)
+    if (received == REMOTE_STOP)
         remote__ctx_error(c->ctx, &why);
     else
         peg__fail(&why, PEG_ETIMEOUT, "E_TIMEOUT",
-                  "the gateway at %s does not say what became of it", ask->registry->address);
-    return remote__result_stopped(ask, &why, c->was_sent, &c->result, reterr);
+                  "the gateway at %s does not say what became of it", req->registry->address);
+    return remote__result_stopped(req, &why, c->was_sent, &c->result, reterr);
 }
 
 /* What the gateway called its memory when it was last heard, before the first attempt. It may have
  * another one by now: then it says so, and has the call, or has never seen it. */
-static void note_epoch(struct calling *c)
+static void note_call_epoch(struct calling *c)
 {
     pthread_mutex_lock(&c->client->lock);
     memcpy(c->epoch, c->registry->epoch, sizeof(c->epoch));
@@ -225,42 +227,43 @@ static void note_epoch(struct calling *c)
 }
 
 /* Is another attempt harmless and of use? */
-static bool goes_again(struct calling *c, const struct remote__ask *ask)
+static bool may_repeat_call(struct calling *c, const struct remote__request *req)
 {
-    if (ask->failure)
+    if (req->failure)
         return false;
-    if (remote__ask_is_lost(ask))
+    if (remote__request_is_lost(req))
         return c->was_sent && c->sending.has_identity && ++c->n_lost <= c->client->max_reasks;
-    if (ask->status.code != GRPC_UNAUTHENTICATED || c->has_new_token)
+    if (req->status.code != GRPC_UNAUTHENTICATED || c->has_new_token)
         return false;
     c->has_new_token = true;
-    return remote__registry_renew(c->registry, ask->authorization);
+    return remote__registry_renew(c->registry, req->authorization);
 }
 
 /* A call that is attached to may go on when our time is over. */
-static peg_status end_late_wait(struct calling *c, const struct remote__ask *ask, peg_error *reterr)
+static peg_status end_late_call(struct calling *c, const struct remote__request *req,
+                                peg_error *reterr)
 {
     struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
                               .name = peg__str("outcome_unknown"),
                               .words = peg__str(""),
                               .was_started = true,
-                              .call_id = ask->call_id};
+                              .call_id = req->call_id};
     peg_status status;
 
     peg__fail_because(&end.error, PEG_ETIMEOUT, "E_OUTCOME_UNKNOWN", &c->result->error,
                       "the call was asked for before and may go on at %s: ask again with the same "
                       "identity, or await it by its id",
-                      ask->registry->address);
+                      req->registry->address);
     c->result = peg_remote_result_free(c->result);
     status = remote__result_of(&end, &c->result, reterr);
     if (!status)
-        c->result->was_attached = ask->says_started;
+        c->result->was_attached = req->says_started;
     return status;
 }
 
 /* A gateway that refuses to be asked again says nothing about what it was asked first: it may have
  * been restarted, and nobody provides the tool yet. What does not fit now did not fit then. */
-static peg_status end_refused_again(struct calling *c, const struct remote__ask *ask,
+static peg_status end_refused_again(struct calling *c, const struct remote__request *req,
                                     peg_error *reterr)
 {
     struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
@@ -271,15 +274,15 @@ static peg_status end_refused_again(struct calling *c, const struct remote__ask 
     peg__fail_because(&end.error, PEG_EIO, "E_OUTCOME_UNKNOWN", &c->result->error,
                       "the connection to %s broke when the call may have been started, and asked "
                       "again it is refused; look before you repeat it",
-                      ask->registry->address);
+                      req->registry->address);
     c->result = peg_remote_result_free(c->result);
     return remote__result_of(&end, &c->result, reterr);
 }
 
 /* But for the end of that very call, told by the gateway that took it. */
-static bool is_refused_again(const struct calling *c, const struct remote__ask *ask)
+static bool is_refused_again(const struct calling *c, const struct remote__request *req)
 {
-    const bool is_its_end = ask->call_id.len && *c->epoch && strcmp(ask->epoch, c->epoch) == 0;
+    const bool is_its_end = req->call_id.len && *c->epoch && strcmp(req->epoch, c->epoch) == 0;
 
     return c->n_lost > 0 && !is_its_end && c->result->outcome == PEG_REMOTE_REFUSED &&
            c->result->error.status != PEG_ESCHEMA;
@@ -287,70 +290,70 @@ static bool is_refused_again(const struct calling *c, const struct remote__ask *
 
 /* Everything was read and nothing is on its way. Without a result the attempt is made again, or
  * what is known of it becomes one. */
-static peg_status end_attempt(struct calling *c, const struct remote__ask *ask,
-                              enum remote__came came, bool *ret_again, peg_error *reterr)
+static peg_status end_attempt(struct calling *c, const struct remote__request *req,
+                              enum remote__received received, bool *ret_again, peg_error *reterr)
 {
     peg_status status;
 
-    c->was_sent |= ask->was_sent;
-    if (c->n_lost == 0 && *ask->epoch)
-        memcpy(c->epoch, ask->epoch, sizeof(c->epoch));
+    c->was_sent |= req->was_sent;
+    if (c->n_lost == 0 && *req->epoch)
+        memcpy(c->epoch, req->epoch, sizeof(c->epoch));
     *ret_again = false;
     if (c->result)
         return PEG_OK;
-    if (came != REMOTE_OVER)
-        return end_stopped(c, ask, came, reterr);
-    if (goes_again(c, ask)) {
+    if (received != REMOTE_OVER)
+        return end_stopped(c, req, received, reterr);
+    if (may_repeat_call(c, req)) {
         *ret_again = true;
         return PEG_OK;
     }
-    status = remote__result_of_end(ask, c->was_sent, &c->result, reterr);
-    if (!status && c->sending.has_identity && remote__result_is_late_wait(c->result, ask))
-        status = end_late_wait(c, ask, reterr);
-    if (!status && is_refused_again(c, ask))
-        status = end_refused_again(c, ask, reterr);
+    status = remote__result_of_end(req, c->was_sent, &c->result, reterr);
+    if (!status && c->sending.has_identity && remote__result_is_late_wait(c->result, req))
+        status = end_late_call(c, req, reterr);
+    if (!status && is_refused_again(c, req))
+        status = end_refused_again(c, req, reterr);
     return status;
 }
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
 /* The grace is for a gateway that has the call: there is none while it cannot be sent. */
-static peg_status read_in_time(struct calling *c, struct remote__ask *ask,
-                               enum remote__came *ret_came, peg_error *reterr)
+static peg_status read_in_time(struct calling *c, struct remote__request *req,
+                               enum remote__received *ret_received, peg_error *reterr)
 {
-    peg_status status = read_all(c, ask, c->ctx, c->due_ns, ret_came, reterr);
+    peg_status status = read_messages(c, req, c->ctx, c->due_ns, ret_received, reterr);
 
-    if (status || *ret_came != REMOTE_TIME || c->due_ns == c->until_ns)
+    if (status || *ret_received != REMOTE_TIME || c->due_ns == c->until_ns)
         return status;
-    remote__ask_stop_unsent(ask);
-    status = read_all(c, ask, c->ctx, c->until_ns, ret_came, reterr);
-    if (*ret_came == REMOTE_OVER && !ask->was_sent && !ask->failure)
-        *ret_came = REMOTE_TIME;
+    remote__request_stop_unsent(req);
+    status = read_messages(c, req, c->ctx, c->until_ns, ret_received, reterr);
+    if (*ret_received == REMOTE_OVER && !req->was_sent && !req->failure)
+        *ret_received = REMOTE_TIME;
     return status;
 }
 
 static peg_status attempt(struct calling *c, bool *ret_again, peg_error *reterr)
 {
-    struct remote__ask ask = {.registry = c->registry,
-                              .method = c->method,
-                              .request = &c->sending.message.base,
-                              .waits_for_ready = c->n_lost > 0};
+    struct remote__request req = {.registry = c->registry,
+                                  .method = c->method,
+                                  .request = &c->sending.message.base,
+                                  .waits_for_ready = c->n_lost > 0};
     const char *asked = *c->epoch ? c->epoch : "unknown";
-    enum remote__came came = REMOTE_OVER;
-    enum remote__came rest;
+    enum remote__received received = REMOTE_OVER;
+    enum remote__received rest;
     peg_status status;
 
-    ask.asked_epoch = c->n_lost > 0 ? asked : NULL;
-    status = remote__ask_start(&ask, reterr);
+    req.asked_epoch = c->n_lost > 0 ? asked : NULL;
+    status = remote__request_start(&req, reterr);
     if (!status)
-        status = read_in_time(c, &ask, &came, reterr);
-    remote__ask_stop(&ask);
+        status = read_in_time(c, &req, &received, reterr);
+    remote__request_stop(&req);
     /* An answer may have come while it was stopped. */
-    if (!status && came != REMOTE_OVER)
-        status = read_all(c, &ask, NULL, INT64_MAX, &rest, reterr);
+    if (!status && received != REMOTE_OVER)
+        status = read_messages(c, &req, NULL, INT64_MAX, &rest, reterr);
     if (!status)
-        status = end_attempt(c, &ask, came, ret_again, reterr);
-    remote__ask_free(&ask);
+        status = end_attempt(c, &req, received, ret_again, reterr);
+    remote__request_free(&req);
     return status;
 }
 
@@ -383,7 +386,7 @@ static peg_status make_attempts(struct calling *c, peg_error *reterr)
     bool again = true;
     peg_status status = PEG_OK;
 
-    note_epoch(c);
+    note_call_epoch(c);
     for (unsigned n = 0; again && !status; n++) {
         set_until(c, n == 0);
         status = attempt(c, &again, reterr);
@@ -447,7 +450,7 @@ peg_status remote__registry_for(peg_client *client, peg_ctx *ctx, const char *na
 /* No registry, or a context that has stopped: nothing was sent, and that is a result as well. */
 static peg_status end_unsent(struct calling *c, const peg_error *why, peg_error *reterr)
 {
-    const struct remote__ask nowhere = {.registry = c->client->registries};
+    const struct remote__request nowhere = {.registry = c->client->registries};
     const struct remote__end refused = {
         .outcome = PEG_REMOTE_REFUSED,
         .error = *why,
@@ -515,7 +518,7 @@ static peg_status call_or_follow(struct calling *c, const peg_remote_request *re
     return call_here(c, request, reterr);
 }
 
-static peg_status call(struct calling *c, const peg_remote_request *request, peg_error *reterr)
+static peg_status run_call(struct calling *c, const peg_remote_request *request, peg_error *reterr)
 {
     peg_error why;
     peg_status status = remote__sending_fill(&c->sending, request, c->ctx, only_starts(c), reterr);
@@ -533,7 +536,7 @@ static peg_status call_and_give(struct calling *c, const peg_remote_request *req
                                 peg_remote_result **ret_result, peg_error *reterr)
 {
     PEG__READ_OR_RETURN(request, PEG_REMOTE_REQUEST_INIT, reterr);
-    peg_status status = call(c, request, reterr);
+    peg_status status = run_call(c, request, reterr);
 
     if (!status && c->registry)
         status = remote__result_set_registry(c->result, c->registry, reterr);

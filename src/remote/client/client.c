@@ -53,8 +53,8 @@ bool remote__registry_renew(struct remote__registry *registry, const struct peg_
 /* ---- registries ---------------------------------------------------------------------------- */
 
 /* NULL stays NULL. */
-static peg_status copy_text(peg_client *client, const char *text, const char **ret_copy,
-                            peg_error *reterr)
+static peg_status copy_client_text(peg_client *client, const char *text, const char **ret_copy,
+                                   peg_error *reterr)
 {
     *ret_copy = NULL;
     if (!text)
@@ -82,14 +82,14 @@ static peg_status copy_globs(peg_client *client, const char *const *globs,
     if (!copy)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < n && !status; i++)
-        status = copy_text(client, globs[i], &copy[i], reterr);
+        status = copy_client_text(client, globs[i], &copy[i], reterr);
     copy[n] = NULL;
     *ret_copy = copy;
     return status;
 }
 
-static peg_status take_token(struct remote__registry *r, const peg_client_registry *def,
-                             peg_error *reterr)
+static peg_status take_registry_token(struct remote__registry *r, const peg_client_registry *def,
+                                      peg_error *reterr)
 {
     char where[128];
 
@@ -119,21 +119,21 @@ static peg_status make_tls(const peg_client_registry *def, struct net_tls_config
     return net_tls_config_new(&tls, ret_tls, reterr);
 }
 
-static int64_t or_default(int64_t value, int64_t by_default)
+static int64_t ms_or_default(int64_t value, int64_t by_default)
 {
     if (value < 0)
         return 0;
     return value ? value : by_default;
 }
 
-static peg_status make_channel(struct remote__registry *r, const peg_client_registry *def,
-                               const peg_client_options *options, peg_error *reterr)
+static peg_status make_registry_channel(struct remote__registry *r, const peg_client_registry *def,
+                                        const peg_client_options *options, peg_error *reterr)
 {
     struct grpc_channel_options channel = {
         .max_message_bytes = PEG_LIMIT_REMOTE_MESSAGE_BYTES,
         .max_send_bytes = PEG_LIMIT_REMOTE_MESSAGE_BYTES,
-        .connect_ms = or_default(options->connect_ms, DEFAULT_CONNECT_MS),
-        .keepalive_ms = or_default(options->keepalive_ms, DEFAULT_KEEPALIVE_MS),
+        .connect_ms = ms_or_default(options->connect_ms, DEFAULT_CONNECT_MS),
+        .keepalive_ms = ms_or_default(options->keepalive_ms, DEFAULT_KEEPALIVE_MS),
         .max_backoff_ms = MAX_BACKOFF_MS,
         .tls_host = def->tls_host,
         .user_agent = options->user_agent,
@@ -147,7 +147,7 @@ static peg_status make_channel(struct remote__registry *r, const peg_client_regi
     return status;
 }
 
-static peg_status check_name(const struct remote__registry *r, peg_error *reterr)
+static peg_status check_registry_name(const struct remote__registry *r, peg_error *reterr)
 {
     const peg_client *client = r->client;
 
@@ -167,15 +167,15 @@ static peg_status fill_registry(struct remote__registry *r, const peg_client_reg
     const char *address = def->address ? def->address : DEFAULT_ADDRESS;
     peg_status status;
 
-    if ((status = copy_text(client, address, &r->address, reterr)) ||
-        (status = copy_text(client, def->name ? def->name : address, &r->name, reterr)) ||
-        (status = check_name(r, reterr)) ||
-        (status = copy_text(client, def->token_file, &r->token_file, reterr)) ||
+    if ((status = copy_client_text(client, address, &r->address, reterr)) ||
+        (status = copy_client_text(client, def->name ? def->name : address, &r->name, reterr)) ||
+        (status = check_registry_name(r, reterr)) ||
+        (status = copy_client_text(client, def->token_file, &r->token_file, reterr)) ||
         (status = copy_globs(client, def->include, &r->include, reterr)) ||
         (status = copy_globs(client, def->exclude, &r->exclude, reterr)) ||
-        (status = take_token(r, def, reterr)))
+        (status = take_registry_token(r, def, reterr)))
         return status;
-    return make_channel(r, def, options, reterr);
+    return make_registry_channel(r, def, options, reterr);
 }
 
 static peg_status add_registries(peg_client *client, const peg_client_options *options,
@@ -229,7 +229,8 @@ static void free_client(peg_client *client)
     peg__free(client);
 }
 
-static peg_status start(peg_client *client, const peg_client_options *options, peg_error *reterr)
+static peg_status start_client(peg_client *client, const peg_client_options *options,
+                               peg_error *reterr)
 {
     peg_status status = net_loop_new(&client->loop, reterr);
 
@@ -254,12 +255,12 @@ peg_status peg_client_new(const peg_client_options *options, peg_client **ret_cl
         options = &default_options;
     atomic_init(&client->n_refs, 1);
     pthread_mutex_init(&client->lock, NULL);
-    client->timeout_ms = or_default(options->timeout_ms, DEFAULT_TIMEOUT_MS);
-    client->cache_ttl_ms = or_default(options->cache_ttl_ms, DEFAULT_CACHE_TTL_MS);
-    client->max_reasks = (unsigned)or_default(options->max_reasks, DEFAULT_REASKS);
+    client->timeout_ms = ms_or_default(options->timeout_ms, DEFAULT_TIMEOUT_MS);
+    client->cache_ttl_ms = ms_or_default(options->cache_ttl_ms, DEFAULT_CACHE_TTL_MS);
+    client->max_reasks = (unsigned)ms_or_default(options->max_reasks, DEFAULT_REASKS);
     client->clock = options->clock ? options->clock : peg_clock_system();
     client->cache.map.max = PEG_LIMIT_REMOTE_CACHED;
-    status = start(client, options, reterr);
+    status = start_client(client, options, reterr);
     if (status) {
         free_client(client);
         return status;
@@ -316,4 +317,53 @@ peg_status remote__registry_only(peg_client *client, const char *name,
                          "this client has %zu registries: say which one", client->n_registries);
     *ret_registry = &client->registries[first];
     return PEG_OK;
+}
+
+static bool ends_in(peg_str s, const char *end)
+{
+    const peg_str tail = peg__str(end);
+
+    return s.len >= tail.len && memcmp(s.ptr + s.len - tail.len, tail.ptr, tail.len) == 0;
+}
+
+static bool is_below(peg_str glob, size_t n_stars, peg_str name)
+{
+    const peg_str folder = peg__strn(glob.ptr, glob.len - n_stars); /* "p/" */
+
+    return peg__str_starts(name, folder) && name.len > folder.len;
+}
+
+bool remote__glob_matches(peg_str glob, peg_str name)
+{
+    if (peg__str_is(glob, "**"))
+        return true;
+    if (ends_in(glob, "/**"))
+        return is_below(glob, 2, name);
+    if (ends_in(glob, "/*"))
+        return is_below(glob, 1, name) &&
+               !memchr(name.ptr + glob.len - 1, '/', name.len - (glob.len - 1));
+    if (ends_in(glob, "*"))
+        return peg__str_starts(name, peg__strn(glob.ptr, glob.len - 1));
+    return peg__str_eq(glob, name);
+}
+
+bool remote__glob_is_name(peg_str glob)
+{
+    return !ends_in(glob, "*");
+}
+
+static bool matches_any(const char *const *globs, peg_str name)
+{
+    for (size_t i = 0; globs[i]; i++) {
+        if (remote__glob_matches(peg__str(globs[i]), name))
+            return true;
+    }
+    return false;
+}
+
+bool remote__registry_admits(const struct remote__registry *registry, peg_str toolset)
+{
+    if (registry->exclude && matches_any(registry->exclude, toolset))
+        return false;
+    return !registry->include || !registry->include[0] || matches_any(registry->include, toolset);
 }

@@ -43,9 +43,9 @@ peg_status remote__wire_error(enum wire_error error, peg_str words, peg_error *r
 
 /* Only a gateway of ours adds a detail to a status; what comes without one is the connection's, or
  * somebody else's. */
-bool remote__ask_is_lost(const struct remote__ask *ask)
+bool remote__request_is_lost(const struct remote__request *req)
 {
-    return !ask->failure && ask->status.code == GRPC_UNAVAILABLE && ask->status.details.len == 0;
+    return !req->failure && req->status.code == GRPC_UNAVAILABLE && req->status.details.len == 0;
 }
 
 /* ---- nobody answers ----------------------------------------------------------------------------
@@ -113,11 +113,11 @@ static bool is_ended(peg_str words)
     return is_behind(words, " ended the connection", &rest) || is_behind(words, " broke: ", &rest);
 }
 
-static peg_status fail_lost(const struct remote__ask *ask, peg_error *reterr)
+static peg_status fail_lost(const struct remote__request *req, peg_error *reterr)
 {
     static const char code[] = "E_SERVICE_UNAVAILABLE";
-    const char *address = ask->registry->address;
-    peg_str words = ask->status.message;
+    const char *address = req->registry->address;
+    peg_str words = req->status.message;
     peg_str why;
     char reason[128];
 
@@ -150,36 +150,36 @@ static peg_status fail_lost(const struct remote__ask *ask, peg_error *reterr)
 
 /* ---- what an exchange ended with ---- */
 
-static peg_status fail_unknown_method(const struct remote__ask *ask, peg_error *reterr)
+static peg_status fail_unknown_method(const struct remote__request *req, peg_error *reterr)
 {
     return peg__fail(
         reterr, PEG_EHOST, "E_GATEWAY",
         "what answers at %s does not know %s: is it a pegboard gateway of this version?",
-        ask->registry->address, ask->method->name);
+        req->registry->address, req->method->name);
 }
 
-peg_status remote__ask_error(const struct remote__ask *ask, peg_error *reterr)
+peg_status remote__request_error(const struct remote__request *req, peg_error *reterr)
 {
     struct peg__arena arena = {0};
     enum wire_error error;
     peg_str name;
 
-    if (ask->failure) {
+    if (req->failure) {
         if (reterr)
-            *reterr = ask->error;
-        return ask->failure;
+            *reterr = req->error;
+        return req->failure;
     }
-    if (ask->status.code == GRPC_OK)
+    if (req->status.code == GRPC_OK)
         return PEG_OK;
-    if (remote__ask_is_lost(ask))
-        return fail_lost(ask, reterr);
-    if (ask->status.code == GRPC_UNIMPLEMENTED)
-        return fail_unknown_method(ask, reterr);
-    error = wire_error_from_status(&ask->status, &arena, &name);
+    if (remote__request_is_lost(req))
+        return fail_lost(req, reterr);
+    if (req->status.code == GRPC_UNIMPLEMENTED)
+        return fail_unknown_method(req, reterr);
+    error = wire_error_from_status(&req->status, &arena, &name);
     peg__arena_free(&arena);
     if (error == WIRE_OK)
         error = WIRE_FAULT;
-    return remote__wire_error(error, ask->status.message, reterr);
+    return remote__wire_error(error, req->status.message, reterr);
 }
 
 peg_status remote__ctx_error(peg_ctx *ctx, peg_error *reterr)

@@ -17,8 +17,8 @@ static peg_status fail_late(const struct remote__fan *fan, peg_error *reterr)
                      (long long)fan->registry->client->timeout_ms);
 }
 
-static peg_status keep_bytes(struct remote__fan *fan, peg_str bytes, struct peg__arena *arena,
-                             peg_error *reterr)
+static peg_status keep_answer_bytes(struct remote__fan *fan, peg_str bytes,
+                                    struct peg__arena *arena, peg_error *reterr)
 {
     peg_str *copy = peg__arena_alloc(arena, sizeof(*copy));
 
@@ -30,15 +30,15 @@ static peg_status keep_bytes(struct remote__fan *fan, peg_str bytes, struct peg_
     return copy->ptr ? PEG_OK : peg__fail_nomem(reterr);
 }
 
-static peg_status unpack(struct remote__fan *fan, peg_str bytes, struct peg__arena *arena,
-                         peg_error *reterr)
+static peg_status unpack_answer(struct remote__fan *fan, peg_str bytes, struct peg__arena *arena,
+                                peg_error *reterr)
 {
     const ProtobufCMessage *message;
     peg_error why;
     peg_status status;
 
     if (!fan->method->output)
-        return keep_bytes(fan, bytes, arena, reterr);
+        return keep_answer_bytes(fan, bytes, arena, reterr);
     status = grpc_message_unpack(fan->method->output, arena, bytes, &message, &why);
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
@@ -50,49 +50,49 @@ static peg_status unpack(struct remote__fan *fan, peg_str bytes, struct peg__are
     return PEG_OK;
 }
 
-static void start(struct remote__fan *fan, peg_ctx *ctx)
+static void start_request(struct remote__fan *fan, peg_ctx *ctx)
 {
     const peg_clock *clock = ctx ? peg_ctx_clock(ctx) : peg_clock_system();
     const int64_t ms = fan->registry->client->timeout_ms;
 
-    fan->ask = (struct remote__ask){
+    fan->req = (struct remote__request){
         .registry = fan->registry, .method = fan->method, .request = fan->request};
     fan->until_ns = ms ? peg__clock_in_ms(clock, ms) : INT64_MAX;
     fan->message = NULL;
-    fan->status = remote__ask_start(&fan->ask, &fan->error);
+    fan->status = remote__request_start(&fan->req, &fan->error);
 }
 
 /* The answer is read as soon as it is there; that the call ended well is heard after it. */
-static peg_status read_answer(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena,
-                              enum remote__came *ret_came)
+static peg_status read_fan_answer(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena,
+                                  enum remote__received *ret_received)
 {
     peg_status status = PEG_OK;
     peg_str bytes;
 
-    while ((*ret_came = remote__ask_next(&fan->ask, ctx, fan->until_ns, &bytes)) ==
+    while ((*ret_received = remote__request_next(&fan->req, ctx, fan->until_ns, &bytes)) ==
            REMOTE_MESSAGE) {
         if (!status)
-            status = unpack(fan, bytes, arena, &fan->error);
+            status = unpack_answer(fan, bytes, arena, &fan->error);
     }
     return status;
 }
 
-static void finish(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena)
+static void finish_request(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena)
 {
-    enum remote__came came;
+    enum remote__received received;
 
     if (fan->status)
         return;
-    fan->status = read_answer(fan, ctx, arena, &came);
-    remote__ask_stop(&fan->ask);
+    fan->status = read_fan_answer(fan, ctx, arena, &received);
+    remote__request_stop(&fan->req);
     if (fan->status)
         return;
-    if (came == REMOTE_STOP)
+    if (received == REMOTE_STOP)
         fan->status = remote__ctx_error(ctx, &fan->error);
-    else if (came == REMOTE_TIME)
+    else if (received == REMOTE_TIME)
         fan->status = fail_late(fan, &fan->error);
     else
-        fan->status = remote__ask_error(&fan->ask, &fan->error);
+        fan->status = remote__request_error(&fan->req, &fan->error);
     if (!fan->status && !fan->message)
         fan->status = peg__fail(&fan->error, PEG_EHOST, "E_GATEWAY", "%s answers nothing to %s",
                                 fan->registry->address, fan->method->name);
@@ -101,27 +101,27 @@ static void finish(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *are
 /* Is it worth a second try, and harmless? */
 static bool may_ask_again(const struct remote__fan *fan)
 {
-    const struct remote__ask *ask = &fan->ask;
+    const struct remote__request *req = &fan->req;
 
-    if (!fan->status || !ask->is_started || ask->failure)
+    if (!fan->status || !req->is_started || req->failure)
         return false;
-    if (remote__ask_is_lost(ask))
-        return fan->is_repeatable && ask->was_sent;
-    return ask->status.code == GRPC_UNAUTHENTICATED &&
-           remote__registry_renew(fan->registry, ask->authorization);
+    if (remote__request_is_lost(req))
+        return fan->is_repeatable && req->was_sent;
+    return req->status.code == GRPC_UNAUTHENTICATED &&
+           remote__registry_renew(fan->registry, req->authorization);
 }
 
 static void finish_all(struct remote__fan *fans, size_t n, peg_ctx *ctx, struct peg__arena *arena)
 {
     for (size_t i = 0; i < n; i++)
-        finish(&fans[i], ctx, arena);
+        finish_request(&fans[i], ctx, arena);
     for (size_t i = 0; i < n; i++) {
         if (may_ask_again(&fans[i])) {
-            remote__ask_free(&fans[i].ask);
-            start(&fans[i], ctx);
-            finish(&fans[i], ctx, arena);
+            remote__request_free(&fans[i].req);
+            start_request(&fans[i], ctx);
+            finish_request(&fans[i], ctx, arena);
         }
-        remote__ask_free(&fans[i].ask);
+        remote__request_free(&fans[i].req);
     }
 }
 
@@ -133,7 +133,7 @@ peg_status remote__fan_out(struct remote__fan *fans, size_t n, peg_ctx *ctx,
     if (status)
         return status;
     for (size_t i = 0; i < n; i++)
-        start(&fans[i], ctx);
+        start_request(&fans[i], ctx);
     finish_all(fans, n, ctx, arena);
     for (size_t i = 0; i < n; i++) {
         if (fans[i].status == PEG_ENOMEM)
@@ -151,7 +151,7 @@ peg_status remote__unary(struct remote__fan *fan, peg_ctx *ctx, struct peg__aren
 
     if (status)
         return status;
-    start(fan, ctx);
+    start_request(fan, ctx);
     finish_all(fan, 1, ctx, arena);
     if (fan->status && reterr)
         *reterr = fan->error;

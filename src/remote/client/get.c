@@ -41,7 +41,7 @@ static void end_fetch(struct fetch *fetch)
     drop_fetch(fetch);
 }
 
-static void on_message(struct grpc_rpc *rpc, const void *message, void *user)
+static void on_fetched(struct grpc_rpc *rpc, const void *message, void *user)
 {
     struct fetch *fetch = user;
     struct remote__toolset *toolset;
@@ -53,8 +53,8 @@ static void on_message(struct grpc_rpc *rpc, const void *message, void *user)
     peg_toolset_unref(&toolset->toolset);
 }
 
-static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
-                   const struct grpc_metadata *trailers, void *user)
+static void on_fetch_end(struct grpc_rpc *rpc, const struct grpc_status *status,
+                         const struct grpc_metadata *trailers, void *user)
 {
     struct fetch *fetch = user;
 
@@ -71,7 +71,7 @@ static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
 
 static void begin_fetch(struct net_message *message)
 {
-    static const struct grpc_rpc_events events = {.on_message = on_message, .on_end = on_end};
+    static const struct grpc_rpc_events events = {.on_message = on_fetched, .on_end = on_fetch_end};
     struct fetch *fetch = (struct fetch *)(void *)message;
     Pegboard__V1__GetToolsetRequest request = PEGBOARD__V1__GET_TOOLSET_REQUEST__INIT;
     peg_client *client = fetch->registry->client;

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Toolsets as tools of a local registry. What a call of such a tool does is in
- * client_import_call.c. */
+/*
+ * Imports toolsets as tools of a local registry. One call of such a tool is one call behind the
+ * gateway, with the deadline, cancellation and trace of the context, and an identity that survives
+ * this process:
+ *
+ *   run_id (or turn_id) of the context, and the key of the call's record
+ *
+ * A further attempt of the same record, which a host makes after a failure, first attaches to the
+ * earlier attempts: one with an unknown outcome must not be started again. Only after a known end
+ * does the attempt become a call of its own, "<key>#<attempt>".
+ */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -11,7 +21,227 @@
 #include "base/log.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "remote/client/import.h"
+#include "core/context/ctx.h"
+#include "core/run/call.h"
+#include "remote/client/remote.h"
+#include "json/json.h"
+
+enum { KEY_BYTES = 320 };
+
+/* What its handler needs; dies with the tool. */
+struct imported {
+    peg_client *client; /* a reference */
+    const char *registry;
+    const char *toolset;
+    const char *tool;
+    bool with_output;
+    bool has_output_schema;
+    struct peg__arena arena; /* of the names */
+};
+
+/* ---- while it runs ---- */
+
+static void add_string_member(peg_json_builder *b, const char *key, peg_str value)
+{
+    peg_json_add_key(b, peg__str(key));
+    peg_json_add_string(b, value);
+}
+
+static void report_output(peg_str stream, peg_str delta, void *user)
+{
+    const peg_call *call = user;
+    peg_json_builder *b;
+    peg_json_doc *payload = NULL;
+    peg_event event = {.kind = PEG_EVENT_LOG};
+
+    if (!peg__ctx_has_sink(peg_call_ctx(call)))
+        return;
+    b = peg_json_builder_new();
+    peg_json_open_object(b);
+    add_string_member(b, "tool", peg__str(peg_tool_name(peg_call_tool(call))));
+    add_string_member(b, "call_id", peg_call_id(call));
+    add_string_member(b, "stream", stream);
+    peg_json_close(b);
+    if (peg_json_builder_finish(b, &payload, NULL))
+        return; /* one event less */
+    event.u.log = (peg_log_event){.level = "info",
+                                  .kind = peg__str("tool_output"),
+                                  .message = delta,
+                                  .payload = peg_json_root(payload)};
+    peg_ctx_emit(peg_call_ctx(call), &event);
+    peg_json_doc_free(payload);
+}
+
+/* ---- how it ended ---- */
+
+static peg_status pass_server_data(peg_call *call, const peg_remote_result *result)
+{
+    for (size_t i = 0; i < result->n_server_data; i++) {
+        const peg_remote_data *data = &result->server_data[i];
+        peg_json_doc *doc = NULL;
+        peg_error why;
+        peg_status status = peg_json_parse(data->data, &peg__json_refuse_duplicates, &doc, &why);
+
+        if (status == PEG_ENOMEM)
+            return peg__call_out_of_memory(call);
+        if (status)
+            return peg_call_fail(
+                call, "the server-data that received with the result is no JSON: %s", why.message);
+        status = peg_call_add_server_data(call, data->kind, data->audience, peg_json_root(doc));
+        peg_json_doc_free(doc);
+        if (status)
+            return status;
+    }
+    return PEG_OK;
+}
+
+/* What was text at the provider is text here: a string, unless a schema speaks of JSON. */
+static void reply_json(peg_call *call, const struct imported *imported, peg_str json)
+{
+    peg_json_doc *doc = NULL;
+    peg_error why;
+    const peg_status status = peg_json_parse(json, &peg__json_refuse_duplicates, &doc, &why);
+    const peg_json *root;
+
+    if (status == PEG_ENOMEM) {
+        peg__call_out_of_memory(call);
+        return;
+    }
+    if (status) {
+        peg_call_fail(call, "the tool's answer is no JSON: %s", why.message);
+        return;
+    }
+    root = peg_json_root(doc);
+    if (peg_json_kind_of(root) == PEG_JSON_STRING && !imported->has_output_schema)
+        peg_call_reply(call, peg_json_str(root));
+    else
+        peg_call_reply_json(call, root);
+    peg_json_doc_free(doc);
+}
+
+static void fail_imported(peg_call *call, const peg_remote_result *result)
+{
+    struct peg__buf sentence = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    const bool is_tools = result->outcome == PEG_REMOTE_ERROR && *result->error_name;
+    const size_t len = strlen(result->error_message);
+    const size_t kept = len <= PEG_LIMIT_FAILURE_BYTES
+                            ? len
+                            : peg__utf8_cut(result->error_message, PEG_LIMIT_FAILURE_BYTES);
+
+    peg__buf_str(&sentence, peg__strn(result->error_message, kept));
+    if (sentence.len == 0)
+        peg__buf_puts(&sentence, result->error.message);
+    peg__call_fail_because(call, is_tools ? result->error_name : result->error.code, &sentence);
+}
+
+static void answer_call(peg_call *call, const struct imported *imported,
+                        const peg_remote_result *result)
+{
+    if (pass_server_data(call, result))
+        return;
+    if (result->outcome == PEG_REMOTE_RESULT)
+        reply_json(call, imported, result->json);
+    else
+        fail_imported(call, result);
+}
+
+/* ---- calling ---- */
+
+static void set_identity(peg_remote_request *request, const peg_call *call, unsigned attempt,
+                         char text[KEY_BYTES])
+{
+    const peg_ids *ids = peg_ctx_ids(peg_call_ctx(call));
+    const peg_str key = peg_record_key(call->task->record);
+
+    if (attempt > 1)
+        snprintf(text, KEY_BYTES, "%.*s#%u", PEG_ARG(key), attempt);
+    else
+        snprintf(text, KEY_BYTES, "%.*s", PEG_ARG(key));
+    request->run_id = *ids->run_id ? ids->run_id : ids->turn_id;
+    request->turn_id = ids->turn_id;
+    request->tool_call_id = text;
+    if (!*request->run_id)
+        request->idempotency_key = text;
+}
+
+static peg_status req(peg_call *call, const struct imported *imported,
+                      const peg_remote_request *request, peg_remote_result **ret_result,
+                      peg_error *reterr)
+{
+    const peg_remote_output output = {.fn = report_output, .user = call};
+
+    if (!imported->with_output)
+        return peg_client_call(imported->client, peg_call_ctx(call), request, ret_result, reterr);
+    return peg_client_call_stream(imported->client, peg_call_ctx(call), request, &output,
+                                  ret_result, reterr);
+}
+
+/* Is this how an earlier attempt ended, so that the next one may be made? */
+static bool is_past(const peg_remote_result *result)
+{
+    return (result->outcome == PEG_REMOTE_ERROR && result->was_attached) ||
+           result->outcome == PEG_REMOTE_TIMEOUT || result->outcome == PEG_REMOTE_CANCELED;
+}
+
+static peg_status call_attempts(peg_call *call, const struct imported *imported, peg_str args,
+                                peg_remote_result **ret_result, peg_error *reterr)
+{
+    peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .registry = imported->registry,
+                                  .toolset = imported->toolset,
+                                  .tool = imported->tool,
+                                  .args = args};
+    const unsigned n = peg_call_attempt(call);
+    char key[KEY_BYTES];
+
+    for (unsigned attempt = 1;; attempt++) {
+        peg_status status;
+
+        set_identity(&request, call, attempt, key);
+        status = req(call, imported, &request, ret_result, reterr);
+        if (status || attempt >= n || !is_past(*ret_result))
+            return status;
+        peg_remote_result_free(*ret_result);
+    }
+}
+
+/* As the model wrote them; with defaults filled in if some were missing, as the gateway fills in
+ * none; or what a host put in their place. */
+static peg_status text_of_args(const peg_call *call, const peg_json *args, char **ret_owned,
+                               peg_str *ret_text, peg_error *reterr)
+{
+    size_t len;
+    peg_status status;
+
+    *ret_owned = NULL;
+    *ret_text = peg_record_args_text(call->task->record);
+    if (!call->task->replaced && !call->task->filled)
+        return PEG_OK;
+    status = peg_json_write(args, PEG_JSON_COMPACT, ret_owned, &len, reterr);
+    if (!status)
+        *ret_text = peg__strn(*ret_owned, len);
+    return status;
+}
+
+static void run_imported(peg_call *call, const peg_json *args, void *user)
+{
+    const struct imported *imported = user;
+    peg_remote_result *result = NULL;
+    char *owned;
+    peg_str text;
+    peg_error why;
+    peg_status status = text_of_args(call, args, &owned, &text, &why);
+
+    if (!status)
+        status = call_attempts(call, imported, text, &result, &why);
+    if (status == PEG_ENOMEM)
+        peg__call_out_of_memory(call);
+    else if (status)
+        peg_call_fail_with(call, &why);
+    else
+        answer_call(call, imported, result);
+    peg_remote_result_free(result);
+    peg__free(owned);
+}
 
 PEG_DEFINE_CLEANUP(peg_tool, peg_tool_unref)
 
@@ -26,7 +256,7 @@ struct importing {
 
 /* ---- one tool ---- */
 
-struct remote__imported *remote__imported_free(struct remote__imported *imported)
+static struct imported *free_imported(struct imported *imported)
 {
     if (!imported)
         return NULL;
@@ -38,14 +268,14 @@ struct remote__imported *remote__imported_free(struct remote__imported *imported
 
 static void free_user(void *user)
 {
-    remote__imported_free(user);
+    free_imported(user);
 }
 
 static peg_status make_imported(const struct importing *i, const peg_toolset *toolset,
-                                const peg_toolset_tool *tool,
-                                struct remote__imported **ret_imported, peg_error *reterr)
+                                const peg_toolset_tool *tool, struct imported **ret_imported,
+                                peg_error *reterr)
 {
-    struct remote__imported *m = peg__alloc_zero(1, sizeof(*m));
+    struct imported *m = peg__alloc_zero(1, sizeof(*m));
 
     if (!m)
         return peg__fail_nomem(reterr);
@@ -56,7 +286,7 @@ static peg_status make_imported(const struct importing *i, const peg_toolset *to
     m->toolset = peg__arena_copy(&m->arena, peg__str(toolset->info.name));
     m->tool = peg__arena_copy(&m->arena, peg__str(tool->name));
     if (!m->registry || !m->toolset || !m->tool) {
-        remote__imported_free(m);
+        free_imported(m);
         return peg__fail_nomem(reterr);
     }
     *ret_imported = m;
@@ -80,7 +310,7 @@ static peg_status name_tool(const struct importing *i, const peg_toolset *toolse
     return *ret_name ? PEG_OK : status;
 }
 
-static const char **copy_tags(const peg_toolset_tool *tool, struct peg__arena *arena)
+static const char **copy_import_tags(const peg_toolset_tool *tool, struct peg__arena *arena)
 {
     const char **tags = peg__arena_alloc(arena, (tool->n_tags + 1) * sizeof(*tags));
 
@@ -92,7 +322,7 @@ static const char **copy_tags(const peg_toolset_tool *tool, struct peg__arena *a
     return tags;
 }
 
-static const char *describe(const peg_toolset *toolset, const peg_toolset_tool *tool)
+static const char *describe_tool(const peg_toolset *toolset, const peg_toolset_tool *tool)
 {
     if (*tool->description)
         return tool->description;
@@ -106,7 +336,7 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
     const char *name;
     const char *input = peg__arena_copy(arena, tool->input_schema);
     const char *output = peg__arena_copy(arena, tool->output_schema);
-    const char **tags = copy_tags(tool, arena);
+    const char **tags = copy_import_tags(tool, arena);
     const peg_status status = name_tool(i, toolset, tool->name, arena, &name);
 
     if (status)
@@ -116,10 +346,10 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
     *ret_def = (peg_tool_def){
         PEG_TOOL_DEF_INIT,
         .name = name,
-        .description = describe(toolset, tool),
+        .description = describe_tool(toolset, tool),
         .input_schema = *input ? input : "{\"type\":\"object\"}",
         .output_schema = *output ? output : NULL,
-        .run = remote__imported_run,
+        .run = run_imported,
         .user_free = free_user,
         .open_arguments = true,
         .trusted = i->options->trusted,
@@ -139,7 +369,7 @@ static peg_status make_tool(const struct importing *i, const peg_toolset *toolse
                             const peg_toolset_tool *tool, peg_tool **ret_tool, peg_error *reterr)
 {
     struct peg__arena arena = {0};
-    struct remote__imported *imported = NULL;
+    struct imported *imported = NULL;
     peg_tool_def def;
     peg_status status = fill_def(i, toolset, tool, &arena, &def);
 
@@ -153,7 +383,7 @@ static peg_status make_tool(const struct importing *i, const peg_toolset *toolse
         def.user = imported;
         status = peg_tool_new(&def, ret_tool, reterr);
         if (status)
-            remote__imported_free(imported);
+            free_imported(imported);
     }
     peg__arena_free(&arena);
     return status;

@@ -56,14 +56,14 @@ peg_toolset_list *peg_toolset_list_free(peg_toolset_list *list)
 }
 
 /* It may outlive the client. */
-static peg_status name_of(struct list *list, const struct remote__registry *registry,
-                          const char **ret_name, peg_error *reterr)
+static peg_status copy_registry_name(struct list *list, const struct remote__registry *registry,
+                                     const char **ret_name, peg_error *reterr)
 {
     *ret_name = peg__arena_copy(&list->arena, peg__str(registry->name));
     return *ret_name ? PEG_OK : peg__fail_nomem(reterr);
 }
 
-static peg_status count(struct listing *l, size_t n, peg_error *reterr)
+static peg_status count_toolsets(struct listing *l, size_t n, peg_error *reterr)
 {
     l->n_seen += n;
     if (l->n_seen > PEG_LIMIT_REMOTE_REPORTED)
@@ -89,10 +89,10 @@ static peg_status add_page(struct listing *l, size_t i, peg_error *reterr)
     const Pegboard__V1__ListToolsetsResponse *page = l->fans[i].message;
     peg_toolset_info info;
     const char *name;
-    peg_status status = name_of(l->list, registry, &name, reterr);
+    peg_status status = copy_registry_name(l->list, registry, &name, reterr);
 
     if (!status)
-        status = count(l, page->n_toolsets, reterr);
+        status = count_toolsets(l, page->n_toolsets, reterr);
     for (size_t k = 0; k < page->n_toolsets && !status; k++) {
         remote__info(registry, page->toolsets[k], &info);
         info.registry = name;
@@ -112,7 +112,7 @@ static peg_status add_failure(struct listing *l, size_t i, peg_error *reterr)
     l->pages[i].is_last = true;
     failure->error = l->fans[i].error;
     l->list->list.n_failures++;
-    return name_of(l->list, l->fans[i].registry, &failure->registry, reterr);
+    return copy_registry_name(l->list, l->fans[i].registry, &failure->registry, reterr);
 }
 
 /* Those that are through stand behind the others. */
@@ -154,7 +154,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Rounds mix the registries: put each one's together, in the order of the options. */
-static peg_status sort(const struct listing *l, size_t first, peg_error *reterr)
+static peg_status sort_list(const struct listing *l, size_t first, peg_error *reterr)
 {
     struct list *list = l->list;
     peg_toolset_info *sorted = peg__alloc((list->list.len + 1) * sizeof(*sorted));
@@ -176,8 +176,8 @@ static peg_status sort(const struct listing *l, size_t first, peg_error *reterr)
     return PEG_OK;
 }
 
-static peg_status begin(struct listing *l, size_t first, const char *const *tags, size_t n_tags,
-                        peg_error *reterr)
+static peg_status begin_listing(struct listing *l, size_t first, const char *const *tags,
+                                size_t n_tags, peg_error *reterr)
 {
     l->list = peg__alloc_zero(1, sizeof(*l->list));
     l->pages = peg__alloc_zero(l->n, sizeof(*l->pages));
@@ -211,7 +211,7 @@ static peg_status list_all(struct listing *l, size_t first, peg_error *reterr)
             *reterr = l->list->failures[0].error;
         return l->list->failures[0].error.status;
     }
-    status = sort(l, first, reterr);
+    status = sort_list(l, first, reterr);
     list->items = l->list->items;
     list->failures = l->list->failures;
     return status;
@@ -230,7 +230,7 @@ peg_status peg_client_list(peg_client *client, peg_ctx *ctx, const char *registr
         (status = remote__tags(tags, &n_tags, reterr)))
         return status;
     l.n = end - first;
-    status = begin(&l, first, tags, n_tags, reterr);
+    status = begin_listing(&l, first, tags, n_tags, reterr);
     if (!status)
         status = list_all(&l, first, reterr);
     peg__free(l.pages);

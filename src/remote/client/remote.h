@@ -8,7 +8,8 @@
  *
  *   peg_client_list, _search, _call, ...      the caller's thread
  *       remote__unary()                       one request, one answer, as an error if it is one
- *           struct remote__ask                one exchange: started, read and stopped from there
+ *           struct remote__request                one exchange: started, read and stopped from
+ * there
  *               ---- net_loop_post ----
  *               grpc_rpc                      the client's loop
  */
@@ -98,7 +99,7 @@ bool remote__registry_renew(struct remote__registry *registry, const struct peg_
 struct remote__message;
 
 /* Lies in the memory of the thread that waits; all 0 but for the first group. */
-struct remote__ask {
+struct remote__request {
     struct remote__registry *registry;
     const struct grpc_method *method;
     const ProtobufCMessage *request; /* until it is stopped */
@@ -125,7 +126,7 @@ struct remote__ask {
     bool wants_resume;
     bool is_paused;
     bool is_over;
-    char epoch[REMOTE_EPOCH]; /* what came in the headers of the answer; when it is over */
+    char epoch[REMOTE_EPOCH]; /* what received in the headers of the answer; when it is over */
     /* when it is over; its words lie in the arena */
     peg_status failure; /* of this side: it was not started, or there was no memory */
     peg_error error;
@@ -138,7 +139,7 @@ struct remote__ask {
     struct remote__message *current; /* the waiting thread's */
 };
 
-enum remote__came {
+enum remote__received {
     REMOTE_MESSAGE, /* *ret_bytes, borrowed until the next one is asked for */
     REMOTE_OVER,    /* failure and status are set */
     REMOTE_STOP,    /* the context says so */
@@ -146,21 +147,21 @@ enum remote__came {
 };
 
 /* PEG_ENOMEM: nothing was started. */
-peg_status remote__ask_start(struct remote__ask *ask, peg_error *reterr);
+peg_status remote__request_start(struct remote__request *req, peg_error *reterr);
 /* ctx may be NULL; until_ns is of its clock, INT64_MAX: never. */
-enum remote__came remote__ask_next(struct remote__ask *ask, peg_ctx *ctx, int64_t until_ns,
-                                   peg_str *ret_bytes);
+enum remote__received remote__request_next(struct remote__request *req, peg_ctx *ctx,
+                                           int64_t until_ns, peg_str *ret_bytes);
 /* Cancels what has not been sent; whatever becomes of it, its end is awaited as before. */
-void remote__ask_stop_unsent(struct remote__ask *ask);
+void remote__request_stop_unsent(struct remote__request *req);
 /* Cancels what is not over, and waits for its end, which comes soon. */
-void remote__ask_stop(struct remote__ask *ask);
+void remote__request_stop(struct remote__request *req);
 /* Stops it, and frees all it holds. Also one that was never started. */
-void remote__ask_free(struct remote__ask *ask);
+void remote__request_free(struct remote__request *req);
 
 /* Did the connection fail, rather than a gateway say no? */
-bool remote__ask_is_lost(const struct remote__ask *ask);
+bool remote__request_is_lost(const struct remote__request *req);
 /* What an exchange that is over failed with; PEG_OK if it did not. */
-peg_status remote__ask_error(const struct remote__ask *ask, peg_error *reterr);
+peg_status remote__request_error(const struct remote__request *req, peg_error *reterr);
 /* The same for what the context did to one that is not: PEG_ECANCELED, PEG_ETIMEOUT. */
 peg_status remote__ctx_error(peg_ctx *ctx, peg_error *reterr);
 /* What the gateway's words become. */
@@ -182,7 +183,7 @@ struct remote__fan {
     peg_error error;
     const void *message; /* in the arena; a const peg_str * if method->output is NULL */
     int64_t until_ns;
-    struct remote__ask ask;
+    struct remote__request req;
 };
 /* Asks all at once, and waits for all: within the client's timeout, until the context stops. Fails
  * (PEG_ENOMEM, PEG_ECANCELED, PEG_ETIMEOUT) only for what is of this side; each has a status of its
@@ -265,12 +266,13 @@ peg_status remote__result_read(peg_str bytes, peg_remote_result **ret_result, pe
 peg_status remote__result_unreadable(const peg_error *why, peg_remote_result **ret_result,
                                      peg_error *reterr);
 /* From how an exchange ended; `was_started`: the call may be running, whatever this one says. */
-peg_status remote__result_of_end(const struct remote__ask *ask, bool was_started,
+peg_status remote__result_of_end(const struct remote__request *req, bool was_started,
                                  peg_remote_result **ret_result, peg_error *reterr);
 /* The gateway says `timeout` of a call that was not started in time, and of a wait that is over
  * while the call, which somebody asked for before, may go on. Is it the latter? `result` is what
  * remote__result_of_end() made of the exchange. */
-bool remote__result_is_late_wait(const peg_remote_result *result, const struct remote__ask *ask);
+bool remote__result_is_late_wait(const peg_remote_result *result,
+                                 const struct remote__request *req);
 /* An end that this side made. */
 struct remote__end {
     peg_remote_outcome outcome;
@@ -293,5 +295,26 @@ peg_status remote__result_set_registry(peg_remote_result *result,
 peg_status remote__registry_for(peg_client *client, peg_ctx *ctx, const char *name,
                                 const char *toolset, struct remote__registry **ret_registry,
                                 peg_error *reterr);
+
+/* ---- one call of a client, while it is made ---- */
+
+/* A CallToolRequest and what it points to: the request of the caller, and the arena. */
+struct remote__sending {
+    Pegboard__V1__CallToolRequest message;
+    Pegboard__V1__CallMeta meta;
+    Pegboard__V1__MetadataEntry *entries;
+    Pegboard__V1__MetadataEntry **entry_pointers;
+    bool has_identity; /* asking again attaches to it */
+    struct peg__arena arena;
+};
+
+/* `outlives_ctx`: the deadline of the context is not the call's. PEG_EINVAL, PEG_ELIMIT (E_CLIENT,
+ * E_NAME), PEG_ENOMEM. The arena is the caller's to free, whatever this returns. */
+peg_status remote__sending_fill(struct remote__sending *sending, const peg_remote_request *request,
+                                peg_ctx *ctx, bool outlives_ctx, peg_error *reterr);
+
+/* When a context stops before there is an answer: not started if nothing was sent, else unknown. */
+peg_status remote__result_stopped(const struct remote__request *req, const peg_error *why,
+                                  bool was_sent, peg_remote_result **ret_result, peg_error *reterr);
 
 #endif

@@ -9,18 +9,18 @@
 #include "base/text/str.h"
 #include "grpc/message.h"
 #include "pegboard/trace.h"
-#include "remote/client/call.h"
+#include "remote/client/remote.h"
 #include "wire/name.h"
 
 enum { MARGIN_MS = 100 };
 
-static bool is_set(const char *text)
+static bool is_given(const char *text)
 {
     return text && *text;
 }
 
 /* protobuf-c takes no NULL for a string, and changes none. */
-static char *text_of(const char *text)
+static char *wire_text(const char *text)
 {
     return peg__unconst(text ? text : "");
 }
@@ -28,17 +28,17 @@ static char *text_of(const char *text)
 static void fill_meta(struct remote__sending *s, const peg_remote_request *request)
 {
     pegboard__v1__call_meta__init(&s->meta);
-    s->meta.run_id = text_of(request->run_id);
-    s->meta.session_id = text_of(request->session_id);
-    s->meta.turn_id = text_of(request->turn_id);
-    s->meta.tool_call_id = text_of(request->tool_call_id);
-    s->meta.parent_tool_call_id = text_of(request->parent_tool_call_id);
-    if (is_set(request->run_id) || is_set(request->session_id) || is_set(request->turn_id) ||
-        is_set(request->tool_call_id) || is_set(request->parent_tool_call_id))
+    s->meta.run_id = wire_text(request->run_id);
+    s->meta.session_id = wire_text(request->session_id);
+    s->meta.turn_id = wire_text(request->turn_id);
+    s->meta.tool_call_id = wire_text(request->tool_call_id);
+    s->meta.parent_tool_call_id = wire_text(request->parent_tool_call_id);
+    if (is_given(request->run_id) || is_given(request->session_id) || is_given(request->turn_id) ||
+        is_given(request->tool_call_id) || is_given(request->parent_tool_call_id))
         s->message.meta = &s->meta;
-    s->message.idempotency_key = text_of(request->idempotency_key);
-    s->has_identity = is_set(request->idempotency_key) ||
-                      (is_set(request->run_id) && is_set(request->tool_call_id));
+    s->message.idempotency_key = wire_text(request->idempotency_key);
+    s->has_identity = is_given(request->idempotency_key) ||
+                      (is_given(request->run_id) && is_given(request->tool_call_id));
 }
 
 static void fill_trace(struct remote__sending *s, const peg_ctx *ctx)
@@ -67,8 +67,8 @@ static peg_status fill_metadata(struct remote__sending *s, const peg_remote_requ
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < n; i++) {
         pegboard__v1__metadata_entry__init(&s->entries[i]);
-        s->entries[i].key = text_of(request->metadata[i].key);
-        s->entries[i].value = text_of(request->metadata[i].value);
+        s->entries[i].key = wire_text(request->metadata[i].key);
+        s->entries[i].value = wire_text(request->metadata[i].value);
         s->entry_pointers[i] = &s->entries[i];
     }
     s->message.metadata = s->entry_pointers;
@@ -94,7 +94,7 @@ static int64_t told_ms(const peg_remote_request *request, const peg_ctx *ctx)
     return left_ms - margin_ms;
 }
 
-static peg_status check(const peg_remote_request *request, peg_error *reterr)
+static peg_status check_call_request(const peg_remote_request *request, peg_error *reterr)
 {
     peg_status status;
 
@@ -108,7 +108,7 @@ static peg_status check(const peg_remote_request *request, peg_error *reterr)
 }
 
 /* What is too large for the gateway would come back as an end that says nothing of the call. */
-static peg_status check_size(const struct remote__sending *s, peg_error *reterr)
+static peg_status check_request_size(const struct remote__sending *s, peg_error *reterr)
 {
     const size_t size = grpc_message_packed_size(&s->message.base);
 
@@ -124,18 +124,18 @@ static peg_status check_size(const struct remote__sending *s, peg_error *reterr)
 peg_status remote__sending_fill(struct remote__sending *s, const peg_remote_request *request,
                                 peg_ctx *ctx, bool outlives_ctx, peg_error *reterr)
 {
-    peg_status status = check(request, reterr);
+    peg_status status = check_call_request(request, reterr);
 
     if (status)
         return status;
     pegboard__v1__call_tool_request__init(&s->message);
-    s->message.toolset = text_of(request->toolset);
-    s->message.tool = text_of(request->tool);
+    s->message.toolset = wire_text(request->toolset);
+    s->message.tool = wire_text(request->tool);
     s->message.payload.data = peg__unconst(request->args.ptr);
     s->message.payload.len = request->args.len;
     s->message.timeout_ms = told_ms(request, outlives_ctx ? NULL : ctx);
     fill_meta(s, request);
     fill_trace(s, ctx);
     status = fill_metadata(s, request, reterr);
-    return status ? status : check_size(s, reterr);
+    return status ? status : check_request_size(s, reterr);
 }

@@ -9,7 +9,7 @@
 #include "grpc/message.h"
 #include "remote/client/remote.h"
 
-static struct remote__result *make(peg_error *reterr)
+static struct remote__result *make_result(peg_error *reterr)
 {
     struct remote__result *r = peg__alloc_zero(1, sizeof(*r));
 
@@ -38,7 +38,8 @@ peg_remote_result *peg_remote_result_free(peg_remote_result *result)
 }
 
 /* Hands it over, or frees it. */
-static peg_status give(struct remote__result *r, peg_status status, peg_remote_result **ret_result)
+static peg_status give_result(struct remote__result *r, peg_status status,
+                              peg_remote_result **ret_result)
 {
     if (status)
         peg_remote_result_free(&r->result);
@@ -47,7 +48,8 @@ static peg_status give(struct remote__result *r, peg_status status, peg_remote_r
     return status;
 }
 
-static peg_status set(struct remote__result *r, const char **field, peg_str text, peg_error *reterr)
+static peg_status set_text(struct remote__result *r, const char **field, peg_str text,
+                           peg_error *reterr)
 {
     *field = peg__arena_copy(&r->arena, text);
     return *field ? PEG_OK : peg__fail_nomem(reterr);
@@ -55,12 +57,12 @@ static peg_status set(struct remote__result *r, const char **field, peg_str text
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static peg_str bytes_of(ProtobufCBinaryData data)
+static peg_str view_bytes(ProtobufCBinaryData data)
 {
     return peg__strn((const char *)data.data, data.len);
 }
 
-static peg_status take_server_data(struct remote__result *r,
+static peg_status copy_server_data(struct remote__result *r,
                                    const Pegboard__V1__CallToolResponse *response,
                                    peg_error *reterr)
 {
@@ -72,8 +74,8 @@ static peg_status take_server_data(struct remote__result *r,
     for (size_t i = 0; i < n; i++) {
         const Pegboard__V1__ServerData *d = response->server_data[i];
 
-        data[i] =
-            (peg_remote_data){.kind = d->kind, .audience = d->audience, .data = bytes_of(d->data)};
+        data[i] = (peg_remote_data){
+            .kind = d->kind, .audience = d->audience, .data = view_bytes(d->data)};
     }
     r->result.server_data = data;
     r->result.n_server_data = n;
@@ -89,8 +91,8 @@ static void take_tool_error(struct remote__result *r, const Pegboard__V1__ToolEr
               *error->code ? ": " : "", error->message);
 }
 
-static peg_status fill(struct remote__result *r, const Pegboard__V1__CallToolResponse *response,
-                       peg_error *reterr)
+static peg_status fill_result(struct remote__result *r,
+                              const Pegboard__V1__CallToolResponse *response, peg_error *reterr)
 {
     r->result.call_id = response->call_id;
     r->result.was_started = true;
@@ -98,8 +100,8 @@ static peg_status fill(struct remote__result *r, const Pegboard__V1__CallToolRes
     if (response->error)
         take_tool_error(r, response->error);
     else
-        r->result.json = response->result.len ? bytes_of(response->result) : peg__str("null");
-    return take_server_data(r, response, reterr);
+        r->result.json = response->result.len ? view_bytes(response->result) : peg__str("null");
+    return copy_server_data(r, response, reterr);
 }
 
 /* The tool has run, and nobody knows what it said. */
@@ -117,7 +119,7 @@ static peg_status set_unreadable(struct remote__result *r, const peg_error *why)
 
 peg_status remote__result_read(peg_str bytes, peg_remote_result **ret_result, peg_error *reterr)
 {
-    struct remote__result *r = make(reterr);
+    struct remote__result *r = make_result(reterr);
     const ProtobufCMessage *message;
     peg_error why;
     peg_status status;
@@ -127,46 +129,46 @@ peg_status remote__result_read(peg_str bytes, peg_remote_result **ret_result, pe
     status = grpc_message_unpack(&pegboard__v1__call_tool_response__descriptor, &r->arena, bytes,
                                  &message, &why);
     if (status == PEG_OK)
-        status = fill(r, (const Pegboard__V1__CallToolResponse *)message, reterr);
+        status = fill_result(r, (const Pegboard__V1__CallToolResponse *)message, reterr);
     else if (status == PEG_ENOMEM)
         peg__fail_nomem(reterr);
     else
         status = set_unreadable(r, &why);
-    return give(r, status, ret_result);
+    return give_result(r, status, ret_result);
 }
 
 peg_status remote__result_unreadable(const peg_error *why, peg_remote_result **ret_result,
                                      peg_error *reterr)
 {
-    struct remote__result *r = make(reterr);
+    struct remote__result *r = make_result(reterr);
 
-    return r ? give(r, set_unreadable(r, why), ret_result) : PEG_ENOMEM;
+    return r ? give_result(r, set_unreadable(r, why), ret_result) : PEG_ENOMEM;
 }
 
 peg_status remote__result_running(const char *call_id, peg_remote_result **ret_result,
                                   peg_error *reterr)
 {
-    struct remote__result *r = make(reterr);
+    struct remote__result *r = make_result(reterr);
 
     if (!r)
         return PEG_ENOMEM;
     r->result.outcome = PEG_REMOTE_RUNNING;
     r->result.was_started = true;
-    return give(r, set(r, &r->result.call_id, peg__str(call_id), reterr), ret_result);
+    return give_result(r, set_text(r, &r->result.call_id, peg__str(call_id), reterr), ret_result);
 }
 
 peg_status remote__result_set_call_id(peg_remote_result *result, const char *call_id,
                                       peg_error *reterr)
 {
-    return set((struct remote__result *)(void *)result, &result->call_id, peg__str(call_id),
-               reterr);
+    return set_text((struct remote__result *)(void *)result, &result->call_id, peg__str(call_id),
+                    reterr);
 }
 
 peg_status remote__result_set_registry(peg_remote_result *result,
                                        const struct remote__registry *registry, peg_error *reterr)
 {
-    return set((struct remote__result *)(void *)result, &result->registry, peg__str(registry->name),
-               reterr);
+    return set_text((struct remote__result *)(void *)result, &result->registry,
+                    peg__str(registry->name), reterr);
 }
 
 /* ---- ends without an answer ---- */
@@ -174,7 +176,7 @@ peg_status remote__result_set_registry(peg_remote_result *result,
 peg_status remote__result_of(const struct remote__end *end, peg_remote_result **ret_result,
                              peg_error *reterr)
 {
-    struct remote__result *r = make(reterr);
+    struct remote__result *r = make_result(reterr);
     peg_status status;
 
     if (!r)
@@ -183,26 +185,26 @@ peg_status remote__result_of(const struct remote__end *end, peg_remote_result **
     r->result.was_started = end->was_started;
     r->result.retry_ms = end->retry_ms;
     r->result.error = end->error;
-    status = set(r, &r->result.error_name, end->name, reterr);
+    status = set_text(r, &r->result.error_name, end->name, reterr);
     if (!status)
-        status = set(r, &r->result.call_id, end->call_id, reterr);
+        status = set_text(r, &r->result.call_id, end->call_id, reterr);
     if (!status)
-        status = set(r, &r->result.error_message,
-                     end->words.len ? end->words : peg__str(end->error.message), reterr);
-    return give(r, status, ret_result);
+        status = set_text(r, &r->result.error_message,
+                          end->words.len ? end->words : peg__str(end->error.message), reterr);
+    return give_result(r, status, ret_result);
 }
 
-static void set_unknown(const struct remote__ask *ask, struct remote__end *end)
+static void set_unknown(const struct remote__request *req, struct remote__end *end)
 {
     end->outcome = PEG_REMOTE_UNKNOWN;
     end->was_started = true;
     end->name = peg__str("outcome_unknown");
-    peg__fail(&end->error, ask->status.code == GRPC_DEADLINE_EXCEEDED ? PEG_ETIMEOUT : PEG_EIO,
+    peg__fail(&end->error, req->status.code == GRPC_DEADLINE_EXCEEDED ? PEG_ETIMEOUT : PEG_EIO,
               "E_OUTCOME_UNKNOWN",
               "the exchange with %s ended before the call did, whose end is not known: look before "
               "you repeat it (%s: %.*s)",
-              ask->registry->address, grpc_code_name(ask->status.code),
-              PEG_ARG(ask->status.message));
+              req->registry->address, grpc_code_name(req->status.code),
+              PEG_ARG(req->status.message));
     end->words = peg__str("");
 }
 
@@ -229,38 +231,38 @@ static peg_remote_outcome outcome_of(enum wire_error error)
     }
 }
 
-peg_status remote__result_of_end(const struct remote__ask *ask, bool was_started,
+peg_status remote__result_of_end(const struct remote__request *req, bool was_started,
                                  peg_remote_result **ret_result, peg_error *reterr)
 {
-    const bool may_run = was_started || ask->was_sent;
+    const bool may_run = was_started || req->was_sent;
     struct remote__end end = {
-        .words = ask->status.message, .retry_ms = ask->retry_ms, .call_id = ask->call_id};
+        .words = req->status.message, .retry_ms = req->retry_ms, .call_id = req->call_id};
     struct peg__arena arena = {0};
     enum wire_error error;
     peg_status status;
 
-    if (ask->failure) {
+    if (req->failure) {
         if (reterr)
-            *reterr = ask->error;
-        return ask->failure;
+            *reterr = req->error;
+        return req->failure;
     }
-    error = wire_error_from_status(&ask->status, &arena, &end.name);
+    error = wire_error_from_status(&req->status, &arena, &end.name);
     end.outcome = outcome_of(error);
-    end.was_started = end.outcome == PEG_REMOTE_UNKNOWN || ask->says_started;
-    if (remote__ask_error(ask, &end.error) == PEG_OK)
+    end.was_started = end.outcome == PEG_REMOTE_UNKNOWN || req->says_started;
+    if (remote__request_error(req, &end.error) == PEG_OK)
         peg__fail(&end.error, PEG_EHOST, "E_GATEWAY", "the gateway at %s answers nothing",
-                  ask->registry->address);
-    if (may_run && ask->status.details.len == 0 && !is_clear(ask->status.code))
-        set_unknown(ask, &end);
+                  req->registry->address);
+    if (may_run && req->status.details.len == 0 && !is_clear(req->status.code))
+        set_unknown(req, &end);
     status = remote__result_of(&end, ret_result, reterr);
     peg__arena_free(&arena);
     return status;
 }
 
 /* A call that ended as never started is named, and said to be that. */
-bool remote__result_is_late_wait(const peg_remote_result *result, const struct remote__ask *ask)
+bool remote__result_is_late_wait(const peg_remote_result *result, const struct remote__request *req)
 {
-    return result->outcome == PEG_REMOTE_TIMEOUT && (ask->says_started || ask->call_id.len == 0);
+    return result->outcome == PEG_REMOTE_TIMEOUT && (req->says_started || req->call_id.len == 0);
 }
 
 /* ---- names ---- */

@@ -54,7 +54,7 @@ static void add_hit(struct found *found, const struct remote__registry *registry
 }
 
 /* The name of the registry is copied, as the result may outlive the client. */
-static peg_status take(struct found *found, const struct remote__fan *fan, peg_error *reterr)
+static peg_status take_answer(struct found *found, const struct remote__fan *fan, peg_error *reterr)
 {
     const Pegboard__V1__SearchResponse *response = fan->message;
     const char *name = peg__arena_copy(&found->arena, peg__str(fan->registry->name));
@@ -72,7 +72,7 @@ static peg_status take(struct found *found, const struct remote__fan *fan, peg_e
     return PEG_OK;
 }
 
-static bool is_healthy(const peg_search_hit *hit)
+static bool is_hit_healthy(const peg_search_hit *hit)
 {
     return hit->toolset.health == PEG_HEALTH_HEALTHY;
 }
@@ -87,14 +87,14 @@ static int compare_hits(const void *a, const void *b)
 
     if (x->score > y->score || x->score < y->score)
         return x->score > y->score ? -1 : 1;
-    if (is_healthy(x) != is_healthy(y))
-        return is_healthy(x) ? -1 : 1;
+    if (is_hit_healthy(x) != is_hit_healthy(y))
+        return is_hit_healthy(x) ? -1 : 1;
     by_name = strcmp(x->toolset.registry, y->toolset.registry);
     return by_name ? by_name : strcmp(x->toolset.name, y->toolset.name);
 }
 
-static peg_status make_room(struct found *found, const struct remote__fan *fans, size_t n,
-                            peg_error *reterr)
+static peg_status reserve_results(struct found *found, const struct remote__fan *fans, size_t n,
+                                  peg_error *reterr)
 {
     size_t n_hits = 0;
 
@@ -111,10 +111,10 @@ static peg_status make_room(struct found *found, const struct remote__fan *fans,
 static peg_status gather(struct found *found, const struct remote__fan *fans, size_t n,
                          peg_error *reterr)
 {
-    peg_status status = make_room(found, fans, n, reterr);
+    peg_status status = reserve_results(found, fans, n, reterr);
 
     for (size_t i = 0; i < n && !status; i++)
-        status = take(found, &fans[i], reterr);
+        status = take_answer(found, &fans[i], reterr);
     if (status)
         return status;
     if (found->result.n_failures == n) {

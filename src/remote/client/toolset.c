@@ -59,7 +59,7 @@ peg_status remote__tags(const char *const *tags, size_t *ret_n, peg_error *reter
 
 /* ---- one toolset with its tools -------------------------------------------------------------- */
 
-static peg_str bytes_of(ProtobufCBinaryData data)
+static peg_str view_or_empty(ProtobufCBinaryData data)
 {
     return data.len ? peg__strn((const char *)data.data, data.len) : peg__str("");
 }
@@ -79,8 +79,8 @@ static peg_status read_tools(struct remote__toolset *t, const Pegboard__V1__GetT
             .description = tool->description,
             .tags = (const char *const *)tool->tags,
             .n_tags = tool->n_tags,
-            .input_schema = bytes_of(tool->input_schema),
-            .output_schema = bytes_of(tool->output_schema),
+            .input_schema = view_or_empty(tool->input_schema),
+            .output_schema = view_or_empty(tool->output_schema),
             .is_idempotent = tool->idempotent,
             .timeout_ms = tool->timeout_ms,
         };
@@ -90,8 +90,8 @@ static peg_status read_tools(struct remote__toolset *t, const Pegboard__V1__GetT
     return PEG_OK;
 }
 
-static peg_status fill(struct remote__toolset *t, const struct remote__registry *registry,
-                       peg_str bytes, peg_error *reterr)
+static peg_status fill_toolset(struct remote__toolset *t, const struct remote__registry *registry,
+                               peg_str bytes, peg_error *reterr)
 {
     const ProtobufCMessage *message;
     const Pegboard__V1__GetToolsetResponse *m;
@@ -118,7 +118,7 @@ peg_status remote__toolset_read(const struct remote__registry *registry, peg_str
         return peg__fail_nomem(reterr);
     atomic_init(&t->n_refs, 1);
     t->registry_name = peg__arena_copy(&t->arena, peg__str(registry->name));
-    status = t->registry_name ? fill(t, registry, bytes, reterr) : peg__fail_nomem(reterr);
+    status = t->registry_name ? fill_toolset(t, registry, bytes, reterr) : peg__fail_nomem(reterr);
     if (status) {
         peg_toolset_unref(&t->toolset);
         return status;

@@ -25,8 +25,8 @@ struct watcher {
     pthread_t thread;
     struct grpc_backoff backoff;
     bool changes_only;
-    uint64_t began;   /* for the cache: when everything that there is began to be told */
-    const char *told; /* the code that was told last as LOST; NULL: it is not lost */
+    uint64_t began;       /* for the cache: when everything that there is began to be told */
+    const char *reported; /* the code that was told last as LOST; NULL: it is not lost */
 };
 
 /* Owned. */
@@ -45,8 +45,8 @@ struct peg_watch {
 
 /* ---- telling ---- */
 
-static void tell(const struct watcher *w, peg_watch_kind kind, const peg_toolset_info *toolset,
-                 const peg_error *error)
+static void report_event(const struct watcher *w, peg_watch_kind kind,
+                         const peg_toolset_info *toolset, const peg_error *error)
 {
     const peg_watch_event event = {
         .kind = kind, .registry = w->registry->name, .toolset = toolset, .error = error};
@@ -55,15 +55,15 @@ static void tell(const struct watcher *w, peg_watch_kind kind, const peg_toolset
 }
 
 /* Once for each reason, however often it is tried in vain. */
-static void tell_lost(struct watcher *w, const peg_error *error)
+static void report_lost(struct watcher *w, const peg_error *error)
 {
-    if (w->told && strcmp(w->told, error->code) == 0)
+    if (w->reported && strcmp(w->reported, error->code) == 0)
         return;
-    w->told = error->code;
-    tell(w, PEG_WATCH_LOST, NULL, error);
+    w->reported = error->code;
+    report_event(w, PEG_WATCH_LOST, NULL, error);
 }
 
-static bool kind_of(Pegboard__V1__WatchResponse__Kind kind, peg_watch_kind *ret_kind)
+static bool read_watch_kind(Pegboard__V1__WatchResponse__Kind kind, peg_watch_kind *ret_kind)
 {
     switch (kind) {
     case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT:
@@ -86,12 +86,12 @@ static bool kind_of(Pegboard__V1__WatchResponse__Kind kind, peg_watch_kind *ret_
     }
 }
 
-static void tell_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *response)
+static void report_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *response)
 {
     peg_watch_kind kind;
     peg_toolset_info info;
 
-    if (!response->toolset || !kind_of(response->kind, &kind) ||
+    if (!response->toolset || !read_watch_kind(response->kind, &kind) ||
         !remote__registry_admits(w->registry, peg__str(response->toolset->name)))
         return;
     remote__info(w->registry, response->toolset, &info);
@@ -99,19 +99,20 @@ static void tell_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *r
         remote__cache_drop(w->registry, peg__str(info.name));
     if (kind != PEG_WATCH_UNREGISTERED)
         remote__cache_check(w->registry, peg__str(info.name), info.revision);
-    tell(w, kind, &info, NULL);
+    report_event(w, kind, &info, NULL);
 }
 
 /* What was unregistered while nobody heard of it is not told: all others were. */
-static void tell_ready(struct watcher *w)
+static void report_ready(struct watcher *w)
 {
     if (!w->changes_only && !w->watch->n_tags)
         remote__cache_end_all(w->registry, w->began);
-    tell(w, PEG_WATCH_READY, NULL, NULL);
+    report_event(w, PEG_WATCH_READY, NULL, NULL);
 }
 
 /* False: the gateway has nothing more to say on this stream. */
-static bool take(struct watcher *w, peg_str bytes, struct peg__arena *arena, peg_error *ret_why)
+static bool take_watch_event(struct watcher *w, peg_str bytes, struct peg__arena *arena,
+                             peg_error *ret_why)
 {
     const ProtobufCMessage *message;
     const Pegboard__V1__WatchResponse *response;
@@ -125,43 +126,43 @@ static bool take(struct watcher *w, peg_str bytes, struct peg__arena *arena, peg
                   "the gateway had more to tell than was read: everything is told again");
         return false;
     }
-    w->told = NULL;
+    w->reported = NULL;
     grpc_backoff_reset(&w->backoff);
     if (response->kind == PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_READY)
-        tell_ready(w);
+        report_ready(w);
     else
-        tell_toolset(w, response);
+        report_toolset(w, response);
     return true;
 }
 
 /* ---- reading ---- */
 
 /* Until the stream ends, or nobody watches any more: then false. */
-static bool read_stream(struct watcher *w, struct remote__ask *ask, peg_error *ret_why)
+static bool read_stream(struct watcher *w, struct remote__request *req, peg_error *ret_why)
 {
     struct peg__arena arena = {0};
-    enum remote__came came;
+    enum remote__received received;
     peg_str bytes;
     bool goes_on = true;
 
-    while (goes_on &&
-           (came = remote__ask_next(ask, w->watch->ctx, INT64_MAX, &bytes)) == REMOTE_MESSAGE) {
-        goes_on = take(w, bytes, &arena, ret_why);
+    while (goes_on && (received = remote__request_next(req, w->watch->ctx, INT64_MAX, &bytes)) ==
+                          REMOTE_MESSAGE) {
+        goes_on = take_watch_event(w, bytes, &arena, ret_why);
         peg__arena_reset(&arena);
     }
     peg__arena_free(&arena);
-    remote__ask_stop(ask);
-    if (goes_on && came == REMOTE_OVER && !remote__ask_error(ask, ret_why))
+    remote__request_stop(req);
+    if (goes_on && received == REMOTE_OVER && !remote__request_error(req, ret_why))
         peg__fail(ret_why, PEG_EIO, "E_SERVICE_UNAVAILABLE", "the gateway at %s ended the watch",
                   w->registry->address);
-    return !goes_on || came == REMOTE_OVER;
+    return !goes_on || received == REMOTE_OVER;
 }
 
 /* False: nobody watches any more. */
 static bool watch_once(struct watcher *w, peg_error *ret_why)
 {
     Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
-    struct remote__ask ask = {
+    struct remote__request req = {
         .registry = w->registry,
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_WATCH],
         .request = &request.base,
@@ -172,23 +173,23 @@ static bool watch_once(struct watcher *w, peg_error *ret_why)
     request.n_tags = w->watch->n_tags;
     request.changes_only = w->changes_only;
     w->began = remote__cache_begin_all(w->registry);
-    if (!remote__ask_start(&ask, ret_why))
-        goes_on = read_stream(w, &ask, ret_why);
-    if (ask.status.code == GRPC_UNAUTHENTICATED)
-        remote__registry_renew(w->registry, ask.authorization);
+    if (!remote__request_start(&req, ret_why))
+        goes_on = read_stream(w, &req, ret_why);
+    if (req.status.code == GRPC_UNAUTHENTICATED)
+        remote__registry_renew(w->registry, req.authorization);
     /* From the first one that was heard on, a break may hide changes. */
-    w->changes_only &= !ask.was_sent || ask.status.code == GRPC_UNAUTHENTICATED;
-    remote__ask_free(&ask);
+    w->changes_only &= !req.was_sent || req.status.code == GRPC_UNAUTHENTICATED;
+    remote__request_free(&req);
     return goes_on;
 }
 
-static void *run(void *user)
+static void *run_watcher(void *user)
 {
     struct watcher *w = user;
     peg_error why;
 
     while (watch_once(w, &why)) {
-        tell_lost(w, &why);
+        report_lost(w, &why);
         if (peg_ctx_wait(w->watch->ctx, grpc_backoff_take_ms(&w->backoff), NULL))
             break;
     }
@@ -213,7 +214,7 @@ peg_watch *peg_watch_free(peg_watch *watch)
     return NULL;
 }
 
-static peg_status copy_tags(peg_watch *watch, const char *const *tags, peg_error *reterr)
+static peg_status copy_watch_tags(peg_watch *watch, const char *const *tags, peg_error *reterr)
 {
     const peg_status status = remote__tags(tags, &watch->n_tags, reterr);
 
@@ -239,7 +240,7 @@ static peg_status start_thread(struct watcher *w, peg_error *reterr)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&w->thread, NULL, run, w);
+    failed = pthread_create(&w->thread, NULL, run_watcher, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return peg__fail(reterr, PEG_EIO, "E_CLIENT",
@@ -295,7 +296,7 @@ peg_status peg_client_watch(peg_client *client, const peg_watch_options *options
     watch->fn = fn;
     watch->user = user;
     if ((status = peg_ctx_with_cancel(NULL, &watch->ctx, &watch->cancel, reterr)) ||
-        (status = copy_tags(watch, o->tags, reterr)) ||
+        (status = copy_watch_tags(watch, o->tags, reterr)) ||
         (status = start_watchers(watch, first, end, o->changes_only, reterr)))
         peg_watch_free(watch);
     else

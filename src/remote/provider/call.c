@@ -87,7 +87,7 @@ static bool is_too_long(const Pegboard__V1__Call *frame)
 }
 
 /* Copies a string of the frame. */
-static const char *copy_string(struct remote__prov_call *call, const char *text, bool *is_out)
+static const char *copy_frame_string(struct remote__prov_call *call, const char *text, bool *is_out)
 {
     const char *copied = text[0] ? peg__arena_copy(&call->arena, peg__str(text)) : "";
 
@@ -112,11 +112,12 @@ static void copy_meta(struct remote__prov_call *call, const Pegboard__V1__CallMe
 {
     peg_provider_call *face = &call->face;
 
-    face->run_id = meta ? copy_string(call, meta->run_id, is_out) : "";
-    face->session_id = meta ? copy_string(call, meta->session_id, is_out) : "";
-    face->turn_id = meta ? copy_string(call, meta->turn_id, is_out) : "";
-    face->tool_call_id = meta ? copy_string(call, meta->tool_call_id, is_out) : "";
-    face->parent_tool_call_id = meta ? copy_string(call, meta->parent_tool_call_id, is_out) : "";
+    face->run_id = meta ? copy_frame_string(call, meta->run_id, is_out) : "";
+    face->session_id = meta ? copy_frame_string(call, meta->session_id, is_out) : "";
+    face->turn_id = meta ? copy_frame_string(call, meta->turn_id, is_out) : "";
+    face->tool_call_id = meta ? copy_frame_string(call, meta->tool_call_id, is_out) : "";
+    face->parent_tool_call_id =
+        meta ? copy_frame_string(call, meta->parent_tool_call_id, is_out) : "";
 }
 
 static void copy_metadata(struct remote__prov_call *call, const Pegboard__V1__Call *frame,
@@ -132,8 +133,8 @@ static void copy_metadata(struct remote__prov_call *call, const Pegboard__V1__Ca
         return;
     }
     for (size_t i = 0; i < frame->n_metadata; i++) {
-        entries[i].key = copy_string(call, frame->metadata[i]->key, is_out);
-        entries[i].value = copy_string(call, frame->metadata[i]->value, is_out);
+        entries[i].key = copy_frame_string(call, frame->metadata[i]->key, is_out);
+        entries[i].value = copy_frame_string(call, frame->metadata[i]->value, is_out);
     }
     call->face.metadata = entries;
     call->face.n_metadata = frame->n_metadata;
@@ -148,16 +149,16 @@ static bool copy_frame(struct remote__prov_call *call, const Pegboard__V1__Call 
     if (!key)
         return false;
     call->key = peg__strn(key, (size_t)sprintf(key, "%s %" PRIu32, frame->call_id, frame->attempt));
-    face->call_id = copy_string(call, frame->call_id, &is_out);
+    face->call_id = copy_frame_string(call, frame->call_id, &is_out);
     call->call_id = peg__str(face->call_id);
-    call->tool = peg__str(copy_string(call, frame->tool, &is_out));
+    call->tool = peg__str(copy_frame_string(call, frame->tool, &is_out));
     call->payload = copy_bytes(call, frame->payload, &is_out);
     call->route = copy_bytes(call, frame->route, &is_out);
     face->attempt = frame->attempt;
-    face->caller = copy_string(call, frame->caller, &is_out);
-    face->traceparent = copy_string(call, frame->traceparent, &is_out);
-    face->tracestate = copy_string(call, frame->tracestate, &is_out);
-    face->baggage = copy_string(call, frame->baggage, &is_out);
+    face->caller = copy_frame_string(call, frame->caller, &is_out);
+    face->traceparent = copy_frame_string(call, frame->traceparent, &is_out);
+    face->tracestate = copy_frame_string(call, frame->tracestate, &is_out);
+    face->baggage = copy_frame_string(call, frame->baggage, &is_out);
     face->deadline_unix_ms = frame->deadline_unix_ms;
     copy_meta(call, frame->meta, &is_out);
     copy_metadata(call, frame, &is_out);

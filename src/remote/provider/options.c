@@ -102,7 +102,7 @@ static peg_status check_token(const peg_provider_options *options, peg_error *re
     return PEG_OK;
 }
 
-static peg_status check_options(const peg_provider_options *options, peg_error *reterr)
+static peg_status check_provider_options(const peg_provider_options *options, peg_error *reterr)
 {
     peg_status status = check_toolset_name(options, reterr);
 
@@ -260,7 +260,7 @@ static peg_status make_base_ctx(struct remote__prov_config *config, peg_registry
 peg_status remote__prov_config_copy(struct remote__prov_config *config, peg_registry *registry,
                                     const peg_provider_options *options, peg_error *reterr)
 {
-    peg_status status = check_options(options, reterr);
+    peg_status status = check_provider_options(options, reterr);
 
     if (status)
         return status;

@@ -335,7 +335,7 @@ static void finish_call(struct remote__prov_call *call)
         remote__prov_pump(call->via);
 }
 
-static void on_done(struct net_message *message)
+static void on_call_done(struct net_message *message)
 {
     struct remote__prov_call *call = peg__container_of(message, struct remote__prov_call, done);
 
@@ -346,7 +346,7 @@ static void on_done(struct net_message *message)
 /* Hands it to a worker, or runs it here; false: the queue is full. */
 static bool dispatch_call(struct remote__prov_call *call)
 {
-    call->done.fn = on_done;
+    call->done.fn = on_call_done;
     if (!call->prov->config.runs_inline)
         return remote__prov_submit(call);
     remote__prov_run_inline(call);

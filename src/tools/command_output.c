@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/command_talk.h"
+#include "tools/internal.h"
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ static bool is_begun(peg_str bytes)
 }
 
 /* Adds what is a text, and U+FFFD for what is none; returns what may become one with more. */
-static peg_str add_text(struct peg__buf *out, peg_str bytes)
+static peg_str add_utf8(struct peg__buf *out, peg_str bytes)
 {
     while (bytes.len) {
         const size_t len = bytes.ptr[0] ? peg__utf8_char_len(bytes) : 0;
@@ -56,7 +56,7 @@ static peg_str add_text(struct peg__buf *out, peg_str bytes)
 }
 
 /* With what was held before it; what it ends in the middle of is held. */
-static void add_bytes(struct peg__conversation_stream *stream, struct peg__buf *out, peg_str bytes)
+static void add_bytes(struct peg__output_stream *stream, struct peg__buf *out, peg_str bytes)
 {
     /* One by one until the held character is whole, or turns out to be none. */
     while (stream->n_held && bytes.len) {
@@ -64,11 +64,11 @@ static void add_bytes(struct peg__conversation_stream *stream, struct peg__buf *
 
         stream->held[stream->n_held++] = bytes.ptr[0];
         bytes = peg__str_from(bytes, 1);
-        rest = add_text(out, peg__strn(stream->held, stream->n_held));
+        rest = add_utf8(out, peg__strn(stream->held, stream->n_held));
         memmove(stream->held, rest.ptr, rest.len);
         stream->n_held = rest.len;
     }
-    bytes = add_text(out, bytes);
+    bytes = add_utf8(out, bytes);
     if (bytes.len) {
         memcpy(stream->held, bytes.ptr, bytes.len);
         stream->n_held = bytes.len;
@@ -77,7 +77,7 @@ static void add_bytes(struct peg__conversation_stream *stream, struct peg__buf *
 
 /* ---- saying it ----------------------------------------------------------------------------- */
 
-static void note_gap(const struct peg__conversation_stream *stream, struct peg__buf *out)
+static void note_omission(const struct peg__output_stream *stream, struct peg__buf *out)
 {
     if (stream->n_left_out)
         peg__buf_printf(out, "\n[%llu bytes left out: they came faster than they were taken]\n",
@@ -85,80 +85,80 @@ static void note_gap(const struct peg__conversation_stream *stream, struct peg__
 }
 
 /* n_bytes: of the command, of which the text was made. */
-static void say(struct peg__conversation *talk, struct peg__conversation_stream *stream,
-                struct peg__buf *text, size_t n_bytes)
+static void send_text(struct peg__output_relay *relay, struct peg__output_stream *stream,
+                      struct peg__buf *text, size_t n_bytes)
 {
-    const bool is_told = !text->status && talk->listener->say(talk->call, stream->name,
-                                                              peg__buf_view(text)) == PEG_OK;
+    const bool is_told = !text->status && relay->listener->say(relay->call, stream->name,
+                                                               peg__buf_view(text)) == PEG_OK;
 
     stream->n_left_out = is_told ? 0 : stream->n_left_out + n_bytes;
     peg__buf_free(text);
 }
 
-static void pass_on(struct peg__conversation *talk, struct peg__conversation_stream *stream,
-                    peg_str bytes)
+static void relay_bytes(struct peg__output_relay *relay, struct peg__output_stream *stream,
+                        peg_str bytes)
 {
     struct peg__buf text = PEG__BUF(PIECE_BYTES);
 
-    note_gap(stream, &text);
+    note_omission(stream, &text);
     add_bytes(stream, &text, bytes);
     if (text.len || text.status)
-        say(talk, stream, &text, bytes.len);
+        send_text(relay, stream, &text, bytes.len);
 }
 
 /* What is left at the end: a character that never became whole, or a gap that nothing follows. */
-static void finish(struct peg__conversation *talk, struct peg__conversation_stream *stream)
+static void finish_stream(struct peg__output_relay *relay, struct peg__output_stream *stream)
 {
     struct peg__buf text = PEG__BUF(PIECE_BYTES);
 
-    note_gap(stream, &text);
+    note_omission(stream, &text);
     if (stream->n_held)
         peg__buf_add(&text, "\xEF\xBF\xBD", REPLACED_BYTES);
     if (text.len)
-        say(talk, stream, &text, stream->n_held);
+        send_text(relay, stream, &text, stream->n_held);
 }
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
-enum peg__conversation_output peg__conversation_kind_of(peg_str output)
+enum peg__output_kind peg__output_kind_of(peg_str output)
 {
     size_t i = 0;
 
     while (i < output.len && memchr("\n\r \t", output.ptr[i], sizeof("\n\r \t")))
         i++;
     if (i == output.len)
-        return PEG__TALK_MAYBE;
-    return output.ptr[i] == '{' || output.ptr[i] == '[' ? PEG__TALK_JSON : PEG__TALK_TEXT;
+        return PEG__OUTPUT_MAYBE;
+    return output.ptr[i] == '{' || output.ptr[i] == '[' ? PEG__OUTPUT_JSON : PEG__OUTPUT_TEXT;
 }
 
-bool peg__conversation_begin(struct peg__conversation *talk, peg_call *call,
-                             enum peg__conversation_output output)
+bool peg__output_relay_begin(struct peg__output_relay *relay, peg_call *call,
+                             enum peg__output_kind output)
 {
-    *talk = (struct peg__conversation){.call = call,
-                                       .listener = peg__call_listener(call),
-                                       .output = output,
-                                       .out = {.name = "stdout"},
-                                       .err = {.name = "stderr"}};
-    return talk->listener;
+    *relay = (struct peg__output_relay){.call = call,
+                                        .listener = peg__call_listener(call),
+                                        .output = output,
+                                        .out = {.name = "stdout"},
+                                        .err = {.name = "stderr"}};
+    return relay->listener;
 }
 
-void peg__conversation_handle(enum peg__process_stream stream, peg_str bytes, void *user)
+void peg__output_relay_handle(enum peg__process_stream stream, peg_str bytes, void *user)
 {
-    struct peg__conversation *talk = user;
+    struct peg__output_relay *relay = user;
 
     if (stream == PEG__PROCESS_STDERR) {
-        pass_on(talk, &talk->err, bytes);
+        relay_bytes(relay, &relay->err, bytes);
         return;
     }
     /* White space alone decides nothing, and is not worth keeping for it. */
-    if (talk->output == PEG__TALK_MAYBE)
-        talk->output = peg__conversation_kind_of(bytes);
-    if (talk->output == PEG__TALK_TEXT)
-        pass_on(talk, &talk->out, bytes);
+    if (relay->output == PEG__OUTPUT_MAYBE)
+        relay->output = peg__output_kind_of(bytes);
+    if (relay->output == PEG__OUTPUT_TEXT)
+        relay_bytes(relay, &relay->out, bytes);
 }
 
-void peg__conversation_end(struct peg__conversation *talk)
+void peg__output_relay_end(struct peg__output_relay *relay)
 {
-    finish(talk, &talk->out);
-    finish(talk, &talk->err);
+    finish_stream(relay, &relay->out);
+    finish_stream(relay, &relay->err);
 }

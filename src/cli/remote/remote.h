@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_CLI_REMOTE_ARGS_H
-#define PEG_CLI_REMOTE_ARGS_H
-
-/* Where the gateway is, and who we are: the options that all commands share which need one. */
+#ifndef PEG_CLI_REMOTE_REMOTE_H
+#define PEG_CLI_REMOTE_REMOTE_H
 
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "cli/terminal/term.h"
+#include "cli/terminal/terminal.h"
 #include "pegboard/client.h"
+#include "pegboard/common.h"
+#include "json/json.h"
+
+/* Where the gateway is, and who we are: the options that all commands share which need one. */
 
 /* What these commands exit with, beside CLI_OK, CLI_NO and CLI_UNUSABLE; pegboard(1) lists all. */
 enum {
@@ -118,5 +120,63 @@ int remote_complain_local(const char *place, const peg_error *error);
 
 /* Sends a buffer to standard output and frees it. CLI_OK, or CLI_UNUSABLE after a complaint. */
 int remote_print(struct peg__buf *out);
+
+/* ---- toolsets: toolset.c ---- */
+
+/* Toolsets as people and programs see them. */
+
+/* The members of what is known about a toolset, in an object that is open:
+ *   "name", "description", "version", "tags", "tool_count", "registered_at", "owner", "revision",
+ *   "kind", "health": {"state", "reason", "last_pong_ms", "providers", "draining",
+ *   "away_since_ms"} (null: it has a provider, or none was heard of) */
+void toolset_out(struct peg__out *out, const peg_toolset_info *info);
+void toolset_out_strings(struct peg__out *out, const char *name, const char *const *strings,
+                         size_t n);
+/* "healthy", "unhealthy", "unknown". */
+const char *toolset_health(const peg_toolset_info *info);
+
+/* "3d 4h", "2h 5m", "41s". */
+void toolset_put_age(struct peg__buf *out, int64_t seconds);
+
+/* The same, or "away since 09:41" of one that nobody provides, and which was heard of last then;
+ * "away" if it was not since the gateway began. Local time; a date if that was not today. */
+void toolset_put_health(struct peg__buf *out, const peg_toolset_info *info);
+/* Cells: the name; "healthy" in green, "unhealthy" or "away" in red; strings with commas between
+ * them. */
+void toolset_health_cell(struct cli_table *table, const peg_toolset_info *info,
+                         const struct cli_style *style);
+void toolset_strings_cell(struct cli_table *table, const char *const *strings, size_t n);
+/* The first line of a text. */
+void toolset_line_cell(struct cli_table *table, const char *text);
+
+/* Registries that did not answer while others did, on standard error. */
+void toolset_warn(const peg_registry_failure *failures, size_t n);
+
+/* JSON text as a value, laid out for reading. False if it is none. */
+bool toolset_put_pretty(struct peg__buf *out, peg_str json);
+
+/* ---- arguments of a call: call_args.c ---- */
+
+/*
+ * Arguments of a tool from words of a command line, by the tool's schema:
+ *
+ *   city=Rome days=3 tags=a tags=b when:='{"from":1}' text=@notes.txt
+ *
+ * key=VALUE is what the schema wants there: if VALUE is JSON of a type that it allows, other than a
+ * string, it is that, else a string if that is allowed, else the only item of an array. Where the
+ * schema says nothing: JSON if it is any, else a string. A key that is there several times is an
+ * array. key:=JSON is JSON in any case. @FILE is what is in a file, "@-" standard input, and
+ * "@@..." a text that begins with one @.
+ */
+
+/* *ret_json is freed with peg_free(). PEG_EINVAL (E_ARGUMENT): no pair; PEG_EINVAL (E_VALIDATION,
+ * as a gateway would say): no value for its place; PEG_EPARSE: what is no JSON; what reading a file
+ * fails with. */
+peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pairs,
+                           char **ret_json, peg_error *reterr);
+
+/* JSON text as it was given with --json: itself, @FILE, or "-" as "@-". What is no JSON is told
+ * with its place in the file. */
+peg_status call_args_read(const char *given, char **ret_json, peg_error *reterr);
 
 #endif

@@ -13,7 +13,7 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "cli/terminal/lines.h"
+#include "cli/terminal/terminal.h"
 
 enum {
     LINE_BYTES = 1000,
@@ -25,7 +25,7 @@ enum {
 struct world {
     int before;
     int unread;
-    struct cli_lines *lines;
+    struct cli_line_queue *lines;
     pthread_t reader;
     uint64_t n_read;    /* lines */
     uint64_t n_dropped; /* that were told */
@@ -52,7 +52,7 @@ static void world_open(struct world *w)
     CHECK_INT(pipe(ends), 0);
     CHECK(fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 4096);
     put_in_place(w, ends[0], ends[1]);
-    w->lines = cli_lines_new(put_dropped);
+    w->lines = cli_line_queue_new(put_dropped);
     CHECK(w->lines);
 }
 
@@ -84,7 +84,7 @@ static void put_many(struct world *w)
 
     memset(line, 'x', sizeof(line));
     for (unsigned i = 0; i < N_LINES; i++)
-        cli_lines_put(w->lines, peg__strn(line, sizeof(line)));
+        cli_line_queue_put(w->lines, peg__strn(line, sizeof(line)));
 }
 
 TEST(lines_that_nobody_reads_hold_nobody_up)
@@ -94,7 +94,7 @@ TEST(lines_that_nobody_reads_hold_nobody_up)
     world_open(&w);
     put_many(&w);
 
-    CHECK(!cli_lines_free(w.lines));
+    CHECK(!cli_line_queue_free(w.lines));
     put_stderr_back(&w);
     close(w.unread);
 }
@@ -104,11 +104,11 @@ TEST(lines_that_nobody_reads_hold_nobody_up)
 static int end_on_a_terminal(struct world *w)
 {
     alarm(DEADLINE_S);
-    w->lines = cli_lines_new(put_dropped);
+    w->lines = cli_line_queue_new(put_dropped);
     if (!w->lines)
         return 2;
     put_many(w);
-    if (!cli_lines_free(w->lines))
+    if (!cli_line_queue_free(w->lines))
         kill(getpid(), SIGKILL);
     return 1;
 }
@@ -152,7 +152,7 @@ TEST(lines_that_were_dropped_are_told_when_there_is_room)
     put_many(&w);
     CHECK_INT(pthread_create(&w.reader, NULL, read_all, &w), 0);
 
-    CHECK(cli_lines_free(w.lines));
+    CHECK(cli_line_queue_free(w.lines));
     put_stderr_back(&w);
     pthread_join(w.reader, NULL);
     CHECK(w.n_dropped > 0);

@@ -6,7 +6,7 @@
  * events, with files and rates.)
  */
 
-#include "cli/terminal/lines.h"
+#include "cli/terminal/terminal.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@
 
 enum { DROPPED_BYTES = 256 };
 
-struct cli_lines {
-    cli_lines_dropped_fn put_dropped;
+struct cli_line_queue {
+    cli_line_queue_dropped_fn put_dropped;
     struct peg__writer writer;
     bool is_read; /* at its end; the thread's until then */
 
@@ -32,7 +32,7 @@ struct cli_lines {
 
 /* ---- with the lock -------------------------------------------------------------------------- */
 
-static bool add(struct cli_lines *lines, peg_str line)
+static bool add_waiting_line(struct cli_line_queue *lines, peg_str line)
 {
     struct peg__buf *waiting = &lines->waiting;
     const size_t len = waiting->len;
@@ -49,14 +49,14 @@ static bool add(struct cli_lines *lines, peg_str line)
 }
 
 /* As soon as there is room, before any other line. */
-static void tell_dropped(struct cli_lines *lines)
+static void report_dropped(struct cli_line_queue *lines)
 {
     struct peg__buf line = PEG__BUF(DROPPED_BYTES);
 
     if (!lines->n_dropped)
         return;
     lines->put_dropped(&line, lines->n_dropped);
-    if (!line.status && add(lines, peg__buf_view(&line)))
+    if (!line.status && add_waiting_line(lines, peg__buf_view(&line)))
         lines->n_dropped = 0;
     peg__buf_free(&line);
 }
@@ -65,7 +65,7 @@ static void tell_dropped(struct cli_lines *lines)
 
 static void *write_lines(void *user)
 {
-    struct cli_lines *lines = user;
+    struct cli_line_queue *lines = user;
 
     pthread_mutex_lock(&lines->lock);
     for (;;) {
@@ -79,7 +79,7 @@ static void *write_lines(void *user)
         }
         lines->waiting = lines->writing;
         lines->writing = full;
-        tell_dropped(lines);
+        report_dropped(lines);
         pthread_mutex_unlock(&lines->lock);
 
         (void)peg__writer_write(&lines->writer, STDERR_FILENO, peg__buf_view(&lines->writing));
@@ -94,7 +94,7 @@ static void *write_lines(void *user)
 
 /* ---- its life ------------------------------------------------------------------------------- */
 
-static void drop(struct cli_lines *lines)
+static void free_queue(struct cli_line_queue *lines)
 {
     peg__buf_free(&lines->waiting);
     peg__buf_free(&lines->writing);
@@ -103,9 +103,9 @@ static void drop(struct cli_lines *lines)
     peg__free(lines);
 }
 
-struct cli_lines *cli_lines_new(cli_lines_dropped_fn put_dropped)
+struct cli_line_queue *cli_line_queue_new(cli_line_queue_dropped_fn put_dropped)
 {
-    struct cli_lines *lines = peg__alloc_zero(1, sizeof(*lines));
+    struct cli_line_queue *lines = peg__alloc_zero(1, sizeof(*lines));
 
     if (!lines)
         return NULL;
@@ -115,7 +115,7 @@ struct cli_lines *cli_lines_new(cli_lines_dropped_fn put_dropped)
     pthread_mutex_init(&lines->lock, NULL);
     pthread_cond_init(&lines->has_lines, NULL);
     if (!peg__writer_start(&lines->writer, write_lines, lines)) {
-        drop(lines);
+        free_queue(lines);
         return NULL;
     }
     return lines;
@@ -123,28 +123,28 @@ struct cli_lines *cli_lines_new(cli_lines_dropped_fn put_dropped)
 
 /* ---- telling ------------------------------------------------------------------------------- */
 
-void cli_lines_put(struct cli_lines *lines, peg_str line)
+void cli_line_queue_put(struct cli_line_queue *lines, peg_str line)
 {
     pthread_mutex_lock(&lines->lock);
-    tell_dropped(lines);
-    if (lines->n_dropped || !add(lines, line))
+    report_dropped(lines);
+    if (lines->n_dropped || !add_waiting_line(lines, line))
         lines->n_dropped++;
     pthread_cond_signal(&lines->has_lines);
     pthread_mutex_unlock(&lines->lock);
 }
 
-bool cli_lines_free(struct cli_lines *lines)
+bool cli_line_queue_free(struct cli_line_queue *lines)
 {
     bool is_read;
 
     pthread_mutex_lock(&lines->lock);
-    tell_dropped(lines);
+    report_dropped(lines);
     atomic_store(&lines->writer.is_over, true);
     pthread_cond_signal(&lines->has_lines);
     pthread_mutex_unlock(&lines->lock);
     if (!peg__writer_join(&lines->writer, STDERR_FILENO))
         return false; /* the lines stay the thread's, until the process ends */
     is_read = lines->is_read;
-    drop(lines);
+    free_queue(lines);
     return is_read;
 }

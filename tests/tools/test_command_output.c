@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/command_talk.h"
+#include "tools/internal.h"
 
 #include "../core/fixture.h"
 #include "base/text/str.h"
@@ -39,17 +39,17 @@ static peg_status hear(peg_call *call, const char *stream, peg_str text)
 static const struct peg__listener listener = {.say = hear};
 
 /* Pieces as they come, each a string; NULL ends them. */
-static void talk_of(enum peg__conversation_output output, enum peg__process_stream stream,
-                    const char *const *pieces)
+static void relay_of(enum peg__output_kind output, enum peg__process_stream stream,
+                     const char *const *pieces)
 {
-    struct peg__conversation talk = {.listener = &listener,
-                                     .output = output,
-                                     .out = {.name = "stdout"},
-                                     .err = {.name = "stderr"}};
+    struct peg__output_relay relay = {.listener = &listener,
+                                      .output = output,
+                                      .out = {.name = "stdout"},
+                                      .err = {.name = "stderr"}};
 
     for (; *pieces; pieces++)
-        peg__conversation_handle(stream, peg_cstr(*pieces), &talk);
-    peg__conversation_end(&talk);
+        peg__output_relay_handle(stream, peg_cstr(*pieces), &relay);
+    peg__output_relay_end(&relay);
 }
 
 #define PIECES(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -116,7 +116,7 @@ TEST(output_that_is_or_may_be_json_is_not_told_before_it_is_whole)
 TEST(text_after_white_space_alone_is_told)
 {
     heard = (struct heard){.n_pieces = 0};
-    talk_of(PEG__TALK_MAYBE, PEG__PROCESS_STDOUT, PIECES("\n  ", "\n text\n", "{\n"));
+    relay_of(PEG__OUTPUT_MAYBE, PEG__PROCESS_STDOUT, PIECES("\n  ", "\n text\n", "{\n"));
 
     CHECK_STR(peg_cstr(heard.out), "\n text\n{\n");
 }
@@ -126,8 +126,8 @@ TEST(text_after_white_space_alone_is_told)
 TEST(character_that_comes_in_two_pieces_stays_whole)
 {
     heard = (struct heard){.n_pieces = 0};
-    talk_of(PEG__TALK_TEXT, PEG__PROCESS_STDOUT,
-            PIECES("a\xE2", "\x82", "\xAC", "b\xF0\x9F", "\x98\x80"));
+    relay_of(PEG__OUTPUT_TEXT, PEG__PROCESS_STDOUT,
+             PIECES("a\xE2", "\x82", "\xAC", "b\xF0\x9F", "\x98\x80"));
 
     CHECK_STR(peg_cstr(heard.out), "a\xE2\x82\xAC"
                                    "b\xF0\x9F\x98\x80");
@@ -136,7 +136,7 @@ TEST(character_that_comes_in_two_pieces_stays_whole)
 TEST(bytes_that_are_no_text_are_replaced)
 {
     heard = (struct heard){.n_pieces = 0};
-    talk_of(PEG__TALK_TEXT, PEG__PROCESS_STDERR, PIECES("\xFFx\xE2", "y\xC3", "\xE2"));
+    relay_of(PEG__OUTPUT_TEXT, PEG__PROCESS_STDERR, PIECES("\xFFx\xE2", "y\xC3", "\xE2"));
 
     CHECK_STR(peg_cstr(heard.err), "\xEF\xBF\xBDx\xEF\xBF\xBDy\xEF\xBF\xBD\xEF\xBF\xBD");
 
@@ -153,27 +153,27 @@ TEST(bytes_that_are_no_text_are_replaced)
 TEST(what_a_slow_listener_does_not_take_is_left_out_and_counted)
 {
     heard = (struct heard){.refuse = 2};
-    talk_of(PEG__TALK_TEXT, PEG__PROCESS_STDERR, PIECES("12345", "6789", "rest"));
+    relay_of(PEG__OUTPUT_TEXT, PEG__PROCESS_STDERR, PIECES("12345", "6789", "rest"));
 
     CHECK_STR(peg_cstr(heard.err),
               "\n[9 bytes left out: they came faster than they were taken]\nrest");
 
     heard = (struct heard){.refuse = 1};
-    talk_of(PEG__TALK_TEXT, PEG__PROCESS_STDERR, PIECES("12345"));
+    relay_of(PEG__OUTPUT_TEXT, PEG__PROCESS_STDERR, PIECES("12345"));
     CHECK_STR(peg_cstr(heard.err), "\n[5 bytes left out: they came faster than they were taken]\n");
 }
 
 TEST(piece_is_never_larger_than_a_frame)
 {
     /* All of what is read at once, none of it text. */
-    struct peg__conversation talk = {.listener = &listener,
-                                     .output = PEG__TALK_TEXT,
-                                     .err = {.name = "stderr", .n_left_out = 1}};
+    struct peg__output_relay relay = {.listener = &listener,
+                                      .output = PEG__OUTPUT_TEXT,
+                                      .err = {.name = "stderr", .n_left_out = 1}};
     static char noise[16 << 10];
 
     heard = (struct heard){.refuse = 1};
     memset(noise, 0xFF, sizeof(noise));
-    peg__conversation_handle(PEG__PROCESS_STDERR, peg__strn(noise, sizeof(noise)), &talk);
+    peg__output_relay_handle(PEG__PROCESS_STDERR, peg__strn(noise, sizeof(noise)), &relay);
 
     CHECK_INT(heard.refuse, 0); /* it fitted, so it was offered */
 }

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TOOLS_INTERNAL_H
+#define PEG_TOOLS_INTERNAL_H
+
+/* The parts of command tools and manifests: spawn.c, descendants.c and process.c run a program,
+ * command_output.c reports its output, manifest.c reads a file of such tools. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/limits.h"
+#include "core/context/notify.h"
+#include "pegboard/common.h"
+#include "pegboard/ctx.h"
+#include "pegboard/json.h"
+#include "pegboard/manifest.h"
+#include "pegboard/tool.h"
+
+/*
+ * Starts a program apart from the host: a process group of its own, three pipes and no other
+ * descriptor, signals as they are by default, exactly the environment that it is given, no shell.
+ */
+
+struct peg__program {
+    const char *const *argv; /* NULL-terminated; argv[0] is looked up in the PATH of env */
+    const char *const *env;  /* NULL-terminated */
+    const char *directory;   /* to run in; NULL: the host's */
+    size_t max_memory;       /* bytes of address space; 0: no limit */
+};
+
+/* The host's ends of the pipes do not block. -1: closed. */
+struct peg__child {
+    pid_t pid; /* also of its process group */
+    int in;    /* what is written here is its standard input */
+    int out;
+    int err;
+};
+
+/* 0, or the error of the system: ENOENT and EACCES are about argv[0] or the directory. A name with
+ * a slash is a path, from the directory that it runs in; relative entries of PATH do not count. */
+int peg__spawn(const struct peg__program *program, struct peg__child *ret_child);
+
+/* 0 if peg__spawn() would find and may execute the program, else what it would return. */
+int peg__spawn_check(const struct peg__program *program);
+
+/* Closes an end of a pipe, if it is open. */
+void peg__close(int *fd);
+
+/*
+ * What a command has started and is not in its process group any more: it called setsid, or was
+ * left behind by a parent that ended. A program whose process is its own (`pegboard provide`) may
+ * make itself the parent of such orphans, and then they are found, below the command or among the
+ * orphans, and ended with it. The library does not do so by itself: orphans of a host that are
+ * none of ours would become its children, and it would have to wait for them.
+ *
+ * An orphan is told from that of another command by PEGBOARD_COMMAND_ID, which each command then
+ * finds in its environment and hands on. One that has none is this command's if it began after
+ * it, and no other command runs.
+ */
+
+/* For the whole process, once, before any command runs. False: the kernel cannot (errno). */
+bool peg__descendants_adopt(void);
+
+enum { PEG__COMMAND_ID_TEXT = 64 };
+
+/* A command that runs and its descendants. All of the below do nothing where nobody has adopted. */
+struct peg__family {
+    pid_t root;                    /* the command, until it has been waited for; 0: none */
+    char id[PEG__COMMAND_ID_TEXT]; /* "PEGBOARD_COMMAND_ID=..."; "": not adopted */
+    struct peg__family *next;
+};
+
+/* As peg__spawn(). After a success the family is left with peg__family_leave(). */
+int peg__family_spawn(struct peg__family *family, const struct peg__program *program,
+                      struct peg__child *ret_child);
+/* Somebody else has waited for the command, whose pid may be another's by now. */
+void peg__family_lose(struct peg__family *family);
+/* To all of them that can be seen now and have left the group of the command, which hears it as a
+ * group. Returns how many are alive. */
+size_t peg__family_signal(const struct peg__family *family, int number);
+/* Until none is alive; gives up after PEG_LIMIT_COMMAND_KILL_ROUNDS. */
+void peg__family_kill(const struct peg__family *family);
+/* After the command has been waited for. Orphans that have ended are waited for now and then. */
+void peg__family_leave(struct peg__family *family);
+
+/*
+ * Runs a program to its end: writes its input, reads what it writes, and ends it when the context
+ * says stop. No process, no descriptor and no signal is left over.
+ *
+ * Ending it means SIGTERM to its process group and, after the grace, SIGKILL. What left the group
+ * (setsid) is found only in a process that has adopted it (tools/descendants.h).
+ *
+ * Once the program itself has exited, whatever it started may hold the pipes for
+ * PEG_LIMIT_COMMAND_DRAIN_MS more; then its group is killed. What let go of the pipes lives on,
+ * unless the program was ended.
+ *
+ * The context's clock decides when its deadline has come. The grace is real time, as the
+ * process is real. A clock that is not the system's cannot wake a thread that waits for a process,
+ * so it is looked at every PEG_LIMIT_COMMAND_STEP_MS.
+ */
+
+enum peg__process_stream { PEG__PROCESS_STDOUT, PEG__PROCESS_STDERR };
+
+struct peg__process_def {
+    struct peg__program program;
+    peg_str input;
+    size_t max_output; /* bytes of standard output */
+    int64_t grace_ms;
+    /* Hears what it writes as it comes, on the thread that runs it; must not block. NULL: nobody.
+     * Of standard output only what goes into the result. */
+    void (*hear)(enum peg__process_stream stream, peg_str bytes, void *user);
+    void *user;
+};
+
+enum peg__process_end {
+    PEG__PROCESS_EXITED,      /* number: its exit status */
+    PEG__PROCESS_SIGNALED,    /* number: the signal, not ours */
+    PEG__PROCESS_NOT_STARTED, /* number: errno */
+    PEG__PROCESS_OUTPUT,      /* more than max_output: killed */
+    PEG__PROCESS_TIMEOUT,     /* deadline or budget: ended */
+    PEG__PROCESS_CANCELED,    /* ended */
+    PEG__PROCESS_LOST,        /* somebody else has waited for it: its exit status is not known */
+};
+
+enum { PEG__TAIL_BYTES = 2048 };
+
+struct peg__process_result {
+    enum peg__process_end end;
+    int number;
+    struct peg__buf output;     /* as far as it was read; whole if it EXITED */
+    char tail[PEG__TAIL_BYTES]; /* the last of standard error, any bytes */
+    size_t tail_len;
+    bool is_tail_cut; /* there was more before it */
+};
+
+/* Fills *ret_result, whose output is the caller's to free. PEG_ENOMEM: the output did not fit into
+ * memory, and the program was killed. */
+peg_status peg__process_run(const struct peg__process_def *def, peg_ctx *ctx,
+                            struct peg__process_result *ret_result, peg_error *reterr);
+
+/*
+ * What a command writes, told to a caller who listens while it runs (core/context/notify.h):
+ * standard error, and standard output if that is text. The result does not depend on it, and
+ * nothing waits for it: what a slow listener does not take is left out, and the next piece says how
+ * much that was.
+ */
+
+enum peg__output_kind {
+    PEG__OUTPUT_JSON, /* standard output is a value: nothing to read until it is whole */
+    PEG__OUTPUT_TEXT,
+    PEG__OUTPUT_MAYBE, /* JSON if it begins like an object or an array */
+};
+
+struct peg__output_stream {
+    const char *name;
+    char held[4]; /* the beginning of a character whose rest has not come */
+    size_t n_held;
+    uint64_t n_left_out; /* bytes since the last piece that was taken */
+};
+
+/* Of one call; lives on the handler's stack. */
+struct peg__output_relay {
+    peg_call *call;
+    const struct peg__listener *listener;
+    enum peg__output_kind output;
+    struct peg__output_stream out;
+    struct peg__output_stream err;
+};
+
+/* What output that begins so is when nobody has said it; MAYBE as long as it is white space. */
+enum peg__output_kind peg__output_kind_of(peg_str output);
+
+/* False: nobody listens, and the rest need not be called. */
+bool peg__output_relay_begin(struct peg__output_relay *relay, peg_call *call,
+                             enum peg__output_kind output);
+/* What came; `user` is the relay. As peg__process_def wants it. */
+void peg__output_relay_handle(enum peg__process_stream stream, peg_str bytes, void *user);
+/* No more will come. */
+void peg__output_relay_end(struct peg__output_relay *relay);
+
+/* ---- commands ---- */
+
+/* Would the program of a tool that peg_command_tool_new() made be found, and may it be executed?
+ * If not, `out` gets the sentence. */
+bool peg__command_can_start(const peg_tool *tool, struct peg__buf *out);
+
+/*
+ * How a manifest is read: manifest_file.c reads the text, manifest_form.c holds it against the
+ * schema, manifest.c makes tools of it, of the values that manifest_values.c takes.
+ */
+
+/* Owned; all strings lie in the arena. */
+struct peg_manifest {
+    struct peg__arena arena;
+    const char *toolset;
+    const char *description;
+    const char *version;
+    const char **tags;
+    peg_registry *registry;
+    struct peg__manifest_unset *unset; /* in the order of the tools; NULL: none */
+    struct peg__manifest_unset **last_unset;
+};
+
+/* A variable to pass on that there is not. */
+struct peg__manifest_unset {
+    const char *tool;
+    const char *name;
+    struct peg__manifest_unset *next;
+};
+
+/* While it is read. */
+struct peg__manifest_reader {
+    peg_str text;
+    const char *folder;
+    const peg_json *root;
+    peg_manifest *manifest;
+    peg_error *reterr;
+    size_t tool; /* its index */
+};
+
+/* ---- manifest_form.c ---- */
+
+/* ---- manifest_values.c: E_MANIFEST with a place, or what a member says ---- */
+
+extern const peg_json_options peg__manifest_limits;
+
+peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
+                                 const char *words);
+/* At the key of a member, which is what is wrong. */
+peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
+                                  const char *words);
+/* At a member of the tool that is read, such as "/name". */
+peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const char *member,
+                                   const char *words);
+
+/* NULL if there is none; borrowed from the document. */
+peg_status peg__manifest_text(const struct peg__manifest_reader *r, const peg_json *object,
+                              const char *name, const char **ret_text);
+/* An array of strings, NULL-terminated, in the arena; NULL if there is none. */
+peg_status peg__manifest_list(const struct peg__manifest_reader *r, const peg_json *object,
+                              const char *name, const char ***ret_list);
+/* Milliseconds; 0 if there is none. */
+peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json *tool,
+                            const char *name, int64_t most_ms, int64_t *ret_ms);
+/* Bytes; 0 if there is none. */
+struct peg__manifest_most {
+    uint64_t bytes;
+    const char *limit; /* its name */
+};
+peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_json *tool,
+                              const char *name, const struct peg__manifest_most *most,
+                              size_t *ret_size);
+/* JSON text in the arena; NULL if there is none. */
+peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const peg_json *tool,
+                                     const char *name, const char **ret_text);
+
+#endif
