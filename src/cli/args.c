@@ -142,6 +142,11 @@ int cli_bad_use(const struct cli_command *command, const char *fmt, ...)
     return CLI_UNUSABLE;
 }
 
+int cli_unexpected(const struct cli_command *command, const char *operand)
+{
+    return cli_bad_use(command, "unexpected argument '%s'", operand);
+}
+
 static unsigned shift_of(char suffix)
 {
     switch (suffix) {

@@ -84,6 +84,8 @@ int cli_next(struct cli_args *args);
 int cli_bad_value(struct cli_args *args, const char *option, const char *wanted);
 /* Complains about the use of the command and points at its help; CLI_UNUSABLE. */
 int cli_bad_use(const struct cli_command *command, const char *fmt, ...) PEG_PRINTF(2, 3);
+/* The same about an operand that the command does not take. */
+int cli_unexpected(const struct cli_command *command, const char *operand);
 
 /* The part that is called so ("show" of "turn"), or NULL. */
 const struct cli_command *cli_find_part(const struct cli_command *command, const char *name);

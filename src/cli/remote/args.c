@@ -115,26 +115,41 @@ int remote_finish(struct remote_args *remote, const struct cli_command *command)
     return CLI_OK;
 }
 
-bool remote_read(struct remote_args *remote, struct cli_args *args, const char **ret_operands,
-                 size_t *n_operands, int *ret_exit)
+/* Returns 0, or CLI_STOP after a complaint. */
+static int take_any(struct remote_args *remote, struct cli_args *args, const struct remote_own *own,
+                    int id)
 {
-    const size_t max = *n_operands;
-    const char *extra = NULL; /* told at the end: --help may come behind it */
+    if (id == CLI_STOP || remote_take(remote, args, id) == CLI_STOP)
+        return CLI_STOP;
+    return own->take ? own->take(own->user, args, id) : 0;
+}
+
+bool remote_read(struct remote_args *remote, struct cli_args *args, const struct remote_own *own,
+                 int *ret_exit)
+{
+    static const struct remote_own nothing;
+    const char *extra = NULL; /* reported at the end: --help may follow it */
+    size_t n = 0;
     int id;
 
-    *n_operands = 0;
+    if (!own)
+        own = &nothing;
     while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_STOP || remote_take(remote, args, id) == CLI_STOP) {
+        if (id == CLI_OPERAND && n < own->max_operands) {
+            own->operands[n++] = args->value;
+        } else if (id == CLI_OPERAND) {
+            extra = args->value;
+        } else if (take_any(remote, args, own, id) == CLI_STOP) {
             *ret_exit = args->exit;
             return false;
         }
-        if (id == CLI_OPERAND && *n_operands < max)
-            ret_operands[(*n_operands)++] = args->value;
-        else if (id == CLI_OPERAND)
-            extra = args->value;
     }
-    *ret_exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
-                      : remote_finish(remote, args->command);
+    if (extra)
+        *ret_exit = cli_unexpected(args->command, extra);
+    else if (own->needed && n == 0)
+        *ret_exit = cli_bad_use(args->command, "%s", own->needed);
+    else
+        *ret_exit = remote_finish(remote, args->command);
     return *ret_exit == CLI_OK;
 }
 

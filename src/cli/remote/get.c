@@ -454,16 +454,15 @@ static int run_get(const struct cli_command *self, int argc, char **argv)
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct remote_args remote = {.address = NULL};
     const char *operands[2] = {NULL, NULL};
-    size_t n_operands = 2;
+    const struct remote_own own = {
+        .operands = operands, .max_operands = 2, .needed = "the name of a toolset is needed"};
     peg_toolset *toolset = NULL;
     peg_client *client = NULL;
     peg_error error;
     int answer;
 
-    if (!remote_read(&remote, &args, operands, &n_operands, &answer))
+    if (!remote_read(&remote, &args, &own, &answer))
         return answer;
-    if (n_operands == 0)
-        return cli_bad_use(self, "the name of a toolset is needed");
     answer = remote_open(&remote, &client);
     if (answer)
         return answer;

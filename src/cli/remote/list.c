@@ -95,10 +95,9 @@ static int run_list(const struct cli_command *self, int argc, char **argv)
     peg_toolset_list *list = NULL;
     peg_client *client = NULL;
     peg_error error;
-    size_t n_operands = 0;
     int answer;
 
-    if (!remote_read(&remote, &args, NULL, &n_operands, &answer))
+    if (!remote_read(&remote, &args, NULL, &answer))
         return answer;
     answer = remote_open(&remote, &client);
     if (answer)

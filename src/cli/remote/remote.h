@@ -88,10 +88,19 @@ int remote_take(struct remote_args *remote, struct cli_args *args, int id);
  * complaint about options that do not go together. */
 int remote_finish(struct remote_args *remote, const struct cli_command *command);
 
-/* A command without options of its own but the shared ones, and at most `max` operands, which go
- * into ret_operands. Returns false with *ret_exit set if there is nothing to do. */
-bool remote_read(struct remote_args *remote, struct cli_args *args, const char **ret_operands,
-                 size_t *n_operands, int *ret_exit);
+/* What a command takes beyond the shared options. */
+struct remote_own {
+    /* Returns 0, or CLI_STOP after a complaint; NULL: no options. */
+    int (*take)(void *user, struct cli_args *args, int id);
+    void *user;
+    const char **operands; /* max_operands of them; the rest is NULL */
+    size_t max_operands;
+    const char *needed; /* complains without the first operand; NULL: it may be missing */
+};
+
+/* Reads the command line; `own` may be NULL. False with *ret_exit set: there is nothing to do. */
+bool remote_read(struct remote_args *remote, struct cli_args *args, const struct remote_own *own,
+                 int *ret_exit);
 
 /* A duration as in Go, into milliseconds: "10s", "1m30s", "250ms". False if it is none, is below
  * `least`, or above about 24 days. */

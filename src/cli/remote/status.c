@@ -320,35 +320,27 @@ static int show_live(const struct status_options *o, peg_client *client)
 
 /* ---- the command ---- */
 
-static int read_status_options(struct cli_args *args, struct status_options *o)
+static int take_status_option(void *user, struct cli_args *args, int id)
 {
-    const char *extra = NULL; /* told at the end: --help may come behind it */
-    int id;
+    struct status_options *o = user;
 
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND)
-            extra = args->value;
-        if (id == OPT_ONCE)
-            o->is_once = true;
-        if (id == OPT_INTERVAL && !remote_duration(args->value, 50, &o->interval_ms))
-            id = cli_bad_value(args, "interval", "a time from 50ms, such as 2s");
-        if (id == CLI_STOP || remote_take(&o->remote, args, id) == CLI_STOP)
-            return CLI_STOP;
-    }
-    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
-                       : remote_finish(&o->remote, args->command);
-    return args->exit ? CLI_STOP : 0;
+    if (id == OPT_ONCE)
+        o->is_once = true;
+    if (id == OPT_INTERVAL && !remote_duration(args->value, 50, &o->interval_ms))
+        return cli_bad_value(args, "interval", "a time from 50ms, such as 2s");
+    return 0;
 }
 
 static int run_status(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct status_options options = {.interval_ms = 1000};
+    const struct remote_own own = {.take = take_status_option, .user = &options};
     peg_client *client = NULL;
     int answer;
 
-    if (read_status_options(&args, &options) == CLI_STOP)
-        return args.exit;
+    if (!remote_read(&options.remote, &args, &own, &answer))
+        return answer;
     answer = remote_open(&options.remote, &client);
     if (answer)
         return answer;

@@ -23,25 +23,13 @@ struct unregistering {
     bool is_operator;
 };
 
-static int read_unregister_options(struct cli_args *args, struct unregistering *u)
+static int take_unregister_option(void *user, struct cli_args *args, int id)
 {
-    const char *extra = NULL; /* told at the end: --help may come behind it */
-    int id;
+    struct unregistering *u = user;
 
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND && u->name)
-            extra = args->value;
-        else if (id == CLI_OPERAND)
-            u->name = args->value;
-        if (id == OPT_OPERATOR)
-            u->is_operator = true;
-        if (id == CLI_STOP || remote_take(&u->remote, args, id) == CLI_STOP)
-            return CLI_STOP;
-    }
-    args->exit = extra      ? cli_bad_use(args->command, "'%s' is one too many", extra)
-                 : !u->name ? cli_bad_use(args->command, "the name of a toolset is needed")
-                            : remote_finish(&u->remote, args->command);
-    return args->exit ? CLI_STOP : 0;
+    (void)args;
+    u->is_operator |= id == OPT_OPERATOR;
+    return 0;
 }
 
 static peg_status unregister_toolset(const struct unregistering *u, peg_client *client,
@@ -55,12 +43,17 @@ static int run_unregister(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct unregistering u = {.name = NULL};
+    const struct remote_own own = {.take = take_unregister_option,
+                                   .user = &u,
+                                   .operands = &u.name,
+                                   .max_operands = 1,
+                                   .needed = "the name of a toolset is needed"};
     peg_client *client = NULL;
     peg_error error;
     int answer;
 
-    if (read_unregister_options(&args, &u) == CLI_STOP)
-        return args.exit;
+    if (!remote_read(&u.remote, &args, &own, &answer))
+        return answer;
     answer = remote_open(&u.remote, &client);
     if (answer)
         return answer;

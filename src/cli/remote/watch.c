@@ -127,22 +127,13 @@ static void on_watch_event(const peg_watch_event *event, void *user)
 
 /* ---- the command ---- */
 
-static int read_watch_options(struct cli_args *args, struct watching *w)
+static int take_watch_option(void *user, struct cli_args *args, int id)
 {
-    const char *extra = NULL; /* told at the end: --help may come behind it */
-    int id;
+    struct watching *w = user;
 
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND)
-            extra = args->value;
-        if (id == OPT_CHANGES)
-            w->changes_only = true;
-        if (id == CLI_STOP || remote_take(&w->remote, args, id) == CLI_STOP)
-            return CLI_STOP;
-    }
-    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
-                       : remote_finish(&w->remote, args->command);
-    return args->exit ? CLI_STOP : 0;
+    (void)args;
+    w->changes_only |= id == OPT_CHANGES;
+    return 0;
 }
 
 /* Blocked for all threads from here on, so that they come here. */
@@ -182,9 +173,11 @@ static int run_watch(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct watching w = {.changes_only = false};
+    const struct remote_own own = {.take = take_watch_option, .user = &w};
+    int answer;
 
-    if (read_watch_options(&args, &w) == CLI_STOP)
-        return args.exit;
+    if (!remote_read(&w.remote, &args, &own, &answer))
+        return answer;
     w.style = cli_style_for(w.remote.color, STDOUT_FILENO);
     return watch(&w);
 }

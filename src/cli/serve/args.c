@@ -371,7 +371,7 @@ static int check_together(const struct cli_command *command, const struct serve_
 
 int serve_read(struct cli_args *args, struct serve_options *o)
 {
-    const char *extra = NULL; /* told at the end: --help may come behind it */
+    const char *extra = NULL; /* reported at the end: --help may follow it */
     int id;
 
     o->config.log_level = PEG_LOG_INFO;
@@ -388,8 +388,7 @@ int serve_read(struct cli_args *args, struct serve_options *o)
         if (wanted)
             return cli_bad_value(args, option_name(id), wanted);
     }
-    args->exit = extra ? cli_bad_use(args->command, "'%s' is one too many", extra)
-                       : check_together(args->command, o);
+    args->exit = extra ? cli_unexpected(args->command, extra) : check_together(args->command, o);
     return args->exit ? CLI_STOP : 0;
 }
 

@@ -39,7 +39,7 @@ static bool read_token_args(const struct cli_command *self, int argc, char **arg
                             struct token_args *ret_args, int *ret_exit)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    const char *extra = NULL; /* told at the end: --help may come behind it */
+    const char *extra = NULL; /* reported at the end: --help may follow it */
     int id;
 
     while ((id = cli_next(&args)) != CLI_END) {
@@ -59,7 +59,7 @@ static bool read_token_args(const struct cli_command *self, int argc, char **arg
             ret_args->name = args.value;
     }
     if (extra)
-        *ret_exit = cli_bad_use(self, "'%s' is one too many", extra);
+        *ret_exit = cli_unexpected(self, extra);
     else if (n_names && !ret_args->name)
         *ret_exit = cli_bad_use(self, "the name whose tokens end is needed");
     else if (!ret_args->file)
@@ -368,7 +368,7 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
     const char *file = NULL;
     const char *out = NULL;
     struct gw_new_token add = {.name = {NULL, 0}};
-    const char *extra = NULL; /* told at the end: --help may come behind it */
+    const char *extra = NULL; /* reported at the end: --help may follow it */
     int id;
 
     while ((id = cli_next(&args)) != CLI_END) {
@@ -386,7 +386,7 @@ static int run_new(const struct cli_command *self, int argc, char **argv)
             add.name = peg__str(args.value);
     }
     if (extra)
-        return cli_bad_use(self, "'%s' is one too many", extra);
+        return cli_unexpected(self, extra);
     if (!add.name.ptr)
         return cli_bad_use(self, "a name for whoever gets the token is needed");
     if (!file)
