@@ -204,7 +204,7 @@ def a_path_of_no_use_says_what_would_be(w):
     w.pegboard(*start, "unix:s", "--tls-cert", "text", "--tls-key", key).exits(2).complains(
         "text: no certificate can be read from it", "; name a PEM file that has it (E_TLS_CONFIG)")
     w.pegboard("list", "--token", "nope").exits(2).complains(
-        "the token file 'nope' cannot be read: ", "; name a file with a token, see ")
+        "the token file 'nope' cannot be read: ", "; see pegboard-token(1)")
 
 
 def be_nobody():

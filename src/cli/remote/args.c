@@ -333,18 +333,12 @@ peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_
                              peg_error *reterr)
 {
     const peg_client_registry registry = {
-        PEG_CLIENT_REGISTRY_INIT,
-        .address = remote->address,
-        .token = remote->token,
-        .token_file = remote->token_file,
-        .uses_tls = remote->uses_tls,
-        .ca_file = remote->tls_ca,
-        .cert_file = remote->tls_cert,
-        .key_file = remote->tls_key,
+        PEG_CLIENT_REGISTRY_INIT,         .address = remote->address,   .token = remote->token,
+        .token_file = remote->token_file, .uses_tls = remote->uses_tls, .ca_file = remote->tls_ca,
+        .cert_file = remote->tls_cert,    .key_file = remote->tls_key,
     };
     const peg_client_options options = {PEG_CLIENT_OPTIONS_INIT, .registries = &registry,
-                                        .n_registries = 1,
-                                        .timeout_ms = remote->timeout_ms,
+                                        .n_registries = 1, .timeout_ms = remote->timeout_ms,
                                         .user_agent = "pegboard-cli"};
 
     return peg_client_new(&options, ret_client, reterr);

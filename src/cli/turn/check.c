@@ -470,8 +470,8 @@ static peg_str without_line_end(peg_str text)
 static peg_status compare_bytes(const struct comparing *c, const peg_turn *turn, bool is_pretty,
                                 bool *ret_same)
 {
-    const peg_turn_write_options options = {
-        PEG_TURN_WRITE_OPTIONS_INIT, .format = c->file->format, .pretty = is_pretty, .inline_below = INT64_MAX};
+    const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .format = c->file->format,
+                                            .pretty = is_pretty, .inline_below = INT64_MAX};
     PEG_CLEANUP(peg__freep) char *text = NULL;
     size_t len = 0;
     const peg_status status = peg_turn_write(turn, &options, &text, &len, c->reterr);
@@ -521,7 +521,8 @@ static peg_status compare_turn(const struct comparing *c, const peg_turn *turn)
 static peg_status check_rewriting(const struct turn_file *file, const struct turn_in_file *in,
                                   struct turn_findings *findings, peg_error *reterr)
 {
-    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = file->format, .max_bytes = file->text.max};
+    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = file->format,
+                                           .max_bytes = file->text.max};
     const struct comparing c = {file, in, findings, reterr};
     peg_turn *turn = NULL;
     peg_status status;

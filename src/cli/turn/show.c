@@ -102,7 +102,8 @@ static peg_status out_block(struct peg__out *out, const struct turn_file *file, 
                             peg_error *reterr)
 {
     /* What is in the file stays in the text, however large. */
-    static const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = INT64_MAX};
+    static const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT,
+                                                   .inline_below = INT64_MAX};
     static const struct peg__block_write how = {.options = &options};
     const peg_block *block = peg_turn_at(file->turn, i);
     peg_json_builder *b = peg_json_builder_new();

@@ -187,8 +187,7 @@ static peg_status call_attempts(peg_call *call, const struct imported *imported,
                                 peg_remote_result **ret_result, peg_error *reterr)
 {
     peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .registry = imported->registry,
-                                  .toolset = imported->toolset,
-                                  .tool = imported->tool,
+                                  .toolset = imported->toolset, .tool = imported->tool,
                                   .args = args};
     const unsigned n = peg_call_attempt(call);
     char key[KEY_BYTES];
