@@ -23,7 +23,8 @@ static void world_make(struct world *w)
     int fd;
 
     *w = (struct world){.path = "/tmp/pegboard-test-XXXXXX",
-                        .options = {.quiet = true, .syntax = CLI_SYNTAX_JSON_LINES,
+                        .options = {.quiet = true,
+                                    .syntax = CLI_SYNTAX_JSON_LINES,
                                     .json = {PEG_JSON_OPTIONS_INIT}}};
     w->v = (struct validate){.options = &w->options, .text = PEG__BUF(1 << 20)};
     fd = mkstemp(w->path);
