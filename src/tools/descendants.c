@@ -6,6 +6,7 @@
  */
 
 #include "tools/internal.h"
+#include "tools/tools.h"
 
 #include <ctype.h>
 #include <dirent.h>

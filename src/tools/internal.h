@@ -61,9 +61,6 @@ void peg__close(int *fd);
  * it, and no other command runs.
  */
 
-/* For the whole process, once, before any command runs. False: the kernel cannot (errno). */
-bool peg__descendants_adopt(void);
-
 enum { PEG__COMMAND_ID_TEXT = 64 };
 
 /* A command that runs and its descendants. All of the below do nothing where nobody has adopted. */

@@ -3,6 +3,7 @@
 /* This process adopts what commands leave behind, as `pegboard provide` does. */
 
 #include "tools/internal.h"
+#include "tools/tools.h"
 
 #include <pthread.h>
 #include <sys/prctl.h>

@@ -20,7 +20,7 @@
 #include "pegboard/manifest.h"
 #include "pegboard/provider.h"
 #include "pegboard/tool_config.h"
-#include "tools/internal.h"
+#include "tools/tools.h"
 
 enum option_id {
     OPT_CONCURRENCY = 1,
